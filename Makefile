@@ -1,0 +1,46 @@
+# `make evolve` and `make test` need Python >= 3.10 and nothing else: the first of them installs.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/installed
+
+ifndef AUTOPROX_DATA
+ifneq ($(wildcard ../shared/data),)
+export AUTOPROX_DATA := $(abspath ../shared/data)
+endif
+endif
+
+.PHONY: help evolve test lint types tests clean
+
+help:
+	@echo 'make evolve   find a proxy for ViT-Bench-101, and show it'
+	@echo 'make test     lint, types and tests (each also alone: make lint, make types, make tests)'
+	@echo 'make clean    remove .venv and all that was built; runs stay'
+
+evolve: $(STAMP)
+	@test -n "$$AUTOPROX_DATA" || $(BIN)/autoprox bench fetch vit-bench-101
+	$(BIN)/autoprox evolve --datasets cifar100,flowers,chaoyang
+
+test: lint types tests
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+# mypy doesn't follow setuptools' package-dir, so it checks the wheel as it is installed, from
+# there: in this folder it would find what the wheel lacks.
+types: $(STAMP)
+	rm -rf build *.egg-info
+	$(BIN)/pip install -q --no-deps --no-build-isolation --no-index --target build/mypy .
+	cd build/mypy && $(CURDIR)/$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache -p autoprox
+
+tests: $(STAMP)
+	$(BIN)/pytest
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -c constraints.txt -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,112 @@
+"""ViT-Bench-101: Wei et al., "Auto-Prox: Training-Free Vision Transformer Architecture Search via
+Automatic Proxy Discovery", AAAI 2024.
+
+100 AutoFormer-Ti and 100 PiT architectures, each trained on CIFAR-100, Flowers-102 and Chaoyang
+with distillation (`kd`) and without (`base`); the AutoFormers also have the ImageNet accuracy that
+they inherit from a supernet (`supernet`). A second AutoFormer file, the subset `extra`, has 100
+more, without `base`. Code and files: github.com/lilujunai/Auto-Prox-AAAI24, Apache-2.0.
+"""
+
+import io
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from autoprox.benchmarks.base import BenchmarkError, DataFile, Row, Selection, Source
+from autoprox.inputs import CLASSES
+from autoprox.searchspaces import Architecture, ArchitectureError, get_space
+
+COMMIT = "90ed458eff6948a6f0d23e440a8d21bbec50d091"
+REPOSITORY = "lilujunai/Auto-Prox-AAAI24"
+COLUMNS = {
+    ("kd", "cifar100"): "c100_kd_acc",
+    ("kd", "flowers"): "flower_kd_acc",
+    ("kd", "chaoyang"): "chaoyang_kd_acc",
+    ("base", "cifar100"): "c100_base_acc",
+    ("base", "flowers"): "flower_base_acc",
+    ("base", "chaoyang"): "chaoyang_base_acc",
+    ("supernet", "imagenet"): "imagenet_super_acc",
+}
+TRAINED = ("cifar100", "flowers", "chaoyang")
+
+
+def read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[Row]:
+    """The rows of the selected files.
+
+    Left out of the `extra` file are the rows without a score that is asked for, and those of an
+    architecture that is there already. In a main file either is an error.
+    """
+    rows: list[Row] = []
+    seen: set[Architecture] = set()
+    for file, content in files:
+        entries = torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
+        found = [_row(selection, file, i, entry) for i, entry in enumerate(entries)]
+        if not any(found):
+            raise BenchmarkError(
+                f"{file.name} must have {selection.label} scores of "
+                f"{', '.join(selection.datasets)}, but has none: use another label or subset main"
+            )
+        for row in found:
+            if row and (file.subset == "main" or row.architecture not in seen):
+                rows.append(row)
+                seen.add(row.architecture)
+    return rows
+
+
+def _row(selection: Selection, file: DataFile, i: int, entry: dict[str, Any]) -> Row | None:
+    where = f"{file.name}: entry {i}"
+    scores = {}
+    for dataset in selection.datasets:
+        column = COLUMNS[selection.label, dataset]
+        score = entry.get(column)
+        if score is None or not math.isfinite(score):
+            if file.subset == "extra":
+                return None
+            raise BenchmarkError(f"{where} must have a finite {column}, but got {score}")
+        scores[dataset] = float(score)
+    try:
+        architecture = get_space(selection.space).architecture(entry["arch"])
+    except ArchitectureError as error:
+        raise BenchmarkError(f"{where}: {error}") from error
+    return Row(architecture, scores, where)
+
+
+VIT_BENCH_101 = Source(
+    name="vit-bench-101",
+    description="vision transformers trained on CIFAR-100, Flowers-102 and Chaoyang (Auto-Prox)",
+    labels={
+        "autoformer-ti": {"kd": TRAINED, "base": TRAINED, "supernet": ("imagenet",)},
+        "pit": {"kd": TRAINED, "base": TRAINED},
+    },
+    classes=CLASSES,
+    licence="Apache-2.0",
+    origin=f"github.com/{REPOSITORY} at {COMMIT}",
+    url=f"https://raw.githubusercontent.com/{REPOSITORY}/{COMMIT}/gt_results",
+    files=(
+        DataFile(
+            "gt_autoformer.pth",
+            "712ad277546d9f7f565ce07885be7e0b98dcd8d0724fdd1120f595b517436eca",
+            size=26671,
+            space="autoformer-ti",
+            architectures=100,
+        ),
+        DataFile(
+            "gt_autoformer_2.pth",
+            "05f5df6a41f338fb5f47eafebfc8758c75e451606856b278ccda1c60b26e7bca",
+            size=None,
+            space="autoformer-ti",
+            architectures=100,
+            subset="extra",
+        ),
+        DataFile(
+            "gt_pit.pth",
+            "bdda89841d4105f99ab759e3243e7a2402929ba7a8430dac12a50256aa533bb2",
+            size=12271,
+            space="pit",
+            architectures=100,
+        ),
+    ),
+    read=read,
+)

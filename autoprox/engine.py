@@ -1,0 +1,232 @@
+"""Evaluates many trees on many networks at once, every distinct subtree a single time.
+
+Three levels, as in the language: matrix expressions run over the source's pieces and become one
+number a layer; layer vectors of networks of equal depth are computed together; scores are vectors
+over the networks. Layer values that came from matrices are kept for good, so that a formula that
+differs from an earlier one only above them costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from autoprox.language import STATISTICS, Statistic, Tree, canonical, make, require_network, statistics
+from autoprox.primitives import COMBINATORS, PRIMITIVES, Primitive, apply
+from autoprox.store import Group, Source
+
+VALID, FAILED, NOT_FINITE, CONSTANT = range(4)
+REASONS = ("valid", "network failed", "not finite", "constant")
+RELATIVE_SPREAD = 1e-12  # scores that differ by less, relative to the largest, differ by rounding
+MEMO_TREES = 20_000  # layer vectors above the matrices: cheap to compute again
+
+Vectors = list[Tensor]  # [datasets or 1, networks, layers] for each set of networks of equal depth
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What trees say of networks, and for every score that isn't valid the reason."""
+
+    values: np.ndarray  # [trees, datasets, networks] float64
+    reasons: np.ndarray  # the same shape, int8: an index into REASONS
+
+
+class Program:
+    """Matrix expressions as straight-line code, each distinct subtree once.
+
+    A register is dropped after its last use, so that a chunk's intermediate values stay in cache.
+    """
+
+    def __init__(self, trees: Sequence[Tree]) -> None:
+        self.inputs: dict[Statistic, int] = {}
+        self.steps: list[tuple[Primitive, tuple[int, ...], int]] = []
+        self._registers: dict[Tree, int] = {}
+        self.outputs = [tree.fold(self._compile) for tree in trees]
+        last = {r: step for step, (_, args, _) in enumerate(self.steps) for r in args}
+        self.done: list[list[int]] = [[] for _ in self.steps]
+        for register, step in last.items():
+            self.done[step].append(register)
+
+    def _compile(self, tree: Tree, args: list[int]) -> int:
+        if tree not in self._registers:
+            register = self._registers[tree] = len(self._registers)
+            if args:
+                self.steps.append((PRIMITIVES[tree.symbol], tuple(args), register))
+            else:
+                self.inputs[STATISTICS[tree.symbol]] = register
+        return self._registers[tree]
+
+    def __call__(self, values: dict[Statistic, Tensor]) -> Tensor:
+        """[expressions, n] from values [n, rows, cols]."""
+        registers: dict[int, Tensor] = {self.inputs[s]: value for s, value in values.items()}
+        for (primitive, args, out), done in zip(self.steps, self.done, strict=True):
+            registers[out] = apply(primitive, [registers[r] for r in args], "matrix")
+            for register in done:
+                registers.pop(register)
+        return torch.stack([registers[r] for r in self.outputs])
+
+
+class Engine:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._reduced: dict[Tree, np.ndarray] = {}  # [datasets, layers of all networks]
+        self._vectors: OrderedDict[Tree, Vectors] = OrderedDict()
+        counts = ("msa", "mlp", "block")
+        table = source.layers
+        depths = defaultdict(list)
+        for network in range(len(source.architectures)):
+            depths[tuple(table.count(network, domain) for domain in counts)].append(network)
+        self._equal = list(depths.values())
+        self._starts = {domain: table.starts(domain) for domain in (*counts, "all")}
+        self._structure = self._read_structure()
+
+    def evaluate(self, trees: Iterable[Tree], networks: Sequence[int] | None = None) -> Scores:
+        """Scores of complete proxies on all networks, or on some: those that `rank` ranks."""
+        forms = [canonical(require_network(tree)) for tree in trees]
+        self._reduce_matrices(forms)
+        compared = range(len(self.source.architectures)) if networks is None else networks
+        shape = (len(forms), len(self.source.datasets), len(compared))
+        values = np.full(shape, np.nan)
+        reasons = np.full(shape, FAILED, dtype=np.int8)
+        measured = np.array([network not in self.source.failures for network in compared])
+        alive = [network for network in compared if network not in self.source.failures]
+        for index, form in enumerate(forms):
+            scores = form.fold(lambda tree, args: self._network_value(tree, args, alive))
+            values[index][:, measured] = scores.expand(shape[1], -1).numpy()
+            reasons[index][:, measured] = _reasons(values[index][:, measured])
+        return Scores(values, reasons)
+
+    def _reduce_matrices(self, forms: Sequence[Tree]) -> None:
+        """Run the programs of all matrix reductions that are new, sharing what they read."""
+        wanted: dict[Tree, None] = {}
+        for form in forms:
+            form.fold(lambda tree, args: wanted.update(dict.fromkeys(_parts(tree))))
+        groups: dict[Group, list[Tree]] = defaultdict(list)
+        for tree in wanted:
+            if tree not in self._reduced:
+                groups[statistics(tree)].append(tree)
+        programs = {group: Program(trees) for group, trees in groups.items()}
+        pieces: dict[tuple[Group, tuple[int, ...]], list[tuple[np.ndarray, Tensor]]]
+        pieces = defaultdict(list)
+        lock = threading.Lock()
+
+        def reduce(
+            group: Group, datasets: list[int], positions: np.ndarray, values: dict[Statistic, Tensor]
+        ) -> None:
+            reduced = programs[group](_aligned(values))
+            with lock:
+                pieces[group, tuple(datasets)].append((positions, reduced))
+
+        if programs:
+            self.source.visit(list(programs), reduce)
+        for group, trees in groups.items():
+            self._keep(trees, {d: p for (g, d), p in pieces.items() if g == group})
+
+    def _keep(
+        self,
+        trees: Sequence[Tree],
+        pieces: dict[tuple[int, ...], list[tuple[np.ndarray, Tensor]]],
+    ) -> None:
+        layers = self._starts[next(iter(statistics(trees[0]))).domain][-1]
+        reduced = np.full((len(trees), len(self.source.datasets), layers), np.nan)
+        for datasets, parts in pieces.items():
+            positions = np.concatenate([positions for positions, _ in parts])
+            values = torch.cat([part for _, part in parts], dim=1).cpu().double().numpy()
+            for dataset in datasets:
+                reduced[:, dataset, positions] = values
+        self._reduced.update(zip(trees, reduced, strict=True))
+
+    def _network_value(self, tree: Tree, args: list, alive: list[int]) -> Vectors | Tensor | None:
+        if tree.type.level == "Matrix":
+            return None
+        if tree.type.level == "Layers":
+            return self._layer_value(tree, args)
+        if tree.args[0].type.level == "Network":
+            return apply(COMBINATORS[tree.symbol], args, "network")
+        reduced = [apply(PRIMITIVES[tree.symbol], [vector], "layers") for vector in args[0]]
+        scores = torch.empty(len(reduced[0]), len(self.source.architectures), dtype=torch.float64)
+        for networks, part in zip(self._equal, reduced, strict=True):
+            scores[:, networks] = part
+        return scores[:, alive]
+
+    def _layer_value(self, tree: Tree, args: list) -> Vectors:
+        if not tree.args:
+            return self._structure[tree.symbol]
+        vectors = self._vectors.pop(tree, None)
+        if vectors is None:
+            if tree.args[0].type.level == "Matrix":
+                vectors = self._read_reduced(tree)
+            else:
+                primitive = PRIMITIVES[tree.symbol]
+                vectors = [apply(primitive, parts, "layers") for parts in zip(*args, strict=True)]
+        self._vectors[tree] = vectors
+        if len(self._vectors) > MEMO_TREES:
+            self._vectors.popitem(last=False)
+        return vectors
+
+    def _read_reduced(self, tree: Tree) -> Vectors:
+        parts = [self._reduced[part] for part in _parts(tree)]
+        domain = tree.type.domain
+        values = parts[0]
+        if domain == "all":
+            kinds = np.array([d for domains in self.source.layers.domains for d in domains])
+            values = np.empty((len(values), len(kinds)))
+            values[:, kinds == "msa"], values[:, kinds == "mlp"] = parts
+        return self._by_depth(values, domain)
+
+    def _by_depth(self, values: np.ndarray, domain: str) -> Vectors:
+        """Split [datasets, layers of all networks] into sets of networks of equal depth."""
+        starts = self._starts[domain]
+        return [
+            torch.from_numpy(
+                np.stack([values[:, starts[n] : starts[n + 1]] for n in networks], axis=1)
+            )
+            for networks in self._equal
+        ]
+
+    def _read_structure(self) -> dict[str, Vectors]:
+        blocks = [block for network in self.source.layers.blocks for block in network]
+        columns = {
+            "width": [block.width for block in blocks],
+            "tokens": [block.tokens for block in blocks],
+            "heads": [block.heads for block in blocks],
+            "one": [1 for _ in blocks],
+        }
+        return {
+            name: self._by_depth(np.array([column], dtype=np.float64), "block")
+            for name, column in columns.items()
+        }
+
+
+def _parts(tree: Tree) -> list[Tree]:
+    """The reductions over single domains of which a reduction of matrices is made, if it is one."""
+    if tree.type.level != "Layers" or not tree.args or tree.args[0].type.level != "Matrix":
+        return []
+    if tree.args[0].type.domain != "all":
+        return [tree]
+    return [tree.fold(lambda t, args: _in_domain(t, args, domain)) for domain in ("msa", "mlp")]
+
+
+def _in_domain(tree: Tree, args: list[Tree], domain: str) -> Tree:
+    return make(tree.symbol if args else tree.symbol.replace("all.", f"{domain}."), *args)
+
+
+def _aligned(values: dict[Statistic, Tensor]) -> dict[Statistic, Tensor]:
+    """Repeat the rows of activations of one all-ones sample for every sample of a batch."""
+    rows = max(value.shape[1] for value in values.values())
+    return {s: v.repeat(1, rows // v.shape[1], 1) for s, v in values.items()}
+
+
+def _reasons(scores: np.ndarray) -> np.ndarray:
+    """[datasets, networks]: a set of scores that are all the same ranks nothing."""
+    reasons = np.where(np.isfinite(scores), VALID, NOT_FINITE).astype(np.int8)
+    finite = np.where(np.isfinite(scores), scores, 0.0)
+    spread = np.ptp(finite, axis=1) <= RELATIVE_SPREAD * np.abs(finite).max(axis=1)
+    reasons[(spread & (reasons == VALID).all(axis=1))] = CONSTANT
+    return reasons

@@ -1,0 +1,203 @@
+"""The evolution of proxies: the loop of Auto-Prox, and the strategies that fill it."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from deap import base, tools
+
+from autoprox.errors import AutoproxError
+from autoprox.language import Tree
+
+Evaluate = Callable[[Sequence[Tree]], "list[Individual]"]
+MAX_DRAWS = 100  # random trees for each place in the first population, most of which are valid
+
+
+class EvolutionError(AutoproxError):
+    """An evolution that cannot begin."""
+
+
+class Fitness(base.Fitness):  # type: ignore[misc]
+    """Joint correlation metric, then size: at the same fitness the shorter formula is better."""
+
+    weights = (1.0, -1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Individual:
+    """A tree with its correlation on each dataset, or with the reason why it has none."""
+
+    tree: Tree
+    taus: tuple[float, ...] = ()
+    jcm: float = float("-inf")
+    reason: str = ""
+    fitness: Fitness = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fitness", Fitness((self.jcm, self.tree.size)))
+
+    @property
+    def valid(self) -> bool:
+        return not self.reason
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Auto-Prox's parameters; its margin of 0.1 is in percent."""
+
+    population: int = 20
+    iterations: int = 200
+    children: int = 10
+    sample_ratio: float = 0.5
+    top: int = 5
+    margin: float = 0.001
+    retries: int = 3
+
+
+@dataclass
+class State:
+    """All that the next iteration depends on."""
+
+    rng: random.Random
+    population: list[Individual] = field(default_factory=list)
+    front: Any = field(default_factory=lambda: tools.ParetoFront(similar=_same))
+    iteration: int = 0
+    evaluations: int = 0
+    invalid: Counter[str] = field(default_factory=Counter)
+
+
+def _same(one: Individual, other: Individual) -> bool:
+    return one.tree.digest == other.tree.digest
+
+
+Vary = Callable[[Sequence[Individual], base.Toolbox, Settings, random.Random], "list[Offspring]"]
+Offspring = tuple[Individual | None, Tree]
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """How children are made of a population, and which of them are kept."""
+
+    vary: Vary
+    keep: Callable[[Individual | None, Individual, Settings], bool]
+    retries: bool = False
+
+
+def evolve(
+    toolbox: base.Toolbox,
+    strategy: Strategy,
+    settings: Settings,
+    state: State,
+    record: Callable[[State], None],
+) -> State:
+    """Auto-Prox, algorithm 1, with children made and evaluated in batches.
+
+    ::
+
+        population = P random valid proxies
+        repeat T times:
+            parents = drawn from the top-k of a random sample of the population
+            children = mutated parents, evaluated together
+            a child that isn't better than its parent by the margin is mutated again, up to R times
+            population = population + children kept, without the worst
+
+    `toolbox` has `evaluate` (trees to individuals), `generate`, `mutate` and `mate`.
+    """
+
+    def evaluate(trees: Sequence[Tree]) -> list[Individual]:
+        individuals = toolbox.evaluate(trees)
+        state.evaluations += len(trees)
+        state.invalid.update(i.reason for i in individuals if not i.valid)
+        state.front.update([i for i in individuals if i.valid])
+        return individuals
+
+    if not state.population:
+        state.population = first_population(evaluate, toolbox, settings, state.rng)
+    while state.iteration < settings.iterations:
+        offspring = strategy.vary(state.population, toolbox, settings, state.rng)
+        kept: list[Individual] = []
+        for _ in range(1 + strategy.retries * settings.retries):
+            children = evaluate([tree for _, tree in offspring])
+            rejected = []
+            for (parent, _), child in zip(offspring, children, strict=True):
+                if child.valid and strategy.keep(parent, child, settings):
+                    kept.append(child)
+                elif parent is not None:
+                    rejected.append(parent)
+            if not rejected:
+                break
+            offspring = [(p, toolbox.mutate(p.tree, state.rng)) for p in rejected]
+        state.population = survivors([*state.population, *kept], settings.population)
+        state.iteration += 1
+        record(state)
+    return state
+
+
+def first_population(
+    evaluate: Evaluate, toolbox: base.Toolbox, settings: Settings, rng: random.Random
+) -> list[Individual]:
+    """Distinct valid individuals, drawn until there are enough."""
+    population: list[Individual] = []
+    for _ in range(MAX_DRAWS):
+        drawn = evaluate([toolbox.generate(rng) for _ in range(settings.population)])
+        population = survivors([*population, *(i for i in drawn if i.valid)], settings.population)
+        if len(population) == settings.population:
+            return population
+    raise EvolutionError(
+        f"a population of {settings.population} distinct valid proxies must be found in "
+        f"{MAX_DRAWS * settings.population} random trees, but only {len(population)} were"
+    )
+
+
+def survivors(individuals: Sequence[Individual], count: int) -> list[Individual]:
+    """The best, each formula once."""
+    distinct = {individual.tree.digest: individual for individual in reversed(individuals)}
+    return sorted(distinct.values(), key=lambda i: i.fitness, reverse=True)[:count]
+
+
+def sample_parent(
+    population: Sequence[Individual], settings: Settings, rng: random.Random
+) -> Individual:
+    """One of the top-k of a random sample."""
+    size = max(1, round(settings.sample_ratio * len(population)))
+    sample = sorted(rng.sample(list(population), size), key=lambda i: i.fitness, reverse=True)
+    return rng.choice(sample[: settings.top])
+
+
+def vary_by_mutation(
+    population: Sequence[Individual],
+    toolbox: base.Toolbox,
+    settings: Settings,
+    rng: random.Random,
+) -> list[Offspring]:
+    parents = [sample_parent(population, settings, rng) for _ in range(settings.children)]
+    return [(parent, toolbox.mutate(parent.tree, rng)) for parent in parents]
+
+
+def vary_by_chance(
+    population: Sequence[Individual],
+    toolbox: base.Toolbox,
+    settings: Settings,
+    rng: random.Random,
+) -> list[Offspring]:
+    return [(None, toolbox.generate(rng)) for _ in range(settings.children)]
+
+
+def improves(parent: Individual | None, child: Individual, settings: Settings) -> bool:
+    """The elitism test."""
+    return parent is None or child.jcm - parent.jcm >= settings.margin
+
+
+def always(parent: Individual | None, child: Individual, settings: Settings) -> bool:
+    return True
+
+
+STRATEGIES: Mapping[str, Strategy] = {
+    "elitist": Strategy(vary_by_mutation, improves, retries=True),
+    "naive": Strategy(vary_by_mutation, always),
+    "random": Strategy(vary_by_chance, always),
+}

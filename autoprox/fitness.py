@@ -1,0 +1,211 @@
+"""How well scores rank networks: correlations, their joint metric, the split and the baseline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
+
+from autoprox.errors import AutoproxError
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+Correlation = Callable[[ArrayLike, ArrayLike], Floats]
+
+RIDGE_ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+
+_PAIRS_AT_ONCE = 2**22  # 16 MiB of float32
+_SPLIT, _BOOTSTRAP = 0, 1  # independent streams of one seed
+
+
+def kendall(scores: ArrayLike, truth: ArrayLike) -> Floats:
+    """Kendall's tau-b along the last axis; the leading axes broadcast.
+
+    Like every correlation here, nan where either side holds a non-finite value or fewer than
+    two distinct ones. The signs of the truth's pairs are remembered from call to call.
+    """
+    # With G[i, j] = [score i > score j] and S[i, j] = sign(truth i - truth j), the concordant
+    # minus the discordant pairs are the sum of G * S, for S is antisymmetric.
+    left, right = _aligned(scores, truth)
+    return _masked(_tau(left, right), left, right).reshape(_result_shape(scores, truth))
+
+
+def spearman(scores: ArrayLike, truth: ArrayLike) -> Floats:
+    """Spearman's rho (average ranks for ties) along the last axis; the leading axes broadcast."""
+    left, right = _aligned(scores, truth)
+    rho = pearson(rankdata(left, axis=-1), rankdata(right, axis=-1))
+    return _masked(rho, left, right).reshape(_result_shape(scores, truth))
+
+
+def pearson(scores: ArrayLike, truth: ArrayLike) -> Floats:
+    """Pearson's r along the last axis; the leading axes broadcast."""
+    left, right = _aligned(scores, truth)
+    r = np.clip(np.sum(_unit_deviations(left) * _unit_deviations(right), axis=-1), -1, 1)
+    return _masked(r, left, right).reshape(_result_shape(scores, truth))
+
+
+CORRELATIONS: Mapping[str, Correlation] = MappingProxyType(
+    {"kendall": kendall, "spearman": spearman, "pearson": pearson}
+)
+
+
+def jcm(taus: ArrayLike, weights: Sequence[float] | None = None) -> Floats:
+    """Joint correlation metric (Auto-Prox): (1/M) sum of alpha_i tau_i over the last axis.
+
+    The weights alpha are scaled to the sum M, so that equal ones give the plain mean.
+    """
+    taus = np.asarray(taus, dtype=np.float64)
+    datasets = taus.shape[-1]
+    alpha = np.asarray([1.0] * datasets if weights is None else weights, dtype=np.float64)
+    good = alpha.shape == (datasets,) and bool(np.all(np.isfinite(alpha) & (alpha >= 0)))
+    if not good or not 0 < alpha.sum() < np.inf:
+        raise AutoproxError(
+            "weights must be one finite number >= 0 a dataset, not all 0, "
+            f"but got {alpha.tolist()} for {datasets} datasets"
+        )
+    return np.asarray(np.mean(taus * (alpha * (datasets / alpha.sum())), axis=-1))
+
+
+def split(networks: int, seed: int, train: float = 0.6) -> tuple[Indices, Indices]:
+    """Sorted indices of the training and of the test networks: disjoint, together all of them.
+
+    The same on every platform and version: it draws on PCG64's guaranteed integer stream only.
+    """
+    count = round(networks * train)
+    if not 0 < count < networks:
+        raise AutoproxError(
+            "a split must leave networks on both sides, "
+            f"but got {networks} networks with {train:g} of them for training"
+        )
+    order = np.argsort(_integers(seed, _SPLIT, networks), kind="stable")
+    return np.sort(order[:count]), np.sort(order[count:])
+
+
+def bootstrap_interval(
+    correlation: Correlation, scores: ArrayLike, truth: ArrayLike, seed: int, draws: int = 1000
+) -> tuple[float, float]:
+    """The 95 % percentile interval of a correlation, the networks drawn with replacement.
+
+    Draws with fewer than two distinct values on either side are skipped; (nan, nan) without others.
+    """
+    left, right = np.asarray(scores, dtype=np.float64), np.asarray(truth, dtype=np.float64)
+    networks = left.shape[-1]
+    high_bits = _integers(seed, _BOOTSTRAP, draws * networks) >> np.uint64(32)
+    picks = ((high_bits * np.uint64(networks)) >> np.uint64(32)).astype(np.intp)
+    picks = picks.reshape(draws, networks)
+    values = correlation(left[picks], right[picks])
+    values = values[np.isfinite(values)]
+    if not values.size:
+        return float("nan"), float("nan")
+    low, high = np.percentile(values, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def ridge_scores(
+    features: ArrayLike, truth: ArrayLike, train: ArrayLike, alpha: float | None = None
+) -> Floats:
+    """Predict the rank of every network's truth by a ridge regression on the training ones' ranks.
+
+    Ranks, because a few failed trainings would dominate the squared error of the accuracies.
+    Features are standardised on the training networks and left out where constant there. Without
+    `alpha`, the one of RIDGE_ALPHAS with the least leave-one-out error on them is taken.
+    """
+    x, rows = np.asarray(features, dtype=np.float64), np.asarray(train)
+    ranks = rankdata(np.asarray(truth, dtype=np.float64)[rows])
+    x = x[:, np.ptp(x[rows], axis=0) > 0]
+    x = (x - x[rows].mean(axis=0)) / x[rows].std(axis=0)
+    target = ranks - ranks.mean()
+    u, s, vt = np.linalg.svd(x[rows], full_matrices=False)
+
+    def shrunk(strength: float) -> Floats:
+        return s**2 / (s**2 + strength)
+
+    def leave_one_out_error(strength: float) -> float:
+        leverage = (u**2) @ shrunk(strength) + 1 / len(rows)
+        residual = target - u @ (shrunk(strength) * (u.T @ target))
+        return float(np.sum((residual / (1 - leverage)) ** 2))
+
+    best = min(RIDGE_ALPHAS, key=leave_one_out_error) if alpha is None else alpha
+    coefficients = vt.T @ (s / (s**2 + best) * (u.T @ target))
+    return np.asarray(x @ coefficients + ranks.mean())
+
+
+def _aligned(scores: ArrayLike, truth: ArrayLike) -> tuple[Floats, Floats]:
+    """Both as float64 with the same number of axes, at least one of them before the networks."""
+    left, right = np.asarray(scores, dtype=np.float64), np.asarray(truth, dtype=np.float64)
+    if left.shape[-1:] != right.shape[-1:] or not left.ndim:
+        raise ValueError(
+            f"scores and truth must be of the same networks: {left.shape}, {right.shape}"
+        )
+    axes = max(left.ndim, right.ndim, 2)
+    return left[(None,) * (axes - left.ndim)], right[(None,) * (axes - right.ndim)]
+
+
+def _result_shape(scores: ArrayLike, truth: ArrayLike) -> tuple[int, ...]:
+    return np.broadcast_shapes(np.shape(scores)[:-1], np.shape(truth)[:-1])
+
+
+def _masked(values: Floats, *inputs: Floats) -> Floats:
+    valid = [np.isfinite(x).all(axis=-1) & (x != x[..., :1]).any(axis=-1) for x in inputs]
+    return np.where(np.logical_and(*valid), values, np.nan)
+
+
+def _tau(scores: Floats, truth: Floats) -> Floats:
+    """Tau-b, halving the longest leading axis until _PAIRS_AT_ONCE holds."""
+    networks = scores.shape[-1]
+    shape = np.broadcast_shapes(scores.shape[:-1], truth.shape[:-1])
+    if math.prod(shape) * networks**2 > _PAIRS_AT_ONCE and max(shape) > 1:
+        axis = shape.index(max(shape))
+        halves = zip(_halves(scores, axis), _halves(truth, axis), strict=True)
+        return np.concatenate([_tau(left, right) for left, right in halves], axis=axis)
+    if truth.size * networks <= _PAIRS_AT_ONCE:
+        signs, untied_truth = _remembered_signs(truth.tobytes(), truth.shape)
+    else:
+        signs, untied_truth = _pair_signs(truth)
+    greater = (scores[..., :, None] > scores[..., None, :]).astype(signs.dtype)
+    greater = greater.reshape(*scores.shape[:-1], 1, networks**2)
+    surplus = (greater @ signs)[..., 0, 0].astype(np.float64)
+    untied = greater.sum(axis=(-2, -1), dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.clip(surplus / np.sqrt(untied) / np.sqrt(untied_truth), -1, 1))
+
+
+def _halves(array: Floats, axis: int) -> list[Floats]:
+    return [array, array] if array.shape[axis] == 1 else np.array_split(array, 2, axis=axis)
+
+
+def _pair_signs(truth: Floats) -> tuple[NDArray[np.floating], Floats]:
+    """The signs of all pairs [..., networks^2, 1], and the number of untied pairs [...]."""
+    networks = truth.shape[-1]
+    # Sums of pair counts stay exact in float32 up to 2^24.
+    dtype = np.float32 if networks**2 <= 2**24 else np.float64
+    greater = truth[..., :, None] > truth[..., None, :]
+    signs = greater.astype(dtype) - np.swapaxes(greater, -1, -2).astype(dtype)
+    return signs.reshape(*truth.shape[:-1], networks**2, 1), greater.sum(
+        axis=(-2, -1), dtype=np.float64
+    )
+
+
+@lru_cache(maxsize=4)
+def _remembered_signs(data: bytes, shape: tuple[int, ...]) -> tuple[NDArray[np.floating], Floats]:
+    return _pair_signs(np.frombuffer(data, dtype=np.float64).reshape(shape))
+
+
+def _unit_deviations(x: Floats) -> Floats:
+    """Deviations from the mean, of norm 1; powers of two keep huge and tiny values in range."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        _, exponent = np.frexp(np.abs(x).max(axis=-1, keepdims=True))
+        scaled = np.ldexp(x, -exponent)
+        deviations = scaled - scaled.mean(axis=-1, keepdims=True)
+        return np.asarray(deviations / np.linalg.norm(deviations, axis=-1, keepdims=True))
+
+
+def _integers(seed: int, stream: int, count: int) -> NDArray[np.uint64]:
+    if seed < 0:
+        raise AutoproxError(f"a seed must be a whole number >= 0, but got {seed}")
+    return np.random.PCG64([seed, stream]).random_raw(count)

@@ -1,0 +1,218 @@
+"""JSON from a file that a user wrote, with the line and the field of whatever is wrong in it."""
+
+import json
+import math
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from autoprox.errors import AutoproxError
+from autoprox.searchspaces.base import nearest
+
+MAX_DEPTH = 32
+MAX_DIGITS = 40  # CPython refuses to convert integers of thousands of digits; none is of use here
+WHITE_SPACE = re.compile(r"[ \t\r\n]*")
+
+Value: TypeAlias = dict[str, "Node"] | list["Node"] | str | int | float | bool | None
+
+
+class JSONFileError(AutoproxError):
+    """A JSON file that breaks a rule; the message starts with `file:line:`."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """One value of the file; its methods return it as what it has to be, or raise that rule."""
+
+    value: Value
+    text: str  # as an error quotes it: a number the way it was written
+    file: str
+    line: int
+    path: str  # "architectures[3].scores.cifar100"
+
+    def error(self, rule: str, got: str | None = None) -> JSONFileError:
+        """The error that this value breaks the rule."""
+        return JSONFileError(f"{self.place} {rule}, but got {got or self.text}")
+
+    @property
+    def place(self) -> str:
+        """The file, line and field, as an error begins."""
+        return f"{self.file}:{self.line}: {self.path or 'the file'}"
+
+    def plain(self) -> Any:
+        """The value as `json.load` returns it."""
+        if isinstance(self.value, dict):
+            return {key: node.plain() for key, node in self.value.items()}
+        if isinstance(self.value, list):
+            return [node.plain() for node in self.value]
+        return self.value
+
+    def entries(self) -> dict[str, "Node"]:
+        """The members of an object with any keys."""
+        if not isinstance(self.value, dict):
+            raise self.error("must be an object")
+        return self.value
+
+    def members(self, required: Iterable[str], optional: Iterable[str] = ()) -> dict[str, "Node"]:
+        """The members of an object that has every required key and no unknown one."""
+        entries, required = self.entries(), tuple(required)
+        known = (*required, *optional)
+        for key, node in entries.items():
+            if key not in known:
+                where = f"{node.file}:{node.line}"
+                raise JSONFileError(f"{where}: unknown key {node.path}{nearest(key, known)}")
+        for key in required:
+            if key not in entries:
+                raise self.error(f"must have the key {key}", f"only {', '.join(entries) or 'none'}")
+        return entries
+
+    def items(self) -> list["Node"]:
+        """The items of an array."""
+        if not isinstance(self.value, list):
+            raise self.error("must be an array")
+        return self.value
+
+    def string(self) -> str:
+        """A string."""
+        if not isinstance(self.value, str):
+            raise self.error("must be a string")
+        return self.value
+
+    def boolean(self) -> bool:
+        """True or false."""
+        if not isinstance(self.value, bool):
+            raise self.error("must be true or false")
+        return self.value
+
+    def number(self, limit: float) -> float:
+        """A finite number of at most this size."""
+        value = self.value
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not math.isfinite(value)
+        ):
+            raise self.error("must be a finite number")
+        if abs(value) > limit:
+            raise self.error(f"must be at most {limit:g} in size")
+        return float(value)
+
+    def integer(self, low: int, high: int) -> int:
+        """An integer from low to high."""
+        value = self.value
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            rule = f"an integer from {low} to {high}" if low < high else f"{low}"
+            raise self.error(f"must be {rule}")
+        return value
+
+
+def read_json(path: Path) -> Node:
+    """Parse a UTF-8 JSON file; NaN and Infinity are numbers here, which `Node.number` refuses."""
+    if not path.is_file():
+        found = "is a directory" if path.is_dir() else "there is no such file"
+        raise JSONFileError(f"{path} must be a JSON file, but {found}")
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise JSONFileError(f"{path} must be UTF-8 text, but byte {error.start} is not") from error
+    except OSError as error:
+        raise JSONFileError(f"{path} must be readable, but got: {error.strerror}") from error
+    return _Parser(path.name, text).document()
+
+
+class _Parser:
+    """Recursive descent over objects and arrays; the scalars are left to `json`."""
+
+    def __init__(self, file: str, text: str) -> None:
+        self.file, self.text, self.position = file, text, 0
+        self.line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self.decoder = json.JSONDecoder(parse_int=_integer)
+
+    def document(self) -> Node:
+        node = self.value("", 0)
+        if self.peek():
+            raise self.error("must end after its first value")
+        return node
+
+    def value(self, path: str, depth: int) -> Node:
+        bracket = self.peek()
+        begin = self.position
+        value: Value
+        if depth > MAX_DEPTH:
+            raise self.error(f"must nest at most {MAX_DEPTH} deep")
+        if bracket == "{":
+            value, text = self.object(path, depth), "an object"
+        elif bracket == "[":
+            value, text = self.array(path, depth), "an array"
+        else:
+            value = self.scalar()
+            text = self.text[begin : self.position]
+            text = text if len(text) <= MAX_DIGITS else f"{text[: MAX_DIGITS - 3]}..."
+        return Node(value, text, self.file, self.line(begin), path)
+
+    def object(self, path: str, depth: int) -> dict[str, Node]:
+        entries: dict[str, Node] = {}
+        for _ in self.separated("}"):
+            if self.peek() not in ('"', ""):
+                raise self.error("must have a key in double quotes here")
+            begin = self.position
+            key = self.scalar()
+            if key in entries:
+                self.position = begin
+                raise self.error(f"must have {key} once, and line {entries[key].line} has it")
+            self.expect(":")
+            entries[key] = self.value(f"{path}.{key}" if path else key, depth + 1)
+        return entries
+
+    def array(self, path: str, depth: int) -> list[Node]:
+        return [self.value(f"{path}[{index}]", depth + 1) for index in self.separated("]")]
+
+    def separated(self, close: str) -> Iterator[int]:
+        """Count the entries up to the closing bracket; the caller reads one at each step."""
+        self.position += 1
+        if self.peek() == close:
+            self.position += 1
+            return
+        for index in count():
+            yield index
+            if self.expect(f",{close}") == close:
+                return
+
+    def scalar(self) -> Any:
+        try:
+            value, self.position = self.decoder.raw_decode(self.text, self.position)
+        except json.JSONDecodeError as error:
+            cut = error.msg.startswith("Unterminated")
+            self.position = len(self.text) if cut else error.pos
+            raise self.error(f"must be complete JSON ({error.msg})") from error
+        return value
+
+    def expect(self, characters: str) -> str:
+        found = self.peek()
+        if not found or found not in characters:
+            raise self.error(f"must have {' or '.join(map(repr, characters))} here")
+        self.position += 1
+        return found
+
+    def peek(self) -> str:
+        """The next character that isn't white space; nothing at the end."""
+        match = WHITE_SPACE.match(self.text, self.position)
+        self.position = match.end() if match else self.position
+        return self.text[self.position : self.position + 1]
+
+    def line(self, position: int) -> int:
+        return bisect_right(self.line_starts, position)
+
+    def error(self, rule: str) -> JSONFileError:
+        found = self.text[self.position : self.position + 1]
+        got = repr(found) if found else "the end of the file"
+        where = f"{self.file}:{self.line(self.position)}"
+        return JSONFileError(f"{where}: the file {rule}, but got {got}")
+
+
+def _integer(digits: str) -> float:
+    return int(digits) if len(digits) <= MAX_DIGITS else float(digits)

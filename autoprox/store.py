@@ -1,0 +1,311 @@
+"""Where the engine reads matrices: kept for many formulas (`Store`) or measured once (`Fresh`)."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import tempfile
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import torch
+from joblib import Parallel, delayed
+from torch import Tensor
+
+from autoprox.collector import Measured, Setting
+from autoprox.errors import AutoproxError
+from autoprox.language import Statistic
+from autoprox.searchspaces import Architecture, Block
+
+GIB = 2**30
+Group = frozenset[Statistic]  # what one matrix expression reads: one domain, one kind of shape
+MAX_FAILED = 0.1
+CHUNK = {"cpu": 2**16, "cuda": 2**26, "mps": 2**26}  # elements: an L2 cache; enough to fill a GPU
+
+
+class MeasurementError(AutoproxError):
+    """Too many networks could not be measured."""
+
+
+class Reduce(Protocol):
+    """Takes `values`, statistic -> [n, rows, cols], whose matrices stand at `positions` [n]."""
+
+    def __call__(
+        self, group: Group, datasets: list[int], positions: np.ndarray, values: dict[Statistic, Tensor]
+    ) -> None: ...
+
+
+@dataclass(frozen=True)
+class LayerTable:
+    """Which layers each network has: `domains[network]` in depth order, and its blocks."""
+
+    domains: tuple[tuple[str, ...], ...]
+    blocks: tuple[tuple[Block, ...], ...]
+
+    def count(self, network: int, domain: str) -> int:
+        if domain == "block":
+            return len(self.blocks[network])
+        return sum(domain in (d, "all") for d in self.domains[network])
+
+    def starts(self, domain: str) -> np.ndarray:
+        """[networks + 1]: where each network's layers begin when all are put in one row."""
+        counts = [self.count(network, domain) for network in range(len(self.domains))]
+        return np.concatenate([[0], np.cumsum(counts)])
+
+
+class Source(ABC):
+    """The untrained networks that are compared, and a way to read their matrices."""
+
+    def __init__(self, setting: Setting, architectures: Sequence[Architecture], workers: int) -> None:
+        self.setting = setting
+        self.architectures = tuple(architectures)
+        self.datasets = tuple(setting.batches)
+        self.workers = workers
+        self.failures: dict[int, str] = {}
+        self.layers = _layer_table(setting, self.architectures)
+
+    def variants(self, statistics: Iterable[Statistic]) -> list[list[int]]:
+        """Datasets for which the statistics are the same, such as all of them for weights."""
+        same: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        for index, dataset in enumerate(self.datasets):
+            keys = (self.setting.key(self.architectures[0], dataset, s) for s in sorted(statistics, key=str))
+            same[tuple(keys)].append(index)
+        return list(same.values())
+
+    @abstractmethod
+    def visit(self, groups: Sequence[Group], reduce: Reduce) -> None:
+        """Call `reduce` with every matrix that the groups need, in pieces, in any order."""
+
+    def _measure(self, network: int, needs: dict[str, set[Statistic]]) -> dict[str, Measured] | None:
+        """None, with the reason on record, where the network fails."""
+        try:
+            return self.setting.measure(self.architectures[network], needs)
+        except (RuntimeError, MemoryError) as error:  # torch's out-of-memory is a RuntimeError
+            reason = str(error).strip().split("\n")[0] or "no message"
+            self.failures[network] = f"{type(error).__name__}: {reason}"
+            self._check_failures()
+            return None
+
+    def _check_failures(self) -> None:
+        failed, total = len(self.failures), len(self.architectures)
+        if failed > MAX_FAILED * total:
+            reason = next(iter(self.failures.values()))
+            raise MeasurementError(
+                f"at most {MAX_FAILED:.0%} of the networks may fail, but {failed} of {total} did: {reason}"
+            )
+
+
+def run_threads(workers: int, calls: Iterable[Callable[[], None]]) -> None:
+    """One thread of torch for each worker, so that results don't depend on how many there are."""
+    threads = torch.get_num_threads()
+
+    def single(call: Callable[[], None]) -> None:
+        torch.set_num_threads(1)
+        call()
+
+    try:
+        Parallel(workers, backend="threading")(delayed(single)(call) for call in calls)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _layer_table(setting: Setting, architectures: Sequence[Architecture]) -> LayerTable:
+    domains = []
+    for architecture in architectures:
+        with torch.device("meta"):
+            network = setting.space.build(architecture, classes=1)
+        domains.append(tuple(domain for domain, _ in network.layers()))
+    blocks = tuple(setting.space.blocks(architecture) for architecture in architectures)
+    return LayerTable(tuple(domains), blocks)
+
+
+class Fresh(Source):
+    """Builds and measures each network at every visit and keeps nothing: any size, few formulas."""
+
+    def visit(self, groups: Sequence[Group], reduce: Reduce) -> None:
+        run_threads(
+            self.workers,
+            (
+                lambda network=network: self._visit_network(network, groups, reduce)
+                for network in range(len(self.architectures))
+                if network not in self.failures
+            ),
+        )
+
+    def _visit_network(self, network: int, groups: Sequence[Group], reduce: Reduce) -> None:
+        needs: dict[str, set[Statistic]] = defaultdict(set)
+        for group in groups:
+            for datasets in self.variants(group):
+                needs[self.datasets[datasets[0]]] |= group
+        measured = self._measure(network, needs)
+        if measured is None:
+            return
+        for group in groups:
+            start = self.layers.starts(next(iter(group)).domain)[network]
+            for datasets in self.variants(group):
+                matrices = measured[self.datasets[datasets[0]]]
+                for layer in range(len(matrices[next(iter(group))])):
+                    values = {statistic: matrices[statistic][layer][None] for statistic in group}
+                    reduce(group, datasets, np.array([start + layer]), values)
+
+
+@dataclass
+class Bucket:
+    """All matrices of one shape of one statistic, [n, rows, cols]: in memory, or left on disk."""
+
+    shape: tuple[int, int]
+    positions: list[int]
+    places: list[tuple[Path, int]]  # file and offset of each matrix
+    resident: Tensor | None = None
+
+    @property
+    def bytes(self) -> int:
+        return 4 * len(self.places) * self.shape[0] * self.shape[1]
+
+    def load(self, device: torch.device) -> None:
+        self.resident = self.read(0, len(self.places)).to(device)
+
+    def read(self, start: int, stop: int) -> Tensor:
+        """Matrices start to stop; plain reads, since mapped pages would count as memory used."""
+        if self.resident is not None:
+            return self.resident[start:stop]
+        values = np.empty((stop - start, *self.shape), dtype=np.float32)
+        places = enumerate(self.places[start:stop])
+        for path, group in itertools.groupby(places, key=lambda item: item[1][0]):
+            with path.open("rb", buffering=0) as file:
+                for row, (_, offset) in group:
+                    file.seek(offset)
+                    file.readinto(memoryview(values[row]).cast("B"))
+        return torch.from_numpy(values)
+
+
+class Store(Source):
+    """Measures each network once and keeps the matrices, by shape, for any number of formulas.
+
+    Every statistic of a network is a file in `folder`, named by the hash of what it depends on, so
+    that a later store finds it. As many buckets as `memory` allows are resident, the others are
+    read from their files at each visit.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        architectures: Sequence[Architecture],
+        needs: Iterable[Statistic],
+        *,
+        folder: Path,
+        memory: int = 4 * GIB,
+        workers: int = 1,
+        progress: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(setting, architectures, workers)
+        self.folder = folder
+        self.needs = sorted(set(needs), key=str)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._collect(progress)
+        self._buckets = {
+            (statistic, datasets[0]): self._index(statistic, datasets[0])
+            for statistic in self.needs
+            for datasets in self.variants([statistic])
+        }
+        self._load(memory)
+
+    def visit(self, groups: Sequence[Group], reduce: Reduce) -> None:
+        run_threads(self.workers, self._pieces(groups, reduce))
+
+    def _pieces(self, groups: Sequence[Group], reduce: Reduce) -> Iterator[Callable[[], None]]:
+        for group in groups:
+            for datasets in self.variants(group):
+                aligned = zip(*(self._of(s, datasets[0]) for s in sorted(group, key=str)), strict=True)
+                for buckets in aligned:
+                    yield lambda g=group, d=datasets, b=buckets: self._piece(g, d, b, reduce)
+
+    def _piece(
+        self, group: Group, datasets: list[int], buckets: tuple[Bucket, ...], reduce: Reduce
+    ) -> None:
+        rows = max(bucket.shape[0] for bucket in buckets)
+        step = max(1, CHUNK[self.setting.device.type] // (rows * buckets[0].shape[1]))
+        for start in range(0, len(buckets[0].places), step):
+            stop = min(start + step, len(buckets[0].places))
+            values = {
+                statistic: bucket.read(start, stop).to(self.setting.device)
+                for statistic, bucket in zip(sorted(group, key=str), buckets, strict=True)
+            }
+            reduce(group, datasets, np.array(buckets[0].positions[start:stop]), values)
+
+    def _of(self, statistic: Statistic, dataset: int) -> list[Bucket]:
+        variant = next(same for same in self.variants([statistic]) if dataset in same)
+        return self._buckets[statistic, variant[0]]
+
+    def _path(self, network: int, dataset: int, statistic: Statistic) -> Path:
+        architecture = self.architectures[network]
+        key = self.setting.key(architecture, self.datasets[dataset], statistic)
+        return self.folder / key[:2] / key[2:]
+
+    def _collect(self, progress: Callable[[], None]) -> None:
+        def collect(network: int) -> None:
+            missing: dict[str, set[Statistic]] = defaultdict(set)
+            paths = {}
+            for statistic in self.needs:
+                for dataset, *_ in self.variants([statistic]):
+                    path = self._path(network, dataset, statistic)
+                    if not path.exists():
+                        missing[self.datasets[dataset]].add(statistic)
+                        paths[self.datasets[dataset], statistic] = path
+            measured = self._measure(network, missing) if missing else {}
+            for (dataset, statistic), path in paths.items():
+                if measured:
+                    _write(path, measured[dataset][statistic])
+            progress()
+
+        networks = range(len(self.architectures))
+        run_threads(self.workers, (lambda n=n: collect(n) for n in networks))
+
+    def _index(self, statistic: Statistic, dataset: int) -> list[Bucket]:
+        """Buckets in the order in which their shapes first occur: the same for aligned statistics."""
+        buckets: dict[tuple[int, int], Bucket] = {}
+        starts = self.layers.starts(statistic.domain)
+        for network in range(len(self.architectures)):
+            if network in self.failures:
+                continue
+            path = self._path(network, dataset, statistic)
+            for layer, (offset, shape) in enumerate(_read_header(path)):
+                bucket = buckets.setdefault(shape, Bucket(shape, [], []))
+                bucket.positions.append(int(starts[network]) + layer)
+                bucket.places.append((path, offset))
+        return list(buckets.values())
+
+    def _load(self, memory: int) -> None:
+        for buckets in self._buckets.values():
+            for bucket in buckets:
+                if bucket.bytes <= memory:
+                    bucket.load(self.setting.device)
+                    memory -= bucket.bytes
+
+
+def _write(path: Path, matrices: list[Tensor]) -> None:
+    """A line of JSON with the shapes, then the values; atomic, for others may use the folder."""
+    path.parent.mkdir(exist_ok=True)
+    header = json.dumps([list(matrix.shape) for matrix in matrices]).encode() + b"\n"
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        file.write(header)
+        for matrix in matrices:
+            file.write(matrix.cpu().numpy().data)
+    os.replace(file.name, path)
+
+
+def _read_header(path: Path) -> list[tuple[int, tuple[int, int]]]:
+    """Offset and shape of each matrix in a statistic's file."""
+    with path.open("rb") as file:
+        header = file.readline()
+    offset, places = len(header), []
+    for rows, cols in json.loads(header):
+        places.append((offset, (rows, cols)))
+        offset += 4 * rows * cols
+    return places

@@ -1,0 +1,79 @@
+"""The record of an operation and its application to values."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+import sympy as sp
+from torch import Tensor
+
+from autoprox.errors import AutoproxError
+
+from .notation import Binding
+
+Kind = Literal["map", "normalise", "reduce", "binary", "combinator"]
+Level = Literal["matrix", "layers", "network"]
+DIMS: Mapping[Level, tuple[int, ...]] = MappingProxyType({"matrix": (-2, -1), "layers": (-1,)})
+
+EPSILON = 1e-12
+EXPONENT_LIMIT = 30.0
+
+
+class PrimitiveError(AutoproxError):
+    """An operation that breaks a rule of the registry."""
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """One operation, from which every other table (grammar, display, documentation) is derived.
+
+    `function` takes the values alone, or the values and `dims` where `along_axis`; `sympy` takes
+    their expressions, and the symbol of the axis in that case. `latex` is a template (`notation`).
+
+    The flags hold bit for bit, signs of zero apart, wherever the values are finite:
+
+    - commutative: f(x, y) = f(y, x)
+    - even: f(-x) = f(|x|) = f(x)
+    - mirrored: f(-x) = f(x), and not always f(|x|)
+    - nonnegative: f(x) >= 0
+    - idempotent: f(f(x)) = f(x)
+    """
+
+    name: str
+    kind: Kind
+    function: Callable[..., Tensor]
+    sympy: Callable[..., sp.Expr]
+    latex: str
+    binding: Binding = Binding.ATOM
+    commutative: bool = False
+    even: bool = False
+    mirrored: bool = False
+    nonnegative: bool = False
+    idempotent: bool = False
+
+    @property
+    def arity(self) -> int:
+        return 2 if self.kind == "binary" else 1
+
+    @property
+    def along_axis(self) -> bool:
+        return self.kind in ("normalise", "reduce")
+
+    @property
+    def rule(self) -> str:
+        """What the operation does and how it stays finite."""
+        return inspect.cleandoc(self.function.__doc__ or "")
+
+
+def apply(primitive: Primitive, args: Sequence[Tensor], level: Level) -> Tensor:
+    """Apply a primitive to batches of values of one level.
+
+    A matrix is `[..., rows, columns]`, a layer vector `[..., layers]`, a score `[..., networks]`.
+    """
+    if primitive.along_axis:
+        return primitive.function(*args, DIMS[level])
+    return primitive.function(*args)

@@ -1,0 +1,57 @@
+"""Binary operations: element by element on two matrices, layer vectors or scores of one type."""
+
+from sympy import Add, Integer, Mul, Pow
+from torch import Tensor
+from torch.nn.functional import hardshrink
+
+from .base import EPSILON
+from .notation import Binding
+from .registry import register
+
+
+@register(
+    "binary",
+    sympy=lambda x, y: Add(x, y, evaluate=False),
+    latex="<x> + <y:TERM>",
+    binding=Binding.TERM,
+    commutative=True,
+)
+def add(x: Tensor, y: Tensor) -> Tensor:
+    """x + y."""
+    return x + y
+
+
+@register(
+    "binary",
+    sympy=lambda x, y: Add(x, Mul(Integer(-1), y, evaluate=False), evaluate=False),
+    latex="<x> - <y:SERIES>",
+    binding=Binding.TERM,
+)
+def sub(x: Tensor, y: Tensor) -> Tensor:
+    """x - y."""
+    return x - y
+
+
+@register(
+    "binary",
+    sympy=lambda x, y: Mul(x, y, evaluate=False),
+    latex="<x:PRODUCT> <times> <y:PRODUCT>",
+    binding=Binding.PRODUCT,
+    commutative=True,
+)
+def mul(x: Tensor, y: Tensor) -> Tensor:
+    """x times y."""
+    return x * y
+
+
+@register(
+    "binary",
+    sympy=lambda x, y: Mul(x, Pow(y, Integer(-1), evaluate=False), evaluate=False),
+    latex=r"\frac{<x>}{<y>}",
+    binding=Binding.POWER,
+)
+def div(x: Tensor, y: Tensor) -> Tensor:
+    """x / y, and 0 where |y| <= 1e-12."""
+    # Infinite where |y| <= 1e-12, else 0: without the comparison and the mask, slow on a CPU.
+    gap = hardshrink(hardshrink(y, EPSILON).reciprocal_(), 2 / EPSILON)
+    return x / gap.add_(y)

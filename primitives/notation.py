@@ -1,0 +1,106 @@
+"""How an operation is written: LaTeX templates, and sympy functions for what sympy lacks.
+
+A template holds `<x>` and `<y>`, `<axis>` (the indices an operation runs over), `<row>` (the last
+of them) and `<times>`. `<x:PRODUCT>` puts an x that binds more loosely than a product in
+parentheses; `<x:|>` puts an x that may be negative between bars.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, ClassVar
+
+import sympy
+from sympy.printing.pretty.stringpict import prettyForm, stringPict
+
+SUBSCRIPTS = {"i": "ᵢ", "j": "ⱼ", "k": "ₖ", "l": "ₗ"}
+
+
+class Binding(IntEnum):
+    """How tightly a formula holds together."""
+
+    SIGNED = 0
+    TERM = 1
+    SERIES = 2
+    PRODUCT = 3
+    POWER = 4
+    ATOM = 5
+
+
+@dataclass(frozen=True)
+class Formula:
+    """LaTeX text, with what a formula around it must know."""
+
+    text: str
+    binding: Binding = Binding.ATOM
+    nonnegative: bool = False
+
+    def within(self, place: str) -> str:
+        if place == "|":
+            return self.text if self.nonnegative else rf"\left|{self.text}\right|"
+        if place and self.binding < Binding[place]:
+            return rf"\left({self.text}\right)"
+        return self.text
+
+
+def fill(template: str, axis: str = "", **parts: Formula) -> str:
+    """The template with every place filled; `axis` has one letter an index."""
+    parts |= {"axis": Formula(",".join(axis)), "row": Formula(axis[-1:])}
+    return re.sub(r"<(\w+):?([A-Z|]*)>", lambda place: parts[place[1]].within(place[2]), template)
+
+
+def places(template: str) -> set[str]:
+    """The names of a template's places."""
+    return set(re.findall(r"<(\w+)[:>]", template))
+
+
+class Operation(sympy.Function):  # type: ignore[misc]
+    """A sympy function for an operation of ours: name(x), or name(x, axis).
+
+    `text` is the template of its one-line form; brackets around `<x>` grow with what they enclose.
+    """
+
+    text: ClassVar[str]
+    latex: ClassVar[str]
+    reduces: ClassVar[bool]
+    is_extended_real = True
+
+    @classmethod
+    def named(cls, name: str, **attributes: Any) -> type[Operation]:
+        return type(name, (cls,), attributes)
+
+    @property
+    def axis(self) -> str:
+        return self.args[1].name if len(self.args) > 1 else ""
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        binding = Binding.TERM if is_sum(self.args[0]) else Binding.ATOM
+        text = fill(self.latex, self.axis, x=Formula(printer._print(self.args[0]), binding))
+        return text if exp is None else rf"\left({text}\right)^{{{exp}}}"
+
+    def _pretty(self, printer: Any) -> prettyForm:
+        axis = "".join(SUBSCRIPTS[index] for index in self.axis)
+        head, tail = self.text.replace("<axis>", axis).replace("<row>", axis[-1:]).split("<x>")
+        form = printer._print(self.args[0])
+        if tail:
+            form = enclose(form, head[-1], tail[0])
+            form = prettyForm(*form.left(head[:-1]))
+            return prettyForm(*form.right(tail[1:]))
+        if is_sum(self.args[0]):
+            form = enclose(form, "(", ")")
+        return prettyForm(*form.left(head), binding=prettyForm.ADD)
+
+
+def enclose(form: prettyForm, left: str, right: str) -> prettyForm:
+    """A pretty form between brackets of its own height."""
+    if left == "(":
+        return prettyForm(*form.parens(left, right))
+    bars = [stringPict("\n".join(bar * form.height()), form.baseline) for bar in (left, right)]
+    return prettyForm(*stringPict.next(bars[0], form, bars[1]))
+
+
+def is_sum(x: sympy.Expr) -> bool:
+    """Whether an expression is a sum, or has a minus sign in front."""
+    return bool(x.is_Add or (x.is_Mul and x.args[0] == -1))

@@ -1,0 +1,94 @@
+"""The proof that an operation passes before it is registered: called on values of every size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from types import MappingProxyType
+
+import torch
+from torch import Tensor
+
+from .base import Level, Primitive, PrimitiveError, apply
+from .notation import places
+
+SHAPES: Mapping[Level, tuple[int, ...]] = MappingProxyType(
+    {"matrix": (2, 3, 4), "layers": (2, 12), "network": (2, 12)}
+)
+# float32 leaves room for a square of the largest.
+HUGE = MappingProxyType({torch.float64: 1e30, torch.float32: 1e9})
+
+Call = Callable[..., Tensor]
+FLAGS: Mapping[str, Callable[[Call, Sequence[Tensor]], bool]] = MappingProxyType(
+    {
+        "commutative": lambda f, x: torch.equal(f(*x), f(*reversed(x))),
+        "even": lambda f, x: torch.equal(f(x[0]), f(-x[0])) and torch.equal(f(x[0]), f(x[0].abs())),
+        "mirrored": lambda f, x: torch.equal(f(x[0]), f(-x[0])),
+        "nonnegative": lambda f, x: bool((f(*x) >= 0).all()),
+        "idempotent": lambda f, x: torch.equal(f(f(x[0])), f(x[0])),
+    }
+)
+
+
+def prove(primitive: Primitive) -> None:
+    """Raise `PrimitiveError` with the first rule that the primitive breaks, and where."""
+    name = primitive.name
+    if not primitive.rule:
+        raise PrimitiveError(f"an operation states its rule in a docstring, but `{name}` has none")
+    arguments = {"x", "y"} if primitive.arity == 2 else {"x"}
+    if not arguments <= places(primitive.latex):
+        raise PrimitiveError(
+            f"a LaTeX template has the places {sorted(arguments)}, but `{name}` has "
+            f"{sorted(places(primitive.latex))}"
+        )
+    levels: Sequence[Level] = (
+        ("network",) if primitive.kind == "combinator" else ("matrix", "layers")
+    )
+    for level, dtype in product(levels, HUGE):
+        samples = _samples(level, dtype)
+        for chosen in product(samples, repeat=primitive.arity):
+            case = f"`{name}` on {' and '.join(chosen)} ({level}, {dtype})"
+            _prove_case(primitive, level, [samples[sample] for sample in chosen], case)
+
+
+def _samples(level: Level, dtype: torch.dtype) -> dict[str, Tensor]:
+    ramp = torch.linspace(-1.0, 1.0, 24, dtype=dtype).reshape(SHAPES[level])
+    return {
+        "zeros": torch.zeros_like(ramp),
+        "negatives": ramp - 2.0,
+        "ordinary values": ramp * 3.0,
+        "huge values": ramp * HUGE[dtype],
+        "tiny values": ramp * 1e-30,
+    }
+
+
+def _prove_case(primitive: Primitive, level: Level, args: list[Tensor], case: str) -> None:
+    def call(*values: Tensor) -> Tensor:
+        return apply(primitive, values, level)
+
+    def require(holds: bool, rule: str) -> None:
+        if not holds:
+            raise PrimitiveError(f"an operation {rule}, but not {case}")
+
+    before = [arg.clone() for arg in args]
+    try:
+        value = call(*args)
+    except Exception as error:
+        raise PrimitiveError(
+            f"an operation accepts every finite value, but not {case}: {error}"
+        ) from error
+    shape, dtype = args[0].shape, args[0].dtype
+    if primitive.kind == "reduce":
+        shape, dtype = shape[:1], torch.float64
+    require(
+        value.shape == shape and value.dtype == dtype,
+        f"returns {dtype} of the right shape, here {tuple(shape)}",
+    )
+    require(bool(value.isfinite().all()), "is finite on finite values")
+    require(all(map(torch.equal, args, before)), "leaves its arguments as they are")
+    require(torch.equal(call(*args), value), "is deterministic")
+    alone = torch.cat([call(*(arg[i : i + 1] for arg in args)) for i in range(len(args[0]))])
+    require(torch.allclose(alone, value), "treats each value of a batch on its own")
+    for flag, holds in FLAGS.items():
+        if getattr(primitive, flag):
+            require(holds(call, args), f"flagged `{flag}` is so bit for bit")

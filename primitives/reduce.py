@@ -1,0 +1,99 @@
+"""Reductions: the elements of a matrix, or of a layer vector, to one float64."""
+
+import math
+
+import torch
+from torch import Tensor
+from torch.linalg import eigvalsh, vector_norm
+
+from .maps import exp
+from .notation import Binding
+from .registry import register
+
+
+def _total(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """The sum, rows first: so it is the same whatever else shares the call, and on any threads."""
+    rows = x.sum(-1).double()
+    return rows.sum(-1) if len(dims) == 2 else rows
+
+
+def _singular_values(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """The singular values [..., n] of [..., n, m] or [..., m, n], n <= m; NaN where one overflows.
+
+    They are the square roots of the eigenvalues of the smaller Gram matrix, in float64: several
+    times faster than an SVD, with an error of at most 1e-7 of the largest value.
+    """
+    matrix = x.double() if len(dims) == 2 else x.double().unsqueeze(-1)
+    if 1 in matrix.shape[-2:]:
+        return vector_norm(matrix, 2, (-2, -1)).unsqueeze(-1)
+    wide = matrix if matrix.shape[-2] <= matrix.shape[-1] else matrix.mT
+    gram = wide @ wide.mT
+    # One matrix that isn't finite would raise for all.
+    overflow = ~gram.diagonal(dim1=-2, dim2=-1).sum(-1).isfinite()
+    values = eigvalsh(gram.masked_fill_(overflow[..., None, None], 0.0)).relu_().sqrt_()
+    return values.masked_fill_(overflow.unsqueeze(-1), torch.nan)
+
+
+@register("reduce", latex=r"\sum_{<axis>} <x:SERIES>", text="∑<axis> <x>", binding=Binding.SERIES)
+def sum_(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """The sum of all elements."""
+    return _total(x, dims)
+
+
+@register("reduce")
+def mean(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """The mean of all elements."""
+    return _total(x, dims) / math.prod(x.shape[dim] for dim in dims)
+
+
+@register("reduce", mirrored=True, nonnegative=True)
+def std(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """The population standard deviation of all elements."""
+    return x.std(dims, correction=0).double()
+
+
+@register(
+    "reduce", latex=r"\left\Vert <x>\right\Vert_{1}", text="‖<x>‖₁", even=True, nonnegative=True
+)
+def l1_norm(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """The sum of |x|."""
+    return _total(x.abs(), dims)
+
+
+@register(
+    "reduce", latex=r"\left\Vert <x>\right\Vert_{F}", text="‖<x>‖_F", even=True, nonnegative=True
+)
+def frobenius_norm(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """The square root of the sum of squares, which can't overflow from float32."""
+    return vector_norm(x, 2, dims, dtype=torch.float64)
+
+
+@register(
+    "reduce", latex=r"\left\Vert <x>\right\Vert_{*}", text="‖<x>‖⋆", mirrored=True, nonnegative=True
+)
+def nuclear_norm(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """The sum of singular values; a layer vector counts as a matrix of one column."""
+    return _singular_values(x, dims).sum(-1)
+
+
+@register("reduce")
+def logsumexp(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """The natural logarithm of the sum of e^x; shifted by the largest x, so it can't overflow."""
+    peak = x.amax(dims, keepdim=True)
+    return _total(exp(x - peak), dims).log_().add_(peak.double().squeeze(dims))
+
+
+@register(
+    "reduce",
+    latex=r"\operatorname{erank}\left(<x>\right)",
+    text="effective_rank(<x>)",
+    mirrored=True,
+    nonnegative=True,
+)
+def effective_rank(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """e to the entropy of the normalised singular values (Roy & Vetterli), and 0 for zeros only."""
+    values = _singular_values(x, dims)
+    total = values.sum(-1, keepdim=True)
+    share = values / total.masked_fill(total == 0, torch.inf)
+    rank = torch.special.entr(share).sum(-1).exp_()
+    return rank.masked_fill_(total.squeeze(-1) == 0, 0.0)

@@ -1,0 +1,269 @@
+"""Architectures as frozen data, and what every search space can do with them."""
+
+import difflib
+import hashlib
+import json
+import math
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from numbers import Real
+from statistics import fmean
+from typing import Any, ClassVar
+
+from autoprox.errors import AutoproxError
+from autoprox.searchspaces.blocks import Block, TransformerNetwork
+
+ATTEMPTS = 1000
+
+
+class ArchitectureError(AutoproxError):
+    """A choice that its space doesn't allow, or a space that doesn't exist."""
+
+
+@dataclass(frozen=True, init=False)
+class Architecture:
+    """The choices that make one network of a space: frozen, whatever the order of the names."""
+
+    space: str
+    choices: tuple[tuple[str, Any], ...]
+
+    def __init__(self, space: str, choices: Mapping[str, Any]) -> None:
+        frozen = sorted((name, _frozen(value)) for name, value in choices.items())
+        object.__setattr__(self, "space", space)
+        object.__setattr__(self, "choices", tuple(frozen))
+
+    def __getitem__(self, name: str) -> Any:
+        """The value chosen for `name`."""
+        return dict(self.choices)[name]
+
+    def to_json(self) -> dict[str, Any]:
+        """The architecture as plain JSON data; `autoprox.searchspaces.from_json` reads it back."""
+        choices = {name: list(v) if isinstance(v, tuple) else v for name, v in self.choices}
+        return {"space": self.space, "choices": choices}
+
+    @property
+    def digest(self) -> str:
+        """A hash that is the same in every process; equal numbers give it equally, 4 like 4.0."""
+        numbers = {name: [float(number) for number in _listed(v)] for name, v in self.choices}
+        return hashlib.sha256(json.dumps([self.space, numbers]).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Field:
+    """What may be chosen under one name: a value or a list, by `one`, `per_stage` or `per_layer`.
+
+    `options[i]` are the values allowed at position i of the list; where `count` names the field
+    that holds the list's length, the only entry of `options` holds for all positions.
+    """
+
+    options: tuple[tuple[float, ...], ...]
+    listed: bool
+    count: str | None = None
+
+    def positions(self, choices: Mapping[str, Any]) -> tuple[tuple[float, ...], ...]:
+        """The options of every position, given the choices already made."""
+        return self.options if self.count is None else self.options * choices[self.count]
+
+    def value(self, positions: Sequence[float]) -> Any:
+        """The field's value, of its numbers at every position."""
+        return tuple(positions) if self.listed else positions[0]
+
+    def canonical(self, name: str, value: object, choices: Mapping[str, Any]) -> Any:
+        """The value, checked, each number as its option has it: 4 becomes 4.0 if that is one."""
+        positions = self.positions(choices)
+        if not self.listed:
+            return _option(name, value, positions[0])
+        if not isinstance(value, list | tuple) or len(value) != len(positions):
+            length = str(len(positions)) + (f" (the {self.count})" if self.count else "")
+            raise ArchitectureError(f"{name} must be a list of {length} values, but got {value!r}")
+        pairs = enumerate(zip(value, positions, strict=True))
+        return tuple(_option(f"{name}[{i}]", v, options) for i, (v, options) in pairs)
+
+
+def one(*options: float) -> Field:
+    """A field with a single value."""
+    return Field((options,), listed=False)
+
+
+def per_stage(*options: tuple[float, ...]) -> Field:
+    """A field with one value for each stage."""
+    return Field(options, listed=True)
+
+
+def per_layer(*options: float, count: str = "depth") -> Field:
+    """A field with one value for each layer; `count`, a field before it, holds their number."""
+    return Field((options,), listed=True, count=count)
+
+
+class SearchSpace(ABC):
+    """A set of architectures, and the network that each of them stands for.
+
+    Every method that makes an architecture goes through `architecture`. Those that measure or build
+    one take its choices as they are, so that published networks outside the space serve too.
+    """
+
+    input_shape: ClassVar[tuple[int, int, int]] = (3, 224, 224)
+
+    def __init__(self, name: str, description: str, fields: Mapping[str, Field]) -> None:
+        self.name = name
+        self.description = description
+        self.fields = fields
+
+    @abstractmethod
+    def blocks(self, arch: Architecture) -> tuple[Block, ...]:
+        """The structure of the transformer blocks, in depth order."""
+
+    @abstractmethod
+    def params(self, arch: Architecture, classes: int = 1000) -> int:
+        """The number of parameters, from the choices alone."""
+
+    @abstractmethod
+    def flops(self, arch: Architecture, classes: int = 1000) -> int:
+        """Multiply-accumulates for one image, from the choices alone.
+
+        Counted, as in the published figures: convolutions, linear layers and the two matrix
+        products of attention. Not counted: biases, norms, softmax, GELU, additions, the mean.
+        """
+
+    @abstractmethod
+    def network(self, arch: Architecture, classes: int) -> TransformerNetwork:
+        """The network with its parameters unset."""
+
+    def build(self, arch: Architecture, classes: int = 1000, seed: int = 0) -> TransformerNetwork:
+        """The network, initialised by its published rule; only the head depends on `classes`."""
+        network = self.network(arch, classes)
+        network.initialise(seed)
+        return network
+
+    def rule(self, choices: Mapping[str, Any]) -> str | None:
+        """The rule between fields that the choices break, if any; never one on per-layer fields."""
+        return None
+
+    def architecture(self, choices: object) -> Architecture:
+        """The architecture of these named choices: the one place where validity is decided."""
+        if not isinstance(choices, Mapping):
+            names = ", ".join(self.fields)
+            raise ArchitectureError(f"choices must map {names} to values, but got {choices!r}")
+        for name in choices:
+            if name not in self.fields:
+                raise ArchitectureError(f"unknown choice {name!r}{nearest(str(name), self.fields)}")
+        canonical: dict[str, Any] = {}
+        for name, field in self.fields.items():
+            if name not in choices:
+                raise ArchitectureError(f"{name} is missing from the choices")
+            canonical[name] = field.canonical(name, choices[name], canonical)
+        if broken := self.rule(canonical):
+            raise ArchitectureError(broken)
+        return Architecture(self.name, canonical)
+
+    def validate(self, arch: Architecture) -> None:
+        """Raise ArchitectureError if the architecture isn't one of this space."""
+        if arch.space != self.name:
+            raise ArchitectureError(f"space must be {self.name}, but got {arch.space}")
+        self.architecture(dict(arch.choices))
+
+    def sample(self, rng: random.Random) -> Architecture:
+        """A random architecture: every value uniform among its options, as far as `rule` allows."""
+        return self._draw(rng, lambda name, i: None)
+
+    def mutate(self, arch: Architecture, rng: random.Random, probability: float) -> Architecture:
+        """A different architecture: each value is drawn anew with this probability."""
+        if not 0 < probability <= 1:
+            raise ArchitectureError(f"`0 < probability <= 1` must hold, but got {probability}")
+        self.validate(arch)
+        parent = {name: _listed(value) for name, value in arch.choices}
+
+        def inherit(name: str, i: int) -> float | None:
+            kept = i < len(parent[name]) and rng.random() >= probability
+            return parent[name][i] if kept else None
+
+        return self._draw(rng, inherit, parent=arch)
+
+    def crossover(self, a: Architecture, b: Architecture, rng: random.Random) -> Architecture:
+        """A child with each value from either parent; past the shorter list, from the longer."""
+        self.validate(a)
+        self.validate(b)
+        parents = [{name: _listed(value) for name, value in arch.choices} for arch in (a, b)]
+
+        def inherit(name: str, i: int) -> float:
+            return rng.choice([parent[name][i] for parent in parents if i < len(parent[name])])
+
+        return self._draw(rng, inherit)
+
+    def size(self) -> int:
+        """The number of architectures in the space."""
+        single = {name: field for name, field in self.fields.items() if field.count is None}
+        counted = [field for field in self.fields.values() if field.count is not None]
+        total = 0
+        for values in product(*(product(*field.options) for field in single.values())):
+            pairs = zip(single.items(), values, strict=True)
+            choices = {name: field.value(positions) for (name, field), positions in pairs}
+            if self.rule(choices) is None:
+                options = (len(o) for field in counted for o in field.positions(choices))
+                total += math.prod(options)
+        return total
+
+    def features(self, arch: Architecture) -> tuple[float, ...]:
+        """The choices for a regression: depth; width, heads and MLP ratio by thirds of the depth.
+
+        They are logarithms, because sizes multiply.
+        """
+        blocks = self.blocks(arch)
+        columns = ([b.width for b in blocks], [b.heads for b in blocks])
+        ratios = [b.hidden / b.width for b in blocks]
+        means = [mean for column in (*columns, ratios) for mean in _thirds(column)]
+        return tuple(math.log(number) for number in (len(blocks), *means))
+
+    def _draw(
+        self,
+        rng: random.Random,
+        inherit: Callable[[str, int], float | None],
+        parent: Architecture | None = None,
+    ) -> Architecture:
+        """Fill in every value, inherited or random, until it is valid and isn't the parent."""
+        for _ in range(ATTEMPTS):
+            choices: dict[str, Any] = {}
+            for name, field in self.fields.items():
+                values = []
+                for i, options in enumerate(field.positions(choices)):
+                    inherited = inherit(name, i)
+                    values.append(rng.choice(options) if inherited is None else inherited)
+                choices[name] = field.value(values)
+            if self.rule(choices) is None:
+                child = self.architecture(choices)
+                if child != parent:
+                    return child
+        raise ArchitectureError(f"{self.name}: no new valid architecture in {ATTEMPTS} attempts")
+
+
+def nearest(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
+    """The end of an error message about an unknown name: the nearest known one, and all of them."""
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f" (did you mean {close[0]}?)" if close else ""
+    return f"{hint}; choose from {', '.join(known)}"
+
+
+def _option(where: str, value: Any, options: tuple[float, ...]) -> float:
+    if not isinstance(value, bool) and isinstance(value, Real):
+        for option in options:
+            if value == option:
+                return option
+    choices = ", ".join(map(str, options))
+    raise ArchitectureError(f"{where} must be one of {choices}, but got {value!r}")
+
+
+def _thirds(values: Sequence[float]) -> list[float]:
+    n = len(values)
+    bounds = [(n * i // 3, n * (i + 1) // 3) for i in range(3)]
+    return [fmean(values[low : max(high, low + 1)]) for low, high in bounds]
+
+
+def _listed(value: Any) -> tuple[float, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,158 @@
+"""The layers that the vision transformers of every search space are made of."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+LinearRule = Callable[[nn.Linear, torch.Generator], None]
+
+# The head has a random stream of its own, so that neither it nor the trunk depends on the other.
+_HEAD_STREAM = 0x68656164
+
+
+@dataclass(frozen=True)
+class Block:
+    """The structure of one pre-norm transformer block.
+
+    `width` is its embedding dimension, `tokens` its sequence length including the class token,
+    `inner` the width of its queries, of its keys and of its values, `hidden` that between fc1 and
+    fc2.
+    """
+
+    width: int
+    tokens: int
+    heads: int
+    inner: int
+    hidden: int
+
+    @property
+    def params(self) -> int:
+        """The number of parameters: two LayerNorms, qkv, proj, fc1 and fc2, with their biases."""
+        norms = 4 * self.width
+        attention = (self.width + 1) * 3 * self.inner + (self.inner + 1) * self.width
+        mlp = (self.width + 1) * self.hidden + (self.hidden + 1) * self.width
+        return norms + attention + mlp
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates for one image: the linear layers, the two products of attention."""
+        linear = self.tokens * self.width * (4 * self.inner + 2 * self.hidden)
+        return linear + 2 * self.tokens**2 * self.inner
+
+
+class Linear(nn.Linear):
+    """`nn.Linear` without its default initialisation, which `initialise` would only overwrite."""
+
+    def reset_parameters(self) -> None:
+        """Leave the parameters unset."""
+
+
+class Conv2d(nn.Conv2d):
+    """`nn.Conv2d` without its default initialisation, which `initialise` would only overwrite."""
+
+    def reset_parameters(self) -> None:
+        """Leave the parameters unset."""
+
+
+def fan_in_uniform_(layer: nn.Linear | nn.Conv2d, generator: torch.Generator) -> None:
+    """PyTorch's default rule: weights and biases uniform within 1 / sqrt(fan in)."""
+    bound = 1 / math.sqrt(layer.weight[0].numel())
+    layer.weight.uniform_(-bound, bound, generator=generator)
+    if layer.bias is not None:
+        layer.bias.uniform_(-bound, bound, generator=generator)
+
+
+def normal_(layer: nn.Linear, generator: torch.Generator) -> None:
+    """DeiT's rule: weights normal with standard deviation 0.02, biases zero.
+
+    The published code truncates at a hundred standard deviations, which is no truncation at all.
+    """
+    layer.weight.normal_(0.0, 0.02, generator=generator)
+    layer.bias.zero_()
+
+
+class EncoderBlock(nn.Module):
+    """A pre-norm transformer block: self-attention, then an MLP with GELU, each residual."""
+
+    def __init__(self, shape: Block) -> None:
+        super().__init__()
+        self.heads = shape.heads
+        self.norm1 = nn.LayerNorm(shape.width, eps=1e-6)
+        self.qkv = Linear(shape.width, 3 * shape.inner)
+        self.proj = Linear(shape.inner, shape.width)
+        self.norm2 = nn.LayerNorm(shape.width, eps=1e-6)
+        self.fc1 = Linear(shape.width, shape.hidden)
+        self.fc2 = Linear(shape.hidden, shape.width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map tokens [batch, tokens, width] to tokens of the same shape."""
+        x = x + self.attend(self.norm1(x))
+        hidden: Tensor = self.fc2(functional.gelu(self.fc1(self.norm2(x))))
+        return x + hidden
+
+    def attend(self, x: Tensor) -> Tensor:
+        """Multi-head self-attention over tokens [batch, tokens, width]."""
+        qkv = self.qkv(x).unflatten(-1, (3, self.heads, -1))
+        query, key, value = qkv.permute(2, 0, 3, 1, 4)  # each [batch, heads, tokens, head dim]
+        mixed = functional.scaled_dot_product_attention(query, key, value)
+        projected: Tensor = self.proj(mixed.transpose(1, 2).flatten(2))
+        return projected
+
+
+class TransformerNetwork(nn.Module):
+    """An untrained network of a search space; a subclass has its stem, its blocks and its head.
+
+    Parameters of the network itself, not of a layer, are embeddings: class token and positions.
+    There is no dropout and no stochastic depth, so training and evaluation mode are the same.
+    """
+
+    head: nn.Linear
+    linear_rule: LinearRule = staticmethod(normal_)
+
+    @property
+    def encoder_blocks(self) -> list[EncoderBlock]:
+        """The transformer blocks, in depth order."""
+        return [module for module in self.modules() if isinstance(module, EncoderBlock)]
+
+    @property
+    def final_block(self) -> EncoderBlock:
+        """The block whose output is the last block's output."""
+        return self.encoder_blocks[-1]
+
+    def layers(self) -> list[tuple[str, nn.Linear]]:
+        """The linear layers with their domain: qkv, proj, fc1, fc2 of block 1, then of block 2."""
+        return [
+            (domain, layer)
+            for block in self.encoder_blocks
+            for domain, layer in (
+                ("msa", block.qkv),
+                ("msa", block.proj),
+                ("mlp", block.fc1),
+                ("mlp", block.fc2),
+            )
+        ]
+
+    @torch.no_grad()
+    def initialise(self, seed: int) -> None:
+        """Draw every parameter by the published rule from private generators seeded by `seed`."""
+        generator = torch.Generator("cpu").manual_seed(seed)
+        for embedding in self.parameters(recurse=False):
+            embedding.normal_(0.0, 0.02, generator=generator)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                fan_in_uniform_(module, generator)
+            elif isinstance(module, nn.Linear) and module is not self.head:
+                self.linear_rule(module, generator)
+        self.reset_head(self.head.out_features, seed)
+
+    @torch.no_grad()
+    def reset_head(self, classes: int, seed: int) -> None:
+        """Replace the head by the one that building with these classes and seed would give."""
+        old = self.head.weight
+        head = Linear(self.head.in_features, classes)
+        self.linear_rule(head, torch.Generator("cpu").manual_seed(seed ^ _HEAD_STREAM))
+        self.head = head.to(old.device, old.dtype)

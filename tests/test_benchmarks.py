@@ -1,0 +1,330 @@
+"""Benchmarks: the published files, their download, the user's table, the rules for all of them."""
+
+import hashlib
+import io
+import json
+import os
+import random
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import kendalltau
+
+import autoprox.benchmarks as benchmarks
+from autoprox.benchmarks import (
+    BENCHMARKS,
+    BenchmarkError,
+    benchmark_info,
+    fetch_benchmark,
+    list_benchmarks,
+    load_benchmark,
+)
+from autoprox.benchmarks.files import fetch_files
+from autoprox.errors import AutoproxError
+from autoprox.searchspaces import get_space
+
+VIT = "vit-bench-101"
+DATA = os.environ.get("AUTOPROX_DATA")
+needs_data = pytest.mark.skipif(
+    DATA is None or not Path(DATA, VIT).is_dir(),
+    reason="needs the files of vit-bench-101: set AUTOPROX_DATA to a folder that has them",
+)
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An environment with no benchmark file; the user's cache is below the returned folder."""
+    monkeypatch.delenv("AUTOPROX_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    return tmp_path / "xdg" / "autoprox" / VIT
+
+
+# ---- the published files
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("space", "taus"), [("autoformer", (54, 70, 31)), ("pit", (81, 86, 56))], ids=["af", "pit"]
+)
+def test_parameter_count_has_its_published_taus(space: str, taus: tuple[int, ...]) -> None:
+    benchmark = load_benchmark(VIT, space=space)
+    assert benchmark.datasets == ("cifar100", "flowers", "chaoyang")
+    assert benchmark.label == "kd"
+    params = [get_space(benchmark.space).params(a) for a in benchmark.architectures]
+    found = [100 * kendalltau(params, benchmark.scores[d]).statistic for d in benchmark.datasets]
+    assert np.round(found) == pytest.approx(taus, abs=1)
+
+
+@needs_data
+def test_labels_are_not_mixed_up() -> None:
+    kd = load_benchmark(VIT)
+    base = load_benchmark(VIT, label="base", datasets=["cifar100"])
+    supernet = load_benchmark(VIT, label="supernet")
+    assert kendalltau(kd.scores["cifar100"], base.scores["cifar100"]).statistic == pytest.approx(
+        -0.27, abs=0.01
+    )
+    assert len(set(kd.scores["chaoyang"])) == 34
+    assert supernet.classes == {"imagenet": 1000}
+    assert (supernet.scores["imagenet"].min(), supernet.scores["imagenet"].max()) == pytest.approx(
+        (70.748, 75.51)
+    )
+    assert kd.architectures == base.architectures == supernet.architectures
+    assert len(set(kd.architectures)) == 100
+    assert "100 architectures of gt_autoformer.pth (sha256 712ad277" in kd.source
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"space": "autofromer-ti"}, r"unknown search space .*did you mean autoformer-ti"),
+        ({"space": "autoformer-b"}, r"no space 'autoformer-b'.*choose from autoformer-ti, pit"),
+        ({"label": "kb"}, r"no label 'kb'; choose from kd, base, supernet"),
+        (
+            {"space": "pit", "label": "supernet"},
+            r"pit has no label 'supernet'; choose from kd",
+        ),
+        ({"datasets": ["cifar10"]}, r"no dataset 'cifar10' \(did you mean cifar100\?\)"),
+        ({"datasets": ["imagenet"]}, r"no kd scores for imagenet: their label is supernet"),
+        (
+            {"space": "pit", "datasets": ["imagenet"]},
+            r"no dataset 'imagenet'; choose from c",
+        ),
+        ({"datasets": []}, r"at least one, but got none"),
+        ({"datasets": ["flowers", "flowers"]}, r"named once.*but got flowers, flowers"),
+        ({"space": "pit", "subset": "extra"}, r"pit has no subset 'extra'; choose from main"),
+        ({"subset": "rest"}, r"no subset 'rest'; choose from main, extra, all"),
+    ],
+)
+def test_wrong_selection(asked: dict[str, Any], message: str) -> None:
+    with pytest.raises(AutoproxError, match=message) as caught:
+        load_benchmark(VIT, **asked)
+    assert "\n" not in str(caught.value)
+
+
+def test_absent_file_says_where_and_how(nowhere: Path) -> None:
+    with pytest.raises(
+        BenchmarkError, match=r"needs gt_pit\.pth, .*autoprox bench fetch"
+    ) as caught:
+        load_benchmark(VIT, space="pit", data_dir=Path("elsewhere"))
+    assert f"not in elsewhere/{VIT}, {nowhere}:" in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut short"])
+def test_changed_file_is_not_read(nowhere: Path, content: bytes) -> None:
+    nowhere.mkdir(parents=True)
+    (nowhere / "gt_pit.pth").write_bytes(content)
+    found = hashlib.sha256(content).hexdigest()
+    rule = rf"gt_pit\.pth must have sha256 bdda8984\w+, but has {found} \({len(content)} bytes of 1"
+    with pytest.raises(BenchmarkError, match=rule):
+        load_benchmark(VIT, space="pit")
+    assert benchmark_info(VIT)["files"][2]["status"] == "changed"
+
+
+def test_unknown_benchmark() -> None:
+    with pytest.raises(BenchmarkError, match=r"unknown benchmark 'vit-bench' \(did you mean vit-b"):
+        load_benchmark("vit-bench")
+    with pytest.raises(BenchmarkError, match=r"unknown benchmark 'x'; choose from vit-bench-101"):
+        fetch_benchmark("x")
+
+
+# ---- files that look like the published ones, pinned anew
+
+
+def entry(architecture: Any, **scores: float | None) -> dict[str, Any]:
+    return {"arch": architecture.to_json()["choices"], **scores}
+
+
+def architectures(count: int, seed: int = 0, space: str = "autoformer-ti") -> list[Any]:
+    rng = random.Random(seed)
+    return list(dict.fromkeys(get_space(space).sample(rng) for _ in range(count)))
+
+
+@pytest.fixture
+def pinned(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Install entries as the two AutoFormer files and pin those instead of the published ones."""
+
+    def install(main: list[dict[str, Any]], extra: list[dict[str, Any]]) -> None:
+        source, files = BENCHMARKS[VIT], []
+        nowhere.mkdir(parents=True)
+        for file, entries in zip(source.files, (main, extra), strict=False):
+            buffer = io.BytesIO()
+            torch.save(entries, buffer)
+            (nowhere / file.name).write_bytes(buffer.getvalue())
+            digest = hashlib.sha256(buffer.getvalue()).hexdigest()
+            files.append(replace(file, sha256=digest, size=len(buffer.getvalue())))
+        changed = {VIT: replace(source, files=tuple(files))}
+        monkeypatch.setattr(benchmarks, "BENCHMARKS", changed)
+
+    return install
+
+
+def test_extra_file_is_used_only_when_asked_for(pinned: Any) -> None:
+    first, second = architectures(12), architectures(15, seed=1)
+    shared = first[3]
+    main = [entry(a, c100_kd_acc=float(i), c100_base_acc=float(i)) for i, a in enumerate(first)]
+    extra = [entry(shared, c100_kd_acc=99.0, c100_base_acc=None)]
+    extra += [entry(a, c100_kd_acc=50.0 + i, c100_base_acc=None) for i, a in enumerate(second)]
+    extra.append({**extra[-1], "c100_kd_acc": 99.0})
+    extra[5]["c100_kd_acc"] = None
+    del extra[6]["c100_kd_acc"]
+    extra[7]["c100_kd_acc"] = float("nan")
+    pinned(main, extra)
+    load = partial(load_benchmark, VIT, datasets=["cifar100"])
+    assert load().architectures == tuple(first)
+    assert "extra" not in load().source
+    complete = second[:4] + second[7:]
+    both = load(subset="all")
+    assert both.architectures == (*first, *complete)
+    assert both.scores["cifar100"].tolist() == [*range(12), *range(50, 54), *range(57, 65)]
+    assert "24 architectures of gt_autoformer.pth" in both.source
+    assert "gt_autoformer_2.pth (sha256" in both.source
+    assert load(subset="extra").architectures == (shared, *complete)
+    assert load(label="base").architectures == tuple(first)
+    for subset in ("extra", "all"):
+        with pytest.raises(BenchmarkError, match=r"_2\.pth must have base scores of cifar100"):
+            load(label="base", subset=subset)
+
+
+def test_main_file_must_have_each_architecture_once(pinned: Any) -> None:
+    main = [entry(a, c100_kd_acc=float(i)) for i, a in enumerate(architectures(12))]
+    pinned([*main, {**main[4], "c100_kd_acc": 99.0}], [])
+    with pytest.raises(BenchmarkError, match=r"entry 12 must differ .*, but equals .*: entry 4$"):
+        load_benchmark(VIT, datasets=["cifar100"])
+
+
+@pytest.mark.parametrize("score", [None, float("nan"), float("inf")])
+def test_main_file_must_be_complete(pinned: Any, score: float | None) -> None:
+    main = [entry(a, c100_kd_acc=float(i)) for i, a in enumerate(architectures(12))]
+    main[4]["c100_kd_acc"] = score
+    pinned(main, [])
+    rule = rf"gt_autoformer\.pth: entry 4 must have a finite c100_kd_acc, but got {score}"
+    with pytest.raises(BenchmarkError, match=rule):
+        load_benchmark(VIT, datasets=["cifar100"])
+
+
+def test_architecture_of_a_file_must_be_of_its_space(pinned: Any) -> None:
+    main = [entry(a, c100_kd_acc=float(i)) for i, a in enumerate(architectures(12))]
+    main[4]["arch"]["hidden_dim"] = 200
+    pinned(main, [])
+    with pytest.raises(
+        BenchmarkError, match=r"entry 4: hidden_dim must be one of 192, 216, 240, but"
+    ):
+        load_benchmark(VIT, datasets=["cifar100"])
+
+
+def test_search_order(pinned: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pinned([entry(a, c100_kd_acc=float(i)) for i, a in enumerate(architectures(12))], [])
+
+    def found() -> str:
+        return str(benchmark_info(VIT, tmp_path / "given")["files"][0]["path"])
+
+    content = Path(found()).read_bytes()
+    assert Path(found()).is_relative_to(tmp_path / "xdg")
+    monkeypatch.setenv("AUTOPROX_DATA", str(tmp_path / "env"))
+    for folder in ("env", "given"):
+        path = tmp_path / folder / VIT / "gt_autoformer.pth"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(content)
+        assert found() == str(path)
+
+
+def test_info_is_plain_data(nowhere: Path) -> None:
+    [info] = list_benchmarks()
+    assert json.loads(json.dumps(info)) == info
+    assert info["spaces"] == ["autoformer-ti", "pit"]
+    assert list(info["labels"]["pit"]) == ["kd", "base"]
+    assert info["datasets"] == {"cifar100": 100, "flowers": 102, "chaoyang": 4, "imagenet": 1000}
+    assert (info["architectures"], info["licence"], info["installed"]) == (300, "Apache-2.0", False)
+    assert info["folders"] == [str(nowhere)]
+    assert [file["status"] for file in info["files"]] == ["absent"] * 3
+
+
+# ---- download
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """A web server of a folder, at its address."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        thread = threading.Thread(target=partial(server.serve_forever, poll_interval=0.01))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", folder
+        server.shutdown()
+        thread.join()
+
+
+def published(folder: Path) -> Any:
+    """A source whose two files are in the folder."""
+    source, files = BENCHMARKS[VIT], []
+    for file, content in zip(source.files, (b"first", b"second"), strict=False):
+        (folder / file.name).write_bytes(content)
+        digest = hashlib.sha256(content).hexdigest()
+        files.append(replace(file, sha256=digest))
+    return replace(source, files=tuple(files))
+
+
+def test_fetch_into_the_cache_and_again(nowhere: Path, served: tuple[str, Path]) -> None:
+    url, folder = served
+    source = published(folder)
+    done = fetch_files(source, None, url)
+    assert [item["status"] for item in done] == ["downloaded"] * 2
+    assert {p.name: p.read_bytes() for p in nowhere.iterdir()} == {
+        "gt_autoformer.pth": b"first",
+        "gt_autoformer_2.pth": b"second",
+    }
+    for path in folder.iterdir():
+        path.unlink()
+    assert [item["status"] for item in fetch_files(source, None, url)] == ["installed"] * 2
+
+
+def test_fetch_replaces_a_changed_file_where_it_lies(
+    nowhere: Path, served: tuple[str, Path], tmp_path: Path
+) -> None:
+    url, folder = served
+    given = tmp_path / "given" / VIT / "gt_autoformer.pth"
+    given.parent.mkdir(parents=True)
+    given.write_bytes(b"fir")
+    done = fetch_files(published(folder), tmp_path / "given", url)
+    assert [Path(item["path"]).parent for item in done] == [given.parent] * 2
+    assert given.read_bytes() == b"first"
+    assert not nowhere.exists()
+
+
+def test_fetch_stores_nothing_wrong(
+    nowhere: Path, served: tuple[str, Path], tmp_path: Path
+) -> None:
+    url, folder = served
+    source = published(folder)
+    (folder / "gt_autoformer.pth").write_bytes(b"fir")
+    with pytest.raises(BenchmarkError, match=r"gt_autoformer\.pth must have sha256 \w+, but has"):
+        fetch_files(source, None, url)
+    (folder / "gt_autoformer.pth").unlink()
+    with pytest.raises(BenchmarkError, match=r"could not be downloaded: HTTP Error 404"):
+        fetch_files(source, None, url)
+    assert not nowhere.exists()
+    published(folder)
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(BenchmarkError, match=r"must be writable, but got: Not a directory"):
+        fetch_files(source, tmp_path / "file", url)
+
+
+def test_fetch_without_network(nowhere: Path) -> None:
+    source = replace(BENCHMARKS[VIT], url="http://127.0.0.1:1")
+    with pytest.raises(BenchmarkError, match=r"could not be downloaded: .*refused") as caught:
+        fetch_files(source, None, source.url)
+    assert "\n" not in str(caught.value)

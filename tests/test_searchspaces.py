@@ -1,0 +1,374 @@
+"""What holds for every search space, and the published networks that the spaces must contain."""
+
+import json
+import os
+import random
+from collections.abc import Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from scipy.stats import kendalltau
+from torch.utils.flop_counter import FlopCounterMode
+
+from autoprox.searchspaces import (
+    SPACES,
+    Architecture,
+    ArchitectureError,
+    Block,
+    SearchSpace,
+    TransformerNetwork,
+    from_json,
+    get_space,
+)
+from autoprox.searchspaces.base import one, per_layer, per_stage
+
+
+@pytest.fixture(params=SPACES)
+def space(request: pytest.FixtureRequest) -> SearchSpace:
+    return SPACES[request.param]
+
+
+def smallest(space: SearchSpace) -> Architecture:
+    """The first option of every choice."""
+    choices: dict[str, Any] = {}
+    for name, field in space.fields.items():
+        choices[name] = field.value([options[0] for options in field.positions(choices)])
+    return space.architecture(choices)
+
+
+def shallow(space: SearchSpace) -> Architecture:
+    """The smallest network cut to a block or two: perhaps outside the space, but quick to run."""
+    choices: dict[str, Any] = dict(smallest(space).choices)
+    if isinstance(choices["depth"], tuple):
+        return Architecture(space.name, choices | {"depth": (1,) * len(choices["depth"])})
+    lists = {n: 2 * choices[n][:1] for n, field in space.fields.items() if field.count}
+    return Architecture(space.name, choices | lists | {"depth": 2})
+
+
+def samples(space: SearchSpace, n: int) -> list[Architecture]:
+    rng = random.Random(0)
+    return [space.sample(rng) for _ in range(n)]
+
+
+def on_meta(space: SearchSpace, arch: Architecture, classes: int = 1000) -> TransformerNetwork:
+    with torch.device("meta"):
+        return space.build(arch, classes)
+
+
+def parameter_count(network: TransformerNetwork) -> int:
+    return sum(p.numel() for p in network.parameters())
+
+
+def flat(arch: Architecture) -> dict[tuple[str, int], float]:
+    return {
+        (name, i): number
+        for name, value in arch.choices
+        for i, number in enumerate(value if isinstance(value, tuple) else (value,))
+    }
+
+
+def test_samples_are_valid_distinct_and_repeatable(space: SearchSpace) -> None:
+    drawn = samples(space, 50)
+    for arch in drawn:
+        space.validate(arch)
+    assert drawn == samples(space, 50)
+    assert len({arch.digest for arch in drawn}) == len(set(drawn)) > 45
+
+
+def test_json_round_trip_keeps_the_architecture_and_its_digest(space: SearchSpace) -> None:
+    for arch in samples(space, 5):
+        again = from_json(json.loads(json.dumps(arch.to_json())))
+        assert again == arch
+        assert again.digest == arch.digest
+        assert repr(again) == repr(arch)
+
+
+def test_a_whole_number_is_the_same_choice_as_an_integer_or_a_float(space: SearchSpace) -> None:
+    def cast(value: Any, kind: type) -> Any:
+        if isinstance(value, tuple):
+            return [cast(v, kind) for v in value]
+        return kind(value) if value == int(value) else value
+
+    arch = samples(space, 1)[0]
+    for kind in (int, float):
+        choices = {name: cast(value, kind) for name, value in reversed(arch.choices)}
+        assert repr(space.architecture(choices)) == repr(arch)
+        assert Architecture(space.name, choices).digest == arch.digest
+
+
+def test_mutation_changes_something_and_stays_in_the_space(space: SearchSpace) -> None:
+    rng = random.Random(1)
+    arch = space.sample(rng)
+    for probability in (0.01, 0.3, 1.0):
+        for _ in range(30):
+            child = space.mutate(arch, rng, probability)
+            space.validate(child)
+            assert child != arch
+
+
+@pytest.mark.parametrize("probability", [0.3, 1.0])
+def test_mutation_redraws_the_share_that_was_asked_for(probability: float) -> None:
+    """Of two options a new draw is the other one half of the time, of three two thirds."""
+    space, rng = get_space("autoformer-ti"), random.Random(2)
+    arch = smallest(space)
+    parent = flat(arch)
+    children = [flat(space.mutate(arch, rng, probability)) for _ in range(200)]
+    changed = sum(child[k] != parent[k] for child in children for k in parent)
+    wanted = probability * (24 / 2 + 2 * 2 / 3) / 26
+    assert changed / (200 * 26) == pytest.approx(wanted, abs=0.03)
+
+
+def test_every_value_of_a_child_is_a_parents(space: SearchSpace) -> None:
+    rng = random.Random(3)
+    for _ in range(30):
+        a, b = space.sample(rng), space.sample(rng)
+        child = space.crossover(a, b, rng)
+        space.validate(child)
+        parents = [flat(a), flat(b)]
+        for position, value in flat(child).items():
+            assert value in [parent[position] for parent in parents if position in parent]
+        assert space.crossover(a, a, rng) == a
+
+
+def test_crossover_mixes_its_parents(space: SearchSpace) -> None:
+    rng = random.Random(4)
+    a, b = space.sample(rng), space.sample(rng)
+    children = {space.crossover(a, b, rng) for _ in range(20)}
+    assert len(children - {a, b}) > 5
+
+
+def test_nothing_draws_from_the_global_generators(space: SearchSpace) -> None:
+    states = random.getstate(), torch.get_rng_state()
+    arch = space.crossover(*samples(space, 2), random.Random(0))
+    space.build(shallow(space))
+    space.mutate(arch, random.Random(0), 0.5)
+    assert random.getstate() == states[0]
+    assert torch.equal(torch.get_rng_state(), states[1])
+
+
+def test_params_are_those_of_the_built_network(space: SearchSpace) -> None:
+    for arch, classes in zip(samples(space, 4), (1000, 100, 10, 1), strict=True):
+        assert space.params(arch, classes) == parameter_count(on_meta(space, arch, classes))
+
+
+def test_flops_are_half_of_what_torch_counts(space: SearchSpace) -> None:
+    for arch, classes in zip(samples(space, 3), (1000, 100, 10), strict=True):
+        network = on_meta(space, arch, classes)
+        with FlopCounterMode(display=False) as counter:
+            network(torch.empty(1, *space.input_shape, device="meta"))
+        assert 2 * space.flops(arch, classes) == counter.get_total_flops()
+
+
+def test_blocks_describe_the_built_network(space: SearchSpace) -> None:
+    arch = samples(space, 1)[0]
+    network, blocks = on_meta(space, arch, classes=7), space.blocks(arch)
+    outputs: list[tuple[int, ...]] = []
+    for module in network.encoder_blocks:
+        module.register_forward_hook(lambda _, args, output: outputs.append(tuple(output.shape)))
+    logits = network(torch.empty(2, *space.input_shape, device="meta"))
+
+    assert logits.shape == (2, 7)
+    assert outputs == [(2, block.tokens, block.width) for block in blocks]
+    assert network.final_block is network.encoder_blocks[-1]
+    shapes = [(domain, tuple(layer.weight.shape)) for domain, layer in network.layers()]
+    assert shapes == [
+        shape
+        for block in blocks
+        for shape in (
+            ("msa", (3 * block.inner, block.width)),
+            ("msa", (block.width, block.inner)),
+            ("mlp", (block.hidden, block.width)),
+            ("mlp", (block.width, block.hidden)),
+        )
+    ]
+    assert [module.heads for module in network.encoder_blocks] == [b.heads for b in blocks]
+
+
+def test_features_are_finite_and_as_many_for_every_architecture(space: SearchSpace) -> None:
+    rows = torch.tensor([space.features(arch) for arch in samples(space, 20)])
+    assert rows.isfinite().all()
+    assert (rows.std(0) > 0).sum() >= 6
+
+
+def test_weights_depend_on_the_seed_alone(space: SearchSpace) -> None:
+    arch = shallow(space)
+    first, again = space.build(arch, 10, seed=1), space.build(arch, 10, seed=1)
+    for p, q in zip(first.parameters(), again.parameters(), strict=True):
+        assert torch.equal(p, q)
+    other = space.build(arch, 10, seed=2)
+    weights = zip(first.layers(), other.layers(), strict=True)
+    assert not any(torch.equal(p.weight, q.weight) for (_, p), (_, q) in weights)
+
+
+def test_only_the_head_depends_on_the_number_of_classes(space: SearchSpace) -> None:
+    arch = shallow(space)
+    ten, hundred = space.build(arch, 10, seed=1), space.build(arch, 100, seed=1)
+    wanted = hundred.state_dict()
+    for name, p in ten.named_parameters():
+        assert name.startswith("head.") or torch.equal(p, wanted[name])
+    ten.reset_head(100, seed=1)
+    assert torch.equal(ten.head.weight, hundred.head.weight)
+    assert torch.equal(ten.head.bias, hundred.head.bias)
+    ten.reset_head(100, seed=2)
+    assert not torch.equal(ten.head.weight, hundred.head.weight)
+
+
+def test_every_parameter_is_set_and_gets_a_gradient(space: SearchSpace) -> None:
+    network = space.build(shallow(space), 10, seed=3)
+    images = torch.randn(1, *space.input_shape, generator=torch.Generator().manual_seed(0))
+    network(images).logsumexp(1).sum().backward()
+    for name, p in network.named_parameters():
+        assert p.detach().abs().max() < 1.5, name
+        assert p.grad is not None, name
+        assert p.grad.isfinite().all(), name
+        assert p.grad.any(), name
+
+
+def test_digest_is_the_same_in_every_process_and_release() -> None:
+    arch = smallest(get_space("pit"))
+    assert arch["depth"] == (1, 4, 2)
+    assert arch.digest == "dbeb5939b6f67da65a86bd49ddff9815497b370915cead238b099122d3eb1732"
+
+
+def test_aliases_and_unknown_names() -> None:
+    assert get_space("autoformer") is SPACES["autoformer-ti"]
+    with pytest.raises(
+        ArchitectureError, match=r"unknown search space 'autofromer-b' \(did you mean autoformer-b"
+    ):
+        get_space("autofromer-b")
+    with pytest.raises(ArchitectureError, match=r"choose from autoformer-ti, .*pit"):
+        get_space("resnet")
+
+
+TI: dict[str, Any] = {
+    "hidden_dim": 192,
+    "depth": 12,
+    "mlp_ratio": [4.0] * 12,
+    "num_heads": [3] * 12,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"hidden_dim": 200}, "^hidden_dim must be one of 192, 216, 240, but got 200$"),
+        ({"hidden_dim": "192"}, "hidden_dim must be one of .* but got '192'"),
+        ({"hidden_dim": float("nan")}, "hidden_dim must be one of .* but got nan"),
+        ({"hidden_dim": [192]}, r"hidden_dim must be one of .* but got \[192\]"),
+        ({"mlp_ratio": [4.0] * 3 + [5] + [4.0] * 8}, r"mlp_ratio\[3\] must be one of 3.5, 4.0, bu"),
+        ({"num_heads": [3] * 11}, r"num_heads must be a list of 12 \(the depth\) values, but got"),
+        ({"num_heads": 3}, r"num_heads must be a list of 12 \(the depth\) values, but got 3"),
+        ({"depth": 13}, r"mlp_ratio must be a list of 13 \(the depth\) values, but got"),
+        ({"hiden_dim": 192}, r"unknown choice 'hiden_dim' \(did you mean hidden_dim\?\); choose"),
+    ],
+)
+def test_wrong_choices_are_named(changes: Mapping[str, Any], message: str) -> None:
+    with pytest.raises(ArchitectureError, match=message):
+        get_space("autoformer-ti").architecture(TI | changes)
+
+
+def test_other_wrong_input_is_named() -> None:
+    space = get_space("autoformer-ti")
+    arch = space.architecture(TI)
+    rng = random.Random(0)
+    with pytest.raises(ArchitectureError, match=r"^depth is missing from the choices$"):
+        space.architecture({name: value for name, value in TI.items() if name != "depth"})
+    with pytest.raises(ArchitectureError, match=r"choices must map hidden_dim, .* but got None"):
+        space.architecture(None)
+    pit = {"base_dim": 16, "mlp_ratio": 2, "depth": [True, 4, 2], "num_heads": [2, 2, 2]}
+    with pytest.raises(ArchitectureError, match=r"depth\[0\] must be one of 1, 2, 3, but got True"):
+        get_space("pit").architecture(pit)
+    with pytest.raises(ArchitectureError, match="space must be pit, but got autoformer-ti"):
+        get_space("pit").validate(arch)
+    with pytest.raises(ArchitectureError, match="space must be autoformer-ti, but got pit"):
+        space.crossover(arch, smallest(get_space("pit")), rng)
+    with pytest.raises(ArchitectureError, match=r"hidden_dim must be one of"):
+        space.mutate(Architecture(space.name, TI | {"hidden_dim": 64}), rng, 0.5)
+    with pytest.raises(ArchitectureError, match="`0 < probability <= 1` must hold, but got 0"):
+        space.mutate(arch, rng, 0)
+    with pytest.raises(ArchitectureError, match=r"an architecture is .space, choices. in JSON"):
+        from_json({"arch": TI})
+
+
+class Toy(SearchSpace):
+    """Two layers at most, and a rule: small enough to list."""
+
+    def rule(self, choices: Mapping[str, Any]) -> str | None:
+        return "depth 2 needs width 8" if choices["depth"] == 2 != choices["width"] / 4 else None
+
+    def blocks(self, arch: Architecture) -> tuple[Block, ...]:
+        return tuple(Block(arch["width"], 3, h, 8, 16) for h in arch["heads"])
+
+    def params(self, arch: Architecture, classes: int = 1000) -> int:
+        return 0
+
+    def flops(self, arch: Architecture, classes: int = 1000) -> int:
+        return 0
+
+    def network(self, arch: Architecture, classes: int) -> TransformerNetwork:
+        return TransformerNetwork()
+
+
+def toy(**more: Any) -> Toy:
+    fields = {"width": one(4, 8), "depth": one(1, 2), "heads": per_layer(1, 2, 4)}
+    return Toy("toy", "for tests", fields | more)
+
+
+def test_size_counts_what_sampling_reaches() -> None:
+    space = toy(kernels=per_stage((3, 5), (7, 9)))
+    rng = random.Random(0)
+    listed = {
+        Architecture("toy", {"width": w, "depth": len(h), "heads": h, "kernels": k})
+        for w, n in ((4, 1), (8, 1), (8, 2))
+        for h in product((1, 2, 4), repeat=n)
+        for k in product((3, 5), (7, 9))
+    }
+    assert {space.sample(rng) for _ in range(3000)} == listed
+    assert space.size() == len(listed) == 60
+
+
+def test_a_broken_rule_is_the_message() -> None:
+    with pytest.raises(ArchitectureError, match=r"^depth 2 needs width 8$"):
+        toy().architecture({"width": 4, "depth": 2, "heads": [1, 1]})
+
+
+def test_retries_are_bounded() -> None:
+    space = Toy("toy", "for tests", {"width": one(4), "depth": one(1), "heads": per_layer(1)})
+    with pytest.raises(ArchitectureError, match="toy: no new valid architecture in 1000 attempts"):
+        space.mutate(space.sample(random.Random(0)), random.Random(0), 1.0)
+
+
+def test_features_are_logarithms_by_thirds() -> None:
+    space = Toy("toy", "", {"width": one(8), "depth": one(6), "heads": per_layer(1, 2, 4)})
+    arch = space.architecture({"width": 8, "depth": 6, "heads": [1, 1, 2, 4, 4, 4]})
+    wanted = torch.tensor([6, 8, 8, 8, 1, 3, 4, 2, 2, 2.0]).log()
+    torch.testing.assert_close(torch.tensor(space.features(arch)), wanted)
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "taus"),
+    [
+        ("autoformer-ti", "gt_autoformer.pth", (0.54, 0.70, 0.31)),
+        ("pit", "gt_pit.pth", (0.81, 0.86, 0.56)),
+    ],
+)
+def test_vit_bench_101(name: str, file: str, taus: tuple[float, ...]) -> None:
+    """Its networks are in the space, and counting their parameters ranks them as was published."""
+    folder = os.environ.get("AUTOPROX_DATA")
+    if folder is None:
+        pytest.skip("AUTOPROX_DATA isn't set: the published architectures aren't at hand")
+    path = Path(folder) / "vit-bench-101" / file
+    rows = torch.load(path, weights_only=True, map_location="cpu")
+    space = get_space(name)
+    params = []
+    for row in rows:
+        arch = space.architecture(row["arch"])
+        assert arch.to_json()["choices"] == row["arch"]
+        params.append(space.params(arch, classes=100))
+        assert params[-1] == parameter_count(on_meta(space, arch, classes=100))
+    labels = ("c100_kd_acc", "flower_kd_acc", "chaoyang_kd_acc")
+    measured = [kendalltau(params, [row[label] for row in rows]).statistic for label in labels]
+    assert measured == pytest.approx(taus, abs=0.01)
