@@ -3,10 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
 
-ifndef AUTOPROX_DATA
 ifneq ($(wildcard ../shared/data),)
-export AUTOPROX_DATA := $(abspath ../shared/data)
-endif
+export AUTOPROX_DATA ?= $(abspath ../shared/data)
 endif
 
 .PHONY: help evolve test lint types tests clean

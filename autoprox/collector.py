@@ -27,6 +27,7 @@ from autoprox.inputs import Batch
 from autoprox.language import Statistic
 from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork
 
+CPU = torch.device("cpu")
 FORMAT = 1  # of what is measured: raised when the same network would give other values
 Measured = dict[Statistic, list[Tensor]]  # one 2-D float32 matrix a layer, in depth order
 
@@ -161,7 +162,7 @@ class Setting:
     batches: Mapping[str, Batch]  # a mini-batch of each dataset
     seed: int = 0
     thin: int = 1
-    device: torch.device = torch.device("cpu")
+    device: torch.device = CPU
     _digests: dict[str, tuple[str, str]] = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -1,14 +1,12 @@
-"""Whole image datasets to train on: the layouts of `--images`, two more, and the held-out part.
+"""Whole image datasets to train on, in the layouts of `inputs`, with a part that is held out.
 
-A dataset at PATH is named after it. Its held-out images are those of a second part beside the first,
-one of PARTS (PATH/train and PATH/test, say), or NAME.test.npz beside NAME.npz; a PATH without one
-gives up a fifth of its images, of every class, the same ones each time.
+A dataset at PATH is named after it. Its held-out images are those of a second part beside the
+first, one of PARTS (PATH/train and PATH/test, say) or NAME.test.npz beside NAME.npz; a PATH without
+one gives up a fifth of its images, of every class, the same ones each time.
 """
 
-import gzip
 import hashlib
 import re
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +18,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from autoprox.inputs import LAYOUTS, ImageSet, InputError, Layout
+from autoprox.inputs import InputError, find_layout
 
 HELD_OUT = 0.2
 IDX = "{}-images-idx3-ubyte"
@@ -28,12 +26,9 @@ PARTS = (  # of training and of held-out images
     ("train", "test"),
     ("train", "val"),
     ("train.bin", "test.bin"),
-    ("data_batch", "test_batch.bin"),
     (IDX.format("train"), IDX.format("t10k")),
     (IDX.format("train") + ".gz", IDX.format("t10k") + ".gz"),
 )
-CIFAR10_RECORD = 1 + 3 * 32 * 32  # label, planes of red, green and blue
-NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True)
@@ -60,7 +55,12 @@ class Dataset:
 def dataset_name(path: Path) -> str:
     """The name of the dataset at a path: the folder's, or the file's without its suffix."""
     path = path.resolve()
-    return NAME.sub("-", path.stem if path.is_file() else path.name).strip("-._")[:64] or "images"
+    return slug(path.stem if path.is_file() else path.name)
+
+
+def slug(text: str) -> str:
+    """The text as a name that a benchmark or its datasets may have."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:64] or "unnamed"
 
 
 def load_dataset(path: Path, shape: Sequence[int]) -> Dataset:
@@ -81,26 +81,15 @@ def load_dataset(path: Path, shape: Sequence[int]) -> Dataset:
 
 
 def _parts(path: Path) -> tuple[Path, ...]:
-    if not path.exists():
-        raise InputError(f"{path} must be a file or folder of images, but does not exist")
-    test = path.with_suffix(".test.npz")
-    if path.suffix == ".npz" and test.exists():
-        return path, test
-    if path.is_dir():
-        for train, test in PARTS:
-            first = path if train == "data_batch" else path / train
-            if first.exists() and (path / test).exists():
-                return first, path / test
-    return (path,)
+    pairs = [(path / train, path / held_out) for train, held_out in PARTS]
+    pairs.append((path, path / "test_batch.bin"))
+    if path.suffix == ".npz":
+        pairs.append((path, path.with_suffix(".test.npz")))
+    return next((pair for pair in pairs if all(part.exists() for part in pair)), (path,))
 
 
 def _read(path: Path, shape: Sequence[int]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    layouts = (*OWN_LAYOUTS, *LAYOUTS)
-    layout = next((layout for layout in layouts if layout.matches(path)), None)
-    if layout is None:
-        names = "; ".join(layout.name for layout in layouts)
-        raise InputError(f"{path} must have one of the layouts {names}, but has none of them")
-    found = layout.read(path)
+    found = find_layout(path, dataset_name(path)).read(path)
     if not len(found.labels):
         raise InputError(f"{path} must have images, but has none")
     _, height, width = shape
@@ -134,16 +123,17 @@ def _split(labels: NDArray[np.int64], path: Path) -> tuple[NDArray[np.int64], ND
 def _check_labels(
     labels: NDArray[np.int64], held_out: NDArray[np.int64], classes: int, path: Path
 ) -> None:
-    low = min(labels.min(), held_out.min())
-    if low < 0:
-        raise InputError(f"{path}: labels must be 0 or more, but go down to {low}")
+    low, high = min(labels.min(), held_out.min()), held_out.max()
     if labels.min() == labels.max():
-        raise InputError(f"{path} must have images of at least two classes, but all are of {low}")
-    if held_out.max() >= classes:
         raise InputError(
-            f"{path}: labels of held-out images must be below {classes}, as those to train on are, "
-            f"but go up to {held_out.max()}"
+            f"{path} must have images of at least two classes, but all are of {labels[0]}"
         )
+    if low < 0 or classes > len(labels):
+        rule = f"labels must be at least 0 and below {len(labels)}, the number of images"
+        raise InputError(f"{path}: {rule}, but go from {low} to {classes - 1}")
+    if high >= classes:
+        rule = f"labels of held-out images must be below {classes}, as those to train on are"
+        raise InputError(f"{path}: {rule}, but go up to {high}")
 
 
 def _check_folders(train: Path, test: Path) -> None:
@@ -153,61 +143,3 @@ def _check_folders(train: Path, test: Path) -> None:
         if one != other:
             odd = ", ".join(sorted(one ^ other))
             raise InputError(f"{train} and {test} must have the same classes, but differ in {odd}")
-
-
-def _read_idx(path: Path) -> ImageSet:
-    images = _idx_array(path, 3)
-    labels_path = path.with_name(path.name.replace("images-idx3", "labels-idx1"))
-    if not labels_path.exists():
-        raise InputError(f"{path} must have its labels in {labels_path}, which does not exist")
-    labels = _idx_array(labels_path, 1)
-    if len(labels) != len(images):
-        got = f"{len(labels)} and {len(images)}"
-        raise InputError(f"{path} must have as many labels as images, but has {got}")
-    return ImageSet(labels.astype(np.int64), lambda i: Image.fromarray(images[i]))
-
-
-def _idx_array(path: Path, axes: int) -> NDArray[np.uint8]:
-    """The format of MNIST: two zeros, 8 for bytes, the number of axes, each length, the data."""
-    try:
-        content = path.read_bytes()
-        content = gzip.decompress(content) if path.suffix == ".gz" else content
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path} must be a readable IDX file, but got: {error}") from error
-    start = 4 + 4 * axes
-    if content[:4] != bytes([0, 0, 8, axes]) or len(content) < start:
-        rule = f"must be an IDX file of bytes with {axes} axes"
-        raise InputError(f"{path} {rule}, but starts with {content[:4].hex(' ') or 'nothing'}")
-    shape = np.frombuffer(content, dtype=">u4", count=axes, offset=4).astype(np.int64)
-    if len(content) - start != shape.prod():
-        size = " x ".join(map(str, shape))
-        raise InputError(f"{path} must have {size} bytes of data, but has {len(content) - start}")
-    return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape)
-
-
-def _read_cifar10(path: Path) -> ImageSet:
-    files = [path] if path.is_file() else sorted(path.glob("data_batch_*.bin"))
-    sizes = {file: file.stat().st_size for file in files}
-    for file, size in sizes.items():
-        if not size or size % CIFAR10_RECORD:
-            rule = f"must be whole CIFAR-10 records of {CIFAR10_RECORD} bytes"
-            raise InputError(f"{file} {rule}, but has {size} bytes")
-    records = np.concatenate([np.fromfile(file, dtype=np.uint8) for file in files])
-    records = records.reshape(-1, CIFAR10_RECORD)
-    pixels = records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
-    return ImageSet(
-        records[:, 0].astype(np.int64),
-        lambda i: Image.fromarray(np.ascontiguousarray(pixels[i])),
-    )
-
-
-OWN_LAYOUTS = (
-    Layout("IDX (train-images-idx3-ubyte)", lambda path: "images-idx3" in path.name, _read_idx),
-    Layout(
-        "CIFAR-10 binary (data_batch_1.bin)",
-        lambda path: path.name == "test_batch.bin"
-        or path.match("data_batch_*.bin")
-        or (path / "data_batch_1.bin").is_file(),
-        _read_cifar10,
-    ),
-)

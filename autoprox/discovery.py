@@ -1,10 +1,13 @@
-"""Discovers a proxy: from a benchmark and a seed to a formula and what it is worth on the rest."""
+"""Discovers a proxy: from a benchmark and a seed to a formula, and what it is worth on the rest."""
 
 from __future__ import annotations
 
+import itertools
+import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,25 +15,32 @@ import numpy as np
 import torch
 from deap import base
 
-from autoprox.benchmarks import Benchmark, load_benchmark
+from autoprox.benchmarks import load_benchmark
+from autoprox.benchmarks.files import user_cache
 from autoprox.collector import Setting
 from autoprox.engine import REASONS, Engine
-from autoprox.errors import AutoproxError
+from autoprox.errors import AutoproxError, nearest
 from autoprox.evolution import STRATEGIES, Individual, Settings, State, evolve, simplest
-from autoprox.fitness import jcm, kendall, split
+from autoprox.fitness import Floats, jcm, kendall, split
 from autoprox.grammar import Grammar, Limits
-from autoprox.inputs import load_batch
-from autoprox.language import STATISTICS, Statistic, Tree, statistics
+from autoprox.inputs import images_of, load_batch
+from autoprox.language import STATISTICS, Statistic, Tree, parse, statistics
 from autoprox.printing import pretty
-from autoprox.report import baselines, mean_kendall, on_part
-from autoprox.runs import Run
+from autoprox.report import Table, baselines, correlations
+from autoprox.runs import Run, restored_rng, rng_state
 from autoprox.searchspaces import get_space
 from autoprox.store import GIB, Fresh, Store
+
+Progress = Callable[[str, int, int, str], None]  # what is done, how much of it, of how much, a note
+
+
+def silent(task: str, done: int, total: int, note: str) -> None:
+    """Progress that nobody follows."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that a discovery depends on; a run folder's config.json is this."""
+    """All that a discovery's result depends on, and what it may use; a run's config.json."""
 
     benchmark: str = "vit-bench-101"
     space: str | None = None
@@ -38,18 +48,291 @@ class Config:
     label: str | None = None
     subset: str = "main"
     data_dir: str | None = None
-    images: Mapping[str, str] = field(default_factory=dict)
+    images: str | None = None
     batch_size: int = 4
-    strategy: str = "elitist"
-    settings: Settings = Settings()
-    limits: Limits = Limits()
-    statistics: tuple[str, ...] = tuple(STATISTICS)
-    weights: tuple[float, ...] | None = None
+    thin: int = 8
     train: float = 0.6
     seed: int = 0
-    split_seed: int | None = None
-    thin: int = 4
+    split_seed: int | None = None  # None: the seed
+    strategy: str = "elitist"
+    settings: Settings = field(default_factory=Settings)
+    limits: Limits = field(default_factory=Limits)
+    statistics: tuple[str, ...] = tuple(STATISTICS)
+    weights: tuple[float, ...] | None = None
     memory: int = 4 * GIB
     workers: int = 2
     device: str = "cpu"
-    cache: str | None = None
+    cache: str | None = None  # None: the user's cache folder
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Config:
+        """The inverse of `dataclasses.asdict`, after JSON has made lists of tuples."""
+        plain = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+        settings, limits = Settings(**data["settings"]), Limits(**data["limits"])
+        return cls(**{**plain, "settings": settings, "limits": limits})
+
+
+class Problem:
+    """What a configuration asks for, everything checked and read, nothing yet measured."""
+
+    def __init__(self, config: Config) -> None:
+        self.benchmark = load_benchmark(
+            config.benchmark,
+            space=config.space,
+            datasets=config.datasets,
+            label=config.label,
+            subset=config.subset,
+            data_dir=_path(config.data_dir),
+        )
+        if config.strategy not in STRATEGIES:
+            choices = nearest(config.strategy, STRATEGIES)
+            raise AutoproxError(f"unknown strategy {config.strategy!r}{choices}")
+        jcm(np.zeros(len(self.benchmark.datasets)), config.weights)
+        self.config = replace(
+            config, space=self.benchmark.space, datasets=self.benchmark.datasets,
+            label=self.benchmark.label,
+            split_seed=config.seed if config.split_seed is None else config.split_seed,
+        )  # fmt: skip
+        self.grammar = Grammar(config.statistics, limits=config.limits)
+        self.space = get_space(self.benchmark.space)
+        paths = images_of(Path(config.images), self.benchmark.datasets) if config.images else {}
+        self.batches = {
+            dataset: load_batch(
+                dataset,
+                self.space.input_shape,
+                config.batch_size,
+                config.seed,
+                paths.get(dataset),
+                classes,
+            )
+            for dataset, classes in self.benchmark.classes.items()
+        }
+        networks = len(self.benchmark.architectures)
+        chosen = split(networks, self.config.split_seed or 0, config.train)
+        self.parts = dict(zip(("train", "test"), chosen, strict=True))
+
+    def setting(self, thin: int) -> Setting:
+        device = torch.device(self.config.device)
+        return Setting(self.space, self.batches, self.config.seed, thin, device)
+
+    def needs(self) -> set[Statistic]:
+        """The statistics, by single domains, that trees of the grammar can read."""
+        terminals = [s.symbol for s in self.grammar.signatures if s.symbol in STATISTICS]
+        read = {s for name in terminals for s in statistics(parse(name))}
+        return {
+            replace(s, domain=domain)
+            for s in read
+            for domain in (("msa", "mlp") if s.domain == "all" else (s.domain,))
+        }
+
+
+def discover(
+    config: Config, root: Path = Path("runs"), name: str | None = None, progress: Progress = silent
+) -> dict[str, Any]:
+    """Discover a proxy in a new run folder below `root`; returns the run's summary."""
+    problem = Problem(config)
+    name = name or f"{problem.benchmark.name}-{problem.benchmark.space}-seed{config.seed}"
+    with Run.create(root, name, asdict(problem.config), config.device) as run:
+        return _discover(problem, run, progress)
+
+
+def resume(path: Path, progress: Progress = silent) -> dict[str, Any]:
+    """Go on with a run from its checkpoint, as if it had never stopped."""
+    with Run.resume(path) as run:
+        return _discover(Problem(Config.from_json(run.read_config())), run, progress)
+
+
+def _discover(problem: Problem, run: Run, progress: Progress) -> dict[str, Any]:
+    started = time.monotonic()
+    config, benchmark = problem.config, problem.benchmark
+    store = _store(problem, progress)
+    alive = store.alive
+    train = problem.parts["train"][alive]
+    truth = np.stack([scores[train] for scores in benchmark.scores.values()])
+    engine = Engine(store)
+    state, before = _restored(run, config)
+
+    toolbox = base.Toolbox()
+    toolbox.register("evaluate", _evaluate, engine, alive, truth, config.weights)
+    toolbox.register("generate", problem.grammar.generate)
+    toolbox.register("mutate", problem.grammar.mutate)
+    toolbox.register("mate", problem.grammar.crossover)
+
+    def record(state: State) -> None:
+        seconds = before + time.monotonic() - started
+        line = _log_line(state, seconds)
+        run.log(line)
+        run.checkpoint(_checkpoint(state, seconds))
+        note = f"best {line['best']:.4f}  {line['expression']}"
+        progress("evolve", state.iteration, config.settings.iterations, note)
+
+    evolve(toolbox, STRATEGIES[config.strategy], config.settings, state, record)
+    front = list(state.front)
+    scores = engine.evaluate([i.tree for i in front], alive).values
+    chosen = simplest(front, scores, truth, config.weights, config.seed)
+    summary = {
+        **_measure(problem, chosen.tree, progress),
+        "evaluations": state.evaluations,
+        "invalid": dict(state.invalid),
+        "failed_networks": {
+            str(problem.parts["train"][n]): reason for n, reason in store.failures.items()
+        },
+        "inputs": {dataset: batch.source for dataset, batch in problem.batches.items()},
+        "benchmark": benchmark.source,
+        "seconds": round(before + time.monotonic() - started, 3),
+    }
+    run.write_proxies(_proxy_records(problem, run, chosen, front, summary))
+    run.write_summary(summary)
+    return {"run": str(run.path), **summary}
+
+
+def _store(problem: Problem, progress: Progress) -> Store:
+    config = problem.config
+    networks = [problem.benchmark.architectures[n] for n in problem.parts["train"]]
+    done = itertools.count(1)
+    return Store(
+        problem.setting(config.thin),
+        networks,
+        problem.needs(),
+        folder=(Path(config.cache) if config.cache else user_cache()) / "statistics",
+        memory=config.memory,
+        workers=config.workers,
+        progress=lambda: progress("collect", next(done), len(networks), ""),
+    )
+
+
+def _evaluate(
+    engine: Engine,
+    networks: Sequence[int],
+    truth: Floats,
+    weights: Sequence[float] | None,
+    trees: Sequence[Tree],
+) -> list[Individual]:
+    scores = engine.evaluate(trees, networks)
+    reasons = scores.reasons.max(axis=(1, 2))
+    taus = kendall(scores.values, truth)  # [trees, datasets]
+    fitness = jcm(taus, weights)
+    return [
+        Individual(tree, reason=REASONS[reason])
+        if reason
+        else Individual(tree, tuple(map(float, tau)), float(value))
+        for tree, reason, tau, value in zip(trees, reasons, taus, fitness, strict=True)
+    ]
+
+
+def _measure(problem: Problem, tree: Tree, progress: Progress) -> dict[str, Any]:
+    """The chosen proxy on whole matrices, on both parts of the split, beside the baselines."""
+    config, benchmark = problem.config, problem.benchmark
+    fresh = Fresh(problem.setting(thin=1), benchmark.architectures, config.workers)
+    engine = Engine(fresh)
+    progress("measure", 0, 1, str(tree))
+    engine.evaluate([tree])
+    progress("measure", 1, 1, str(tree))
+    parts = {
+        name: [n for n in part if n not in fresh.failures] for name, part in problem.parts.items()
+    }
+    tables: dict[str, Table] = {}
+    for name, part in parts.items():
+        values = engine.evaluate([tree], part).values[0]
+        tables[name] = correlations(
+            dict(zip(benchmark.datasets, values, strict=True)),
+            {dataset: scores[part] for dataset, scores in benchmark.scores.items()},
+            config.seed,
+        )
+    return {
+        "expression": str(tree),
+        "formula": pretty(tree),
+        **tables,
+        "baselines": baselines(benchmark, parts, config.seed),
+    }
+
+
+def _log_line(state: State, seconds: float) -> dict[str, Any]:
+    best = state.population[0]
+    return {
+        "iteration": state.iteration,
+        "evaluations": state.evaluations,
+        "best": best.jcm,
+        "mean": float(np.mean([i.jcm for i in state.population])),
+        "size": best.tree.size,
+        "expression": str(best.tree),
+        "invalid": sum(state.invalid.values()),
+        "seconds": round(seconds, 3),
+    }
+
+
+def _checkpoint(state: State, seconds: float) -> dict[str, Any]:
+    return {
+        "iteration": state.iteration,
+        "evaluations": state.evaluations,
+        "invalid": dict(state.invalid),
+        "seconds": round(seconds, 3),
+        "rng": rng_state(state.rng),
+        "population": [_to_json(i) for i in state.population],
+        "front": [_to_json(i) for i in state.front],
+    }
+
+
+def _restored(run: Run, config: Config) -> tuple[State, float]:
+    """The state of the last checkpoint and the seconds spent until then, or a beginning."""
+    saved = run.read_checkpoint()
+    if saved is None:
+        run.truncate_log(0)
+        return State(random.Random(config.seed)), 0.0
+    run.truncate_log(saved["iteration"])
+    state = State(
+        restored_rng(saved["rng"]),
+        [_from_json(i) for i in saved["population"]],
+        iteration=saved["iteration"],
+        evaluations=saved["evaluations"],
+        invalid=Counter(saved["invalid"]),
+    )
+    state.front.update([_from_json(i) for i in saved["front"]])
+    return state, saved["seconds"]
+
+
+def _to_json(individual: Individual) -> dict[str, Any]:
+    return {
+        "expression": str(individual.tree),
+        "taus": individual.taus,
+        "jcm": individual.jcm,
+    }
+
+
+def _from_json(saved: Mapping[str, Any]) -> Individual:
+    return Individual(parse(saved["expression"]), tuple(saved["taus"]), saved["jcm"])
+
+
+def _proxy_records(
+    problem: Problem,
+    run: Run,
+    chosen: Individual,
+    front: Sequence[Individual],
+    summary: Mapping[str, Any],
+) -> list[dict[str, Any]]:
+    """The chosen proxy with its taus on whole matrices, then the others of the Pareto front."""
+    found = {
+        "run": run.name,
+        "space": problem.config.space,
+        "benchmark": problem.benchmark.name,
+        "label": problem.benchmark.label,
+        "datasets": problem.benchmark.datasets,
+        "seed": problem.config.seed,
+    }
+    taus = {
+        part: {dataset: row["kendall"] for dataset, row in summary[part].items()}
+        for part in problem.parts
+    }
+    records = [(chosen, taus)] + [
+        (i, {"evolution": dict(zip(problem.benchmark.datasets, i.taus, strict=True))})
+        for i in front
+        if i is not chosen
+    ]
+    return [
+        {"expression": str(i.tree), "formula": pretty(i.tree), "found": found, "taus": measured}
+        for i, measured in records
+    ]
+
+
+def _path(text: str | None) -> Path | None:
+    return None if text is None else Path(text)

@@ -17,7 +17,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from autoprox.language import STATISTICS, Statistic, Tree, canonical, make, require_network, statistics
+from autoprox.language import (
+    STATISTICS,
+    Statistic,
+    Tree,
+    canonical,
+    make,
+    require_network,
+    statistics,
+)
 from autoprox.primitives import COMBINATORS, PRIMITIVES, Primitive, apply
 from autoprox.store import Group, Source
 
@@ -117,7 +125,10 @@ class Engine:
         lock = threading.Lock()
 
         def reduce(
-            group: Group, datasets: list[int], positions: np.ndarray, values: dict[Statistic, Tensor]
+            group: Group,
+            datasets: list[int],
+            positions: np.ndarray,
+            values: dict[Statistic, Tensor],
         ) -> None:
             reduced = programs[group](_aligned(values))
             with lock:
@@ -210,11 +221,11 @@ def _parts(tree: Tree) -> list[Tree]:
         return []
     if tree.args[0].type.domain != "all":
         return [tree]
-    return [tree.fold(lambda t, args: _in_domain(t, args, domain)) for domain in ("msa", "mlp")]
+    return [_in_domain(tree, "msa"), _in_domain(tree, "mlp")]
 
 
-def _in_domain(tree: Tree, args: list[Tree], domain: str) -> Tree:
-    return make(tree.symbol if args else tree.symbol.replace("all.", f"{domain}."), *args)
+def _in_domain(tree: Tree, domain: str) -> Tree:
+    return tree.fold(lambda t, args: make(t.symbol.replace("all.", f"{domain}."), *args))
 
 
 def _aligned(values: dict[Statistic, Tensor]) -> dict[Statistic, Tensor]:

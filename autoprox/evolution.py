@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from deap import base, tools
 
 from autoprox.errors import AutoproxError
+from autoprox.fitness import Floats, jcm, kendall
 from autoprox.language import Tree
 
 Evaluate = Callable[[Sequence[Tree]], "list[Individual]"]
@@ -157,6 +159,27 @@ def survivors(individuals: Sequence[Individual], count: int) -> list[Individual]
     """The best, each formula once."""
     distinct = {individual.tree.digest: individual for individual in reversed(individuals)}
     return sorted(distinct.values(), key=lambda i: i.fitness, reverse=True)[:count]
+
+
+def simplest(
+    candidates: Sequence[Individual],
+    scores: Floats,
+    truth: Floats,
+    weights: Sequence[float] | None,
+    seed: int,
+    draws: int = 200,
+) -> Individual:
+    """The smallest formula that isn't worse than the best by more than chance explains.
+
+    The one-standard-error rule, on the difference of the two joint correlations over bootstrap
+    samples of the networks; `scores` are [candidates, datasets, networks].
+    """
+    picks = np.random.default_rng(seed).integers(truth.shape[1], size=(draws, truth.shape[1]))
+    fitness = np.stack([jcm(kendall(scores[..., p], truth[:, p]), weights) for p in picks], axis=1)
+    best = max(range(len(candidates)), key=lambda i: candidates[i].fitness)
+    error = np.nanstd(fitness[best] - fitness, axis=1)  # [candidates]
+    good = [i for i, e in zip(candidates, error, strict=True) if candidates[best].jcm - i.jcm <= e]
+    return min(good, key=lambda i: (i.tree.size, -i.jcm))
 
 
 def sample_parent(

@@ -81,7 +81,7 @@ class Room(NamedTuple):
     max_size: int
 
 
-def signatures(terminals: Iterable[str], combinators: Iterable[str]) -> list[Signature]:
+def vocabulary(terminals: Iterable[str], combinators: Iterable[str]) -> list[Signature]:
     """All that a node can be where these are the terminals and the combinators."""
     found = [Signature(name, (), make(name).type) for name in sorted(terminals)]
     types = {s.type for s in found}
@@ -120,7 +120,8 @@ class Grammar:
     """A vocabulary and its random trees, mutants and offspring, all within the limits.
 
     Every draw comes from the `rng` of the call. A tree to vary must be within the limits itself,
-    but may have words from outside the vocabulary. `pset` is the vocabulary for DEAP.
+    but may have words from outside the vocabulary. `pset` is the vocabulary for DEAP's operators;
+    its `mapping` has one entry for the operations of one name, so texts are for `language.parse`.
     """
 
     def __init__(
@@ -135,7 +136,7 @@ class Grammar:
         scores = [name for name in COMBINATORS if combinators and (rank or name != "rank")]
         terminals = {*_spelled(statistics), *(STRUCTURE if structure else ())}
         self.limits = limits or Limits()
-        self.signatures = signatures(terminals, scores)
+        self.signatures = vocabulary(terminals, scores)
         self.least = least_trees(self.signatures)
         if not self._is_room(NETWORK, self.limits.max_depth, self.limits.max_size):
             raise LanguageError(f"a proxy needs at least {self.least[NETWORK]}, got {self.limits}")
@@ -207,7 +208,7 @@ class Grammar:
         self.limits.require(tree)
         nodes = self.to_deap(tree)
         for index, old in enumerate(map(_signature, (t for t, _ in _preorder(tree)))):
-            others = [s for s in self._alike[(old.type, *old.args)] if s != old]
+            others = [s for s in self._alike.get((old.type, *old.args), ()) if s != old]
             if others and rng.random() < probability:
                 nodes[index] = _node(rng.choice(others))
         return self.from_deap(nodes)
@@ -234,7 +235,7 @@ class Grammar:
         return self.from_deap(nodes)
 
     def _join(self, tree: Tree, donor: Tree, rng: Random) -> Tree:
-        combinators = self._alike[(NETWORK, tree.type, donor.type)]
+        combinators = self._alike.get((NETWORK, tree.type, donor.type))
         size, depth = tree.size + donor.size, max(tree.depth, donor.depth)
         if not combinators or size >= self.limits.max_size or depth >= self.limits.max_depth:
             return tree

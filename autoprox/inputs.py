@@ -4,6 +4,7 @@ The layouts that are understood are the entries of LAYOUTS. Each reader finds al
 opens only the images that are chosen.
 """
 
+import gzip
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,9 +22,8 @@ from scipy.io import loadmat
 from torch import Tensor
 
 from autoprox.data_pickle import load_data
-from autoprox.errors import AutoproxError
+from autoprox.errors import AutoproxError, nearest
 from autoprox.located_json import read_json
-from autoprox.searchspaces.base import nearest
 
 CLASSES: Mapping[str, int] = {"cifar100": 100, "flowers": 102, "chaoyang": 4, "imagenet": 1000}
 MEAN = np.array([0.485, 0.456, 0.406], dtype=np.float32)  # of ImageNet's channels
@@ -31,6 +31,10 @@ STD = np.array([0.229, 0.224, 0.225], dtype=np.float32)
 SUFFIXES = {".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 CIFAR_PIXELS = 3 * 32 * 32
 CIFAR_RECORD = 2 + CIFAR_PIXELS  # coarse label, fine label, planes of red, green and blue
+CIFAR10_RECORD = 1 + CIFAR_PIXELS
+IDX_FILES = tuple(
+    f"{part}-images-idx3-ubyte{end}" for part in ("train", "t10k") for end in ("", ".gz")
+)
 
 Labels = NDArray[np.int64]
 
@@ -99,7 +103,7 @@ def load_batch(
         noise = rng.standard_normal((batch_size, *shape), dtype=np.float32)
         labels = rng.integers(classes, size=batch_size)
         return Batch(torch.from_numpy(noise), torch.from_numpy(labels), classes, "gaussian noise")
-    layout = _layout(images, dataset)
+    layout = find_layout(images, dataset)
     found = layout.read(images)
     _check_labels(found.labels, images, dataset, classes)
     chosen = _spread(found.labels, batch_size, rng, images)
@@ -131,7 +135,8 @@ def images_of(images: Path, datasets: Sequence[str]) -> dict[str, Path]:
     return paths
 
 
-def _layout(path: Path, dataset: str) -> Layout:
+def find_layout(path: Path, dataset: str) -> Layout:
+    """The layout of the files at a path, which must be one that the dataset may have."""
     if not path.exists():
         raise InputError(f"{path} must be a file or folder of images, but does not exist")
     layout = next((layout for layout in LAYOUTS if layout.matches(path)), None)
@@ -213,14 +218,42 @@ def _of_cifar(pixels: NDArray[np.uint8], labels: Any, path: Path) -> ImageSet:
     return _image_set(labels, len(pixels), path, image)
 
 
+def _cifar_records(path: Path, name: str, length: int) -> NDArray[np.uint8]:
+    size = path.stat().st_size
+    if not size or size % length:
+        rule = f"must be whole {name} records of {length} bytes"
+        raise InputError(f"{path} {rule}, but has {size} bytes")
+    return np.memmap(path, dtype=np.uint8, mode="r").reshape(-1, length)
+
+
 def _read_cifar_binary(path: Path) -> ImageSet:
     path = path if path.is_file() else _first(path, "train.bin", "test.bin")
-    size = path.stat().st_size
-    if not size or size % CIFAR_RECORD:
-        rule = f"must be whole CIFAR-100 records of {CIFAR_RECORD} bytes"
-        raise InputError(f"{path} {rule}, but has {size} bytes")
-    records = np.memmap(path, dtype=np.uint8, mode="r").reshape(-1, CIFAR_RECORD)
+    records = _cifar_records(path, "CIFAR-100", CIFAR_RECORD)
     return _of_cifar(records[:, 2:], records[:, 1], path)
+
+
+def _read_cifar10(path: Path) -> ImageSet:
+    files = [path] if path.is_file() else sorted(path.glob("data_batch_*.bin"))
+    records = np.concatenate([_cifar_records(f, "CIFAR-10", CIFAR10_RECORD) for f in files])
+    return _of_cifar(records[:, 1:], records[:, 0], path)
+
+
+def _read_idx(path: Path) -> ImageSet:
+    path = path if path.is_file() else _first(path, *IDX_FILES)
+    images = _idx_array(path, 3)
+    labels = _idx_array(path.with_name(path.name.replace("images-idx3", "labels-idx1")), 1)
+    return _image_set(labels, len(images), path, lambda i: Image.fromarray(images[i]))
+
+
+def _idx_array(path: Path, axes: int) -> NDArray[np.uint8]:
+    """The format of MNIST: two zeros, 8 for bytes, the number of axes, each length, the bytes."""
+    with _must_be(f"an IDX file of bytes with {axes} axes", path):
+        content = path.read_bytes()
+        content = gzip.decompress(content) if path.suffix == ".gz" else content
+        if content[:4] != bytes([0, 0, 8, axes]):
+            raise ValueError(f"a file that starts with {content[:4].hex(' ') or 'nothing'}")
+        shape = np.frombuffer(content, dtype=">u4", count=axes, offset=4).astype(np.int64)
+        return np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * axes).reshape(shape)
 
 
 def _read_cifar_pickle(path: Path) -> ImageSet:
@@ -299,6 +332,16 @@ def _image_files(folder: Path) -> list[Path]:
 
 LAYOUTS = (
     Layout("npz (images, labels)", lambda path: path.suffix == ".npz", _read_npz),
+    Layout(
+        "IDX (train-images-idx3-ubyte)",
+        lambda path: "images-idx3" in path.name or _has(*IDX_FILES)(path),
+        _read_idx,
+    ),
+    Layout(
+        "CIFAR-10 binary (data_batch_1.bin)",
+        lambda path: path.match("*_batch*.bin") or _has("data_batch_1.bin")(path),
+        _read_cifar10,
+    ),
     Layout(
         "CIFAR-100 binary (train.bin)",
         lambda path: path.suffix == ".bin" or _has("train.bin", "test.bin")(path),

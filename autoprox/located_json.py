@@ -10,8 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from autoprox.errors import AutoproxError
-from autoprox.searchspaces.base import nearest
+from autoprox.errors import AutoproxError, nearest
 
 MAX_DEPTH = 32
 MAX_DIGITS = 40  # CPython refuses to convert integers of thousands of digits; none is of use here

@@ -16,7 +16,19 @@ from autoprox.primitives.notation import is_sum
 LETTERS = {"weight": "W", "grad": "G", "act": "A", "act_grad": "Delta"}
 SUBSCRIPTS = {"msa": "ₘₛₐ", "mlp": "ₘₗₚ", "all": "ₐₗₗ"}
 SUPERSCRIPTS = {"data": "", "ones": "ᵒⁿᵉˢ", "ntk": "ⁿᵗᵏ"}
+MEANINGS = {
+    "weight": ("W", "weights of a layer"),
+    "grad": ("G", "gradient of the loss with respect to the weights"),
+    "act": ("A", "outputs of a layer"),
+    "act_grad": ("Δ", "gradient of the loss with respect to the outputs"),
+    "ones": ("ᵒⁿᵉˢ", "absolute weights, an input of ones, loss: the sum of the outputs"),
+    "ntk": ("ⁿᵗᵏ", "loss: the last block's output times random signs"),
+    "ij": ("i, j", "elements of a matrix"),
+    "l": ("l", "layers"),
+    "k": ("k", "blocks"),
+}
 LEAST_WIDTH = 20
+TALLEST_FRACTION = 12
 
 
 class Matrices(sympy.Symbol):  # type: ignore[misc]
@@ -90,6 +102,20 @@ def ascii_tree(tree: Tree) -> str:
     return "\n".join(tree.fold(visit))
 
 
+def legend(tree: Tree) -> dict[str, str]:
+    """The letters, superscripts and indices of the tree's formula, with their meanings."""
+    found: set[str] = set()
+
+    def visit(node: Tree, _: list[None]) -> None:
+        if statistic := STATISTICS.get(node.symbol):
+            found.update((statistic.quantity, statistic.probe))
+        elif node.args and OPERATIONS[node.symbol].along_axis:
+            found.add(_indices(node.args[0].type))
+
+    tree.fold(visit)
+    return {label: meaning for key, (label, meaning) in MEANINGS.items() if key in found}
+
+
 def _indices(argument: Type) -> str:
     """What an operation on a value of this type runs over, one letter an index."""
     if argument.level == "Matrix":
@@ -141,17 +167,21 @@ class _Pretty(PrettyPrinter):  # type: ignore[misc]
     def _print_Mul(self, product: sympy.Mul) -> prettyForm:  # noqa: N802
         first, second = product.args
         if _negated(product) is not None:
-            return prettyForm(*self._operand(second).left("-"), binding=prettyForm.NEG)
+            return prettyForm(*_factor(self._print(second)).left("-"), binding=prettyForm.NEG)
         if second.is_Pow and second.exp == -1:
-            return self._print(first) / self._print(second.base)
+            return self._fraction(self._print(first), self._print(second.base))
         sign = " ⊙ " if _elementwise(product) else " ⋅ "
-        return self._joined(self._operand(first), sign, self._operand(second), prettyForm.MUL)
+        return self._joined(
+            _factor(self._print(first)), sign, _factor(self._print(second)), prettyForm.MUL
+        )
 
     def _print_Pow(self, power: sympy.Pow) -> prettyForm:  # noqa: N802
         base = self._print(power.base)
-        if power.exp == 2 and base.height() == 1 and base.binding <= prettyForm.FUNC:
-            return prettyForm(*base.right("²"), binding=prettyForm.POW)
-        return super()._print_Pow(power)
+        if power.exp == -1:
+            return self._fraction(prettyForm("1"), base)
+        if power.exp == 2:
+            return prettyForm(*_atom(base).right("²"), binding=prettyForm.POW)
+        return prettyForm(*_atom(base).left("√"), binding=prettyForm.POW)
 
     def _print_Max(self, expr: sympy.Max) -> prettyForm:  # noqa: N802
         return self._print_Function(expr, func_name="max")
@@ -167,12 +197,22 @@ class _Pretty(PrettyPrinter):  # type: ignore[misc]
         width = max(map(len, lines))
         return prettyForm("\n".join(line.ljust(width) for line in lines), left.baseline, binding)
 
-    def _operand(self, expr: sympy.Expr) -> prettyForm:
-        form = self._print(expr)
-        return prettyForm(*form.parens()) if form.binding > prettyForm.MUL else form
+    def _fraction(self, over: prettyForm, under: prettyForm) -> prettyForm:
+        if over.height() + under.height() < TALLEST_FRACTION:
+            return over / under
+        return self._joined(_factor(over), " / ", _atom(under), prettyForm.MUL)
 
     def _term(self, expr: sympy.Expr) -> prettyForm:
-        return self._operand(expr) if is_sum(expr) else self._print(expr)
+        form = self._print(expr)
+        return _factor(form) if is_sum(expr) else form
+
+
+def _factor(form: prettyForm) -> prettyForm:
+    return prettyForm(*form.parens()) if form.binding > prettyForm.MUL else form
+
+
+def _atom(form: prettyForm) -> prettyForm:
+    return prettyForm(*form.parens()) if form.binding > prettyForm.FUNC else form
 
 
 def _elementwise(expr: sympy.Expr) -> bool:

@@ -37,7 +37,11 @@ class Reduce(Protocol):
     """Takes `values`, statistic -> [n, rows, cols], whose matrices stand at `positions` [n]."""
 
     def __call__(
-        self, group: Group, datasets: list[int], positions: np.ndarray, values: dict[Statistic, Tensor]
+        self,
+        group: Group,
+        datasets: list[int],
+        positions: np.ndarray,
+        values: dict[Statistic, Tensor],
     ) -> None: ...
 
 
@@ -62,7 +66,9 @@ class LayerTable:
 class Source(ABC):
     """The untrained networks that are compared, and a way to read their matrices."""
 
-    def __init__(self, setting: Setting, architectures: Sequence[Architecture], workers: int) -> None:
+    def __init__(
+        self, setting: Setting, architectures: Sequence[Architecture], workers: int
+    ) -> None:
         self.setting = setting
         self.architectures = tuple(architectures)
         self.datasets = tuple(setting.batches)
@@ -70,11 +76,19 @@ class Source(ABC):
         self.failures: dict[int, str] = {}
         self.layers = _layer_table(setting, self.architectures)
 
+    @property
+    def alive(self) -> list[int]:
+        """The networks that could be measured."""
+        return [n for n in range(len(self.architectures)) if n not in self.failures]
+
     def variants(self, statistics: Iterable[Statistic]) -> list[list[int]]:
         """Datasets for which the statistics are the same, such as all of them for weights."""
         same: dict[tuple[str, ...], list[int]] = defaultdict(list)
         for index, dataset in enumerate(self.datasets):
-            keys = (self.setting.key(self.architectures[0], dataset, s) for s in sorted(statistics, key=str))
+            keys = (
+                self.setting.key(self.architectures[0], dataset, s)
+                for s in sorted(statistics, key=str)
+            )
             same[tuple(keys)].append(index)
         return list(same.values())
 
@@ -82,7 +96,9 @@ class Source(ABC):
     def visit(self, groups: Sequence[Group], reduce: Reduce) -> None:
         """Call `reduce` with every matrix that the groups need, in pieces, in any order."""
 
-    def _measure(self, network: int, needs: dict[str, set[Statistic]]) -> dict[str, Measured] | None:
+    def _measure(
+        self, network: int, needs: dict[str, set[Statistic]]
+    ) -> dict[str, Measured] | None:
         """None, with the reason on record, where the network fails."""
         try:
             return self.setting.measure(self.architectures[network], needs)
@@ -97,7 +113,8 @@ class Source(ABC):
         if failed > MAX_FAILED * total:
             reason = next(iter(self.failures.values()))
             raise MeasurementError(
-                f"at most {MAX_FAILED:.0%} of the networks may fail, but {failed} of {total} did: {reason}"
+                f"at most {MAX_FAILED:.0%} of the networks may fail, "
+                f"but {failed} of {total} did: {reason}"
             )
 
 
@@ -222,7 +239,9 @@ class Store(Source):
     def _pieces(self, groups: Sequence[Group], reduce: Reduce) -> Iterator[Callable[[], None]]:
         for group in groups:
             for datasets in self.variants(group):
-                aligned = zip(*(self._of(s, datasets[0]) for s in sorted(group, key=str)), strict=True)
+                aligned = zip(
+                    *(self._of(s, datasets[0]) for s in sorted(group, key=str)), strict=True
+                )
                 for buckets in aligned:
                     yield lambda g=group, d=datasets, b=buckets: self._piece(g, d, b, reduce)
 
@@ -268,7 +287,7 @@ class Store(Source):
         run_threads(self.workers, (lambda n=n: collect(n) for n in networks))
 
     def _index(self, statistic: Statistic, dataset: int) -> list[Bucket]:
-        """Buckets in the order in which their shapes first occur: the same for aligned statistics."""
+        """Buckets in the order in which their shapes occur: the same for aligned statistics."""
         buckets: dict[tuple[int, int], Bucket] = {}
         starts = self.layers.starts(statistic.domain)
         for network in range(len(self.architectures)):

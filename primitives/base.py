@@ -34,6 +34,9 @@ class Primitive:
     `function` takes the values alone, or the values and `dims` where `along_axis`; `sympy` takes
     their expressions, and the symbol of the axis in that case. `latex` is a template (`notation`).
 
+    `function` never modifies its arguments and never raises. Its result is finite where its
+    arguments are, unless it is too large for their format (a fourth power in float32).
+
     The flags hold bit for bit, signs of zero apart, wherever the values are finite:
 
     - commutative: f(x, y) = f(y, x)

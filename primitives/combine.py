@@ -12,7 +12,7 @@ def rank(x: Tensor) -> Tensor:
 
     A score that isn't finite has no rank (NaN) and takes none from the others.
     """
-    scores = x.masked_fill(~x.isfinite(), torch.nan)
+    scores = x.contiguous().masked_fill(~x.isfinite(), torch.nan)
     ordered = scores.sort(-1).values
     lower = torch.searchsorted(ordered, scores)
     upper = torch.searchsorted(ordered, scores, right=True)

@@ -12,12 +12,8 @@ from torch import Tensor
 from torch.nn.functional import hardshrink
 
 from .base import EPSILON, EXPONENT_LIMIT
-from .notation import Binding
+from .notation import Binding, magnitude
 from .registry import register
-
-
-def _magnitude(x: sympy.Expr) -> sympy.Expr:
-    return x if x.is_nonnegative else Abs(x, evaluate=False)
 
 
 @register(
@@ -65,7 +61,7 @@ def square(x: Tensor) -> Tensor:
 
 @register(
     "map",
-    sympy=lambda x: Pow(_magnitude(x), Rational(1, 2), evaluate=False),
+    sympy=lambda x: Pow(magnitude(x), Rational(1, 2), evaluate=False),
     latex=r"\sqrt{<x:|>}",
     even=True,
     nonnegative=True,
@@ -77,7 +73,7 @@ def sqrt(x: Tensor) -> Tensor:
 
 @register(
     "map",
-    sympy=lambda x: sympy.log(_magnitude(x), evaluate=False),
+    sympy=lambda x: sympy.log(magnitude(x), evaluate=False),
     latex=r"\log\left(<x:|>\right)",
     even=True,
 )

@@ -59,16 +59,22 @@ def places(template: str) -> set[str]:
 class Operation(sympy.Function):  # type: ignore[misc]
     """A sympy function for an operation of ours: name(x), or name(x, axis).
 
-    `text` is the template of its one-line form; brackets around `<x>` grow with what they enclose.
+    `text` is the template of its pretty form; brackets around `<x>` grow with what they enclose.
     """
 
     text: ClassVar[str]
     latex: ClassVar[str]
     reduces: ClassVar[bool]
-    is_extended_real = True
+    nonnegative: ClassVar[bool]
+    is_real = True
 
     @classmethod
-    def named(cls, name: str, **attributes: Any) -> type[Operation]:
+    def named(
+        cls, name: str, text: str, latex: str, *, reduces: bool, nonnegative: bool
+    ) -> type[Operation]:
+        attributes = {"text": text, "latex": latex, "reduces": reduces, "nonnegative": nonnegative}
+        if nonnegative:
+            attributes["is_nonnegative"] = True
         return type(name, (cls,), attributes)
 
     @property
@@ -99,6 +105,17 @@ def enclose(form: prettyForm, left: str, right: str) -> prettyForm:
         return prettyForm(*form.parens(left, right))
     bars = [stringPict("\n".join(bar * form.height()), form.baseline) for bar in (left, right)]
     return prettyForm(*stringPict.next(bars[0], form, bars[1]))
+
+
+def magnitude(x: sympy.Expr) -> sympy.Expr:
+    """|x|, or x itself where that is plain; sympy's own inquiry can take minutes."""
+    plain = (
+        (x.is_Atom and x.is_nonnegative)
+        or isinstance(x, (sympy.Abs, sympy.exp, sympy.Max))
+        or (isinstance(x, Operation) and x.nonnegative)
+        or (x.is_Pow and x.exp in (2, sympy.Rational(1, 2)))
+    )
+    return x if plain else sympy.Abs(x, evaluate=False)
 
 
 def is_sum(x: sympy.Expr) -> bool:

@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor
 from torch.linalg import eigvalsh, vector_norm
+from torch.nn.functional import pad
 
 from .maps import exp
 from .notation import Binding
@@ -18,20 +19,25 @@ def _total(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 
 
 def _singular_values(x: Tensor, dims: tuple[int, ...]) -> Tensor:
-    """The singular values [..., n] of [..., n, m] or [..., m, n], n <= m; NaN where one overflows.
+    """The singular values of each matrix, padded with zeros; NaN where their squares overflow.
 
     They are the square roots of the eigenvalues of the smaller Gram matrix, in float64: several
-    times faster than an SVD, with an error of at most 1e-7 of the largest value.
+    times faster than an SVD. What is below the rounding error of the largest eigenvalue (a
+    singular value some 1e-7 of the largest) counts as 0, or it would depend on the machine.
     """
     matrix = x.double() if len(dims) == 2 else x.double().unsqueeze(-1)
-    if 1 in matrix.shape[-2:]:
+    rows, columns = matrix.shape[-2:]
+    if 1 in (rows, columns):
         return vector_norm(matrix, 2, (-2, -1)).unsqueeze(-1)
-    wide = matrix if matrix.shape[-2] <= matrix.shape[-1] else matrix.mT
+    # Aligned rows: else a matrix's last bits depend on what is before it in the batch.
+    matrix = pad(matrix, (0, -columns % 8, 0, -rows % 8))
+    wide = matrix if rows <= columns else matrix.mT
     gram = wide @ wide.mT
-    # One matrix that isn't finite would raise for all.
-    overflow = ~gram.diagonal(dim1=-2, dim2=-1).sum(-1).isfinite()
-    values = eigvalsh(gram.masked_fill_(overflow[..., None, None], 0.0)).relu_().sqrt_()
-    return values.masked_fill_(overflow.unsqueeze(-1), torch.nan)
+    # One matrix that isn't finite would make all of them raise.
+    overflow = ~gram.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True).isfinite()
+    squares = eigvalsh(gram.masked_fill_(overflow.unsqueeze(-1), 0.0))
+    noise = squares[..., -1:] * (min(rows, columns) * torch.finfo(torch.float64).eps)
+    return squares.masked_fill_(squares <= noise, 0.0).sqrt_().masked_fill_(overflow, torch.nan)
 
 
 @register("reduce", latex=r"\sum_{<axis>} <x:SERIES>", text="∑<axis> <x>", binding=Binding.SERIES)

@@ -43,10 +43,10 @@ def register(
         template = latex or _call(name, along_axis=kind in ("normalise", "reduce"))
         form = sympy or Operation.named(
             name,
-            text=text or f"{name}<axis>(<x>)",
-            latex=template,
+            text or f"{name}<axis>(<x>)",
+            template,
             reduces=kind == "reduce",
-            is_extended_nonnegative=flags.get("nonnegative") or None,
+            nonnegative=flags.get("nonnegative", False),
         )
         primitive = Primitive(name, kind, function, form, template, binding, **flags)
         prove(primitive)

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from autoprox.errors import nearest
 from autoprox.searchspaces.autoformer import AUTOFORMER_B, AUTOFORMER_S, AUTOFORMER_TI
-from autoprox.searchspaces.base import Architecture, ArchitectureError, SearchSpace, nearest
+from autoprox.searchspaces.base import Architecture, ArchitectureError, SearchSpace
 from autoprox.searchspaces.blocks import Block, TransformerNetwork
+from autoprox.searchspaces.nano import AUTOFORMER_NANO
 from autoprox.searchspaces.pit import PIT
 
 __all__ = [
@@ -20,7 +22,7 @@ __all__ = [
 ]
 
 SPACES: Mapping[str, SearchSpace] = {
-    space.name: space for space in (AUTOFORMER_TI, AUTOFORMER_S, AUTOFORMER_B, PIT)
+    space.name: space for space in (AUTOFORMER_TI, AUTOFORMER_S, AUTOFORMER_B, PIT, AUTOFORMER_NANO)
 }
 ALIASES = {"autoformer": "autoformer-ti"}
 

@@ -1,6 +1,5 @@
 """Architectures as frozen data, and what every search space can do with them."""
 
-import difflib
 import hashlib
 import json
 import math
@@ -13,7 +12,7 @@ from numbers import Real
 from statistics import fmean
 from typing import Any, ClassVar
 
-from autoprox.errors import AutoproxError
+from autoprox.errors import AutoproxError, nearest
 from autoprox.searchspaces.blocks import Block, TransformerNetwork
 
 ATTEMPTS = 1000
@@ -237,13 +236,6 @@ class SearchSpace(ABC):
                 if child != parent:
                     return child
         raise ArchitectureError(f"{self.name}: no new valid architecture in {ATTEMPTS} attempts")
-
-
-def nearest(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
-    """The end of an error message about an unknown name: the nearest known one, and all of them."""
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f" (did you mean {close[0]}?)" if close else ""
-    return f"{hint}; choose from {', '.join(known)}"
 
 
 def _option(where: str, value: Any, options: tuple[float, ...]) -> float:

@@ -174,7 +174,7 @@ def test_bootstrap_agrees_with_scipy() -> None:
         vectorized=False,
         method="percentile",
         n_resamples=2000,
-        rng=np.random.default_rng(5),
+        random_state=5,
     ).confidence_interval
     assert (low, high) == pytest.approx((expected.low, expected.high), abs=0.03)
     assert low < fitness.pearson(scores, truth) < high

@@ -7,7 +7,6 @@ from random import Random
 
 import numpy as np
 import pytest
-from autoprox.primitives import COMBINATORS, PRIMITIVES
 from deap import gp
 from naive import naive_evaluate, random_world
 
@@ -24,6 +23,7 @@ from autoprox.language import (
     make,
     parse,
 )
+from autoprox.primitives import COMBINATORS, PRIMITIVES
 
 GRAMMAR = Grammar()
 SMALL = Limits(max_size=12, max_depth=6)

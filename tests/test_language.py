@@ -7,7 +7,6 @@ from random import Random
 import numpy as np
 import pytest
 import torch
-from autoprox.primitives import COMBINATORS, PRIMITIVES, apply
 from naive import World, naive_evaluate, random_world
 
 from autoprox.grammar import Grammar
@@ -30,6 +29,7 @@ from autoprox.language import (
     require_network,
     statistics,
 )
+from autoprox.primitives import COMBINATORS, PRIMITIVES, apply
 
 GRAMMAR = Grammar()
 SEPT = (

@@ -16,8 +16,8 @@ from autoprox.benchmarks.base import (
 from autoprox.benchmarks.files import data_folders, fetch_files, find, read_verified, status
 from autoprox.benchmarks.table import load_table
 from autoprox.benchmarks.vit_bench import VIT_BENCH_101
+from autoprox.errors import nearest
 from autoprox.searchspaces import get_space
-from autoprox.searchspaces.base import nearest
 
 __all__ = [
     "BENCHMARKS",

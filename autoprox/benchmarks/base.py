@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from autoprox.errors import AutoproxError
+from autoprox.errors import AutoproxError, nearest
 from autoprox.searchspaces import Architecture
-from autoprox.searchspaces.base import nearest
 
 MIN_ARCHITECTURES = 10
 

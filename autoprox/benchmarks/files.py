@@ -18,7 +18,7 @@ def data_folders(source: Source, data_dir: Path | None) -> list[Path]:
 
     `data_dir`, `$AUTOPROX_DATA` and the user's cache, each with a folder of the benchmark's name.
     """
-    given = [data_dir, os.environ.get("AUTOPROX_DATA"), _cache_folder()]
+    given = [data_dir, os.environ.get("AUTOPROX_DATA"), user_cache()]
     return [Path(os.path.expanduser(folder), source.name) for folder in given if folder]
 
 
@@ -98,8 +98,9 @@ def _content(path: Path) -> bytes:
         ) from error
 
 
-def _cache_folder() -> str:
-    return os.path.join(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "autoprox")
+def user_cache() -> Path:
+    """Where downloads and measured statistics are kept."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "autoprox"
 
 
 def _sha256(content: bytes) -> str:
