@@ -1,0 +1,60 @@
+"""Discovers zero-cost proxies for transformers; `evolve` and `load_proxy` are the way in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from autoprox.discovery import Progress
+    from autoprox.language import Tree
+
+__all__ = ["__version__", "evolve", "load_proxy"]
+
+# Torch takes seconds to import: nothing here needs it before it is called.
+
+
+def evolve(
+    *,
+    runs: str | Path = "runs",
+    name: str | None = None,
+    resume: str | Path | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Discover a proxy in a new folder below `runs`, or go on with the run at `resume`.
+
+    The options are the fields of `config.Config`, `evolution.Settings` and `grammar.Limits`, for
+    example ``evolve(space="pit", datasets=["cifar100", "flowers"], seed=1, iterations=50)``.
+    Returns the run's summary, what `autoprox evolve --json` prints.
+    """
+    from pathlib import Path
+
+    from autoprox import discovery
+    from autoprox.config import Config, ConfigError
+
+    show = progress or discovery.silent
+    if resume is None:
+        return discovery.discover(Config.of(**options), Path(runs), name, show)
+    if given := [*options, *(["name"] if name else [])]:
+        raise ConfigError(
+            f"a resumed run keeps its own configuration, but got {', '.join(given)} beside resume"
+        )
+    return discovery.resume(Path(resume), show)
+
+
+def load_proxy(source: str | Path) -> Tree:
+    """The proxy in a run folder or proxy file, of a published name, or of an expression."""
+    from autoprox.language import require_network
+    from autoprox.loading import load
+
+    return require_network(load(str(source)).tree)
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("autoprox")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

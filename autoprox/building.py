@@ -8,7 +8,8 @@ import platform
 import random
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib.metadata import version
@@ -35,7 +36,7 @@ SETTINGS = "settings.json"
 PACKAGES = ("autoprox", "torch", "numpy")
 DRAWS = 100  # for each architecture, most of which differ from those before
 
-Progress = Callable[[int, int, str], None]  # trainings done, of how many, what was done last
+Progress = Callable[[str, int, int, str], None]  # task, done, of how many, a note on the last one
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def build_table(
     recipe: Recipe = DEFAULT,
     seed: int = 0,
     workers: int = 1,
-    progress: Progress = lambda done, total, text: None,
+    progress: Progress = lambda task, done, total, note: None,
 ) -> dict[str, Any]:
     """Train a sample of a space on each dataset with each seed; write the table and return it.
 
@@ -115,7 +116,7 @@ def load_teacher(
             found = list(teacher(torch.zeros(1, *shape)).shape)
     except Exception as error:  # it isn't our code
         rule = "the teacher must be a function given as MODULE:FUNCTION"
-        raise TrainingError(f"{rule}, but {reference} gives {_first_line(error)}") from error
+        raise TrainingError(f"{rule}, but {reference!r} gives {_first_line(error)}") from error
     if found != [1, classes]:
         rule = f"a teacher's logits of one image of {dataset} must be [1, {classes}]"
         raise TrainingError(f"{rule}, but those of {reference} are {found}")
@@ -135,7 +136,7 @@ def _check_recipe(recipe: Recipe, datasets: Mapping[str, Dataset], space: Search
     for name in recipe.mirror:
         if name not in datasets:
             raise TrainingError(f"unknown dataset {name!r} to mirror{nearest(name, datasets)}")
-    if recipe.teacher:
+    if recipe.teacher is not None:
         for name, data in datasets.items():
             load_teacher(recipe.teacher, name, data.classes, space.input_shape)
 
@@ -216,40 +217,48 @@ def _run(
 ) -> None:
     todo = [job for job in jobs if not (parts / job.file).exists()]
     done = len(jobs) - len(todo)
-    progress(done, len(jobs), "")
+    progress("train", done, len(jobs), "")
     calls = (delayed(_train_one)(job, recipe, parts / job.file) for job in todo)
     parallel = Parallel(n_jobs=workers, return_as="generator")
     for job, text in zip(todo, parallel(calls), strict=True):
         done += 1
-        progress(done, len(jobs), f"{job.dataset}: {text}")
+        progress("train", done, len(jobs), f"{job.dataset}: {text}")
 
 
 def _train_one(job: Job, recipe: Recipe, file: Path) -> str:
     """Train, write the result, and say it in a word; a failure of the training is a result too."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # the result is the same whatever the number of workers
-    begin = time.process_time()
     space = get_space(job.architecture.space)
     data = _dataset(job.images, space, job.digest)
+    teacher = None
+    if recipe.teacher is not None:
+        teacher = load_teacher(recipe.teacher, job.dataset, data.classes, space.input_shape)
     result: dict[str, Any] = {
         "dataset": job.dataset,
         "seed": job.seed,
         "arch": job.architecture.to_json()["choices"],
     }
+    begin = time.process_time()
     try:
-        teacher = None
-        if recipe.teacher:
-            teacher = load_teacher(recipe.teacher, job.dataset, data.classes, space.input_shape)
-        network = space.build(job.architecture, data.classes, job.stream)
-        result["loss"] = train(network, data, recipe, job.stream, teacher)
-        result["accuracy"] = accuracy(network, data.held_out_images, data.held_out_labels)
+        with _one_thread():
+            network = space.build(job.architecture, data.classes, job.stream)
+            result["loss"] = train(network, data, recipe, job.stream, teacher)
+            result["accuracy"] = accuracy(network, data.held_out_images, data.held_out_labels)
     except (ArithmeticError, RuntimeError) as error:
         result["failure"] = _first_line(error)
-    finally:
-        torch.set_num_threads(threads)
     result["seconds"] = round(time.process_time() - begin, 3)
     write_json(file, result)
     return f"{result['accuracy']:.2f} %" if "accuracy" in result else result["failure"]
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Sum in the same order whatever the number of workers, and keep those apart."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _first_line(error: Exception) -> str:

@@ -212,4 +212,4 @@ class Setting:
 
 
 def _digest(tensor: Tensor) -> str:
-    return hashlib.sha256(tensor.contiguous().numpy().tobytes()).hexdigest()
+    return hashlib.sha256(tensor.cpu().contiguous().numpy().tobytes()).hexdigest()

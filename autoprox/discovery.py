@@ -7,7 +7,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,58 +18,24 @@ from deap import base
 from autoprox.benchmarks import load_benchmark
 from autoprox.benchmarks.files import user_cache
 from autoprox.collector import Setting
+from autoprox.config import Config
 from autoprox.engine import REASONS, Engine
-from autoprox.errors import AutoproxError, nearest
-from autoprox.evolution import STRATEGIES, Individual, Settings, State, evolve, simplest
+from autoprox.evolution import STRATEGIES, Individual, State, evolve, simplest
 from autoprox.fitness import Floats, jcm, kendall, split
-from autoprox.grammar import Grammar, Limits
+from autoprox.grammar import Grammar
 from autoprox.inputs import images_of, load_batch
 from autoprox.language import STATISTICS, Statistic, Tree, parse, statistics
 from autoprox.printing import pretty
 from autoprox.report import Table, baselines, correlations
 from autoprox.runs import Run, restored_rng, rng_state
 from autoprox.searchspaces import get_space
-from autoprox.store import GIB, Fresh, Store
+from autoprox.store import Fresh, Store
 
 Progress = Callable[[str, int, int, str], None]  # what is done, how much of it, of how much, a note
 
 
 def silent(task: str, done: int, total: int, note: str) -> None:
     """Progress that nobody follows."""
-
-
-@dataclass(frozen=True)
-class Config:
-    """All that a discovery's result depends on, and what it may use; a run's config.json."""
-
-    benchmark: str = "vit-bench-101"
-    space: str | None = None
-    datasets: tuple[str, ...] | None = None
-    label: str | None = None
-    subset: str = "main"
-    data_dir: str | None = None
-    images: str | None = None
-    batch_size: int = 4
-    thin: int = 8
-    train: float = 0.6
-    seed: int = 0
-    split_seed: int | None = None  # None: the seed
-    strategy: str = "elitist"
-    settings: Settings = field(default_factory=Settings)
-    limits: Limits = field(default_factory=Limits)
-    statistics: tuple[str, ...] = tuple(STATISTICS)
-    weights: tuple[float, ...] | None = None
-    memory: int = 4 * GIB
-    workers: int = 2
-    device: str = "cpu"
-    cache: str | None = None  # None: the user's cache folder
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Config:
-        """The inverse of `dataclasses.asdict`, after JSON has made lists of tuples."""
-        plain = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
-        settings, limits = Settings(**data["settings"]), Limits(**data["limits"])
-        return cls(**{**plain, "settings": settings, "limits": limits})
 
 
 class Problem:
@@ -84,9 +50,6 @@ class Problem:
             subset=config.subset,
             data_dir=_path(config.data_dir),
         )
-        if config.strategy not in STRATEGIES:
-            choices = nearest(config.strategy, STRATEGIES)
-            raise AutoproxError(f"unknown strategy {config.strategy!r}{choices}")
         jcm(np.zeros(len(self.benchmark.datasets)), config.weights)
         self.config = replace(
             config, space=self.benchmark.space, datasets=self.benchmark.datasets,
@@ -115,6 +78,11 @@ class Problem:
         device = torch.device(self.config.device)
         return Setting(self.space, self.batches, self.config.seed, thin, device)
 
+    def truth(self, networks: Sequence[int]) -> Floats:
+        """[datasets, networks]: the true scores of some of the training networks."""
+        chosen = self.parts["train"][list(networks)]
+        return np.stack([scores[chosen] for scores in self.benchmark.scores.values()])
+
     def needs(self) -> set[Statistic]:
         """The statistics, by single domains, that trees of the grammar can read."""
         terminals = [s.symbol for s in self.grammar.signatures if s.symbol in STATISTICS]
@@ -133,6 +101,7 @@ def discover(
     problem = Problem(config)
     name = name or f"{problem.benchmark.name}-{problem.benchmark.space}-seed{config.seed}"
     with Run.create(root, name, asdict(problem.config), config.device) as run:
+        progress("run", 0, 0, str(run.path))
         return _discover(problem, run, progress)
 
 
@@ -144,19 +113,10 @@ def resume(path: Path, progress: Progress = silent) -> dict[str, Any]:
 
 def _discover(problem: Problem, run: Run, progress: Progress) -> dict[str, Any]:
     started = time.monotonic()
-    config, benchmark = problem.config, problem.benchmark
-    store = _store(problem, progress)
-    alive = store.alive
-    train = problem.parts["train"][alive]
-    truth = np.stack([scores[train] for scores in benchmark.scores.values()])
+    config = problem.config
+    store = collect_training(problem, progress)
     engine = Engine(store)
     state, before = _restored(run, config)
-
-    toolbox = base.Toolbox()
-    toolbox.register("evaluate", _evaluate, engine, alive, truth, config.weights)
-    toolbox.register("generate", problem.grammar.generate)
-    toolbox.register("mutate", problem.grammar.mutate)
-    toolbox.register("mate", problem.grammar.crossover)
 
     def record(state: State) -> None:
         seconds = before + time.monotonic() - started
@@ -166,19 +126,20 @@ def _discover(problem: Problem, run: Run, progress: Progress) -> dict[str, Any]:
         note = f"best {line['best']:.4f}  {line['expression']}"
         progress("evolve", state.iteration, config.settings.iterations, note)
 
+    toolbox = make_toolbox(problem, engine)
+    progress("evolve", state.iteration, config.settings.iterations, "")
     evolve(toolbox, STRATEGIES[config.strategy], config.settings, state, record)
     front = list(state.front)
-    scores = engine.evaluate([i.tree for i in front], alive).values
-    chosen = simplest(front, scores, truth, config.weights, config.seed)
+    chosen = choose(problem, engine, front)
     summary = {
-        **_measure(problem, chosen.tree, progress),
+        **measure(problem, chosen.tree, progress),
         "evaluations": state.evaluations,
         "invalid": dict(state.invalid),
         "failed_networks": {
             str(problem.parts["train"][n]): reason for n, reason in store.failures.items()
         },
         "inputs": {dataset: batch.source for dataset, batch in problem.batches.items()},
-        "benchmark": benchmark.source,
+        "benchmark": problem.benchmark.source,
         "seconds": round(before + time.monotonic() - started, 3),
     }
     run.write_proxies(_proxy_records(problem, run, chosen, front, summary))
@@ -186,7 +147,27 @@ def _discover(problem: Problem, run: Run, progress: Progress) -> dict[str, Any]:
     return {"run": str(run.path), **summary}
 
 
-def _store(problem: Problem, progress: Progress) -> Store:
+def make_toolbox(problem: Problem, engine: Engine) -> base.Toolbox:
+    """What `evolve` needs, on the engine's networks: the training part, or some of it."""
+    toolbox = base.Toolbox()
+    toolbox.register("evaluate", _evaluate, problem, engine)
+    toolbox.register("generate", problem.grammar.generate)
+    toolbox.register("mutate", problem.grammar.mutate)
+    toolbox.register("mate", problem.grammar.crossover)
+    return toolbox
+
+
+def choose(problem: Problem, engine: Engine, front: Sequence[Individual]) -> Individual:
+    """The result of an evolution: of the best formulas of each size, by the training part alone."""
+    alive = engine.source.alive
+    scores = engine.evaluate([i.tree for i in front], alive).values
+    return simplest(
+        front, scores, problem.truth(alive), problem.config.weights, problem.config.seed
+    )
+
+
+def collect_training(problem: Problem, progress: Progress = silent) -> Store:
+    """The statistics of the training networks that trees of the grammar can read."""
     config = problem.config
     networks = [problem.benchmark.architectures[n] for n in problem.parts["train"]]
     done = itertools.count(1)
@@ -201,17 +182,12 @@ def _store(problem: Problem, progress: Progress) -> Store:
     )
 
 
-def _evaluate(
-    engine: Engine,
-    networks: Sequence[int],
-    truth: Floats,
-    weights: Sequence[float] | None,
-    trees: Sequence[Tree],
-) -> list[Individual]:
-    scores = engine.evaluate(trees, networks)
+def _evaluate(problem: Problem, engine: Engine, trees: Sequence[Tree]) -> list[Individual]:
+    alive = engine.source.alive
+    scores = engine.evaluate(trees, alive)
     reasons = scores.reasons.max(axis=(1, 2))
-    taus = kendall(scores.values, truth)  # [trees, datasets]
-    fitness = jcm(taus, weights)
+    taus = kendall(scores.values, problem.truth(alive))  # [trees, datasets]
+    fitness = jcm(taus, problem.config.weights)
     return [
         Individual(tree, reason=REASONS[reason])
         if reason
@@ -220,7 +196,7 @@ def _evaluate(
     ]
 
 
-def _measure(problem: Problem, tree: Tree, progress: Progress) -> dict[str, Any]:
+def measure(problem: Problem, tree: Tree, progress: Progress = silent) -> dict[str, Any]:
     """The chosen proxy on whole matrices, on both parts of the split, beside the baselines."""
     config, benchmark = problem.config, problem.benchmark
     fresh = Fresh(problem.setting(thin=1), benchmark.architectures, config.workers)

@@ -88,7 +88,7 @@ class Engine:
         counts = ("msa", "mlp", "block")
         table = source.layers
         depths = defaultdict(list)
-        for network in range(len(source.architectures)):
+        for network in source.alive:
             depths[tuple(table.count(network, domain) for domain in counts)].append(network)
         self._equal = list(depths.values())
         self._starts = {domain: table.starts(domain) for domain in (*counts, "all")}
@@ -225,13 +225,17 @@ def _parts(tree: Tree) -> list[Tree]:
 
 
 def _in_domain(tree: Tree, domain: str) -> Tree:
-    return tree.fold(lambda t, args: make(t.symbol.replace("all.", f"{domain}."), *args))
+    named = tree.fold(lambda t, args: make(t.symbol.replace("all.", f"{domain}."), *args))
+    return canonical(named)
 
 
 def _aligned(values: dict[Statistic, Tensor]) -> dict[Statistic, Tensor]:
     """Repeat the rows of activations of one all-ones sample for every sample of a batch."""
     rows = max(value.shape[1] for value in values.values())
-    return {s: v.repeat(1, rows // v.shape[1], 1) for s, v in values.items()}
+    return {
+        s: v if v.shape[1] == rows else v.repeat(1, rows // v.shape[1], 1)
+        for s, v in values.items()
+    }
 
 
 def _reasons(scores: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from deap import base, tools
 from autoprox.errors import AutoproxError
 from autoprox.fitness import Floats, jcm, kendall
 from autoprox.language import Tree
+from autoprox.rules import require_number, require_whole
 
 Evaluate = Callable[[Sequence[Tree]], "list[Individual]"]
 MAX_DRAWS = 100  # random trees for each place in the first population, most of which are valid
@@ -58,6 +59,13 @@ class Settings:
     top: int = 5
     margin: float = 0.001
     retries: int = 3
+
+    def __post_init__(self) -> None:
+        least = {"population": 2, "iterations": 1, "children": 1, "top": 1, "retries": 0}
+        for name, value in least.items():
+            require_whole(name, getattr(self, name), value)
+        require_number("sample_ratio", self.sample_ratio, "> 0 and <= 1", lambda r: 0 < r <= 1)
+        require_number("margin", self.margin, ">= 0 and <= 2", lambda m: 0 <= m <= 2)
 
 
 @dataclass

@@ -21,6 +21,9 @@ MEANINGS = {
     "grad": ("G", "gradient of the loss with respect to the weights"),
     "act": ("A", "outputs of a layer"),
     "act_grad": ("Δ", "gradient of the loss with respect to the outputs"),
+    "msa": ("ₘₛₐ", "qkv and proj of each block"),
+    "mlp": ("ₘₗₚ", "fc1 and fc2 of each block"),
+    "all": ("ₐₗₗ", "qkv, proj, fc1 and fc2 of each block"),
     "ones": ("ᵒⁿᵉˢ", "absolute weights, an input of ones, loss: the sum of the outputs"),
     "ntk": ("ⁿᵗᵏ", "loss: the last block's output times random signs"),
     "ij": ("i, j", "elements of a matrix"),
@@ -108,7 +111,7 @@ def legend(tree: Tree) -> dict[str, str]:
 
     def visit(node: Tree, _: list[None]) -> None:
         if statistic := STATISTICS.get(node.symbol):
-            found.update((statistic.quantity, statistic.probe))
+            found.update((statistic.quantity, statistic.domain, statistic.probe))
         elif node.args and OPERATIONS[node.symbol].along_axis:
             found.add(_indices(node.args[0].type))
 

@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import itertools
 import json
 import os
 import tempfile
+import weakref
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
-from joblib import Parallel, delayed
 from torch import Tensor
 
-from autoprox.collector import Measured, Setting
+from autoprox.collector import CPU, Measured, Setting
 from autoprox.errors import AutoproxError
 from autoprox.language import Statistic
 from autoprox.searchspaces import Architecture, Block
 
+T = TypeVar("T")
+
 GIB = 2**30
 Group = frozenset[Statistic]  # what one matrix expression reads: one domain, one kind of shape
 MAX_FAILED = 0.1
-CHUNK = {"cpu": 2**16, "cuda": 2**26, "mps": 2**26}  # elements: an L2 cache; enough to fill a GPU
+CHUNK = {"cpu": 2**16, "cuda": 2**26}  # elements: an L2 cache; enough to fill a GPU
+CACHE_LIMIT = 20 * GIB  # bytes that a folder may hold beside what the store that opens it needs
+LOCK = "lock"
+UNFINISHED = ".part"
 
 
 class MeasurementError(AutoproxError):
-    """Too many networks could not be measured."""
+    """Networks that could not be measured, or measurements that could not be read."""
 
 
 class Reduce(Protocol):
@@ -73,8 +81,10 @@ class Source(ABC):
         self.architectures = tuple(architectures)
         self.datasets = tuple(setting.batches)
         self.workers = workers
+        # Reductions are in float64, which MPS has not.
+        self.device = CPU if setting.device.type == "mps" else setting.device
         self.failures: dict[int, str] = {}
-        self.layers = _layer_table(setting, self.architectures)
+        self.layers = self._layer_table()
 
     @property
     def alive(self) -> list[int]:
@@ -96,50 +106,60 @@ class Source(ABC):
     def visit(self, groups: Sequence[Group], reduce: Reduce) -> None:
         """Call `reduce` with every matrix that the groups need, in pieces, in any order."""
 
+    def _layer_table(self) -> LayerTable:
+        """A network that can't be built has no layers."""
+        found = [
+            self._attempt(n, self._structure) or ((), ()) for n in range(len(self.architectures))
+        ]
+        return LayerTable(*map(tuple, zip(*found, strict=True)))
+
+    def _structure(self, architecture: Architecture) -> tuple[tuple[str, ...], tuple[Block, ...]]:
+        with torch.device("meta"):
+            network = self.setting.space.build(architecture, classes=1)
+        domains = tuple(domain for domain, _ in network.layers())
+        return domains, self.setting.space.blocks(architecture)
+
     def _measure(
         self, network: int, needs: dict[str, set[Statistic]]
     ) -> dict[str, Measured] | None:
+        return self._attempt(network, lambda arch: self.setting.measure(arch, needs))
+
+    def _attempt(self, network: int, call: Callable[[Architecture], T]) -> T | None:
         """None, with the reason on record, where the network fails."""
         try:
-            return self.setting.measure(self.architectures[network], needs)
-        except (RuntimeError, MemoryError) as error:  # torch's out-of-memory is a RuntimeError
+            return call(self.architectures[network])
+        except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
+            # torch's out-of-memory is a RuntimeError
             reason = str(error).strip().split("\n")[0] or "no message"
             self.failures[network] = f"{type(error).__name__}: {reason}"
-            self._check_failures()
+            self._check_failures(error)
             return None
 
-    def _check_failures(self) -> None:
+    def _check_failures(self, error: Exception) -> None:
         failed, total = len(self.failures), len(self.architectures)
         if failed > MAX_FAILED * total:
             reason = next(iter(self.failures.values()))
             raise MeasurementError(
                 f"at most {MAX_FAILED:.0%} of the networks may fail, "
                 f"but {failed} of {total} did: {reason}"
-            )
+            ) from error
 
 
 def run_threads(workers: int, calls: Iterable[Callable[[], None]]) -> None:
-    """One thread of torch for each worker, so that results don't depend on how many there are."""
+    """Each call uses one thread of torch, so that results don't depend on how many workers run."""
     threads = torch.get_num_threads()
-
-    def single(call: Callable[[], None]) -> None:
-        torch.set_num_threads(1)
-        call()
-
+    torch.set_num_threads(1)
     try:
-        Parallel(workers, backend="threading")(delayed(single)(call) for call in calls)
+        with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            futures = [pool.submit(call) for call in calls]
+            try:
+                for future in futures:
+                    future.result()
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
     finally:
         torch.set_num_threads(threads)
-
-
-def _layer_table(setting: Setting, architectures: Sequence[Architecture]) -> LayerTable:
-    domains = []
-    for architecture in architectures:
-        with torch.device("meta"):
-            network = setting.space.build(architecture, classes=1)
-        domains.append(tuple(domain for domain, _ in network.layers()))
-    blocks = tuple(setting.space.blocks(architecture) for architecture in architectures)
-    return LayerTable(tuple(domains), blocks)
 
 
 class Fresh(Source):
@@ -168,7 +188,7 @@ class Fresh(Source):
             for datasets in self.variants(group):
                 matrices = measured[self.datasets[datasets[0]]]
                 for layer in range(len(matrices[next(iter(group))])):
-                    values = {statistic: matrices[statistic][layer][None] for statistic in group}
+                    values = {s: matrices[s][layer][None].to(self.device) for s in group}
                     reduce(group, datasets, np.array([start + layer]), values)
 
 
@@ -198,7 +218,8 @@ class Bucket:
             with path.open("rb", buffering=0) as file:
                 for row, (_, offset) in group:
                     file.seek(offset)
-                    file.readinto(memoryview(values[row]).cast("B"))
+                    if file.readinto(memoryview(values[row]).cast("B")) != values[row].nbytes:
+                        raise MeasurementError(f"{path} must stay as it was written: remove it")
         return torch.from_numpy(values)
 
 
@@ -207,7 +228,8 @@ class Store(Source):
 
     Every statistic of a network is a file in `folder`, named by the hash of what it depends on, so
     that a later store finds it. As many buckets as `memory` allows are resident, the others are
-    read from their files at each visit.
+    read from their files at each visit. A store alone in its folder removes, before it measures,
+    what was used the longest ago beyond `CACHE_LIMIT`.
     """
 
     def __init__(
@@ -225,6 +247,7 @@ class Store(Source):
         self.folder = folder
         self.needs = sorted(set(needs), key=str)
         folder.mkdir(parents=True, exist_ok=True)
+        weakref.finalize(self, os.close, _lock(folder, self._paths()))
         self._collect(progress)
         self._buckets = {
             (statistic, datasets[0]): self._index(statistic, datasets[0])
@@ -249,11 +272,11 @@ class Store(Source):
         self, group: Group, datasets: list[int], buckets: tuple[Bucket, ...], reduce: Reduce
     ) -> None:
         rows = max(bucket.shape[0] for bucket in buckets)
-        step = max(1, CHUNK[self.setting.device.type] // (rows * buckets[0].shape[1]))
+        step = max(1, CHUNK[self.device.type] // (rows * buckets[0].shape[1]))
         for start in range(0, len(buckets[0].places), step):
             stop = min(start + step, len(buckets[0].places))
             values = {
-                statistic: bucket.read(start, stop).to(self.setting.device)
+                statistic: bucket.read(start, stop).to(self.device)
                 for statistic, bucket in zip(sorted(group, key=str), buckets, strict=True)
             }
             reduce(group, datasets, np.array(buckets[0].positions[start:stop]), values)
@@ -267,6 +290,14 @@ class Store(Source):
         key = self.setting.key(architecture, self.datasets[dataset], statistic)
         return self.folder / key[:2] / key[2:]
 
+    def _paths(self) -> set[Path]:
+        return {
+            self._path(network, dataset, statistic)
+            for statistic in self.needs
+            for dataset, *_ in self.variants([statistic])
+            for network in self.alive
+        }
+
     def _collect(self, progress: Callable[[], None]) -> None:
         def collect(network: int) -> None:
             missing: dict[str, set[Statistic]] = defaultdict(set)
@@ -274,7 +305,9 @@ class Store(Source):
             for statistic in self.needs:
                 for dataset, *_ in self.variants([statistic]):
                     path = self._path(network, dataset, statistic)
-                    if not path.exists():
+                    if _read_header(path):
+                        os.utime(path)
+                    else:
                         missing[self.datasets[dataset]].add(statistic)
                         paths[self.datasets[dataset], statistic] = path
             measured = self._measure(network, missing) if missing else {}
@@ -283,16 +316,13 @@ class Store(Source):
                     _write(path, measured[dataset][statistic])
             progress()
 
-        networks = range(len(self.architectures))
-        run_threads(self.workers, (lambda n=n: collect(n) for n in networks))
+        run_threads(self.workers, (lambda n=n: collect(n) for n in self.alive))
 
     def _index(self, statistic: Statistic, dataset: int) -> list[Bucket]:
         """Buckets in the order in which their shapes occur: the same for aligned statistics."""
         buckets: dict[tuple[int, int], Bucket] = {}
         starts = self.layers.starts(statistic.domain)
-        for network in range(len(self.architectures)):
-            if network in self.failures:
-                continue
+        for network in self.alive:
             path = self._path(network, dataset, statistic)
             for layer, (offset, shape) in enumerate(_read_header(path)):
                 bucket = buckets.setdefault(shape, Bucket(shape, [], []))
@@ -304,7 +334,7 @@ class Store(Source):
         for buckets in self._buckets.values():
             for bucket in buckets:
                 if bucket.bytes <= memory:
-                    bucket.load(self.setting.device)
+                    bucket.load(self.device)
                     memory -= bucket.bytes
 
 
@@ -312,7 +342,7 @@ def _write(path: Path, matrices: list[Tensor]) -> None:
     """A line of JSON with the shapes, then the values; atomic, for others may use the folder."""
     path.parent.mkdir(exist_ok=True)
     header = json.dumps([list(matrix.shape) for matrix in matrices]).encode() + b"\n"
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=UNFINISHED, delete=False) as file:
         file.write(header)
         for matrix in matrices:
             file.write(matrix.cpu().numpy().data)
@@ -320,11 +350,35 @@ def _write(path: Path, matrices: list[Tensor]) -> None:
 
 
 def _read_header(path: Path) -> list[tuple[int, tuple[int, int]]]:
-    """Offset and shape of each matrix in a statistic's file."""
-    with path.open("rb") as file:
-        header = file.readline()
-    offset, places = len(header), []
-    for rows, cols in json.loads(header):
-        places.append((offset, (rows, cols)))
-        offset += 4 * rows * cols
-    return places
+    """Offset and shape of each matrix in a statistic's file; none where it is absent or broken."""
+    try:
+        with path.open("rb") as file:
+            header = file.readline()
+            size = os.fstat(file.fileno()).st_size
+        shapes = [(int(rows), int(cols)) for rows, cols in json.loads(header)]
+    except (FileNotFoundError, TypeError, ValueError):
+        return []
+    sizes = [4 * rows * cols for rows, cols in shapes]
+    offsets = list(itertools.accumulate(sizes, initial=len(header)))
+    return list(zip(offsets, shapes, strict=False)) if offsets[-1] == size else []
+
+
+def _lock(folder: Path, needed: Container[Path]) -> int:
+    """Hold the folder together with other stores, after trimming it where there are none."""
+    lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+    with contextlib.suppress(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _trim(folder, needed)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    return lock
+
+
+def _trim(folder: Path, needed: Container[Path]) -> None:
+    """Remove unfinished files, and the least recently used of the others beyond the limit."""
+    others = [path for path in folder.glob("??/*") if path not in needed]
+    described = [(path.stat(), path) for path in others]
+    total = 0
+    for status, path in sorted(described, key=lambda item: item[0].st_mtime, reverse=True):
+        total += status.st_size
+        if total > CACHE_LIMIT or path.suffix == UNFINISHED:
+            path.unlink()

@@ -12,8 +12,9 @@ def rank(x: Tensor) -> Tensor:
 
     A score that isn't finite has no rank (NaN) and takes none from the others.
     """
-    scores = x.contiguous().masked_fill(~x.isfinite(), torch.nan)
+    unranked = x.isfinite().logical_not()
+    scores = x.masked_fill(unranked, torch.inf).contiguous()
     ordered = scores.sort(-1).values
     lower = torch.searchsorted(ordered, scores)
     upper = torch.searchsorted(ordered, scores, right=True)
-    return (lower + upper + 1).to(x.dtype).div_(2).masked_fill_(scores.isnan(), torch.nan)
+    return (lower + upper + 1).to(x.dtype).div_(2).masked_fill_(unranked, torch.nan)

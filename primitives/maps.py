@@ -5,15 +5,30 @@ in place on the first one's result.
 """
 
 import math
+from collections.abc import Callable
 
 import sympy
+import torch
 from sympy import Abs, Integer, Max, Mul, Pow, Rational
 from torch import Tensor
-from torch.nn.functional import hardshrink
+from torch.nn.functional import hardshrink, pad
 
 from .base import EPSILON, EXPONENT_LIMIT
 from .notation import Binding, magnitude
 from .registry import register
+
+VECTOR = 64
+
+
+def _in_whole_vectors(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """The function of x, where torch has another formula for what doesn't fill a vector register.
+
+    Without this, the last bits of a value would depend on what else is in its batch.
+    """
+    missing = -x.numel() % VECTOR
+    if missing:
+        return function(pad(x.flatten(), (0, missing))).narrow(0, 0, x.numel()).view(x.shape)
+    return function(x)
 
 
 @register(
@@ -92,7 +107,8 @@ def log(x: Tensor) -> Tensor:
 def exp(x: Tensor) -> Tensor:
     """e to the power of x, where an x above 30 counts as 30."""
     # torch's exp2 takes a third of the time of its exp on a CPU.
-    return x.clamp(max=EXPONENT_LIMIT).mul_(math.log2(math.e)).exp2_()
+    bits = x.clamp(max=EXPONENT_LIMIT).mul_(math.log2(math.e))
+    return _in_whole_vectors(torch.exp2, bits)
 
 
 @register(
@@ -120,10 +136,10 @@ def relu(x: Tensor) -> Tensor:
     return x.relu()
 
 
-@register("map", text="sigmoid(<x>)", latex=r"\sigma\left(<x>\right)", nonnegative=True)
+@register("map", latex=r"\sigma\left(<x>\right)", nonnegative=True)
 def sigmoid(x: Tensor) -> Tensor:
     """1 / (1 + e^-x)."""
-    return x.sigmoid()
+    return _in_whole_vectors(torch.sigmoid, x)
 
 
 @register("map", sympy=lambda x: sympy.tanh(x, evaluate=False), latex=r"\tanh\left(<x>\right)")

@@ -1,10 +1,27 @@
 """Normalisations: the elements of a matrix, or of a layer vector, relative to one another."""
 
+import math
+
 import torch
 from torch import Tensor
 from torch.linalg import vector_norm
 
 from .registry import register
+
+
+def centred(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """x less its mean, and exactly 0 where all elements are equal, whatever the mean's rounding."""
+    first = x
+    for dim in dims:
+        first = first.narrow(dim, 0, 1)
+    shifted = x - first
+    return shifted.sub_(shifted.mean(-1, keepdim=True).mean(dims, keepdim=True))
+
+
+def root_mean_square(x: Tensor, dims: tuple[int, ...], keepdim: bool = False) -> Tensor:
+    """The root of the mean square in float64, where the squares of any float32 have room."""
+    count = math.prod(x.shape[dim] for dim in dims)
+    return vector_norm(x, 2, dims, keepdim, dtype=torch.float64) / math.sqrt(count)
 
 
 def _infinite_if_zero(divisor: Tensor) -> Tensor:
@@ -23,9 +40,9 @@ def min_max(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 @register("normalise")
 def z_score(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """(x - mean) / population standard deviation, and 0 where all elements are equal."""
-    spread = x.std(dims, correction=0, keepdim=True)
-    mean = x.mean(-1, keepdim=True).mean(dims, keepdim=True)
-    return (x - mean).div_(_infinite_if_zero(spread))
+    deviation = centred(x, dims)
+    spread = root_mean_square(deviation, dims, keepdim=True).to(x.dtype)
+    return deviation.div_(_infinite_if_zero(spread))
 
 
 @register(

@@ -81,8 +81,8 @@ def _prove_case(primitive: Primitive, level: Level, args: list[Tensor], case: st
     if primitive.kind == "reduce":
         shape, dtype = shape[:1], torch.float64
     require(
-        value.shape == shape and value.dtype == dtype,
-        f"returns {dtype} of the right shape, here {tuple(shape)}",
+        isinstance(value, Tensor) and value.shape == shape and value.dtype == dtype,
+        f"returns a tensor of the right shape and type, here {tuple(shape)} of {dtype}",
     )
     require(bool(value.isfinite().all()), "is finite on finite values")
     require(all(map(torch.equal, args, before)), "leaves its arguments as they are")

@@ -8,6 +8,7 @@ from torch.linalg import eigvalsh, vector_norm
 from torch.nn.functional import pad
 
 from .maps import exp
+from .normalise import centred, root_mean_square
 from .notation import Binding
 from .registry import register
 
@@ -34,9 +35,9 @@ def _singular_values(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     wide = matrix if rows <= columns else matrix.mT
     gram = wide @ wide.mT
     # One matrix that isn't finite would make all of them raise.
-    overflow = ~gram.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True).isfinite()
+    overflow = gram.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True).isfinite().logical_not()
     squares = eigvalsh(gram.masked_fill_(overflow.unsqueeze(-1), 0.0))
-    noise = squares[..., -1:] * (min(rows, columns) * torch.finfo(torch.float64).eps)
+    noise = squares.amax(-1, keepdim=True) * (min(rows, columns) * torch.finfo(torch.float64).eps)
     return squares.masked_fill_(squares <= noise, 0.0).sqrt_().masked_fill_(overflow, torch.nan)
 
 
@@ -55,7 +56,7 @@ def mean(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 @register("reduce", mirrored=True, nonnegative=True)
 def std(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The population standard deviation of all elements."""
-    return x.std(dims, correction=0).double()
+    return root_mean_square(centred(x, dims), dims)
 
 
 @register(

@@ -1,0 +1,152 @@
+"""Measures the engine against its targets and prints JSON: `python tests/bench_engine.py PART ...`.
+
+Parts:
+
+- bandwidth: elementwise-then-reduce trees against reading their inputs once at copy bandwidth
+- candidates: seconds for a new candidate, the published way (every network built, forward and
+  backward, for each candidate) against the engine's
+- collection: collecting the statistics of the `data` probe against the bare passes
+- evolution: the paper's whole evolution (P = 20, T = 200) on collected statistics
+
+Every ratio is of two measurements of the same run. The architectures are 60 of ViT-Bench-101's
+AutoFormers with its three datasets, the input is noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from autoprox.discovery import Config, Problem, evolved
+from autoprox.engine import Engine
+from autoprox.evolution import Settings
+from autoprox.language import canonical, parse, statistics
+from autoprox.store import Fresh, Store
+
+DATASETS = ("cifar100", "flowers", "chaoyang")
+ELEMENTWISE = (
+    "sum(sum(abs(mul(all.weight, all.grad))))",
+    "sum(l1_norm(sigmoid(mul(all.weight, all.grad))))",
+    "sum(frobenius_norm(sub(mlp.act, mlp.act_grad)))",
+    "sum(mean(tanh(square(all.grad))))",
+    "sum(sum(log(sqrt(all.weight))))",
+)
+PUBLISHED_NETWORKS = 6  # on which the published way is timed, per dataset
+
+
+def seconds(call: Callable[[], Any], repeats: int = 5) -> float:
+    """The median of several timings, after a first one to warm up."""
+    call()
+    timings = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        timings.append(time.perf_counter() - start)
+    return median(timings)
+
+
+def copy_bandwidth() -> float:
+    """Bytes read a second by a copy of memory much larger than the caches, on all cores."""
+    source = torch.randn(2**26)
+    target = torch.empty_like(source)
+    torch.set_num_threads(os.cpu_count() or 1)
+    return 4 * source.numel() / seconds(lambda: target.copy_(source), 20)
+
+
+def store_of(problem: Problem, folder: Path, thin: int, networks: int) -> Store:
+    config = problem.config
+    chosen = [problem.benchmark.architectures[n] for n in problem.parts["train"][:networks]]
+    return Store(
+        problem.setting(thin),
+        chosen,
+        problem.needs(),
+        folder=folder,
+        memory=config.memory,
+        workers=config.workers,
+    )
+
+
+def bytes_read(store: Store, expression: str) -> int:
+    """What the inputs of an expression take, of all networks and datasets, each read once."""
+    total = 0
+    for statistic in statistics(parse(expression)):
+        parts = ("msa", "mlp") if statistic.domain == "all" else (statistic.domain,)
+        for domain in parts:
+            single = replace(statistic, domain=domain)
+            for datasets in store.variants([single]):
+                total += sum(b.bytes for b in store._of(single, datasets[0]))
+    return total
+
+
+def bandwidth(problem: Problem, folder: Path) -> dict[str, Any]:
+    store = store_of(problem, folder, problem.config.thin, 60)
+    speed = copy_bandwidth()
+    rows = []
+    for expression in ELEMENTWISE:
+        tree = parse(expression)
+        taken = seconds(lambda tree=tree: Engine(store).evaluate([tree]))
+        overhead = seconds(lambda: Engine(store))
+        least = bytes_read(store, expression) / speed
+        rows.append(
+            {
+                "expression": expression,
+                "seconds": taken - overhead,
+                "reading_once": least,
+                "ratio": (taken - overhead) / least,
+            }
+        )
+    return {"copy_gb_per_second": speed / 1e9, "thin": problem.config.thin, "trees": rows}
+
+
+def published_way(problem: Problem) -> float:
+    """Seconds for one candidate on 60 networks and 3 datasets, extrapolated from a few networks."""
+    torch.set_num_threads(os.cpu_count() or 1)
+    archs = [problem.benchmark.architectures[n] for n in problem.parts["train"]]
+
+    def one_network(arch: Any) -> None:
+        for batch in problem.batches.values():
+            network = problem.space.build(arch, classes=batch.classes, seed=0)
+            functional.cross_entropy(network(batch.images), batch.labels).backward()
+            score = 0.0
+            for _, layer in network.layers():
+                score += (layer.weight * layer.weight.grad).abs().sum().item()
+
+    timings = [seconds(lambda a=a: one_network(a), 1) for a in archs[:PUBLISHED_NETWORKS]]
+    return sum(timings) / len(timings) * len(archs)
+
+
+def candidates(problem: Problem, folder: Path) -> dict[str, Any]:
+    """Random new trees, in batches of ten: none has been evaluated before."""
+    store = store_of(problem, folder, problem.config.thin, 60)
+    rng, trees = random.Random(1), {}
+    while len(trees) < 500:
+        tree = canonical(problem.grammar.generate(rng))
+        trees[tree.digest] = tree
+    fresh = list(trees.values())
+    engine = Engine(store)
+    start = time.perf_counter()
+    for first in range(0, len(fresh), 10):
+        engine.evaluate(fresh[first : first + 10])
+    ours = (time.perf_counter() - start) / len(fresh)
+    published = published_way(problem)
+    return {
+        "published_seconds": published,
+        "published_measured_on": f"{PUBLISHED_NETWORKS} of 60 networks",
+        "engine_seconds": ours,
+        "engine_candidates": len(fresh),
+        "times_faster": published / ours,
+    }

@@ -1,0 +1,45 @@
+"""The nano space against transformers' ViT, and its initialisation."""
+
+import pytest
+import torch
+from torch import nn
+from transformers import ViTConfig, ViTForImageClassification
+
+from autoprox.searchspaces import Architecture, get_space
+
+SPACE = get_space("autoformer-nano")
+
+
+def architecture(width: int, heads: list[int], ratios: list[float]) -> Architecture:
+    choices = {"hidden_dim": width, "depth": len(heads), "num_heads": heads, "mlp_ratio": ratios}
+    return SPACE.architecture(choices)
+
+
+@pytest.mark.parametrize(("width", "heads", "depth"), [(16, 1, 1), (32, 2, 3), (64, 4, 5)])
+def test_with_16_dimensions_a_head_it_is_vit(width: int, heads: int, depth: int) -> None:
+    config = ViTConfig(
+        image_size=32,
+        patch_size=8,
+        hidden_size=width,
+        num_hidden_layers=depth,
+        num_attention_heads=heads,
+        intermediate_size=4 * width,
+        num_labels=10,
+    )
+    with torch.device("meta"):
+        vit = ViTForImageClassification(config)
+    arch = architecture(width, [heads] * depth, [4.0] * depth)
+    assert SPACE.params(arch, classes=10) == sum(p.numel() for p in vit.parameters())
+
+
+def test_the_number_of_architectures() -> None:
+    assert SPACE.size() == 5 * sum(16**depth for depth in range(1, 6))
+
+
+def test_all_widths_begin_at_the_same_scale() -> None:
+    network = SPACE.build(architecture(64, [4, 1], [4.0, 1.0]), classes=10, seed=1)
+    for layer in (*(layer for _, layer in network.layers()), network.head):
+        assert isinstance(layer, nn.Linear)
+        bound = layer.in_features**-0.5
+        assert 0.9 * bound < layer.weight.abs().max().item() <= bound
+        assert layer.weight.std().item() == pytest.approx(bound / 3**0.5, rel=0.1)

@@ -1,0 +1,334 @@
+"""The primitives against numpy and scipy, their guards, and the proof of registration."""
+
+import numpy as np
+import pytest
+import scipy.special
+import scipy.stats
+import torch
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
+
+from autoprox.primitives import (
+    COMBINATORS,
+    PRIMITIVES,
+    PrimitiveError,
+    apply,
+    register,
+    registry,
+)
+from autoprox.primitives.base import DIMS
+
+LEVELS = ("matrix", "layers")
+RANK = COMBINATORS["rank"]
+EVERY = [*PRIMITIVES.values(), RANK]
+
+
+def singular(x):
+    return np.linalg.svd(x.reshape(len(x), -1), compute_uv=False)
+
+
+def entropy_rank(x):
+    return np.exp(scipy.stats.entropy(singular(x)))
+
+
+ORACLES = {
+    "neg": np.negative,
+    "abs": np.abs,
+    "sign": np.sign,
+    "square": np.square,
+    "sqrt": lambda x: np.sqrt(np.abs(x)),
+    "log": lambda x: np.log(np.abs(x) + 1e-12),
+    "exp": np.exp,
+    "inverse": lambda x: 1 / x,
+    "relu": lambda x: np.maximum(x, 0),
+    "sigmoid": scipy.special.expit,
+    "tanh": np.tanh,
+    "min_max": lambda x: (x - x.min()) / np.ptp(x),
+    "z_score": lambda x: scipy.stats.zscore(x, axis=None),
+    "softmax": lambda x: scipy.special.softmax(x, axis=-1),
+    "log_softmax": lambda x: scipy.special.log_softmax(x, axis=-1),
+    "unit": lambda x: x / np.linalg.norm(x),
+    "sum": np.sum,
+    "mean": np.mean,
+    "std": np.std,
+    "l1_norm": lambda x: np.abs(x).sum(),
+    "frobenius_norm": np.linalg.norm,
+    "nuclear_norm": lambda x: singular(x).sum(),
+    "logsumexp": scipy.special.logsumexp,
+    "effective_rank": entropy_rank,
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+}
+
+
+def value(name, *args, level="matrix"):
+    tensors = [torch.as_tensor(arg, dtype=torch.float64) for arg in args]
+    return apply(PRIMITIVES[name], tensors, level).numpy()
+
+
+def samples(level, arity, dtype=torch.float64, rows=5, columns=9):
+    """Two by three values for each argument."""
+    generator = torch.Generator().manual_seed(0)
+    shape = (2, 3, rows, columns) if level == "matrix" else (2, 3, columns)
+    return [2 * torch.randn(shape, generator=generator, dtype=dtype) for _ in range(arity)]
+
+
+def test_there_are_56_primitives_and_5_combinators():
+    kinds = [p.kind for p in PRIMITIVES.values()]
+    assert {kind: kinds.count(kind) for kind in kinds} == {
+        "map": 11,
+        "normalise": 5,
+        "reduce": 8,
+        "binary": 4,
+    }
+    assert len(PRIMITIVES) * len(LEVELS) == 56
+    assert set(COMBINATORS) == {"rank", "add", "sub", "mul", "div"}
+    assert ORACLES.keys() == PRIMITIVES.keys()
+
+
+def test_flags():
+    def flagged(flag):
+        return {p.name for p in EVERY if getattr(p, flag)}
+
+    assert flagged("commutative") == {"add", "mul"}
+    assert flagged("even") == {"abs", "square", "sqrt", "log", "l1_norm", "frobenius_norm"}
+    assert flagged("mirrored") == {"std", "nuclear_norm", "effective_rank"}
+    assert flagged("idempotent") == {"abs", "sign", "relu", "min_max", "rank"}
+    assert {"exp", "softmax", "std", "rank"} < flagged("nonnegative")
+    assert not flagged("nonnegative") & {"neg", "sum", "log", "tanh", "sub"}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", PRIMITIVES)
+def test_against_numpy_and_scipy(name, level):
+    args = samples(level, PRIMITIVES[name].arity)
+    found = apply(PRIMITIVES[name], args, level)
+    for index in np.ndindex(2, 3):
+        expected = ORACLES[name](*(arg[index].numpy() for arg in args))
+        np.testing.assert_allclose(found[index].numpy(), expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", PRIMITIVES)
+def test_float32_matrices(name):
+    primitive = PRIMITIVES[name]
+    args = samples("matrix", primitive.arity, torch.float32)
+    found = apply(primitive, args, "matrix")
+    assert found.dtype == (torch.float64 if primitive.kind == "reduce" else torch.float32)
+    exact = apply(primitive, [arg.double() for arg in args], "matrix")
+    torch.testing.assert_close(found.double(), exact, rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("rank", [1, 8, 64])
+def test_singular_values_of_a_layer_are_within_1e_5(rank):
+    rng = np.random.default_rng(rank)
+    x = (rng.normal(size=(64, rank)) @ rng.normal(size=(rank, 96))).astype(np.float32)
+    for shape in (x, x.T):
+        batch = torch.from_numpy(np.stack([shape, -3 * shape]))
+        norms = apply(PRIMITIVES["nuclear_norm"], [batch], "matrix").numpy()
+        values = singular(shape.astype(np.float64))
+        np.testing.assert_allclose(norms, values.sum() * np.array([1, 3]), rtol=1e-5)
+        ranks = apply(PRIMITIVES["effective_rank"], [batch], "matrix").numpy()
+        np.testing.assert_allclose(ranks, np.exp(scipy.stats.entropy(values)), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "expected"),
+    [
+        ("sqrt", [[-4.0, 9.0]], [2.0, 3.0]),
+        ("log", [[0.0, -np.e]], [np.log(1e-12), 1.0]),
+        ("exp", [[30.0, 31.0, 1e30]], [np.exp(30)] * 3),
+        ("inverse", [[0.0, 1e-12, -1e-13, 2e-12, -4.0]], [0.0, 0.0, 0.0, 5e11, -0.25]),
+        ("div", [[1.0, 2.0, 3.0], [0.0, -1e-13, 4.0]], [0.0, 0.0, 0.75]),
+        ("min_max", [[0.1, 0.1, 0.1]], [0.0, 0.0, 0.0]),
+        ("min_max", [[1e-30, 3e-30, 2e-30]], [0.0, 1.0, 0.5]),
+        ("z_score", [[0.1] * 7], [0.0] * 7),
+        ("unit", [[0.0, 0.0]], [0.0, 0.0]),
+        ("std", [[0.1] * 7], 0.0),
+        ("effective_rank", [[0.0, 0.0]], 0.0),
+        ("effective_rank", [[1.0, 5.0]], 1.0),
+        ("nuclear_norm", [[3.0, 4.0]], 5.0),
+        ("logsumexp", [[1e30, -1e30]], 1e30),
+    ],
+)
+def test_guards(name, args, expected):
+    np.testing.assert_allclose(value(name, *args, level="layers"), expected, rtol=1e-12)
+
+
+def test_guards_of_matrices():
+    assert value("effective_rank", np.eye(6)) == pytest.approx(6.0, rel=1e-12)
+    assert value("effective_rank", np.zeros((4, 3))) == 0.0
+    x = samples("matrix", 1)[0]
+    assert (value("div", x, x) == 1.0).all()
+    flat = torch.full((1, 192, 576), 0.1)
+    for name in ("std", "z_score", "min_max"):
+        assert not apply(PRIMITIVES[name], [flat], "matrix").any()
+    large = torch.full((2, 2), 1e30)
+    assert apply(PRIMITIVES["frobenius_norm"], [large], "matrix") == pytest.approx(2e30)
+    assert apply(PRIMITIVES["unit"], [large], "matrix").tolist() == [[0.5, 0.5]] * 2
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", PRIMITIVES)
+def test_a_value_is_the_same_bit_for_bit_in_every_batch(name, level):
+    values = samples(level, PRIMITIVES[name].arity, torch.float32, rows=33, columns=65)
+    args = [value.flatten(0, 1) for value in values]
+    whole = apply(PRIMITIVES[name], args, level)
+    for start, stop in ((0, 1), (3, 4), (1, 5)):
+        part = apply(PRIMITIVES[name], [arg[start:stop] for arg in args], level)
+        assert torch.equal(part, whole[start:stop])
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("name", PRIMITIVES)
+def test_a_value_that_is_not_finite_raises_nothing_and_stays_alone(name, bad):
+    args = samples("matrix", PRIMITIVES[name].arity)
+    expected = apply(PRIMITIVES[name], args, "matrix")
+    for arg in args:
+        arg[1, 2, 0, 0] = bad
+    found = apply(PRIMITIVES[name], args, "matrix")
+    assert torch.equal(found[0], expected[0])
+    assert torch.equal(found[1, :2], expected[1, :2])
+    if np.isnan(bad) and PRIMITIVES[name].kind == "reduce":
+        assert found[1, 2].isnan()
+
+
+def test_rank_agrees_with_scipy():
+    scores = torch.randint(0, 9, (4, 3, 40), generator=torch.Generator().manual_seed(0)).double()
+    expected = scipy.stats.rankdata(scores.numpy(), axis=-1)
+    assert np.array_equal(RANK.function(scores), expected)
+    swapped = scores.transpose(0, 2).contiguous().transpose(0, 2)
+    assert np.array_equal(RANK.function(swapped), expected)
+
+
+def test_rank_passes_over_scores_that_are_not_finite():
+    scores = torch.tensor([2.0, np.nan, -np.inf, 1.0, 2.0, np.inf], dtype=torch.float64)
+    expected = [2.5, np.nan, np.nan, 1.0, 2.5, np.nan]
+    np.testing.assert_array_equal(RANK.function(scores), expected)
+
+
+@pytest.mark.parametrize("primitive", EVERY, ids=lambda p: p.name)
+def test_no_primitive_waits_for_the_device(primitive):
+    levels = LEVELS if primitive in PRIMITIVES.values() else ("network",)
+    with FakeTensorMode():
+        for level in levels:
+            shape = (2, 3, 5, 9) if level == "matrix" else (2, 3, 9)
+            x = torch.empty(shape, device="cuda")
+            with pytest.raises(DataDependentOutputException):
+                x.sum().item()
+            result = apply(primitive, [x] * primitive.arity, level)
+            reduced = len(DIMS[level]) if primitive.kind == "reduce" else 0
+            assert result.device.type == "cuda"
+            assert result.shape == shape[: len(shape) - reduced]
+
+
+def raises(x):
+    """Raises."""
+    raise ValueError("no")
+
+
+def undocumented(x):
+    return x.abs()
+
+
+def misshapen(x):
+    """Drops a column."""
+    return x[..., 1:]
+
+
+def wrong_type(x):
+    """Halves the precision."""
+    return x.half()
+
+
+def infinite(x):
+    """Has no guard against 0."""
+    return 1 / x
+
+
+def overflowing(x):
+    """Has no guard against large values."""
+    return x.exp()
+
+
+def not_a_number(x):
+    """Has no guard against negative values."""
+    return x.sqrt()
+
+
+def in_place(x):
+    """Modifies its argument."""
+    return x.abs_()
+
+
+def random(x):
+    """Differs from call to call."""
+    return x + torch.rand(())
+
+
+def mixing(x):
+    """Depends on the other values of the batch."""
+    return x - x.mean()
+
+
+def sine(x):
+    """The sine, which has no flag."""
+    return x.sin()
+
+
+@pytest.mark.parametrize(
+    ("function", "fields", "message"),
+    [
+        (raises, {}, "accepts every finite value, but not `raises` on zeros .*: no"),
+        (undocumented, {}, "rule in a docstring, but `undocumented` has none"),
+        (
+            misshapen,
+            {},
+            r"right shape and type, here \(2, 3, 4\) of torch.float64, but not `misshapen`",
+        ),
+        (wrong_type, {}, "right shape and type, .* but not `wrong_type`"),
+        (infinite, {}, "is finite on finite values, but not `infinite` on zeros"),
+        (overflowing, {}, "is finite on finite values, but not `overflowing` on huge values"),
+        (not_a_number, {}, "is finite on finite values, but not `not_a_number` on negatives"),
+        (in_place, {}, "leaves its arguments as they are, but not `in_place` on negatives"),
+        (random, {}, "is deterministic, but not `random`"),
+        (mixing, {}, "each value of a batch on its own, but not `mixing` on negatives"),
+        (sine, {"even": True}, "flagged `even` is so bit for bit, but not `sine`"),
+        (sine, {"mirrored": True}, "flagged `mirrored` is so"),
+        (sine, {"nonnegative": True}, "flagged `nonnegative` is so"),
+        (sine, {"idempotent": True}, "flagged `idempotent` is so"),
+        (sine, {"latex": r"\sin"}, r"places \['x'\], but `sine` has \[\]"),
+    ],
+)
+def test_registration_refuses(function, fields, message):
+    with pytest.raises(PrimitiveError, match=message):
+        register("map", **fields)(function)
+    assert function.__name__ not in PRIMITIVES
+
+
+def test_registration_refuses_a_binary_operation_that_does_not_commute():
+    def difference(x, y):
+        """x - y."""
+        return x - y
+
+    with pytest.raises(PrimitiveError, match=r"flagged `commutative`.*`difference` on zeros and"):
+        register("binary", latex="<x> - <y>", commutative=True)(difference)
+
+
+def test_registration_refuses_a_name_twice():
+    with pytest.raises(PrimitiveError, match="name must be free, but 'abs' is registered"):
+        register("map")(PRIMITIVES["abs"].function)
+
+
+def test_registration_enters_an_operation_once_it_is_proved(monkeypatch):
+    monkeypatch.setattr(registry, "_PRIMITIVES", {})
+    register("map")(sine)
+    entered = registry._PRIMITIVES["sine"]
+    assert (entered.function, entered.kind, entered.arity) == (sine, "map", 1)
+    assert entered.rule == "The sine, which has no flag."
+    assert entered.latex == r"\operatorname{sine}\left(<x>\right)"
+
+
+def test_every_rule_is_stated():
+    assert all(p.rule.endswith(".") for p in EVERY)
+    assert "1e-12" in PRIMITIVES["div"].rule
