@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.error import URLError
 
 import typer
 
@@ -18,14 +16,23 @@ from autoprox.cli_bench import bench
 from autoprox.errors import AutoproxError
 
 FAILURE, WRONG_USE, INTERRUPTED = 1, 2, 130
+READ = {
+    "datasets": options.names,
+    "statistics": options.names,
+    "weights": options.numbers,
+    "memory": options.size,
+}
 
 app = typer.Typer(
-    help="Discovers zero-cost proxies for transformers: formulas that rank untrained networks.",
     add_completion=False,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: autoprox evolve --datasets cifar100,flowers,chaoyang",
 )
 app.add_typer(bench)
+
+
+class StoppedError(AutoproxError):
+    """A failure of the machine, after which a run can go on."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -38,11 +45,179 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(FAILURE)
+        code = FAILURE
     except Exception as error:
-        explained = _explain(error)
-        if "--debug" in given or explained is None:
+        if "--debug" in given:
             raise
-        line, code = explained
+        line, code = _explained(error)
         print(f"error: {line}", file=sys.stderr)
     sys.exit(code)
+
+
+def _explained(error: Exception) -> tuple[str, int]:
+    """What to say of an error, and the exit code."""
+    if isinstance(error, AutoproxError):
+        return str(error), FAILURE if _is_failure(error) else WRONG_USE
+    if isinstance(error, OSError):
+        return _system_message(error), FAILURE
+    if hasattr(error, "format_message"):  # a typer usage error, whose class depends on its version
+        return _usage_message(error), WRONG_USE
+    if isinstance(error, typer.Abort):
+        return "interrupted", INTERRUPTED
+    return f"{type(error).__name__}: {error} (--debug shows where)", FAILURE
+
+
+def _is_failure(error: AutoproxError) -> bool:
+    from urllib.error import URLError
+
+    from autoprox.store import MeasurementError
+
+    return isinstance(error, StoppedError | MeasurementError) or isinstance(
+        error.__cause__, URLError | ConnectionError | TimeoutError
+    )
+
+
+def _system_message(error: OSError) -> str:
+    where = f": {error.filename}" if error.filename else ""
+    return f"{error.strerror or error}{where}"
+
+
+def _usage_message(error: Any) -> str:
+    message = error.format_message().rstrip(".?")
+    context = error.ctx
+    if context is None:
+        return message
+    if commands := getattr(context.command, "commands", None):
+        return f"{message}; choose from {', '.join(commands)}"
+    return f"{message}; see {context.command_path} --help"
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"autoprox {autoprox.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def autoprox_(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Discovers zero-cost proxies for transformers: formulas that rank untrained networks."""
+
+
+@app.command(epilog="Example: autoprox evolve --space pit --datasets cifar100,flowers --seed 1")
+def evolve(
+    context: typer.Context,
+    resume: options.Resume = None,
+    runs: options.Runs = Path("runs"),
+    name: options.Name = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+    benchmark: options.Benchmark = None,
+    space: options.Space = None,
+    datasets: options.Datasets = None,
+    weights: options.Weights = None,
+    label: options.Label = None,
+    subset: options.Subset = "main",
+    data_dir: options.DataDir = None,
+    images: options.Images = None,
+    batch_size: options.BatchSize = 4,
+    train: options.Train = 0.6,
+    seed: options.Seed = 0,
+    split_seed: options.SplitSeed = None,
+    strategy: options.Strategy = "elitist",
+    population: options.Population = 20,
+    iterations: options.Iterations = 200,
+    children: options.Children = 10,
+    sample_ratio: options.SampleRatio = 0.5,
+    top: options.Top = 5,
+    margin: options.Margin = 0.001,
+    retries: options.Retries = 3,
+    statistics: options.Statistics = None,
+    max_size: options.MaxSize = 40,
+    max_depth: options.MaxDepth = 10,
+    device: options.Device = "auto",
+    workers: options.Workers = 2,
+    memory: options.Memory = "4GiB",
+    thin: options.Thin = 8,
+    cache: options.Cache = None,
+) -> None:
+    """Discover a proxy: the formula that ranks untrained networks as training them would.
+
+    It is evolved on some of a benchmark's architectures and tested on the
+    others, beside the parameter count, the FLOPs and a regression on the choices.
+    All is kept in a new folder; with --resume, an interrupted run goes on.
+    """
+    from autoprox import tables
+
+    ours = {"context", "resume", "runs", "name", "json", "debug"}
+    given = {k: v for k, v in context.params.items() if k not in ours and v is not None}
+    if resume is not None:
+        given = {k: v for k, v in given.items() if _was_given(context, k)}
+    read = {k: READ[k](v) if k in READ else v for k, v in given.items()}
+    summary = _discovered(resume, runs=runs, name=name, **read)
+    if json:
+        tables.show_json(summary)
+    else:
+        tables.show(*tables.evolution_report(summary))
+
+
+def _was_given(context: typer.Context, option: str) -> bool:
+    source = context.get_parameter_source(option)
+    return source is not None and source.name != "DEFAULT"
+
+
+def _discovered(resume: Path | None, **given: Any) -> dict[str, Any]:
+    """The summary of a discovery, its progress shown; where it stops, how to go on."""
+    from autoprox.progress import progress_on
+
+    run = None if resume is None else str(resume)
+
+    def follow(task: str, done: int, total: int, note: str) -> None:
+        nonlocal run
+        run = note if task == "run" else run
+        progress(task, done, total, note)
+
+    try:
+        with progress_on() as progress:
+            return autoprox.evolve(resume=resume, progress=follow, **given)
+    except (KeyboardInterrupt, OSError, MemoryError) as error:
+        on = f"; `autoprox evolve --resume {run}` goes on" if run else ""
+        if isinstance(error, KeyboardInterrupt):
+            print(f"interrupted{on}", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
+        message = _system_message(error) if isinstance(error, OSError) else "out of memory"
+        raise StoppedError(f"{message}{on}") from error
+
+
+@app.command(epilog="Example: autoprox show snip, or: autoprox show runs/20260102T030405Z-mine")
+def show(
+    proxy: Annotated[
+        str, typer.Argument(help="A run, a proxy file, a published name or an expression.")
+    ],
+    latex: Annotated[bool, typer.Option("--latex", help="Only the formula, in LaTeX.")] = False,
+    tree: Annotated[bool, typer.Option("--tree", help="Only the tree, with types.")] = False,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> None:
+    """Show a proxy: its formula, what it reads, where it was found and what it is worth."""
+    if latex + tree + json > 1:
+        raise typer.BadParameter("at most one of --latex, --tree and --json can be given")
+    from autoprox import printing, tables
+    from autoprox.loading import load
+
+    loaded = load(proxy)
+    if latex:
+        print(printing.latex(loaded.tree))
+    elif tree:
+        print(printing.ascii_tree(loaded.tree))
+    elif json:
+        tables.show_json(tables.proxy_details(loaded))
+    else:
+        tables.show(*tables.proxy_report(loaded))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,23 +1,17 @@
-"""The options of the commands, with the defaults of `config.Config` written out.
-
-They are written out because importing `config` takes seconds, and `--help` shouldn't; a test
-compares the two.
-"""
+"""The options of the commands, in the groups of their help, and how their texts are read."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from autoprox.errors import AutoproxError
 
-UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
-SIZE = re.compile(r"(\d+(?:\.\d+)?) *([KMGT]?)(I?)B?", re.IGNORECASE)
-
-PROBLEM, LANGUAGE, EVOLUTION, MACHINE = "Problem", "Language", "Evolution", "Machine"
+POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", re.IGNORECASE)
 
 
 def size(text: str) -> int:
@@ -26,7 +20,7 @@ def size(text: str) -> int:
     if not match:
         raise AutoproxError(f"a size must be a number of bytes such as 4GiB or 500MB, got {text!r}")
     number, unit, binary = match.groups()
-    return int(float(number) * (1024 if binary else 1000) ** UNITS[unit.upper()])
+    return int(float(number) * (1024 if binary else 1000) ** POWERS[unit.upper()])
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -42,162 +36,83 @@ def numbers(text: str) -> tuple[float, ...]:
         raise AutoproxError(f"weights must be numbers separated by commas, got {text!r}") from None
 
 
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+def _problem(text: str, default: str | None = None, metavar: str | None = None) -> Any:
+    return _option("Problem", text, default, metavar)
+
+
+def _evolution(text: str, default: str | None = None, metavar: str | None = None) -> Any:
+    return _option("Evolution", text, default, metavar)
+
+
+def _machine(text: str, default: str | None = None, metavar: str | None = None) -> Any:
+    return _option("Machine", text, default, metavar)
+
+
+def _option(panel: str, text: str, default: str | None, metavar: str | None) -> Any:
+    """An option whose help names the default, in words where there is no value."""
+    shown = True if default is None else default
+    return typer.Option(help=text, show_default=shown, metavar=metavar, rich_help_panel=panel)
+
+
+Debug = Annotated[bool, typer.Option("--debug", help="Show an error's traceback.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 DataDir = Annotated[
     str | None,
     typer.Option(
         help="Folder of the benchmarks' files.",
         show_default="$AUTOPROX_DATA, then the user's cache",
-        rich_help_panel=PROBLEM,
         metavar="DIR",
     ),
 ]
-
 Resume = Annotated[
-    Path | None,
-    typer.Option(help="Go on with this run; its own configuration holds.", metavar="RUN"),
+    Path | None, typer.Option(help="Go on with this run, as it was begun.", metavar="RUN")
 ]
 Runs = Annotated[Path, typer.Option(help="Where the run's folder is made.", metavar="DIR")]
 Name = Annotated[
     str | None,
-    typer.Option(help="End of the folder's name.", show_default="benchmark, space and seed"),
+    typer.Option(help="How the folder's name ends.", show_default="benchmark, space and seed"),
 ]
 
 Benchmark = Annotated[
     str | None,
-    typer.Option(
-        help="A built-in benchmark, or a JSON table of your own.",
-        show_default="vit-bench-101",
-        rich_help_panel=PROBLEM,
-        metavar="NAME|FILE",
-    ),
+    _problem("Built in, or a JSON table of your own.", "vit-bench-101", "NAME|FILE"),
 ]
-Space = Annotated[
-    str | None,
-    typer.Option(
-        help="Search space.", show_default="the benchmark's first", rich_help_panel=PROBLEM
-    ),
-]
-Datasets = Annotated[
-    str | None,
-    typer.Option(
-        help="Rank well on these at once.",
-        show_default="all of the benchmark",
-        rich_help_panel=PROBLEM,
-        metavar="A,B,C",
-    ),
-]
-Weights = Annotated[
-    str | None,
-    typer.Option(
-        help="What each dataset counts.",
-        show_default="all the same",
-        rich_help_panel=PROBLEM,
-        metavar="X,Y,Z",
-    ),
-]
-Label = Annotated[
-    str | None,
-    typer.Option(
-        help="Which true scores.", show_default="the space's first", rich_help_panel=PROBLEM
-    ),
-]
-Subset = Annotated[
-    str,
-    typer.Option(
-        help="Which architectures: main, extra (of a supplementary file) or all.",
-        rich_help_panel=PROBLEM,
-    ),
-]
+Space = Annotated[str | None, _problem("Search space.", "the benchmark's first")]
+Datasets = Annotated[str | None, _problem("Rank well on these.", "all there are", "A,B,C")]
+Weights = Annotated[str | None, _problem("How much each dataset counts.", "all the same", "X,Y,Z")]
+Label = Annotated[str | None, _problem("Which true scores.", "the space's first")]
+Subset = Annotated[str, _problem("Which architectures: main, extra or all.")]
 Images = Annotated[
     str | None,
-    typer.Option(
-        help="A real mini-batch from here: a folder with one folder for each dataset.",
-        show_default="seeded noise",
-        rich_help_panel=PROBLEM,
-        metavar="PATH",
-    ),
+    _problem("Real images, in a folder for each dataset below this one.", "noise", "PATH"),
 ]
-BatchSize = Annotated[int, typer.Option(help="Images in the mini-batch.", rich_help_panel=PROBLEM)]
-Train = Annotated[
-    float,
-    typer.Option(
-        help="Part of the architectures that evolution sees; the others test the result.",
-        rich_help_panel=PROBLEM,
-    ),
-]
-Seed = Annotated[
-    int, typer.Option(help="Fixes networks, noise, evolution, split.", rich_help_panel=PROBLEM)
-]
-SplitSeed = Annotated[
-    int | None,
-    typer.Option(
-        help="Another seed for the split alone.", show_default="the seed", rich_help_panel=PROBLEM
-    ),
-]
+BatchSize = Annotated[int, _problem("Images that a network sees.")]
+Train = Annotated[float, _problem("Part of the architectures to evolve on; the rest is the test.")]
+Seed = Annotated[int, _problem("Fixes weights, noise, evolution and split.")]
+SplitSeed = Annotated[int | None, _problem("Fixes the split alone.", "the seed")]
 
+Strategy = Annotated[str, _evolution("elitist (Auto-Prox), naive or random.")]
+Population = Annotated[int, _evolution("Formulas that survive an iteration.")]
+Iterations = Annotated[int, _evolution("How often children are made.")]
+Children = Annotated[int, _evolution("New formulas an iteration.")]
+SampleRatio = Annotated[float, _evolution("Part of the population that parents are drawn from.")]
+Top = Annotated[int, _evolution("A parent is one of the best so many of that part.")]
+Margin = Annotated[float, _evolution("How much better than its parent a child must be.")]
+Retries = Annotated[int, _evolution("How often a child that isn't is mutated again.")]
 Statistics = Annotated[
-    str | None,
-    typer.Option(
-        help="What formulas may read, such as msa.grad,ones.mlp.weight.",
-        show_default="all 24",
-        rich_help_panel=LANGUAGE,
-        metavar="A,B,C",
-    ),
+    str | None, _evolution("What formulas may read: msa.grad,ones.mlp.weight.", "all", "A,B,C")
 ]
-MaxSize = Annotated[int, typer.Option(help="Nodes of a formula.", rich_help_panel=LANGUAGE)]
-MaxDepth = Annotated[int, typer.Option(help="Nested operations.", rich_help_panel=LANGUAGE)]
+MaxSize = Annotated[int, _evolution("Nodes of a formula.")]
+MaxDepth = Annotated[int, _evolution("Nested operations of a formula.")]
 
-Strategy = Annotated[
-    str, typer.Option(help="elitist, naive or random.", rich_help_panel=EVOLUTION)
-]
-Population = Annotated[int, typer.Option(help="Formulas kept.", rich_help_panel=EVOLUTION)]
-Iterations = Annotated[int, typer.Option(help="Rounds.", rich_help_panel=EVOLUTION)]
-Children = Annotated[int, typer.Option(help="New formulas a round.", rich_help_panel=EVOLUTION)]
-SampleRatio = Annotated[
-    float,
-    typer.Option(help="Part of the population drawn for a parent.", rich_help_panel=EVOLUTION),
-]
-Top = Annotated[
-    int, typer.Option(help="Parents come from the best so many.", rich_help_panel=EVOLUTION)
-]
-Margin = Annotated[
-    float, typer.Option(help="By which a child must be better.", rich_help_panel=EVOLUTION)
-]
-Retries = Annotated[
-    int, typer.Option(help="New mutations for a child that isn't.", rich_help_panel=EVOLUTION)
-]
-
-Device = Annotated[
-    str,
-    typer.Option(
-        help="auto (CUDA, then MPS, then the CPU), cpu, cuda or mps.", rich_help_panel=MACHINE
-    ),
-]
-Workers = Annotated[int, typer.Option(help="Threads.", rich_help_panel=MACHINE)]
+Device = Annotated[str, _machine("auto (CUDA, else MPS, else the CPU), cpu, cuda or mps.")]
+Workers = Annotated[int, _machine("Threads; the result doesn't depend on them.")]
 Memory = Annotated[
-    str,
-    typer.Option(
-        help="For statistics, 500MB for example; the others are read from the disk.",
-        rich_help_panel=MACHINE,
-        metavar="SIZE",
-    ),
+    str, _machine("Statistics kept in memory; the others are read from the disk.", None, "SIZE")
 ]
 Thin = Annotated[
-    int,
-    typer.Option(
-        help="Evolution reads every so many-th row and column of a matrix; figures reported are "
-        "of whole ones.",
-        rich_help_panel=MACHINE,
-    ),
+    int, _machine("Evolution reads every so many-th row and column of a matrix; reports read all.")
 ]
 Cache = Annotated[
-    str | None,
-    typer.Option(
-        help="Folder of measured statistics, reused by later runs.",
-        show_default="the user's",
-        rich_help_panel=MACHINE,
-        metavar="DIR",
-    ),
+    str | None, _machine("Folder of measured statistics, for later runs.", "the user's", "DIR")
 ]

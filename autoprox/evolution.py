@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,8 @@ from autoprox.rules import require_number, require_whole
 
 Evaluate = Callable[[Sequence[Tree]], "list[Individual]"]
 MAX_DRAWS = 100  # random trees for each place in the first population, most of which are valid
+TOURNAMENT = 3
+NEWCOMERS, CROSSOVER = 0.1, 0.45  # shares of the children of `vary_by_mixture`; the rest mutate
 
 
 class EvolutionError(AutoproxError):
@@ -59,13 +62,21 @@ class Settings:
     top: int = 5
     margin: float = 0.001
     retries: int = 3
+    evaluations: int | None = None  # a budget that may end the evolution before its iterations
 
     def __post_init__(self) -> None:
         least = {"population": 2, "iterations": 1, "children": 1, "top": 1, "retries": 0}
         for name, value in least.items():
             require_whole(name, getattr(self, name), value)
+        if self.evaluations is not None:
+            require_whole("evaluations", self.evaluations, 1)
         require_number("sample_ratio", self.sample_ratio, "> 0 and <= 1", lambda r: 0 < r <= 1)
         require_number("margin", self.margin, ">= 0 and <= 2", lambda m: 0 <= m <= 2)
+
+    def spent(self, state: State) -> bool:
+        """Whether the evolution is at its end."""
+        budget = math.inf if self.evaluations is None else self.evaluations
+        return state.iteration >= self.iterations or state.evaluations >= budget
 
 
 @dataclass
@@ -81,7 +92,7 @@ class State:
 
 
 def _same(one: Individual, other: Individual) -> bool:
-    return one.tree.digest == other.tree.digest
+    return one.taus == other.taus
 
 
 Vary = Callable[[Sequence[Individual], base.Toolbox, Settings, random.Random], "list[Offspring]"]
@@ -164,9 +175,11 @@ def first_population(
 
 
 def survivors(individuals: Sequence[Individual], count: int) -> list[Individual]:
-    """The best, each formula once."""
-    distinct = {individual.tree.digest: individual for individual in reversed(individuals)}
-    return sorted(distinct.values(), key=lambda i: i.fitness, reverse=True)[:count]
+    """The best; of formulas with the same correlations, the shortest."""
+    distinct: dict[tuple[float, ...], Individual] = {}
+    for individual in sorted(individuals, key=lambda i: i.fitness, reverse=True):
+        distinct.setdefault(individual.taus, individual)
+    return list(distinct.values())[:count]
 
 
 def simplest(
@@ -209,6 +222,29 @@ def vary_by_mutation(
     return [(parent, toolbox.mutate(parent.tree, rng)) for parent in parents]
 
 
+def vary_by_mixture(
+    population: Sequence[Individual],
+    toolbox: base.Toolbox,
+    settings: Settings,
+    rng: random.Random,
+) -> list[Offspring]:
+    """Crossover, mutation, and now and then a newcomer; parents by tournament."""
+
+    def parent() -> Tree:
+        rivals = rng.sample(list(population), min(TOURNAMENT, len(population)))
+        return max(rivals, key=lambda i: i.fitness).tree
+
+    def child() -> Tree:
+        draw = rng.random()
+        if draw < NEWCOMERS:
+            return toolbox.generate(rng)
+        if draw < NEWCOMERS + CROSSOVER:
+            return toolbox.mate(parent(), parent(), rng)
+        return toolbox.mutate(parent(), rng)
+
+    return [(None, child()) for _ in range(settings.children)]
+
+
 def vary_by_chance(
     population: Sequence[Individual],
     toolbox: base.Toolbox,
@@ -231,4 +267,5 @@ STRATEGIES: Mapping[str, Strategy] = {
     "elitist": Strategy(vary_by_mutation, improves, retries=True),
     "naive": Strategy(vary_by_mutation, always),
     "random": Strategy(vary_by_chance, always),
+    "mixture": Strategy(vary_by_mixture, always),
 }

@@ -115,12 +115,19 @@ def read_json(path: Path) -> Node:
         found = "is a directory" if path.is_dir() else "there is no such file"
         raise JSONFileError(f"{path} must be a JSON file, but {found}")
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise JSONFileError(f"{path} must be UTF-8 text, but byte {error.start} is not") from error
+        content = path.read_bytes()
     except OSError as error:
         raise JSONFileError(f"{path} must be readable, but got: {error.strerror}") from error
-    return _Parser(path.name, text).document()
+    return parse_json(content, path.name)
+
+
+def parse_json(content: bytes, file: str) -> Node:
+    """Parse the content of a file that is named so in errors, as `read_json` does."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise JSONFileError(f"{file} must be UTF-8 text, but byte {error.start} is not") from error
+    return _Parser(file, text).document()
 
 
 class _Parser:

@@ -108,10 +108,9 @@ class Source(ABC):
 
     def _layer_table(self) -> LayerTable:
         """A network that can't be built has no layers."""
-        found = [
-            self._attempt(n, self._structure) or ((), ()) for n in range(len(self.architectures))
-        ]
-        return LayerTable(*map(tuple, zip(*found, strict=True)))
+        networks = range(len(self.architectures))
+        found = [self._attempt(network, self._structure) or ((), ()) for network in networks]
+        return LayerTable(tuple(d for d, _ in found), tuple(b for _, b in found))
 
     def _structure(self, architecture: Architecture) -> tuple[tuple[str, ...], tuple[Block, ...]]:
         with torch.device("meta"):
@@ -129,7 +128,6 @@ class Source(ABC):
         try:
             return call(self.architectures[network])
         except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
-            # torch's out-of-memory is a RuntimeError
             reason = str(error).strip().split("\n")[0] or "no message"
             self.failures[network] = f"{type(error).__name__}: {reason}"
             self._check_failures(error)
@@ -170,8 +168,7 @@ class Fresh(Source):
             self.workers,
             (
                 lambda network=network: self._visit_network(network, groups, reduce)
-                for network in range(len(self.architectures))
-                if network not in self.failures
+                for network in self.alive
             ),
         )
 

@@ -31,11 +31,12 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from autoprox.discovery import Config, Problem, evolved
+from autoprox.benchmarks.files import user_cache
+from autoprox.discovery import Config, Problem, make_toolbox
 from autoprox.engine import Engine
-from autoprox.evolution import Settings
+from autoprox.evolution import STRATEGIES, Settings, State, evolve
 from autoprox.language import canonical, parse, statistics
-from autoprox.store import Fresh, Store
+from autoprox.store import Store
 
 DATASETS = ("cifar100", "flowers", "chaoyang")
 ELEMENTWISE = (
@@ -150,3 +151,76 @@ def candidates(problem: Problem, folder: Path) -> dict[str, Any]:
         "engine_candidates": len(fresh),
         "times_faster": published / ours,
     }
+
+
+def collection(problem: Problem) -> dict[str, Any]:
+    """The `data` probe of a few networks, thinned and written to files, against its bare passes."""
+    archs = [problem.benchmark.architectures[n] for n in problem.parts["train"]][:4]
+    needs = [s for s in problem.needs() if s.probe == "data"]
+    single = replace(problem.setting(problem.config.thin))
+    torch.set_num_threads(1)
+
+    def bare() -> None:
+        for arch in archs:
+            network = problem.space.build(arch, classes=1, seed=0)
+            for batch in problem.batches.values():
+                network.reset_head(batch.classes, 0)
+                functional.cross_entropy(network(batch.images), batch.labels).backward()
+
+    def collected() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            Store(single, archs, needs, folder=Path(folder), memory=0, workers=1)
+
+    timings = [(seconds(bare, 1), seconds(collected, 1)) for _ in range(3)]
+    bare_seconds, collected_seconds = (median(column) for column in zip(*timings, strict=True))
+    return {
+        "networks": len(archs),
+        "bare_seconds": bare_seconds,
+        "collected_seconds": collected_seconds,
+        "ratio": collected_seconds / bare_seconds,
+    }
+
+
+def evolution(problem: Problem, folder: Path) -> dict[str, Any]:
+    """Auto-Prox's settings: 20 proxies, 200 iterations, 60 architectures, 3 datasets."""
+    store = store_of(problem, folder, problem.config.thin, 60)
+    rows = {}
+    for strategy in STRATEGIES:
+        state = State(random.Random(0))
+        start = time.perf_counter()
+        toolbox = make_toolbox(problem, Engine(store))
+        settings = Settings(population=20, iterations=200)
+        evolve(toolbox, STRATEGIES[strategy], settings, state, lambda state: None)
+        rows[strategy] = {
+            "seconds": time.perf_counter() - start,
+            "evaluations": state.evaluations,
+            "best_jcm": state.population[0].jcm,
+        }
+    return {"population": 20, "iterations": 200, "strategies": rows}
+
+
+def main() -> None:
+    parts: dict[str, Callable[[Problem, Path], dict[str, Any]]] = {
+        "bandwidth": bandwidth,
+        "candidates": candidates,
+        "collection": lambda problem, folder: collection(problem),
+        "evolution": evolution,
+    }
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", choices=[[], *parts], default=[])
+    parser.add_argument("--thin", type=int, default=Config().thin)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--cache", type=Path, default=user_cache() / "statistics")
+    options = parser.parse_args()
+    config = Config(
+        space="autoformer", datasets=DATASETS, thin=options.thin, workers=options.workers
+    )
+    problem = Problem(config)
+    results = {name: parts[name](problem, options.cache) for name in options.parts or parts}
+    machine = {"platform": platform.platform(), "cores": os.cpu_count(), "torch": torch.__version__}
+    json.dump({"machine": machine, "command": sys.argv, **results}, sys.stdout, indent=2)
+    print()
+
+
+if __name__ == "__main__":
+    main()

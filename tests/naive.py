@@ -56,7 +56,10 @@ def _share(x: Array, divisor: float) -> Array:
 def _singular_values(x: Array) -> Array:
     if not np.isfinite(x).all():
         return np.array([np.nan])
-    return np.linalg.svd(x.reshape(len(x), -1), compute_uv=False)
+    matrix = x.reshape(len(x), -1)
+    # LAPACK's values for x and -x differ in the last bits, so the largest element is made positive.
+    largest = matrix.flat[np.abs(matrix).argmax()]
+    return np.linalg.svd(matrix * np.sign(largest), compute_uv=False)
 
 
 def _effective_rank(x: Array) -> float:

@@ -14,7 +14,7 @@ from autoprox.benchmarks.base import (
     choose_datasets,
 )
 from autoprox.benchmarks.files import data_folders, fetch_files, find, read_verified, status
-from autoprox.benchmarks.table import load_table
+from autoprox.benchmarks.table import LABEL, load_table
 from autoprox.benchmarks.vit_bench import VIT_BENCH_101
 from autoprox.errors import nearest
 from autoprox.searchspaces import get_space
@@ -126,7 +126,7 @@ def _load_path(
     if not path.exists() and path.suffix != ".json":
         choices = f"{nearest(str(path), BENCHMARKS)}, or give the path of a JSON table"
         raise BenchmarkError(f"unknown benchmark {str(path)!r}{choices}")
-    if label is not None or subset != "main":
+    if label not in (None, LABEL) or subset != "main":
         raise BenchmarkError(
             f"{path} is a table of one's own, which has neither labels nor subsets"
         )

@@ -1,0 +1,249 @@
+"""What the commands print: results as text and tables, or as one JSON document."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from autoprox.atomic import to_json
+from autoprox.language import Tree, statistics
+from autoprox.loading import Loaded
+from autoprox.printing import latex, legend, pretty
+from autoprox.report import mean_kendall
+
+MEAN = "mean"
+WIDTH = 80
+
+
+def show(*parts: str | Table) -> None:
+    """Print the parts with an empty line between two."""
+    console = Console(highlight=False, markup=False, emoji=False)
+    for number, part in enumerate(parts):
+        if number:
+            print()
+        if isinstance(part, str):
+            print(part, flush=True)
+        else:
+            console.print(part)
+
+
+def show_json(value: Any) -> None:
+    print(to_json(value, indent=2))
+
+
+def evolution_report(summary: Mapping[str, Any]) -> list[str | Table]:
+    """The proxy that was found, what it is worth, and what was done for it."""
+    return [
+        summary["formula"],
+        summary["expression"],
+        _worth_table(summary),
+        textwrap.fill(_verdict(summary), WIDTH),
+        textwrap.fill(_counts(summary), WIDTH),
+        f"Run: {summary['run']}\nNext: autoprox show {summary['run']}",
+    ]
+
+
+def _worth_table(summary: Mapping[str, Any]) -> Table:
+    table = _table("\nscored by")
+    for heading in ("test\nKendall", "\n95 % interval", "\nSpearman", "\nPearson"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in ("train\nKendall", "\n95 % interval"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    rows = _scored(summary)
+    for dataset in summary["test"]:
+        table.add_row(dataset)
+        for name, parts in rows.items():
+            test, train = parts["test"][dataset], parts["train"][dataset]
+            table.add_row(
+                f"  {name}",
+                *(_number(test["kendall"]), _interval(test["interval"])),
+                *(_number(test["spearman"]), _number(test["pearson"])),
+                *(_number(train["kendall"]), _interval(train["interval"])),
+            )
+    table.add_row(MEAN)
+    for name, parts in rows.items():
+        means = {part: _number(mean_kendall(parts[part])) for part in ("test", "train")}
+        table.add_row(f"  {name}", means["test"], "", "", "", means["train"])
+    return table
+
+
+def _scored(summary: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The proxy's own tables of both parts, then those of each baseline."""
+    own = {part: summary[part] for part in ("train", "test")}
+    return {"proxy": own, **summary["baselines"]}
+
+
+def _verdict(summary: Mapping[str, Any]) -> str:
+    """Which baselines rank the test networks better than the proxy, and where."""
+    kendall = {
+        name: {dataset: row["kendall"] for dataset, row in parts["test"].items()}
+        | {MEAN: mean_kendall(parts["test"])}
+        for name, parts in _scored(summary).items()
+    }
+    own = kendall.pop("proxy")
+    better = {
+        name: [d for d, tau in taus.items() if tau is not None and tau > _or_least(own[d])]
+        for name, taus in kendall.items()
+    }
+    found = [f"{name} ({', '.join(where)})" for name, where in better.items() if where]
+    if not found:
+        return "On the test networks no baseline is better than the proxy."
+    return f"Better than the proxy on the test networks: {', '.join(found)}."
+
+
+def _counts(summary: Mapping[str, Any]) -> str:
+    reasons = summary["invalid"]
+    detail = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+    invalid = f"{sum(reasons.values())} invalid" + (f" ({detail})" if detail else "")
+    failed = len(summary["failed_networks"])
+    return (
+        f"{summary['evaluations']} formulas evaluated, {invalid}; {failed} networks failed; "
+        f"{summary['seconds']:.0f} s"
+    )
+
+
+def proxy_details(loaded: Loaded) -> dict[str, Any]:
+    """All that `autoprox show --json` says."""
+    tree = loaded.tree
+    return {
+        "expression": str(tree),
+        "formula": pretty(tree),
+        "latex": latex(tree),
+        "type": str(tree.type),
+        "size": tree.size,
+        "depth": tree.depth,
+        "hash": tree.digest,
+        "statistics": sorted(map(str, statistics(tree))),
+        "passes": passes(tree),
+        "citation": loaded.citation,
+        "found": loaded.found,
+        "taus": loaded.taus,
+    }
+
+
+def proxy_report(loaded: Loaded) -> list[str | Table]:
+    """The formula with its legend, the tree's facts, where it was found, and its taus."""
+    tree = loaded.tree
+    needed = "; ".join(f"{probe} {kind}" for probe, kind in passes(tree).items())
+    facts = {
+        "type": str(tree.type),
+        "size": f"{tree.size} nodes, depth {tree.depth}",
+        "reads": ", ".join(sorted(map(str, statistics(tree)))) or "the structure of the network",
+        "passes": needed or "none",
+        "hash": tree.digest,
+        "from": loaded.citation,
+        **_origin(loaded.found or {}),
+    }
+    parts: list[str | Table] = [pretty(tree, Console().width)]
+    if symbols := legend(tree):
+        parts.append(_aligned(symbols))
+    parts += [str(tree), _aligned({name: text for name, text in facts.items() if text})]
+    return [*parts, _tau_table(loaded.taus)] if loaded.taus else parts
+
+
+def passes(tree: Tree) -> dict[str, str]:
+    """Of each probe that the tree needs a pass of: `forward`, or `forward and backward`."""
+    found: dict[str, str] = {}
+    for statistic in sorted(statistics(tree), key=str):
+        if statistic.quantity in ("grad", "act_grad"):
+            found[statistic.probe] = "forward and backward"
+        elif statistic.quantity == "act":
+            found.setdefault(statistic.probe, "forward")
+    return found
+
+
+def _origin(found: Mapping[str, Any]) -> dict[str, str]:
+    if not found:
+        return {}
+    return {
+        "found by": f"{found['run']}, seed {found['seed']}",
+        "found on": f"{found['benchmark']}, {found['space']}, label {found['label']}",
+        "datasets": ", ".join(found["datasets"]),
+    }
+
+
+def _tau_table(taus: Mapping[str, Mapping[str, float | None]]) -> Table:
+    table = _table("Kendall's tau")
+    for part in taus:
+        table.add_column(part, justify="right")
+    for dataset in dict.fromkeys(dataset for part in taus.values() for dataset in part):
+        table.add_row(dataset, *(_number(part.get(dataset)) for part in taus.values()))
+    return table
+
+
+def benchmark_table(benchmarks: Iterable[Mapping[str, Any]]) -> Table:
+    """A line for each benchmark."""
+    table = _table("benchmark")
+    for heading in ("spaces", "datasets", "networks", "installed"):
+        table.add_column(heading, justify="right" if heading == "networks" else "left")
+    for found in benchmarks:
+        table.add_row(
+            found["name"],
+            "\n".join(found["spaces"]),
+            "\n".join(found["datasets"]),
+            str(found["architectures"]),
+            "yes" if found["installed"] else f"no: autoprox bench fetch {found['name']}",
+        )
+    return table
+
+
+def benchmark_details(found: Mapping[str, Any]) -> list[str | Table]:
+    """Everything of a benchmark that a user chooses from or has to know."""
+    labels = _table("space")
+    labels.add_column("label")
+    labels.add_column("datasets")
+    for space, own in found["labels"].items():
+        for label, datasets in own.items():
+            labels.add_row(space, label, ", ".join(datasets))
+    facts = {
+        "datasets": ", ".join(f"{d} ({count} classes)" for d, count in found["datasets"].items()),
+        "licence": found["licence"],
+        "source": found["source"],
+        "looked in": ", ".join(found["folders"]),
+    }
+    return [
+        f"{found['name']}: {found['description']}",
+        labels,
+        _aligned(facts),
+        file_table(found["files"]),
+    ]
+
+
+def file_table(files: Sequence[Mapping[str, Any]]) -> Table:
+    """A benchmark's files, with what is known or was done of each."""
+    columns = [name for name in ("file", "subset", "architectures", "status") if name in files[0]]
+    table = _table(columns[0])
+    for column in columns[1:]:
+        table.add_column(column)
+    for file in files:
+        table.add_row(*(str(file[column]) for column in columns))
+    return table
+
+
+def _table(first: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    table.add_column(first)
+    return table
+
+
+def _aligned(facts: Mapping[str, str]) -> str:
+    width = max(map(len, facts))
+    return "\n".join(f"{name:{width}}  {text}" for name, text in facts.items())
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _interval(bounds: Sequence[float | None]) -> str:
+    low, high = bounds
+    return "-" if low is None or high is None else f"[{low:.2f}, {high:.2f}]"
+
+
+def _or_least(tau: float | None) -> float:
+    return -2.0 if tau is None else tau

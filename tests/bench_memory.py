@@ -1,0 +1,129 @@
+"""Measures the peak of resident memory and prints JSON: `python tests/bench_memory.py PART ...`.
+
+Parts, each in a process of its own:
+
+- idle: the program before it measures anything
+- store: statistics of all 100 AutoFormers of ViT-Bench-101, and random formulas of them
+- evolve: a whole discovery on them, with its last measurement on whole matrices
+
+The bound that `--memory` sets is for the matrices that stay resident; the rest of the peak is what
+the program itself needs, the networks that are being measured and the values per layer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from autoprox.benchmarks.files import user_cache
+from autoprox.config import Config
+from autoprox.discovery import Problem, discover
+from autoprox.engine import Engine
+from autoprox.evolution import Settings
+from autoprox.store import GIB, Store
+
+
+def idle(config: Config, trees: int) -> dict[str, Any]:
+    return {"networks": len(Problem(config).benchmark.architectures)}
+
+
+def store(config: Config, trees: int) -> dict[str, Any]:
+    problem = Problem(config)
+    source = Store(
+        problem.setting(config.thin),
+        problem.benchmark.architectures,
+        problem.needs(),
+        folder=Path(str(config.cache)) / "statistics",
+        memory=config.memory,
+        workers=config.workers,
+    )
+    collected = peak()
+    rng, engine = random.Random(0), Engine(source)
+    for _ in range(0, trees, 10):
+        engine.evaluate([problem.grammar.generate(rng) for _ in range(10)])
+    buckets = [bucket for found in source._buckets.values() for bucket in found]
+    return {
+        "networks": len(source.alive),
+        "trees": trees,
+        "statistics_gib": sum(bucket.bytes for bucket in buckets) / GIB,
+        "resident_gib": sum(b.bytes for b in buckets if b.resident is not None) / GIB,
+        "peak_of_collection_gib": collected,
+    }
+
+
+def evolve(config: Config, trees: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        summary = discover(config, Path(folder))
+    return {name: summary[name] for name in ("expression", "evaluations", "failed_networks")}
+
+
+PARTS: dict[str, Callable[[Config, int], dict[str, Any]]] = {
+    "idle": idle,
+    "store": store,
+    "evolve": evolve,
+}
+
+
+def peak() -> float:
+    """GiB; the maximum resident set is in KiB on Linux and in bytes on macOS."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / GIB
+
+
+def measured(part: str, options: argparse.Namespace) -> dict[str, Any]:
+    config = Config.of(
+        space="autoformer",
+        thin=options.thin,
+        memory=int(options.memory * GIB),
+        workers=options.workers,
+        iterations=options.iterations,
+        cache=options.cache,
+        device="cpu",
+    )
+    if options.statistics:
+        config = replace(config, statistics=tuple(options.statistics.split(",")))
+    start = time.perf_counter()
+    result = PARTS[part](config, options.trees)
+    return {**result, "seconds": time.perf_counter() - start, "peak_gib": peak()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], default=[])
+    parser.add_argument("--memory", type=float, default=1.0, help="GiB")
+    parser.add_argument("--thin", type=int, default=Config().thin)
+    parser.add_argument("--workers", type=int, default=Config().workers)
+    parser.add_argument("--trees", type=int, default=2000)
+    parser.add_argument("--iterations", type=int, default=Settings().iterations)
+    parser.add_argument("--statistics", help="comma-separated; all by default")
+    parser.add_argument("--cache", type=Path, default=user_cache())
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.here:
+        print(json.dumps(measured(options.parts[0], options)))
+        return
+    arguments = [sys.executable, __file__, "--here", *sys.argv[1:]]
+    results = {}
+    for part in options.parts or PARTS:
+        command = [a for a in arguments if a not in PARTS] + [part]
+        results[part] = json.loads(subprocess.run(command, stdout=-1, check=True).stdout)
+    machine = {"platform": platform.platform(), "torch": torch.__version__}
+    json.dump({"machine": machine, "command": sys.argv[1:], **results}, sys.stdout, indent=2)
+    print()
+
+
+if __name__ == "__main__":
+    main()
