@@ -29,6 +29,7 @@ from autoprox.errors import nearest
 from autoprox.fitness import kendall
 from autoprox.located_json import read_json
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
+from autoprox.store import MeasurementError
 from autoprox.training import DEFAULT, Recipe, Teacher, TrainingError, accuracy, train
 
 FORMAT = 1
@@ -77,7 +78,8 @@ def build_table(
 
     Every result is a file in the folder `out`.parts before the worker's next training begins. What
     is there isn't trained again: a stopped build goes on where it was, and `samples` and `seeds`
-    may be raised later. If a training fails, the table has the failure instead of the architecture.
+    may be raised later. If a training fails, the table has the failure instead of the architecture;
+    fewer than MIN_ARCHITECTURES are no table.
     """
     _check(out, samples, seeds, seed, workers)
     searched = get_space(space)
@@ -94,6 +96,7 @@ def build_table(
     _run(jobs, recipe, parts, workers, progress)
     results = {job: _read(parts / job.file) for job in jobs}
     table = _table(slug(out.stem), settings, datasets, results)
+    _check_count(table, samples)
     write_json(out, table)
     return table
 
@@ -302,6 +305,15 @@ def _table(
             for architecture, own in runs.items()
         ],
     }
+
+
+def _check_count(table: Mapping[str, Any], samples: int) -> None:
+    trained = len(table["architectures"])
+    if trained < MIN_ARCHITECTURES:
+        raise MeasurementError(
+            f"at least {MIN_ARCHITECTURES} architectures must be trained without a failure, "
+            f"but {trained} of {samples} were: {table['training']['failures'][0]['failure']}"
+        )
 
 
 def _noise_ceiling(runs: Sequence[Sequence[float]]) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +16,8 @@ from autoprox.cli_bench import bench
 from autoprox.errors import AutoproxError
 
 FAILURE, WRONG_USE, INTERRUPTED = 1, 2, 130
-READ = {
+OWN = {"resume", "runs", "name", "json", "debug"}  # the options of `evolve` that aren't Config's
+READ: Mapping[str, Callable[[str], Any]] = {
     "datasets": options.names,
     "statistics": options.names,
     "weights": options.numbers,
@@ -43,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         code = app(given or ["--help"], prog_name="autoprox", standalone_mode=False)
         sys.stdout.flush()
+    except typer.Abort:
+        code = INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = FAILURE
@@ -62,8 +65,6 @@ def _explained(error: Exception) -> tuple[str, int]:
         return _system_message(error), FAILURE
     if hasattr(error, "format_message"):  # a typer usage error, whose class depends on its version
         return _usage_message(error), WRONG_USE
-    if isinstance(error, typer.Abort):
-        return "interrupted", INTERRUPTED
     return f"{type(error).__name__}: {error} (--debug shows where)", FAILURE
 
 
@@ -135,13 +136,14 @@ def evolve(
     top: options.Top = 5,
     margin: options.Margin = 0.001,
     retries: options.Retries = 3,
+    evaluations: options.Evaluations = None,
     statistics: options.Statistics = None,
     max_size: options.MaxSize = 40,
     max_depth: options.MaxDepth = 10,
     device: options.Device = "auto",
     workers: options.Workers = 2,
     memory: options.Memory = "4GiB",
-    thin: options.Thin = 8,
+    thin: options.Thin = None,
     cache: options.Cache = None,
 ) -> None:
     """Discover a proxy: the formula that ranks untrained networks as training them would.
@@ -152,21 +154,21 @@ def evolve(
     """
     from autoprox import tables
 
-    ours = {"context", "resume", "runs", "name", "json", "debug"}
-    given = {k: v for k, v in context.params.items() if k not in ours and v is not None}
-    if resume is not None:
-        given = {k: v for k, v in given.items() if _was_given(context, k)}
-    read = {k: READ[k](v) if k in READ else v for k, v in given.items()}
-    summary = _discovered(resume, runs=runs, name=name, **read)
+    summary = _discovered(resume, runs=runs, name=name, **_given(context))
     if json:
         tables.show_json(summary)
     else:
         tables.show(*tables.evolution_report(summary))
 
 
-def _was_given(context: typer.Context, option: str) -> bool:
-    source = context.get_parameter_source(option)
-    return source is not None and source.name != "DEFAULT"
+def _given(context: typer.Context) -> dict[str, Any]:
+    """The options for the configuration that are on the command line, as values."""
+    given = {}
+    for option, value in context.params.items():
+        source = context.get_parameter_source(option)
+        if option not in OWN and source is not None and source.name != "DEFAULT":
+            given[option] = READ[option](value) if option in READ else value
+    return given
 
 
 def _discovered(resume: Path | None, **given: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +12,11 @@ from autoprox.cli_options import DataDir, Debug, Json
 
 bench = typer.Typer(
     name="bench",
-    help="The benchmarks: list them, show one, download its files.",
+    help="The benchmarks: list them, show one, download its files, build one of your own.",
     epilog="Example: autoprox bench list",
 )
+
+INTERRUPTED = 130
 
 Name = Annotated[str, typer.Argument(help="A benchmark's name, as `autoprox bench list` has it.")]
 
@@ -53,8 +56,73 @@ def fetch(name: Name, data_dir: DataDir = None, json: Json = False, debug: Debug
     done = fetch_benchmark(name, _path(data_dir))
     if json:
         tables.show_json(done)
-    else:
+    elif done:
         tables.show(tables.file_table(done))
+    else:
+        tables.show(f"{name} comes with autoprox: nothing needs to be fetched")
+
+
+@bench.command(
+    epilog="Example: autoprox bench build --space autoformer-nano --images photos --out photos.json"
+)
+def build(
+    space: Annotated[str, typer.Option(help="Search space to take architectures of.")],
+    images: Annotated[
+        list[Path],
+        typer.Option(
+            help="Dataset to train on: a folder with one for each class, .npz, IDX or CIFAR "
+            "binary files. Repeat it for more datasets.",
+            metavar="PATH",
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(help="Table to write; results gather in FILE.parts.", metavar="FILE"),
+    ],
+    samples: Annotated[int, typer.Option(help="Architectures to train.")] = 64,
+    seeds: Annotated[int, typer.Option(help="Trainings of each on each dataset.")] = 2,
+    epochs: Annotated[int, typer.Option(help="Passes over the images.")] = 8,
+    teacher: Annotated[
+        str | None,
+        typer.Option(
+            help="Distil from the networks of this function, called with dataset and classes.",
+            metavar="MODULE:FUNCTION",
+        ),
+    ] = None,
+    mirror: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Dataset whose images may be mirrored. Repeat it for more.",
+            metavar="DATASET",
+        ),
+    ] = None,
+    workers: Annotated[int, typer.Option(help="Processes that train, with one thread each.")] = 2,
+    seed: Annotated[int, typer.Option(help="Fixes which architectures are taken.")] = 0,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Build a benchmark of your own: train architectures of a space on your images.
+
+    A stopped build goes on when it is started again; nothing is trained twice.
+    """
+    from autoprox import tables
+    from autoprox.building import build_table
+    from autoprox.progress import progress_on
+    from autoprox.training import Recipe
+
+    recipe = Recipe(epochs=epochs, teacher=teacher, mirror=tuple(mirror or ()))
+    given = {"samples": samples, "seeds": seeds, "workers": workers, "seed": seed}
+    try:
+        with progress_on() as progress:
+            table = build_table(space, images, out, recipe=recipe, progress=progress, **given)
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None
+    details = tables.build_details(table, out)
+    if json:
+        tables.show_json(details)
+    else:
+        tables.show(*tables.build_report(details))
 
 
 def _path(text: str | None) -> Path | None:

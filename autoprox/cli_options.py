@@ -75,7 +75,7 @@ Name = Annotated[
 
 Benchmark = Annotated[
     str | None,
-    _problem("Built in, or a JSON table of your own.", "vit-bench-101", "NAME|FILE"),
+    _problem("Built in, or a JSON table of your own.", "the first that fits", "NAME|FILE"),
 ]
 Space = Annotated[str | None, _problem("Search space.", "the benchmark's first")]
 Datasets = Annotated[str | None, _problem("Rank well on these.", "all there are", "A,B,C")]
@@ -91,14 +91,23 @@ Train = Annotated[float, _problem("Part of the architectures to evolve on; the r
 Seed = Annotated[int, _problem("Fixes weights, noise, evolution and split.")]
 SplitSeed = Annotated[int | None, _problem("Fixes the split alone.", "the seed")]
 
-Strategy = Annotated[str, _evolution("elitist (Auto-Prox), naive or random.")]
+Strategy = Annotated[str, _evolution("elitist (Auto-Prox), naive, random or mixture.")]
 Population = Annotated[int, _evolution("Formulas that survive an iteration.")]
 Iterations = Annotated[int, _evolution("How often children are made.")]
 Children = Annotated[int, _evolution("New formulas an iteration.")]
 SampleRatio = Annotated[float, _evolution("Part of the population that parents are drawn from.")]
 Top = Annotated[int, _evolution("A parent is one of the best so many of that part.")]
-Margin = Annotated[float, _evolution("How much better than its parent a child must be.")]
+Margin = Annotated[
+    float,
+    _evolution(
+        "How much better than its parent a child must be (elitist); "
+        "what a node of the formula chosen at the end must be worth."
+    ),
+]
 Retries = Annotated[int, _evolution("How often a child that isn't is mutated again.")]
+Evaluations = Annotated[
+    int | None, _evolution("A budget that may end it before its iterations.", "none")
+]
 Statistics = Annotated[
     str | None, _evolution("What formulas may read: msa.grad,ones.mlp.weight.", "all", "A,B,C")
 ]
@@ -111,7 +120,11 @@ Memory = Annotated[
     str, _machine("Statistics kept in memory; the others are read from the disk.", None, "SIZE")
 ]
 Thin = Annotated[
-    int, _machine("Evolution reads every so many-th row and column of a matrix; reports read all.")
+    int | None,
+    _machine(
+        "Evolution reads every so many-th row and column of a matrix; reports read all.",
+        "by the size of the networks",
+    ),
 ]
 Cache = Annotated[
     str | None, _machine("Folder of measured statistics, for later runs.", "the user's", "DIR")

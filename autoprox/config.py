@@ -26,7 +26,7 @@ class ConfigError(AutoproxError):
 class Config:
     """All that a discovery's result depends on, and what it may use; a run's config.json."""
 
-    benchmark: str = "vit-bench-101"
+    benchmark: str | None = None  # None: the first that has what is asked for
     space: str | None = None
     datasets: tuple[str, ...] | None = None
     label: str | None = None
@@ -34,7 +34,7 @@ class Config:
     data_dir: str | None = None
     images: str | None = None
     batch_size: int = 4
-    thin: int = 8
+    thin: int | None = None  # None: by the size of the networks
     train: float = 0.6
     seed: int = 0
     split_seed: int | None = None  # None: the seed
@@ -49,10 +49,11 @@ class Config:
     cache: str | None = None  # None: the user's cache folder
 
     def __post_init__(self) -> None:
-        for name, least in (("batch_size", 1), ("thin", 1), ("workers", 1), ("seed", 0)):
+        for name, least in (("batch_size", 1), ("workers", 1), ("seed", 0)):
             require_whole(name, getattr(self, name), least)
-        if self.split_seed is not None:
-            require_whole("split_seed", self.split_seed, 0)
+        for name, least in (("thin", 1), ("split_seed", 0)):
+            if getattr(self, name) is not None:
+                require_whole(name, getattr(self, name), least)
         require_whole("memory", self.memory, 1)
         require_number("train", self.train, "> 0 and < 1", lambda part: 0 < part < 1)
         if self.strategy not in STRATEGIES:

@@ -20,7 +20,7 @@ from autoprox.benchmarks.files import user_cache
 from autoprox.collector import Setting
 from autoprox.config import Config
 from autoprox.engine import REASONS, Engine
-from autoprox.evolution import STRATEGIES, Individual, State, evolve, simplest
+from autoprox.evolution import STRATEGIES, Individual, State, evolve, parsimonious
 from autoprox.fitness import Floats, jcm, kendall, split
 from autoprox.grammar import Grammar
 from autoprox.inputs import images_of, load_batch
@@ -30,6 +30,8 @@ from autoprox.report import Table, baselines, correlations
 from autoprox.runs import Run, restored_rng, rng_state
 from autoprox.searchspaces import get_space
 from autoprox.store import Fresh, Store
+
+THINNED_WEIGHTS = 300_000  # of a network, on average, while evolution compares it with others
 
 Progress = Callable[[str, int, int, str], None]  # what is done, how much of it, of how much, a note
 
@@ -51,13 +53,14 @@ class Problem:
             data_dir=_path(config.data_dir),
         )
         jcm(np.zeros(len(self.benchmark.datasets)), config.weights)
+        self.space = get_space(self.benchmark.space)
         self.config = replace(
-            config, space=self.benchmark.space, datasets=self.benchmark.datasets,
-            label=self.benchmark.label,
+            config, benchmark=config.benchmark or self.benchmark.name, space=self.benchmark.space,
+            datasets=self.benchmark.datasets, label=self.benchmark.label,
             split_seed=config.seed if config.split_seed is None else config.split_seed,
+            thin=config.thin or self._thin(),
         )  # fmt: skip
         self.grammar = Grammar(config.statistics, limits=config.limits)
-        self.space = get_space(self.benchmark.space)
         paths = images_of(Path(config.images), self.benchmark.datasets) if config.images else {}
         self.batches = {
             dataset: load_batch(
@@ -74,8 +77,15 @@ class Problem:
         chosen = split(networks, self.config.split_seed or 0, config.train)
         self.parts = dict(zip(("train", "test"), chosen, strict=True))
 
-    def setting(self, thin: int) -> Setting:
+    def _thin(self) -> int:
+        """The least power of two that leaves few enough weights, so that evolution stays fast."""
+        weights = np.mean([self.space.params(a, classes=1) for a in self.benchmark.architectures])
+        return next(k for k in (2**n for n in range(32)) if weights / k**2 <= THINNED_WEIGHTS)
+
+    def setting(self, thin: int | None = None) -> Setting:
+        """How networks are measured: thinned as configured, unless said otherwise."""
         device = torch.device(self.config.device)
+        thin = thin or self.config.thin or 1
         return Setting(self.space, self.batches, self.config.seed, thin, device)
 
     def truth(self, networks: Sequence[int]) -> Floats:
@@ -130,7 +140,7 @@ def _discover(problem: Problem, run: Run, progress: Progress) -> dict[str, Any]:
     progress("evolve", state.iteration, config.settings.iterations, "")
     evolve(toolbox, STRATEGIES[config.strategy], config.settings, state, record)
     front = list(state.front)
-    chosen = choose(problem, engine, front)
+    chosen = parsimonious(front, config.settings)
     summary = {
         **measure(problem, chosen.tree, progress),
         "evaluations": state.evaluations,
@@ -157,22 +167,13 @@ def make_toolbox(problem: Problem, engine: Engine) -> base.Toolbox:
     return toolbox
 
 
-def choose(problem: Problem, engine: Engine, front: Sequence[Individual]) -> Individual:
-    """The result of an evolution: of the best formulas of each size, by the training part alone."""
-    alive = engine.source.alive
-    scores = engine.evaluate([i.tree for i in front], alive).values
-    return simplest(
-        front, scores, problem.truth(alive), problem.config.weights, problem.config.seed
-    )
-
-
 def collect_training(problem: Problem, progress: Progress = silent) -> Store:
     """The statistics of the training networks that trees of the grammar can read."""
     config = problem.config
     networks = [problem.benchmark.architectures[n] for n in problem.parts["train"]]
     done = itertools.count(1)
     return Store(
-        problem.setting(config.thin),
+        problem.setting(),
         networks,
         problem.needs(),
         folder=(Path(config.cache) if config.cache else user_cache()) / "statistics",

@@ -9,11 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from deap import base, tools
 
 from autoprox.errors import AutoproxError
-from autoprox.fitness import Floats, jcm, kendall
 from autoprox.language import Tree
 from autoprox.rules import require_number, require_whole
 
@@ -182,25 +180,12 @@ def survivors(individuals: Sequence[Individual], count: int) -> list[Individual]
     return list(distinct.values())[:count]
 
 
-def simplest(
-    candidates: Sequence[Individual],
-    scores: Floats,
-    truth: Floats,
-    weights: Sequence[float] | None,
-    seed: int,
-    draws: int = 200,
-) -> Individual:
-    """The smallest formula that isn't worse than the best by more than chance explains.
+def parsimonious(front: Sequence[Individual], settings: Settings) -> Individual:
+    """The best formula when each of its nodes has to be worth the margin.
 
-    The one-standard-error rule, on the difference of the two joint correlations over bootstrap
-    samples of the networks; `scores` are [candidates, datasets, networks].
+    A larger formula fits the training networks by chance a little better than a smaller one.
     """
-    picks = np.random.default_rng(seed).integers(truth.shape[1], size=(draws, truth.shape[1]))
-    fitness = np.stack([jcm(kendall(scores[..., p], truth[:, p]), weights) for p in picks], axis=1)
-    best = max(range(len(candidates)), key=lambda i: candidates[i].fitness)
-    error = np.nanstd(fitness[best] - fitness, axis=1)  # [candidates]
-    good = [i for i, e in zip(candidates, error, strict=True) if candidates[best].jcm - i.jcm <= e]
-    return min(good, key=lambda i: (i.tree.size, -i.jcm))
+    return max(front, key=lambda i: (i.jcm - settings.margin * i.tree.size, -i.tree.size))
 
 
 def sample_parent(

@@ -102,7 +102,8 @@ def ascii_tree(tree: Tree) -> str:
             lines += [first + branch[0], *(rest + line for line in branch[1:])]
         return lines
 
-    return "\n".join(tree.fold(visit))
+    lines = tree.fold(visit)
+    return "\n".join(lines)
 
 
 def legend(tree: Tree) -> dict[str, str]:
@@ -128,7 +129,8 @@ def _indices(argument: Type) -> str:
 
 def _symbol(name: str) -> sympy.Expr:
     if name not in STATISTICS:
-        return sympy.Integer(1) if name == "one" else sympy.Symbol(name, positive=True)
+        # The number 1 would let sympy compute towers of powers.
+        return sympy.Symbol("1" if name == "one" else name, positive=True)
     statistic = STATISTICS[name]
     text = f"{LETTERS[statistic.quantity]}_{statistic.domain}"
     if statistic.probe != "data":

@@ -39,6 +39,7 @@ def progress_on(stream: TextIO | None = None) -> Iterator[Report]:
         return
     with _bars(console) as bars:
         yield Bars(bars)
+    console.print()
 
 
 class Bars:

@@ -340,10 +340,15 @@ def _write(path: Path, matrices: list[Tensor]) -> None:
     path.parent.mkdir(exist_ok=True)
     header = json.dumps([list(matrix.shape) for matrix in matrices]).encode() + b"\n"
     with tempfile.NamedTemporaryFile(dir=path.parent, suffix=UNFINISHED, delete=False) as file:
-        file.write(header)
-        for matrix in matrices:
-            file.write(matrix.cpu().numpy().data)
-    os.replace(file.name, path)
+        try:
+            file.write(header)
+            for matrix in matrices:
+                file.write(matrix.cpu().numpy().data)
+            file.flush()
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
 
 
 def _read_header(path: Path) -> list[tuple[int, tuple[int, int]]]:

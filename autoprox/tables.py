@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
 from typing import Any
 
 from rich import box
@@ -18,6 +20,7 @@ from autoprox.report import mean_kendall
 
 MEAN = "mean"
 WIDTH = 80
+ROUNDING = 1e-9
 
 
 def show(*parts: str | Table) -> None:
@@ -87,7 +90,7 @@ def _verdict(summary: Mapping[str, Any]) -> str:
     }
     own = kendall.pop("proxy")
     better = {
-        name: [d for d, tau in taus.items() if tau is not None and tau > _or_least(own[d])]
+        name: [d for d, tau in taus.items() if _or_least(tau) - _or_least(own[d]) > ROUNDING]
         for name, taus in kendall.items()
     }
     found = [f"{name} ({', '.join(where)})" for name, where in better.items() if where]
@@ -187,9 +190,15 @@ def benchmark_table(benchmarks: Iterable[Mapping[str, Any]]) -> Table:
             "\n".join(found["spaces"]),
             "\n".join(found["datasets"]),
             str(found["architectures"]),
-            "yes" if found["installed"] else f"no: autoprox bench fetch {found['name']}",
+            _installed(found),
         )
     return table
+
+
+def _installed(found: Mapping[str, Any]) -> str:
+    if found["embedded"]:
+        return "embedded"
+    return "yes" if found["installed"] else f"no: autoprox bench fetch {found['name']}"
 
 
 def benchmark_details(found: Mapping[str, Any]) -> list[str | Table]:
@@ -204,13 +213,61 @@ def benchmark_details(found: Mapping[str, Any]) -> list[str | Table]:
         "datasets": ", ".join(f"{d} ({count} classes)" for d, count in found["datasets"].items()),
         "licence": found["licence"],
         "source": found["source"],
-        "looked in": ", ".join(found["folders"]),
+        "embedded" if found["embedded"] else "looked in": ", ".join(found["folders"]),
     }
+    if ceilings := found["noise_ceiling"]:
+        taus = ", ".join(f"{dataset} {_number(tau)}" for dataset, tau in ceilings.items())
+        facts["noise ceiling"] = f"{taus} (Kendall's tau between two trainings)"
     return [
         f"{found['name']}: {found['description']}",
         labels,
         _aligned(facts),
         file_table(found["files"]),
+    ]
+
+
+def build_details(table: Mapping[str, Any], file: Path) -> dict[str, Any]:
+    """What was built: the range of the accuracies, how far they can be trusted, what failed."""
+    training = table["training"]
+    datasets = {}
+    for dataset, ceiling in training["noise_ceiling"].items():
+        scores = [entry["scores"][dataset] for entry in table["architectures"]]
+        datasets[dataset] = {
+            "lowest": min(scores),
+            "median": median(scores),
+            "highest": max(scores),
+            "noise_ceiling": ceiling,
+        }
+    return {
+        "file": str(file),
+        "name": table["name"],
+        "space": table["space"],
+        "architectures": len(table["architectures"]),
+        "datasets": datasets,
+        **{name: training[name] for name in ("seeds", "core_hours", "failures")},
+    }
+
+
+def build_report(details: Mapping[str, Any]) -> list[str | Table]:
+    """The same for people, with the next command."""
+    table = _table("accuracy, %")
+    for heading in ("lowest", "median", "highest", "tau between seeds"):
+        table.add_column(heading, justify="right")
+    for dataset, row in details["datasets"].items():
+        percents = (f"{row[name]:.2f}" for name in ("lowest", "median", "highest"))
+        table.add_row(dataset, *percents, _number(row["noise_ceiling"]))
+    failures = details["failures"]
+    counts = (
+        f"{details['architectures']} architectures of {details['space']}, seeds: "
+        f"{details['seeds']}; {details['core_hours']:g} core hours; "
+        f"{len(failures)} trainings failed"
+    )
+    left_out = [f"left out: {f['dataset']}, seed {f['seed']}: {f['failure']}" for f in failures]
+    file = details["file"]
+    return [
+        table,
+        "\n".join([counts, *left_out]),
+        f"Table: {file}\nNext: autoprox evolve --benchmark {file}",
     ]
 
 

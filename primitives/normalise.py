@@ -18,10 +18,15 @@ def centred(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     return shifted.sub_(shifted.mean(-1, keepdim=True).mean(dims, keepdim=True))
 
 
-def root_mean_square(x: Tensor, dims: tuple[int, ...], keepdim: bool = False) -> Tensor:
-    """The root of the mean square in float64, where the squares of any float32 have room."""
-    count = math.prod(x.shape[dim] for dim in dims)
-    return vector_norm(x, 2, dims, keepdim, dtype=torch.float64) / math.sqrt(count)
+def count(x: Tensor, dims: tuple[int, ...]) -> int:
+    """The number of elements of each value."""
+    return math.prod(x.shape[dim] for dim in dims)
+
+
+def euclidean(x: Tensor, dims: tuple[int, ...], keepdim: bool = False) -> Tensor:
+    """The root of the sum of squares in float64, where the squares of any float32 have room."""
+    norm: Tensor = vector_norm(x, 2, dims, keepdim, dtype=torch.float64)
+    return norm
 
 
 def _infinite_if_zero(divisor: Tensor) -> Tensor:
@@ -41,8 +46,8 @@ def min_max(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 def z_score(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """(x - mean) / population standard deviation, and 0 where all elements are equal."""
     deviation = centred(x, dims)
-    spread = root_mean_square(deviation, dims, keepdim=True).to(x.dtype)
-    return deviation.div_(_infinite_if_zero(spread))
+    spread = euclidean(deviation, dims, keepdim=True) / math.sqrt(count(x, dims))
+    return deviation.div_(_infinite_if_zero(spread.to(x.dtype)))
 
 
 @register(
@@ -69,5 +74,4 @@ def log_softmax(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 @register("normalise")
 def unit(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """x / the Frobenius norm of x, and 0 where all elements are 0."""
-    norm = vector_norm(x, 2, dims, keepdim=True, dtype=torch.float64)
-    return x / _infinite_if_zero(norm.to(x.dtype))
+    return x / _infinite_if_zero(euclidean(x, dims, keepdim=True).to(x.dtype))

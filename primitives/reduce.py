@@ -4,11 +4,11 @@ import math
 
 import torch
 from torch import Tensor
-from torch.linalg import eigvalsh, vector_norm
+from torch.linalg import eigvalsh
 from torch.nn.functional import pad
 
 from .maps import exp
-from .normalise import centred, root_mean_square
+from .normalise import centred, count, euclidean
 from .notation import Binding
 from .registry import register
 
@@ -29,14 +29,14 @@ def _singular_values(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     matrix = x.double() if len(dims) == 2 else x.double().unsqueeze(-1)
     rows, columns = matrix.shape[-2:]
     if 1 in (rows, columns):
-        return vector_norm(matrix, 2, (-2, -1)).unsqueeze(-1)
+        return euclidean(matrix, (-2, -1)).unsqueeze(-1)
     # Aligned rows: else a matrix's last bits depend on what is before it in the batch.
     matrix = pad(matrix, (0, -columns % 8, 0, -rows % 8))
     wide = matrix if rows <= columns else matrix.mT
     gram = wide @ wide.mT
     # One matrix that isn't finite would make all of them raise.
     overflow = gram.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True).isfinite().logical_not()
-    squares = eigvalsh(gram.masked_fill_(overflow.unsqueeze(-1), 0.0))
+    squares: Tensor = eigvalsh(gram.masked_fill_(overflow.unsqueeze(-1), 0.0))
     noise = squares.amax(-1, keepdim=True) * (min(rows, columns) * torch.finfo(torch.float64).eps)
     return squares.masked_fill_(squares <= noise, 0.0).sqrt_().masked_fill_(overflow, torch.nan)
 
@@ -50,13 +50,13 @@ def sum_(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 @register("reduce")
 def mean(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The mean of all elements."""
-    return _total(x, dims) / math.prod(x.shape[dim] for dim in dims)
+    return _total(x, dims) / count(x, dims)
 
 
 @register("reduce", mirrored=True, nonnegative=True)
 def std(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The population standard deviation of all elements."""
-    return root_mean_square(centred(x, dims), dims)
+    return euclidean(centred(x, dims), dims) / math.sqrt(count(x, dims))
 
 
 @register(
@@ -72,7 +72,7 @@ def l1_norm(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 )
 def frobenius_norm(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The square root of the sum of squares, which can't overflow from float32."""
-    return vector_norm(x, 2, dims, dtype=torch.float64)
+    return euclidean(x, dims)
 
 
 @register(
@@ -102,5 +102,5 @@ def effective_rank(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     values = _singular_values(x, dims)
     total = values.sum(-1, keepdim=True)
     share = values / total.masked_fill(total == 0, torch.inf)
-    rank = torch.special.entr(share).sum(-1).exp_()
+    rank: Tensor = torch.special.entr(share).sum(-1).exp_()
     return rank.masked_fill_(total.squeeze(-1) == 0, 0.0)

@@ -68,11 +68,11 @@ def copy_bandwidth() -> float:
     return 4 * source.numel() / seconds(lambda: target.copy_(source), 20)
 
 
-def store_of(problem: Problem, folder: Path, thin: int, networks: int) -> Store:
+def store_of(problem: Problem, folder: Path, networks: int) -> Store:
     config = problem.config
     chosen = [problem.benchmark.architectures[n] for n in problem.parts["train"][:networks]]
     return Store(
-        problem.setting(thin),
+        problem.setting(),
         chosen,
         problem.needs(),
         folder=folder,
@@ -94,7 +94,7 @@ def bytes_read(store: Store, expression: str) -> int:
 
 
 def bandwidth(problem: Problem, folder: Path) -> dict[str, Any]:
-    store = store_of(problem, folder, problem.config.thin, 60)
+    store = store_of(problem, folder, 60)
     speed = copy_bandwidth()
     rows = []
     for expression in ELEMENTWISE:
@@ -132,7 +132,7 @@ def published_way(problem: Problem) -> float:
 
 def candidates(problem: Problem, folder: Path) -> dict[str, Any]:
     """Random new trees, in batches of ten: none has been evaluated before."""
-    store = store_of(problem, folder, problem.config.thin, 60)
+    store = store_of(problem, folder, 60)
     rng, trees = random.Random(1), {}
     while len(trees) < 500:
         tree = canonical(problem.grammar.generate(rng))
@@ -157,7 +157,6 @@ def collection(problem: Problem) -> dict[str, Any]:
     """The `data` probe of a few networks, thinned and written to files, against its bare passes."""
     archs = [problem.benchmark.architectures[n] for n in problem.parts["train"]][:4]
     needs = [s for s in problem.needs() if s.probe == "data"]
-    single = replace(problem.setting(problem.config.thin))
     torch.set_num_threads(1)
 
     def bare() -> None:
@@ -169,7 +168,7 @@ def collection(problem: Problem) -> dict[str, Any]:
 
     def collected() -> None:
         with tempfile.TemporaryDirectory() as folder:
-            Store(single, archs, needs, folder=Path(folder), memory=0, workers=1)
+            Store(problem.setting(), archs, needs, folder=Path(folder), memory=0, workers=1)
 
     timings = [(seconds(bare, 1), seconds(collected, 1)) for _ in range(3)]
     bare_seconds, collected_seconds = (median(column) for column in zip(*timings, strict=True))
@@ -183,7 +182,7 @@ def collection(problem: Problem) -> dict[str, Any]:
 
 def evolution(problem: Problem, folder: Path) -> dict[str, Any]:
     """Auto-Prox's settings: 20 proxies, 200 iterations, 60 architectures, 3 datasets."""
-    store = store_of(problem, folder, problem.config.thin, 60)
+    store = store_of(problem, folder, 60)
     rows = {}
     for strategy in STRATEGIES:
         state = State(random.Random(0))
@@ -208,7 +207,7 @@ def main() -> None:
     }
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=[[], *parts], default=[])
-    parser.add_argument("--thin", type=int, default=Config().thin)
+    parser.add_argument("--thin", type=int, help="instead of the default for the space")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--cache", type=Path, default=user_cache() / "statistics")
     options = parser.parse_args()

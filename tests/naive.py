@@ -57,9 +57,10 @@ def _singular_values(x: Array) -> Array:
     if not np.isfinite(x).all():
         return np.array([np.nan])
     matrix = x.reshape(len(x), -1)
-    # LAPACK's values for x and -x differ in the last bits, so the largest element is made positive.
+    # LAPACK's values for x and -x differ in the last bits, as do those for 0 and -0: the largest
+    # element is made positive, and every zero.
     largest = matrix.flat[np.abs(matrix).argmax()]
-    return np.linalg.svd(matrix * np.sign(largest), compute_uv=False)
+    return np.linalg.svd(matrix * np.sign(largest) + 0.0, compute_uv=False)
 
 
 def _effective_rank(x: Array) -> float:

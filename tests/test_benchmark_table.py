@@ -70,6 +70,19 @@ def test_wrong_selection_of_a_table(tmp_path: Path, asked: dict[str, Any], messa
         load_benchmark(written(tmp_path, json.dumps(table())), **asked)
 
 
+def test_what_a_build_adds_changes_nothing(tmp_path: Path) -> None:
+    document = table()
+    plain = load_benchmark(written(tmp_path, json.dumps(document)))
+    document["training"] = {"seeds": 2, "noise_ceiling": {"cifar100": None}}
+    for entry in document["architectures"]:
+        entry["runs"] = {"cifar100": [entry["scores"]["cifar100"]] * 2}
+    built = load_benchmark(written(tmp_path, json.dumps(document)))
+    assert built.architectures == plain.architectures
+    assert {d: s.tolist() for d, s in built.scores.items()} == {
+        d: s.tolist() for d, s in plain.scores.items()
+    }
+
+
 def at(document: Any, path: str) -> tuple[Any, Any]:
     """The container that a path like `architectures/3/arch` ends in, and the last key."""
     *keys, last = [int(key) if key.isdigit() else key for key in path.split("/")]

@@ -31,7 +31,7 @@ from autoprox.benchmarks.files import fetch_files
 from autoprox.errors import AutoproxError
 from autoprox.searchspaces import get_space
 
-VIT = "vit-bench-101"
+VIT, NANO = "vit-bench-101", "nano-vit-bench"
 DATA = os.environ.get("AUTOPROX_DATA")
 needs_data = pytest.mark.skipif(
     DATA is None or not Path(DATA, VIT).is_dir(),
@@ -115,6 +115,9 @@ def test_absent_file_says_where_and_how(nowhere: Path) -> None:
     ) as caught:
         load_benchmark(VIT, space="pit", data_dir=Path("elsewhere"))
     assert f"not in elsewhere/{VIT}, {nowhere}:" in str(caught.value)
+    assert str(caught.value).endswith(
+        f"{NANO} or a table of your own (--benchmark NAME|FILE) needs no download"
+    )
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut short"])
@@ -131,8 +134,81 @@ def test_changed_file_is_not_read(nowhere: Path, content: bytes) -> None:
 def test_unknown_benchmark() -> None:
     with pytest.raises(BenchmarkError, match=r"unknown benchmark 'vit-bench' \(did you mean vit-b"):
         load_benchmark("vit-bench")
-    with pytest.raises(BenchmarkError, match=r"unknown benchmark 'x'; choose from vit-bench-101"):
+    with pytest.raises(
+        BenchmarkError, match=r"unknown benchmark 'x'; choose from nano-vit-bench, vit-"
+    ):
         fetch_benchmark("x")
+
+
+# ---- the embedded one, and which one is the default
+
+
+def test_embedded_benchmark_needs_nothing(nowhere: Path) -> None:
+    assert not nowhere.parent.exists()
+    benchmark = load_benchmark(NANO, data_dir=Path("elsewhere"))
+    info = list_benchmarks(Path("elsewhere"))[0]
+    assert json.loads(json.dumps(info)) == info
+    assert (info["name"], info["embedded"], info["installed"]) == (NANO, True, True)
+    assert info["datasets"] == {"cifar10": 10, "fashion-mnist": 10, "digits": 10}
+    assert info["spaces"] == [benchmark.space] == ["autoformer-nano"]
+    assert info["architectures"] == len(set(benchmark.architectures)) >= 64
+    assert [file["status"] for file in info["files"]] == ["installed"]
+    assert fetch_benchmark(NANO) == []
+
+
+def test_embedded_benchmark_says_what_its_labels_are_worth() -> None:
+    info = benchmark_info(NANO)
+    table = json.loads(Path(info["files"][0]["path"]).read_text())
+    benchmark = load_benchmark(NANO)
+    for dataset, scores in benchmark.scores.items():
+        first, second = np.array([entry["runs"][dataset] for entry in table["architectures"]]).T
+        assert scores == pytest.approx((first + second) / 2, abs=1e-4)
+        ceiling = info["noise_ceiling"][dataset]
+        assert ceiling == pytest.approx(kendalltau(first, second).statistic)
+        assert 0.7 < ceiling < 1
+        assert np.std(scores) > 5 * np.std(first - second)
+
+
+@pytest.mark.parametrize(
+    ("asked", "name", "space"),
+    [
+        ({}, NANO, "autoformer-nano"),
+        ({"datasets": ["digits", "cifar10"]}, NANO, "autoformer-nano"),
+        ({"datasets": ["cifar100", "flowers", "chaoyang"]}, VIT, "autoformer-ti"),
+        ({"space": "pit"}, VIT, "pit"),
+        ({"space": "autoformer"}, VIT, "autoformer-ti"),
+        ({"label": "base"}, VIT, "autoformer-ti"),
+    ],
+)
+@needs_data
+def test_default_benchmark_has_what_is_asked_for(
+    asked: dict[str, Any], name: str, space: str
+) -> None:
+    benchmark = load_benchmark(**asked)
+    assert (benchmark.name, benchmark.space) == (name, space)
+    assert benchmark.datasets == tuple(asked.get("datasets", benchmark.datasets))
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (
+            {"datasets": ["cifar10", "flower"]},
+            r"nano.* has no dataset 'flower'; choose from cifar10, .*, and vit-bench-101 "
+            r"\(autoformer-ti, kd\) has no dataset 'cifar10'",
+        ),
+        ({"space": "pit", "datasets": ["digits"]}, r"no space 'pit'.*no dataset 'digits'"),
+        ({"space": "autoformer-b"}, r"no space .*choose from autoformer-nano, and vit.* choose"),
+        ({"label": "kb"}, r"no label 'kb'; choose from score, and .*choose from kd, base"),
+        (
+            {"datasets": []},
+            r"(?<!and )each dataset must be named once, at least one, but got none$",
+        ),
+    ],
+)
+def test_no_benchmark_has_what_is_asked_for(asked: dict[str, Any], message: str) -> None:
+    with pytest.raises(BenchmarkError, match=f"^no built-in .* asked for: .*{message}"):
+        load_benchmark(**asked)
 
 
 # ---- files that look like the published ones, pinned anew
@@ -237,12 +313,13 @@ def test_search_order(pinned: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_info_is_plain_data(nowhere: Path) -> None:
-    [info] = list_benchmarks()
+    _, info = list_benchmarks()
     assert json.loads(json.dumps(info)) == info
     assert info["spaces"] == ["autoformer-ti", "pit"]
     assert list(info["labels"]["pit"]) == ["kd", "base"]
     assert info["datasets"] == {"cifar100": 100, "flowers": 102, "chaoyang": 4, "imagenet": 1000}
     assert (info["architectures"], info["licence"], info["installed"]) == (300, "Apache-2.0", False)
+    assert (info["embedded"], info["noise_ceiling"]) == (False, {})
     assert info["folders"] == [str(nowhere)]
     assert [file["status"] for file in info["files"]] == ["absent"] * 3
 

@@ -17,7 +17,8 @@ from autoprox import building
 from autoprox.benchmarks import load_benchmark
 from autoprox.building import build_table
 from autoprox.errors import AutoproxError
-from autoprox.training import Recipe
+from autoprox.store import MeasurementError
+from autoprox.training import DivergedError, Recipe
 
 SPACE = "autoformer-nano"
 RECIPE = Recipe(epochs=1, batch_size=32)
@@ -197,6 +198,20 @@ def test_a_failed_training_is_recorded(
     assert (failure["dataset"], failure["seed"]) == ("one", 0)
     assert failure["arch"] not in [entry["arch"] for entry in table["architectures"]]
     assert failure["failure"] == "RuntimeError: out of memory"
+
+
+def test_too_many_failures_are_no_table(
+    images: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*args: Any) -> float:
+        raise DivergedError("the loss became nan")
+
+    monkeypatch.setattr(building, "train", failing)
+    out = tmp_path / "t.json"
+    rule = r"at least 10 .* but 0 of 10 were: DivergedError: the loss became nan$"
+    with pytest.raises(MeasurementError, match=rule):
+        build_table(SPACE, images, out, samples=10, seeds=1, recipe=RECIPE)
+    assert not out.exists()
 
 
 def test_with_one_seed_the_noise_is_unknown(images: list[Path], tmp_path: Path) -> None:

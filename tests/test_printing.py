@@ -33,7 +33,7 @@ rank(∑ₗ ‖Gⁿᵗᵏₐₗₗ‖_F²)
 + rank⎛logsumexpₖ(log(width))                                    ⎞
       ⎝+ logsumexpₖ((tokens + 1) ⋅ log(width) - log(│width - 1│))⎠""",
     "div(sum(sqrt(l1_norm(mlp.act_grad))), sum(exp(neg(heads))))": """\
-  ∑ₗ √‖Δₘₗₚ‖₁
+ ∑ₗ √‖Δₘₗₚ‖₁
 ──────────────
 ∑ₖ exp(-heads)""",
 }

@@ -13,6 +13,7 @@ from autoprox.benchmarks.base import (
     assemble,
     choose_datasets,
 )
+from autoprox.benchmarks.embedded import NANO_VIT_BENCH
 from autoprox.benchmarks.files import data_folders, fetch_files, find, read_verified, status
 from autoprox.benchmarks.table import LABEL, load_table
 from autoprox.benchmarks.vit_bench import VIT_BENCH_101
@@ -29,11 +30,13 @@ __all__ = [
     "load_benchmark",
 ]
 
-BENCHMARKS: Mapping[str, Source] = {source.name: source for source in (VIT_BENCH_101,)}
+BENCHMARKS: Mapping[str, Source] = {
+    source.name: source for source in (NANO_VIT_BENCH, VIT_BENCH_101)
+}
 
 
 def load_benchmark(
-    name_or_path: str | Path,
+    name_or_path: str | Path | None = None,
     *,
     space: str | None = None,
     datasets: Sequence[str] | None = None,
@@ -43,11 +46,14 @@ def load_benchmark(
 ) -> Benchmark:
     """Load a built-in benchmark, or the user's table at a path (see `benchmarks.table`).
 
-    By default: the benchmark's first space, that space's first label, all datasets that have it.
+    By default: the first built-in benchmark that has all that is asked for, its first space, that
+    space's first label, all datasets that have it.
     `subset` is `main`, `extra` (the architectures of a supplementary file, where there is one) or
     `all`; results are comparable only over the same subset, and so it is never chosen by what
     happens to be installed.
     """
+    if name_or_path is None:
+        name_or_path = _default(space, datasets, label, subset)
     name = str(name_or_path)
     if name not in BENCHMARKS:
         return _load_path(Path(name_or_path), space, datasets, label, subset)
@@ -98,6 +104,8 @@ def benchmark_info(name: str, data_dir: Path | None = None) -> dict[str, Any]:
         "architectures": sum(file.architectures for file in source.files),
         "licence": source.licence,
         "source": source.origin,
+        "noise_ceiling": dict(source.noise_ceiling),
+        "embedded": source.embedded,
         "installed": all(state == "installed" for state in main),
         "folders": [str(folder) for folder in data_folders(source, data_dir)],
         "files": files,
@@ -108,16 +116,33 @@ def fetch_benchmark(name: str, data_dir: Path | None = None) -> list[dict[str, s
     """Download the files of a benchmark that are absent or changed, checked by their sha256.
 
     A new file goes below `data_dir`, or else the user's cache; a changed one is replaced where it
-    lies. Returns `file`, `path` and `status` (`installed` or `downloaded`) of each.
+    lies. Returns `file`, `path` and `status` (`installed` or `downloaded`) of each; nothing where
+    they come with the package.
     """
     source = _source(name)
-    return fetch_files(source, data_dir, source.url)
+    return [] if source.url is None else fetch_files(source, data_dir, source.url)
 
 
 def _source(name: str) -> Source:
     if name not in BENCHMARKS:
         raise BenchmarkError(f"unknown benchmark {name!r}{nearest(name, BENCHMARKS)}")
     return BENCHMARKS[name]
+
+
+def _default(
+    space: str | None, datasets: Sequence[str] | None, label: str | None, subset: str
+) -> str:
+    """The name of the first benchmark of which all this can be selected."""
+    lacks = []
+    for name, source in BENCHMARKS.items():
+        try:
+            _select(source, space, datasets, label, subset)
+        except BenchmarkError as error:
+            lacks.append(str(error))
+        else:
+            return name
+    reasons = ", and ".join(dict.fromkeys(lacks))
+    raise BenchmarkError(f"no built-in benchmark has all that is asked for: {reasons}")
 
 
 def _load_path(

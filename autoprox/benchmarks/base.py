@@ -1,7 +1,7 @@
 """What a benchmark is, what every one must fulfil, and how a built-in one is described."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,9 +78,16 @@ class Source:
     classes: Mapping[str, int]
     licence: str
     origin: str
-    url: str  # of the folder that holds the files
+    url: str | None  # of the folder that holds the files; None where the package does
     files: tuple[DataFile, ...]
     read: Callable[[Selection, Sequence[tuple[DataFile, bytes]]], list[Row]]
+    # dataset -> Kendall's tau between the scores of two trainings, where that was measured
+    noise_ceiling: Mapping[str, float | None] = field(default_factory=dict)
+
+    @property
+    def embedded(self) -> bool:
+        """Whether its files come with the package."""
+        return self.url is None
 
 
 def choose_datasets(

@@ -11,13 +11,17 @@ from autoprox.benchmarks.base import BenchmarkError, DataFile, Source
 
 DOWNLOAD_LIMIT = 64 * 2**20
 TIMEOUT = 30.0  # seconds without an answer
+PACKAGE_DATA = Path(__file__).parent.parent / "data"
 
 
 def data_folders(source: Source, data_dir: Path | None) -> list[Path]:
     """Where the files of a benchmark are looked for, in order.
 
-    `data_dir`, `$AUTOPROX_DATA` and the user's cache, each with a folder of the benchmark's name.
+    `data_dir`, `$AUTOPROX_DATA` and the user's cache, each with a folder of the benchmark's name;
+    for an embedded benchmark, the package alone.
     """
+    if source.embedded:
+        return [PACKAGE_DATA]
     given = [data_dir, os.environ.get("AUTOPROX_DATA"), user_cache()]
     return [Path(os.path.expanduser(folder), source.name) for folder in given if folder]
 
@@ -43,7 +47,7 @@ def read_verified(source: Source, file: DataFile, data_dir: Path | None) -> byte
         looked = ", ".join(map(str, data_folders(source, data_dir)))
         raise BenchmarkError(
             f"{source.name} needs {file.name}, which is not in {looked}: {fetch} downloads it, "
-            "and a table of your own (--benchmark FILE) needs no download"
+            "and nano-vit-bench or a table of your own (--benchmark NAME|FILE) needs no download"
         )
     content = _content(path)
     if (found := _sha256(content)) != file.sha256:

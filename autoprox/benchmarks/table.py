@@ -13,7 +13,8 @@
 
 `arch` holds the choices of the space. `higher_is_better` is true unless stated; where it is false,
 the scores change sign on reading. At least 10 different architectures, a score for each dataset, at
-least two distinct scores a dataset, no other keys.
+least two distinct scores a dataset, no other keys but two that `building.build_table` adds:
+`training`, on how the scores were measured, and each architecture's `runs`, those of every seed.
 """
 
 import hashlib
@@ -41,9 +42,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 def load_table(path: Path, space: str | None, datasets: Sequence[str] | None) -> Benchmark:
     """Read the table and keep these datasets, or all of them."""
-    document = read_json(path)
-    table = document.members(("format", "name", "space", "datasets", "architectures"))
-    table["format"].integer(FORMAT, FORMAT)
+    table = _members(read_json(path))
     own_space = _space(table["space"])
     if space is not None and get_space(space) is not own_space:
         raise table["space"].error(f"must be the space that was asked for, {get_space(space).name}")
@@ -61,6 +60,20 @@ def load_table(path: Path, space: str | None, datasets: Sequence[str] | None) ->
         architectures.place,
         {dataset: node.place for dataset, node in table["datasets"].entries().items()},
     )
+
+
+def read_rows(document: Node) -> list[Row]:
+    """The rows of a table, with the scores of all its datasets."""
+    table = _members(document)
+    space, (_, signs) = _space(table["space"]), _datasets(table["datasets"])
+    return [_row(node, space, signs) for node in table["architectures"].items()]
+
+
+def _members(document: Node) -> dict[str, Node]:
+    keys = ("format", "name", "space", "datasets", "architectures")
+    table = document.members(keys, ("training",))
+    table["format"].integer(FORMAT, FORMAT)
+    return table
 
 
 def _space(node: Node) -> SearchSpace:
@@ -90,7 +103,7 @@ def _datasets(node: Node) -> tuple[dict[str, int], dict[str, float]]:
 
 
 def _row(node: Node, space: SearchSpace, signs: dict[str, float]) -> Row:
-    members = node.members(("arch", "scores"))
+    members = node.members(("arch", "scores"), ("runs",))
     arch = members["arch"]
     arch.entries()
     try:

@@ -1,0 +1,544 @@
+"""The engine against the naive evaluator, and against itself under every way of running it."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import naive
+import numpy as np
+import pytest
+import torch
+from conftest import SPACE, noise, tiny
+from scipy.stats import rankdata
+from torch import Tensor
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
+
+from autoprox import store
+from autoprox.collector import Setting
+from autoprox.engine import REASONS, Engine, Program, Scores, _aligned, _parts
+from autoprox.grammar import Grammar, Limits
+from autoprox.language import (
+    NETWORK,
+    OPERATIONS,
+    STATISTICS,
+    STRUCTURE,
+    TERMINALS,
+    Statistic,
+    Tree,
+    canonical,
+    make,
+    parse,
+    statistics,
+)
+from autoprox.primitives import PRIMITIVES, Primitive, apply
+from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork
+from autoprox.store import Fresh, Group, MeasurementError, Store
+
+MakeSetting = Callable[..., Setting]
+
+SINGLE = [s for s in STATISTICS.values() if s.domain != "all"]
+GRAMMAR = Grammar(limits=Limits(25, 8))
+SAMPLES = 2  # in every batch
+SNIP = "sum(sum(abs(mul(all.weight, all.grad))))"
+
+
+def world_of(
+    setting: Setting, dataset: str, architectures: Sequence[Architecture]
+) -> dict[str, list[Any]]:
+    """What the collector measures, as the naive evaluator reads it."""
+    world: dict[str, list[Any]] = {name: [] for name in (*STATISTICS, *STRUCTURE)}
+    for arch in architectures:
+        measured = setting.measure(arch, {dataset: SINGLE})[dataset]
+        for statistic, matrices in measured.items():
+            world[str(statistic)].append([matrix.double().numpy() for matrix in matrices])
+        blocks = setting.space.blocks(arch)
+        for name in ("width", "tokens", "heads"):
+            world[name].append(np.array([getattr(block, name) for block in blocks], dtype=float))
+        world["one"].append(np.ones(len(blocks)))
+        for quantity in ("weight", "grad"):
+            for probe in ("", "ones.", "ntk."):
+                msa, mlp = (world[f"{probe}{domain}.{quantity}"][-1] for domain in ("msa", "mlp"))
+                pairs = [msa[i : i + 2] + mlp[i : i + 2] for i in range(0, len(msa), 2)]
+                world[f"{probe}all.{quantity}"].append([m for pair in pairs for m in pair])
+    return world
+
+
+def distinct(tree: Tree) -> list[Tree]:
+    found: list[Tree] = []
+    tree.fold(lambda node, args: found.append(node))
+    return found
+
+
+def aligns(tree: Tree) -> bool:
+    """Whether activations of the one all-ones sample meet those of a batch."""
+    reductions = [part for node in distinct(canonical(tree)) for part in _parts(node)]
+    probes = [
+        {s.probe == "ones" for s in statistics(part) if s.quantity.startswith("act")}
+        for part in reductions
+    ]
+    return any(len(found) > 1 for found in probes)
+
+
+def random_trees(count: int, seed: int, grammar: Grammar = GRAMMAR) -> list[Tree]:
+    """Trees without such meetings, for which the naive evaluator would need other matrices."""
+    rng = random.Random(seed)
+    trees = [grammar.generate(rng) for _ in range(count)]
+    plain = [tree for tree in trees if not aligns(tree)]
+    assert len(plain) > 0.9 * count
+    return plain
+
+
+def shaken(function: Callable[..., Any], rng: np.random.Generator) -> Callable[..., Any]:
+    """The function with a random rounding error: float32's of a matrix, else float64's."""
+
+    def call(*args: Any) -> Any:
+        value = np.asarray(function(*args), dtype=float)
+        rounding = 2.0**-24 if value.ndim == 2 else 2.0**-52
+        return value * (1 + rounding * rng.choice([-1, 1], size=value.shape))
+
+    return call
+
+
+def naively(trees: Sequence[Tree], worlds: Sequence[naive.World]) -> np.ndarray:
+    """[trees, datasets, networks]"""
+    return np.array([[naive.naive_evaluate(tree, world) for world in worlds] for tree in trees])
+
+
+def conditioning(
+    trees: Sequence[Tree],
+    worlds: Sequence[naive.World],
+    exact: np.ndarray,
+    monkeypatch: pytest.MonkeyPatch,
+) -> np.ndarray:
+    """[trees, datasets, 1]: how far random rounding errors move a score (Monte Carlo arithmetic).
+
+    A sum of gradients that cancel, for example, consists of rounding errors only.
+    """
+    moved = np.zeros(exact.shape)
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        inexact = {name: shaken(function, rng) for name, function in naive.FUNCTIONS.items()}
+        inputs = [_shaken_world(world, rng) for world in worlds]
+        with monkeypatch.context() as patch:
+            patch.setattr(naive, "FUNCTIONS", inexact)
+            moved = np.fmax(moved, np.abs(naively(trees, inputs) - exact))
+    return moved.max(axis=2, keepdims=True)
+
+
+def _shaken_world(world: naive.World, rng: np.random.Generator) -> dict[str, list[Any]]:
+    shake = shaken(lambda value: value, rng)
+    return {
+        name: [[shake(m) for m in v] if isinstance(v, list) else shake(v) for v in values]
+        for name, values in world.items()
+    }
+
+
+def assert_close(
+    found: np.ndarray, exact: np.ndarray, moved: np.ndarray, trees: Sequence[Tree]
+) -> None:
+    with np.errstate(invalid="ignore"):
+        scale = np.abs(exact).max(axis=2, keepdims=True)
+        allowed = 1e-5 * scale + 30 * moved
+        good = (found == exact) | (np.abs(found - exact) <= allowed)
+    good |= np.isnan(found) & np.isnan(exact)
+    assert not [str(trees[i]) for i in np.nonzero(~good.all(axis=(1, 2)))[0]]
+
+
+def test_random_trees_against_the_naive_evaluator(
+    setting: MakeSetting, architectures: list[Architecture], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen, trees = setting(), random_trees(250, seed=0)
+    assert {n.symbol for tree in trees for n in distinct(tree)} == {*OPERATIONS, *TERMINALS}
+    worlds = [world_of(chosen, dataset, architectures) for dataset in chosen.batches]
+    found = Engine(Fresh(chosen, architectures, 1)).evaluate(trees)
+    exact = naively(trees, worlds)
+    moved = conditioning(trees, worlds, exact, monkeypatch)
+    assert_close(found.values, exact, moved, trees)
+    well_conditioned = moved <= 1e-5 * np.abs(exact).max(axis=2, keepdims=True)
+    assert well_conditioned.all(axis=(1, 2)).mean() > 0.8
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sum(sum(mul(mlp.act, ones.mlp.act)))",
+        "sum(sum(unit(mul(ones.mlp.act, ntk.mlp.act_grad))))",
+        "sum(l1_norm(sub(unit(ones.mlp.act_grad), mlp.act)))",
+        "sum(std(mul(z_score(ones.mlp.act), mlp.act_grad)))",
+    ],
+)
+@pytest.mark.parametrize("thin", [1, 3])
+def test_the_all_ones_sample_meets_every_sample_of_a_batch(
+    setting: MakeSetting, architectures: list[Architecture], text: str, thin: int
+) -> None:
+    chosen, tree = setting(thin=thin), parse(text)
+    assert aligns(tree)
+    world = world_of(chosen, "other", architectures)
+    for name in ("ones.mlp.act", "ones.mlp.act_grad"):
+        world[name] = [[np.concatenate([m] * SAMPLES) for m in each] for each in world[name]]
+    found = Engine(Fresh(chosen, architectures, 1)).evaluate([tree])
+    np.testing.assert_allclose(found.values[0, 2], naive.naive_evaluate(tree, world), rtol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache of statistics for all tests of this file."""
+    return tmp_path_factory.mktemp("statistics")
+
+
+@pytest.fixture(scope="module")
+def reference(
+    architectures: list[Architecture], batches: dict[str, Any]
+) -> tuple[list[Tree], Scores]:
+    """Random trees, and their scores where every matrix is reduced alone."""
+    rng = random.Random(1)
+    trees = [GRAMMAR.generate(rng) for _ in range(200)]
+    return trees, Engine(Fresh(Setting(SPACE, batches), architectures, 1)).evaluate(trees)
+
+
+def assert_same_bits(found: Scores, expected: Scores) -> None:
+    np.testing.assert_array_equal(found.values, expected.values)
+    np.testing.assert_array_equal(found.reasons, expected.reasons)
+
+
+@pytest.mark.parametrize(
+    ("chunk", "memory", "workers"),
+    [
+        (2**16, 2**30, 1),
+        (1, 2**30, 1),
+        (700, 2**30, 1),
+        (2**24, 2**30, 1),
+        (2**16, 0, 1),
+        (1000, 40_000, 2),
+    ],
+)
+def test_scores_are_the_same_bit_for_bit(
+    setting: MakeSetting,
+    architectures: list[Architecture],
+    folder: Path,
+    reference: tuple[list[Tree], Scores],
+    monkeypatch: pytest.MonkeyPatch,
+    chunk: int,
+    memory: int,
+    workers: int,
+) -> None:
+    """Whatever the chunks, the memory, the threads, and whether matrices are kept at all."""
+    monkeypatch.setitem(store.CHUNK, "cpu", chunk)
+    trees, expected = reference
+    source = Store(setting(), architectures, SINGLE, folder=folder, memory=memory, workers=workers)
+    assert_same_bits(Engine(source).evaluate(trees), expected)
+
+
+def test_trees_are_evaluated_together_as_one_by_one(
+    setting: MakeSetting,
+    architectures: list[Architecture],
+    folder: Path,
+    reference: tuple[list[Tree], Scores],
+) -> None:
+    trees, expected = reference
+    source = Store(setting(), architectures, SINGLE, folder=folder)
+    alone = [Engine(source).evaluate([tree]) for tree in trees[:40]]
+    together = Engine(source)
+    together.evaluate(trees[20:])
+    backwards = together.evaluate(trees[39::-1])
+    for index, scores in enumerate(alone):
+        for found, place in ((expected, index), (backwards, 39 - index)):
+            np.testing.assert_array_equal(found.values[place], scores.values[0])
+            np.testing.assert_array_equal(found.reasons[place], scores.reasons[0])
+
+
+class Counted(Fresh):
+    """Remembers the groups of statistics that were read, and how many expressions of each."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.visits: list[list[Group]] = []
+
+    def visit(self, groups: Sequence[Group], reduce: store.Reduce) -> None:
+        self.visits.append(list(groups))
+        super().visit(groups, reduce)
+
+
+@pytest.fixture
+def counted(setting: MakeSetting, architectures: list[Architecture]) -> Counted:
+    return Counted(setting(), architectures[:3], 1)
+
+
+def test_no_matrix_is_read_twice_for_the_same_expression(counted: Counted) -> None:
+    engine, trees = Engine(counted), random_trees(60, seed=2)
+    first = engine.evaluate(trees)
+    assert len(counted.visits) == 1
+    assert_same_bits(engine.evaluate(trees), first)
+    engine.evaluate([make("rank", tree) for tree in trees])
+    assert len(counted.visits) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rank(sum(l1_norm(mul(mlp.grad, mlp.weight))))",  # commutative
+        "mean(l1_norm(abs(mul(mlp.weight, neg(mlp.grad)))))",  # the sign is lost
+        "std(log(l1_norm(mul(data.mlp.weight, data.mlp.grad))))",  # layer code is another matter
+        "sum(width)",
+    ],
+)
+def test_equal_expressions_of_matrices_are_read_once(counted: Counted, text: str) -> None:
+    engine = Engine(counted)
+    engine.evaluate([parse("sum(l1_norm(mul(mlp.weight, mlp.grad)))")])
+    engine.evaluate([parse(text)])
+    assert len(counted.visits) == 1
+
+
+def test_a_domain_of_all_layers_shares_its_parts(counted: Counted) -> None:
+    engine = Engine(counted)
+    engine.evaluate([parse("sum(sum(add(log(all.grad), all.weight)))")])
+    assert {len(group) for group in counted.visits[0]} == {2}
+    for domain in ("msa", "mlp"):
+        engine.evaluate([parse(f"sum(sum(add(log({domain}.grad), {domain}.weight)))")])
+    assert len(counted.visits) == 1
+
+
+def test_only_what_is_new_is_read(counted: Counted) -> None:
+    engine = Engine(counted)
+    engine.evaluate([parse("sum(sum(msa.weight))"), parse("sum(sum(abs(msa.weight)))")])
+    engine.evaluate([parse("sum(sum(msa.weight))"), parse("sum(mul(sum(mlp.grad), sum(mlp.act)))")])
+    weight, grad, act = ({STATISTICS[n]} for n in ("msa.weight", "mlp.grad", "mlp.act"))
+    assert counted.visits == [[weight], [grad, act]]
+
+
+def test_a_program_computes_each_subexpression_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["sum(exp(msa.weight))", "mean(exp(msa.weight))", "sum(mul(exp(msa.weight), msa.grad))"]
+    applied: list[str] = []
+
+    def counting(primitive: Primitive, args: Sequence[Tensor], level: str) -> Tensor:
+        applied.append(primitive.name)
+        return apply(primitive, args, level)
+
+    monkeypatch.setattr("autoprox.engine.apply", counting)
+    values = {STATISTICS[n]: torch.randn(5, 3, 4) for n in ("msa.weight", "msa.grad")}
+    found = Program([parse(text) for text in texts])(values)
+    weight, grad = (v.double().numpy() for v in values.values())
+    expected = [np.exp(weight).sum((1, 2)), np.exp(weight).mean((1, 2))]
+    np.testing.assert_allclose(found, [*expected, (np.exp(weight) * grad).sum((1, 2))], rtol=1e-5)
+    assert sorted(applied) == ["exp", "mean", "mul", "sum", "sum"]
+
+
+def test_ranks_are_among_the_networks_that_are_compared(counted: Counted) -> None:
+    engine = Engine(counted)
+    plain, ranked = parse(SNIP), parse(f"rank({SNIP})")
+    everything = engine.evaluate([plain, ranked])
+    np.testing.assert_array_equal(everything.values[1], rankdata(everything.values[0], axis=-1))
+    some = engine.evaluate([plain, ranked], [2, 0])
+    np.testing.assert_array_equal(some.values[0], everything.values[0][:, [2, 0]])
+    np.testing.assert_array_equal(some.values[1], rankdata(some.values[0], axis=-1))
+    assert some.values.shape == (2, 3, 2)
+
+
+def reasons_of(scores: Scores) -> list[list[list[str]]]:
+    return [[[REASONS[r] for r in row] for row in tree] for tree in scores.reasons]
+
+
+def test_equal_scores_are_invalid(setting: MakeSetting) -> None:
+    alike = [tiny(8, (1, 1.0)), tiny(8, (2, 1.0)), tiny(8, (1, 2.0))]
+    engine = Engine(Fresh(setting(), alike, 1))
+    texts = ["sum(width)", "sum(heads)", "rank(sum(width))", "sub(sum(heads), sum(heads))"]
+    found = engine.evaluate([parse(text) for text in texts])
+    names = [{r for row in tree for r in row} for tree in reasons_of(found)]
+    assert names == [{"constant"}, {"valid"}, {"constant"}, {"constant"}]
+    assert (found.values[0] == 8).all()
+
+
+def test_scores_equal_but_for_rounding_are_invalid(setting: MakeSetting) -> None:
+    alike = [tiny(8, (1, 1.0)), tiny(8, (2, 1.0)), tiny(8, (1, 1.0), (1, 1.0), (1, 1.0))]
+    found = Engine(Fresh(setting(), alike, 1)).evaluate([parse("mean(log(exp(log(width))))")])
+    assert np.ptp(found.values[0, 0]) < 1e-14
+    assert reasons_of(found)[0][0] == ["constant"] * 3
+
+
+def test_a_score_on_one_dataset_says_nothing_of_another(setting: MakeSetting) -> None:
+    alike = [tiny(8, (1, 1.0)), tiny(8, (2, 1.0))]
+    chosen = setting()
+
+    class FlatOnMany(Fresh):
+        def visit(self, groups: Sequence[Group], reduce: store.Reduce) -> None:
+            def flat(g: Group, d: list[int], p: np.ndarray, v: dict[Statistic, Tensor]) -> None:
+                reduce(g, d, p, {s: x if d == [0] else torch.ones_like(x) for s, x in v.items()})
+
+            super().visit(groups, flat)
+
+    found = Engine(FlatOnMany(chosen, alike, 1)).evaluate([parse("sum(mean(mlp.grad))")])
+    assert reasons_of(found)[0] == [["valid"] * 2, ["constant"] * 2, ["constant"] * 2]
+
+
+def test_scores_that_are_not_finite_are_invalid(
+    setting: MakeSetting, architectures: list[Architecture]
+) -> None:
+    class Huge(Fresh):
+        """Gives one network's gradients no square in float32."""
+
+        def visit(self, groups: Sequence[Group], reduce: store.Reduce) -> None:
+            ends = self.layers.starts("mlp")[1:3]
+
+            def scaled(g: Group, d: list[int], p: np.ndarray, v: dict[Statistic, Tensor]) -> None:
+                factor = 1e30 if ends[0] <= p[0] < ends[1] else 1.0
+                reduce(g, d, p, {s: x * factor for s, x in v.items()})
+
+            super().visit(groups, scaled)
+
+    texts = ["sum(sum(square(mlp.grad)))", "rank(sum(sum(square(mlp.grad))))", "sum(sum(mlp.grad))"]
+    found = Engine(Huge(setting(), architectures, 1)).evaluate([parse(text) for text in texts])
+    bad, good = "not finite", "valid"
+    for tree in (0, 1):
+        assert reasons_of(found)[tree] == [[good, bad, good, good, good]] * 3
+    others = np.delete(found.values[0], 1, axis=1)
+    np.testing.assert_array_equal(np.delete(found.values[1], 1, axis=1), rankdata(others, axis=-1))
+    assert reasons_of(found)[2] == [[good] * 5] * 3
+
+
+class BrokenSpace(type(SPACE)):  # type: ignore[misc]
+    """The nano space, where architectures of width 5 fail in one way."""
+
+    def __init__(self, stage: str, error: Exception) -> None:
+        super().__init__(SPACE.name, SPACE.description, SPACE.fields)
+        self.stage, self.error = stage, error
+
+    def build(self, arch: Architecture, classes: int = 1000, seed: int = 0) -> TransformerNetwork:
+        described = torch.empty(0).is_meta
+        network = super().build(arch, classes, seed)
+        if arch["hidden_dim"] == 5:
+            if self.stage == "structure" or (self.stage == "build" and not described):
+                raise self.error
+            if self.stage == "forward":
+                network.norm.register_forward_hook(self.fail)
+        return network
+
+    def fail(self, *seen: object) -> None:
+        raise self.error
+
+
+BROKEN, SOUND = tiny(5, (1, 1.0), (1, 1.0)), [tiny(width, (1, 1.0)) for width in range(6, 16)]
+FAILURES = [
+    ("structure", ValueError("no such width")),
+    ("build", RuntimeError("bad shape\nand more")),
+    ("build", MemoryError()),
+    ("forward", ZeroDivisionError("division by zero")),
+    ("forward", torch.OutOfMemoryError("CUDA out of memory")),
+]
+
+
+@pytest.mark.parametrize(("stage", "error"), FAILURES, ids=lambda value: repr(value)[:20])
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_network_that_fails_is_recorded_and_left_out(
+    tmp_path: Path, stage: str, error: Exception, kept: bool
+) -> None:
+    needs = [STATISTICS[f"{d}.{q}"] for d in ("msa", "mlp") for q in ("weight", "grad")]
+
+    def engine(space: SearchSpace, architectures: list[Architecture]) -> Engine:
+        setting = Setting(space, {"few": noise(4), "many": noise(10)})
+        if kept:
+            return Engine(Store(setting, architectures, needs, folder=tmp_path, workers=2))
+        return Engine(Fresh(setting, architectures, 2))
+
+    texts = [SNIP, "rank(sum(width))", f"rank({SNIP})", "sum(min_max(std(all.grad)))"]
+    trees = [parse(text) for text in texts]
+    broken = engine(BrokenSpace(stage, error), [*SOUND[:3], BROKEN, *SOUND[3:]])
+    found = broken.evaluate(trees)
+    expected = engine(SPACE, SOUND).evaluate(trees)
+    if not kept:  # a failure that comes with the first visit counts from then on
+        found = broken.evaluate(trees)
+    assert_same_bits(
+        Scores(*(np.delete(a, 3, axis=2) for a in (found.values, found.reasons))), expected
+    )
+    assert np.isnan(found.values[:, :, 3]).all()
+    assert {REASONS[r] for r in found.reasons[:, :, 3].flat} == {"network failed"}
+    message = str(error).split("\n")[0] or "no message"
+    assert broken.source.failures == {3: f"{type(error).__name__}: {message}"}
+    assert broken.source.alive == [0, 1, 2, *range(4, 11)]
+
+
+@pytest.mark.parametrize(("stage", "error"), FAILURES, ids=lambda value: repr(value)[:20])
+def test_more_than_a_tenth_of_failures_stops_with_the_reason(
+    tmp_path: Path, stage: str, error: Exception
+) -> None:
+    setting = Setting(BrokenSpace(stage, error), {"few": noise(4)})
+    failing = [BROKEN, tiny(5, (2, 1.0))]
+    message = str(error).split("\n")[0] or "no message"
+    rule = rf"at most 10% of the networks may fail, but 2 of 12 did: \w+: {message}$"
+    needs = [STATISTICS["msa.grad"]]
+    with pytest.raises(MeasurementError, match=rule):
+        Store(setting, [*SOUND, *failing], needs, folder=tmp_path)
+    with pytest.raises(MeasurementError, match=rule):
+        Engine(Fresh(setting, [*SOUND, *failing], 1)).evaluate([parse("sum(sum(msa.grad))")])
+
+
+def test_an_error_of_the_program_is_no_failure_of_a_network(tmp_path: Path) -> None:
+    setting = Setting(BrokenSpace("build", KeyError("typo")), {"few": noise(4)})
+    with pytest.raises(KeyError, match="typo"):
+        Store(setting, [*SOUND, BROKEN], [STATISTICS["msa.grad"]], folder=tmp_path)
+
+
+def layer_trees(count: int) -> Iterator[Tree]:
+    """Random reductions of matrices, over one domain each."""
+    rng, found = random.Random(3), 0
+    while found < count:
+        for node in distinct(canonical(GRAMMAR.generate(rng))):
+            for part in _parts(node):
+                found += 1
+                yield part
+
+
+def fake_matrices(part: Tree) -> dict[Statistic, Tensor]:
+    """One all-ones sample of 5 tokens, and two samples of a batch."""
+    shapes = {"weight": (7, 6, 4), "grad": (7, 6, 4), "act": (7, 10, 4), "act_grad": (7, 10, 4)}
+    values = {}
+    for statistic in statistics(part):
+        n, rows, columns = shapes[statistic.quantity]
+        one = statistic.probe == "ones" and statistic.quantity.startswith("act")
+        values[statistic] = torch.empty(n, rows // 2 if one else rows, columns, device="cuda")
+    return values
+
+
+def test_programs_of_matrices_are_clean_on_cuda() -> None:
+    """Every operation stays on the device and none waits for it."""
+    parts = list(layer_trees(400))
+    assert {n.symbol for part in parts for n in distinct(part)} >= {*PRIMITIVES}
+    with FakeTensorMode():
+        for part in parts:
+            reduced = Program([part])(_aligned(fake_matrices(part)))
+            assert (reduced.device.type, reduced.dtype) == ("cuda", torch.float64)
+            assert reduced.shape == (1, 7)
+
+
+def test_code_of_layers_and_networks_is_clean_on_cuda() -> None:
+    def visit(tree: Tree, args: list[Tensor | None]) -> Tensor | None:
+        if tree.type.level == "Matrix":
+            return None
+        if not args or args[0] is None:
+            return torch.empty(3, 7, 4, dtype=torch.float64, device="cuda")
+        level = "network" if tree.args[0].type == NETWORK else "layers"
+        value = apply(OPERATIONS[tree.symbol], args, level)
+        assert (value.device.type, value.dtype) == ("cuda", torch.float64)
+        return value
+
+    with FakeTensorMode():
+        for tree in random_trees(300, seed=4):
+            assert tree.fold(visit).shape == (3, 7)
+
+
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        (lambda x: x * x.sum().item(), DataDependentOutputException),
+        (lambda x: x + torch.ones(3, 4), RuntimeError),
+        (lambda x: x if x.max() > 0 else -x, DataDependentOutputException),
+    ],
+)
+def test_a_fake_device_finds_what_is_not_clean(
+    function: Callable[[Tensor], Tensor], error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = Primitive("neg", "map", function, None, "")
+    monkeypatch.setattr("autoprox.engine.PRIMITIVES", {**PRIMITIVES, "neg": bad})
+    part = parse("sum(neg(msa.weight))")
+    with FakeTensorMode(), pytest.raises(error):
+        Program([part])({STATISTICS["msa.weight"]: torch.empty(2, 3, 4, device="cuda")})
