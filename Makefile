@@ -10,13 +10,12 @@ endif
 .PHONY: help evolve test lint types tests clean
 
 help:
-	@echo 'make evolve   find a proxy for ViT-Bench-101, and show it'
+	@echo 'make evolve   find a proxy for nano-vit-bench, offline, and show it'
 	@echo 'make test     lint, types and tests (each also alone: make lint, make types, make tests)'
 	@echo 'make clean    remove .venv and all that was built; runs stay'
 
 evolve: $(STAMP)
-	@test -n "$$AUTOPROX_DATA" || $(BIN)/autoprox bench fetch vit-bench-101
-	$(BIN)/autoprox evolve --datasets cifar100,flowers,chaoyang
+	$(BIN)/autoprox evolve
 
 test: lint types tests
 

@@ -32,16 +32,13 @@ def evolve(
     from pathlib import Path
 
     from autoprox import discovery
-    from autoprox.config import Config, ConfigError
+    from autoprox.config import Config
 
     show = progress or discovery.silent
     if resume is None:
         return discovery.discover(Config.of(**options), Path(runs), name, show)
-    if given := [*options, *(["name"] if name else [])]:
-        raise ConfigError(
-            f"a resumed run keeps its own configuration, but got {', '.join(given)} beside resume"
-        )
-    return discovery.resume(Path(resume), show)
+    named = {"name": name} if name else {}
+    return discovery.resume(Path(resume), show, **options, **named)
 
 
 def load_proxy(source: str | Path) -> Tree:

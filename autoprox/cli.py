@@ -84,7 +84,7 @@ def _system_message(error: OSError) -> str:
 
 
 def _usage_message(error: Any) -> str:
-    message = error.format_message().rstrip(".?")
+    message = str(error.format_message()).rstrip(".?")
     context = error.ctx
     if context is None:
         return message
@@ -128,7 +128,7 @@ def evolve(
     train: options.Train = 0.6,
     seed: options.Seed = 0,
     split_seed: options.SplitSeed = None,
-    strategy: options.Strategy = "elitist",
+    strategy: options.Strategy = "mixture",
     population: options.Population = 20,
     iterations: options.Iterations = 200,
     children: options.Children = 10,

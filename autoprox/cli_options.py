@@ -91,7 +91,7 @@ Train = Annotated[float, _problem("Part of the architectures to evolve on; the r
 Seed = Annotated[int, _problem("Fixes weights, noise, evolution and split.")]
 SplitSeed = Annotated[int | None, _problem("Fixes the split alone.", "the seed")]
 
-Strategy = Annotated[str, _evolution("elitist (Auto-Prox), naive, random or mixture.")]
+Strategy = Annotated[str, _evolution("mixture, elitist (Auto-Prox), naive or random.")]
 Population = Annotated[int, _evolution("Formulas that survive an iteration.")]
 Iterations = Annotated[int, _evolution("How often children are made.")]
 Children = Annotated[int, _evolution("New formulas an iteration.")]

@@ -38,7 +38,7 @@ class Config:
     train: float = 0.6
     seed: int = 0
     split_seed: int | None = None  # None: the seed
-    strategy: str = "elitist"
+    strategy: str = "mixture"
     settings: Settings = field(default_factory=Settings)
     limits: Limits = field(default_factory=Limits)
     statistics: tuple[str, ...] = tuple(STATISTICS)

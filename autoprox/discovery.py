@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from deap import base
 from autoprox.benchmarks import load_benchmark
 from autoprox.benchmarks.files import user_cache
 from autoprox.collector import Setting
-from autoprox.config import Config
+from autoprox.config import Config, ConfigError
 from autoprox.engine import REASONS, Engine
 from autoprox.evolution import STRATEGIES, Individual, State, evolve, parsimonious
 from autoprox.fitness import Floats, jcm, kendall, split
@@ -27,10 +28,11 @@ from autoprox.inputs import images_of, load_batch
 from autoprox.language import STATISTICS, Statistic, Tree, parse, statistics
 from autoprox.printing import pretty
 from autoprox.report import Table, baselines, correlations
-from autoprox.runs import Run, restored_rng, rng_state
+from autoprox.runs import Run, RunError, restored_rng, rng_state
 from autoprox.searchspaces import get_space
 from autoprox.store import Fresh, Store
 
+RESOURCES = ("workers", "memory", "cache")
 THINNED_WEIGHTS = 300_000  # of a network, on average, while evolution compares it with others
 
 Progress = Callable[[str, int, int, str], None]  # what is done, how much of it, of how much, a note
@@ -115,10 +117,21 @@ def discover(
         return _discover(problem, run, progress)
 
 
-def resume(path: Path, progress: Progress = silent) -> dict[str, Any]:
-    """Go on with a run from its checkpoint, as if it had never stopped."""
+def resume(path: Path, progress: Progress = silent, **resources: Any) -> dict[str, Any]:
+    """Go on with a run from its checkpoint, as if it had never stopped; a finished one is read.
+
+    Only RESOURCES, which don't change the result, may differ from the run's configuration.
+    """
+    if beyond := [name for name in resources if name not in RESOURCES]:
+        raise ConfigError(
+            f"a resumed run keeps its own configuration but for {', '.join(RESOURCES)}, "
+            f"but got {', '.join(beyond)} beside resume"
+        )
     with Run.resume(path) as run:
-        return _discover(Problem(Config.from_json(run.read_config())), run, progress)
+        config = replace(Config.from_json(run.read_config()), **resources)
+        if (summary := run.read_summary()) is not None:
+            return {"run": str(run.path), **summary}
+        return _discover(Problem(config), run, progress)
 
 
 def _discover(problem: Problem, run: Run, progress: Progress) -> dict[str, Any]:
@@ -134,20 +147,18 @@ def _discover(problem: Problem, run: Run, progress: Progress) -> dict[str, Any]:
         run.log(line)
         run.checkpoint(_checkpoint(state, seconds))
         note = f"best {line['best']:.4f}  {line['expression']}"
-        progress("evolve", state.iteration, config.settings.iterations, note)
+        progress("evolve", *config.settings.progress(state), note)
 
     toolbox = make_toolbox(problem, engine)
-    progress("evolve", state.iteration, config.settings.iterations, "")
+    progress("evolve", *config.settings.progress(state), "")
     evolve(toolbox, STRATEGIES[config.strategy], config.settings, state, record)
     front = list(state.front)
     chosen = parsimonious(front, config.settings)
+    failed = {int(problem.parts["train"][n]): reason for n, reason in store.failures.items()}
     summary = {
-        **measure(problem, chosen.tree, progress),
+        **measure(problem, chosen.tree, progress, failed),
         "evaluations": state.evaluations,
         "invalid": dict(state.invalid),
-        "failed_networks": {
-            str(problem.parts["train"][n]): reason for n, reason in store.failures.items()
-        },
         "inputs": {dataset: batch.source for dataset, batch in problem.batches.items()},
         "benchmark": problem.benchmark.source,
         "seconds": round(before + time.monotonic() - started, 3),
@@ -197,17 +208,24 @@ def _evaluate(problem: Problem, engine: Engine, trees: Sequence[Tree]) -> list[I
     ]
 
 
-def measure(problem: Problem, tree: Tree, progress: Progress = silent) -> dict[str, Any]:
-    """The chosen proxy on whole matrices, on both parts of the split, beside the baselines."""
+def measure(
+    problem: Problem,
+    tree: Tree,
+    progress: Progress = silent,
+    failed: Mapping[int, str] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """The chosen proxy on whole matrices, on both parts of the split, beside the baselines.
+
+    Networks that failed before, or fail now, are left out of all figures.
+    """
     config, benchmark = problem.config, problem.benchmark
     fresh = Fresh(problem.setting(thin=1), benchmark.architectures, config.workers)
     engine = Engine(fresh)
     progress("measure", 0, 1, str(tree))
     engine.evaluate([tree])
     progress("measure", 1, 1, str(tree))
-    parts = {
-        name: [n for n in part if n not in fresh.failures] for name, part in problem.parts.items()
-    }
+    failed = {**failed, **fresh.failures}
+    parts = {name: [n for n in part if n not in failed] for name, part in problem.parts.items()}
     tables: dict[str, Table] = {}
     for name, part in parts.items():
         values = engine.evaluate([tree], part).values[0]
@@ -221,6 +239,7 @@ def measure(problem: Problem, tree: Tree, progress: Progress = silent) -> dict[s
         "formula": pretty(tree),
         **tables,
         "baselines": baselines(benchmark, parts, config.seed),
+        "failed_networks": {str(network): reason for network, reason in failed.items()},
     }
 
 
@@ -256,16 +275,20 @@ def _restored(run: Run, config: Config) -> tuple[State, float]:
     if saved is None:
         run.truncate_log(0)
         return State(random.Random(config.seed)), 0.0
-    run.truncate_log(saved["iteration"])
-    state = State(
-        restored_rng(saved["rng"]),
-        [_from_json(i) for i in saved["population"]],
-        iteration=saved["iteration"],
-        evaluations=saved["evaluations"],
-        invalid=Counter(saved["invalid"]),
-    )
-    state.front.update([_from_json(i) for i in saved["front"]])
-    return state, saved["seconds"]
+    try:
+        run.truncate_log(saved["iteration"])
+        state = State(
+            restored_rng(saved["rng"]),
+            [_from_json(i) for i in saved["population"]],
+            iteration=saved["iteration"],
+            evaluations=saved["evaluations"],
+            invalid=Counter(saved["invalid"]),
+        )
+        state.front.update([_from_json(i) for i in saved["front"]])
+        return state, float(saved["seconds"])
+    except (KeyError, TypeError, ValueError) as error:
+        rule = "a checkpoint must be one that this version wrote"
+        raise RunError(f"{rule}, but {run.path} has: {type(error).__name__} {error}") from error
 
 
 def _to_json(individual: Individual) -> dict[str, Any]:

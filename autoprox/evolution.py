@@ -76,6 +76,12 @@ class Settings:
         budget = math.inf if self.evaluations is None else self.evaluations
         return state.iteration >= self.iterations or state.evaluations >= budget
 
+    def progress(self, state: State) -> tuple[int, int]:
+        """How much is done, of how much: evaluations where they have a budget, or iterations."""
+        if self.evaluations is None:
+            return state.iteration, self.iterations
+        return min(state.evaluations, self.evaluations), self.evaluations
+
 
 @dataclass
 class State:
@@ -136,7 +142,7 @@ def evolve(
 
     if not state.population:
         state.population = first_population(evaluate, toolbox, settings, state.rng)
-    while state.iteration < settings.iterations:
+    while not settings.spent(state):
         offspring = strategy.vary(state.population, toolbox, settings, state.rng)
         kept: list[Individual] = []
         for _ in range(1 + strategy.retries * settings.retries):
@@ -249,8 +255,8 @@ def always(parent: Individual | None, child: Individual, settings: Settings) -> 
 
 
 STRATEGIES: Mapping[str, Strategy] = {
+    "mixture": Strategy(vary_by_mixture, always),
     "elitist": Strategy(vary_by_mutation, improves, retries=True),
     "naive": Strategy(vary_by_mutation, always),
     "random": Strategy(vary_by_chance, always),
-    "mixture": Strategy(vary_by_mixture, always),
 }

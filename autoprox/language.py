@@ -301,6 +301,9 @@ class _Parser:
             raise LanguageError(
                 f"an expression has at most {MAX_LENGTH} characters, got {len(text)}"
             )
+        if foreign := re.search(r"[^\x00-\x7f]", text):
+            column, found = foreign.start() + 1, _quote(foreign.group())
+            raise LanguageError(f"column {column}: an expression is ASCII, found {found}")
         self.names = names
         self.opened = opened
         self.nesting = nesting

@@ -33,9 +33,10 @@ LINE = 100  # characters
 @contextmanager
 def progress_on(stream: TextIO | None = None) -> Iterator[Report]:
     """A function that shows progress on a stream (stderr), to be called from any thread."""
-    console = Console(file=stream or sys.stderr)
+    stream = stream or sys.stderr
+    console = Console(file=stream)
     if not console.is_terminal or console.is_dumb_terminal:
-        yield Lines(console.file)
+        yield Lines(stream)
         return
     with _bars(console) as bars:
         yield Bars(bars)

@@ -135,8 +135,9 @@ class Run:
         self._writer()
         write_json(self.path / SUMMARY, summary)
 
-    def read_summary(self) -> dict[str, Any]:
-        return self._read(SUMMARY)
+    def read_summary(self) -> dict[str, Any] | None:
+        """What the run found; None before its end."""
+        return self._read(SUMMARY) if (self.path / SUMMARY).exists() else None
 
     def write_proxies(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Replace the hall of fame by these records, best first (see `proxyfile`)."""

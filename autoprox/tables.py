@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from autoprox.atomic import to_json
-from autoprox.language import Tree, statistics
+from autoprox.language import Tree, canonical, statistics
 from autoprox.loading import Loaded
 from autoprox.printing import latex, legend, pretty
 from autoprox.report import mean_kendall
@@ -105,8 +105,8 @@ def _counts(summary: Mapping[str, Any]) -> str:
     invalid = f"{sum(reasons.values())} invalid" + (f" ({detail})" if detail else "")
     failed = len(summary["failed_networks"])
     return (
-        f"{summary['evaluations']} formulas evaluated, {invalid}; {failed} networks failed; "
-        f"{summary['seconds']:.0f} s"
+        f"Formulas evaluated: {summary['evaluations']}, {invalid}; "
+        f"networks failed: {failed}; {summary['seconds']:.0f} s"
     )
 
 
@@ -121,7 +121,7 @@ def proxy_details(loaded: Loaded) -> dict[str, Any]:
         "size": tree.size,
         "depth": tree.depth,
         "hash": tree.digest,
-        "statistics": sorted(map(str, statistics(tree))),
+        "reads": terminals(tree),
         "passes": passes(tree),
         "citation": loaded.citation,
         "found": loaded.found,
@@ -136,7 +136,7 @@ def proxy_report(loaded: Loaded) -> list[str | Table]:
     facts = {
         "type": str(tree.type),
         "size": f"{tree.size} nodes, depth {tree.depth}",
-        "reads": ", ".join(sorted(map(str, statistics(tree)))) or "the structure of the network",
+        "reads": ", ".join(terminals(tree)) or "nothing",
         "passes": needed or "none",
         "hash": tree.digest,
         "from": loaded.citation,
@@ -147,6 +147,15 @@ def proxy_report(loaded: Loaded) -> list[str | Table]:
         parts.append(_aligned(symbols))
     parts += [str(tree), _aligned({name: text for name, text in facts.items() if text})]
     return [*parts, _tau_table(loaded.taus)] if loaded.taus else parts
+
+
+def terminals(tree: Tree) -> list[str]:
+    """The names of the statistics and of the structure that a tree reads."""
+
+    def visit(node: Tree, args: list[set[str]]) -> set[str]:
+        return set().union(*args) if args else {node.symbol}
+
+    return sorted(canonical(tree).fold(visit) - {"one"})
 
 
 def passes(tree: Tree) -> dict[str, str]:
@@ -260,7 +269,7 @@ def build_report(details: Mapping[str, Any]) -> list[str | Table]:
     counts = (
         f"{details['architectures']} architectures of {details['space']}, seeds: "
         f"{details['seeds']}; {details['core_hours']:g} core hours; "
-        f"{len(failures)} trainings failed"
+        f"trainings failed: {len(failures)}"
     )
     left_out = [f"left out: {f['dataset']}, seed {f['seed']}: {f['failure']}" for f in failures]
     file = details["file"]
@@ -289,8 +298,15 @@ def _table(first: str) -> Table:
 
 
 def _aligned(facts: Mapping[str, str]) -> str:
-    width = max(map(len, facts))
-    return "\n".join(f"{name:{width}}  {text}" for name, text in facts.items())
+    width = max(map(len, facts)) + 2
+    wrap = textwrap.TextWrapper(
+        WIDTH,
+        subsequent_indent=width * " ",
+        drop_whitespace=True,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(wrap.fill(f"{name:{width}}{text}") for name, text in facts.items())
 
 
 def _number(value: float | None) -> str:

@@ -52,6 +52,6 @@ def mul(x: Tensor, y: Tensor) -> Tensor:
 )
 def div(x: Tensor, y: Tensor) -> Tensor:
     """x / y, and 0 where |y| <= 1e-12."""
-    # Infinite where |y| <= 1e-12, else 0: without the comparison and the mask, slow on a CPU.
+    # Infinite where |y| <= 1e-12, else 0; on a CPU, faster than a comparison and a mask.
     gap = hardshrink(hardshrink(y, EPSILON).reciprocal_(), 2 / EPSILON)
     return x / gap.add_(y)

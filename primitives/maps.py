@@ -106,7 +106,7 @@ def log(x: Tensor) -> Tensor:
 )
 def exp(x: Tensor) -> Tensor:
     """e to the power of x, where an x above 30 counts as 30."""
-    # torch's exp2 takes a third of the time of its exp on a CPU.
+    # On a CPU, torch's exp2 is faster than its exp.
     bits = x.clamp(max=EXPONENT_LIMIT).mul_(math.log2(math.e))
     return _in_whole_vectors(torch.exp2, bits)
 
@@ -119,7 +119,7 @@ def exp(x: Tensor) -> Tensor:
 )
 def inverse(x: Tensor) -> Tensor:
     """1 / x, and 0 where |x| <= 1e-12."""
-    # A comparison and a mask would take five times as long on a CPU.
+    # On a CPU, a comparison and a mask are slower than arithmetic.
     quotient = hardshrink(x, EPSILON).reciprocal_()
     return quotient.nan_to_num_(nan=math.nan, posinf=0.0, neginf=0.0)
 

@@ -22,9 +22,9 @@ def _total(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 def _singular_values(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The singular values of each matrix, padded with zeros; NaN where their squares overflow.
 
-    They are the square roots of the eigenvalues of the smaller Gram matrix, in float64: several
-    times faster than an SVD. What is below the rounding error of the largest eigenvalue (a
-    singular value some 1e-7 of the largest) counts as 0, or it would depend on the machine.
+    They are the square roots of the eigenvalues of the smaller Gram matrix in float64, which is
+    faster than an SVD. An eigenvalue below the rounding error of the largest (a singular value
+    below some 1e-7 of the largest) counts as 0, or it would depend on the machine.
     """
     matrix = x.double() if len(dims) == 2 else x.double().unsqueeze(-1)
     rows, columns = matrix.shape[-2:]

@@ -53,7 +53,7 @@ def family(grammar: Grammar, seed: int, count: int) -> Iterator[Tree]:
 
 
 @pytest.mark.parametrize(
-    ("limits", "count"), [(SMALL, 1800), (Limits(), 1800), (Limits(max_size=200, max_depth=30), 60)]
+    ("limits", "count"), [(SMALL, 1200), (Limits(), 1200), (Limits(max_size=200, max_depth=30), 60)]
 )
 def test_everything_varied_is_a_proxy_within_the_limits(limits: Limits, count: int) -> None:
     for tree in family(Grammar(limits=limits), seed=1, count=count):
@@ -67,7 +67,7 @@ def test_everything_varied_is_a_proxy_within_the_limits(limits: Limits, count: i
 
 def test_everything_varied_evaluates() -> None:
     world = random_world(seed=7)
-    for tree in family(GRAMMAR, seed=2, count=600):
+    for tree in family(GRAMMAR, seed=2, count=300):
         scores = naive_evaluate(tree, world)
         assert scores.shape == (3,)
         np.testing.assert_array_equal(naive_evaluate(canonical(tree), world), scores)

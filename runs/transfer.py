@@ -1,0 +1,118 @@
+"""How proxies that were found on one search space rank the networks of the others.
+
+    python runs/transfer.py PROXY ... [--seed 0] [--workers 2] [--json FILE]
+
+A PROXY is a run, a proxy file, a published name or an expression. Each is measured, on whole
+matrices, on the test part of every benchmark: that of its own run's split, so that on its own space
+too it meets only networks that it wasn't chosen by. Weights and noise are those of --seed. Prints a
+table in Markdown; the file has all correlations, dataset by dataset.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from autoprox.atomic import write_json
+from autoprox.config import Config
+from autoprox.discovery import Problem
+from autoprox.engine import Engine
+from autoprox.fitness import split
+from autoprox.language import Tree, require_network
+from autoprox.loading import load
+from autoprox.report import baselines, correlations, mean_kendall
+from autoprox.runs import Run
+from autoprox.store import Fresh
+
+SPACES = ("autoformer-nano", "autoformer-ti", "pit")
+BASELINES = {"params": "parameter count", "ridge": "ridge regression on 60 %"}
+
+
+class Proxy(NamedTuple):
+    """A proxy, the space it was found on, and the split whose test part it may be measured on."""
+
+    name: str
+    tree: Tree
+    space: str
+    split: tuple[int, float]  # seed, training part
+
+
+def read_proxy(source: str, seed: int) -> Proxy:
+    """What a word of the command line means."""
+    loaded = load(source)
+    found = loaded.found or {}
+    division = (found.get("seed", seed), Config.train)
+    name = source
+    if Path(source).is_dir():
+        config = Run.open(Path(source)).read_config()
+        division = (config["split_seed"], config["train"])
+        name = Path(source).resolve().name
+    space = found.get("space")
+    return Proxy(name, require_network(loaded.tree), space or "published", division)
+
+
+def measure(
+    space: str, proxies: Sequence[Proxy], seed: int, workers: int
+) -> tuple[list[dict[str, Any]], dict[str, list[dict[str, Any]]]]:
+    """The correlations of each proxy, and of each baseline on the same splits."""
+    problem = Problem(Config(space=space, seed=seed, workers=workers))
+    benchmark = problem.benchmark
+    source = Fresh(problem.setting(thin=1), benchmark.architectures, workers)
+    engine = Engine(source)
+    engine.evaluate([proxy.tree for proxy in proxies])
+    tables, compared = [], {}
+    for proxy in proxies:
+        parts = split(len(benchmark.architectures), *proxy.split)
+        train, test = ([n for n in part if n not in source.failures] for part in parts)
+        values = engine.evaluate([proxy.tree], test).values[0]
+        truth = {dataset: scores[test] for dataset, scores in benchmark.scores.items()}
+        tables.append(correlations(dict(zip(truth, values, strict=True)), truth, seed))
+        if proxy.split not in compared:
+            compared[proxy.split] = baselines(benchmark, {"train": train, "test": test}, seed)
+    return tables, {name: [c[name]["test"] for c in compared.values()] for name in BASELINES}
+
+
+def markdown(proxies: Sequence[Proxy], results: dict[str, Any]) -> str:
+    """A row for each proxy, the mean of those of a space, and the baselines."""
+    rows = [["found on", "proxy", *SPACES], ["---"] * (2 + len(SPACES))]
+    means = {space: [mean_kendall(t) for t in results[space]["proxies"]] for space in SPACES}
+    for origin in dict.fromkeys(proxy.space for proxy in proxies):
+        own = [i for i, proxy in enumerate(proxies) if proxy.space == origin]
+        rows += [[origin, proxies[i].name, *(_cell([means[s][i]]) for s in SPACES)] for i in own]
+        if len(own) > 1:
+            mean = (_cell([means[space][i] for i in own]) for space in SPACES)
+            rows.append([origin, f"mean of {len(own)}", *mean])
+    for name, words in BASELINES.items():
+        tables = (results[space][name] for space in SPACES)
+        rows.append(["", words, *(_cell([mean_kendall(t) for t in own]) for own in tables)])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _cell(taus: Sequence[float | None]) -> str:
+    known = [tau for tau in taus if tau is not None]
+    return f"{fmean(known):.3f}" if len(known) == len(taus) else "-"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("proxies", nargs="+", metavar="PROXY")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    proxies = [read_proxy(source, given.seed) for source in given.proxies]
+    results = {}
+    for space in SPACES:
+        tables, compared = measure(space, proxies, given.seed, given.workers)
+        results[space] = {"proxies": tables, **compared}
+    print(markdown(proxies, results))
+    if given.json:
+        origins = [{**proxy._asdict(), "tree": str(proxy.tree)} for proxy in proxies]
+        write_json(given.json, {"proxies": origins, "test": results})
+
+
+if __name__ == "__main__":
+    main()
