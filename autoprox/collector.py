@@ -67,7 +67,7 @@ class _Pass:
         self.network = network
         self.probe = probe
         self.wanted = wanted
-        self.quantities = {(s.domain, s.quantity) for s in wanted}
+        self.quantities: set[tuple[str, str]] = {(s.domain, s.quantity) for s in wanted}
         self.modules: dict[str, list[nn.Linear]] = {"msa": [], "mlp": []}
         for domain, layer in network.layers():
             self.modules[domain].append(layer)

@@ -81,8 +81,11 @@ class Problem:
 
     def _thin(self) -> int:
         """The least power of two that leaves few enough weights, so that evolution stays fast."""
-        weights = np.mean([self.space.params(a, classes=1) for a in self.benchmark.architectures])
-        return next(k for k in (2**n for n in range(32)) if weights / k**2 <= THINNED_WEIGHTS)
+        sizes = [self.space.params(a, classes=1) for a in self.benchmark.architectures]
+        thin = 1
+        while sum(sizes) / len(sizes) / thin**2 > THINNED_WEIGHTS:
+            thin *= 2
+        return thin
 
     def setting(self, thin: int | None = None) -> Setting:
         """How networks are measured: thinned as configured, unless said otherwise."""

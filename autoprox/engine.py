@@ -105,7 +105,7 @@ class Engine:
         measured = np.array([network not in self.source.failures for network in compared])
         alive = [network for network in compared if network not in self.source.failures]
         for index, form in enumerate(forms):
-            scores = form.fold(lambda tree, args: self._network_value(tree, args, alive))
+            scores = form.fold(lambda tree, args: self._value(tree, args, alive))[0]
             values[index][:, measured] = scores.expand(shape[1], -1).numpy()
             reasons[index][:, measured] = _reasons(values[index][:, measured])
         return Scores(values, reasons)
@@ -153,20 +153,21 @@ class Engine:
                 reduced[:, dataset, positions] = values
         self._reduced.update(zip(trees, reduced, strict=True))
 
-    def _network_value(self, tree: Tree, args: list, alive: list[int]) -> Vectors | Tensor | None:
+    def _value(self, tree: Tree, args: list[Vectors], alive: list[int]) -> Vectors:
+        """A layer vector's parts, or a single part [datasets or 1, networks alive]: the scores."""
         if tree.type.level == "Matrix":
-            return None
+            return []  # what reads a matrix looks its own value up
         if tree.type.level == "Layers":
             return self._layer_value(tree, args)
         if tree.args[0].type.level == "Network":
-            return apply(COMBINATORS[tree.symbol], args, "network")
+            return [apply(COMBINATORS[tree.symbol], [scores for (scores,) in args], "network")]
         reduced = [apply(PRIMITIVES[tree.symbol], [vector], "layers") for vector in args[0]]
         scores = torch.empty(len(reduced[0]), len(self.source.architectures), dtype=torch.float64)
         for networks, part in zip(self._equal, reduced, strict=True):
             scores[:, networks] = part
-        return scores[:, alive]
+        return [scores[:, alive]]
 
-    def _layer_value(self, tree: Tree, args: list) -> Vectors:
+    def _layer_value(self, tree: Tree, args: list[Vectors]) -> Vectors:
         if not tree.args:
             return self._structure[tree.symbol]
         vectors = self._vectors.pop(tree, None)
@@ -183,8 +184,7 @@ class Engine:
 
     def _read_reduced(self, tree: Tree) -> Vectors:
         parts = [self._reduced[part] for part in _parts(tree)]
-        domain = tree.type.domain
-        values = parts[0]
+        domain, values = str(tree.type.domain), parts[0]
         if domain == "all":
             kinds = np.array([d for domains in self.source.layers.domains for d in domains])
             values = np.empty((len(values), len(kinds)))

@@ -134,7 +134,7 @@ def evolve(
     """
 
     def evaluate(trees: Sequence[Tree]) -> list[Individual]:
-        individuals = toolbox.evaluate(trees)
+        individuals: list[Individual] = toolbox.evaluate(trees)
         state.evaluations += len(trees)
         state.invalid.update(i.reason for i in individuals if not i.valid)
         state.front.update([i for i in individuals if i.valid])
@@ -228,10 +228,12 @@ def vary_by_mixture(
     def child() -> Tree:
         draw = rng.random()
         if draw < NEWCOMERS:
-            return toolbox.generate(rng)
-        if draw < NEWCOMERS + CROSSOVER:
-            return toolbox.mate(parent(), parent(), rng)
-        return toolbox.mutate(parent(), rng)
+            tree: Tree = toolbox.generate(rng)
+        elif draw < NEWCOMERS + CROSSOVER:
+            tree = toolbox.mate(parent(), parent(), rng)
+        else:
+            tree = toolbox.mutate(parent(), rng)
+        return tree
 
     return [(None, child()) for _ in range(settings.children)]
 

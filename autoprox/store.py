@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -164,13 +165,8 @@ class Fresh(Source):
     """Builds and measures each network at every visit and keeps nothing: any size, few formulas."""
 
     def visit(self, groups: Sequence[Group], reduce: Reduce) -> None:
-        run_threads(
-            self.workers,
-            (
-                lambda network=network: self._visit_network(network, groups, reduce)
-                for network in self.alive
-            ),
-        )
+        visits = (partial(self._visit_network, n, groups, reduce) for n in self.alive)
+        run_threads(self.workers, visits)
 
     def _visit_network(self, network: int, groups: Sequence[Group], reduce: Reduce) -> None:
         needs: dict[str, set[Statistic]] = defaultdict(set)
@@ -263,7 +259,7 @@ class Store(Source):
                     *(self._of(s, datasets[0]) for s in sorted(group, key=str)), strict=True
                 )
                 for buckets in aligned:
-                    yield lambda g=group, d=datasets, b=buckets: self._piece(g, d, b, reduce)
+                    yield partial(self._piece, group, datasets, buckets, reduce)
 
     def _piece(
         self, group: Group, datasets: list[int], buckets: tuple[Bucket, ...], reduce: Reduce
@@ -308,12 +304,12 @@ class Store(Source):
                         missing[self.datasets[dataset]].add(statistic)
                         paths[self.datasets[dataset], statistic] = path
             measured = self._measure(network, missing) if missing else {}
-            for (dataset, statistic), path in paths.items():
+            for (name, statistic), path in paths.items():
                 if measured:
-                    _write(path, measured[dataset][statistic])
+                    _write(path, measured[name][statistic])
             progress()
 
-        run_threads(self.workers, (lambda n=n: collect(n) for n in self.alive))
+        run_threads(self.workers, (partial(collect, n) for n in self.alive))
 
     def _index(self, statistic: Statistic, dataset: int) -> list[Bucket]:
         """Buckets in the order in which their shapes occur: the same for aligned statistics."""

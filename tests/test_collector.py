@@ -266,6 +266,21 @@ def test_a_pass_without_gradients_keeps_no_graph(network: TransformerNetwork, ba
     assert seen == [False, True]
 
 
+def test_only_gradients_that_are_needed_are_recorded(
+    network: TransformerNetwork, batch: Batch
+) -> None:
+    recorded: set[str] = set()
+    for name, module in network.named_modules():
+        if isinstance(module, nn.Linear):
+
+            def note(module: nn.Module, inputs: object, name: str = name) -> None:
+                recorded.update([name] if module.weight.requires_grad else [])
+
+            module.register_forward_pre_hook(note)
+    collect(network, batch, named("mlp.grad", "mlp.act_grad", "msa.weight"))
+    assert recorded == {f"blocks.{block}.{layer}" for block in (0, 1) for layer in ("fc1", "fc2")}
+
+
 def test_a_pass_mixes_no_devices(batch: Batch) -> None:
     # Neither autograd nor indexing accepts a fake CUDA tensor where torch has no CUDA.
     with torch.device("meta"):

@@ -1,0 +1,76 @@
+"""What the reference proxies are worth on test networks: `python tests/bench_quality.py [RUN ...]`.
+
+Reads the summaries of run folders (those in runs/reference without arguments), groups them by
+space, and prints the mean test tau over the runs as JSON, or with `--markdown` as tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import defaultdict
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+REFERENCE = Path(__file__).parent.parent / "runs" / "reference"
+Taus = dict[str, float]
+
+
+def test_taus(summary: dict[str, Any]) -> dict[str, Taus]:
+    """For the proxy and each baseline: test tau by dataset, and their mean."""
+    tables = {"proxy": summary["test"]}
+    tables |= {name: parts["test"] for name, parts in summary["baselines"].items()}
+    taus = {n: {d: row["kendall"] for d, row in table.items()} for n, table in tables.items()}
+    return {name: {**row, "mean": mean(row.values())} for name, row in taus.items()}
+
+
+def read(paths: list[Path]) -> dict[str, Any]:
+    """By space: every run's formula and taus, and their means."""
+    spaces: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for path in paths:
+        config = json.loads((path / "config.json").read_text())
+        summary = json.loads((path / "summary.json").read_text())
+        row = {"run": path.name, "split": config["split_seed"], "taus": test_taus(summary)}
+        spaces[config["space"]].append({**row, "expression": summary["expression"]})
+    return {
+        space: {"runs": runs, "mean": means([run["taus"] for run in runs])}
+        for space, runs in spaces.items()
+    }
+
+
+def means(rows: list[dict[str, Taus]]) -> dict[str, Taus]:
+    return {
+        name: {dataset: mean(row[name][dataset] for row in rows) for dataset in rows[0][name]}
+        for name in rows[0]
+    }
+
+
+def markdown(results: dict[str, Any]) -> str:
+    lines = []
+    for space, result in results.items():
+        datasets = list(result["mean"]["proxy"])
+        lines += [f"### {space}: mean test tau of {len(result['runs'])} splits", ""]
+        lines += [f"| scored by | {' | '.join(datasets)} |", "|---" * (len(datasets) + 1) + "|"]
+        for name, taus in result["mean"].items():
+            lines.append(f"| {name} | " + " | ".join(f"{taus[d]:.3f}" for d in datasets) + " |")
+        lines += ["", "| split | proxy | params | ridge | expression |", "|---|---|---|---|---|"]
+        for run in sorted(result["runs"], key=lambda run: run["split"]):
+            taus = [f"{run['taus'][name]['mean']:.3f}" for name in ("proxy", "params", "ridge")]
+            lines.append(f"| {run['split']} | {' | '.join(taus)} | `{run['expression']}` |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("runs", nargs="*", type=Path)
+    parser.add_argument("--markdown", action="store_true")
+    options = parser.parse_args()
+    runs = options.runs or sorted(p.parent for p in REFERENCE.glob("*/summary.json"))
+    results = read(runs)
+    print(markdown(results) if options.markdown else json.dumps(results, indent=2))
+
+
+if __name__ == "__main__":
+    main()
