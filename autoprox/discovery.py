@@ -78,6 +78,17 @@ class Problem:
         networks = len(self.benchmark.architectures)
         chosen = split(networks, self.config.split_seed or 0, config.train)
         self.parts = dict(zip(("train", "test"), chosen, strict=True))
+        self._check_parts()
+
+    def _check_parts(self) -> None:
+        for dataset, scores in self.benchmark.scores.items():
+            for name, part in self.parts.items():
+                if len(set(scores[part])) < 2:
+                    raise ConfigError(
+                        f"the {name} part must have at least two distinct scores of {dataset} to "
+                        f"correlate with, but its {len(part)} networks have {scores[part][0]:g}: "
+                        "choose another --split-seed or --train"
+                    )
 
     def _thin(self) -> int:
         """The least power of two that leaves few enough weights, so that evolution stays fast."""
@@ -287,7 +298,8 @@ def _restored(run: Run, config: Config) -> tuple[State, float]:
             evaluations=saved["evaluations"],
             invalid=Counter(saved["invalid"]),
         )
-        state.front.update([_from_json(i) for i in saved["front"]])
+        # Backwards: of equals, a front has the last one first.
+        state.front.update([_from_json(i) for i in reversed(saved["front"])])
         return state, float(saved["seconds"])
     except (KeyError, TypeError, ValueError) as error:
         rule = "a checkpoint must be one that this version wrote"

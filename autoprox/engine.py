@@ -32,7 +32,7 @@ from autoprox.store import Group, Source
 VALID, FAILED, NOT_FINITE, CONSTANT = range(4)
 REASONS = ("valid", "network failed", "not finite", "constant")
 RELATIVE_SPREAD = 1e-12  # scores that differ by less, relative to the largest, differ by rounding
-MEMO_TREES = 20_000  # layer vectors above the matrices: cheap to compute again
+MEMO_BYTES = 2**28  # of layer vectors above the matrices: cheap to compute again
 
 Vectors = list[Tensor]  # [datasets or 1, networks, layers] for each set of networks of equal depth
 
@@ -85,6 +85,7 @@ class Engine:
         self.source = source
         self._reduced: dict[Tree, np.ndarray] = {}  # [datasets, layers of all networks]
         self._vectors: OrderedDict[Tree, Vectors] = OrderedDict()
+        self._vector_bytes = 0
         counts = ("msa", "mlp", "block")
         table = source.layers
         depths = defaultdict(list)
@@ -170,16 +171,18 @@ class Engine:
     def _layer_value(self, tree: Tree, args: list[Vectors]) -> Vectors:
         if not tree.args:
             return self._structure[tree.symbol]
-        vectors = self._vectors.pop(tree, None)
-        if vectors is None:
-            if tree.args[0].type.level == "Matrix":
-                vectors = self._read_reduced(tree)
-            else:
-                primitive = PRIMITIVES[tree.symbol]
-                vectors = [apply(primitive, parts, "layers") for parts in zip(*args, strict=True)]
+        if tree in self._vectors:
+            self._vectors.move_to_end(tree)
+            return self._vectors[tree]
+        if tree.args[0].type.level == "Matrix":
+            vectors = self._read_reduced(tree)
+        else:
+            primitive = PRIMITIVES[tree.symbol]
+            vectors = [apply(primitive, parts, "layers") for parts in zip(*args, strict=True)]
         self._vectors[tree] = vectors
-        if len(self._vectors) > MEMO_TREES:
-            self._vectors.popitem(last=False)
+        self._vector_bytes += _bytes(vectors)
+        while self._vector_bytes > MEMO_BYTES:
+            self._vector_bytes -= _bytes(self._vectors.popitem(last=False)[1])
         return vectors
 
     def _read_reduced(self, tree: Tree) -> Vectors:
@@ -236,6 +239,10 @@ def _aligned(values: dict[Statistic, Tensor]) -> dict[Statistic, Tensor]:
         s: v if v.shape[1] == rows else v.repeat(1, rows // v.shape[1], 1)
         for s, v in values.items()
     }
+
+
+def _bytes(vectors: Vectors) -> int:
+    return sum(vector.nbytes for vector in vectors)
 
 
 def _reasons(scores: np.ndarray) -> np.ndarray:

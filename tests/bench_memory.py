@@ -3,7 +3,7 @@
 Parts, each in a process of its own:
 
 - idle: the program before it measures anything
-- store: statistics of all 100 AutoFormers of ViT-Bench-101, and random formulas of them
+- store: statistics of the 100 AutoFormers of ViT-Bench-101, and random formulas of them
 - evolve: a whole discovery on them, with its last measurement on whole matrices
 
 The bound that `--memory` sets is for the matrices that stay resident; the rest of the peak is what
@@ -36,15 +36,15 @@ from autoprox.evolution import Settings
 from autoprox.store import GIB, Store
 
 
-def idle(config: Config, trees: int) -> dict[str, Any]:
+def idle(config: Config, options: argparse.Namespace) -> dict[str, Any]:
     return {"networks": len(Problem(config).benchmark.architectures)}
 
 
-def store(config: Config, trees: int) -> dict[str, Any]:
+def store(config: Config, options: argparse.Namespace) -> dict[str, Any]:
     problem = Problem(config)
     source = Store(
         problem.setting(config.thin),
-        problem.benchmark.architectures,
+        problem.benchmark.architectures[: options.networks],
         problem.needs(),
         folder=Path(str(config.cache)) / "statistics",
         memory=config.memory,
@@ -52,25 +52,25 @@ def store(config: Config, trees: int) -> dict[str, Any]:
     )
     collected = peak()
     rng, engine = random.Random(0), Engine(source)
-    for _ in range(0, trees, 10):
+    for _ in range(0, options.trees, 10):
         engine.evaluate([problem.grammar.generate(rng) for _ in range(10)])
     buckets = [bucket for found in source._buckets.values() for bucket in found]
     return {
         "networks": len(source.alive),
-        "trees": trees,
+        "trees": options.trees,
         "statistics_gib": sum(bucket.bytes for bucket in buckets) / GIB,
         "resident_gib": sum(b.bytes for b in buckets if b.resident is not None) / GIB,
         "peak_of_collection_gib": collected,
     }
 
 
-def evolve(config: Config, trees: int) -> dict[str, Any]:
+def evolve(config: Config, options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         summary = discover(config, Path(folder))
     return {name: summary[name] for name in ("expression", "evaluations", "failed_networks")}
 
 
-PARTS: dict[str, Callable[[Config, int], dict[str, Any]]] = {
+PARTS: dict[str, Callable[[Config, argparse.Namespace], dict[str, Any]]] = {
     "idle": idle,
     "store": store,
     "evolve": evolve,
@@ -96,7 +96,7 @@ def measured(part: str, options: argparse.Namespace) -> dict[str, Any]:
     if options.statistics:
         config = replace(config, statistics=tuple(options.statistics.split(",")))
     start = time.perf_counter()
-    result = PARTS[part](config, options.trees)
+    result = PARTS[part](config, options)
     return {**result, "seconds": time.perf_counter() - start, "peak_gib": peak()}
 
 
@@ -106,6 +106,7 @@ def main() -> None:
     parser.add_argument("--memory", type=float, default=1.0, help="GiB")
     parser.add_argument("--thin", type=int, default=Config().thin)
     parser.add_argument("--workers", type=int, default=Config().workers)
+    parser.add_argument("--networks", type=int, default=100, help="of the part `store`")
     parser.add_argument("--trees", type=int, default=2000)
     parser.add_argument("--iterations", type=int, default=Settings().iterations)
     parser.add_argument("--statistics", help="comma-separated; all by default")

@@ -1,7 +1,7 @@
 """The engine against the naive evaluator, and against itself under every way of running it."""
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +9,15 @@ import naive
 import numpy as np
 import pytest
 import torch
-from conftest import SPACE, noise, tiny
+from conftest import SPACE, tiny
 from scipy.stats import rankdata
 from torch import Tensor
-from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
 from autoprox import store
 from autoprox.collector import Setting
-from autoprox.engine import REASONS, Engine, Program, Scores, _aligned, _parts
+from autoprox.engine import REASONS, Engine, Program, Scores, _parts
 from autoprox.grammar import Grammar, Limits
 from autoprox.language import (
-    NETWORK,
     OPERATIONS,
     STATISTICS,
     STRUCTURE,
@@ -31,9 +29,9 @@ from autoprox.language import (
     parse,
     statistics,
 )
-from autoprox.primitives import PRIMITIVES, Primitive, apply
-from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork
-from autoprox.store import Fresh, Group, MeasurementError, Store
+from autoprox.primitives import Primitive, apply
+from autoprox.searchspaces import Architecture
+from autoprox.store import Fresh, Group, Store
 
 MakeSetting = Callable[..., Setting]
 
@@ -400,148 +398,3 @@ def test_scores_that_are_not_finite_are_invalid(
     others = np.delete(found.values[0], 1, axis=1)
     np.testing.assert_array_equal(np.delete(found.values[1], 1, axis=1), rankdata(others, axis=-1))
     assert reasons_of(found)[2] == [[good] * 5] * 3
-
-
-class BrokenSpace(type(SPACE)):  # type: ignore[misc]
-    """The nano space, where architectures of width 5 fail in one way."""
-
-    def __init__(self, stage: str, error: Exception) -> None:
-        super().__init__(SPACE.name, SPACE.description, SPACE.fields)
-        self.stage, self.error = stage, error
-
-    def build(self, arch: Architecture, classes: int = 1000, seed: int = 0) -> TransformerNetwork:
-        described = torch.empty(0).is_meta
-        network = super().build(arch, classes, seed)
-        if arch["hidden_dim"] == 5:
-            if self.stage == "structure" or (self.stage == "build" and not described):
-                raise self.error
-            if self.stage == "forward":
-                network.norm.register_forward_hook(self.fail)
-        return network
-
-    def fail(self, *seen: object) -> None:
-        raise self.error
-
-
-BROKEN, SOUND = tiny(5, (1, 1.0), (1, 1.0)), [tiny(width, (1, 1.0)) for width in range(6, 16)]
-FAILURES = [
-    ("structure", ValueError("no such width")),
-    ("build", RuntimeError("bad shape\nand more")),
-    ("build", MemoryError()),
-    ("forward", ZeroDivisionError("division by zero")),
-    ("forward", torch.OutOfMemoryError("CUDA out of memory")),
-]
-
-
-@pytest.mark.parametrize(("stage", "error"), FAILURES, ids=lambda value: repr(value)[:20])
-@pytest.mark.parametrize("kept", [True, False])
-def test_a_network_that_fails_is_recorded_and_left_out(
-    tmp_path: Path, stage: str, error: Exception, kept: bool
-) -> None:
-    needs = [STATISTICS[f"{d}.{q}"] for d in ("msa", "mlp") for q in ("weight", "grad")]
-
-    def engine(space: SearchSpace, architectures: list[Architecture]) -> Engine:
-        setting = Setting(space, {"few": noise(4), "many": noise(10)})
-        if kept:
-            return Engine(Store(setting, architectures, needs, folder=tmp_path, workers=2))
-        return Engine(Fresh(setting, architectures, 2))
-
-    texts = [SNIP, "rank(sum(width))", f"rank({SNIP})", "sum(min_max(std(all.grad)))"]
-    trees = [parse(text) for text in texts]
-    broken = engine(BrokenSpace(stage, error), [*SOUND[:3], BROKEN, *SOUND[3:]])
-    found = broken.evaluate(trees)
-    expected = engine(SPACE, SOUND).evaluate(trees)
-    others = [np.delete(array, 3, axis=2) for array in (found.values, found.reasons)]
-    assert_same_bits(Scores(*others), expected)
-    assert np.isnan(found.values[:, :, 3]).all()
-    assert {REASONS[r] for r in found.reasons[:, :, 3].flat} == {"network failed"}
-    message = str(error).split("\n")[0] or "no message"
-    assert broken.source.failures == {3: f"{type(error).__name__}: {message}"}
-    assert broken.source.alive == [0, 1, 2, *range(4, 11)]
-
-
-@pytest.mark.parametrize(("stage", "error"), FAILURES, ids=lambda value: repr(value)[:20])
-def test_more_than_a_tenth_of_failures_stops_with_the_reason(
-    tmp_path: Path, stage: str, error: Exception
-) -> None:
-    setting = Setting(BrokenSpace(stage, error), {"few": noise(4)})
-    failing = [BROKEN, tiny(5, (2, 1.0))]
-    message = str(error).split("\n")[0] or "no message"
-    rule = rf"at most 10% of the networks may fail, but 2 of 12 did: \w+: {message}$"
-    needs = [STATISTICS["msa.grad"]]
-    with pytest.raises(MeasurementError, match=rule):
-        Store(setting, [*SOUND, *failing], needs, folder=tmp_path)
-    with pytest.raises(MeasurementError, match=rule):
-        Engine(Fresh(setting, [*SOUND, *failing], 1)).evaluate([parse("sum(sum(msa.grad))")])
-
-
-def test_an_error_of_the_program_is_no_failure_of_a_network(tmp_path: Path) -> None:
-    setting = Setting(BrokenSpace("build", KeyError("typo")), {"few": noise(4)})
-    with pytest.raises(KeyError, match="typo"):
-        Store(setting, [*SOUND, BROKEN], [STATISTICS["msa.grad"]], folder=tmp_path)
-
-
-def layer_trees(count: int) -> Iterator[Tree]:
-    """Random reductions of matrices, over one domain each."""
-    rng, found = random.Random(3), 0
-    while found < count:
-        for node in distinct(canonical(GRAMMAR.generate(rng))):
-            for part in _parts(node):
-                found += 1
-                yield part
-
-
-def fake_matrices(part: Tree) -> dict[Statistic, Tensor]:
-    """One all-ones sample of 5 tokens, and two samples of a batch."""
-    shapes = {"weight": (7, 6, 4), "grad": (7, 6, 4), "act": (7, 10, 4), "act_grad": (7, 10, 4)}
-    values = {}
-    for statistic in statistics(part):
-        n, rows, columns = shapes[statistic.quantity]
-        one = statistic.probe == "ones" and statistic.quantity.startswith("act")
-        values[statistic] = torch.empty(n, rows // 2 if one else rows, columns, device="cuda")
-    return values
-
-
-def test_programs_of_matrices_are_clean_on_cuda() -> None:
-    """Every operation stays on the device and none waits for it."""
-    parts = list(layer_trees(400))
-    assert {n.symbol for part in parts for n in distinct(part)} >= {*PRIMITIVES}
-    with FakeTensorMode():
-        for part in parts:
-            reduced = Program([part])(_aligned(fake_matrices(part)))
-            assert (reduced.device.type, reduced.dtype) == ("cuda", torch.float64)
-            assert reduced.shape == (1, 7)
-
-
-def test_code_of_layers_and_networks_is_clean_on_cuda() -> None:
-    def visit(tree: Tree, args: list[Tensor | None]) -> Tensor | None:
-        if tree.type.level == "Matrix":
-            return None
-        if not args or args[0] is None:
-            return torch.empty(3, 7, 4, dtype=torch.float64, device="cuda")
-        level = "network" if tree.args[0].type == NETWORK else "layers"
-        value = apply(OPERATIONS[tree.symbol], args, level)
-        assert (value.device.type, value.dtype) == ("cuda", torch.float64)
-        return value
-
-    with FakeTensorMode():
-        for tree in random_trees(300, seed=4):
-            assert tree.fold(visit).shape == (3, 7)
-
-
-@pytest.mark.parametrize(
-    ("function", "error"),
-    [
-        (lambda x: x * x.sum().item(), DataDependentOutputException),
-        (lambda x: x + torch.ones(3, 4), RuntimeError),
-        (lambda x: x if x.max() > 0 else -x, DataDependentOutputException),
-    ],
-)
-def test_a_fake_device_finds_what_is_not_clean(
-    function: Callable[[Tensor], Tensor], error: type[Exception], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bad = Primitive("neg", "map", function, None, "")
-    monkeypatch.setattr("autoprox.engine.PRIMITIVES", {**PRIMITIVES, "neg": bad})
-    part = parse("sum(neg(msa.weight))")
-    with FakeTensorMode(), pytest.raises(error):
-        Program([part])({STATISTICS["msa.weight"]: torch.empty(2, 3, 4, device="cuda")})
