@@ -171,16 +171,14 @@ class Setting:
 
     def measure(
         self, architecture: Architecture, needs: Mapping[str, Collection[Statistic]]
-    ) -> dict[str, Measured]:
-        """The statistics that are needed of each dataset, from one build of the network."""
+    ) -> Iterator[tuple[str, Measured]]:
+        """What is needed of one dataset after another, all from one build of the network."""
         seed = self.network_seed(architecture)
         network = self.space.build(architecture, classes=1, seed=seed).to(self.device)
-        measured = {}
         for dataset, statistics in needs.items():
             batch = self.batches[dataset]
             network.reset_head(batch.classes, seed)
-            measured[dataset] = collect(network, batch, statistics, seed=seed, thin=self.thin)
-        return measured
+            yield dataset, collect(network, batch, statistics, seed=seed, thin=self.thin)
 
     def network_seed(self, architecture: Architecture) -> int:
         """Seeds the weights: a network is the same whichever others it is compared with."""

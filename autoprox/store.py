@@ -110,24 +110,32 @@ class Source(ABC):
     def _layer_table(self) -> LayerTable:
         """A network that can't be built has no layers."""
         networks = range(len(self.architectures))
-        found = [self._attempt(network, self._structure) or ((), ()) for network in networks]
+        found = [
+            self._attempt(network, partial(self._structure, network)) or ((), ())
+            for network in networks
+        ]
         return LayerTable(tuple(d for d, _ in found), tuple(b for _, b in found))
 
-    def _structure(self, architecture: Architecture) -> tuple[tuple[str, ...], tuple[Block, ...]]:
+    def _structure(self, network: int) -> tuple[tuple[str, ...], tuple[Block, ...]]:
+        architecture = self.architectures[network]
         with torch.device("meta"):
-            network = self.setting.space.build(architecture, classes=1)
-        domains = tuple(domain for domain, _ in network.layers())
+            built = self.setting.space.build(architecture, classes=1)
+        domains = tuple(domain for domain, _ in built.layers())
         return domains, self.setting.space.blocks(architecture)
 
-    def _measure(
+    def _measured(
         self, network: int, needs: dict[str, set[Statistic]]
-    ) -> dict[str, Measured] | None:
-        return self._attempt(network, lambda arch: self.setting.measure(arch, needs))
+    ) -> Iterator[tuple[str, Measured]]:
+        """Dataset after dataset, so that only one's matrices are held; ends where one fails."""
+        steps = self.setting.measure(self.architectures[network], needs)
+        while (step := self._attempt(network, partial(next, steps, None))) is not None:
+            yield step
+            del step
 
-    def _attempt(self, network: int, call: Callable[[Architecture], T]) -> T | None:
+    def _attempt(self, network: int, call: Callable[[], T]) -> T | None:
         """None, with the reason on record, where the network fails."""
         try:
-            return call(self.architectures[network])
+            return call()
         except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
             reason = str(error).strip().split("\n")[0] or "no message"
             self.failures[network] = f"{type(error).__name__}: {reason}"
@@ -173,16 +181,25 @@ class Fresh(Source):
         for group in groups:
             for datasets in self.variants(group):
                 needs[self.datasets[datasets[0]]] |= group
-        measured = self._measure(network, needs)
-        if measured is None:
-            return
-        for group in groups:
-            start = self.layers.starts(next(iter(group)).domain)[network]
-            for datasets in self.variants(group):
-                matrices = measured[self.datasets[datasets[0]]]
-                for layer in range(len(matrices[next(iter(group))])):
-                    values = {s: matrices[s][layer][None].to(self.device) for s in group}
-                    reduce(group, datasets, np.array([start + layer]), values)
+        for dataset, measured in self._measured(network, needs):
+            for group in groups:
+                for datasets in self.variants(group):
+                    if self.datasets[datasets[0]] == dataset:
+                        self._reduce_layers(network, group, datasets, measured, reduce)
+            del measured
+
+    def _reduce_layers(
+        self,
+        network: int,
+        group: Group,
+        datasets: list[int],
+        measured: Measured,
+        reduce: Reduce,
+    ) -> None:
+        start = self.layers.starts(next(iter(group)).domain)[network]
+        for layer in range(len(measured[next(iter(group))])):
+            values = {s: measured[s][layer][None].to(self.device) for s in group}
+            reduce(group, datasets, np.array([start + layer]), values)
 
 
 @dataclass
@@ -303,10 +320,10 @@ class Store(Source):
                     else:
                         missing[self.datasets[dataset]].add(statistic)
                         paths[self.datasets[dataset], statistic] = path
-            measured = self._measure(network, missing) if missing else {}
-            for (name, statistic), path in paths.items():
-                if measured:
-                    _write(path, measured[name][statistic])
+            for name, measured in self._measured(network, missing) if missing else ():
+                for statistic, matrices in measured.items():
+                    _write(paths[name, statistic], matrices)
+                del measured, matrices
             progress()
 
         run_threads(self.workers, (partial(collect, n) for n in self.alive))

@@ -85,6 +85,7 @@ def peak() -> float:
 
 def measured(part: str, options: argparse.Namespace) -> dict[str, Any]:
     config = Config.of(
+        benchmark="vit-bench-101",
         space="autoformer",
         thin=options.thin,
         memory=int(options.memory * GIB),

@@ -315,8 +315,8 @@ def test_statistics_have_the_same_key_where_they_are_the_same(change: str) -> No
     """Measured on both sides of a change, a statistic differs exactly if its key does."""
     options, dataset = CHANGES[change]
     before, after = Setting(SPACE, key_batches()), Setting(SPACE, key_batches(), **options)
-    found = before.measure(ARCH, {"same": SINGLE})["same"]
-    changed = after.measure(ARCH, {dataset: SINGLE})[dataset]
+    found = dict(before.measure(ARCH, {"same": SINGLE}))["same"]
+    changed = dict(after.measure(ARCH, {dataset: SINGLE}))[dataset]
     same = {
         statistic: all(
             a.shape == b.shape and torch.equal(a, b)
@@ -350,7 +350,7 @@ def test_datasets_share_one_build(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         type(SPACE), "build", lambda *args, **kw: builds.append(args) or build(*args, **kw)
     )
-    found = setting.measure(ARCH, {"few": SINGLE, "many": SINGLE})
+    found = dict(setting.measure(ARCH, {"few": SINGLE, "many": SINGLE}))
     assert len(builds) == 1
     for name in expected:
         for statistic in SINGLE:
@@ -359,9 +359,8 @@ def test_datasets_share_one_build(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_network_depends_on_the_seed_and_the_architecture() -> None:
     def weight(seed: int, arch: object) -> Tensor:
-        found = Setting(SPACE, {"few": noise(4)}, seed=seed).measure(
-            arch, {"few": named("msa.weight")}
-        )
+        setting = Setting(SPACE, {"few": noise(4)}, seed=seed)
+        found = dict(setting.measure(arch, {"few": named("msa.weight")}))
         return found["few"][STATISTICS["msa.weight"]][0][:7, :7]
 
     others = [tiny(9, (2, 2.0), (1, 3.0)), tiny(9, (2, 2.0))]

@@ -53,7 +53,7 @@ def world_of(
     """What the collector measures, as the naive evaluator reads it."""
     world: dict[str, list[Any]] = {name: [] for name in (*STATISTICS, *STRUCTURE)}
     for arch in architectures:
-        measured = setting.measure(arch, {dataset: SINGLE})[dataset]
+        measured = dict(setting.measure(arch, {dataset: SINGLE}))[dataset]
         for statistic, matrices in measured.items():
             world[str(statistic)].append([matrix.double().numpy() for matrix in matrices])
         blocks = setting.space.blocks(arch)
@@ -292,6 +292,20 @@ def test_equal_expressions_of_matrices_are_read_once(counted: Counted, text: str
     engine.evaluate([parse("sum(l1_norm(mul(mlp.weight, mlp.grad)))")])
     engine.evaluate([parse(text)])
     assert len(counted.visits) == 1
+
+
+def test_layer_vectors_stay_within_their_memory(
+    counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trees = random_trees(60, seed=2)
+    expected = Engine(counted).evaluate(trees)
+    monkeypatch.setattr("autoprox.engine.MEMO_BYTES", 5_000)
+    bounded, most = Engine(counted), 0
+    for tree, values in zip(trees, expected.values, strict=True):
+        np.testing.assert_array_equal(bounded.evaluate([tree]).values[0], values)
+        held = [v.nbytes for vs in bounded._vectors.values() for v in vs]
+        most = max(most, sum(held))
+    assert 3_000 < most <= 5_000
 
 
 def test_a_domain_of_all_layers_shares_its_parts(counted: Counted) -> None:

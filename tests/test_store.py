@@ -236,7 +236,8 @@ from conftest import noise, tiny
 
 class Sizes(Setting):
     def measure(self, architecture, needs):
-        return {d: {s: [torch.ones(256, 256)] * 4 for s in wanted} for d, wanted in needs.items()}
+        for dataset, wanted in needs.items():
+            yield dataset, {s: [torch.ones(256, 256)] * 4 for s in wanted}
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 2**10
