@@ -8,7 +8,6 @@ differs from an earlier one only above them costs next to nothing.
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -83,7 +82,7 @@ class Program:
 class Engine:
     def __init__(self, source: Source) -> None:
         self.source = source
-        self._reduced: dict[Tree, np.ndarray] = {}  # [datasets, layers of all networks]
+        self._reduced: dict[Tree, np.ndarray] = {}  # [datasets or 1, layers of all networks]
         self._vectors: OrderedDict[Tree, Vectors] = OrderedDict()
         self._vector_bytes = 0
         counts = ("msa", "mlp", "block")
@@ -121,9 +120,12 @@ class Engine:
             if tree not in self._reduced:
                 groups[statistics(tree)].append(tree)
         programs = {group: Program(trees) for group, trees in groups.items()}
-        pieces: dict[tuple[Group, tuple[int, ...]], list[tuple[np.ndarray, Tensor]]]
-        pieces = defaultdict(list)
-        lock = threading.Lock()
+        # One tensor for all pieces: small ones kept among the chunks would fragment the memory.
+        reduced = {
+            (group, tuple(datasets)): self._unreduced(group, len(trees))
+            for group, trees in groups.items()
+            for datasets in self.source.variants(group)
+        }
 
         def reduce(
             group: Group,
@@ -131,28 +133,28 @@ class Engine:
             positions: np.ndarray,
             values: dict[Statistic, Tensor],
         ) -> None:
-            reduced = programs[group](_aligned(values))
-            with lock:
-                pieces[group, tuple(datasets)].append((positions, reduced))
+            found = programs[group](_aligned(values))
+            places = torch.from_numpy(positions).to(found.device)
+            reduced[group, tuple(datasets)].index_copy_(1, places, found)
 
         if programs:
             self.source.visit(list(programs), reduce)
         for group, trees in groups.items():
-            self._keep(trees, {d: p for (g, d), p in pieces.items() if g == group})
+            self._keep(trees, {d: values for (g, d), values in reduced.items() if g == group})
 
-    def _keep(
-        self,
-        trees: Sequence[Tree],
-        pieces: dict[tuple[int, ...], list[tuple[np.ndarray, Tensor]]],
-    ) -> None:
-        layers = self._starts[next(iter(statistics(trees[0]))).domain][-1]
-        reduced = np.full((len(trees), len(self.source.datasets), layers), np.nan)
-        for datasets, parts in pieces.items():
-            positions = np.concatenate([positions for positions, _ in parts])
-            values = torch.cat([part for _, part in parts], dim=1).cpu().double().numpy()
-            for dataset in datasets:
-                reduced[:, dataset, positions] = values
-        self._reduced.update(zip(trees, reduced, strict=True))
+    def _unreduced(self, group: Group, expressions: int) -> Tensor:
+        """[expressions, layers of all networks]"""
+        layers = self._starts[next(iter(group)).domain][-1]
+        shape = (expressions, int(layers))
+        return torch.full(shape, torch.nan, dtype=torch.float64, device=self.source.device)
+
+    def _keep(self, trees: Sequence[Tree], reduced: dict[tuple[int, ...], Tensor]) -> None:
+        """Remember [datasets or 1, layers of all networks] for each tree."""
+        variant = {dataset: index for index, same in enumerate(reduced) for dataset in same}
+        values = np.stack([tensor.cpu().numpy() for tensor in reduced.values()], axis=1)
+        if len(reduced) > 1:
+            values = values[:, [variant[dataset] for dataset in range(len(variant))]]
+        self._reduced.update(zip(trees, values, strict=True))
 
     def _value(self, tree: Tree, args: list[Vectors], alive: list[int]) -> Vectors:
         """A layer vector's parts, or a single part [datasets or 1, networks alive]: the scores."""
