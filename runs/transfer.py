@@ -2,15 +2,16 @@
 
     python runs/transfer.py PROXY ... [--seed 0] [--workers 2] [--json FILE]
 
-A PROXY is a run, a proxy file, a published name or an expression. Each is measured, on whole
-matrices, on the test part of every benchmark: that of its own run's split, so that on its own space
-too it meets only networks that it wasn't chosen by. Weights and noise are those of --seed. Prints a
-table in Markdown; the file has all correlations, dataset by dataset.
+A PROXY is a run, a published name or an expression. Each is measured, on whole matrices, on the
+test part of every benchmark: that of its own run's split, so that on its own space too it meets
+only networks that it wasn't chosen by. Weights and noise are those of --seed. Prints Kendall's tau,
+the mean over the datasets, as a table in Markdown; FILE gets all correlations, dataset by dataset.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
@@ -32,7 +33,7 @@ BASELINES = {"params": "parameter count", "ridge": "ridge regression on 60 %"}
 
 
 class Proxy(NamedTuple):
-    """A proxy, the space it was found on, and the split whose test part it may be measured on."""
+    """A proxy, the space that it was found on, and the split whose test part it is measured on."""
 
     name: str
     tree: Tree
@@ -42,16 +43,15 @@ class Proxy(NamedTuple):
 
 def read_proxy(source: str, seed: int) -> Proxy:
     """What a word of the command line means."""
-    loaded = load(source)
-    found = loaded.found or {}
-    division = (found.get("seed", seed), Config.train)
-    name = source
-    if Path(source).is_dir():
-        config = Run.open(Path(source)).read_config()
-        division = (config["split_seed"], config["train"])
-        name = Path(source).resolve().name
-    space = found.get("space")
-    return Proxy(name, require_network(loaded.tree), space or "published", division)
+    loaded, path = load(source), Path(source)
+    tree = require_network(loaded.tree)
+    if path.is_dir():
+        config = Run.open(path).read_config()
+        division = config["split_seed"], config["train"]
+        return Proxy(path.resolve().name, tree, config["space"], division)
+    if loaded.found:
+        raise SystemExit(f"{source} doesn't say which split it was found on: give its run")
+    return Proxy(source, tree, "-", (seed, Config.train))
 
 
 def measure(
@@ -82,7 +82,7 @@ def markdown(proxies: Sequence[Proxy], results: dict[str, Any]) -> str:
     for origin in dict.fromkeys(proxy.space for proxy in proxies):
         own = [i for i, proxy in enumerate(proxies) if proxy.space == origin]
         rows += [[origin, proxies[i].name, *(_cell([means[s][i]]) for s in SPACES)] for i in own]
-        if len(own) > 1:
+        if origin in SPACES and len(own) > 1:
             mean = (_cell([means[space][i] for i in own]) for space in SPACES)
             rows.append([origin, f"mean of {len(own)}", *mean])
     for name, words in BASELINES.items():
@@ -106,6 +106,7 @@ def main() -> None:
     proxies = [read_proxy(source, given.seed) for source in given.proxies]
     results = {}
     for space in SPACES:
+        print(f"measuring on {space}", file=sys.stderr)
         tables, compared = measure(space, proxies, given.seed, given.workers)
         results[space] = {"proxies": tables, **compared}
     print(markdown(proxies, results))

@@ -256,7 +256,7 @@ BAD = [
     ("--train 0.01", "a split must leave networks on both sides"),
     ("--memory 0GiB", "memory must be a whole number >= 1, but got 0"),
     ("--memory lots", "a size must be a number of bytes such as 4GiB or 500MB, got 'lots'"),
-    ("--strategy elite", "unknown strategy 'elite' (did you mean elitist?); choose from elitist,"),
+    ("--strategy elite", "unknown strategy 'elite' (did you mean elitist?); choose from mixture,"),
     ("--device gpu", "unknown device 'gpu' (did you mean cpu?); choose from auto, cpu, cuda, mps"),
     ("--label kd", "has neither labels nor subsets"),
     (
@@ -331,7 +331,7 @@ def test_bad_table(name: str, run: Command, folder: Path) -> None:
 def test_resume_keeps_its_configuration(run: Command) -> None:
     result = run("evolve", "--resume", "x", "--seed", "0", "--name", "y")
     assert result.code == 2
-    assert "a resumed run keeps its own configuration, but got seed, name" in result.err
+    assert "but for workers, memory, cache, but got seed, name beside resume" in result.err
 
 
 @pytest.mark.parametrize("content", ["{}", '{"settings": {"size": 1}, "limits": {}}', "[]", "{"])

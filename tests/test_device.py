@@ -1,15 +1,17 @@
 """The engine on a CUDA device that is not there: fake tensors have a device but no values."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
 import pytest
 import torch
 from test_engine import GRAMMAR, distinct, random_trees
 from torch import Tensor
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
-from autoprox.engine import Program, _aligned, _parts
+from autoprox.collector import Setting
+from autoprox.engine import Engine, Program, _aligned, _parts
 from autoprox.language import (
     NETWORK,
     OPERATIONS,
@@ -21,6 +23,8 @@ from autoprox.language import (
     statistics,
 )
 from autoprox.primitives import PRIMITIVES, Primitive, apply
+from autoprox.searchspaces import Architecture
+from autoprox.store import Fresh, Group, Reduce
 
 
 def layer_trees(count: int) -> Iterator[Tree]:
@@ -33,12 +37,12 @@ def layer_trees(count: int) -> Iterator[Tree]:
                 yield part
 
 
-def fake_matrices(part: Tree) -> dict[Statistic, Tensor]:
-    """One all-ones sample of 5 tokens, and two samples of a batch."""
-    shapes = {"weight": (7, 6, 4), "grad": (7, 6, 4), "act": (7, 10, 4), "act_grad": (7, 10, 4)}
+def fake_matrices(group: Group, n: int) -> dict[Statistic, Tensor]:
+    """Layers of 6 x 4; activations of one all-ones sample of 5 tokens, and of two of a batch."""
+    shapes = {"weight": (6, 4), "grad": (6, 4), "act": (10, 4), "act_grad": (10, 4)}
     values = {}
-    for statistic in statistics(part):
-        n, rows, columns = shapes[statistic.quantity]
+    for statistic in group:
+        rows, columns = shapes[statistic.quantity]
         one = statistic.probe == "ones" and statistic.quantity.startswith("act")
         values[statistic] = torch.empty(n, rows // 2 if one else rows, columns, device="cuda")
     return values
@@ -50,9 +54,35 @@ def test_programs_of_matrices_are_clean_on_cuda() -> None:
     assert {n.symbol for part in parts for n in distinct(part)} >= {*PRIMITIVES}
     with FakeTensorMode():
         for part in parts:
-            reduced = Program([part])(_aligned(fake_matrices(part)))
+            reduced = Program([part])(_aligned(fake_matrices(statistics(part), 7)))
             assert (reduced.device.type, reduced.dtype) == ("cuda", torch.float64)
             assert reduced.shape == (1, 7)
+
+
+class OnCuda(Fresh):
+    """Matrices of two layers a piece, of no value."""
+
+    def visit(self, groups: Sequence[Group], reduce: Reduce) -> None:
+        for group in groups:
+            layers = self.layers.starts(next(iter(group)).domain)[-1]
+            for datasets in self.variants(group):
+                for start in range(0, layers, 2):
+                    values = fake_matrices(group, 2)
+                    reduce(group, datasets, np.arange(start, start + 2), values)
+
+
+def test_a_pass_over_the_matrices_is_clean_on_cuda(
+    setting: Callable[..., Setting],
+    architectures: list[Architecture],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept: list[Tensor] = []
+    monkeypatch.setattr(Engine, "_keep", lambda self, trees, found: kept.extend(found.values()))
+    engine = Engine(OnCuda(setting(device=torch.device("cuda")), architectures, 1))
+    with FakeTensorMode():
+        engine._reduce_matrices([canonical(tree) for tree in random_trees(50, seed=5)])
+    assert len(kept) > 30
+    assert {tensor.device.type for tensor in kept} == {"cuda"}
 
 
 def test_code_of_layers_and_networks_is_clean_on_cuda() -> None:
