@@ -181,21 +181,20 @@ def collection(problem: Problem) -> dict[str, Any]:
 
 
 def evolution(problem: Problem, folder: Path) -> dict[str, Any]:
-    """Auto-Prox's settings: 20 proxies, 200 iterations, 60 architectures, 3 datasets."""
+    """Auto-Prox's settings, 20 proxies and 200 iterations, with the configured strategy."""
     store = store_of(problem, folder, 60)
-    rows = {}
-    for strategy in ("mixture", "elitist"):
-        state = State(random.Random(0))
-        start = time.perf_counter()
-        toolbox = make_toolbox(problem, Engine(store))
-        settings = Settings(population=20, iterations=200)
-        evolve(toolbox, STRATEGIES[strategy], settings, state, lambda state: None)
-        rows[strategy] = {
-            "seconds": time.perf_counter() - start,
-            "evaluations": state.evaluations,
-            "best_jcm": state.population[0].jcm,
-        }
-    return {"population": 20, "iterations": 200, "strategies": rows}
+    state, settings = State(random.Random(0)), Settings(population=20, iterations=200)
+    start = time.perf_counter()
+    toolbox = make_toolbox(problem, Engine(store))
+    evolve(toolbox, STRATEGIES[problem.config.strategy], settings, state, lambda state: None)
+    return {
+        "strategy": problem.config.strategy,
+        "population": settings.population,
+        "iterations": settings.iterations,
+        "seconds": time.perf_counter() - start,
+        "evaluations": state.evaluations,
+        "best_jcm": state.population[0].jcm,
+    }
 
 
 def main() -> None:
@@ -207,12 +206,17 @@ def main() -> None:
     }
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=[[], *parts], default=[])
+    parser.add_argument("--strategy", choices=list(STRATEGIES), default=Config().strategy)
     parser.add_argument("--thin", type=int, help="instead of the default for the space")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--cache", type=Path, default=user_cache() / "statistics")
     options = parser.parse_args()
     config = Config(
-        space="autoformer", datasets=DATASETS, thin=options.thin, workers=options.workers
+        space="autoformer",
+        datasets=DATASETS,
+        strategy=options.strategy,
+        thin=options.thin,
+        workers=options.workers,
     )
     problem = Problem(config)
     results = {}
@@ -220,7 +224,11 @@ def main() -> None:
         results[name] = parts[name](problem, options.cache)
         print(f"{name} done", file=sys.stderr, flush=True)
     machine = {"platform": platform.platform(), "cores": os.cpu_count(), "torch": torch.__version__}
-    json.dump({"machine": machine, "command": ["tests/bench_engine.py", *sys.argv[1:]], **results}, sys.stdout, indent=2)
+    json.dump(
+        {"machine": machine, "command": ["tests/bench_engine.py", *sys.argv[1:]], **results},
+        sys.stdout,
+        indent=2,
+    )
     print()
 
 
