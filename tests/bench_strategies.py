@@ -70,7 +70,7 @@ def plot(results: dict[str, Any], path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--space", default="pit")
+    parser.add_argument("--space", default="autoformer-nano")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--budget", type=int, default=1000)
     options = parser.parse_args()
