@@ -5,11 +5,8 @@ import io
 import json
 import os
 import random
-import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -327,22 +324,12 @@ def test_info_is_plain_data(nowhere: Path) -> None:
 # ---- download
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *args: Any) -> None:
-        pass
-
-
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """A web server of a folder, at its address."""
+def served(tmp_path: Path) -> tuple[str, Path]:
+    """A folder and its address, which is read as one of the web is, and without a network."""
     folder = tmp_path / "served"
     folder.mkdir()
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
-        thread = threading.Thread(target=partial(server.serve_forever, poll_interval=0.01))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", folder
-        server.shutdown()
-        thread.join()
+    return folder.as_uri(), folder
 
 
 def published(folder: Path) -> Any:
@@ -391,7 +378,7 @@ def test_fetch_stores_nothing_wrong(
     with pytest.raises(BenchmarkError, match=r"gt_autoformer\.pth must have sha256 \w+, but has"):
         fetch_files(source, None, url)
     (folder / "gt_autoformer.pth").unlink()
-    with pytest.raises(BenchmarkError, match=r"could not be downloaded: HTTP Error 404"):
+    with pytest.raises(BenchmarkError, match=r"could not be downloaded: .*No such file"):
         fetch_files(source, None, url)
     assert not nowhere.exists()
     published(folder)
@@ -402,6 +389,7 @@ def test_fetch_stores_nothing_wrong(
 
 def test_fetch_without_network(nowhere: Path) -> None:
     source = replace(BENCHMARKS[VIT], url="http://127.0.0.1:1")
-    with pytest.raises(BenchmarkError, match=r"could not be downloaded: .*refused") as caught:
+    refused = r"could not be downloaded: .*(refused|unreach)"
+    with pytest.raises(BenchmarkError, match=refused) as caught:
         fetch_files(source, None, source.url)
     assert "\n" not in str(caught.value)
