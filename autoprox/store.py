@@ -283,13 +283,12 @@ class Store(Source):
     ) -> None:
         rows = max(bucket.shape[0] for bucket in buckets)
         step = max(1, CHUNK[self.device.type] // (rows * buckets[0].shape[1]))
-        for start in range(0, len(buckets[0].places), step):
-            stop = min(start + step, len(buckets[0].places))
-            values = {
-                statistic: bucket.read(start, stop).to(self.device)
-                for statistic, bucket in zip(sorted(group, key=str), buckets, strict=True)
-            }
-            reduce(group, datasets, np.array(buckets[0].positions[start:stop]), values)
+        positions = np.array(buckets[0].positions)
+        inputs = list(zip(sorted(group, key=str), buckets, strict=True))
+        for start in range(0, len(positions), step):
+            stop = min(start + step, len(positions))
+            values = {s: bucket.read(start, stop).to(self.device) for s, bucket in inputs}
+            reduce(group, datasets, positions[start:stop], values)
 
     def _of(self, statistic: Statistic, dataset: int) -> list[Bucket]:
         variant = next(same for same in self.variants([statistic]) if dataset in same)
