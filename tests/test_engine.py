@@ -1,6 +1,7 @@
 """The engine against the naive evaluator, and against itself under every way of running it."""
 
 import random
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -342,6 +343,49 @@ def test_a_program_computes_each_subexpression_once(monkeypatch: pytest.MonkeyPa
     assert sorted(applied) == ["exp", "mean", "mul", "sum", "sum"]
 
 
+def test_a_program_drops_what_it_no_longer_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[weakref.ref[Tensor]] = []
+    alive: list[int] = []
+
+    def watched(primitive: Primitive, args: Sequence[Tensor], level: str) -> Tensor:
+        alive.append(sum(ref() is not None for ref in made))
+        value = apply(primitive, args, level)
+        made.append(weakref.ref(value))
+        return value
+
+    monkeypatch.setattr("autoprox.engine.apply", watched)
+    tree = parse("sum(add(exp(tanh(neg(msa.weight))), tanh(neg(sqrt(msa.weight)))))")
+    Program([tree])({STATISTICS["msa.weight"]: torch.randn(5, 3, 4)})
+    assert len(alive) == 8
+    assert max(alive) == 2
+
+
+def test_layer_vectors_are_ordered_by_depth(
+    setting: MakeSetting, architectures: list[Architecture]
+) -> None:
+    chosen = setting()
+    engine = Engine(Fresh(chosen, architectures, 1))
+    norms = canonical(parse("l1_norm(all.weight)"))
+    engine.evaluate([make("sum", norms)])
+    expected = world_of(chosen, "few", architectures)["all.weight"]
+    found = dict(zip(map(tuple, engine._equal), engine._vectors[norms], strict=True))
+    for networks, vectors in found.items():
+        for place, network in enumerate(networks):
+            sums = [np.abs(matrix).sum() for matrix in expected[network]]
+            np.testing.assert_allclose(vectors[0, place], sums, rtol=1e-5)
+
+
+def test_the_layer_vectors_that_were_used_last_stay(
+    setting: MakeSetting, architectures: list[Architecture], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Engine(Fresh(setting(), architectures, 1))
+    one_vector = 8 * sum(len(blocks) for blocks in engine.source.layers.blocks)
+    monkeypatch.setattr("autoprox.engine.MEMO_BYTES", 2 * one_vector)
+    for name in ("width", "heads", "width", "tokens"):
+        engine.evaluate([parse(f"sum(neg({name}))")])
+    assert set(map(str, engine._vectors)) == {"neg(width)", "neg(tokens)"}
+
+
 def test_ranks_are_among_the_networks_that_are_compared(counted: Counted) -> None:
     engine = Engine(counted)
     plain, ranked = parse(SNIP), parse(f"rank({SNIP})")
@@ -368,10 +412,26 @@ def test_equal_scores_are_invalid(setting: MakeSetting) -> None:
 
 
 def test_scores_equal_but_for_rounding_are_invalid(setting: MakeSetting) -> None:
-    alike = [tiny(8, (1, 1.0)), tiny(8, (2, 1.0)), tiny(8, (1, 1.0), (1, 1.0), (1, 1.0))]
-    found = Engine(Fresh(setting(), alike, 1)).evaluate([parse("mean(log(exp(log(width))))")])
-    assert np.ptp(found.values[0, 0]) < 1e-14
+    depths = [tiny(8, *[(1, 1.0)] * depth) for depth in (1, 2, 3)]
+    found = Engine(Fresh(setting(), depths, 1)).evaluate([parse("frobenius_norm(unit(width))")])
+    assert 0 < np.ptp(found.values[0, 0]) < 1e-14
     assert reasons_of(found)[0][0] == ["constant"] * 3
+
+
+def test_scores_that_hardly_differ_are_valid(setting: MakeSetting) -> None:
+    close = [tiny(width, (1, 1.0)) for width in (500, 501)]
+    found = Engine(Fresh(setting(), close, 1)).evaluate([parse("sum(log(log(width)))")])
+    assert np.ptp(found.values[0, 0]) < 1e-3
+    assert reasons_of(found)[0][0] == ["valid"] * 2
+
+
+def test_where_no_score_is_finite_that_is_the_reason(
+    setting: MakeSetting, architectures: list[Architecture]
+) -> None:
+    tree = parse("sum(sum(square(square(exp(inverse(msa.weight))))))")
+    found = Engine(Fresh(setting(), architectures, 1)).evaluate([tree])
+    assert np.isinf(found.values).all()
+    assert reasons_of(found)[0] == [["not finite"] * 5] * 3
 
 
 def test_a_score_on_one_dataset_says_nothing_of_another(setting: MakeSetting) -> None:
