@@ -252,6 +252,9 @@ def test_evolution_is_blind_to_the_test_part(
     )
     assert log == uninterrupted[1]
     assert summary["train"] == uninterrupted[0]["train"]
+    ridge, before = (found["baselines"]["ridge"] for found in (summary, uninterrupted[0]))
+    assert ridge["train"] == before["train"]
+    assert ridge["test"] != before["test"]
     assert summary["test"] != uninterrupted[0]["test"]
     assert [p["expression"] for p in proxies] == [p["expression"] for p in uninterrupted[2]]
 

@@ -117,11 +117,19 @@ def test_every_tree_is_counted_and_every_invalid_one_by_its_reason(strategy: str
     assert set(state.invalid) == {"constant", "not finite"}
 
 
+def hashed_if_large(tree: Tree) -> Individual:
+    """The smallest trees, which no other is smaller than, are invalid."""
+    return hashed(tree) if tree.size > 3 else Individual(tree, reason="constant")
+
+
+@pytest.mark.parametrize("fitness", [hashed, hashed_if_large])
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_the_front_has_all_that_no_other_formula_is_better_than(strategy: str) -> None:
-    made = Made()
+def test_the_front_has_all_that_no_other_formula_is_better_than(
+    strategy: str, fitness: Callable[[Tree], Individual]
+) -> None:
+    made = Made(fitness)
     state, _ = made.run(strategy)
-    asked = [hashed(tree) for batch in made.batches for tree in batch]
+    asked = [fitness(tree) for batch in made.batches for tree in batch]
     points = {(i.jcm, i.tree.size) for i in asked if i.valid}
     best = {
         (jcm, size)
@@ -201,6 +209,13 @@ def test_a_child_that_is_not_better_by_the_margin_is_made_again_of_its_parent() 
     assert [i.jcm for i in state.population] == [0.625, 0.5, 0.25]
     assert state.evaluations == 4
     assert state.invalid == {"constant": 1}
+
+
+def test_a_child_that_is_better_is_not_made_again() -> None:
+    script = Script(0.75, 9.0)
+    state = script.run("elitist", with_fitness(0.5, 0.25, 0.125))
+    assert script.batches == [1]
+    assert [i.jcm for i in state.population] == [0.75, 0.5, 0.25]
 
 
 @pytest.mark.parametrize("retries", [0, 2])

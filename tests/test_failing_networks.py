@@ -56,6 +56,9 @@ def test_a_network_that_fails_is_recorded_and_left_out(
     def engine(space: SearchSpace, architectures: list[Architecture]) -> Engine:
         setting = Setting(space, {"few": noise(4), "many": noise(10)})
         if kept:
+            # Of the network that fails some statistics are there, from when it did not.
+            weights = [statistic for statistic in needs if statistic.quantity == "weight"]
+            Store(Setting(SPACE, setting.batches), [BROKEN], weights, folder=tmp_path)
             return Engine(Store(setting, architectures, needs, folder=tmp_path, workers=2))
         return Engine(Fresh(setting, architectures, 2))
 
