@@ -4,7 +4,8 @@ Parts, each in a process of its own:
 
 - idle: the program before it measures anything
 - store: statistics of the 100 AutoFormers of ViT-Bench-101, and random formulas of them
-- evolve: a whole discovery on them, with its last measurement on whole matrices
+- fresh: a formula of whole matrices of every kind, networks measured for it and not kept
+- evolve: a whole discovery on all of them
 
 The bound that `--memory` sets is for the matrices that stay resident; the rest of the peak is what
 the program itself needs, the networks that are being measured and the values per layer.
@@ -33,7 +34,15 @@ from autoprox.config import Config
 from autoprox.discovery import Problem, discover
 from autoprox.engine import Engine
 from autoprox.evolution import Settings
-from autoprox.store import GIB, Store
+from autoprox.language import parse
+from autoprox.store import GIB, Fresh, Store
+
+EVERY_KIND = (
+    "sum(sum(mul(all.weight, all.grad)))",
+    "sum(nuclear_norm(mul(mlp.act, mlp.act_grad)))",
+    "sum(frobenius_norm(ones.all.grad))",
+    "sum(frobenius_norm(ntk.all.grad))",
+)
 
 
 def idle(config: Config, options: argparse.Namespace) -> dict[str, Any]:
@@ -64,6 +73,14 @@ def store(config: Config, options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def fresh(config: Config, options: argparse.Namespace) -> dict[str, Any]:
+    problem = Problem(config)
+    networks = problem.benchmark.architectures[: options.networks]
+    source = Fresh(problem.setting(thin=1), networks, config.workers)
+    Engine(source).evaluate([parse(text) for text in EVERY_KIND])
+    return {"networks": len(source.alive)}
+
+
 def evolve(config: Config, options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         summary = discover(config, Path(folder))
@@ -73,6 +90,7 @@ def evolve(config: Config, options: argparse.Namespace) -> dict[str, Any]:
 PARTS: dict[str, Callable[[Config, argparse.Namespace], dict[str, Any]]] = {
     "idle": idle,
     "store": store,
+    "fresh": fresh,
     "evolve": evolve,
 }
 
@@ -107,7 +125,7 @@ def main() -> None:
     parser.add_argument("--memory", type=float, default=1.0, help="GiB")
     parser.add_argument("--thin", type=int, default=Config().thin)
     parser.add_argument("--workers", type=int, default=Config().workers)
-    parser.add_argument("--networks", type=int, default=100, help="of the part `store`")
+    parser.add_argument("--networks", type=int, default=100, help="of `store` and `fresh`")
     parser.add_argument("--trees", type=int, default=2000)
     parser.add_argument("--iterations", type=int, default=Settings().iterations)
     parser.add_argument("--statistics", help="comma-separated; all by default")
