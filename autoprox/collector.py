@@ -2,9 +2,11 @@
 
 Probes (which pass a statistic comes from):
 
-- ``data``: cross-entropy on a mini-batch, as in SNIP (Lee et al., 2019) and Auto-Prox.
-- ``ones``: parameters replaced by their absolute values, one all-ones input, the sum of the
-  outputs as loss, as in SynFlow (Tanaka et al., 2020) and DSS (Zhou et al., 2022).
+- ``data``: cross-entropy on a mini-batch, as in SNIP (Lee et al., 2019) and Auto-Prox; of a
+  language model, over the tokens that it should predict.
+- ``ones``: parameters replaced by their absolute values, one all-ones input (for a language model
+  all-ones embeddings), the sum of the outputs as loss, as in SynFlow (Tanaka et al., 2020) and DSS
+  (Zhou et al., 2022).
 - ``ntk``: the last block's output dotted with a Rademacher vector, so that the squared norm of
   the gradient is an unbiased estimate of ETAS's equation 13.
 """
@@ -23,7 +25,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
 
-from autoprox.inputs import Batch
+from autoprox.inputs import IGNORED, Batch
 from autoprox.language import Statistic
 from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork
 
@@ -52,6 +54,11 @@ def collect(
         for statistic, matrices in values.items():
             measured[statistic] = [_as_matrix(matrix, thin) for matrix in matrices]
     return measured
+
+
+def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    """The mean over a batch: of images, logits [batch, classes], or of the tokens of sequences."""
+    return functional.cross_entropy(logits.flatten(0, -2), labels.flatten(), ignore_index=IGNORED)
 
 
 def _as_matrix(values: Tensor, thin: int) -> Tensor:
@@ -122,16 +129,14 @@ class _Pass:
         self.final_output = output
 
     def _loss(self, parameters: dict[str, Tensor], batch: Batch, seed: int) -> Tensor:
-        device = self.network.head.weight.device
-        images = batch.images.to(device)
+        device = self.network.device
+        inputs = batch.inputs.to(device)
         if self.probe == "ones":
-            output: Tensor = functional_call(
-                self.network, parameters, (torch.ones_like(images[:1]),)
-            )
+            output: Tensor = functional_call(self.network, parameters, (self.network.ones(inputs),))
             return output.sum()
-        output = functional_call(self.network, parameters, (images,))
+        output = functional_call(self.network, parameters, (inputs,))
         if self.probe == "data":
-            return functional.cross_entropy(output, batch.labels.to(device))
+            return cross_entropy(output, batch.labels.to(device))
         if self.final_output is None:
             raise RuntimeError("the forward pass must run the network's final block")
         generator = torch.Generator().manual_seed(seed)
@@ -166,7 +171,7 @@ class Setting:
     _digests: dict[str, tuple[str, str]] = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        digests = {d: (_digest(b.images), _digest(b.labels)) for d, b in self.batches.items()}
+        digests = {d: (_digest(b.inputs), _digest(b.labels)) for d, b in self.batches.items()}
         object.__setattr__(self, "_digests", digests)
 
     def measure(
@@ -198,10 +203,10 @@ class Setting:
             *dataclasses.astuple(statistic),
         ]
         if statistic.quantity != "weight":
-            images, labels = self._digests[dataset]
+            inputs, labels = self._digests[dataset]
             loss = statistic.quantity != "act"
             if statistic.probe != "ones":
-                depends.append(images)
+                depends.append(inputs)
             if statistic.probe == "data" and loss:
                 depends.append(labels)
             if statistic.probe != "ntk" and loss:

@@ -29,6 +29,7 @@ CLASSES: Mapping[str, int] = {"cifar100": 100, "flowers": 102, "chaoyang": 4, "i
 MEAN = np.array([0.485, 0.456, 0.406], dtype=np.float32)  # of ImageNet's channels
 STD = np.array([0.229, 0.224, 0.225], dtype=np.float32)
 SUFFIXES = {".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+IGNORED = -100  # the label of a token that isn't to be predicted
 CIFAR_PIXELS = 3 * 32 * 32
 CIFAR_RECORD = 2 + CIFAR_PIXELS  # coarse label, fine label, planes of red, green and blue
 CIFAR10_RECORD = 1 + CIFAR_PIXELS
@@ -45,9 +46,13 @@ class InputError(AutoproxError):
 
 @dataclass(frozen=True)
 class Batch:
-    """Images [batch, 3, height, width] float32 with labels [batch] int64 below `classes`."""
+    """What networks see, and what they should say of it: `labels` int64, below `classes`.
 
-    images: Tensor
+    `inputs` are images [batch, 3, height, width] float32, with labels [batch], or tokens
+    [batch, length] int64, with a label for each, IGNORED where there is nothing to predict.
+    """
+
+    inputs: Tensor
     labels: Tensor
     classes: int
     source: str
@@ -55,8 +60,8 @@ class Batch:
     @cached_property
     def digest(self) -> str:
         """A hash of all that a network sees: the same content, the same digest."""
-        content = hashlib.sha256(f"{tuple(self.images.shape)} {self.classes}".encode())
-        content.update(self.images.numpy().tobytes())
+        content = hashlib.sha256(f"{tuple(self.inputs.shape)} {self.classes}".encode())
+        content.update(self.inputs.numpy().tobytes())
         content.update(self.labels.numpy().tobytes())
         return content.hexdigest()
 

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from itertools import product
 from numbers import Real
 from statistics import fmean
-from typing import Any, ClassVar
+from typing import Any
 
 from autoprox.errors import AutoproxError, nearest
 from autoprox.searchspaces.blocks import Block, TransformerNetwork
 
 ATTEMPTS = 1000
+Option = float | str  # or a boolean, which Python counts as a number
 
 
 class ArchitectureError(AutoproxError):
@@ -46,8 +47,8 @@ class Architecture:
     @property
     def digest(self) -> str:
         """A hash that is the same in every process; equal numbers give it equally, 4 like 4.0."""
-        numbers = {name: [float(number) for number in _listed(v)] for name, v in self.choices}
-        return hashlib.sha256(json.dumps([self.space, numbers]).encode()).hexdigest()
+        values = {name: [_hashed(value) for value in _listed(v)] for name, v in self.choices}
+        return hashlib.sha256(json.dumps([self.space, values]).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -55,19 +56,30 @@ class Field:
     """What may be chosen under one name: a value or a list, by `one`, `per_stage` or `per_layer`.
 
     `options[i]` are the values allowed at position i of the list; where `count` names the field
-    that holds the list's length, the only entry of `options` holds for all positions.
+    that holds the list's length, the only entry of `options` holds for all positions, as far as
+    `where` allows.
     """
 
-    options: tuple[tuple[float, ...], ...]
+    options: tuple[tuple[Option, ...], ...]
     listed: bool
     count: str | None = None
+    where: Callable[[Any, Mapping[str, Any]], bool] | None = None
 
-    def positions(self, choices: Mapping[str, Any]) -> tuple[tuple[float, ...], ...]:
+    def positions(self, choices: Mapping[str, Any]) -> tuple[tuple[Option, ...], ...]:
         """The options of every position, given the choices already made."""
-        return self.options if self.count is None else self.options * choices[self.count]
+        if self.count is None:
+            return self.options
+        if self.where is None:
+            return self.options * choices[self.count]
+        return tuple(self.allowed(_layer(choices, i)) for i in range(choices[self.count]))
 
-    def value(self, positions: Sequence[float]) -> Any:
-        """The field's value, of its numbers at every position."""
+    def allowed(self, layer: Mapping[str, Any]) -> tuple[Option, ...]:
+        """The options of a layer, given the choices already made for it and for the network."""
+        options = self.options[0]
+        return options if self.where is None else tuple(o for o in options if self.where(o, layer))
+
+    def value(self, positions: Sequence[Option]) -> Any:
+        """The field's value, of its values at every position."""
         return tuple(positions) if self.listed else positions[0]
 
     def canonical(self, name: str, value: object, choices: Mapping[str, Any]) -> Any:
@@ -82,19 +94,27 @@ class Field:
         return tuple(_option(f"{name}[{i}]", v, options) for i, (v, options) in pairs)
 
 
-def one(*options: float) -> Field:
+def one(*options: Option) -> Field:
     """A field with a single value."""
     return Field((options,), listed=False)
 
 
-def per_stage(*options: tuple[float, ...]) -> Field:
+def per_stage(*options: tuple[Option, ...]) -> Field:
     """A field with one value for each stage."""
     return Field(options, listed=True)
 
 
-def per_layer(*options: float, count: str = "depth") -> Field:
-    """A field with one value for each layer; `count`, a field before it, holds their number."""
-    return Field((options,), listed=True, count=count)
+def per_layer(
+    *options: Option,
+    count: str = "depth",
+    where: Callable[[Any, Mapping[str, Any]], bool] | None = None,
+) -> Field:
+    """A field with one value for each layer; `count`, a field before it, holds their number.
+
+    `where` says whether a layer may have an option: it takes the option, and by name the values of
+    the fields with a single value and, at this layer, of the per-layer fields before this one.
+    """
+    return Field((options,), listed=True, count=count, where=where)
 
 
 class SearchSpace(ABC):
@@ -104,7 +124,7 @@ class SearchSpace(ABC):
     one take its choices as they are, so that published networks outside the space serve too.
     """
 
-    input_shape: ClassVar[tuple[int, int, int]] = (3, 224, 224)
+    input_shape: tuple[int, ...] = (3, 224, 224)
 
     def __init__(self, name: str, description: str, fields: Mapping[str, Field]) -> None:
         self.name = name
@@ -141,6 +161,21 @@ class SearchSpace(ABC):
         """The rule between fields that the choices break, if any; never one on per-layer fields."""
         return None
 
+    def origins(self, arch: Architecture) -> tuple[int, ...] | None:
+        """For each block, the index of the block of `largest()` of which it is a slice.
+
+        A slice is the first rows and columns of each matrix (of qkv: of each third). None where
+        the networks of the space aren't slices of one.
+        """
+        return None
+
+    def largest(self) -> Architecture:
+        """The architecture with the greatest value of every field."""
+        choices: dict[str, Any] = {}
+        for name, field in self.fields.items():
+            choices[name] = field.value([max(options) for options in field.positions(choices)])
+        return self.architecture(choices)
+
     def architecture(self, choices: object) -> Architecture:
         """The architecture of these named choices: the one place where validity is decided."""
         if not isinstance(choices, Mapping):
@@ -166,7 +201,7 @@ class SearchSpace(ABC):
 
     def sample(self, rng: random.Random) -> Architecture:
         """A random architecture: every value uniform among its options, as far as `rule` allows."""
-        return self._draw(rng, lambda name, i: None)
+        return self._draw(rng, lambda name, i, options: None)
 
     def mutate(self, arch: Architecture, rng: random.Random, probability: float) -> Architecture:
         """A different architecture: each value is drawn anew with this probability."""
@@ -175,9 +210,9 @@ class SearchSpace(ABC):
         self.validate(arch)
         parent = {name: _listed(value) for name, value in arch.choices}
 
-        def inherit(name: str, i: int) -> float | None:
+        def inherit(name: str, i: int, options: Sequence[Option]) -> Option | None:
             kept = i < len(parent[name]) and rng.random() >= probability
-            return parent[name][i] if kept else None
+            return parent[name][i] if kept and parent[name][i] in options else None
 
         return self._draw(rng, inherit, parent=arch)
 
@@ -187,23 +222,31 @@ class SearchSpace(ABC):
         self.validate(b)
         parents = [{name: _listed(value) for name, value in arch.choices} for arch in (a, b)]
 
-        def inherit(name: str, i: int) -> float:
-            return rng.choice([parent[name][i] for parent in parents if i < len(parent[name])])
+        def inherit(name: str, i: int, options: Sequence[Option]) -> Option:
+            values = [parent[name][i] for parent in parents if i < len(parent[name])]
+            return rng.choice([value for value in values if value in options])
 
         return self._draw(rng, inherit)
 
     def size(self) -> int:
         """The number of architectures in the space."""
         single = {name: field for name, field in self.fields.items() if field.count is None}
-        counted = [field for field in self.fields.values() if field.count is not None]
+        counts = {field.count for field in self.fields.values() if field.count is not None}
         total = 0
         for values in product(*(product(*field.options) for field in single.values())):
             pairs = zip(single.items(), values, strict=True)
             choices = {name: field.value(positions) for (name, field), positions in pairs}
             if self.rule(choices) is None:
-                options = (len(o) for field in counted for o in field.positions(choices))
-                total += math.prod(options)
+                total += math.prod(self._layers(choices, c) ** choices[c] for c in counts)
         return total
+
+    def _layers(self, choices: Mapping[str, Any], count: str) -> int:
+        """The number of different layers, given the choices for the network."""
+        layers: list[Mapping[str, Any]] = [choices]
+        for name, field in self.fields.items():
+            if field.count == count:
+                layers = [{**layer, name: o} for layer in layers for o in field.allowed(layer)]
+        return len(layers)
 
     def features(self, arch: Architecture) -> tuple[float, ...]:
         """The choices for a regression: depth; width, heads and MLP ratio by thirds of the depth.
@@ -219,7 +262,7 @@ class SearchSpace(ABC):
     def _draw(
         self,
         rng: random.Random,
-        inherit: Callable[[str, int], float | None],
+        inherit: Callable[[str, int, Sequence[Option]], Option | None],
         parent: Architecture | None = None,
     ) -> Architecture:
         """Fill in every value, inherited or random, until it is valid and isn't the parent."""
@@ -228,7 +271,7 @@ class SearchSpace(ABC):
             for name, field in self.fields.items():
                 values = []
                 for i, options in enumerate(field.positions(choices)):
-                    inherited = inherit(name, i)
+                    inherited = inherit(name, i, options)
                     values.append(rng.choice(options) if inherited is None else inherited)
                 choices[name] = field.value(values)
             if self.rule(choices) is None:
@@ -238,13 +281,25 @@ class SearchSpace(ABC):
         raise ArchitectureError(f"{self.name}: no new valid architecture in {ATTEMPTS} attempts")
 
 
-def _option(where: str, value: Any, options: tuple[float, ...]) -> float:
-    if not isinstance(value, bool) and isinstance(value, Real):
-        for option in options:
-            if value == option:
-                return option
+def _option(where: str, value: Any, options: tuple[Option, ...]) -> Option:
+    for option in options:
+        if value == option and _kind(value) is _kind(option):
+            return option
     choices = ", ".join(map(str, options))
     raise ArchitectureError(f"{where} must be one of {choices}, but got {value!r}")
+
+
+def _kind(value: Any) -> type | None:
+    """What values must have in common to be the same choice: True isn't 1, but 4 is 4.0."""
+    return next((kind for kind in (bool, str, Real) if isinstance(value, kind)), None)
+
+
+def _layer(choices: Mapping[str, Any], i: int) -> dict[str, Any]:
+    """The choices that concern layer i: those for it and those for the whole network."""
+    return {
+        name: value[i] if isinstance(value, tuple) and i < len(value) else value
+        for name, value in choices.items()
+    }
 
 
 def _thirds(values: Sequence[float]) -> list[float]:
@@ -253,8 +308,12 @@ def _thirds(values: Sequence[float]) -> list[float]:
     return [fmean(values[low : max(high, low + 1)]) for low, high in bounds]
 
 
-def _listed(value: Any) -> tuple[float, ...]:
+def _listed(value: Any) -> tuple[Option, ...]:
     return value if isinstance(value, tuple) else (value,)
+
+
+def _hashed(value: Option) -> Option:
+    return value if isinstance(value, str) else float(value)
 
 
 def _frozen(value: Any) -> Any:

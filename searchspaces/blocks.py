@@ -1,4 +1,4 @@
-"""The layers that the vision transformers of every search space are made of."""
+"""The layers that the transformers of every search space are made of."""
 
 import math
 from collections.abc import Callable
@@ -58,6 +58,13 @@ class Conv2d(nn.Conv2d):
         """Leave the parameters unset."""
 
 
+class Embedding(nn.Embedding):
+    """`nn.Embedding` without its default initialisation, which `initialise` would overwrite."""
+
+    def reset_parameters(self) -> None:
+        """Leave the parameters unset."""
+
+
 def fan_in_uniform_(layer: nn.Linear | nn.Conv2d, generator: torch.Generator) -> None:
     """PyTorch's default rule: weights and biases uniform within 1 / sqrt(fan in)."""
     bound = 1 / math.sqrt(layer.weight[0].numel())
@@ -75,7 +82,18 @@ def normal_(layer: nn.Linear, generator: torch.Generator) -> None:
     layer.bias.zero_()
 
 
-class EncoderBlock(nn.Module):
+class TransformerBlock(nn.Module):
+    """A block whose linear layers are measured; this default is of one with qkv, proj, fc1, fc2."""
+
+    heads: int
+
+    def linears(self) -> list[tuple[str, nn.Linear]]:
+        """Its linear layers with their domain, in the order in which the input passes them."""
+        named = (("msa", "qkv"), ("msa", "proj"), ("mlp", "fc1"), ("mlp", "fc2"))
+        return [(domain, self.get_submodule(name)) for domain, name in named]  # type: ignore[misc]
+
+
+class EncoderBlock(TransformerBlock):
     """A pre-norm transformer block: self-attention, then an MLP with GELU, each residual."""
 
     def __init__(self, shape: Block) -> None:
@@ -114,27 +132,27 @@ class TransformerNetwork(nn.Module):
     linear_rule: LinearRule = staticmethod(normal_)
 
     @property
-    def encoder_blocks(self) -> list[EncoderBlock]:
+    def transformer_blocks(self) -> list[TransformerBlock]:
         """The transformer blocks, in depth order."""
-        return [module for module in self.modules() if isinstance(module, EncoderBlock)]
+        return [module for module in self.modules() if isinstance(module, TransformerBlock)]
 
     @property
-    def final_block(self) -> EncoderBlock:
+    def final_block(self) -> TransformerBlock:
         """The block whose output is the last block's output."""
-        return self.encoder_blocks[-1]
+        return self.transformer_blocks[-1]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the parameters are."""
+        return next(self.parameters()).device
 
     def layers(self) -> list[tuple[str, nn.Linear]]:
-        """The linear layers with their domain: qkv, proj, fc1, fc2 of block 1, then of block 2."""
-        return [
-            (domain, layer)
-            for block in self.encoder_blocks
-            for domain, layer in (
-                ("msa", block.qkv),
-                ("msa", block.proj),
-                ("mlp", block.fc1),
-                ("mlp", block.fc2),
-            )
-        ]
+        """The linear layers with their domain, ``msa`` or ``mlp``, block after block."""
+        return [pair for block in self.transformer_blocks for pair in block.linears()]
+
+    def ones(self, inputs: Tensor) -> Tensor:
+        """The input of the `ones` probe: a single one that is all ones."""
+        return torch.ones_like(inputs[:1])
 
     @torch.no_grad()
     def initialise(self, seed: int) -> None:
@@ -142,12 +160,16 @@ class TransformerNetwork(nn.Module):
         generator = torch.Generator("cpu").manual_seed(seed)
         for embedding in self.parameters(recurse=False):
             embedding.normal_(0.0, 0.02, generator=generator)
+        head = getattr(self, "head", None)
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 fan_in_uniform_(module, generator)
-            elif isinstance(module, nn.Linear) and module is not self.head:
+            elif isinstance(module, nn.Embedding):
+                module.weight.normal_(0.0, 0.02, generator=generator)
+            elif isinstance(module, nn.Linear) and module is not head:
                 self.linear_rule(module, generator)
-        self.reset_head(self.head.out_features, seed)
+        if head is not None:
+            self.reset_head(head.out_features, seed)
 
     @torch.no_grad()
     def reset_head(self, classes: int, seed: int) -> None:

@@ -121,7 +121,7 @@ def published_way(problem: Problem) -> float:
     def one_network(arch: Any) -> None:
         for batch in problem.batches.values():
             network = problem.space.build(arch, classes=batch.classes, seed=0)
-            functional.cross_entropy(network(batch.images), batch.labels).backward()
+            functional.cross_entropy(network(batch.inputs), batch.labels).backward()
             score = 0.0
             for _, layer in network.layers():
                 score += (layer.weight * layer.weight.grad).abs().sum().item()
@@ -164,7 +164,7 @@ def collection(problem: Problem) -> dict[str, Any]:
             network = problem.space.build(arch, classes=1, seed=0)
             for batch in problem.batches.values():
                 network.reset_head(batch.classes, 0)
-                functional.cross_entropy(network(batch.images), batch.labels).backward()
+                functional.cross_entropy(network(batch.inputs), batch.labels).backward()
 
     def collected() -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -144,7 +144,7 @@ def test_forward_is_that_of_torchs_own_layers() -> None:
         kernel = network.patches.weight.flatten(1)
         patches = functional.unfold(images, 16, stride=16).mT @ kernel.T + network.patches.bias
         tokens = torch.cat([network.class_token.repeat(2, 1, 1), patches], 1) + network.position
-        for block in network.encoder_blocks:
+        for block in network.transformer_blocks:
             tokens = torch_layer(block)(tokens)
         norm = network.norm
         tokens = functional.layer_norm(tokens, norm.normalized_shape, norm.weight, norm.bias, 1e-6)

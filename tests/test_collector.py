@@ -89,7 +89,7 @@ def test_data_probe(network: TransformerNetwork, batch: Batch) -> None:
         return (logits.exp().sum(1).log() - chosen).mean()
 
     found = collect(network, batch, SINGLE)
-    assert_same(found, "", plainly(network, cross_entropy, batch.images))
+    assert_same(found, "", plainly(network, cross_entropy, batch.inputs))
 
 
 def test_ones_probe(network: TransformerNetwork, batch: Batch) -> None:
@@ -103,7 +103,7 @@ def test_ntk_probe(network: TransformerNetwork, batch: Batch) -> None:
     found = collect(network, batch, SINGLE, seed=5)
     # The last block ends with `x + fc2(...)`, so the gradient at fc2's output is the vector itself.
     signs = found[STATISTICS["ntk.mlp.act_grad"]][-1].reshape(3, 17, 9)
-    expected = plainly(network, lambda logits, last: (last * signs).sum(), batch.images)
+    expected = plainly(network, lambda logits, last: (last * signs).sum(), batch.inputs)
     assert_same(found, "ntk.", expected)
 
 
@@ -130,7 +130,7 @@ def test_ntk_squared_gradient_norm_is_unbiased() -> None:
     weights = [layer.weight for _, layer in network.layers()]
     outputs: list[Tensor] = []
     network.final_block.register_forward_hook(lambda *seen: outputs.append(seen[2]))
-    network(batch.images)
+    network(batch.inputs)
     exact = 0.0
     for entry in outputs[0].flatten():
         gradients = torch.autograd.grad(entry, weights, retain_graph=True)
@@ -300,13 +300,13 @@ CHANGES: dict[str, tuple[dict[str, object], str]] = {
 
 
 def key_batches() -> dict[str, Batch]:
-    first = Batch(noise(4).images, torch.tensor([0, 1]), 4, "")
+    first = Batch(noise(4).inputs, torch.tensor([0, 1]), 4, "")
     return {
         "same": first,
         "name": first,
-        "images": Batch(noise(4, seed=1).images, first.labels, 4, ""),
-        "labels": Batch(first.images, first.labels.flip(0), 4, ""),
-        "classes": Batch(first.images, first.labels, 5, ""),
+        "images": Batch(noise(4, seed=1).inputs, first.labels, 4, ""),
+        "labels": Batch(first.inputs, first.labels.flip(0), 4, ""),
+        "classes": Batch(first.inputs, first.labels, 5, ""),
     }
 
 

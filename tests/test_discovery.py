@@ -201,7 +201,7 @@ def snip(problem: Problem, dataset: str, arch: Architecture) -> float:
     """|weight * gradient| of every linear layer of the blocks, by plain PyTorch."""
     batch, seed = problem.batches[dataset], problem.setting().network_seed(arch)
     network = SPACE.build(arch, batch.classes, seed)
-    functional.cross_entropy(network(batch.images), batch.labels).backward()
+    functional.cross_entropy(network(batch.inputs), batch.labels).backward()
     linear = (layer for block in network.blocks for layer in block.modules())
     weights = [layer.weight for layer in linear if isinstance(layer, torch.nn.Linear)]
     return sum(float((w.detach() * w.grad).abs().double().sum()) for w in weights)

@@ -114,18 +114,18 @@ LABELS = [0, 1, 1, 1, 1, 2, 3, 3, 0, 1, 1, 1]
 def test_noise_is_the_same_for_every_dataset_of_a_seed() -> None:
     batches = [load_batch(name, SHAPE, 256, seed=5) for name in ("cifar100", "flowers", "chaoyang")]
     first = batches[0]
-    assert first.images.shape == (256, *SHAPE)
-    assert (first.images.dtype, first.labels.dtype) == (torch.float32, torch.int64)
-    assert abs(float(first.images.mean())) < 0.01
-    assert abs(float(first.images.std()) - 1) < 0.01
+    assert first.inputs.shape == (256, *SHAPE)
+    assert (first.inputs.dtype, first.labels.dtype) == (torch.float32, torch.int64)
+    assert abs(float(first.inputs.mean())) < 0.01
+    assert abs(float(first.inputs.std()) - 1) < 0.01
     for batch, classes in zip(batches, (100, 102, 4), strict=True):
-        assert torch.equal(batch.images, first.images)
+        assert torch.equal(batch.inputs, first.inputs)
         assert batch.classes == classes
         assert batch.labels.min() >= 0
         assert batch.labels.max() < classes
     assert set(batches[2].labels.tolist()) == {0, 1, 2, 3}
     assert len({batch.digest for batch in batches}) == 3
-    assert not torch.equal(load_batch("cifar100", SHAPE, 256, seed=6).images, first.images)
+    assert not torch.equal(load_batch("cifar100", SHAPE, 256, seed=6).inputs, first.inputs)
     assert batches[0].source == "gaussian noise"
 
 
@@ -142,7 +142,7 @@ def test_noise_leaves_the_global_generators_alone() -> None:
 def test_digest_is_of_the_content() -> None:
     batch = load_batch("cifar100", (3, 2, 2), 2, seed=0)
     again = load_batch("imagenet", (3, 2, 2), 2, seed=0, classes=100)
-    content = b"(2, 3, 2, 2) 100" + batch.images.numpy().tobytes() + batch.labels.numpy().tobytes()
+    content = b"(2, 3, 2, 2) 100" + batch.inputs.numpy().tobytes() + batch.labels.numpy().tobytes()
     assert batch.digest == again.digest == hashlib.sha256(content).hexdigest()
 
 
@@ -167,8 +167,8 @@ def test_layout(tmp_path: Path, name: str) -> None:
     dataset, make = MAKERS[name]
     path = make(tmp_path, LABELS)
     batch = load_batch(dataset, SHAPE, 8, seed=1, images=path)
-    assert (batch.images.shape, batch.images.dtype) == ((8, *SHAPE), torch.float32)
-    for pixels, label in zip(batch.images, batch.labels.tolist(), strict=True):
+    assert (batch.inputs.shape, batch.inputs.dtype) == ((8, *SHAPE), torch.float32)
+    for pixels, label in zip(batch.inputs, batch.labels.tolist(), strict=True):
         mean, std = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
         expected = (torch.tensor(colour(label)) / 255 - mean) / std
         assert torch.allclose(pixels, expected[:, None, None].expand(SHAPE), atol=1e-5)
@@ -215,9 +215,9 @@ def test_image_is_resized_and_made_rgb(tmp_path: Path) -> None:
         (tmp_path / f"{label}").mkdir()
         ramp.save(tmp_path / f"{label}" / "ramp.png")
     batch = load_batch("chaoyang", (3, 16, 24), 2, seed=0, images=tmp_path)
-    assert batch.images.shape == (2, 3, 16, 24)
+    assert batch.inputs.shape == (2, 3, 16, 24)
     red, green, blue = (
-        batch.images[0] * torch.tensor([0.229, 0.224, 0.225])[:, None, None]
+        batch.inputs[0] * torch.tensor([0.229, 0.224, 0.225])[:, None, None]
     ).double()
     assert torch.allclose(red + 0.485, green + 0.456, atol=1e-6)
     assert torch.allclose(red + 0.485, blue + 0.406, atol=1e-6)
@@ -374,7 +374,7 @@ def test_npz_of_grey_images_and_one_cut_short(tmp_path: Path) -> None:
     path = tmp_path / "data.npz"
     np.savez(path, images=IMAGES[..., 0] + 255, labels=LABELS)
     batch = load_batch("cifar100", SHAPE, 4, seed=0, images=path)
-    assert float(batch.images[:, 0].min()) == pytest.approx((1 - 0.485) / 0.229)
+    assert float(batch.inputs[:, 0].min()) == pytest.approx((1 - 0.485) / 0.229)
     whole = path.read_bytes()
     for content in (b"", b"text", whole[:100], whole[:-1]):
         path.write_bytes(content)

@@ -84,7 +84,7 @@ def test_forward_is_the_published_one() -> None:
     grid = grid + network.position.mT.reshape(1, -1, 27, 27)
     class_token = network.class_token.repeat(2, 1, 1)
     poolings = [module for module in network.modules() if isinstance(module, Pooling)]
-    for stage, block in enumerate(network.encoder_blocks):
+    for stage, block in enumerate(network.transformer_blocks):
         if stage:
             conv, fc = poolings[stage - 1].conv, poolings[stage - 1].fc
             groups = grid.shape[1]

@@ -166,13 +166,13 @@ def test_blocks_describe_the_built_network(space: SearchSpace) -> None:
     arch = samples(space, 1)[0]
     network, blocks = on_meta(space, arch, classes=7), space.blocks(arch)
     outputs: list[tuple[int, ...]] = []
-    for module in network.encoder_blocks:
+    for module in network.transformer_blocks:
         module.register_forward_hook(lambda _, args, output: outputs.append(tuple(output.shape)))
     logits = network(torch.empty(2, *space.input_shape, device="meta"))
 
     assert logits.shape == (2, 7)
     assert outputs == [(2, block.tokens, block.width) for block in blocks]
-    assert network.final_block is network.encoder_blocks[-1]
+    assert network.final_block is network.transformer_blocks[-1]
     shapes = [(domain, tuple(layer.weight.shape)) for domain, layer in network.layers()]
     assert shapes == [
         shape
@@ -184,7 +184,7 @@ def test_blocks_describe_the_built_network(space: SearchSpace) -> None:
             ("mlp", (block.width, block.hidden)),
         )
     ]
-    assert [module.heads for module in network.encoder_blocks] == [b.heads for b in blocks]
+    assert [module.heads for module in network.transformer_blocks] == [b.heads for b in blocks]
 
 
 def test_features_are_finite_and_as_many_for_every_architecture(space: SearchSpace) -> None:
