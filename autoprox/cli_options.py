@@ -86,7 +86,12 @@ Images = Annotated[
     str | None,
     _problem("Real images, in a folder for each dataset below this one.", "noise", "PATH"),
 ]
-BatchSize = Annotated[int, _problem("Images that a network sees.")]
+Text = Annotated[
+    str | None,
+    _problem("A text file, read byte by byte, for language models.", "random tokens", "FILE"),
+]
+BatchSize = Annotated[int, _problem("Images or sequences that a network sees.")]
+Length = Annotated[int | None, _problem("Tokens of a sequence.", "64")]
 Train = Annotated[float, _problem("Part of the architectures to evolve on; the rest is the test.")]
 Seed = Annotated[int, _problem("Fixes weights, noise, evolution and split.")]
 SplitSeed = Annotated[int | None, _problem("Fixes the split alone.", "the seed")]

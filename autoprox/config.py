@@ -33,7 +33,9 @@ class Config:
     subset: str = "main"
     data_dir: str | None = None
     images: str | None = None
+    text: str | None = None
     batch_size: int = 4
+    length: int | None = None  # None: that of `batches`
     thin: int | None = None  # None: by the size of the networks
     train: float = 0.6
     seed: int = 0
@@ -51,7 +53,7 @@ class Config:
     def __post_init__(self) -> None:
         for name, least in (("batch_size", 1), ("workers", 1), ("seed", 0)):
             require_whole(name, getattr(self, name), least)
-        for name, least in (("thin", 1), ("split_seed", 0)):
+        for name, least in (("thin", 1), ("split_seed", 0), ("length", 2)):
             if getattr(self, name) is not None:
                 require_whole(name, getattr(self, name), least)
         require_whole("memory", self.memory, 1)

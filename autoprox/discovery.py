@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from deap import base
 
+from autoprox.batches import load_batches
 from autoprox.benchmarks import load_benchmark
 from autoprox.benchmarks.files import user_cache
 from autoprox.collector import Setting
@@ -24,7 +25,6 @@ from autoprox.engine import REASONS, Engine
 from autoprox.evolution import STRATEGIES, Individual, State, evolve, parsimonious
 from autoprox.fitness import Floats, jcm, kendall, split
 from autoprox.grammar import Grammar
-from autoprox.inputs import images_of, load_batch
 from autoprox.language import STATISTICS, Statistic, Tree, parse, statistics
 from autoprox.printing import pretty
 from autoprox.report import Table, baselines, correlations
@@ -63,18 +63,15 @@ class Problem:
             thin=config.thin or self._thin(),
         )  # fmt: skip
         self.grammar = Grammar(config.statistics, limits=config.limits)
-        paths = images_of(Path(config.images), self.benchmark.datasets) if config.images else {}
-        self.batches = {
-            dataset: load_batch(
-                dataset,
-                self.space.input_shape,
-                config.batch_size,
-                config.seed,
-                paths.get(dataset),
-                classes,
-            )
-            for dataset, classes in self.benchmark.classes.items()
-        }
+        self.batches = load_batches(
+            self.space,
+            self.benchmark.classes,
+            batch_size=config.batch_size,
+            seed=config.seed,
+            images=_path(config.images),
+            text=_path(config.text),
+            length=config.length,
+        )
         networks = len(self.benchmark.architectures)
         chosen = split(networks, self.config.split_seed or 0, config.train)
         self.parts = dict(zip(("train", "test"), chosen, strict=True))

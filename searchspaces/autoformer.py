@@ -60,6 +60,10 @@ class AutoFormerSpace(SearchSpace):
             for heads, ratio in zip(arch["num_heads"], arch["mlp_ratio"], strict=True)
         )
 
+    def origins(self, arch: Architecture) -> tuple[int, ...]:
+        """The first blocks, as in AutoFormer's supernet."""
+        return tuple(range(arch["depth"]))
+
     def params(self, arch: Architecture, classes: int = 1000) -> int:
         """The number of parameters, from the choices alone."""
         width: int = arch["hidden_dim"]

@@ -111,7 +111,7 @@ def per_layer(
 ) -> Field:
     """A field with one value for each layer; `count`, a field before it, holds their number.
 
-    `where` says whether a layer may have an option: it takes the option, and by name the values of
+    `where` says whether a layer may have an option, at least one of them: it takes the option, and by name the values of
     the fields with a single value and, at this layer, of the per-layer fields before this one.
     """
     return Field((options,), listed=True, count=count, where=where)
@@ -224,7 +224,7 @@ class SearchSpace(ABC):
 
         def inherit(name: str, i: int, options: Sequence[Option]) -> Option:
             values = [parent[name][i] for parent in parents if i < len(parent[name])]
-            return rng.choice([value for value in values if value in options])
+            return rng.choice([value for value in values if value in options] or values)
 
         return self._draw(rng, inherit)
 
@@ -268,13 +268,15 @@ class SearchSpace(ABC):
         """Fill in every value, inherited or random, until it is valid and isn't the parent."""
         for _ in range(ATTEMPTS):
             choices: dict[str, Any] = {}
+            allowed = True
             for name, field in self.fields.items():
                 values = []
                 for i, options in enumerate(field.positions(choices)):
                     inherited = inherit(name, i, options)
                     values.append(rng.choice(options) if inherited is None else inherited)
+                    allowed = allowed and values[-1] in options
                 choices[name] = field.value(values)
-            if self.rule(choices) is None:
+            if allowed and self.rule(choices) is None:
                 child = self.architecture(choices)
                 if child != parent:
                     return child

@@ -95,6 +95,13 @@ class PiTSpace(SearchSpace):
             for width in [arch["base_dim"] * heads] * depth
         )
 
+    def origins(self, arch: Architecture) -> tuple[int, ...]:
+        """The first blocks of every stage."""
+        deepest = [max(options) for options in self.fields["depth"].options]
+        starts = (sum(deepest[:stage]) for stage in range(len(deepest)))
+        pairs = zip(starts, arch["depth"], strict=True)
+        return tuple(start + i for start, depth in pairs for i in range(depth))
+
     def params(self, arch: Architecture, classes: int = 1000) -> int:
         """The number of parameters, from the choices alone."""
         blocks = self.blocks(arch)

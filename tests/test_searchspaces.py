@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from scipy.stats import kendalltau
+from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from autoprox.searchspaces import (
@@ -24,6 +25,7 @@ from autoprox.searchspaces import (
     get_space,
 )
 from autoprox.searchspaces.base import one, per_layer, per_stage
+from autoprox.searchspaces.tokens import TokenSpace
 
 
 @pytest.fixture(params=SPACES)
@@ -42,10 +44,21 @@ def smallest(space: SearchSpace) -> Architecture:
 def shallow(space: SearchSpace) -> Architecture:
     """The smallest network cut to a block or two: perhaps outside the space, but quick to run."""
     choices: dict[str, Any] = dict(smallest(space).choices)
-    if isinstance(choices["depth"], tuple):
-        return Architecture(space.name, choices | {"depth": (1,) * len(choices["depth"])})
-    lists = {n: 2 * choices[n][:1] for n, field in space.fields.items() if field.count}
-    return Architecture(space.name, choices | lists | {"depth": 2})
+    for name, field in space.fields.items():
+        if field.count:
+            choices |= {name: 2 * choices[name][:1], field.count: 2}
+        elif name == "depth" and field.listed:
+            choices[name] = (1,) * len(choices[name])
+    return Architecture(space.name, choices)
+
+
+def example(space: SearchSpace, batch: int = 1, device: str = "cpu") -> Tensor:
+    """An input of full size, on the CPU a short one where its length is free."""
+    if isinstance(space, TokenSpace):
+        length = 8 if device == "cpu" else space.context
+        return torch.arange(batch * length, device=device).reshape(batch, length) % 200
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(batch, *space.input_shape, generator=generator).to(device)
 
 
 def samples(space: SearchSpace, n: int) -> list[Architecture]:
@@ -90,7 +103,7 @@ def test_a_whole_number_is_the_same_choice_as_an_integer_or_a_float(space: Searc
     def cast(value: Any, kind: type) -> Any:
         if isinstance(value, tuple):
             return [cast(v, kind) for v in value]
-        return kind(value) if value == int(value) else value
+        return value if isinstance(value, str | bool) or value != int(value) else kind(value)
 
     arch = samples(space, 1)[0]
     for kind in (int, float):
@@ -158,7 +171,7 @@ def test_flops_are_half_of_what_torch_counts(space: SearchSpace) -> None:
     for arch, classes in zip(samples(space, 3), (1000, 100, 10), strict=True):
         network = on_meta(space, arch, classes)
         with FlopCounterMode(display=False) as counter:
-            network(torch.empty(1, *space.input_shape, device="meta"))
+            network(example(space, device="meta"))
         assert 2 * space.flops(arch, classes) == counter.get_total_flops()
 
 
@@ -168,22 +181,23 @@ def test_blocks_describe_the_built_network(space: SearchSpace) -> None:
     outputs: list[tuple[int, ...]] = []
     for module in network.transformer_blocks:
         module.register_forward_hook(lambda _, args, output: outputs.append(tuple(output.shape)))
-    logits = network(torch.empty(2, *space.input_shape, device="meta"))
+    logits = network(example(space, batch=2, device="meta"))
 
-    assert logits.shape == (2, 7)
+    scored = (2, space.context, space.vocabulary) if isinstance(space, TokenSpace) else (2, 7)
+    assert logits.shape == scored
     assert outputs == [(2, block.tokens, block.width) for block in blocks]
     assert network.final_block is network.transformer_blocks[-1]
-    shapes = [(domain, tuple(layer.weight.shape)) for domain, layer in network.layers()]
-    assert shapes == [
-        shape
-        for block in blocks
-        for shape in (
-            ("msa", (3 * block.inner, block.width)),
-            ("msa", (block.width, block.inner)),
-            ("mlp", (block.hidden, block.width)),
-            ("mlp", (block.width, block.hidden)),
+    for module, block in zip(network.transformer_blocks, blocks, strict=True):
+        shapes = [(domain, tuple(layer.weight.shape)) for domain, layer in module.linears()]
+        mixing, feed_forward = (
+            [shape for domain, shape in shapes if domain == wanted] for wanted in ("msa", "mlp")
         )
-    ]
+        assert mixing[-1] == (block.width, block.inner)
+        assert feed_forward[0] == (block.hidden, block.width)
+        assert feed_forward[-1] == (block.width, block.hidden)
+        if space.origins(arch) is not None:
+            assert mixing[:-1] == [(3 * block.inner, block.width)]
+            assert len(feed_forward) == 2
     assert [module.heads for module in network.transformer_blocks] == [b.heads for b in blocks]
 
 
@@ -209,6 +223,8 @@ def test_only_the_head_depends_on_the_number_of_classes(space: SearchSpace) -> N
     wanted = hundred.state_dict()
     for name, p in ten.named_parameters():
         assert name.startswith("head.") or torch.equal(p, wanted[name])
+    if isinstance(space, TokenSpace):
+        return
     ten.reset_head(100, seed=1)
     assert torch.equal(ten.head.weight, hundred.head.weight)
     assert torch.equal(ten.head.bias, hundred.head.bias)
@@ -218,8 +234,7 @@ def test_only_the_head_depends_on_the_number_of_classes(space: SearchSpace) -> N
 
 def test_every_parameter_is_set_and_gets_a_gradient(space: SearchSpace) -> None:
     network = space.build(shallow(space), 10, seed=3)
-    images = torch.randn(1, *space.input_shape, generator=torch.Generator().manual_seed(0))
-    network(images).logsumexp(1).sum().backward()
+    network(example(space)).logsumexp(-1).sum().backward()
     for name, p in network.named_parameters():
         assert p.detach().abs().max() < 1.5, name
         assert p.grad is not None, name
@@ -330,6 +345,41 @@ def test_size_counts_what_sampling_reaches() -> None:
     assert space.size() == len(listed) == 60
 
 
+def test_options_of_a_layer_may_depend_on_its_other_choices() -> None:
+    """Every combination is written out, so that the size and what is valid are known."""
+
+    def fits(option: int, layer: Mapping[str, Any]) -> bool:
+        return option >= layer["width"] * layer["heads"]
+
+    space = toy(inner=per_layer(8, 16, 32, where=fits))
+    layers = {w: [(h, i) for h in (1, 2, 4) for i in (8, 16, 32) if i >= w * h] for w in (4, 8)}
+    assert space.size() == len(layers[4]) + len(layers[8]) + len(layers[8]) ** 2
+    rng = random.Random(0)
+    archs = {space.sample(rng) for _ in range(2000)}
+    assert len(archs) == space.size()
+    a, b = sorted(archs, key=lambda arch: arch.digest)[:2]
+    for child in (space.mutate(a, rng, 0.5), space.crossover(a, b, rng)):
+        assert child in archs
+    with pytest.raises(ArchitectureError, match=r"inner\[1\] must be one of 16, 32, but got 8"):
+        space.architecture({"width": 8, "depth": 2, "heads": [1, 2], "inner": [8, 8]})
+
+
+def test_options_may_be_words_and_booleans() -> None:
+    space = toy(bias=one(True, False), mixing=per_layer("sdp", "dft"))
+    choices = {"width": 8, "depth": 2, "heads": [1, 2], "bias": True, "mixing": ["dft", "sdp"]}
+    arch = space.architecture(choices)
+    assert arch.to_json()["choices"] == choices
+    assert arch["bias"] is True
+    other = space.architecture(choices | {"mixing": ["sdp", "sdp"]})
+    assert other.digest != arch.digest
+    with pytest.raises(ArchitectureError, match=r"bias must be one of True, False, but got 1$"):
+        space.architecture(choices | {"bias": 1})
+    with pytest.raises(ArchitectureError, match=r"mixing\[0\] must be .* sdp, dft, but got 'dct'"):
+        space.architecture(choices | {"mixing": ["dct", "sdp"]})
+    with pytest.raises(ArchitectureError, match="width must be one of 4, 8, but got '8'"):
+        space.architecture(choices | {"width": "8"})
+
+
 def test_a_broken_rule_is_the_message() -> None:
     with pytest.raises(ArchitectureError, match=r"^depth 2 needs width 8$"):
         toy().architecture({"width": 4, "depth": 2, "heads": [1, 1]})
@@ -372,3 +422,20 @@ def test_vit_bench_101(name: str, file: str, taus: tuple[float, ...]) -> None:
     labels = ("c100_kd_acc", "flower_kd_acc", "chaoyang_kd_acc")
     measured = [kendalltau(params, [row[label] for row in rows]).statistic for label in labels]
     assert measured == pytest.approx(taus, abs=0.01)
+
+
+def test_every_network_with_origins_fits_into_the_largest(space: SearchSpace) -> None:
+    if space.origins(smallest(space)) is None:
+        return
+    largest = space.largest()
+    space.validate(largest)
+    blocks = space.blocks(largest)
+    for arch in samples(space, 20):
+        origins = space.origins(arch)
+        assert origins is not None
+        own = space.blocks(arch)
+        assert sorted(set(origins)) == list(origins)
+        for origin, block in zip(origins, own, strict=True):
+            for size in ("width", "inner", "hidden"):
+                assert getattr(block, size) <= getattr(blocks[origin], size)
+            assert block.tokens == blocks[origin].tokens
