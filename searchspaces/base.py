@@ -111,8 +111,9 @@ def per_layer(
 ) -> Field:
     """A field with one value for each layer; `count`, a field before it, holds their number.
 
-    `where` says whether a layer may have an option, at least one of them: it takes the option, and by name the values of
-    the fields with a single value and, at this layer, of the per-layer fields before this one.
+    `where` says whether a layer may have an option, which must hold for one of them at least. It
+    takes the option, and by name the values of the fields with a single value and, at this layer,
+    of the per-layer fields before this one.
     """
     return Field((options,), listed=True, count=count, where=where)
 
