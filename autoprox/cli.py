@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,11 +13,18 @@ import typer
 import autoprox
 from autoprox import cli_options as options
 from autoprox.cli_bench import bench
+from autoprox.cli_common import (
+    INTERRUPTED,
+    Read,
+    StoppedError,
+    followed,
+    given_options,
+    system_message,
+)
 from autoprox.errors import AutoproxError
 
-FAILURE, WRONG_USE, INTERRUPTED = 1, 2, 130
-OWN = {"resume", "runs", "name", "json", "debug"}  # the options of `evolve` that aren't Config's
-READ: Mapping[str, Callable[[str], Any]] = {
+FAILURE, WRONG_USE = 1, 2
+READ: Read = {
     "datasets": options.names,
     "statistics": options.names,
     "weights": options.numbers,
@@ -30,10 +37,6 @@ app = typer.Typer(
     epilog="Example: autoprox evolve --datasets cifar100,flowers,chaoyang",
 )
 app.add_typer(bench)
-
-
-class StoppedError(AutoproxError):
-    """A failure of the machine, after which a run can go on."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -62,7 +65,7 @@ def _explained(error: Exception) -> tuple[str, int]:
     if isinstance(error, AutoproxError):
         return str(error), FAILURE if _is_failure(error) else WRONG_USE
     if isinstance(error, OSError):
-        return _system_message(error), FAILURE
+        return system_message(error), FAILURE
     if hasattr(error, "format_message"):  # a typer usage error, whose class depends on its version
         return _usage_message(error), WRONG_USE
     return f"{type(error).__name__}: {error} (--debug shows where)", FAILURE
@@ -76,11 +79,6 @@ def _is_failure(error: AutoproxError) -> bool:
     return isinstance(error, StoppedError | MeasurementError) or isinstance(
         error.__cause__, URLError | ConnectionError | TimeoutError
     )
-
-
-def _system_message(error: OSError) -> str:
-    where = f": {error.filename}" if error.filename else ""
-    return f"{error.strerror or error}{where}"
 
 
 def _usage_message(error: Any) -> str:
@@ -156,44 +154,14 @@ def evolve(
     """
     from autoprox import tables
 
-    summary = _discovered(resume, runs=runs, name=name, **_given(context))
+    given = {"resume": resume, "runs": runs, "name": name, **given_options(context, READ)}
+    summary = followed(
+        "evolve", resume, lambda progress: autoprox.evolve(progress=progress, **given)
+    )
     if json:
         tables.show_json(summary)
     else:
         tables.show(*tables.evolution_report(summary))
-
-
-def _given(context: typer.Context) -> dict[str, Any]:
-    """The options for the configuration that are on the command line, as values."""
-    given = {}
-    for option, value in context.params.items():
-        source = context.get_parameter_source(option)
-        if option not in OWN and source is not None and source.name != "DEFAULT":
-            given[option] = READ[option](value) if option in READ else value
-    return given
-
-
-def _discovered(resume: Path | None, **given: Any) -> dict[str, Any]:
-    """The summary of a discovery, its progress shown; where it stops, how to go on."""
-    from autoprox.progress import progress_on
-
-    run = None if resume is None else str(resume)
-
-    def follow(task: str, done: int, total: int, note: str) -> None:
-        nonlocal run
-        run = note if task == "run" else run
-        progress(task, done, total, note)
-
-    try:
-        with progress_on() as progress:
-            return autoprox.evolve(resume=resume, progress=follow, **given)
-    except (KeyboardInterrupt, OSError, MemoryError) as error:
-        on = f"; `autoprox evolve --resume {run}` goes on" if run else ""
-        if isinstance(error, KeyboardInterrupt):
-            print(f"interrupted{on}", file=sys.stderr)
-            raise typer.Exit(INTERRUPTED) from None
-        message = _system_message(error) if isinstance(error, OSError) else "out of memory"
-        raise StoppedError(f"{message}{on}") from error
 
 
 @app.command(epilog="Example: autoprox show snip, or: autoprox show runs/20260102T030405Z-mine")

@@ -91,10 +91,11 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """The 95 % percentile interval of a correlation, the networks drawn with replacement.
 
+    `scores` and `truth` have the networks first; the correlation takes draws of them, [draws, ...].
     Draws with fewer than two distinct values on either side are skipped; (nan, nan) without others.
     """
     left, right = np.asarray(scores, dtype=np.float64), np.asarray(truth, dtype=np.float64)
-    networks = left.shape[-1]
+    networks = len(right)
     high_bits = _integers(seed, _BOOTSTRAP, draws * networks) >> np.uint64(32)
     picks = ((high_bits * np.uint64(networks)) >> np.uint64(32)).astype(np.intp)
     picks = picks.reshape(draws, networks)

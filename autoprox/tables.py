@@ -110,6 +110,36 @@ def _counts(summary: Mapping[str, Any]) -> str:
     )
 
 
+def rank_report(summary: Mapping[str, Any]) -> list[str | Table]:
+    """How well each proxy ranks, the best first, a part for each dataset."""
+    table = _table("\nproxy")
+    for heading in ("\nKendall", "\n± std", "\n95 % interval", "\nSpearman", "\nPearson"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("published\nKendall", justify="right", no_wrap=True)
+    table.add_column("\ninvalid", justify="right", no_wrap=True)
+    rows = summary["rows"]
+    for dataset in dict.fromkeys(row["dataset"] for row in rows):
+        table.add_row(dataset)
+        for row in rows:
+            if row["dataset"] == dataset:
+                table.add_row(
+                    f"  {row['proxy']}",
+                    *(_number(row["kendall"]), _number(row["std"]["kendall"])),
+                    *(_interval(row["interval"]["kendall"]), _number(row["spearman"])),
+                    *(_number(row["pearson"]), _number(row["published"]["kendall"])),
+                    str(row["invalid"] or ""),
+                )
+    reasons = (
+        f"{proxy}: {count} networks left out, {reason}"
+        for proxy, found in summary["invalid"].items()
+        for reason, count in found.items()
+    )
+    counts = (
+        f"{summary['networks']} networks, seeds: {summary['seeds']}; {summary['seconds']:.0f} s"
+    )
+    return [table, "\n".join([*dict.fromkeys(reasons), counts]), f"Run: {summary['run']}"]
+
+
 def proxy_details(loaded: Loaded) -> dict[str, Any]:
     """All that `autoprox show --json` says."""
     tree = loaded.tree

@@ -18,7 +18,7 @@ import pytest
 import typer
 
 import autoprox
-from autoprox import cli, cli_options, discovery
+from autoprox import cli, cli_common, cli_options, discovery
 from autoprox.config import Config, resolve_device
 from autoprox.errors import AutoproxError
 from autoprox.language import parse
@@ -152,7 +152,7 @@ def test_options_are_those_of_the_configuration() -> None:
     options = {
         name: parameter.default
         for name, parameter in inspect.signature(cli.evolve).parameters.items()
-        if name not in cli.OWN | {"context"}
+        if name not in cli_common.OWN | {"context"}
     }
     options["memory"] = cli_options.size(options["memory"])
     options["device"] = resolve_device(options["device"])
