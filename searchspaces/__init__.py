@@ -7,6 +7,8 @@ from autoprox.errors import nearest
 from autoprox.searchspaces.autoformer import AUTOFORMER_B, AUTOFORMER_S, AUTOFORMER_TI
 from autoprox.searchspaces.base import Architecture, ArchitectureError, SearchSpace
 from autoprox.searchspaces.blocks import Block, TransformerNetwork
+from autoprox.searchspaces.gpt2 import GPT2
+from autoprox.searchspaces.gpt2_hw import GPT2_HW
 from autoprox.searchspaces.nano import AUTOFORMER_NANO
 from autoprox.searchspaces.pit import PIT
 
@@ -22,7 +24,11 @@ __all__ = [
 ]
 
 SPACES: Mapping[str, SearchSpace] = {
-    space.name: space for space in (AUTOFORMER_TI, AUTOFORMER_S, AUTOFORMER_B, PIT, AUTOFORMER_NANO)
+    space.name: space
+    for space in (
+        *(AUTOFORMER_TI, AUTOFORMER_S, AUTOFORMER_B, PIT, AUTOFORMER_NANO),
+        *(GPT2, GPT2_HW),
+    )
 }
 ALIASES = {"autoformer": "autoformer-ti"}
 

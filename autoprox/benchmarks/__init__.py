@@ -15,6 +15,7 @@ from autoprox.benchmarks.base import (
 )
 from autoprox.benchmarks.embedded import NANO_VIT_BENCH
 from autoprox.benchmarks.files import data_folders, fetch_files, find, read_verified, status
+from autoprox.benchmarks.hw_gpt import HW_GPT_BENCH
 from autoprox.benchmarks.table import LABEL, load_table
 from autoprox.benchmarks.vit_bench import VIT_BENCH_101
 from autoprox.errors import nearest
@@ -31,7 +32,7 @@ __all__ = [
 ]
 
 BENCHMARKS: Mapping[str, Source] = {
-    source.name: source for source in (NANO_VIT_BENCH, VIT_BENCH_101)
+    source.name: source for source in (NANO_VIT_BENCH, VIT_BENCH_101, HW_GPT_BENCH)
 }
 
 
