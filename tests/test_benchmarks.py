@@ -310,8 +310,10 @@ def test_search_order(pinned: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_info_is_plain_data(nowhere: Path) -> None:
-    _, info = list_benchmarks()
-    assert json.loads(json.dumps(info)) == info
+    listed = {info["name"]: info for info in list_benchmarks()}
+    assert list(listed) == list(BENCHMARKS)
+    assert json.loads(json.dumps(listed)) == listed
+    info = listed[VIT]
     assert info["spaces"] == ["autoformer-ti", "pit"]
     assert list(info["labels"]["pit"]) == ["kd", "base"]
     assert info["datasets"] == {"cifar100": 100, "flowers": 102, "chaoyang": 4, "imagenet": 1000}
