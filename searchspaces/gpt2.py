@@ -116,7 +116,7 @@ class GPT2Space(TokenSpace):
         Those of attention are counted whole, the masked half too.
         """
         joins = sum(a * b for a, b in self._joins(arch))
-        head = arch["d_embed"] * self.vocabulary
+        head: int = arch["d_embed"] * self.vocabulary
         return self.context * (joins + head) + sum(b.macs for b in self.blocks(arch))
 
     def network(self, arch: Architecture, classes: int) -> GPT2Network:

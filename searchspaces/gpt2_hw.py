@@ -36,13 +36,12 @@ def rotate(x: Tensor) -> Tensor:
 
     Dimension i turns with dimension i + ROTARY / 2, at position p by p / base^(2 i / ROTARY).
     """
-    turned, kept = x.split([ROTARY, x.shape[-1] - ROTARY], -1)
-    first, second = turned.chunk(2, -1)
+    first, second = x[..., :ROTARY].chunk(2, -1)
     steps = torch.arange(0, ROTARY, 2, device=x.device) / ROTARY
     positions = torch.arange(x.shape[2], device=x.device)
     angles = torch.outer(positions, ROTARY_BASE**-steps)  # [length, ROTARY / 2]
     cos, sin = angles.cos(), angles.sin()
-    return torch.cat([first * cos - second * sin, second * cos + first * sin, kept], -1)
+    return torch.cat([first * cos - second * sin, second * cos + first * sin, x[..., ROTARY:]], -1)
 
 
 class HWGPTBlock(GPT2Block):
@@ -52,7 +51,7 @@ class HWGPTBlock(GPT2Block):
         """Map tokens [batch, length, width] to tokens of the same shape."""
         query, key, value = self.split(self.norm1(x))
         mixed = self.mix(rotate(query), rotate(key), value)
-        hidden: Tensor = self.fc2(functional.gelu(self.fc1(self.norm2(x + mixed))))
+        hidden: Tensor = self.fc2(functional.gelu(self.fc1(self.norm2(x))))
         return x + mixed + hidden
 
 
@@ -114,7 +113,7 @@ class HWGPTSpace(TokenSpace):
 
         Those of attention are counted whole, the masked half too.
         """
-        head = self.context * arch["embed_dim"] * self.vocabulary
+        head: int = self.context * arch["embed_dim"] * self.vocabulary
         return head + sum(b.macs for b in self.blocks(arch))
 
     def network(self, arch: Architecture, classes: int) -> HWGPT:
