@@ -173,7 +173,7 @@ def _rank(ranking: Ranking, run: Run, progress: Progress) -> dict[str, Any]:
     progress("measure", len(records), total, "")
     for seed in ranking.seeds():
         todo = [network for network in networks if (seed, network) not in known]
-        for record in _measured(ranking, seed, todo):
+        for record in measured_networks(ranking, seed, todo):
             run.log(record)
             records.append(record)
             progress("measure", len(records), total, "")
@@ -191,7 +191,9 @@ class _Each(Fresh):
         """A proxy is ranked on the networks for which it has a value."""
 
 
-def _measured(ranking: Ranking, seed: int, networks: Sequence[int]) -> Iterator[dict[str, Any]]:
+def measured_networks(
+    ranking: Ranking, seed: int, networks: Sequence[int]
+) -> Iterator[dict[str, Any]]:
     """What is asked of each network, a few at a time, so that little is lost by a kill."""
     setting, workers = ranking.setting(seed), ranking.config.workers
     for first in range(0, len(networks), 2 * workers):
