@@ -21,6 +21,7 @@ from autoprox.cli_common import (
     given_options,
     system_message,
 )
+from autoprox.cli_rank import rank
 from autoprox.errors import AutoproxError
 
 FAILURE, WRONG_USE = 1, 2
@@ -162,6 +163,9 @@ def evolve(
         tables.show_json(summary)
     else:
         tables.show(*tables.evolution_report(summary))
+
+
+app.command(epilog="Example: autoprox rank --proxies snip,dss++,params --space pit --seeds 3")(rank)
 
 
 @app.command(epilog="Example: autoprox show snip, or: autoprox show runs/20260102T030405Z-mine")

@@ -73,7 +73,7 @@ PUBLISHED: Mapping[tuple[str, str, str], Mapping[str, Figures]] = {
     ("vit-bench-101/autoformer-ti", "supernet", "imagenet"): {
         proxy: _figures(*values) for proxy, values in _SUPERNET.items()
     },
-    ("nas-bench-bert/flexibert", "glue", "glue"): {
+    ("nas-bench-bert/flexibert", "score", "glue"): {
         proxy: _figures(value) for proxy, value in _GLUE.items()
     },
 }

@@ -35,6 +35,7 @@ from autoprox.searchspaces import get_space
 from autoprox.store import Fresh, run_threads
 from autoprox.terms import combine, terms
 
+KIND = "rank"
 COUNTS = ("params", "flops")
 ALL = (*COUNTS, *PROXIES, *MEASURES)
 FAILED, NOT_FINITE = "network failed", "not finite"
@@ -132,7 +133,8 @@ def rank(
     """Rank the proxies in a new run folder below `root`; returns the run's summary."""
     ranking = Ranking(config)
     name = name or f"rank-{ranking.benchmark.name}-{ranking.benchmark.space}"
-    with Run.create(root, name, asdict(ranking.config), config.device) as run:
+    settings = {"kind": KIND, **asdict(ranking.config)}
+    with Run.create(root, name, settings, config.device) as run:
         progress("run", 0, 0, str(run.path))
         return _rank(ranking, run, progress)
 
@@ -147,7 +149,7 @@ def resume(path: Path, progress: Progress = lambda *_: None, **resources: Any) -
             "a resumed run keeps its own configuration but for workers, "
             f"but got {', '.join(beyond)} beside resume"
         )
-    with Run.resume(path) as run:
+    with Run.resume(path, KIND) as run:
         config = replace(_read_config(run), **resources)
         if (summary := run.read_summary()) is not None:
             return {"run": str(run.path), **summary}
@@ -155,12 +157,13 @@ def resume(path: Path, progress: Progress = lambda *_: None, **resources: Any) -
 
 
 def _read_config(run: Run) -> RankConfig:
-    data = run.read_config()
+    data = {k: tuple(v) if isinstance(v, list) else v for k, v in run.read_config().items()}
+    del data["kind"]
     try:
-        return RankConfig(**{k: tuple(v) if isinstance(v, list) else v for k, v in data.items()})
+        return RankConfig(**data)
     except TypeError as error:
-        rule = "the run must be one of `autoprox rank`"
-        raise ConfigError(f"{rule}, but {run.path} is not: {error}") from error
+        rule = "a run's config.json must be one that this version wrote"
+        raise ConfigError(f"{rule}, but got: {error}") from error
 
 
 def _rank(ranking: Ranking, run: Run, progress: Progress) -> dict[str, Any]:
@@ -234,7 +237,7 @@ def _run_measures(
         network = ranking.space.build(architecture, classes=1, seed=seed).to(setting.device)
         for dataset, batch in setting.batches.items():
             network.reset_head(batch.classes, seed)
-            found[dataset] |= measure_all(network, batch, ranking.measures, seed)
+            found[dataset] |= measure_all(network, batch, ranking.measures, setting.seed)
     except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
         source.failures[index] = f"{type(error).__name__}: {error}".partition("\n")[0]
 
@@ -242,19 +245,19 @@ def _run_measures(
 def summarise(ranking: Ranking, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """A row for each proxy and dataset: the best mean of Kendall's tau over the seeds first."""
     benchmark, rows = ranking.benchmark, []
-    invalid: dict[str, Counter[str]] = defaultdict(Counter)
+    left_out: dict[str, dict[int, str]] = defaultdict(dict)  # proxy -> network -> reason
+    failed = {record["network"] for record in records if record["failure"]}
     for dataset, truth in benchmark.scores.items():
         own = []
         for proxy in ranking.config.proxies:
             scores = _scores(ranking, records, proxy, dataset)  # [seeds, networks]
             own.append(_row(ranking, proxy, dataset, scores, truth))
-            failed = {r["network"] for r in records if r["failure"]}
-            for network in np.flatnonzero(~np.isfinite(scores).all(axis=0)):
-                invalid[proxy][FAILED if int(network) in failed else NOT_FINITE] += 1
-        rows += sorted(own, key=lambda row: -2 if row["kendall"] is None else -row["kendall"])
+            for network in np.flatnonzero(~np.isfinite(scores).all(axis=0)).tolist():
+                left_out[proxy][network] = FAILED if network in failed else NOT_FINITE
+        rows += sorted(own, key=lambda row: 2 if row["kendall"] is None else -row["kendall"])
     return {
         "rows": rows,
-        "invalid": {proxy: dict(reasons) for proxy, reasons in invalid.items()},
+        "invalid": {proxy: dict(Counter(own.values())) for proxy, own in left_out.items()},
         "benchmark": benchmark.source,
         "networks": len(benchmark.architectures),
         "seeds": ranking.config.seeds,

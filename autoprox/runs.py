@@ -30,6 +30,7 @@ LOG = "log.jsonl"
 CHECKPOINT = "checkpoint.json"
 SUMMARY = "summary.json"
 HALL_OF_FAME = "hall_of_fame"
+EVOLVE = "evolve"  # what a run is of whose config doesn't say another `kind`
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
 PACKAGES = ("autoprox", "torch", "numpy", "scipy", "deap", "sympy")
@@ -66,8 +67,8 @@ class Run:
         return run
 
     @classmethod
-    def open(cls, path: Path) -> Run:
-        """An existing run, to read."""
+    def open(cls, path: Path, kind: str = EVOLVE) -> Run:
+        """An existing run of a command, to read."""
         if not path.is_dir():
             found = "is a file" if path.exists() else "does not exist"
             raise RunError(f"a run must be a folder, but {path} {found}{_similar(path)}")
@@ -77,12 +78,20 @@ class Run:
             raise RunError(
                 f"a run must hold {', '.join(needed)}, but {path} lacks {', '.join(missing)}"
             )
-        return cls(path)
+        run = cls(path)
+        if (found := run.kind) != kind:
+            raise RunError(f"a run of `autoprox {kind}` is needed, but {path} is one of `{found}`")
+        return run
 
     @classmethod
-    def resume(cls, path: Path) -> Run:
-        """An existing run, to go on writing from its checkpoint."""
-        return cls(path, _locked_log(cls.open(path).path))
+    def resume(cls, path: Path, kind: str = EVOLVE) -> Run:
+        """An existing run of a command, to go on writing where it stopped."""
+        return cls(path, _locked_log(cls.open(path, kind).path))
+
+    @property
+    def kind(self) -> str:
+        """The command whose run it is."""
+        return str(self.read_config().get("kind", EVOLVE))
 
     @property
     def name(self) -> str:

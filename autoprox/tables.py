@@ -112,32 +112,40 @@ def _counts(summary: Mapping[str, Any]) -> str:
 
 def rank_report(summary: Mapping[str, Any]) -> list[str | Table]:
     """How well each proxy ranks, the best first, a part for each dataset."""
-    table = _table("\nproxy")
-    for heading in ("\nKendall", "\n± std", "\n95 % interval", "\nSpearman", "\nPearson"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("published\nKendall", justify="right", no_wrap=True)
-    table.add_column("\ninvalid", justify="right", no_wrap=True)
     rows = summary["rows"]
+    shown = {
+        "Ken-\ndall": lambda row: _number(row["kendall"]),
+        "std of\nseeds": lambda row: _number(row["std"]["kendall"]),
+        "\n95 % interval": lambda row: _interval(row["interval"]["kendall"]),
+        "Spear-\nman": lambda row: _number(row["spearman"]),
+        "Pear-\nson": lambda row: _number(row["pearson"]),
+        "pub-\nlished": lambda row: _number(row["published"]["kendall"]),
+        "left\nout": lambda row: str(row["invalid"] or ""),
+    }
+    if summary["seeds"] == 1:
+        del shown["std of\nseeds"]
+    if all(row["published"]["kendall"] is None for row in rows):
+        del shown["pub-\nlished"]
+    if not summary["invalid"]:
+        del shown["left\nout"]
+    table = _table("\nproxy")
+    table.columns[0].no_wrap, table.columns[0].max_width = True, 26
+    for heading in shown:
+        table.add_column(heading, justify="right", no_wrap=True)
     for dataset in dict.fromkeys(row["dataset"] for row in rows):
         table.add_row(dataset)
         for row in rows:
             if row["dataset"] == dataset:
-                table.add_row(
-                    f"  {row['proxy']}",
-                    *(_number(row["kendall"]), _number(row["std"]["kendall"])),
-                    *(_interval(row["interval"]["kendall"]), _number(row["spearman"])),
-                    *(_number(row["pearson"]), _number(row["published"]["kendall"])),
-                    str(row["invalid"] or ""),
-                )
-    reasons = (
+                table.add_row(f"  {row['proxy']}", *(cell(row) for cell in shown.values()))
+    reasons = [
         f"{proxy}: {count} networks left out, {reason}"
         for proxy, found in summary["invalid"].items()
         for reason, count in found.items()
-    )
+    ]
     counts = (
         f"{summary['networks']} networks, seeds: {summary['seeds']}; {summary['seconds']:.0f} s"
     )
-    return [table, "\n".join([*dict.fromkeys(reasons), counts]), f"Run: {summary['run']}"]
+    return [table, "\n".join([*reasons, counts]), f"Run: {summary['run']}"]
 
 
 def proxy_details(loaded: Loaded) -> dict[str, Any]:

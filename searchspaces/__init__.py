@@ -6,7 +6,9 @@ from typing import Any
 from autoprox.errors import nearest
 from autoprox.searchspaces.autoformer import AUTOFORMER_B, AUTOFORMER_S, AUTOFORMER_TI
 from autoprox.searchspaces.base import Architecture, ArchitectureError, SearchSpace
+from autoprox.searchspaces.bert import BERT
 from autoprox.searchspaces.blocks import Block, TransformerNetwork
+from autoprox.searchspaces.flexibert import FLEXIBERT
 from autoprox.searchspaces.gpt2 import GPT2
 from autoprox.searchspaces.gpt2_hw import GPT2_HW
 from autoprox.searchspaces.nano import AUTOFORMER_NANO
@@ -27,7 +29,7 @@ SPACES: Mapping[str, SearchSpace] = {
     space.name: space
     for space in (
         *(AUTOFORMER_TI, AUTOFORMER_S, AUTOFORMER_B, PIT, AUTOFORMER_NANO),
-        *(GPT2, GPT2_HW),
+        *(BERT, FLEXIBERT, GPT2, GPT2_HW),
     )
 }
 ALIASES = {"autoformer": "autoformer-ti"}

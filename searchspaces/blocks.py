@@ -79,7 +79,8 @@ def normal_(layer: nn.Linear, generator: torch.Generator) -> None:
     The published code truncates at a hundred standard deviations, which is no truncation at all.
     """
     layer.weight.normal_(0.0, 0.02, generator=generator)
-    layer.bias.zero_()
+    if layer.bias is not None:
+        layer.bias.zero_()
 
 
 class TransformerBlock(nn.Module):

@@ -1,10 +1,13 @@
-"""Tiny networks that every test of the collector, the store and the engine may use."""
+"""Tiny networks for tests of the collector, the store and the engine, and a way to run commands."""
 
+import json
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import pytest
 import torch
 
+from autoprox import cli
 from autoprox.collector import Setting
 from autoprox.inputs import Batch, load_batch
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
@@ -52,3 +55,31 @@ def batches() -> dict[str, Batch]:
 def setting(space: SearchSpace, batches: dict[str, Batch]) -> Callable[..., Setting]:
     """What tiny networks are measured with; arguments replace the defaults."""
     return lambda **changed: Setting(**{"space": space, "batches": batches, **changed})
+
+
+class Result(NamedTuple):
+    """What a command leaves: its exit code and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Command = Callable[..., Result]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Command:
+    """Calls the program with these arguments."""
+
+    def command(*arguments: str) -> Result:
+        with pytest.raises(SystemExit) as exit_:
+            cli.main(arguments)
+        out, err = capsys.readouterr()
+        return Result(exit_.value.code or 0, out, err)  # type: ignore[arg-type]
+
+    return command

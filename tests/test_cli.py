@@ -11,11 +11,12 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.error import URLError
 
 import pytest
 import typer
+from conftest import Command
 
 import autoprox
 from autoprox import cli, cli_common, cli_options, discovery
@@ -28,19 +29,6 @@ from autoprox.store import MeasurementError
 READS = ["mlp.weight", "msa.grad", "ones.mlp.act"]
 SMALL = {"population": 4, "iterations": 3, "children": 2, "batch_size": 1, "thin": 2}
 SNIP = "sum(sum(abs(mul(all.weight, all.grad))))"
-
-
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Command = Callable[..., Result]
 
 
 def table(count: int = 12) -> dict[str, Any]:
@@ -77,17 +65,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.json").write_text(json.dumps(table(), indent=1))
     return tmp_path
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Command:
-    def command(*arguments: str) -> Result:
-        with pytest.raises(SystemExit) as exit_:
-            cli.main(arguments)
-        out, err = capsys.readouterr()
-        return Result(exit_.value.code or 0, out, err)  # type: ignore[arg-type]
-
-    return command
 
 
 @pytest.fixture
@@ -437,7 +414,7 @@ def test_show_one_form(run: Command) -> None:
         (["show", "."], "a run must hold config.json"),
         (["show", "snip", "--tree", "--json"], "at most one of --latex, --tree and --json"),
         (["show"], "Missing argument"),
-        (["evolv"], "No such command 'evolv'. Did you mean 'evolve'; choose from evolve, show"),
+        (["evolv"], "No such command 'evolv'. Did you mean 'evolve'; choose from evolve, rank"),
         (["bench"], "Missing command; choose from list, info, fetch"),
         (["bench", "info", "vit-bench"], "did you mean vit-bench-101?"),
     ],

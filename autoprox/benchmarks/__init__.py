@@ -16,6 +16,7 @@ from autoprox.benchmarks.base import (
 from autoprox.benchmarks.embedded import NANO_VIT_BENCH
 from autoprox.benchmarks.files import data_folders, fetch_files, find, read_verified, status
 from autoprox.benchmarks.hw_gpt import HW_GPT_BENCH
+from autoprox.benchmarks.nas_bert import NAS_BENCH_BERT
 from autoprox.benchmarks.table import LABEL, load_table
 from autoprox.benchmarks.vit_bench import VIT_BENCH_101
 from autoprox.errors import nearest
@@ -32,7 +33,8 @@ __all__ = [
 ]
 
 BENCHMARKS: Mapping[str, Source] = {
-    source.name: source for source in (NANO_VIT_BENCH, VIT_BENCH_101, HW_GPT_BENCH)
+    source.name: source
+    for source in (NANO_VIT_BENCH, VIT_BENCH_101, NAS_BENCH_BERT, HW_GPT_BENCH)
 }
 
 
@@ -48,7 +50,7 @@ def load_benchmark(
     """Load a built-in benchmark, or the user's table at a path (see `benchmarks.table`).
 
     By default: the first built-in benchmark that has all that is asked for, its first space, that
-    space's first label, all datasets that have it.
+    space's first label, the benchmark's usual datasets or else all that have the label.
     `subset` is `main`, `extra` (the architectures of a supplementary file, where there is one) or
     `all`; results are comparable only over the same subset, and so it is never chosen by what
     happens to be installed.
@@ -181,7 +183,8 @@ def _select(
         if absent := set(datasets or ()).intersection(known).difference(labels[label]):
             message = f"{space} has no {label} scores for {', '.join(sorted(absent))}"
             raise BenchmarkError(f"{message}: their label is {other}")
-    chosen = choose_datasets(datasets, labels[label], f"{source.name} ({space}, {label})")
+    asked = source.default_datasets if datasets is None else datasets
+    chosen = choose_datasets(asked, labels[label], f"{source.name} ({space}, {label})")
     return Selection(space, label, chosen, subset)
 
 

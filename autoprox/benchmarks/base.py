@@ -81,6 +81,7 @@ class Source:
     url: str | None  # of the folder that holds the files; None where the package does
     files: tuple[DataFile, ...]
     read: Callable[[Selection, Sequence[tuple[DataFile, bytes]]], list[Row]]
+    default_datasets: tuple[str, ...] | None = None  # None: all that the label has
     # dataset -> Kendall's tau between the scores of two trainings, where that was measured
     noise_ceiling: Mapping[str, float | None] = field(default_factory=dict)
 

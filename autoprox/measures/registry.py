@@ -1,0 +1,75 @@
+"""The record of a measure, and the table of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from autoprox.errors import nearest
+from autoprox.inputs import Batch
+from autoprox.measures.passes import SHARED, InapplicableError, MeasureError, Passes
+from autoprox.searchspaces import TransformerNetwork
+
+Function = Callable[[Passes], float]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A published proxy as a function of one network's passes.
+
+    `needs` are the shared passes that it reads, and those that they are made of; where that isn't
+    all, it runs passes of its own.
+    """
+
+    name: str
+    function: Function
+    citation: str
+    equation: str
+    needs: frozenset[str]
+
+
+_MEASURES: dict[str, Measure] = {}
+MEASURES: Mapping[str, Measure] = MappingProxyType(_MEASURES)
+
+
+def register(
+    name: str, citation: str, equation: str, needs: Sequence[str] = ()
+) -> Callable[[Function], Function]:
+    """Add the decorated function to the measures."""
+    if name in _MEASURES:
+        raise MeasureError(f"a measure's name must be new, but there already is {name!r}")
+    if unknown := set(needs) - set(SHARED):
+        choices = ", ".join(SHARED)
+        raise MeasureError(f"{name} must need passes of {choices}, but got {', '.join(unknown)}")
+
+    def add(function: Function) -> Function:
+        _MEASURES[name] = Measure(name, function, citation, equation, frozenset(needs))
+        return function
+
+    return add
+
+
+def measure_all(
+    network: TransformerNetwork, batch: Batch, names: Sequence[str], seed: int = 0
+) -> dict[str, float]:
+    """The measures of these names, with the passes that they share run once.
+
+    A measure that this network has no value of is nan: its function raises an error that says why.
+    """
+    for name in names:
+        if name not in MEASURES:
+            raise MeasureError(f"unknown measure {name!r}{nearest(name, MEASURES)}")
+    passes = Passes(network, batch, seed)
+    values = dict.fromkeys(names, float("nan"))
+    # Those with the most shared passes first, so that none is kept while others run their own.
+    todo = sorted((MEASURES[name] for name in values), key=lambda m: len(m.needs), reverse=True)
+    while todo:
+        measure = todo.pop(0)
+        try:
+            values[measure.name] = measure.function(passes)
+        except InapplicableError:
+            continue
+        finally:
+            passes.release(frozenset().union(*(other.needs for other in todo)))
+    return values

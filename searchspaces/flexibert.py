@@ -1,0 +1,314 @@
+"""The FlexiBERT space of NAS-Bench-BERT: Serianni and Kalita, "Training-free Neural Architecture
+Search for RNNs and Transformers", ACL 2023.
+
+It is a part of the space of Tuli et al., "FlexiBERT: Are Current Transformer Architectures too
+Homogeneous and Rigid?", JAIR 2022: each encoder layer mixes its tokens in its own way and has its
+own feed-forward layers. The geometry is that of the published networks, ELECTRA's discriminator
+(Clark et al., ICLR 2020) with 128 embedding dimensions, and of each operation:
+
+- ``sdp``, ``wma``: self-attention by the scaled dot product; in the second (weighted
+  multiplicative) the queries pass one more linear layer, without bias.
+- ``dft``, ``dct``: a linear layer, then the real part of the two-dimensional Fourier transform, or
+  the cosine transform (type II), of each head's tokens x dimensions; neither is normalised.
+- ``dsc5``, ``dsc9``: ConvBERT's dynamic span-based convolution (Jiang et al., NeurIPS 2020) over 5
+  or 9 tokens, for one half of the heads, and attention for the other half.
+
+An output projection, the residual sum and its normalisation follow each of them, as in the
+published training code; the network of the published measurements leaves them out after ``dft`` and
+``dct``. One or three feed-forward layers of the feed-forward dimension, each followed by GELU, and
+a linear layer back to the hidden size complete the layer.
+
+ELECTRA trains this encoder to find replaced tokens. That needs a second network, which makes the
+replacements; here it predicts masked tokens, with the head of that second network, whose decoder is
+the embedding. Everything begins normal with standard deviation 0.02, biases zero.
+"""
+
+import math
+from dataclasses import dataclass
+from statistics import fmean
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from autoprox.searchspaces.base import Architecture, one, per_layer
+from autoprox.searchspaces.bert import (
+    CONTEXT,
+    EPS,
+    Bert,
+    MaskedSpace,
+    macs_around,
+    params_around,
+)
+from autoprox.searchspaces.blocks import Block, Linear, TransformerBlock
+
+D_EMBED = 128
+ATTENTION = ("sdp", "wma")
+TRANSFORMS = ("dft", "dct")
+CONVOLUTION = ("dsc5", "dsc9")
+OPERATIONS = (*ATTENTION, *TRANSFORMS, *CONVOLUTION)
+
+_CONVOLUTION_STREAM = 0x636F6E76  # of random numbers, independent of the linear layers'
+
+
+@dataclass(frozen=True)
+class FlexiLayer(Block):
+    """The structure of one encoder layer, with `stack` feed-forward layers of size `hidden`."""
+
+    operation: str
+    stack: int
+
+    @property
+    def kernel(self) -> int:
+        """The number of tokens that the convolution spans; only of `dsc`."""
+        return int(self.operation.removeprefix("dsc"))
+
+    @property
+    def linears(self) -> list[tuple[int, int]]:
+        """Inputs and outputs of every linear layer with a bias."""
+        width, half, hidden = self.width, self.width // 2, self.hidden
+        if self.operation in TRANSFORMS:
+            mixing = [(width, width)]
+        elif self.operation in ATTENTION:
+            mixing = [(width, 3 * width)]
+        else:
+            kernels = self.heads // 2 * self.kernel
+            mixing = [(width, 3 * half), (width, half), (half, kernels), (width, half)]
+        feed_forward = [(width, hidden), *[(hidden, hidden)] * (self.stack - 1), (hidden, width)]
+        return [*mixing, (width, width), *feed_forward]
+
+    @property
+    def unbiased(self) -> int:
+        """The weights without a bias: of the queries in `wma`, of the convolution in `dsc`."""
+        if self.operation in CONVOLUTION:
+            return self.width * self.kernel
+        return self.width**2 if self.operation == "wma" else 0
+
+    @property
+    def params(self) -> int:
+        """The number of parameters."""
+        norms = 4 * self.width
+        return norms + sum((a + 1) * b for a, b in self.linears) + self.unbiased
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates: linear layers, convolutions, products of attention.
+
+        The Fourier and cosine transforms are not counted.
+        """
+        per_token = sum(a * b for a, b in self.linears) + self.unbiased
+        attention = 2 * self.tokens * self.width  # of all heads
+        if self.operation in ATTENTION:
+            per_token += attention
+        elif self.operation in CONVOLUTION:
+            per_token += attention // 2 + self.width // 2 * self.kernel
+        return self.tokens * per_token
+
+
+def split_heads(x: Tensor, heads: int) -> Tensor:
+    """Map tokens [batch, tokens, heads * dim] to [batch, heads, tokens, dim]."""
+    return x.reshape(*x.shape[:-1], heads, -1).transpose(1, 2)
+
+
+def merge_heads(x: Tensor) -> Tensor:
+    """Undo `split_heads`."""
+    return x.transpose(1, 2).flatten(2)
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, heads: int) -> Tensor:
+    """Scaled dot-product attention over tokens, each [batch, tokens, heads * dim]."""
+    query, key, value = (split_heads(part, heads) for part in (query, key, value))
+    return merge_heads(functional.scaled_dot_product_attention(query, key, value))
+
+
+class Attention(nn.Module):
+    """Self-attention, for `wma` with one more weight between queries and keys."""
+
+    def __init__(self, shape: FlexiLayer) -> None:
+        super().__init__()
+        self.heads = shape.heads
+        self.qkv = Linear(shape.width, 3 * shape.width)
+        weighted = shape.operation == "wma"
+        self.weight = Linear(shape.width, shape.width, bias=False) if weighted else nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map tokens [batch, tokens, width] to tokens of the same shape."""
+        query, key, value = self.qkv(x).chunk(3, -1)
+        return attend(self.weight(query), key, value, self.heads)
+
+
+class Fourier(nn.Module):
+    """The Fourier or cosine transform of each head over its tokens and dimensions."""
+
+    def __init__(self, shape: FlexiLayer) -> None:
+        super().__init__()
+        self.heads = shape.heads
+        self.cosine = shape.operation == "dct"
+        self.input = Linear(shape.width, shape.width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map tokens [batch, tokens, width] to tokens of the same shape."""
+        x = split_heads(self.input(x), self.heads)
+        return merge_heads(dct(dct(x, -1), -2) if self.cosine else torch.fft.fft2(x).real)
+
+
+def dct(x: Tensor, dim: int) -> Tensor:
+    """The cosine transform of type II: 2 sum_n x[n] cos(pi k (2n + 1) / 2N)."""
+    x = x.movedim(dim, -1)
+    n = x.shape[-1]
+    turn = torch.arange(n, dtype=x.dtype, device=x.device) * (-math.pi / (2 * n))
+    transformed = torch.fft.rfft(x, 2 * n)[..., :n] * torch.polar(torch.ones_like(turn), turn)
+    real: Tensor = transformed.real
+    return 2 * real.movedim(-1, dim)
+
+
+class Conv1d(nn.Conv1d):
+    """`nn.Conv1d` without its default initialisation, which `initialise` would overwrite."""
+
+    def reset_parameters(self) -> None:
+        """Leave the parameters unset."""
+
+
+class SpanConvolution(nn.Module):
+    """Attention beside a convolution whose kernel is made of each token's surroundings.
+
+    Both have one half of the heads.
+    """
+
+    def __init__(self, shape: FlexiLayer) -> None:
+        super().__init__()
+        width, kernel, half = shape.width, shape.kernel, shape.width // 2
+        self.heads, self.kernel = shape.heads // 2, kernel
+        self.qkv = Linear(width, 3 * half)
+        self.depthwise = Conv1d(width, width, kernel, padding="same", groups=width, bias=False)
+        self.pointwise = Linear(width, half)
+        self.kernels = Linear(half, self.heads * kernel)
+        self.convolved = Linear(width, half)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map tokens [batch, tokens, width] to tokens of the same shape."""
+        query, key, value = self.qkv(x).chunk(3, -1)
+        span = self.pointwise(self.depthwise(x.mT).mT)
+        batch, tokens, _ = x.shape
+        kernels = self.kernels(span * query).view(batch, tokens, self.heads, -1).softmax(-1)
+        padded = functional.pad(self.convolved(x), (0, 0, self.kernel // 2, self.kernel // 2))
+        windows = padded.unfold(1, self.kernel, 1)  # [batch, tokens, heads * dim, kernel]
+        windows = windows.reshape(batch, tokens, self.heads, -1, self.kernel)
+        convolved = (windows @ kernels[..., None]).flatten(2)
+        return torch.cat([attend(query, key, value, self.heads), convolved], -1)
+
+
+def mixer(shape: FlexiLayer) -> nn.Module:
+    """The operation by which an encoder layer mixes its tokens."""
+    if shape.operation in ATTENTION:
+        return Attention(shape)
+    return Fourier(shape) if shape.operation in TRANSFORMS else SpanConvolution(shape)
+
+
+class FlexiBlock(TransformerBlock):
+    """An encoder layer: an operation that mixes tokens, then feed-forward layers; post-norm."""
+
+    def __init__(self, shape: FlexiLayer) -> None:
+        super().__init__()
+        self.heads = shape.heads
+        self.mixer = mixer(shape)
+        self.proj = Linear(shape.width, shape.width)
+        self.norm1 = nn.LayerNorm(shape.width, eps=EPS)
+        sizes = [shape.width, *[shape.hidden] * shape.stack]
+        self.hidden = nn.ModuleList(map(Linear, sizes, sizes[1:]))
+        self.output = Linear(shape.hidden, shape.width)
+        self.norm2 = nn.LayerNorm(shape.width, eps=EPS)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map tokens [batch, tokens, width] to tokens of the same shape."""
+        x = self.norm1(x + self.proj(self.mixer(x)))
+        hidden = x
+        for layer in self.hidden:
+            hidden = functional.gelu(layer(hidden))
+        normed: Tensor = self.norm2(x + self.output(hidden))
+        return normed
+
+    def linears(self) -> list[tuple[str, nn.Linear]]:
+        """Its linear layers with their domain, in the order in which the input passes them."""
+        mixing = [module for module in self.mixer.modules() if isinstance(module, nn.Linear)]
+        feed_forward = [layer for layer in self.hidden if isinstance(layer, nn.Linear)]
+        return [
+            *(("msa", layer) for layer in (*mixing, self.proj)),
+            *(("mlp", layer) for layer in (*feed_forward, self.output)),
+        ]
+
+
+class FlexiBert(Bert):
+    """BERT of layers that mix their tokens in different ways."""
+
+    @torch.no_grad()
+    def initialise(self, seed: int) -> None:
+        """Draw every parameter by the published rule from private generators seeded by `seed`."""
+        super().initialise(seed)
+        generator = torch.Generator("cpu").manual_seed(seed ^ _CONVOLUTION_STREAM)
+        for module in self.modules():
+            if isinstance(module, Conv1d):
+                module.weight.normal_(0.0, 0.02, generator=generator)
+
+
+class FlexiBertSpace(MaskedSpace):
+    """Width and depth of the network; operation, heads and feed-forward layers of each layer."""
+
+    def blocks(self, arch: Architecture) -> tuple[FlexiLayer, ...]:
+        """The structure of the encoder layers, in depth order."""
+        width: int = arch["hidden_size"]
+        names = ("num_operation_heads", "feed_forward_dimension", "operation", "num_feed_forward")
+        return tuple(
+            FlexiLayer(width, CONTEXT, heads, width, hidden, operation, stack)
+            for heads, hidden, operation, stack in zip(*(arch[n] for n in names), strict=True)
+        )
+
+    def params(self, arch: Architecture, classes: int = 1000) -> int:
+        """The number of parameters, from the choices alone; the decoder is the embedding."""
+        around = params_around(arch["hidden_size"], D_EMBED)
+        return around + sum(block.params for block in self.blocks(arch))
+
+    def flops(self, arch: Architecture, classes: int = 1000) -> int:
+        """Multiply-accumulates for CONTEXT tokens; the Fourier transforms are not counted."""
+        around = macs_around(arch["hidden_size"], D_EMBED)
+        return around + sum(block.macs for block in self.blocks(arch))
+
+    def network(self, arch: Architecture, classes: int) -> FlexiBert:
+        """The network with its parameters unset."""
+        blocks = [FlexiBlock(block) for block in self.blocks(arch)]
+        return FlexiBert(blocks, arch["hidden_size"], D_EMBED)
+
+    def features(self, arch: Architecture) -> tuple[float, ...]:
+        """The choices for a regression: depth and width, and by halves of the depth all others.
+
+        These are the share of each operation, the heads, the feed-forward dimension, the number of
+        feed-forward layers, and the mean of the last two's product. All but the shares are
+        logarithms, because sizes multiply.
+        """
+        blocks = self.blocks(arch)
+        middle = len(blocks) // 2
+        features = [math.log(len(blocks)), math.log(blocks[0].width)]
+        for half in (blocks[:middle], blocks[middle:]):
+            features += [fmean(b.operation == name for b in half) for name in OPERATIONS]
+            columns = (
+                [b.heads for b in half],
+                [b.hidden for b in half],
+                [b.stack for b in half],
+                [b.hidden * b.stack for b in half],
+            )
+            features += [math.log(fmean(column)) for column in columns]
+        return tuple(features)
+
+
+FLEXIBERT = FlexiBertSpace(
+    "flexibert",
+    "FlexiBERT, encoders of 4 to 16 M parameters with attention, Fourier mixing or convolution",
+    {
+        "hidden_size": one(128, 256),
+        "depth": one(2, 4),
+        "operation": per_layer(*OPERATIONS),
+        "num_operation_heads": per_layer(2, 4),
+        "feed_forward_dimension": per_layer(512, 1024),
+        "num_feed_forward": per_layer(1, 3),
+    },
+)

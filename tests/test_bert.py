@@ -1,0 +1,115 @@
+"""The BERT space against the implementation of BERT that the ecosystem uses."""
+
+import random
+import re
+from collections.abc import Mapping
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import BertConfig, BertForMaskedLM
+
+from autoprox.searchspaces import Architecture, ArchitectureError, Block
+from autoprox.searchspaces.bert import BERT, VOCABULARY, Bert, BertBlock
+
+BASE = BERT.architecture({"depth": 12, "mlp_size": [3072] * 12, "num_heads": [12] * 12})
+SMALLEST = BERT.architecture({"depth": 6, "mlp_size": [512] * 6, "num_heads": [4] * 6})
+NAMES = {
+    r"^(bert|electra)\.": "",
+    "embeddings.word_embeddings.weight": "embedding.weight",
+    "embeddings.position_embeddings.weight": "position",
+    "embeddings.token_type_embeddings.weight": "token_type",
+    "embeddings.LayerNorm": "norm",
+    "encoder.layer": "blocks",
+    "attention.self": "qkv",
+    "attention.output.dense": "proj",
+    "attention.output.LayerNorm": "norm1",
+    "intermediate.dense": "fc1",
+    "output.dense": "fc2",
+    "output.LayerNorm": "norm2",
+    "cls.predictions.transform.dense": "prediction.transform",
+    "cls.predictions.transform.LayerNorm": "prediction.norm",
+    "cls.predictions.bias": "prediction.bias",
+}
+
+
+def randomised(network: nn.Module) -> nn.Module:
+    """Every parameter random, so that no two can be confused; without dropout."""
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.normal_(0.0, 0.3, generator=generator)
+    return network.eval()
+
+
+def translated(theirs: nn.Module, names: Mapping[str, str]) -> dict[str, Tensor]:
+    """The parameters of a BERT of transformers under our names: queries, keys, values as one."""
+    state: dict[str, Tensor] = {}
+    for name, value in theirs.named_parameters():
+        for pattern, ours in names.items():
+            name = re.sub(pattern, ours, name)
+        state[name] = value.detach()
+    for name in [name for name in state if ".query." in name]:
+        parts = [state.pop(name.replace("query", part)) for part in ("query", "key", "value")]
+        state[name.replace(".query", "")] = torch.cat(parts)
+    return state
+
+
+def tokens(batch: int, length: int) -> Tensor:
+    generator = torch.Generator().manual_seed(1)
+    return torch.randint(0, VOCABULARY, (batch, length), generator=generator)
+
+
+def test_bert_base_has_its_published_size() -> None:
+    with torch.device("meta"):
+        theirs = BertForMaskedLM(BertConfig())
+        ours = BERT.build(BASE)
+    assert sum(p.numel() for p in theirs.parameters()) == 109_514_298
+    assert BERT.params(BASE) == sum(p.numel() for p in ours.parameters()) == 109_514_298
+
+
+def test_logits_are_those_of_transformers() -> None:
+    config = BertConfig(
+        hidden_size=24, num_hidden_layers=2, num_attention_heads=4, intermediate_size=40
+    )
+    theirs = randomised(BertForMaskedLM(config))
+    ours = Bert([BertBlock(Block(24, 512, 4, 24, 40)) for _ in range(2)], 24, 24)
+    ours.load_state_dict(translated(theirs, NAMES))
+    ids = tokens(2, 7)
+    logits = ours(ids)
+    torch.testing.assert_close(logits, theirs(ids).logits, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(ours(ours.embedding(ids)), logits)
+
+
+@pytest.mark.parametrize("arch", [BASE, SMALLEST, BERT.sample(random.Random(0))])
+def test_counts_are_those_of_the_built_network(arch: Architecture) -> None:
+    with torch.device("meta"):
+        network = BERT.build(arch)
+    assert BERT.params(arch) == sum(p.numel() for p in network.parameters())
+    with FlopCounterMode(display=False) as counter:
+        network(torch.zeros(1, 512, dtype=torch.int64, device="meta"))
+    assert 2 * BERT.flops(arch) == counter.get_total_flops()
+
+
+def test_the_space_is_that_of_t_razor() -> None:
+    assert BERT.size() == sum(16**depth for depth in (6, 8, 10, 12))
+    assert BERT.largest()["mlp_size"] == (3072,) * 12
+    assert BERT.origins(SMALLEST) == (0, 1, 2, 3, 4, 5)
+    assert round(BERT.params(SMALLEST) / 1e6) == 43
+    with pytest.raises(ArchitectureError, match=r"num_heads\[1\] must be one of 4, 8, 12, 16, but"):
+        BERT.architecture(dict(SMALLEST.choices) | {"num_heads": [4, 6, 4, 4, 4, 4]})
+
+
+def test_initialisation() -> None:
+    """Normal with standard deviation 0.02; biases zero, and so the same score for every token."""
+    network = Bert([BertBlock(Block(24, 512, 4, 24, 40))], 24, 24)
+    network.initialise(seed=1)
+    drawn = ("embedding.weight", "position", "blocks.0.qkv.weight", "prediction.transform.weight")
+    parameters = dict(network.named_parameters())
+    for name in drawn:
+        assert parameters[name].std().item() == pytest.approx(0.02, rel=0.1), name
+    for name, parameter in parameters.items():
+        if name.endswith("bias"):
+            assert not parameter.any(), name
+    assert not torch.equal(parameters["token_type"][0], parameters["token_type"][1])
