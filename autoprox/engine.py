@@ -47,7 +47,8 @@ class Scores:
 class Program:
     """Matrix expressions as straight-line code, each distinct subtree once.
 
-    A register is dropped after its last use, so that a chunk's intermediate values stay in cache.
+    A register is dropped after its last use, or overwritten with what is computed from it, so that
+    a chunk's intermediate values stay in cache.
     """
 
     def __init__(self, trees: Sequence[Tree]) -> None:
@@ -59,6 +60,11 @@ class Program:
         self.done: list[list[int]] = [[] for _ in self.steps]
         for register, step in last.items():
             self.done[step].append(register)
+        writable = {register for primitive, _, register in self.steps if primitive.takes_out}
+        self.overwritten = [
+            next(iter(writable.intersection(done)), None) if primitive.takes_out else None
+            for (primitive, _, _), done in zip(self.steps, self.done, strict=True)
+        ]
 
     def _compile(self, tree: Tree, args: list[int]) -> int:
         if tree not in self._registers:
@@ -72,8 +78,10 @@ class Program:
     def __call__(self, values: dict[Statistic, Tensor]) -> Tensor:
         """[expressions, n] from values [n, rows, cols]."""
         registers: dict[int, Tensor] = {self.inputs[s]: value for s, value in values.items()}
-        for (primitive, args, out), done in zip(self.steps, self.done, strict=True):
-            registers[out] = apply(primitive, [registers[r] for r in args], "matrix")
+        steps = zip(self.steps, self.done, self.overwritten, strict=True)
+        for (primitive, args, result), done, overwritten in steps:
+            out = None if overwritten is None else registers[overwritten]
+            registers[result] = apply(primitive, [registers[r] for r in args], "matrix", out)
             for register in done:
                 registers.pop(register)
         return torch.stack([registers[r] for r in self.outputs])
@@ -91,7 +99,17 @@ class Engine:
         for network in source.alive:
             depths[tuple(table.count(network, domain) for domain in counts)].append(network)
         self._equal = list(depths.values())
-        self._starts = {domain: table.starts(domain) for domain in (*counts, "all")}
+        starts = {domain: table.starts(domain) for domain in (*counts, "all")}
+        self._layers = {domain: int(starts[domain][-1]) for domain in starts}
+        self._places = {  # [networks, layers] for each set of networks of equal depth
+            domain: [
+                np.stack([np.arange(first[n], first[n + 1]) for n in networks])
+                for networks in self._equal
+            ]
+            for domain, first in starts.items()
+        }
+        kinds = [domain for domains in table.domains for domain in domains]
+        self._is_msa = np.array([kind == "msa" for kind in kinds], dtype=bool)
         self._structure = self._read_structure()
 
     def evaluate(self, trees: Iterable[Tree], networks: Sequence[int] | None = None) -> Scores:
@@ -144,8 +162,7 @@ class Engine:
 
     def _unreduced(self, group: Group, expressions: int) -> Tensor:
         """[expressions, layers of all networks]"""
-        layers = self._starts[next(iter(group)).domain][-1]
-        shape = (expressions, int(layers))
+        shape = (expressions, self._layers[next(iter(group)).domain])
         return torch.full(shape, torch.nan, dtype=torch.float64, device=self.source.device)
 
     def _keep(self, trees: Sequence[Tree], reduced: dict[tuple[int, ...], Tensor]) -> None:
@@ -191,20 +208,13 @@ class Engine:
         parts = [self._reduced[part] for part in _parts(tree)]
         domain, values = str(tree.type.domain), parts[0]
         if domain == "all":
-            kinds = np.array([d for domains in self.source.layers.domains for d in domains])
-            values = np.empty((len(values), len(kinds)))
-            values[:, kinds == "msa"], values[:, kinds == "mlp"] = parts
+            values = np.empty((len(values), len(self._is_msa)))
+            values[:, self._is_msa], values[:, ~self._is_msa] = parts
         return self._by_depth(values, domain)
 
     def _by_depth(self, values: np.ndarray, domain: str) -> Vectors:
         """Split [datasets, layers of all networks] into sets of networks of equal depth."""
-        starts = self._starts[domain]
-        return [
-            torch.from_numpy(
-                np.stack([values[:, starts[n] : starts[n + 1]] for n in networks], axis=1)
-            )
-            for networks in self._equal
-        ]
+        return [torch.from_numpy(values.take(places, axis=1)) for places in self._places[domain]]
 
     def _read_structure(self) -> dict[str, Vectors]:
         blocks = [block for network in self.source.layers.blocks for block in network]

@@ -32,8 +32,9 @@ from autoprox.published import published
 from autoprox.rules import require_whole
 from autoprox.runs import Run
 from autoprox.searchspaces import get_space
-from autoprox.store import Fresh, run_threads
+from autoprox.store import Fresh
 from autoprox.terms import combine, terms
+from autoprox.threads import run_threads
 
 KIND = "rank"
 COUNTS = ("params", "flops")

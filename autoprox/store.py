@@ -6,15 +6,16 @@ import contextlib
 import fcntl
 import itertools
 import json
+import math
 import os
 import tempfile
 import weakref
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -26,13 +27,14 @@ from autoprox.collector import CPU, Measured, Setting
 from autoprox.errors import AutoproxError
 from autoprox.language import Statistic
 from autoprox.searchspaces import Architecture, Block
+from autoprox.threads import run_threads as run_threads
 
 T = TypeVar("T")
 
 GIB = 2**30
 Group = frozenset[Statistic]  # what one matrix expression reads: one domain, one kind of shape
 MAX_FAILED = 0.1
-CHUNK = {"cpu": 2**17, "cuda": 2**26}  # elements: an L2 cache; enough to fill a GPU
+CHUNK = {"cpu": 2**19, "cuda": 2**26}  # elements: some in L2, all in L3; enough to fill a GPU
 CACHE_LIMIT = 20 * GIB  # bytes that a folder may hold beside what the store that opens it needs
 LOCK = "lock"
 UNFINISHED = ".part"
@@ -86,6 +88,7 @@ class Source(ABC):
         self.device = CPU if setting.device.type == "mps" else setting.device
         self.failures: dict[int, str] = {}
         self.layers = self._layer_table()
+        self._variants: dict[Group, list[list[int]]] = {}
 
     @property
     def alive(self) -> list[int]:
@@ -94,14 +97,14 @@ class Source(ABC):
 
     def variants(self, statistics: Iterable[Statistic]) -> list[list[int]]:
         """Datasets for which the statistics are the same, such as all of them for weights."""
-        same: dict[tuple[str, ...], list[int]] = defaultdict(list)
-        for index, dataset in enumerate(self.datasets):
-            keys = (
-                self.setting.key(self.architectures[0], dataset, s)
-                for s in sorted(statistics, key=str)
-            )
-            same[tuple(keys)].append(index)
-        return list(same.values())
+        group = frozenset(statistics)
+        if group not in self._variants:
+            same: dict[frozenset[str], list[int]] = defaultdict(list)
+            for index, dataset in enumerate(self.datasets):
+                keys = (self.setting.key(self.architectures[0], dataset, s) for s in group)
+                same[frozenset(keys)].append(index)
+            self._variants[group] = list(same.values())
+        return self._variants[group]
 
     @abstractmethod
     def visit(self, groups: Sequence[Group], reduce: Reduce) -> None:
@@ -152,23 +155,6 @@ class Source(ABC):
             ) from error
 
 
-def run_threads(workers: int, calls: Iterable[Callable[[], None]]) -> None:
-    """Each call uses one thread of torch, so that results don't depend on how many workers run."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            futures = [pool.submit(call) for call in calls]
-            try:
-                for future in futures:
-                    future.result()
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
-    finally:
-        torch.set_num_threads(threads)
-
-
 class Fresh(Source):
     """Builds and measures each network at every visit and keeps nothing: any size, few formulas."""
 
@@ -207,7 +193,7 @@ class Bucket:
     """All matrices of one shape of one statistic, [n, rows, cols]: in memory, or left on disk."""
 
     shape: tuple[int, int]
-    positions: list[int]
+    positions: np.ndarray
     places: list[tuple[Path, int]]  # file and offset of each matrix
     resident: Tensor | None = None
 
@@ -265,30 +251,46 @@ class Store(Source):
             for datasets in self.variants([statistic])
         }
         self._load(memory)
+        # glibc keeps freed blocks up to the largest yet freed; others cost new pages every time.
+        torch.empty(2**24, dtype=torch.uint8)
 
     def visit(self, groups: Sequence[Group], reduce: Reduce) -> None:
         run_threads(self.workers, self._pieces(groups, reduce))
 
     def _pieces(self, groups: Sequence[Group], reduce: Reduce) -> Iterator[Callable[[], None]]:
         for group in groups:
-            for datasets in self.variants(group):
-                aligned = zip(
-                    *(self._of(s, datasets[0]) for s in sorted(group, key=str)), strict=True
-                )
-                for buckets in aligned:
-                    yield partial(self._piece, group, datasets, buckets, reduce)
+            chunks = [
+                (shape, chunk, datasets, buckets)
+                for datasets in self.variants(group)
+                for shape, buckets in enumerate(self._aligned(group, datasets[0]))
+                for chunk in self._chunks(buckets)
+            ]
+            # What datasets share, such as weights, is then still in cache for the next of them.
+            for _, chunk, datasets, buckets in sorted(chunks, key=itemgetter(0, 1)):
+                yield partial(self._piece, group, datasets, buckets, chunk, reduce)
+
+    def _aligned(self, group: Group, dataset: int) -> Iterator[tuple[Bucket, ...]]:
+        return zip(*(self._of(s, dataset) for s in sorted(group, key=str)), strict=True)
+
+    def _chunks(self, buckets: tuple[Bucket, ...]) -> Iterator[tuple[int, int]]:
+        """Start and stop of as few chunks as `CHUNK` allows, which differ by one matrix at most."""
+        total = len(buckets[0].positions)
+        size = max(bucket.shape[0] for bucket in buckets) * buckets[0].shape[1]
+        most = max(1, CHUNK[self.device.type] // size)
+        chunks = math.ceil(total / most)
+        return itertools.pairwise(total * chunk // chunks for chunk in range(chunks + 1))
 
     def _piece(
-        self, group: Group, datasets: list[int], buckets: tuple[Bucket, ...], reduce: Reduce
+        self,
+        group: Group,
+        datasets: list[int],
+        buckets: tuple[Bucket, ...],
+        chunk: tuple[int, int],
+        reduce: Reduce,
     ) -> None:
-        rows = max(bucket.shape[0] for bucket in buckets)
-        step = max(1, CHUNK[self.device.type] // (rows * buckets[0].shape[1]))
-        positions = np.array(buckets[0].positions)
-        inputs = list(zip(sorted(group, key=str), buckets, strict=True))
-        for start in range(0, len(positions), step):
-            stop = min(start + step, len(positions))
-            values = {s: bucket.read(start, stop).to(self.device) for s, bucket in inputs}
-            reduce(group, datasets, positions[start:stop], values)
+        inputs = zip(sorted(group, key=str), buckets, strict=True)
+        values = {s: bucket.read(*chunk).to(self.device) for s, bucket in inputs}
+        reduce(group, datasets, buckets[0].positions[slice(*chunk)], values)
 
     def _of(self, statistic: Statistic, dataset: int) -> list[Bucket]:
         variant = next(same for same in self.variants([statistic]) if dataset in same)
@@ -329,15 +331,15 @@ class Store(Source):
 
     def _index(self, statistic: Statistic, dataset: int) -> list[Bucket]:
         """Buckets in the order in which their shapes occur: the same for aligned statistics."""
-        buckets: dict[tuple[int, int], Bucket] = {}
+        positions: dict[tuple[int, int], list[int]] = defaultdict(list)
+        places: dict[tuple[int, int], list[tuple[Path, int]]] = defaultdict(list)
         starts = self.layers.starts(statistic.domain)
         for network in self.alive:
             path = self._path(network, dataset, statistic)
             for layer, (offset, shape) in enumerate(_read_header(path)):
-                bucket = buckets.setdefault(shape, Bucket(shape, [], []))
-                bucket.positions.append(int(starts[network]) + layer)
-                bucket.places.append((path, offset))
-        return list(buckets.values())
+                positions[shape].append(int(starts[network]) + layer)
+                places[shape].append((path, offset))
+        return [Bucket(shape, np.array(positions[shape]), places[shape]) for shape in positions]
 
     def _load(self, memory: int) -> None:
         for buckets in self._buckets.values():

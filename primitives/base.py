@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import Literal
 
@@ -34,8 +35,9 @@ class Primitive:
     `function` takes the values alone, or the values and `dims` where `along_axis`; `sympy` takes
     their expressions, and the symbol of the axis in that case. `latex` is a template (`notation`).
 
-    `function` never modifies its arguments and never raises. Its result is finite where its
-    arguments are, unless it is too large for their format (a fourth power in float32).
+    `function` never raises, and modifies no argument but `out`: where it takes that, a tensor for
+    its result, it may be given one of its values. Its result is finite where its arguments are,
+    unless it is too large for their format (a fourth power in float32).
 
     The flags hold bit for bit, signs of zero apart, wherever the values are finite:
 
@@ -66,17 +68,25 @@ class Primitive:
     def along_axis(self) -> bool:
         return self.kind in ("normalise", "reduce")
 
+    @cached_property
+    def takes_out(self) -> bool:
+        return "out" in inspect.signature(self.function).parameters
+
     @property
     def rule(self) -> str:
         """What the operation does and how it stays finite."""
         return inspect.cleandoc(self.function.__doc__ or "")
 
 
-def apply(primitive: Primitive, args: Sequence[Tensor], level: Level) -> Tensor:
+def apply(
+    primitive: Primitive, args: Sequence[Tensor], level: Level, out: Tensor | None = None
+) -> Tensor:
     """Apply a primitive to batches of values of one level.
 
     A matrix is `[..., rows, columns]`, a layer vector `[..., layers]`, a score `[..., networks]`.
     """
     if primitive.along_axis:
         return primitive.function(*args, DIMS[level])
+    if out is not None:
+        return primitive.function(*args, out=out)
     return primitive.function(*args)

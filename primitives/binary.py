@@ -1,5 +1,6 @@
 """Binary operations: element by element on two matrices, layer vectors or scores of one type."""
 
+import torch
 from sympy import Add, Integer, Mul, Pow
 from torch import Tensor
 from torch.nn.functional import hardshrink
@@ -16,9 +17,9 @@ from .registry import register
     binding=Binding.TERM,
     commutative=True,
 )
-def add(x: Tensor, y: Tensor) -> Tensor:
+def add(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
     """x + y."""
-    return x + y
+    return torch.add(x, y, out=out)
 
 
 @register(
@@ -27,9 +28,9 @@ def add(x: Tensor, y: Tensor) -> Tensor:
     latex="<x> - <y:SERIES>",
     binding=Binding.TERM,
 )
-def sub(x: Tensor, y: Tensor) -> Tensor:
+def sub(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
     """x - y."""
-    return x - y
+    return torch.sub(x, y, out=out)
 
 
 @register(
@@ -39,9 +40,9 @@ def sub(x: Tensor, y: Tensor) -> Tensor:
     binding=Binding.PRODUCT,
     commutative=True,
 )
-def mul(x: Tensor, y: Tensor) -> Tensor:
+def mul(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
     """x times y."""
-    return x * y
+    return torch.mul(x, y, out=out)
 
 
 @register(
@@ -50,8 +51,8 @@ def mul(x: Tensor, y: Tensor) -> Tensor:
     latex=r"\frac{<x>}{<y>}",
     binding=Binding.POWER,
 )
-def div(x: Tensor, y: Tensor) -> Tensor:
+def div(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
     """x / y, and 0 where |y| <= 1e-12."""
     # Infinite where |y| <= 1e-12, else 0; on a CPU, faster than a comparison and a mask.
     gap = hardshrink(hardshrink(y, EPSILON).reciprocal_(), 2 / EPSILON)
-    return x / gap.add_(y)
+    return torch.div(x, gap.add_(y), out=out)

@@ -7,11 +7,12 @@ in place on the first one's result.
 import math
 from collections.abc import Callable
 
+import numpy as np
 import sympy
 import torch
 from sympy import Abs, Integer, Max, Mul, Pow, Rational
 from torch import Tensor
-from torch.nn.functional import hardshrink, pad
+from torch.nn.functional import pad
 
 from .base import EPSILON, EXPONENT_LIMIT
 from .notation import Binding, magnitude
@@ -20,15 +21,31 @@ from .registry import register
 VECTOR = 64
 
 
-def _in_whole_vectors(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """The function of x, where torch has another formula for what doesn't fill a vector register.
+def _in_whole_vectors(function: Callable[..., Tensor], x: Tensor, out: Tensor | None) -> Tensor:
+    """The function of x, where torch on a CPU has another formula for what fills no whole register.
 
     Without this, the last bits of a value would depend on what else is in its batch.
     """
-    missing = -x.numel() % VECTOR
-    if missing:
-        return function(pad(x.flatten(), (0, missing))).narrow(0, 0, x.numel()).view(x.shape)
-    return function(x)
+    if not x.is_contiguous():
+        x, out = x.contiguous(), None
+    rest = x.numel() % VECTOR
+    if not rest or x.device.type != "cpu":
+        return function(x, out=out)
+    whole = x.numel() - rest
+    last = function(pad(x.view(-1).narrow(0, whole, rest), (0, VECTOR - rest)))
+    value = function(x, out=out)
+    value.view(-1).narrow(0, whole, rest).copy_(last.narrow(0, 0, rest))
+    return value
+
+
+def _by_numpy(function: np.ufunc, x: Tensor, out: Tensor | None) -> Tensor:
+    """The function of x, on a CPU by numpy: several times faster than torch for some."""
+    out = torch.empty_like(x) if out is None else out
+    if x.device.type == "cpu":
+        function(x.numpy(), out=out.numpy())
+        return out
+    on_device: Callable[..., Tensor] = getattr(torch, function.__name__)
+    return on_device(x, out=out)
 
 
 @register(
@@ -37,9 +54,9 @@ def _in_whole_vectors(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor
     latex="-<x:SERIES>",
     binding=Binding.SIGNED,
 )
-def neg(x: Tensor) -> Tensor:
+def neg(x: Tensor, out: Tensor | None = None) -> Tensor:
     """-x."""
-    return x.neg()
+    return torch.neg(x, out=out)
 
 
 @register(
@@ -50,15 +67,15 @@ def neg(x: Tensor) -> Tensor:
     nonnegative=True,
     idempotent=True,
 )
-def abs_(x: Tensor) -> Tensor:
+def abs_(x: Tensor, out: Tensor | None = None) -> Tensor:
     """|x|."""
-    return x.abs()
+    return torch.abs(x, out=out)
 
 
 @register("map", sympy=lambda x: sympy.sign(x, evaluate=False), idempotent=True)
-def sign(x: Tensor) -> Tensor:
+def sign(x: Tensor, out: Tensor | None = None) -> Tensor:
     """-1, 0 or 1 as x is negative, zero or positive."""
-    return x.sign()
+    return torch.sign(x, out=out)
 
 
 @register(
@@ -69,9 +86,9 @@ def sign(x: Tensor) -> Tensor:
     even=True,
     nonnegative=True,
 )
-def square(x: Tensor) -> Tensor:
+def square(x: Tensor, out: Tensor | None = None) -> Tensor:
     """x to the power of 2."""
-    return x.square()
+    return torch.square(x, out=out)
 
 
 @register(
@@ -81,9 +98,10 @@ def square(x: Tensor) -> Tensor:
     even=True,
     nonnegative=True,
 )
-def sqrt(x: Tensor) -> Tensor:
+def sqrt(x: Tensor, out: Tensor | None = None) -> Tensor:
     """The square root of |x|."""
-    return x.abs().sqrt_()
+    magnitudes = torch.abs(x, out=out)
+    return _by_numpy(np.sqrt, magnitudes, magnitudes)
 
 
 @register(
@@ -92,9 +110,10 @@ def sqrt(x: Tensor) -> Tensor:
     latex=r"\log\left(<x:|>\right)",
     even=True,
 )
-def log(x: Tensor) -> Tensor:
+def log(x: Tensor, out: Tensor | None = None) -> Tensor:
     """The natural logarithm of |x| + 1e-12."""
-    return x.abs().add_(EPSILON).log_()
+    shifted = torch.abs(x, out=out).add_(EPSILON)
+    return _by_numpy(np.log, shifted, shifted)
 
 
 @register(
@@ -104,11 +123,11 @@ def log(x: Tensor) -> Tensor:
     binding=Binding.POWER,
     nonnegative=True,
 )
-def exp(x: Tensor) -> Tensor:
+def exp(x: Tensor, out: Tensor | None = None) -> Tensor:
     """e to the power of x, where an x above 30 counts as 30."""
     # On a CPU, torch's exp2 is faster than its exp.
-    bits = x.clamp(max=EXPONENT_LIMIT).mul_(math.log2(math.e))
-    return _in_whole_vectors(torch.exp2, bits)
+    bits = torch.clamp(x, max=EXPONENT_LIMIT, out=out).mul_(math.log2(math.e))
+    return _in_whole_vectors(torch.exp2, bits, bits)
 
 
 @register(
@@ -117,10 +136,10 @@ def exp(x: Tensor) -> Tensor:
     latex=r"\frac{1}{<x>}",
     binding=Binding.POWER,
 )
-def inverse(x: Tensor) -> Tensor:
+def inverse(x: Tensor, out: Tensor | None = None) -> Tensor:
     """1 / x, and 0 where |x| <= 1e-12."""
     # On a CPU, a comparison and a mask are slower than arithmetic.
-    quotient = hardshrink(x, EPSILON).reciprocal_()
+    quotient = torch.hardshrink(x, EPSILON, out=out).reciprocal_()
     return quotient.nan_to_num_(nan=math.nan, posinf=0.0, neginf=0.0)
 
 
@@ -131,18 +150,18 @@ def inverse(x: Tensor) -> Tensor:
     nonnegative=True,
     idempotent=True,
 )
-def relu(x: Tensor) -> Tensor:
+def relu(x: Tensor, out: Tensor | None = None) -> Tensor:
     """x where x is positive, else 0."""
-    return x.relu()
+    return torch.clamp(x, min=0.0, out=out)
 
 
 @register("map", latex=r"\sigma\left(<x>\right)", nonnegative=True)
-def sigmoid(x: Tensor) -> Tensor:
+def sigmoid(x: Tensor, out: Tensor | None = None) -> Tensor:
     """1 / (1 + e^-x)."""
-    return _in_whole_vectors(torch.sigmoid, x)
+    return _in_whole_vectors(torch.sigmoid, x, out)
 
 
 @register("map", sympy=lambda x: sympy.tanh(x, evaluate=False), latex=r"\tanh\left(<x>\right)")
-def tanh(x: Tensor) -> Tensor:
+def tanh(x: Tensor, out: Tensor | None = None) -> Tensor:
     """The hyperbolic tangent of x."""
-    return x.tanh()
+    return _by_numpy(np.tanh, x, out)

@@ -14,9 +14,8 @@ from .registry import register
 
 
 def _total(x: Tensor, dims: tuple[int, ...]) -> Tensor:
-    """The sum, rows first: so it is the same whatever else shares the call, and on any threads."""
-    rows = x.sum(-1).double()
-    return rows.sum(-1) if len(dims) == 2 else rows
+    """The sum, partial sums in x's own type; on one thread the same whatever shares the call."""
+    return x.sum(dims).double()
 
 
 def _singular_values(x: Tensor, dims: tuple[int, ...]) -> Tensor:

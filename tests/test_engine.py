@@ -330,9 +330,11 @@ def test_a_program_computes_each_subexpression_once(monkeypatch: pytest.MonkeyPa
     texts = ["sum(exp(msa.weight))", "mean(exp(msa.weight))", "sum(mul(exp(msa.weight), msa.grad))"]
     applied: list[str] = []
 
-    def counting(primitive: Primitive, args: Sequence[Tensor], level: str) -> Tensor:
+    def counting(
+        primitive: Primitive, args: Sequence[Tensor], level: str, out: Tensor | None
+    ) -> Tensor:
         applied.append(primitive.name)
-        return apply(primitive, args, level)
+        return apply(primitive, args, level, out)
 
     monkeypatch.setattr("autoprox.engine.apply", counting)
     values = {STATISTICS[n]: torch.randn(5, 3, 4) for n in ("msa.weight", "msa.grad")}
@@ -347,10 +349,13 @@ def test_a_program_drops_what_it_no_longer_needs(monkeypatch: pytest.MonkeyPatch
     made: list[weakref.ref[Tensor]] = []
     alive: list[int] = []
 
-    def watched(primitive: Primitive, args: Sequence[Tensor], level: str) -> Tensor:
+    def watched(
+        primitive: Primitive, args: Sequence[Tensor], level: str, out: Tensor | None
+    ) -> Tensor:
         alive.append(sum(ref() is not None for ref in made))
-        value = apply(primitive, args, level)
-        made.append(weakref.ref(value))
+        value = apply(primitive, args, level, out)
+        if value is not out:
+            made.append(weakref.ref(value))
         return value
 
     monkeypatch.setattr("autoprox.engine.apply", watched)
@@ -358,6 +363,17 @@ def test_a_program_drops_what_it_no_longer_needs(monkeypatch: pytest.MonkeyPatch
     Program([tree])({STATISTICS["msa.weight"]: torch.randn(5, 3, 4)})
     assert len(alive) == 8
     assert max(alive) == 2
+
+
+def test_a_program_overwrites_neither_its_inputs_nor_what_it_still_needs() -> None:
+    texts = ["sum(mul(exp(neg(msa.weight)), neg(neg(square(exp(neg(msa.weight)))))))"]
+    texts += ["mean(tanh(exp(neg(msa.weight))))", "sum(abs(msa.weight))"]
+    weight = torch.linspace(-1, 1, 60).reshape(5, 3, 4)
+    kept, exact = weight.clone(), weight.double().numpy()
+    found = Program([parse(text) for text in texts])({STATISTICS["msa.weight"]: weight})
+    assert torch.equal(weight, kept)
+    sums = np.exp(-3 * exact), np.tanh(np.exp(-exact)) / 12, np.abs(exact)
+    np.testing.assert_allclose(found, [value.sum((1, 2)) for value in sums], rtol=1e-5)
 
 
 def test_layer_vectors_are_ordered_by_depth(

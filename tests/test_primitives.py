@@ -171,12 +171,41 @@ def test_guards_of_matrices():
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", PRIMITIVES)
 def test_a_value_is_the_same_bit_for_bit_in_every_batch(name, level):
-    values = samples(level, PRIMITIVES[name].arity, torch.float32, rows=33, columns=65)
+    values = samples(level, PRIMITIVES[name].arity, torch.float32, rows=33, columns=61)
     args = [value.flatten(0, 1) for value in values]
     whole = apply(PRIMITIVES[name], args, level)
     for start, stop in ((0, 1), (3, 4), (1, 5)):
         part = apply(PRIMITIVES[name], [arg[start:stop] for arg in args], level)
         assert torch.equal(part, whole[start:stop])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", [p.name for p in PRIMITIVES.values() if p.takes_out])
+def test_a_result_may_take_the_place_of_an_argument(name, dtype):
+    args = samples("matrix", PRIMITIVES[name].arity, dtype)
+    expected = apply(PRIMITIVES[name], args, "matrix")
+    for overwritten in range(len(args)):
+        copies = [arg.clone() for arg in args]
+        out = copies[overwritten]
+        assert apply(PRIMITIVES[name], copies, "matrix", out) is out
+        assert torch.equal(out, expected)
+        for index, (copy, arg) in enumerate(zip(copies, args, strict=True)):
+            assert torch.equal(copy, arg) == (index != overwritten)
+
+
+def test_elementwise_operations_can_write_over_an_argument():
+    assert {p.name for p in PRIMITIVES.values() if p.takes_out} == {
+        p.name for p in PRIMITIVES.values() if p.kind in ("map", "binary")
+    }
+
+
+@pytest.mark.parametrize("name", [p.name for p in PRIMITIVES.values() if p.kind == "map"])
+def test_maps_do_not_depend_on_the_layout_of_a_value(name):
+    x = samples("matrix", 1)[0]
+    expected = apply(PRIMITIVES[name], [x], "matrix")
+    for dims in ((0, 1), (-2, -1)):
+        other = x.transpose(*dims).contiguous().transpose(*dims)
+        assert torch.equal(apply(PRIMITIVES[name], [other], "matrix"), expected)
 
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])

@@ -19,7 +19,8 @@ from autoprox import store
 from autoprox.collector import Setting, collect
 from autoprox.language import STATISTICS, Statistic
 from autoprox.searchspaces import Architecture
-from autoprox.store import Fresh, MeasurementError, Source, Store, run_threads
+from autoprox.store import Fresh, MeasurementError, Source, Store
+from autoprox.threads import run_threads
 
 MakeSetting = Callable[..., Setting]
 
@@ -262,6 +263,30 @@ def test_peak_memory_follows_the_bound(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PEAK, str(Path(__file__).parent), str(tmp_path), str(memory)]
     added = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert added < 48 * 2**20
+
+
+def test_datasets_are_read_in_turn_in_chunks_of_one_size(
+    setting: MakeSetting,
+    architectures: list[Architecture],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept = Store(setting(), [tiny(8, *[(1, 1.0)] * 7)], [GRAD, WEIGHT], folder=tmp_path)
+    monkeypatch.setitem(store.CHUNK, "cpu", 3 * 48 * 8)
+    found: list[tuple[tuple[int, int], int, list[int]]] = []
+
+    def keep(
+        group: frozenset[Statistic],
+        datasets: list[int],
+        positions: np.ndarray,
+        values: dict[Statistic, Tensor],
+    ) -> None:
+        found.append((tuple(values[GRAD].shape[1:]), datasets[0], positions.tolist()))
+
+    kept.visit([frozenset({GRAD, WEIGHT})], keep)
+    qkv = [(dataset, places) for shape, dataset, places in found if shape == (48, 8)]
+    chunks = [[0, 2], [4, 6], [8, 10, 12]]
+    assert qkv == [(dataset, places) for places in chunks for dataset in range(3)]
 
 
 def ages(folder: Path, paths: Iterable[Path]) -> None:

@@ -1,0 +1,41 @@
+"""Runs independent calls on several threads, each of which uses a single thread of torch."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+
+
+def run_threads(workers: int, calls: Iterable[Callable[[], None]]) -> None:
+    """Run the calls on so many threads, this one among them; after an error none begins.
+
+    Each call uses one thread of torch, so that results don't depend on how many workers run.
+    """
+    pending, lock = iter(calls), threading.Lock()
+
+    def work() -> None:
+        nonlocal pending
+        torch.set_num_threads(1)
+        try:
+            while True:
+                with lock:
+                    call = next(pending, None)
+                if call is None:
+                    return
+                call()
+        except BaseException:
+            pending = iter(())
+            raise
+
+    threads = torch.get_num_threads()
+    try:
+        with ThreadPoolExecutor(workers) as pool:
+            others = [pool.submit(work) for _ in range(workers - 1)]
+            work()
+        for other in others:
+            other.result()
+    finally:
+        torch.set_num_threads(threads)
