@@ -11,8 +11,10 @@ from autoprox.searchspaces.blocks import Block, TransformerNetwork
 from autoprox.searchspaces.flexibert import FLEXIBERT
 from autoprox.searchspaces.gpt2 import GPT2
 from autoprox.searchspaces.gpt2_hw import GPT2_HW
+from autoprox.searchspaces.gpt2_nano import GPT2_NANO
 from autoprox.searchspaces.nano import AUTOFORMER_NANO
 from autoprox.searchspaces.pit import PIT
+from autoprox.searchspaces.shunted import SHUNTED
 
 __all__ = [
     "SPACES",
@@ -28,8 +30,8 @@ __all__ = [
 SPACES: Mapping[str, SearchSpace] = {
     space.name: space
     for space in (
-        *(AUTOFORMER_TI, AUTOFORMER_S, AUTOFORMER_B, PIT, AUTOFORMER_NANO),
-        *(BERT, FLEXIBERT, GPT2, GPT2_HW),
+        *(AUTOFORMER_TI, AUTOFORMER_S, AUTOFORMER_B, AUTOFORMER_NANO, PIT, SHUNTED),
+        *(BERT, FLEXIBERT, GPT2, GPT2_HW, GPT2_NANO),
     )
 }
 ALIASES = {"autoformer": "autoformer-ti"}
