@@ -9,6 +9,14 @@ from typing import NamedTuple
 from autoprox.language import Tree, parse
 
 ABDELFATTAH = "Abdelfattah et al., Zero-Cost Proxies for Lightweight NAS, ICLR 2021"
+AUTO_PROX = (
+    "Wei et al., Auto-Prox: Training-Free Vision Transformer Architecture Search via Automatic "
+    "Proxy Discovery, AAAI 2024"
+)
+FISHER = (
+    "Theis et al., Faster gaze prediction with dense networks and Fisher pruning, 2018; as a "
+    f"score: {ABDELFATTAH}"
+)
 SNIP = "Lee et al., SNIP: Single-shot Network Pruning based on Connection Sensitivity, ICLR 2019"
 SYNFLOW = (
     "Tanaka et al., Pruning neural networks without any data by iteratively conserving synaptic "
@@ -39,6 +47,7 @@ PROXIES: Mapping[str, Published] = MappingProxyType(
         "l2_norm": Published("sum(frobenius_norm(all.weight))", f"{ABDELFATTAH} (its code)"),
         "snip": Published("sum(sum(abs(mul(all.weight, all.grad))))", SNIP),
         "synflow": Published("sum(sum(mul(ones.all.weight, ones.all.grad)))", SYNFLOW),
+        "fisher": Published("sum(sum(square(mul(mlp.act, mlp.act_grad))))", FISHER),
         "dss": Published(
             "add(sum(mul(nuclear_norm(ones.msa.grad), nuclear_norm(ones.msa.weight))), "
             "sum(sum(mul(ones.mlp.grad, ones.mlp.weight))))",
@@ -56,6 +65,18 @@ PROXIES: Mapping[str, Published] = MappingProxyType(
             ETAS,
         ),
         "ntsr": Published("add(rank(ntkt), rank(sept))", ETAS),
+        # The forms are those of the authors' code: of A the configurations of Auto-Prox, of P that
+        # of PicoNAS. What they leave open is chosen so: the weights are those of all linear layers,
+        # the gradients of activations those of the outputs of the MLPs' linear layers, a matrix
+        # that isn't yet one number is replaced by its mean, and layers are added up.
+        "autoprox-a": Published(
+            "add(sum(frobenius_norm(min_max(all.weight))), sum(mean(sqrt(sigmoid(mlp.act_grad)))))",
+            f"{AUTO_PROX}, eq. 2",
+        ),
+        "autoprox-p": Published(
+            "sub(sum(frobenius_norm(all.weight)), sum(log(mean(abs(mlp.act_grad)))))",
+            f"{AUTO_PROX}, eq. 3",
+        ),
     }
 )
 

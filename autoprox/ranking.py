@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +27,7 @@ from autoprox.loading import load
 from autoprox.measures import MEASURES, measure_all
 from autoprox.proxies import PROXIES
 from autoprox.published import published
+from autoprox.rank_tables import as_csv, as_markdown
 from autoprox.rules import require_whole
 from autoprox.runs import Run
 from autoprox.searchspaces import get_space
@@ -40,7 +39,6 @@ KIND = "rank"
 COUNTS = ("params", "flops")
 ALL = (*COUNTS, *PROXIES, *MEASURES)
 FAILED, NOT_FINITE = "network failed", "not finite"
-HEADINGS = ("proxy", "Kendall", "95 % interval", "Spearman", "Pearson", "published KT", "invalid")
 WORD = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*")
 
 Progress = Callable[[str, int, int, str], None]
@@ -238,9 +236,27 @@ def _run_measures(
         network = ranking.space.build(architecture, classes=1, seed=seed).to(setting.device)
         for dataset, batch in setting.batches.items():
             network.reset_head(batch.classes, seed)
-            found[dataset] |= measure_all(network, batch, ranking.measures, setting.seed)
+            known = _known(setting, dataset, found)
+            names = [name for name in ranking.measures if name not in known]
+            found[dataset] |= known | measure_all(network, batch, names, setting.seed)
     except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
         source.failures[index] = f"{type(error).__name__}: {error}".partition("\n")[0]
+
+
+def _known(
+    setting: Setting, dataset: str, found: Mapping[str, Mapping[str, float]]
+) -> dict[str, float]:
+    """The measures that neither head nor labels matter to, from a dataset with the same inputs."""
+    for other, batch in setting.batches.items():
+        if other == dataset:
+            break
+        if torch.equal(batch.inputs, setting.batches[dataset].inputs):
+            return {
+                name: value
+                for name, value in found[other].items()
+                if name in MEASURES and MEASURES[name].trunk
+            }
+    return {}
 
 
 def summarise(ranking: Ranking, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -323,74 +339,6 @@ def _row(
 def _plain(value: Any) -> float | None:
     """JSON has no word for what isn't finite."""
     return float(value) if np.isfinite(value) else None
-
-
-def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """One line a row, with the deviation over seeds, the interval and the published figure."""
-    columns = [
-        f"{name}{part}"
-        for name in CORRELATIONS
-        for part in ("", "_std", "_low", "_high", "_published")
-    ]
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["proxy", "dataset", *columns, "invalid"])
-    for row in rows:
-        numbers = [
-            number
-            for name in CORRELATIONS
-            for number in (
-                row[name],
-                row["std"][name],
-                *row["interval"][name],
-                row["published"][name],
-            )
-        ]
-        writer.writerow([row["proxy"], row["dataset"], *numbers, row["invalid"]])
-    return file.getvalue()
-
-
-def as_markdown(summary: Mapping[str, Any]) -> str:
-    """A table for each dataset, the best first."""
-    rows = summary["rows"]
-    lines = [f"{summary['benchmark']}; {summary['seeds']} seeds"]
-    for dataset in dict.fromkeys(row["dataset"] for row in rows):
-        headings = (
-            "proxy",
-            "Kendall",
-            "95 % interval",
-            "Spearman",
-            "Pearson",
-            "published KT",
-            "invalid",
-        )
-        lines += ["", f"### {dataset}", "", _line(headings), _line(["---"] * len(headings))]
-        for row in rows:
-            if row["dataset"] == dataset:
-                low, high = row["interval"]["kendall"]
-                lines.append(
-                    _line(
-                        [
-                            f"`{row['proxy']}`",
-                            *(_with_deviation(row, "kendall"), f"{_text(low)} to {_text(high)}"),
-                            *(_with_deviation(row, "spearman"), _with_deviation(row, "pearson")),
-                            *(_text(row["published"]["kendall"]), str(row["invalid"])),
-                        ]
-                    )
-                )
-    return "\n".join(lines) + "\n"
-
-
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _with_deviation(row: Mapping[str, Any], name: str) -> str:
-    return f"{_text(row[name])} ± {_text(row['std'][name])}"
-
-
-def _text(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
 
 
 def _path(text: str | None) -> Path | None:

@@ -22,7 +22,8 @@ from autoprox.engine import Engine
 from autoprox.inputs import Batch
 from autoprox.loading import load
 from autoprox.measures import measure_all
-from autoprox.ranking import ALL, RankConfig, as_csv, named_proxies, rank, resume
+from autoprox.rank_tables import as_csv
+from autoprox.ranking import ALL, RankConfig, named_proxies, rank, resume
 from autoprox.runs import RunError
 from autoprox.searchspaces import TransformerNetwork, get_space
 from autoprox.store import Fresh

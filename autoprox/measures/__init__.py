@@ -6,12 +6,11 @@ docstring.
 """
 
 from . import activations, gradients, jacobians, kernels
-from .passes import InapplicableError, MeasureError, Passes
+from .passes import MeasureError, Passes
 from .registry import MEASURES, Measure, measure_all, register
 
 __all__ = [
     "MEASURES",
-    "InapplicableError",
     "Measure",
     "MeasureError",
     "Passes",

@@ -9,13 +9,16 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from autoprox.measures.passes import InapplicableError, Passes
+from autoprox.measures.passes import MeasureError, Passes
 from autoprox.measures.registry import register
 
 SERIANNI = (
     "Serianni and Kalita, Training-free Neural Architecture Search for RNNs and Transformers, "
     "ACL 2023"
 )
+
+# How many of a head's projections there are in a linear layer of this name.
+PROJECTIONS = {"q": 1, "kv": 2, "qkv": 3, "input": 1, "weight": 1}
 
 
 def _active(passes: Passes) -> Iterator[Tensor]:
@@ -31,6 +34,7 @@ def _active(passes: Passes) -> Iterator[Tensor]:
     "Mellor et al., Neural Architecture Search without Training, ICML 2021",
     "log |det K|, Kₘₙ = N_A - Hamming distance of cₘ and cₙ",
     needs=("forward",),
+    trunk=True,
 )
 def naswot(passes: Passes) -> float:
     """How different the samples' codes are: which of all N_A units of all tokens are active."""
@@ -47,6 +51,7 @@ def naswot(passes: Passes) -> float:
     f"{SERIANNI}, after Mellor et al., Neural Architecture Search without Training, ICML 2021",
     "∑ₗ ∑ₜₛ N_A - Hamming distance of cₗₜ and cₗₛ",
     needs=("forward",),
+    trunk=True,
 )
 def activation_distance(passes: Passes) -> float:
     """How alike the tokens' codes are: which of the N_A units of a hidden layer l are active.
@@ -68,6 +73,7 @@ def activation_distance(passes: Passes) -> float:
     "Eigenvalue of Correlation, NeurIPS 2023",
     "∑ₗ λ_min(P(fₗ)), P the Pearson correlations of a feature map's rows",
     needs=("forward",),
+    trunk=True,
 )
 def meco(passes: Passes) -> float:
     """How independent the tokens of the first sample are in the output of each linear layer.
@@ -87,22 +93,23 @@ def meco(passes: Passes) -> float:
     "head_confidence",
     f"{SERIANNI}, after Voita et al., Analyzing Multi-Head Self-Attention: Specialized Heads Do "
     "the Heavy Lifting, the Rest Can Be Pruned, ACL 2019",
-    "∑ₕ Eₜ max_s Aₕₜₛ, A the attention of token t to token s",
+    "∑ₗ E max_t fₗₜ, fₗ the queries, the keys or the values of all heads in a block",
     needs=("forward",),
+    trunk=True,
 )
 def head_confidence(passes: Passes) -> float:
-    """How much of its attention a head gives to one token: the mean over tokens, summed over heads.
+    """How far each feature of the heads stands out at one token: the mean of its maximum over them.
 
-    Heads are those of scaled dot-product attention; a block that mixes its tokens otherwise has
-    none.
+    This is what the published code computes, and gets the published correlation with; it has the
+    confidence of the softmax too, which is lower. A linear layer of all queries, keys and values
+    counts as three. Where heads mix tokens by a transform, it is of what they transform.
     """
-    if not passes.forward.attention:
-        name = type(passes.network).__name__
-        raise InapplicableError(
-            f"head_confidence needs scaled dot-product attention, but this {name} has none"
+    named = [layer for layer in passes.forward.layers if layer.name in PROJECTIONS]
+    if not named:
+        raise MeasureError(
+            f"head_confidence needs linear layers named {', '.join(PROJECTIONS)}, "
+            f"but this {type(passes.network).__name__} has none"
         )
-    total = 0.0
-    for weights in passes.forward.attention:
-        highest = weights().amax(-1)  # [samples, heads, tokens]
-        total += float(highest.mean((0, 2), dtype=torch.float64).sum())
-    return total
+    means = (layer.output.amax(1).mean(dtype=torch.float64) for layer in named)
+    parts = (PROJECTIONS[layer.name] for layer in named)
+    return sum(part * float(mean) for part, mean in zip(parts, means, strict=True))

@@ -20,7 +20,7 @@ from autoprox.measures.registry import register
     "-∑ θ ⊙ H ∂L/∂θ",
 )
 def grasp(passes: Passes) -> float:
-    """How much the squared gradient norm falls, to first order, if all weights grow alike.
+    """How fast half the squared norm of the gradient falls as all weights grow alike.
 
     H is the Hessian of the loss by the weights θ; its product with the gradient is exact.
     """
@@ -67,7 +67,7 @@ def zico(passes: Passes) -> float:
         spread = size.sub_(mean).square_().mean(0).sqrt_()
         ratios = mean.div_(spread.masked_fill_(spread == 0, torch.inf))
         layer = float(ratios.sum(dtype=torch.float64))
-        total += math.log(layer) if layer > 0 else 0.0
+        total += math.log(layer) if layer else 0.0
     return total
 
 

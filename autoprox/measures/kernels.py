@@ -24,10 +24,12 @@ NEEDS = ("forward", "logit_gradients", "kernel")
 def te_nas(passes: Passes) -> float:
     """How evenly the samples can be learnt: the kernel's condition number, negative.
 
-    TE-NAS adds the rank of the number of linear regions, which networks with GELU don't have;
-    what Auto-Prox compares with is this number alone.
+    TE-NAS adds the rank of the number of linear regions, which networks with GELU don't have; this
+    number alone is what the code of Auto-Prox compares with.
     """
     passes.require_samples("te-nas")
+    if not passes.kernel.isfinite().all():
+        return math.nan
     eigenvalues = torch.linalg.eigvalsh(passes.kernel)
     low, high = eigenvalues[0].item(), eigenvalues[-1].item()
     return -high / low if low > 0 else -math.inf

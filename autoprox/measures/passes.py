@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
@@ -16,23 +15,25 @@ from torch.nn import functional
 from autoprox.collector import cross_entropy
 from autoprox.errors import AutoproxError
 from autoprox.inputs import IGNORED, Batch
-from autoprox.measures.attention import CaughtAttention, attention_weights, explicit_attention
+from autoprox.measures.attention import ExplicitAttention
 from autoprox.searchspaces import TransformerNetwork
 from autoprox.searchspaces.tokens import LanguageNetwork
+
+SHARED = ("forward", "loss_gradients", "weight_gradients", "logit_gradients", "kernel")
 
 
 class MeasureError(AutoproxError):
     """A measure that doesn't exist, or is asked of what it can't be computed for."""
 
 
-class InapplicableError(MeasureError):
-    """A measure that can't be computed for this network, whatever the batch."""
-
-
 @dataclass(frozen=True)
 class Layer:
-    """A linear layer in a forward pass; input and output are [samples, tokens, features]."""
+    """A linear layer in a forward pass; input and output are [samples, tokens, features].
 
+    `name` is that of the attribute which it is in its block.
+    """
+
+    name: str
     domain: str
     weight: Tensor
     input: Tensor
@@ -41,16 +42,12 @@ class Layer:
 
 @dataclass(frozen=True)
 class Forward:
-    """A forward pass with its autograd graph: from the source, by the layers' outputs, to logits.
-
-    `attention` computes the weights [samples, heads, queries, keys] of each dot-product attention.
-    """
+    """A forward pass with its autograd graph: from the source by the layers' outputs to logits."""
 
     source: Tensor
     outputs: list[Tensor]
     logits: Tensor
     blocks: list[list[Layer]]
-    attention: list[Callable[[], Tensor]]
 
     @property
     def layers(self) -> list[Layer]:
@@ -103,50 +100,51 @@ class Passes:
     def forward(self) -> Forward:
         """A forward pass of the batch."""
         seen: dict[nn.Module, tuple[Tensor, Tensor]] = {}
-        attention: list[Callable[[], Tensor]] = []
 
         def keep(layer: nn.Module, inputs: tuple[Tensor], output: Tensor) -> None:
             seen[layer] = (inputs[0], output)
 
-        def attend(query: Tensor, key: Tensor, value: Tensor, *args: Any, **options: Any) -> Tensor:
-            weights = partial(attention_weights, query.detach(), key.detach(), *args, **options)
-            attention.append(weights)
-            return functional.scaled_dot_product_attention(query, key, value, *args, **options)
-
         source = self.source.detach().requires_grad_()
-        blocks = [block.linears() for block in self.network.transformer_blocks]
-        linears = [linear for block in blocks for _, linear in block]
+        linears = [linear for _, linear in self.network.layers()]
         with ExitStack() as stack, torch.enable_grad():
             for linear in linears:
                 stack.callback(linear.register_forward_hook(keep).remove)
-            stack.enter_context(CaughtAttention(attend))
             logits: Tensor = functional_call(self.network, self.parameters, (source,))
-        layers = [[self._layer(d, linear, *seen[linear]) for d, linear in b] for b in blocks]
-        return Forward(source, [seen[linear][1] for linear in linears], logits, layers, attention)
+        names = {module: name.split(".")[-1] for name, module in self.network.named_modules()}
 
-    def _layer(self, domain: str, linear: nn.Linear, inputs: Tensor, output: Tensor) -> Layer:
-        weight = linear.weight.detach()
-        return Layer(domain, weight, self._by_sample(inputs), self._by_sample(output))
+        def layer(domain: str, linear: nn.Linear) -> Layer:
+            input_, output = map(self._by_sample, seen[linear])
+            return Layer(names[linear], domain, linear.weight.detach(), input_, output)
+
+        blocks = [
+            [layer(domain, linear) for domain, linear in block.linears()]
+            for block in self.network.transformer_blocks
+        ]
+        return Forward(source, [seen[linear][1] for linear in linears], logits, blocks)
+
+    @cached_property
+    def finite(self) -> bool:
+        """Whether all that the network puts out is."""
+        return bool(self.forward.logits.isfinite().all())
 
     def _by_sample(self, values: Tensor) -> Tensor:
         """[samples, tokens, features] of a layer that may see each sample in several parts."""
-        return values.detach().unflatten(0, (self.samples, -1)).flatten(1, -2)
+        return values.detach().reshape(self.samples, -1, values.shape[-1])
 
     @cached_property
     def loss_gradients(self) -> list[Tensor]:
         """Of the batch's mean cross-entropy, at each layer's output [samples, tokens, features]."""
-        loss = cross_entropy(self.forward.logits, self.labels)
-        return list(map(self._by_sample, self._backward(loss, self.forward.outputs)))
+        with torch.enable_grad():
+            loss = cross_entropy(self.forward.logits, self.labels)
+        return list(map(self._by_sample, _backward(loss, self.forward.outputs)))
 
     @cached_property
     def logit_gradients(self) -> tuple[list[Tensor], Tensor]:
         """Of the sum of all logits: at each layer's output, and at the source [samples, ...]."""
-        total = self.forward.logits.sum()
-        *deltas, source = self._backward(total, [*self.forward.outputs, self.forward.source])
+        with torch.enable_grad():
+            total = self.forward.logits.sum()
+        *deltas, source = _backward(total, [*self.forward.outputs, self.forward.source])
         return list(map(self._by_sample, deltas)), source
-
-    def _backward(self, value: Tensor, nodes: list[Tensor]) -> tuple[Tensor, ...]:
-        return torch.autograd.grad(value, nodes, retain_graph=True, materialize_grads=True)
 
     @cached_property
     def weight_gradients(self) -> list[Tensor]:
@@ -175,7 +173,7 @@ class Passes:
 
     def loss(self, weights: dict[str, Tensor]) -> Tensor:
         """The batch's mean cross-entropy with these weights, twice differentiable by them."""
-        with CaughtAttention(explicit_attention):
+        with ExplicitAttention():
             logits = functional_call(self.network, self.parameters | weights, (self.source,))
         return cross_entropy(logits, self.labels)
 
@@ -185,17 +183,18 @@ class Passes:
         linears = [names[id(linear.weight)] for _, linear in self.network.layers()]
         return {name: self.parameters[name].detach().requires_grad_() for name in linears}
 
+    @torch.no_grad()
     def features(self, source: Tensor) -> Tensor:
-        """The final block's output, differentiable by the source in forward mode too."""
+        """The final block's output for these images or embeddings."""
         outputs: list[Tensor] = []
         block = self.network.final_block
         handle = block.register_forward_hook(lambda module, inputs, output: outputs.append(output))
         try:
-            with CaughtAttention(explicit_attention):
-                functional_call(self.network, self.parameters, (source,))
+            functional_call(self.network, self.parameters, (source,))
         finally:
             handle.remove()
         return outputs[0]
 
 
-SHARED = tuple(name for name, value in vars(Passes).items() if isinstance(value, cached_property))
+def _backward(value: Tensor, nodes: list[Tensor]) -> tuple[Tensor, ...]:
+    return torch.autograd.grad(value, nodes, retain_graph=True, materialize_grads=True)

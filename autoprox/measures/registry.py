@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from autoprox.errors import nearest
 from autoprox.inputs import Batch
-from autoprox.measures.passes import SHARED, InapplicableError, MeasureError, Passes
+from autoprox.measures.passes import SHARED, MeasureError, Passes
 from autoprox.searchspaces import TransformerNetwork
 
 Function = Callable[[Passes], float]
@@ -19,7 +20,8 @@ class Measure:
     """A published proxy as a function of one network's passes.
 
     `needs` are the shared passes that it reads, and those that they are made of; where that isn't
-    all, it runs passes of its own.
+    all, it runs passes of its own. `trunk` says that neither the head nor the labels matter: for
+    datasets of the same inputs it is the same.
     """
 
     name: str
@@ -27,6 +29,7 @@ class Measure:
     citation: str
     equation: str
     needs: frozenset[str]
+    trunk: bool
 
 
 _MEASURES: dict[str, Measure] = {}
@@ -34,7 +37,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(_MEASURES)
 
 
 def register(
-    name: str, citation: str, equation: str, needs: Sequence[str] = ()
+    name: str, citation: str, equation: str, needs: Sequence[str] = (), trunk: bool = False
 ) -> Callable[[Function], Function]:
     """Add the decorated function to the measures."""
     if name in _MEASURES:
@@ -44,7 +47,7 @@ def register(
         raise MeasureError(f"{name} must need passes of {choices}, but got {', '.join(unknown)}")
 
     def add(function: Function) -> Function:
-        _MEASURES[name] = Measure(name, function, citation, equation, frozenset(needs))
+        _MEASURES[name] = Measure(name, function, citation, equation, frozenset(needs), trunk)
         return function
 
     return add
@@ -55,21 +58,18 @@ def measure_all(
 ) -> dict[str, float]:
     """The measures of these names, with the passes that they share run once.
 
-    A measure that this network has no value of is nan: its function raises an error that says why.
+    They are nan for a network whose outputs aren't finite, which some of them wouldn't notice.
     """
     for name in names:
         if name not in MEASURES:
             raise MeasureError(f"unknown measure {name!r}{nearest(name, MEASURES)}")
     passes = Passes(network, batch, seed)
-    values = dict.fromkeys(names, float("nan"))
+    values = dict.fromkeys(names, math.nan)
     # Those with the most shared passes first, so that none is kept while others run their own.
     todo = sorted((MEASURES[name] for name in values), key=lambda m: len(m.needs), reverse=True)
     while todo:
         measure = todo.pop(0)
-        try:
+        if not measure.needs or passes.finite:
             values[measure.name] = measure.function(passes)
-        except InapplicableError:
-            continue
-        finally:
-            passes.release(frozenset().union(*(other.needs for other in todo)))
+        passes.release(frozenset().union(*(other.needs for other in todo)))
     return values
