@@ -1,4 +1,4 @@
-"""Discovers zero-cost proxies for transformers; `evolve` and `load_proxy` are the way in."""
+"""Discovers zero-cost proxies for transformers, and searches architectures with them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from autoprox.discovery import Progress
     from autoprox.language import Tree
 
-__all__ = ["__version__", "evolve", "load_proxy"]
+__all__ = ["__version__", "evolve", "load_proxy", "search"]
 
 # Torch takes seconds to import: nothing here needs it before it is called.
 
@@ -49,7 +49,11 @@ def load_proxy(source: str | Path) -> Tree:
     return require_network(load(str(source)).tree)
 
 
-def __getattr__(name: str) -> str:
+def __getattr__(name: str) -> Any:
+    if name == "search":
+        from importlib import import_module
+
+        return import_module("autoprox.search")  # a package that can be called
     if name == "__version__":
         from importlib.metadata import version
 

@@ -22,6 +22,8 @@ from autoprox.cli_common import (
     system_message,
 )
 from autoprox.cli_rank import rank
+from autoprox.cli_rediscover import rediscover
+from autoprox.cli_search import search
 from autoprox.errors import AutoproxError
 
 FAILURE, WRONG_USE = 1, 2
@@ -165,7 +167,9 @@ def evolve(
         tables.show(*tables.evolution_report(summary))
 
 
+app.command(epilog="Example: autoprox search --space pit --proxy dss++ --params 5M:10M")(search)
 app.command(epilog="Example: autoprox rank --proxies snip,dss++,params --space pit --seeds 3")(rank)
+app.command(epilog="Example: autoprox rediscover snip --seed 1")(rediscover)
 
 
 @app.command(epilog="Example: autoprox show snip, or: autoprox show runs/20260102T030405Z-mine")

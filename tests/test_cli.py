@@ -414,7 +414,7 @@ def test_show_one_form(run: Command) -> None:
         (["show", "."], "a run must hold config.json"),
         (["show", "snip", "--tree", "--json"], "at most one of --latex, --tree and --json"),
         (["show"], "Missing argument"),
-        (["evolv"], "No such command 'evolv'. Did you mean 'evolve'; choose from evolve, rank"),
+        (["evolv"], "No such command 'evolv'. Did you mean 'evolve'; choose from evolve, search"),
         (["bench"], "Missing command; choose from list, info, fetch"),
         (["bench", "info", "vit-bench"], "did you mean vit-bench-101?"),
     ],
