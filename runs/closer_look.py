@@ -1,0 +1,82 @@
+"""What the proxies of runs are worth beyond one tau: `python runs/closer_look.py RUN ...`.
+
+Prints a table of Kendall's tau on a run's test networks, of the first dataset, for the proxy and
+for the parameter count: tau-b, which forgives ties; the mean of many taus after ties were broken at
+random; and with `--within FIELD` the tau among networks of equal FIELD, where size says less.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from autoprox.config import Config
+from autoprox.discovery import Problem
+from autoprox.engine import Engine
+from autoprox.fitness import Floats, kendall
+from autoprox.language import Tree
+from autoprox.loading import load
+from autoprox.runs import Run
+from autoprox.store import Fresh
+
+BREAKS = 1000
+
+
+def broken(scores: Floats, truth: Floats) -> float:
+    """The mean tau over random orders of those that are tied."""
+    rng = np.random.default_rng(0)
+    noise = rng.random((BREAKS, len(scores)))
+    ranks = np.unique(scores, return_inverse=True)[1]
+    return float(kendall(ranks + noise, truth).mean())
+
+
+def scores_of(problem: Problem, tree: Tree, networks: list[int]) -> Floats:
+    architectures = [problem.benchmark.architectures[n] for n in networks]
+    engine = Engine(Fresh(problem.setting(thin=1), architectures, problem.config.workers))
+    return engine.evaluate([tree]).values[0, 0]
+
+
+def taus(scores: Floats, truth: Floats, groups: list[list[int]]) -> Iterator[float]:
+    yield float(kendall(scores, truth))
+    yield broken(scores, truth)
+    for group in groups:
+        yield float(kendall(scores[group], truth[group]))
+
+
+def lines(path: Path, within: str | None, workers: int) -> Iterator[str]:
+    """A table's lines on the proxy of a run and on the parameter count."""
+    config = replace(Config.from_json(Run.open(path).read_config()), workers=workers)
+    problem, tree = Problem(config), load(str(path)).tree
+    test = problem.parts["test"].tolist()
+    dataset, truth = next(iter(problem.benchmark.scores.items()))
+    classes = problem.benchmark.classes[dataset]
+    architectures = [problem.benchmark.architectures[n] for n in test]
+    values = sorted({arch[within] for arch in architectures}) if within else []
+    groups = [[i for i, arch in enumerate(architectures) if arch[within] == v] for v in values]
+    headings = ["tau-b", "ties broken", *(f"{within} {value}" for value in values)]
+    yield f"| {path.name} | distinct | {' | '.join(headings)} |"
+    yield "|---" * (len(headings) + 2) + "|"
+    params = np.array([problem.space.params(a, classes) for a in architectures], dtype=float)
+    for name, scores in ((f"`{tree}`", scores_of(problem, tree, test)), ("params", params)):
+        cells = (f"{tau:.3f}" for tau in taus(scores, truth[test], groups))
+        yield f"| {name} | {len(np.unique(scores))} of {len(test)} | {' | '.join(cells)} |"
+    yield ""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("runs", nargs="+", type=Path)
+    parser.add_argument("--within", help="a choice of the space, such as embed_dim")
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    for path in options.runs:
+        for line in lines(path, options.within, options.workers):
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
