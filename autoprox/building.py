@@ -1,12 +1,9 @@
 """Builds a benchmark of one's own: a sample of a space with true accuracies, by training it."""
 
 import hashlib
-import importlib
 import math
-import os
 import platform
 import random
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,19 +21,20 @@ from joblib import Parallel, delayed
 
 from autoprox.atomic import to_json, write_json
 from autoprox.benchmarks.base import MIN_ARCHITECTURES
-from autoprox.datasets import Dataset, dataset_name, load_dataset, slug
-from autoprox.errors import nearest
+from autoprox.datasets import Images, Text, dataset_name, slug
 from autoprox.fitness import kendall
 from autoprox.located_json import read_json
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
+from autoprox.searchspaces.tokens import TokenSpace
 from autoprox.store import MeasurementError
-from autoprox.training import DEFAULT, Recipe, Teacher, TrainingError, accuracy, train
+from autoprox.training import ImageRecipe, Recipe, TextRecipe, TrainingError, first_line
 
 FORMAT = 1
 SETTINGS = "settings.json"
 PACKAGES = ("autoprox", "torch", "numpy")
 DRAWS = 100  # for each architecture, most of which differ from those before
 
+Dataset = Images | Text
 Progress = Callable[[str, int, int, str], None]  # task, done, of how many, a note on the last one
 
 
@@ -46,8 +44,8 @@ class Job:
 
     architecture: Architecture
     dataset: str
-    images: Path
-    digest: str  # of the images
+    path: Path
+    digest: str  # of the dataset
     seed: int
 
     @property
@@ -57,73 +55,50 @@ class Job:
 
     @property
     def stream(self) -> int:
-        """Seeds the weights, the order of the images and their crops."""
+        """Seeds the weights, and the order of the samples and their crops."""
         text = f"{self.seed}:{self.dataset}:{self.architecture.digest}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")
 
 
 def build_table(
     space: str,
-    images: Sequence[Path],
+    paths: Sequence[Path],
     out: Path,
     *,
     samples: int = 64,
     seeds: int = 2,
-    recipe: Recipe = DEFAULT,
+    recipe: Recipe[Any] | None = None,
     seed: int = 0,
     workers: int = 1,
     progress: Progress = lambda task, done, total, note: None,
 ) -> dict[str, Any]:
     """Train a sample of a space on each dataset with each seed; write the table and return it.
 
-    Every result is a file in the folder `out`.parts before the worker's next training begins. What
-    is there isn't trained again: a stopped build goes on where it was, and `samples` and `seeds`
-    may be raised later. If a training fails, the table has the failure instead of the architecture;
-    fewer than MIN_ARCHITECTURES are no table.
+    The paths are those of images, or of texts for a space of tokens, and so is the recipe; without
+    one the default is taken. Every result is a file in the folder `out`.parts before the worker's
+    next training begins. What is there isn't trained again: a stopped build goes on where it was,
+    and `samples` and `seeds` may be raised later. If a training fails, the table has the failure
+    instead of the architecture; fewer than MIN_ARCHITECTURES are no table.
     """
     _check(out, samples, seeds, seed, workers)
     searched = get_space(space)
-    paths = _named(images)
-    datasets = {name: load_dataset(path, searched.input_shape) for name, path in paths.items()}
-    _check_recipe(recipe, datasets, searched)
+    recipe = _default(searched) if recipe is None else recipe
+    named = _named(paths)
+    datasets = {name: recipe.load(path, searched) for name, path in named.items()}
+    recipe.check(datasets)
     architectures = _sample(searched, samples, seed)
     settings = _settings(searched, recipe, seed, datasets)
     parts = out.with_name(f"{out.name}.parts")
     parts.mkdir(parents=True, exist_ok=True)
     _settle(parts / SETTINGS, settings)
-    sources = [(name, path, datasets[name].digest) for name, path in paths.items()]
+    sources = [(name, path, datasets[name].digest) for name, path in named.items()]
     jobs = [Job(a, *source, s) for s in range(seeds) for a in architectures for source in sources]
     _run(jobs, recipe, parts, workers, progress)
     results = {job: _read(parts / job.file) for job in jobs}
-    table = _table(slug(out.stem), settings, datasets, results)
+    table = _table(slug(out.stem), settings, recipe, results)
     _check_count(table, samples)
     write_json(out, table)
     return table
-
-
-@lru_cache(maxsize=8)
-def load_teacher(
-    reference: str, dataset: str, classes: int, shape: tuple[int, int, int]
-) -> Teacher:
-    """The teacher for a dataset: what MODULE:FUNCTION returns, called with its name and classes.
-
-    The module may be in the current folder. The teacher is tried on one image.
-    """
-    module, _, name = reference.partition(":")
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())
-    try:
-        function = getattr(importlib.import_module(module), name)
-        teacher: Teacher = function(dataset, classes)
-        with torch.no_grad():
-            found = list(teacher(torch.zeros(1, *shape)).shape)
-    except Exception as error:  # it isn't our code
-        rule = "the teacher must be a function given as MODULE:FUNCTION"
-        raise TrainingError(f"{rule}, but {reference!r} gives {_first_line(error)}") from error
-    if found != [1, classes]:
-        rule = f"a teacher's logits of one image of {dataset} must be [1, {classes}]"
-        raise TrainingError(f"{rule}, but those of {reference} are {found}")
-    return teacher
 
 
 def _check(out: Path, samples: int, seeds: int, seed: int, workers: int) -> None:
@@ -135,30 +110,26 @@ def _check(out: Path, samples: int, seeds: int, seed: int, workers: int) -> None
         raise TrainingError(f"the table must be written to a file, but {out} is a folder")
 
 
-def _check_recipe(recipe: Recipe, datasets: Mapping[str, Dataset], space: SearchSpace) -> None:
-    for name in recipe.mirror:
-        if name not in datasets:
-            raise TrainingError(f"unknown dataset {name!r} to mirror{nearest(name, datasets)}")
-    if recipe.teacher is not None:
-        for name, data in datasets.items():
-            load_teacher(recipe.teacher, name, data.classes, space.input_shape)
+def _default(space: SearchSpace) -> Recipe[Any]:
+    return TextRecipe() if isinstance(space, TokenSpace) else ImageRecipe()
 
 
-def _named(images: Sequence[Path]) -> dict[str, Path]:
+def _named(paths: Sequence[Path]) -> dict[str, Path]:
     """The paths by the names of their datasets."""
-    named = {dataset_name(path): path for path in images}
-    if not named or len(named) < len(images):
-        got = ", ".join(map(str, images)) or "none"
-        raise TrainingError(f"images must be paths of different names, at least one, but got {got}")
+    named = {dataset_name(path): path for path in paths}
+    if not named or len(named) < len(paths):
+        got = ", ".join(map(str, paths)) or "none"
+        rule = "datasets must be at paths of different names, at least one"
+        raise TrainingError(f"{rule}, but got {got}")
     return named
 
 
 @lru_cache(maxsize=8)
-def _dataset(path: Path, space: SearchSpace, digest: str) -> Dataset:
-    """Read the images once in each process, as those that the build began with."""
-    data = load_dataset(path, space.input_shape)
+def _dataset(path: Path, recipe: Recipe[Any], space: SearchSpace, digest: str) -> Dataset:
+    """Read the dataset once in each process, as the one that the build began with."""
+    data: Dataset = recipe.load(path, space)
     if data.digest != digest:
-        raise TrainingError(f"{path} must not change during the build, but has other images now")
+        raise TrainingError(f"{path} must not change during the build, but has other content now")
     return data
 
 
@@ -177,20 +148,15 @@ def _sample(space: SearchSpace, count: int, seed: int) -> list[Architecture]:
 
 
 def _settings(
-    space: SearchSpace, recipe: Recipe, seed: int, datasets: Mapping[str, Dataset]
+    space: SearchSpace, recipe: Recipe[Any], seed: int, datasets: Mapping[str, Dataset]
 ) -> dict[str, Any]:
     """What all results of a table have in common."""
     return {
         "space": space.name,
         "seed": seed,
-        "recipe": asdict(recipe) | {"mirror": list(recipe.mirror)},
+        "recipe": asdict(recipe),
         "datasets": {
-            name: {
-                "classes": data.classes,
-                "images": len(data.labels),
-                "held_out": len(data.held_out_labels),
-                "sha256": data.digest,
-            }
+            name: {"classes": data.classes, **data.sizes, "sha256": data.digest}
             for name, data in datasets.items()
         },
         "versions": {name: version(name) for name in PACKAGES},
@@ -204,10 +170,11 @@ def _settle(path: Path, settings: Mapping[str, Any]) -> None:
         return
     earlier = _read(path)
     for name, value in settings.items():
-        if earlier.get(name) != value:
+        found, wanted = to_json(earlier.get(name)), to_json(value)
+        if found != wanted:
             raise TrainingError(
-                f"{path.parent} has results of {name} {to_json(earlier.get(name))}, which must not "
-                f"be mixed with {to_json(value)}: give another file to write, or remove the folder"
+                f"{path.parent} has results of {name} {found}, which must not be mixed with "
+                f"{wanted}: give another file to write, or remove the folder"
             )
 
 
@@ -216,7 +183,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _run(
-    jobs: Sequence[Job], recipe: Recipe, parts: Path, workers: int, progress: Progress
+    jobs: Sequence[Job], recipe: Recipe[Any], parts: Path, workers: int, progress: Progress
 ) -> None:
     todo = [job for job in jobs if not (parts / job.file).exists()]
     done = len(jobs) - len(todo)
@@ -228,13 +195,10 @@ def _run(
         progress("train", done, len(jobs), f"{job.dataset}: {text}")
 
 
-def _train_one(job: Job, recipe: Recipe, file: Path) -> str:
+def _train_one(job: Job, recipe: Recipe[Any], file: Path) -> str:
     """Train, write the result, and say it in a word; a failure of the training is a result too."""
     space = get_space(job.architecture.space)
-    data = _dataset(job.images, space, job.digest)
-    teacher = None
-    if recipe.teacher is not None:
-        teacher = load_teacher(recipe.teacher, job.dataset, data.classes, space.input_shape)
+    data = _dataset(job.path, recipe, space, job.digest)
     result: dict[str, Any] = {
         "dataset": job.dataset,
         "seed": job.seed,
@@ -244,13 +208,13 @@ def _train_one(job: Job, recipe: Recipe, file: Path) -> str:
     try:
         with _one_thread():
             network = space.build(job.architecture, data.classes, job.stream)
-            result["loss"] = train(network, data, recipe, job.stream, teacher)
-            result["accuracy"] = accuracy(network, data.held_out_images, data.held_out_labels)
+            result["loss"] = recipe.train(network, data, job.stream)
+            result[recipe.measure] = recipe.score(network, data)
     except (ArithmeticError, RuntimeError) as error:
-        result["failure"] = _first_line(error)
+        result["failure"] = first_line(error)
     result["seconds"] = round(time.process_time() - begin, 3)
     write_json(file, result)
-    return f"{result['accuracy']:.2f} %" if "accuracy" in result else result["failure"]
+    return result.get("failure") or f"{recipe.measure} {result[recipe.measure]:.2f}"
 
 
 @contextmanager
@@ -264,32 +228,33 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".partition("\n")[0]
-
-
 def _table(
     name: str,
     settings: Mapping[str, Any],
-    datasets: Mapping[str, Dataset],
+    recipe: Recipe[Any],
     results: Mapping[Job, Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """The table in the JSON format of a benchmark; scores are means over the seeds, in percent."""
-    failures = {job: result for job, result in results.items() if "accuracy" not in result}
+    """The table in the JSON format of a benchmark; scores are means over the seeds."""
+    datasets = settings["datasets"]
+    failures = {job: result for job, result in results.items() if recipe.measure not in result}
     failed = {job.architecture for job in failures}
     runs: dict[Architecture, dict[str, list[float]]] = {}
     for job, result in results.items():
         if job.architecture not in failed:
             own = runs.setdefault(job.architecture, {dataset: [] for dataset in datasets})
-            own[job.dataset].append(result["accuracy"])
+            own[job.dataset].append(result[recipe.measure])
     ceiling = {d: _noise_ceiling([own[d] for own in runs.values()]) for d in datasets}
     return {
         "format": FORMAT,
         "name": name,
         "space": settings["space"],
-        "datasets": {dataset: {"classes": data.classes} for dataset, data in datasets.items()},
+        "datasets": {
+            dataset: {"classes": data["classes"], "higher_is_better": recipe.higher_is_better}
+            for dataset, data in datasets.items()
+        },
         "training": {
             **settings,
+            "measure": recipe.measure,
             "seeds": len({job.seed for job in results}),
             "noise_ceiling": ceiling,
             "core_hours": round(sum(result["seconds"] for result in results.values()) / 3600, 3),
@@ -317,9 +282,9 @@ def _check_count(table: Mapping[str, Any], samples: int) -> None:
 
 
 def _noise_ceiling(runs: Sequence[Sequence[float]]) -> float | None:
-    """Kendall's tau between the accuracies of two seeds, the mean over all pairs of seeds.
+    """Kendall's tau between the scores of two seeds, the mean over all pairs of seeds.
 
-    `runs` are the accuracies of each network with each seed.
+    `runs` are the scores of each network with each seed.
     """
     seeds = np.array(runs, dtype=np.float64).T  # [seeds, networks]
     taus = [float(kendall(one, other)) for one, other in combinations(seeds, 2)]

@@ -1,13 +1,14 @@
-"""Whole image datasets to train on, in the layouts of `inputs`, with a part that is held out.
+"""Whole datasets to train on, images in the layouts of `inputs` or a text, with a held-out part.
 
 A dataset at PATH is named after it. Its held-out images are those of a second part beside the
 first, one of PARTS (PATH/train and PATH/test, say) or NAME.test.npz beside NAME.npz; a PATH without
-one gives up a fifth of its images, of every class, the same ones each time.
+one gives up a fifth of its images, of every class, the same ones each time. A text always gives up
+its last fifth.
 """
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,8 @@ from PIL import Image
 from torch import Tensor
 
 from autoprox.inputs import InputError, find_layout
+from autoprox.searchspaces.tokens import TokenSpace
+from autoprox.text import read_bytes
 
 HELD_OUT = 0.2
 IDX = "{}-images-idx3-ubyte"
@@ -32,7 +35,7 @@ PARTS = (  # of training and of held-out images
 
 
 @dataclass(frozen=True)
-class Dataset:
+class Images:
     """Images uint8 [n, height, width, 3] with labels [n] int64, to train on and to hold out."""
 
     name: str
@@ -45,11 +48,33 @@ class Dataset:
     @cached_property
     def digest(self) -> str:
         """A hash of the content: the same images in the same order, the same digest."""
-        content = hashlib.sha256(str(self.classes).encode())
-        for tensor in (self.images, self.labels, self.held_out_images, self.held_out_labels):
-            content.update(str(tuple(tensor.shape)).encode())
-            content.update(tensor.numpy().tobytes())
-        return content.hexdigest()
+        parts = (self.images, self.labels, self.held_out_images, self.held_out_labels)
+        return _digest(self.classes, parts)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How much there is to train on, and how much is held out."""
+        return {"images": len(self.labels), "held_out": len(self.held_out_labels)}
+
+
+@dataclass(frozen=True)
+class Text:
+    """The bytes of a text as tokens [n] of a vocabulary of `classes`, in two parts."""
+
+    name: str
+    classes: int
+    tokens: Tensor
+    held_out: Tensor
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of the content: the same text, the same digest."""
+        return _digest(self.classes, (self.tokens, self.held_out))
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How much there is to train on, and how much is held out."""
+        return {"bytes": len(self.tokens), "held_out": len(self.held_out)}
 
 
 def dataset_name(path: Path) -> str:
@@ -63,7 +88,19 @@ def slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:64] or "unnamed"
 
 
-def load_dataset(path: Path, shape: Sequence[int]) -> Dataset:
+def load_text(path: Path, space: TokenSpace) -> Text:
+    """A text file, its bytes as tokens of the space."""
+    if not path.is_file():
+        found = "is none" if path.exists() else "does not exist"
+        raise InputError(f"{path} must be a text file, but {found}")
+    tokens = read_bytes(path, space)
+    _check_text(path)
+    begin = len(tokens) - round(HELD_OUT * len(tokens))
+    parts = (torch.from_numpy(part) for part in np.split(tokens, [begin]))
+    return Text(dataset_name(path), space.vocabulary, *parts)
+
+
+def load_images(path: Path, shape: Sequence[int]) -> Images:
     """All images at a path, in the size that a space sees."""
     parts = _parts(path)
     images, labels = _read(parts[0], shape)
@@ -77,7 +114,20 @@ def load_dataset(path: Path, shape: Sequence[int]) -> Dataset:
     classes = int(labels.max()) + 1
     _check_labels(labels, held_out[1], classes, path)
     tensors = (torch.from_numpy(array) for array in (images, labels, *held_out))
-    return Dataset(dataset_name(path), classes, *tensors)
+    return Images(dataset_name(path), classes, *tensors)
+
+
+def _check_text(path: Path) -> None:
+    """Bytes that aren't text are refused: a wrong file would give a table all the same."""
+    content = path.read_bytes()
+    try:
+        content.decode()
+        wrong = content.find(0)
+    except UnicodeDecodeError as error:
+        wrong = error.start
+    if wrong >= 0:
+        got = f"byte {wrong} is {content[wrong]}"
+        raise InputError(f"{path} must be a text in UTF-8 without zeros, but {got}")
 
 
 def _parts(path: Path) -> tuple[Path, ...]:
@@ -134,6 +184,14 @@ def _check_labels(
     if high >= classes:
         rule = f"labels of held-out images must be below {classes}, as those to train on are"
         raise InputError(f"{path}: {rule}, but go up to {high}")
+
+
+def _digest(classes: int, parts: Iterable[Tensor]) -> str:
+    content = hashlib.sha256(str(classes).encode())
+    for tensor in parts:
+        content.update(str(tuple(tensor.shape)).encode())
+        content.update(tensor.numpy().tobytes())
+    return content.hexdigest()
 
 
 def _check_folders(train: Path, test: Path) -> None:

@@ -274,7 +274,7 @@ def benchmark_details(found: Mapping[str, Any]) -> list[str | Table]:
 
 
 def build_details(table: Mapping[str, Any], file: Path) -> dict[str, Any]:
-    """What was built: the range of the accuracies, how far they can be trusted, what failed."""
+    """What was built: the range of the scores, how far they can be trusted, what failed."""
     training = table["training"]
     datasets = {}
     for dataset, ceiling in training["noise_ceiling"].items():
@@ -291,18 +291,18 @@ def build_details(table: Mapping[str, Any], file: Path) -> dict[str, Any]:
         "space": table["space"],
         "architectures": len(table["architectures"]),
         "datasets": datasets,
-        **{name: training[name] for name in ("seeds", "core_hours", "failures")},
+        **{name: training[name] for name in ("measure", "seeds", "core_hours", "failures")},
     }
 
 
 def build_report(details: Mapping[str, Any]) -> list[str | Table]:
     """The same for people, with the next command."""
-    table = _table("accuracy, %")
+    table = _table(details["measure"])
     for heading in ("lowest", "median", "highest", "tau between seeds"):
         table.add_column(heading, justify="right")
     for dataset, row in details["datasets"].items():
-        percents = (f"{row[name]:.2f}" for name in ("lowest", "median", "highest"))
-        table.add_row(dataset, *percents, _number(row["noise_ceiling"]))
+        scores = (f"{row[name]:.2f}" for name in ("lowest", "median", "highest"))
+        table.add_row(dataset, *scores, _number(row["noise_ceiling"]))
     failures = details["failures"]
     counts = (
         f"{details['architectures']} architectures of {details['space']}, seeds: "

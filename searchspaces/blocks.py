@@ -126,7 +126,7 @@ class TransformerNetwork(nn.Module):
     """An untrained network of a search space; a subclass has its stem, its blocks and its head.
 
     Parameters of the network itself, not of a layer, are embeddings: class token and positions.
-    There is no dropout and no stochastic depth, so training and evaluation mode are the same.
+    There is no dropout and no stochastic depth; batch norms, if any, pass their input on.
     """
 
     head: nn.Linear

@@ -18,10 +18,10 @@ from autoprox.benchmarks import load_benchmark
 from autoprox.building import build_table
 from autoprox.errors import AutoproxError
 from autoprox.store import MeasurementError
-from autoprox.training import DivergedError, Recipe
+from autoprox.training import DivergedError, ImageRecipe, accuracy
 
 SPACE = "autoformer-nano"
-RECIPE = Recipe(epochs=1, batch_size=32)
+RECIPE = ImageRecipe(epochs=1, batch_size=32)
 
 
 @pytest.fixture(autouse=True)
@@ -104,11 +104,11 @@ def test_results_are_those_of_their_training(built: Path, images: list[Path]) ->
     result = json.loads(parts[0].read_text())
     space = building.get_space(SPACE)
     architecture = space.architecture(result["arch"])
-    data = building.load_dataset(images[1], space.input_shape)
+    data = RECIPE.load(images[1], space)
     job = building.Job(architecture, "two", images[1], data.digest, 1)
     network = space.build(architecture, 2, job.stream)
-    building.train(network, data, RECIPE, job.stream)
-    held_out = building.accuracy(network, data.held_out_images, data.held_out_labels)
+    RECIPE.train(network, data, job.stream)
+    held_out = accuracy(network, data.held_out_images, data.held_out_labels)
     assert held_out == result["accuracy"]
 
 
@@ -181,7 +181,7 @@ def test_on_a_full_disk_what_was_measured_is_kept(
 def test_a_failed_training_is_recorded(
     images: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train, calls = building.train, []
+    train, calls = ImageRecipe.train, []
 
     def failing(*args: Any) -> float:
         calls.append(args)
@@ -189,7 +189,7 @@ def test_a_failed_training_is_recorded(
             raise RuntimeError("out of memory\nat some place")
         return train(*args)
 
-    monkeypatch.setattr(building, "train", failing)
+    monkeypatch.setattr(ImageRecipe, "train", failing)
     out, progress = tmp_path / "table.json", Progress()
     table = build_table(SPACE, images, out, samples=11, seeds=1, recipe=RECIPE, progress=progress)
     assert progress.calls[3] == ("train", 3, 22, "one: RuntimeError: out of memory")
@@ -206,7 +206,7 @@ def test_too_many_failures_are_no_table(
     def failing(*args: Any) -> float:
         raise DivergedError("the loss became nan")
 
-    monkeypatch.setattr(building, "train", failing)
+    monkeypatch.setattr(ImageRecipe, "train", failing)
     out = tmp_path / "t.json"
     rule = r"at least 10 .* but 0 of 10 were: DivergedError: the loss became nan$"
     with pytest.raises(MeasurementError, match=rule):
@@ -220,7 +220,7 @@ def test_with_one_seed_the_noise_is_unknown(images: list[Path], tmp_path: Path) 
 
 
 def test_other_settings_are_not_mixed(built: Path, images: list[Path], tmp_path: Path) -> None:
-    recipe = Recipe(epochs=2, batch_size=32)
+    recipe = ImageRecipe(epochs=2, batch_size=32)
     message = r"parts has results of recipe .*\"epochs\": 1.* must not be mixed with .*: 2"
     with pytest.raises(AutoproxError, match=message):
         build_table(SPACE, images, built, samples=12, recipe=recipe)
@@ -255,7 +255,7 @@ def teachers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_a_teacher_of_the_current_folder_changes_the_training(
     built: Path, images: list[Path], tmp_path: Path, teachers: None
 ) -> None:
-    recipe = Recipe(epochs=1, batch_size=32, teacher="my_teachers:bright")
+    recipe = ImageRecipe(epochs=1, batch_size=32, teacher="my_teachers:bright")
     out = tmp_path / "t.json"
     table = build_table(SPACE, images, out, samples=10, seeds=1, recipe=recipe)
     assert table["training"]["recipe"]["teacher"] == "my_teachers:bright"
@@ -279,7 +279,7 @@ def test_bad_teacher(
     images: list[Path], tmp_path: Path, teachers: None, teacher: str, message: str
 ) -> None:
     with pytest.raises(AutoproxError, match=message):
-        build_table(SPACE, images, tmp_path / "t.json", recipe=Recipe(teacher=teacher))
+        build_table(SPACE, images, tmp_path / "t.json", recipe=ImageRecipe(teacher=teacher))
 
 
 Arguments = dict[str, Any]
@@ -293,15 +293,15 @@ Arguments = dict[str, Any]
         (lambda a: a | {"seeds": 0}, r"`seeds >= 1`.* seeds=0"),
         (lambda a: a | {"workers": 0}, r"`workers >= 1`.* workers=0"),
         (lambda a: a | {"seed": -1}, r"`seed >= 0`.* seed=-1"),
-        (lambda a: a | {"images": []}, r"at least one, but got none$"),
+        (lambda a: a | {"paths": []}, r"at least one, but got none$"),
         (
-            lambda a: a | {"images": a["images"][:1] * 2},
+            lambda a: a | {"paths": a["paths"][:1] * 2},
             r"different names, .*one\.npz, .*one\.npz",
         ),
-        (lambda a: a | {"images": [Path("none")]}, r"none must be a file or folder of images"),
+        (lambda a: a | {"paths": [Path("none")]}, r"none must be a file or folder of images"),
         (lambda a: a | {"out": a["out"].parent}, r"must be written to a file, but .* is a folder$"),
         (
-            lambda a: a | {"recipe": Recipe(mirror=("on",))},
+            lambda a: a | {"recipe": ImageRecipe(mirror=("on",))},
             r"unknown dataset 'on' to mirror \(did you mean one\?\); choose from one, two$",
         ),
     ],
@@ -309,7 +309,7 @@ Arguments = dict[str, Any]
 def test_bad_input(
     images: list[Path], tmp_path: Path, change: Callable[[Arguments], Arguments], message: str
 ) -> None:
-    arguments = change({"space": SPACE, "images": images, "out": tmp_path / "t.json"})
+    arguments = change({"space": SPACE, "paths": images, "out": tmp_path / "t.json"})
     with pytest.raises(AutoproxError, match=message) as caught:
         build_table(**arguments)
     assert "\n" not in str(caught.value)
@@ -319,7 +319,7 @@ def test_bad_input(
 def test_images_that_change_during_the_build(images: list[Path], tmp_path: Path) -> None:
     space = building.get_space(SPACE)
     path = save(tmp_path / "one.npz", 1)
-    digest = building.load_dataset(path, space.input_shape).digest
+    digest = RECIPE.load(path, space).digest
     save(path, 2)
     job = building.Job(building._sample(space, 1, 0)[0], "one", path, digest, 0)
     with pytest.raises(AutoproxError, match=r"one\.npz must not change during the build"):

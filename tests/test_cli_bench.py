@@ -13,7 +13,7 @@ import pytest
 
 from autoprox import building, cli, cli_bench
 from autoprox.benchmarks import load_benchmark
-from autoprox.training import DEFAULT, DivergedError
+from autoprox.training import DivergedError, ImageRecipe, TextRecipe
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -56,7 +56,7 @@ def build(run: Run) -> Run:
 
 def failing(monkeypatch: pytest.MonkeyPatch, at: int, error: BaseException) -> list[Any]:
     """Let one training fail; returns the list of those that were begun."""
-    train, begun = building.train, []
+    train, begun = ImageRecipe.train, []
 
     def instead(*args: Any) -> float:
         begun.append(args)
@@ -64,7 +64,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, at: int, error: BaseException) -> l
             raise error
         return train(*args)
 
-    monkeypatch.setattr(building, "train", instead)
+    monkeypatch.setattr(ImageRecipe, "train", instead)
     return begun
 
 
@@ -84,8 +84,7 @@ def test_build(build: Run, run: Run, folder: Path) -> None:
 
 def test_defaults_are_those_of_the_recipe() -> None:
     options = inspect.signature(cli_bench.build).parameters
-    assert options["epochs"].default == DEFAULT.epochs
-    assert options["teacher"].default == DEFAULT.teacher
+    assert options["epochs"].default == ImageRecipe().epochs == TextRecipe().epochs
     arguments = inspect.signature(building.build_table).parameters
     for name in ("samples", "seeds", "seed"):
         assert options[name].default == arguments[name].default
@@ -142,7 +141,7 @@ def test_full_disk(build: Run, monkeypatch: pytest.MonkeyPatch, folder: Path) ->
             "`samples >= 10`, `seeds >= 1`, `workers >= 1` and `seed >= 0` must",
         ),
         (["--samples=ten"], "Invalid value for '--samples'"),
-        (["--epochs=0"], "`epochs >= 1`, `batch_size >= 1` and `crop >= 0` must hold, but got (e"),
+        (["--epochs=0"], "epochs must be a whole number >= 1, but got 0"),
         (["--mirror=on"], "unknown dataset 'on' to mirror (did you mean one?); choose from one"),
         (["--teacher=nothing"], "the teacher must be a function given as MODULE:FUNCTION, but"),
         (["--out=."], "the table must be written to a file, but . is a folder"),

@@ -11,8 +11,9 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from autoprox.datasets import dataset_name, load_dataset
+from autoprox.datasets import dataset_name, load_images, load_text
 from autoprox.errors import AutoproxError
+from autoprox.searchspaces.gpt2_nano import GPT2_NANO, GPT2NanoSpace
 
 SHAPE = (3, 8, 8)
 TRAIN = [0, 1, 2, 0, 1, 2, 1]
@@ -94,7 +95,7 @@ MAKERS: dict[str, Callable[[Path], Path]] = {
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_layouts_with_two_parts(tmp_path: Path, name: str) -> None:
-    data = load_dataset(MAKERS[name](tmp_path), SHAPE)
+    data = load_images(MAKERS[name](tmp_path), SHAPE)
     assert (data.classes, data.labels.tolist()) == (3, TRAIN)
     assert data.held_out_labels.tolist() == TEST
     for images, first in ((data.images, 10), (data.held_out_images, 100)):
@@ -106,7 +107,7 @@ def test_layouts_with_two_parts(tmp_path: Path, name: str) -> None:
 def test_folders_of_two_parts_are_numbered_alike(tmp_path: Path, second: str) -> None:
     save_folder(tmp_path / "train", [0, 1, 2], 10)
     save_folder(tmp_path / second, [2, 1, 0], 100)
-    data = load_dataset(tmp_path, SHAPE)
+    data = load_images(tmp_path, SHAPE)
     assert (data.labels.tolist(), data.images[:, 0, 0, 0].tolist()) == ([0, 1, 2], [10, 11, 12])
     assert data.held_out_labels.tolist() == [0, 1, 2]
     assert data.held_out_images[:, 0, 0, 0].tolist() == [102, 101, 100]
@@ -117,32 +118,32 @@ def test_folders_with_other_classes(tmp_path: Path) -> None:
     save_folder(tmp_path / "train", [0, 1, 2], 10)
     save_folder(tmp_path / "test", [0, 1], 10)
     with pytest.raises(AutoproxError, match=r"must have the same classes, but differ in class2$"):
-        load_dataset(tmp_path, SHAPE)
+        load_images(tmp_path, SHAPE)
 
 
 def test_without_a_second_part_a_fifth_of_each_class_is_held_out(tmp_path: Path) -> None:
     labels = [0] * 30 + [1] * 10 + [2] * 2
     save_npz(tmp_path / "toy.npz", labels, 0)
-    data = load_dataset(tmp_path / "toy.npz", SHAPE)
+    data = load_images(tmp_path / "toy.npz", SHAPE)
     assert torch.bincount(data.held_out_labels).tolist() == [6, 2, 1]
     parts = [data.images[:, 0, 0, 0].tolist(), data.held_out_images[:, 0, 0, 0].tolist()]
     assert sorted(parts[0] + parts[1]) == list(range(42))
     assert [labels[i] for i in parts[0]] == data.labels.tolist()
-    assert data.digest == load_dataset(tmp_path / "toy.npz", SHAPE).digest
+    assert data.digest == load_images(tmp_path / "toy.npz", SHAPE).digest
 
 
 def test_digest_changes_with_one_pixel(tmp_path: Path) -> None:
     images = pictures(TRAIN, 8, 0)
     np.savez(tmp_path / "toy.npz", images=images, labels=TRAIN)
-    before = load_dataset(tmp_path / "toy.npz", SHAPE).digest
+    before = load_images(tmp_path / "toy.npz", SHAPE).digest
     images[0, 0, 0, 0] += 1
     np.savez(tmp_path / "toy.npz", images=images, labels=TRAIN)
-    assert load_dataset(tmp_path / "toy.npz", SHAPE).digest != before
+    assert load_images(tmp_path / "toy.npz", SHAPE).digest != before
 
 
 def test_other_sizes_are_resized(tmp_path: Path) -> None:
     save_npz(tmp_path / "toy.npz", TRAIN, 10, side=13)
-    data = load_dataset(tmp_path / "toy.npz", SHAPE)
+    data = load_images(tmp_path / "toy.npz", SHAPE)
     assert data.images.shape[1:] == (8, 8, 3)
     assert data.images.amin((1, 2, 3)).equal(data.images.amax((1, 2, 3)))
 
@@ -220,5 +221,46 @@ def bad_cifar10(root: Path) -> Path:
 )
 def test_bad_input(tmp_path: Path, make: Callable[[Path], Path], message: str) -> None:
     with pytest.raises(AutoproxError, match=message) as caught:
-        load_dataset(make(tmp_path), SHAPE)
+        load_images(make(tmp_path), SHAPE)
     assert "\n" not in str(caught.value)
+
+
+def test_the_last_fifth_of_a_text_is_held_out(tmp_path: Path) -> None:
+    file = tmp_path / "my poem.txt"
+    file.write_bytes("Füße, ".encode() * 100)
+    data = load_text(file, GPT2_NANO)
+    assert (data.name, data.classes) == ("my-poem", 256)
+    assert data.sizes == {"bytes": 640, "held_out": 160}
+    assert bytes(torch.cat([data.tokens, data.held_out]).tolist()) == file.read_bytes()
+    file.write_bytes("Füße; ".encode() * 100)
+    assert load_text(file, GPT2_NANO).digest != data.digest
+
+
+class Narrow(GPT2NanoSpace):
+    vocabulary = 255
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, r"poem\.txt must be a text file, but does not exist$"),
+        (b"\x89PNG\r\n", r"poem\.txt must be a text in UTF-8 without zeros, but byte 0 is 137$"),
+        ("é".encode("latin-1"), r"must be a text in UTF-8 without zeros, but byte 0 is 233$"),
+        (b"abc\0", r"must be a text in UTF-8 without zeros, but byte 3 is 0$"),
+    ],
+)
+def test_bad_text(tmp_path: Path, content: bytes | None, message: str) -> None:
+    file = tmp_path / "poem.txt"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(AutoproxError, match=message):
+        load_text(file, GPT2_NANO)
+
+
+def test_a_text_is_a_file_and_needs_a_token_for_every_byte(tmp_path: Path) -> None:
+    with pytest.raises(AutoproxError, match=r"must be a text file, but is none$"):
+        load_text(tmp_path, GPT2_NANO)
+    (tmp_path / "a.txt").write_text("a" * 500)
+    narrow = Narrow("narrow", "", GPT2_NANO.fields)
+    with pytest.raises(AutoproxError, match=r"at least 256 tokens, but narrow has 255$"):
+        load_text(tmp_path / "a.txt", narrow)
