@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 
 from autoprox.atomic import write_bytes
 from autoprox.batches import load_batches
@@ -156,8 +157,8 @@ def resume(path: Path, progress: Progress = lambda *_: None, **resources: Any) -
 
 
 def _read_config(run: Run) -> RankConfig:
-    data = {k: tuple(v) if isinstance(v, list) else v for k, v in run.read_config().items()}
-    del data["kind"]
+    data: dict[str, Any] = run.read_config()
+    data = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k != "kind"}
     try:
         return RankConfig(**data)
     except TypeError as error:
@@ -320,8 +321,8 @@ def _row(
     for name, correlation in CORRELATIONS.items():
         each = correlation(scores[:, valid], truth[valid]) if valid.sum() > 1 else np.array(np.nan)
 
-        def mean(left: Floats, right: Floats, c: Any = correlation) -> Floats:
-            return np.asarray(c(np.moveaxis(left, -1, 0), right).mean(axis=0))
+        def mean(left: ArrayLike, right: ArrayLike, c: Any = correlation) -> Floats:
+            return np.asarray(c(np.moveaxis(np.asarray(left), -1, 0), right).mean(axis=0))
 
         row[name] = _plain(each.mean())
         row["std"][name] = _plain(each.std())

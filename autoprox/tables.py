@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -113,7 +113,7 @@ def _counts(summary: Mapping[str, Any]) -> str:
 def rank_report(summary: Mapping[str, Any]) -> list[str | Table]:
     """How well each proxy ranks, the best first, a part for each dataset."""
     rows = summary["rows"]
-    shown = {
+    shown: dict[str, Callable[[Mapping[str, Any]], str]] = {
         "Ken-\ndall": lambda row: _number(row["kendall"]),
         "std of\nseeds": lambda row: _number(row["std"]["kendall"]),
         "\n95 % interval": lambda row: _interval(row["interval"]["kendall"]),

@@ -70,7 +70,8 @@ class Field:
         if self.count is None:
             return self.options
         if self.where is None:
-            return self.options * choices[self.count]
+            count: int = choices[self.count]
+            return self.options * count
         return tuple(self.allowed(_layer(choices, i)) for i in range(choices[self.count]))
 
     def allowed(self, layer: Mapping[str, Any]) -> tuple[Option, ...]:

@@ -97,7 +97,7 @@ class PiTSpace(SearchSpace):
 
     def origins(self, arch: Architecture) -> tuple[int, ...]:
         """The first blocks of every stage."""
-        deepest = [max(options) for options in self.fields["depth"].options]
+        deepest: tuple[int, ...] = self.largest()["depth"]
         starts = (sum(deepest[:stage]) for stage in range(len(deepest)))
         pairs = zip(starts, arch["depth"], strict=True)
         return tuple(start + i for start, depth in pairs for i in range(depth))
