@@ -33,8 +33,7 @@ __all__ = [
 ]
 
 BENCHMARKS: Mapping[str, Source] = {
-    source.name: source
-    for source in (NANO_VIT_BENCH, VIT_BENCH_101, NAS_BENCH_BERT, HW_GPT_BENCH)
+    source.name: source for source in (NANO_VIT_BENCH, VIT_BENCH_101, NAS_BENCH_BERT, HW_GPT_BENCH)
 }
 
 
