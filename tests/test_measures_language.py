@@ -46,6 +46,14 @@ def test_each_measure_is_its_equation(network: TransformerNetwork, name: str) ->
     assert found == pytest.approx(expected, rel=1e-5, abs=0)
 
 
+def test_a_sequence_that_predicts_nothing_has_no_gradient(network: TransformerNetwork) -> None:
+    batch = causal_batch()
+    batch.labels[1] = IGNORED
+    values = measure_all(network, batch, ["zico", "prenas"])
+    assert np.isnan(values["zico"])
+    assert np.isfinite(values["prenas"])
+
+
 def flexibert(*operations: str) -> tuple[TokenSpace, TransformerNetwork]:
     space = get_space("flexibert")
     depth = len(operations)
