@@ -71,11 +71,11 @@ PROXIES: Mapping[str, Published] = MappingProxyType(
         # that isn't yet one number is replaced by its mean, and layers are added up.
         "autoprox-a": Published(
             "add(sum(frobenius_norm(min_max(all.weight))), sum(mean(sqrt(sigmoid(mlp.act_grad)))))",
-            f"{AUTO_PROX}, eq. 2",
+            f"{AUTO_PROX}, eq. 2, in the form of its configurations",
         ),
         "autoprox-p": Published(
             "sub(sum(frobenius_norm(all.weight)), sum(log(mean(abs(mlp.act_grad)))))",
-            f"{AUTO_PROX}, eq. 3",
+            f"{AUTO_PROX}, eq. 3, in the form of PicoNAS",
         ),
     }
 )
