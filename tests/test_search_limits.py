@@ -89,6 +89,17 @@ def test_limits_that_nothing_meets_say_what_can_be_reached() -> None:
         limits.approach(space.sample(rng), rng)
 
 
+def test_an_architecture_with_an_option_is_found_where_there_is_one() -> None:
+    space, rng = get_space("gpt2-hw"), random.Random(0)
+    limits = Limits(space, 1000, (75_000_000, 76_000_000), (None, 120_000_000_000))
+    found = limits.with_option("embed_dim", 768, rng)
+    assert found is not None
+    assert found["embed_dim"] == 768
+    assert 75_000_000 <= space.params(found) <= 76_000_000
+    assert limits.with_option("embed_dim", 384, rng) is None
+    assert Limits(space, 1000, (None, 50_000_000)).with_option("embed_dim", 768, rng) is None
+
+
 def test_limits_that_exclude_each_other_are_named_together() -> None:
     limits, rng = Limits(SPACE, 10, (None, 20_000), (2_000_000, None)), random.Random(0)
     with pytest.raises(LimitsError, match=r"none was found for params :20K, flops 2M::"):

@@ -21,6 +21,7 @@ from autoprox.search.inherited import InheritanceError, Inherited
 from autoprox.search.proxy import NOT_FINITE, Outcome, Proxy
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.store import Fresh as FreshSource
+from autoprox.store import MeasurementError
 
 SETTING = Setting(SPACE, {"noise": noise(10)})
 GRADIENTS = "sum(sum(abs(mul(all.weight, all.grad))))"
@@ -129,6 +130,18 @@ def test_inheritance_measures_one_network_once(monkeypatch: pytest.MonkeyPatch) 
     outcomes(scorer, sampled(40))
     outcomes(scorer, sampled(40, seed=1))
     assert len(passes) == 1
+
+
+def test_a_largest_network_that_fails_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: Any) -> None:
+        raise RuntimeError("too large\nby far")
+
+    monkeypatch.setattr(type(SPACE), "network", failing)
+    message = (
+        r"^the largest network of autoformer-nano must be measured, .* RuntimeError: too large$"
+    )
+    with pytest.raises(MeasurementError, match=message):
+        outcomes(Inherited(Proxy(parse(GRADIENTS)), SETTING), sampled(3))
 
 
 def test_a_space_without_slices_cannot_inherit() -> None:

@@ -120,6 +120,18 @@ def test_random_search_ends_where_the_limits_hold_no_more() -> None:
     assert set(architectures(searcher)) == within
 
 
+@pytest.mark.parametrize("params", [(None, 80_000_000), (75_000_000, 80_000_000)])
+def test_a_population_has_every_option_that_the_limits_allow(params: Limit) -> None:
+    """Of GPT-2s below 80 M parameters one in 2,000 has the widest embedding."""
+    space = get_space("gpt2-hw")
+    searcher = searcher_of(space=space, params=params)
+    population = searcher.population(30)
+    assert len(set(population)) == 30
+    assert all((params[0] or 0) <= space.params(a) <= 80_000_000 for a in population)
+    widths = {192, 384, 768} if params[0] is None else {768}
+    assert {architecture["embed_dim"] for architecture in population} == widths
+
+
 def test_a_draw_outside_the_limits_is_led_into_them() -> None:
     searcher = searcher_of(params=(None, 20_000))
     drawn = searcher.draw(SPACE.largest)

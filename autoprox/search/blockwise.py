@@ -69,7 +69,7 @@ def search(searcher: Searcher, settings: BlockwiseSettings) -> None:
     """
     known: dict[Candidate, Parent] = {}
     changes = [Parent.mutant] * settings.mutants + [Parent.child] * settings.crossovers
-    searcher.score(searcher.samples(settings.population))
+    searcher.score(searcher.population(settings.population))
     searcher.step()
     for _ in range(settings.steps - 1):
         best = searcher.ranked()[: settings.population]

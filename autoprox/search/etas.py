@@ -50,7 +50,7 @@ def search(searcher: Searcher, settings: ETASSettings) -> None:
         searcher.evaluate(new[: settings.evaluated])
         searcher.step()
 
-    evaluate(searcher.score(searcher.samples(settings.samples)))
+    evaluate(searcher.score(searcher.population(settings.samples)))
     for _ in range(settings.steps):
         parents = searcher.evaluated()[: settings.parents] or searcher.ranked()[: settings.parents]
         mutants = [

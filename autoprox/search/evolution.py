@@ -41,7 +41,7 @@ def search(searcher: Searcher, settings: EvolutionSettings) -> None:
             population = the P youngest of population + mutants
     """
     population: deque[Candidate] = deque(maxlen=settings.population)
-    population.extend(searcher.score(searcher.samples(settings.population)))
+    population.extend(searcher.score(searcher.population(settings.population)))
     searcher.step()
     for _ in range(settings.steps):
         size = min(settings.tournament, len(population))

@@ -48,8 +48,7 @@ class Fresh:
         try:
             layers, layout = self._layers(architecture)
         except FAILURES as error:
-            reason = str(error).strip().partition("\n")[0] or "no message"
-            return Outcome(failure=f"{type(error).__name__}: {reason}")
+            return Outcome(failure=explained(error))
         blocks = self.setting.space.blocks(architecture)
         [outcome] = self.proxy.outcomes(layers, [blocks], layout)
         return outcome
@@ -81,3 +80,9 @@ def measure(setting: Setting, architecture: Architecture, proxy: Proxy) -> tuple
         measured = {s: [m.to(CPU) for m in matrices] for s, matrices in measured.items()}
     blocks = network.transformer_blocks
     return measured, Layout(tuple(tuple(d for d, _ in block.linears()) for block in blocks))
+
+
+def explained(error: Exception) -> str:
+    """An error in one line."""
+    reason = str(error).strip().partition("\n")[0] or "no message"
+    return f"{type(error).__name__}: {reason}"

@@ -19,7 +19,7 @@ from torch import Tensor
 from autoprox.collector import Measured, Setting
 from autoprox.errors import AutoproxError
 from autoprox.language import Statistic
-from autoprox.search.fresh import FAILURES, measure
+from autoprox.search.fresh import FAILURES, explained, measure
 from autoprox.search.proxy import DOMAINS, Layout, Outcome, Proxy
 from autoprox.searchspaces import SPACES, Architecture, Block, SearchSpace
 from autoprox.store import MeasurementError
@@ -54,7 +54,7 @@ class Inherited:
         self.proxy = proxy
         self.setting = setting
         self.workers = workers
-        self._measured: Measured | None = None
+        self._measured: Measured = {}
         self._domains = [domain for domain in DOMAINS if proxy.reductions[domain]]
         self._rows: dict[str, dict[Slice, int]] = {domain: {} for domain in DOMAINS}
         self._tables = {  # [slices, layers of a block, reductions]
@@ -122,18 +122,21 @@ class Inherited:
         self._tables[domain] = torch.cat([table, added])
 
     def _largest(self) -> Measured:
-        if self._measured is None:
-            architecture = self.setting.space.largest()
-            try:
-                self._measured, layout = measure(self.setting, architecture, self.proxy)
-            except FAILURES as error:
-                raise MeasurementError(
-                    f"the largest network of {self.setting.space.name} must be measured, but got "
-                    f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
-                ) from error
-            if set(layout.blocks) != {STANDARD}:
-                raise RuntimeError("blocks that are sliced must have qkv, proj, fc1 and fc2")
+        if not self._measured:
+            run_threads(1, [self._measure_largest])
         return self._measured
+
+    def _measure_largest(self) -> None:
+        architecture = self.setting.space.largest()
+        try:
+            self._measured, layout = measure(self.setting, architecture, self.proxy)
+        except FAILURES as error:
+            raise MeasurementError(
+                f"the largest network of {self.setting.space.name} must be measured, but got "
+                f"{explained(error)}"
+            ) from error
+        if set(layout.blocks) != {STANDARD}:
+            raise RuntimeError("blocks that are sliced must have qkv, proj, fc1 and fc2")
 
 
 def _part(matrix: Tensor, statistic: Statistic, layer: int, part: Slice) -> Tensor:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 import random
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from autoprox.errors import AutoproxError
 from autoprox.searchspaces import Architecture, SearchSpace
+from autoprox.searchspaces.base import Option
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)", re.IGNORECASE)
-DRAWS, CLIMBS = 200, 1000
+SAMPLES, CLIMBS = 200, 1000
 CLIMB_PROBABILITY = 0.1
 
 Limit = tuple[int | None, int | None]
@@ -89,24 +91,41 @@ class Limits:
 
     def approach(self, first: Architecture, rng: random.Random) -> Architecture:
         """An architecture within the limits, by mutations of one outside that lead to them."""
-        seen = [self.sizes(first)]
-        best, excess = first, self.excess(seen[0])
+        found = self._climb(first, rng)
+        if not self.excess(self.sizes(found)):
+            return found
+        others = [*extremes(self.space), *(self.space.sample(rng) for _ in range(SAMPLES))]
+        nearest = min(others, key=lambda other: self.excess(self.sizes(other)))
+        found = self._climb(nearest, rng)
+        if self.excess(self.sizes(found)):
+            raise LimitsError(self._unmet([self.sizes(a) for a in (found, *others)]))
+        return found
 
-        def consider(architectures: Iterable[Architecture]) -> None:
-            nonlocal best, excess
-            for architecture in architectures:
-                if not excess:
-                    return
-                seen.append(self.sizes(architecture))
-                if (found := self.excess(seen[-1])) <= excess:
-                    best, excess = architecture, found
+    def with_option(self, name: str, option: Option, rng: random.Random) -> Architecture | None:
+        """An architecture within the limits that has this option of a single choice, if any."""
+        ends = extremes(self.space, {name: option})
+        least, greatest = map(self.sizes, ends)
+        for low, high, limit in zip(least, greatest, (self.params, self.flops), strict=True):
+            if high < (limit[0] or 0) or low > (limit[1] or math.inf):
+                return None
+        nearest = min(ends, key=lambda end: self.excess(self.sizes(end)))
+        found = self._climb(nearest, rng, lambda made: bool(made[name] == option))
+        return None if self.excess(self.sizes(found)) else found
 
-        consider(self.space.mutate(best, rng, CLIMB_PROBABILITY) for _ in range(CLIMBS))
-        consider(extremes(self.space))
-        consider(self.space.sample(rng) for _ in range(DRAWS))
-        consider(self.space.mutate(best, rng, CLIMB_PROBABILITY) for _ in range(CLIMBS))
-        if excess:
-            raise LimitsError(self._unmet(seen))
+    def _climb(
+        self,
+        first: Architecture,
+        rng: random.Random,
+        keep: Callable[[Architecture], bool] = lambda made: True,
+    ) -> Architecture:
+        """The last of the mutants, among those to keep, each of which is no farther outside."""
+        best, excess = first, self.excess(self.sizes(first))
+        for _ in range(CLIMBS):
+            if not excess:
+                break
+            mutant = self.space.mutate(best, rng, CLIMB_PROBABILITY)
+            if keep(mutant) and (found := self.excess(self.sizes(mutant))) <= excess:
+                best, excess = mutant, found
         return best
 
     def _unmet(self, seen: Sequence[Sizes]) -> str:
@@ -123,14 +142,17 @@ class Limits:
         )
 
 
-def extremes(space: SearchSpace) -> list[Architecture]:
-    """The architectures with the least, and with the greatest, value of every field."""
+def extremes(
+    space: SearchSpace, fixed: Mapping[str, Option] = MappingProxyType({})
+) -> list[Architecture]:
+    """The architectures with the least, and with the greatest, value of every choice not fixed."""
     choose: tuple[Callable[[Any], Any], ...] = (min, max)
     found = []
     for end in choose:
         choices: dict[str, Any] = {}
         for name, field in space.fields.items():
-            choices[name] = field.value([end(options) for options in field.positions(choices)])
+            values = [end(options) for options in field.positions(choices)]
+            choices[name] = fixed[name] if name in fixed else field.value(values)
         found.append(space.architecture(choices))
     return found
 

@@ -90,6 +90,26 @@ class Searcher:
             found.append(sample)
         return found
 
+    def population(self, count: int) -> list[Architecture]:
+        """New random architectures to begin an evolution with, all different.
+
+        Where the limits make an option of a choice for the whole network rare, it may be in none of
+        them, and mutations, one within the limits after another, hardly lead to it. So the last of
+        them make room for one with each option that they lack, as far as the limits allow it.
+        """
+        found = self.samples(count)
+        lacking = [
+            self.limits.with_option(name, option, self.rng)
+            for name, field in self.space.fields.items()
+            if not field.listed
+            for option in field.options[0]
+            if all(architecture[name] != option for architecture in found)
+        ]
+        new = [a for a in dict.fromkeys(lacking) if a is not None and self._admit(a)][:count]
+        for dropped in found[count - len(new) :]:
+            del self._drawn[dropped]
+        return [*found[: count - len(new)], *new]
+
     def mutate(self, architecture: Architecture, probability: float) -> Architecture:
         """A mutant, each of whose values was drawn anew with this probability."""
         return self.draw(lambda: self.space.mutate(architecture, self.rng, probability))
