@@ -37,18 +37,18 @@ def numbers(text: str) -> tuple[float, ...]:
 
 
 def _problem(text: str, default: str | None = None, metavar: str | None = None) -> Any:
-    return _option("Problem", text, default, metavar)
+    return option("Problem", text, default, metavar)
 
 
 def _evolution(text: str, default: str | None = None, metavar: str | None = None) -> Any:
-    return _option("Evolution", text, default, metavar)
+    return option("Evolution", text, default, metavar)
 
 
 def _machine(text: str, default: str | None = None, metavar: str | None = None) -> Any:
-    return _option("Machine", text, default, metavar)
+    return option("Machine", text, default, metavar)
 
 
-def _option(panel: str, text: str, default: str | None, metavar: str | None) -> Any:
+def option(panel: str, text: str, default: str | None, metavar: str | None) -> Any:
     """An option whose help names the default, in words where there is no value."""
     shown = True if default is None else default
     return typer.Option(help=text, show_default=shown, metavar=metavar, rich_help_panel=panel)

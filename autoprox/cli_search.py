@@ -17,11 +17,11 @@ WIDTH = 80
 
 
 def _problem(text: str, default: str | None = None, metavar: str | None = None) -> Any:
-    return options._option("Problem", text, default, metavar)
+    return options.option("Problem", text, default, metavar)
 
 
 def _strategy(text: str, default: str | None = None) -> Any:
-    return options._option("Strategy", text, default, None)
+    return options.option("Strategy", text, default, None)
 
 
 Space = Annotated[str | None, _problem("Search space; needed.", "none")]

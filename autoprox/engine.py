@@ -132,7 +132,7 @@ class Engine:
         """Run the programs of all matrix reductions that are new, sharing what they read."""
         wanted: dict[Tree, None] = {}
         for form in forms:
-            form.fold(lambda tree, args: wanted.update(dict.fromkeys(_parts(tree))))
+            form.fold(lambda tree, args: wanted.update(dict.fromkeys(parts_of(tree))))
         groups: dict[Group, list[Tree]] = defaultdict(list)
         for tree in wanted:
             if tree not in self._reduced:
@@ -151,7 +151,7 @@ class Engine:
             positions: np.ndarray,
             values: dict[Statistic, Tensor],
         ) -> None:
-            found = programs[group](_aligned(values))
+            found = programs[group](aligned(values))
             places = torch.from_numpy(positions).to(found.device)
             reduced[group, tuple(datasets)].index_copy_(1, places, found)
 
@@ -205,7 +205,7 @@ class Engine:
         return vectors
 
     def _read_reduced(self, tree: Tree) -> Vectors:
-        parts = [self._reduced[part] for part in _parts(tree)]
+        parts = [self._reduced[part] for part in parts_of(tree)]
         domain, values = str(tree.type.domain), parts[0]
         if domain == "all":
             values = np.empty((len(values), len(self._is_msa)))
@@ -230,7 +230,7 @@ class Engine:
         }
 
 
-def _parts(tree: Tree) -> list[Tree]:
+def parts_of(tree: Tree) -> list[Tree]:
     """The reductions over single domains of which a reduction of matrices is made, if it is one."""
     if tree.type.level != "Layers" or not tree.args or tree.args[0].type.level != "Matrix":
         return []
@@ -244,7 +244,7 @@ def _in_domain(tree: Tree, domain: str) -> Tree:
     return canonical(named)
 
 
-def _aligned(values: dict[Statistic, Tensor]) -> dict[Statistic, Tensor]:
+def aligned(values: dict[Statistic, Tensor]) -> dict[Statistic, Tensor]:
     """Repeat the rows of activations of one all-ones sample for every sample of a batch."""
     rows = max(value.shape[1] for value in values.values())
     return {

@@ -295,7 +295,9 @@ def _option(where: str, value: Any, options: tuple[Option, ...]) -> Option:
 
 def _kind(value: Any) -> type | None:
     """What values must have in common to be the same choice: True isn't 1, but 4 is 4.0."""
-    return next((kind for kind in (bool, str, Real) if isinstance(value, kind)), None)
+    if isinstance(value, bool | str):
+        return type(value)
+    return float if isinstance(value, int | float | Real) else None  # Real alone is slow
 
 
 def _layer(choices: Mapping[str, Any], i: int) -> dict[str, Any]:

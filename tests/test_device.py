@@ -11,7 +11,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
 from autoprox.collector import Setting
-from autoprox.engine import Engine, Program, _aligned, _parts
+from autoprox.engine import Engine, Program, aligned, parts_of
 from autoprox.language import (
     NETWORK,
     OPERATIONS,
@@ -32,7 +32,7 @@ def layer_trees(count: int) -> Iterator[Tree]:
     rng, found = random.Random(3), 0
     while found < count:
         for node in distinct(canonical(GRAMMAR.generate(rng))):
-            for part in _parts(node):
+            for part in parts_of(node):
                 found += 1
                 yield part
 
@@ -54,7 +54,7 @@ def test_programs_of_matrices_are_clean_on_cuda() -> None:
     assert {n.symbol for part in parts for n in distinct(part)} >= {*PRIMITIVES}
     with FakeTensorMode():
         for part in parts:
-            reduced = Program([part])(_aligned(fake_matrices(statistics(part), 7)))
+            reduced = Program([part])(aligned(fake_matrices(statistics(part), 7)))
             assert (reduced.device.type, reduced.dtype) == ("cuda", torch.float64)
             assert reduced.shape == (1, 7)
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from autoprox import store
 from autoprox.collector import Setting
-from autoprox.engine import REASONS, Engine, Program, Scores, _parts
+from autoprox.engine import REASONS, Engine, Program, Scores, parts_of
 from autoprox.grammar import Grammar, Limits
 from autoprox.language import (
     OPERATIONS,
@@ -77,7 +77,7 @@ def distinct(tree: Tree) -> list[Tree]:
 
 def aligns(tree: Tree) -> bool:
     """Whether activations of the one all-ones sample meet those of a batch."""
-    reductions = [part for node in distinct(canonical(tree)) for part in _parts(node)]
+    reductions = [part for node in distinct(canonical(tree)) for part in parts_of(node)]
     probes = [
         {s.probe == "ones" for s in statistics(part) if s.quantity.startswith("act")}
         for part in reductions

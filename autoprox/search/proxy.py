@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from autoprox.engine import Program, _aligned, _parts
+from autoprox.engine import Program, aligned, parts_of
 from autoprox.fitness import Floats
 from autoprox.language import NETWORK, Statistic, Tree, canonical, require_network, statistics
 from autoprox.primitives import COMBINATORS, PRIMITIVES, apply
@@ -67,7 +67,7 @@ class Proxy:
         self.by_block = by_block
         self._parts: dict[Tree, list[Tree]] = {}  # of each reduction of matrices, one a domain
         for term in self.terms:
-            term.fold(lambda node, _: self._parts.update({node: _parts(node)}))
+            term.fold(lambda node, _: self._parts.update({node: parts_of(node)}))
         groups: dict[Group, dict[Tree, None]] = defaultdict(dict)
         for part in chain(*self._parts.values()):
             groups[statistics(part)][part] = None
@@ -82,7 +82,7 @@ class Proxy:
     def reduce(self, domain: str, matrices: Mapping[Statistic, Tensor]) -> Tensor:
         """[reductions of the domain] of one layer, from its matrices [rows, cols]."""
         found = [
-            program(_aligned({s: matrices[s][None] for s in group}))[:, 0]
+            program(aligned({s: matrices[s][None] for s in group}))[:, 0]
             for group, program in self.programs[domain]
         ]
         return torch.cat(found).cpu() if found else torch.empty(0, dtype=torch.float64)
