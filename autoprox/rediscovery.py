@@ -12,7 +12,8 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from random import Random
@@ -28,7 +29,6 @@ from autoprox.discovery import Progress, silent
 from autoprox.engine import REASONS
 from autoprox.errors import AutoproxError
 from autoprox.fitness import Floats
-from autoprox.grammar import Grammar
 from autoprox.language import (
     STATISTICS,
     Tree,
@@ -54,7 +54,10 @@ SMALL_PIT = PiTSpace(
     {**PIT.fields, "base_dim": one(4, 6, 8, 10)},
 )
 DATASET, CLASSES, BATCH = "noise", 10, 2
+SCREEN = 8  # fresh networks that show most formulas to be wrong, before all are measured
 COMPARED = 32  # formulas that fit and are compared with the proxy at a time, the smallest
+
+Success = tuple[Tree, Evidence]
 
 
 @dataclass(frozen=True)
@@ -118,34 +121,62 @@ def rediscover(
     setup = setup or Setup()
     target = require_network(load(source).tree)
     started = time.monotonic()
-    rng = Random(setup.seed)
-    engine = VectorEngine(_collect(setup, rng, progress))
-    scores = _scores(engine, target)
-    config = {"target": source, "expression": str(target), **setup.to_json()}
-    with Run.create(root, name or _name(source, setup.seed), config, setup.device) as run:
-        progress("run", 0, 0, str(run.path))
-        search = Search(engine, Grammar(), scores, rng)
-        judge = Judge(target, setup)
-        rounds, success = 0, None
-        while success is None and (seconds := time.monotonic() - started) < setup.seconds:
-            note = f"{search.evaluations} formulas, best correlation {search.population[0].jcm:.4f}"
-            progress("rediscover", int(seconds), math.ceil(setup.seconds), note)
-            rounds += 1
-            found = search.round()
-            success = judge(found)
-            run.log(_log_line(rounds, search, found, time.monotonic() - started))
-        summary = {
-            **_outcome(search, success),
-            "target": {"source": source, "expression": str(target)},
-            "seed": setup.seed,
-            "rounds": rounds,
-            "evaluations": search.evaluations,
-            "seconds": round(time.monotonic() - started, 3),
-        }
-        run.write_summary(summary)
-        if success:
-            run.write_proxies([_record(run, source, setup, *success)])
-        return {"run": str(run.path), **summary}
+    with _one_thread():
+        rng = Random(setup.seed)
+        engine = VectorEngine(_collect(setup, rng, progress))
+        scores = _scores(engine, target)
+        config = {"target": source, "expression": str(target), **setup.to_json()}
+        with Run.create(root, name or _name(source, setup.seed), config, setup.device) as run:
+            progress("run", 0, 0, str(run.path))
+            search, judge = Search(engine, scores, rng), Judge(target, setup)
+            rounds, success = _evolve(search, judge, run, setup.seconds, started, progress)
+            summary = {
+                **_outcome(search, success),
+                "target": {"source": source, "expression": str(target)},
+                "seed": setup.seed,
+                "rounds": rounds,
+                "evaluations": search.evaluations,
+                "seconds": round(time.monotonic() - started, 3),
+            }
+            run.write_summary(summary)
+            if success:
+                run.write_proxies([_record(run, source, setup, *success)])
+    return {"run": str(run.path), **summary}
+
+
+def _evolve(
+    search: Search, judge: Judge, run: Run, limit: float, started: float, progress: Progress
+) -> tuple[int, Success | None]:
+    """Rounds of the search, until a formula is right or the time is up."""
+    rounds, success = 0, None
+    while success is None and (seconds := time.monotonic() - started) < limit:
+        note = f"{search.evaluations} formulas, best correlation {search.population[0].jcm:.4f}"
+        progress("rediscover", int(seconds), math.ceil(limit), note)
+        rounds += 1
+        found = search.round()
+        success = judge(found)
+        run.log(
+            {
+                "round": rounds,
+                "evaluations": search.evaluations,
+                "best": search.population[0].jcm,
+                "expression": str(search.population[0].tree),
+                "fitting": len(found),
+                "seconds": round(time.monotonic() - started, 3),
+            }
+        )
+    return rounds, success
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """The search has many small operations, which several threads of torch only slow down."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 class Judge:
@@ -158,7 +189,7 @@ class Judge:
         self._pending: dict[Tree, None] = {}
         self._tried: set[Tree] = set()
 
-    def __call__(self, found: Sequence[Tree]) -> tuple[Tree, Evidence] | None:
+    def __call__(self, found: Sequence[Tree]) -> Success | None:
         """A formula that is the proxy, the smallest by the first evidence that there is."""
         self._pending.update((tree, None) for tree in found if tree not in self._tried)
         trees = sorted(self._pending, key=lambda tree: tree.size)
@@ -170,16 +201,20 @@ class Judge:
         self._tried.update(chosen)
         for tree in chosen:
             del self._pending[tree]
-        judged = zip(chosen, self._by_networks(chosen), strict=True)
-        return next(((tree, evidence) for tree, evidence in judged if evidence), None)
+        right = self._by_networks(chosen, self._architectures[:SCREEN])
+        right = self._by_networks([tree for tree, _ in right], self._architectures)
+        return right[0] if right else None
 
-    def _by_networks(self, trees: Sequence[Tree]) -> list[Evidence | None]:
+    def _by_networks(
+        self, trees: Sequence[Tree], architectures: Sequence[Architecture]
+    ) -> list[Success]:
         if not trees:
             return []
         device = torch.device(self._setup.device)
         setting = self._setup.fresh.setting(self._setup.seed, device)
-        fresh = Fresh(setting, self._architectures, self._setup.workers)
-        return by_networks(trees, self._target, fresh)
+        fresh = Fresh(setting, architectures, self._setup.workers)
+        judged = zip(trees, by_networks(trees, self._target, fresh), strict=True)
+        return [(tree, evidence) for tree, evidence in judged if evidence]
 
 
 def _collect(setup: Setup, rng: Random, progress: Progress) -> Store:
@@ -216,18 +251,7 @@ def _name(source: str, seed: int) -> str:
     return f"rediscover-{stem if NAME.fullmatch(stem) else 'proxy'}-seed{seed}"[:80]
 
 
-def _log_line(number: int, search: Search, found: Sequence[Tree], seconds: float) -> dict[str, Any]:
-    return {
-        "round": number,
-        "evaluations": search.evaluations,
-        "best": search.population[0].jcm,
-        "expression": str(search.population[0].tree),
-        "fitting": len(found),
-        "seconds": round(seconds, 3),
-    }
-
-
-def _outcome(search: Search, success: tuple[Tree, Evidence] | None) -> dict[str, Any]:
+def _outcome(search: Search, success: Success | None) -> dict[str, Any]:
     """The formula and the evidence; without success the term that correlates best."""
     tree, evidence = success or (search.population[0].tree, None)
     return {

@@ -79,8 +79,8 @@ def relative_deviation(scores: Floats, target: Floats) -> float:
     """How far scores are from proportional: the largest relative difference."""
     with np.errstate(all="ignore"):
         expected = target * ((scores @ target) / (target @ target))
-        different = np.abs(scores - expected) / np.abs(expected)
-        return float(np.nan_to_num(np.where(scores == expected, 0, different), nan=np.inf).max())
+        different = np.where(scores == expected, 0, np.abs(scores / expected - 1))
+    return float(np.where(np.isnan(different), np.inf, different).max())
 
 
 class Total(sympy.Function):  # type: ignore[misc]
@@ -137,9 +137,11 @@ def form(tree: Tree) -> sympy.Expr:
         if not operation.along_axis:
             return operation.sympy(*args)
         axis = sympy.Symbol(str(node.args[0].type))
-        if node.symbol not in REDUCED:
+        is_column = node.symbol == "nuclear_norm" and node.args[0].type.level == "Layers"
+        reduce = REDUCED.get("frobenius_norm" if is_column else node.symbol)
+        if reduce is None:
             return operation.sympy(*args, axis)
-        return _without_products(REDUCED[node.symbol](args[0], lambda x: Total(x, axis)))
+        return _without_products(reduce(args[0], lambda x: Total(x, axis)))
 
     return canonical(tree).fold(visit)
 

@@ -1,6 +1,6 @@
 """Grows formulas from the smallest parts up, and measures them in bulk.
 
-In every round each operation of a grammar is applied to parts of its type that it wasn't applied
+In every round each operation of the language is applied to parts of its type that it wasn't applied
 to before, in the order in which they were found, terminals first. New matrix expressions are
 reduced to layer vectors in every way, and layer vectors that differ from all before them to scores.
 """
@@ -21,9 +21,10 @@ import torch
 from autoprox.engine import RELATIVE_SPREAD, Engine, Vectors
 from autoprox.fitness import Floats
 from autoprox.grammar import Grammar, Signature
-from autoprox.language import Tree, Type, canonical, make, parse
+from autoprox.language import REDUCED, Tree, Type, canonical, make, parse
 from autoprox.primitives import COMBINATORS, PRIMITIVES, apply
 
+GRAMMAR = Grammar()  # the whole language
 REDUCTIONS = tuple(name for name, primitive in PRIMITIVES.items() if primitive.kind == "reduce")
 MATRICES_AT_ONCE, LAYERS_AT_ONCE = 1, 64  # new parts of each operation and type in a round
 MATRIX_SIZE, LAYERS_SIZE = 3, 4  # nodes of the largest parts that operations are applied to
@@ -97,6 +98,8 @@ class Bank:
         self.symbols = [o.symbol for o in operations if o.args and set(o.args) == {o.type}]
         self.parts: list[Tree] = []
         self.values: Vectors = []  # [parts, networks, layers], as the engine has them
+        self.weights: Vectors = []
+        self.seen: set[object] = set()
         self._steps: dict[str, int] = defaultdict(int)
 
     def keep(self, made: Sequence[Recipe], values: Vectors) -> None:
@@ -124,28 +127,24 @@ class Bank:
 
 
 class Growth:
-    """The parts that a grammar makes over an engine's networks; what comes first is random."""
+    """The parts that are made of an engine's networks; the order of the terminals is random."""
 
-    def __init__(self, engine: VectorEngine, grammar: Grammar, rng: Random) -> None:
+    def __init__(self, engine: VectorEngine, rng: Random) -> None:
         self._engine = engine
         operations: dict[Type, list[Signature]] = defaultdict(list)
-        for signature in grammar.signatures:
+        for signature in GRAMMAR.signatures:
             operations[signature.type].append(signature)
         self._banks = {t: Bank(signatures) for t, signatures in operations.items()}
-        self._terminals = [make(s.symbol) for s in grammar.signatures if not s.args]
+        self._terminals = [make(s.symbol) for s in GRAMMAR.signatures if not s.args]
         rng.shuffle(self._terminals)
         self._generator = torch.Generator().manual_seed(rng.getrandbits(63))
-        self._weights: dict[Type, Vectors] = {}
-        self._seen: set[object] = set()
 
     def round(self) -> list[Terms]:
         """New formulas, by the type of their layer vectors."""
         recipes: dict[Type, list[Recipe]] = defaultdict(list)
         for matrix in self._new_matrices():
             for part in parts_of(matrix):
-                for name in REDUCTIONS:
-                    recipe = Recipe(name, (part,))
-                    recipes[recipe.make().type].append(recipe)
+                recipes[REDUCED[part.type]] += [Recipe(name, (part,)) for name in REDUCTIONS]
         terms = []
         for type_, bank in self._banks.items():
             if type_.level == "Layers":
@@ -163,8 +162,8 @@ class Growth:
                 for arguments in bank.next_arguments(symbol, MATRICES_AT_ONCE):
                     made.append(make(symbol, *(bank.parts[a] for a in arguments)))
             for tree in made:
-                if canonical(tree) not in self._seen:
-                    self._seen.add(canonical(tree))
+                if canonical(tree) not in bank.seen:
+                    bank.seen.add(canonical(tree))
                     if tree.size <= MATRIX_SIZE:
                         bank.parts.append(tree)
                     yield tree
@@ -187,26 +186,26 @@ class Growth:
                     ]
                 )
         values = [torch.cat(parts) for parts in zip(*measured, strict=True)]
-        new = self._unseen(type_, values)
+        new = self._unseen(bank, values)
         made, values = [made[k] for k in new], [part[new] for part in values]
         bank.keep(made, values)
         return made, values
 
-    def _unseen(self, type_: Type, values: Vectors) -> list[int]:
+    def _unseen(self, bank: Bank, values: Vectors) -> list[int]:
         """The finite vectors of which no equal one was found before."""
-        if type_ not in self._weights:
-            self._weights[type_] = [
+        if not bank.weights:
+            bank.weights = [
                 torch.rand(part.shape[1:], generator=self._generator, dtype=torch.float64)
                 for part in values
             ]
-        weighted = zip(values, self._weights[type_], strict=True)
+        weighted = zip(values, bank.weights, strict=True)
         sums = sum((part * weights).sum((1, 2)) for part, weights in weighted)
         mantissas, exponents = torch.frexp(torch.as_tensor(sums))
         keys = torch.ldexp((mantissas * 2**BITS).round(), exponents).tolist()
         new = []
         for k, key in enumerate(keys):
-            if isfinite(key) and (type_, key) not in self._seen:
-                self._seen.add((type_, key))
+            if isfinite(key) and key not in bank.seen:
+                bank.seen.add(key)
                 new.append(k)
         return new
 
@@ -217,7 +216,7 @@ class Growth:
         for reduced, name in zip(scores, REDUCTIONS, strict=True):
             for networks, part in zip(self._engine.equally_deep, values, strict=True):
                 reduced[:, networks] = apply(PRIMITIVES[name], [part], "layers").numpy()
-        sizes = np.array([1 + recipe.size for recipe in recipes] * len(REDUCTIONS))
+        sizes = np.array([1 + recipe.size for recipe in recipes] * len(REDUCTIONS), dtype=int)
 
         def tree(k: int) -> Tree:
             return make(REDUCTIONS[k // count], recipes[k % count].make())

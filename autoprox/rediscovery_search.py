@@ -6,8 +6,9 @@
     repeat:
         terms = formulas grown from the smallest parts up (`rediscovery_parts`)
               + mutants and offspring of the population
-              + members of the population joined with small terms by every combinator
-        population = the terms that correlate best with what is searched, one of each correlation
+              + the smallest new members of the population, joined with small terms by every
+                combinator
+        population = of each size, the terms that correlate best with what is searched
         for each term, undo the root: with which partner would it have the scores?
             a partner among all terms so far makes a formula
             where the scores look like a sum of two ranks, and without the term's ranks they still
@@ -20,6 +21,7 @@ larger of them. Which formulas fit is decided on these networks; whether one is 
 from __future__ import annotations
 
 from bisect import bisect
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, product
@@ -38,13 +40,12 @@ from autoprox.evolution import (
     vary_by_mixture,
 )
 from autoprox.fitness import Floats, pearson
-from autoprox.grammar import Grammar
 from autoprox.language import Tree, make
 from autoprox.primitives import COMBINATORS
-from autoprox.rediscovery_parts import Growth, Terms, VectorEngine, ranks_of
+from autoprox.rediscovery_parts import GRAMMAR, Growth, Terms, VectorEngine, ranks_of
 
 SETTINGS = Settings(population=40, children=100)
-CORRELATED = 20  # terms of a batch that may enter a population
+NICHE = 3  # members of a population of the same size
 POOL, POOL_SIZE = 4_000, 4  # small terms that members of a population are joined with; their nodes
 JOINED = 4  # members that are, in a round
 JOINTS = ("add", "sub", "mul", "div")
@@ -65,6 +66,7 @@ class Goal:
     firsts: list[Tree] = field(default_factory=list)
     seconds: list[Tree] = field(default_factory=list)
     population: list[Individual] = field(default_factory=list)
+    joined: set[Tree] = field(default_factory=set)
 
     def of(self, terms: Terms) -> Floats:
         """What is compared with the goal, [formulas, networks]."""
@@ -81,16 +83,28 @@ class Goal:
             room = FIT * np.abs(expected) + SAME * np.abs(expected).max(axis=1, keepdims=True)
             return np.asarray((scale > 0) & (np.abs(values - expected) <= room).all(axis=1))
 
-    def individuals(self, terms: Terms, count: int) -> list[Individual]:
-        """The best correlated formulas, of different correlations."""
+    def individuals(self, terms: Terms) -> list[Individual]:
+        """The formulas of each size that correlate best, of different correlations."""
         with np.errstate(over="ignore", invalid="ignore"):
             fitness = np.round(np.nan_to_num(pearson(self.of(terms), self.values), nan=-1), 12)
-        best = np.unique(-fitness, return_index=True)[1][:count]
-        values = [float(fitness[k]) for k in best]
-        return [
-            Individual(terms.tree(int(k)), (value,), value)
-            for k, value in zip(best, values, strict=True)
-        ]
+        best: list[int] = []
+        for size in np.unique(terms.sizes):
+            own = np.flatnonzero(terms.sizes == size)
+            best += own[np.unique(-fitness[own], return_index=True)[1][:NICHE]].tolist()
+        values = fitness[best].tolist()
+        return [Individual(terms.tree(k), (v,), v) for k, v in zip(best, values, strict=True)]
+
+    def keep(self, individuals: Sequence[Individual]) -> None:
+        """Take the best of each size into the population."""
+        together = [*self.population, *individuals]
+        sizes: Counter[int] = Counter()
+        self.population = []
+        for individual in survivors(together, len(together)):
+            tree = individual.tree
+            if tree.size <= GRAMMAR.limits.max_size and tree.depth <= GRAMMAR.limits.max_depth:
+                sizes[tree.size] += 1
+                if sizes[tree.size] <= NICHE:
+                    self.population.append(individual)
 
     def complete(self, firsts: Iterable[Tree], seconds: Iterable[Tree]) -> list[Tree]:
         """Formulas for what is searched in the end."""
@@ -118,7 +132,6 @@ class Archive:
         self._count = 0
         self._starts: list[int] = []
         self._makers: list[Callable[[int], Tree]] = []
-        self._ranks: list[Floats] = []
         self._keys = {"sum": np.empty(0), "product": np.empty(0)}
         self._order = {kind: np.empty(0, dtype=int) for kind in self._keys}
 
@@ -126,7 +139,6 @@ class Archive:
         """Remember new terms."""
         self._starts.append(self._count)
         self._makers.append(terms.tree)
-        self._ranks.append(terms.ranks @ self._weights)
         if self._count < PARTNERS:
             for kind, keys in self._keys.items():
                 self._keys[kind] = np.concatenate([keys, self._key(kind, terms.scores)])
@@ -138,14 +150,8 @@ class Archive:
         batch = bisect(self._starts, number) - 1
         return self._makers[batch](number - self._starts[batch])
 
-    def with_ranks(self, ranks: Floats) -> list[Tree]:
-        """The first of the terms that have these ranks, in all likelihood."""
-        keys = np.concatenate(self._ranks)
-        near = np.abs(keys - ranks @ self._weights) <= SAME * np.abs(self._weights).sum()
-        return [self.tree(int(number)) for number in np.flatnonzero(near)[:ALIKE]]
-
     def partnerships(self, scores: Floats, terms: Terms) -> Iterator[Tree]:
-        """Pairs under a combinator, of one of these terms and one before, that may have scores."""
+        """One of these terms and one kept, under a combinator, that may have the scores."""
         for kind, direct, inverse in (("sum", "add", "sub"), ("product", "mul", "div")):
             (whole,), own = self._key(kind, scores[None]), self._key(kind, terms.scores)
             room = SAME * (abs(whole) if kind == "sum" else 1.0)
@@ -175,15 +181,14 @@ class Archive:
 class Search:
     """Looks for formulas with these scores; `evaluations` counts those that it compared."""
 
-    def __init__(self, engine: VectorEngine, grammar: Grammar, scores: Floats, rng: Random) -> None:
+    def __init__(self, engine: VectorEngine, scores: Floats, rng: Random) -> None:
         self._engine = engine
         self._rng = rng
-        self._limits = grammar.limits
         self._toolbox = base.Toolbox()
-        self._toolbox.register("generate", grammar.generate)
-        self._toolbox.register("mutate", grammar.mutate)
-        self._toolbox.register("mate", grammar.crossover)
-        self._growth = Growth(engine, grammar, rng)
+        self._toolbox.register("generate", GRAMMAR.generate)
+        self._toolbox.register("mutate", GRAMMAR.mutate)
+        self._toolbox.register("mate", GRAMMAR.crossover)
+        self._growth = Growth(engine, rng)
         self._archive = Archive(len(scores), rng)
         self._pool: list[Terms] = []
         self._pool_room = POOL
@@ -215,7 +220,7 @@ class Search:
 
     def _first(self, trees: Sequence[Tree]) -> list[Individual]:
         terms = self._scored(trees)
-        return self._goal.individuals(terms.choose(~self._goal.fits(terms)), len(trees))
+        return self._goal.individuals(terms.choose(~self._goal.fits(terms)))
 
     def _scored(self, trees: Sequence[Tree]) -> Terms:
         sizes = np.array([tree.size for tree in trees], dtype=int)
@@ -225,26 +230,20 @@ class Search:
     def _consider(self, terms: Terms) -> None:
         """Compare new terms with all that is searched, alone and with a partner."""
         self.evaluations += len(terms.scores)
-        for goal in (self._goal, *self._remainders.values()):
-            self._match(goal, terms)
         if self._ranks == 2:
             self._split(terms)
-        elif not self._ranks:
+        for goal in (self._goal, *self._remainders.values()):
+            self._match(goal, terms)
+        if not self._ranks:
+            self._archive.add(terms)
             pairs = self._archive.partnerships(self._goal.values, terms)
             self._match(self._goal, self._scored(list(islice(pairs, TRIED))))
-        self._archive.add(terms)
 
     def _match(self, goal: Goal, terms: Terms) -> None:
         fitting = np.flatnonzero(goal.fits(terms))
         for k in fitting[np.argsort(terms.sizes[fitting], kind="stable")][:ALIKE]:
             self._add_second(goal, terms.tree(int(k)))
-        limits = self._limits
-        best = [
-            individual
-            for individual in goal.individuals(terms, CORRELATED)
-            if individual.tree.size <= limits.max_size and individual.tree.depth <= limits.max_depth
-        ]
-        goal.population = survivors([*goal.population, *best], SETTINGS.population)
+        goal.keep(goal.individuals(terms))
 
     def _add_second(self, goal: Goal, tree: Tree) -> None:
         goal.seconds.append(tree)
@@ -264,12 +263,10 @@ class Search:
                 self._found += goal.complete([first], goal.seconds[:ALIKE])
 
     def _remainder(self, ranks: Floats) -> Goal:
-        """The goal of these ranks, compared with what was found before."""
+        """The goal of these ranks, compared with small and with good terms found before."""
         goal = Goal(ranks, "summand")
         for terms in (*self._pool, self._scored([i.tree for i in self._goal.population])):
             self._match(goal, terms)
-        for tree in self._archive.with_ranks(ranks):
-            self._add_second(goal, tree)
         return goal
 
     def _fill_pool(self, terms: Terms) -> None:
@@ -279,11 +276,12 @@ class Search:
             self._pool_room -= len(small)
 
     def _joined(self, goal: Goal) -> Iterator[Terms]:
-        """Some of a population with every term of the pool, in both orders."""
-        some = self._rng.sample(goal.population, min(JOINED, len(goal.population)))
-        for member, pooled, symbol in product(some, self._pool, JOINTS):
-            scores = self._engine.evaluate([member.tree]).values[0]
-            yield joined(symbol, member.tree, scores, pooled)
+        """The smallest new members of a population with every term of the pool, in both orders."""
+        new = [i.tree for i in goal.population if i.tree not in goal.joined]
+        some = sorted(new, key=lambda tree: tree.size)[:JOINED]
+        goal.joined.update(some)
+        for tree, pooled, symbol in product(some, self._pool, JOINTS):
+            yield joined(symbol, tree, self._engine.evaluate([tree]).values[0], pooled)
 
 
 def joined(symbol: str, tree: Tree, scores: Floats, terms: Terms) -> Terms:

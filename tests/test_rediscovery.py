@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 import typer
 from conftest import noise
 from naive import naive_evaluate, random_world
@@ -19,12 +20,23 @@ from autoprox import rediscovery
 from autoprox.cli_rediscover import rediscover as command
 from autoprox.collector import Setting
 from autoprox.errors import AutoproxError
+from autoprox.evolution import Individual
 from autoprox.grammar import Grammar, Limits
 from autoprox.language import STATISTICS, Tree, canonical, make, parse, statistics
 from autoprox.loading import load
 from autoprox.rediscovery import SMALL_PIT, Judge, Networks, Setup, rediscover
 from autoprox.rediscovery_evidence import by_form, by_networks, by_tree, relative_deviation
-from autoprox.rediscovery_parts import Growth, Terms, VectorEngine, pair, parts_of, ranks_of
+from autoprox.rediscovery_parts import (
+    GRAMMAR,
+    REDUCTIONS,
+    Bank,
+    Growth,
+    Terms,
+    VectorEngine,
+    pair,
+    parts_of,
+    ranks_of,
+)
 from autoprox.rediscovery_search import Archive, Goal, Search, ranks_in
 from autoprox.runs import Run
 from autoprox.searchspaces import Architecture, get_space
@@ -72,9 +84,12 @@ def test_parts_of_all_layers() -> None:
 
 
 def test_grown_terms_have_the_scores_of_their_trees(engine: VectorEngine) -> None:
-    growth, rng = Growth(engine, Grammar(), random.Random(1)), random.Random(2)
+    growth, rng = Growth(engine, random.Random(1)), random.Random(2)
+    first = {str(terms.tree(k)) for terms in growth.round() for k in range(len(terms.scores))}
+    same = {f"sum({name})" for name in ("sum(ones.msa.weight)", "l1_norm(msa.weight)")}
+    assert len(same & first) == 1
     seen: set[Tree] = set()
-    for _ in range(3):
+    for _ in range(2):
         for terms in growth.round():
             sample = rng.sample(range(len(terms.scores)), min(25, len(terms.scores)))
             trees = [terms.tree(k) for k in sample]
@@ -86,15 +101,19 @@ def test_grown_terms_have_the_scores_of_their_trees(engine: VectorEngine) -> Non
     assert {tree.type.level for tree in seen} == {"Network"}
 
 
-def test_growth_reaches_every_product_of_two_statistics(engine: VectorEngine) -> None:
-    growth = Growth(engine, Grammar(("all.weight", "all.grad")), random.Random(0))
-    found: set[Tree] = set()
-    for _ in range(4):
-        for terms in growth.round():
-            found |= {canonical(terms.tree(k)) for k in np.flatnonzero(terms.sizes <= 5)}
-    for one, other in itertools.combinations_with_replacement(("weight", "grad"), 2):
-        product = parse(f"sum(l1_norm(mul(all.{one}, all.{other})))")
-        assert canonical(product) in found
+def test_an_operation_is_applied_to_all_parts_once() -> None:
+    bank = Bank(GRAMMAR.signatures)
+    bank.parts += [parse(name) for name in ("width", "tokens", "heads")]
+    assert sorted(bank.next_arguments("log", 2) + bank.next_arguments("log", 2)) == [
+        (0,),
+        (1,),
+        (2,),
+    ]
+    assert len(set(bank.next_arguments("mul", 99))) == 6
+    assert len(set(bank.next_arguments("div", 99))) == 9
+    bank.parts.append(parse("one"))
+    assert bank.next_arguments("log", 99) == [(3,)]
+    assert {max(pair) for pair in bank.next_arguments("mul", 99)} == {3}
 
 
 def some_terms(scores: Any, symbols: str = "width tokens heads one") -> Terms:
@@ -127,18 +146,17 @@ def test_sums_of_ranks_are_recognised() -> None:
     [("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("div", np.divide)],
 )
 def test_partners_are_found(symbol: str, combine: Callable[..., Any]) -> None:
-    scores = np.random.default_rng(1).normal(size=(4, 30))
-    archive = Archive(30, random.Random(0))
-    archive.add(some_terms(scores[:2]))
-    archive.add(some_terms(scores[2:], "heads one"))
-    for first, second in ((0, 2), (3, 1)):
-        whole = combine(scores[first], scores[second])
-        found = list(archive.partnerships(whole, some_terms(scores)))
-        names = [f"sum({name})" for name in ("width", "tokens", "heads", "one")]
-        assert make(symbol, parse(names[first]), parse(names[second])) in found
-        assert len(found) <= 4  # each order of commuting arguments, from either side
-    assert not list(archive.partnerships(np.arange(30.0) + 0.5, some_terms(scores)))
-    assert archive.with_ranks(stats.rankdata(scores[3])) == [parse("sum(one)")]
+    scores = np.random.default_rng(1).normal(size=(3, 30))
+    terms = some_terms(scores)
+    whole = make(symbol, parse("sum(width)"), parse("sum(tokens)"))
+    for old, new in ([2, 0], [1]), ([1, 2], [0]):
+        archive = Archive(30, random.Random(0))
+        archive.add(terms.choose(np.array(old[:1])))
+        archive.add(terms.choose(np.array(old[1:], dtype=int)))
+        searched = combine(scores[0], scores[1])
+        found = list(archive.partnerships(searched, terms.choose(np.array(new))))
+        assert {canonical(tree) for tree in found} == {canonical(whole)}
+        assert not list(archive.partnerships(scores[1] + 0.5, terms))
 
 
 def test_what_fits_a_goal() -> None:
@@ -146,35 +164,71 @@ def test_what_fits_a_goal() -> None:
     terms = some_terms([values * 3, -values, values * [1, 1, 1.001], values + 1])
     assert Goal(values, "scores").fits(terms).tolist() == [True, False, False, False]
     assert Goal(stats.rankdata(values), "ranks").fits(terms).tolist() == [True, False, True, True]
-    best = Goal(values, "scores").individuals(terms, 2)
-    assert [i.jcm for i in best] == pytest.approx([1, stats.pearsonr(values, terms.scores[2])[0]])
+    best = Goal(values, "scores").individuals(terms)
+    third = stats.pearsonr(values, terms.scores[2])[0]
+    assert [i.jcm for i in best] == pytest.approx([1, third, -1])
     pairs = Goal(values, "summand").complete([parse("sum(one)")], [parse("sum(width)")])
     assert list(map(str, pairs)) == ["add(rank(sum(one)), rank(sum(width)))"]
 
 
+def test_a_population_has_the_best_of_each_size() -> None:
+    def individual(text: str, fitness: float) -> Individual:
+        return Individual(parse(text), (fitness,), fitness)
+
+    goal = Goal(np.arange(3.0), "scores")
+    small = [individual(f"{name}(width)", n / 10) for n, name in enumerate(REDUCTIONS)]
+    goal.keep(small[:5])
+    goal.keep(small[5:])
+    larger = [individual("sum(log(width))", 0.1), individual("sum(exp(width))", 0.1)]
+    goal.keep([*larger, individual(f"sum({'neg(' * 10}width{')' * 10})", 0.9)])
+    assert goal.population == [*reversed(small[-3:]), larger[0]]
+
+
 def test_the_first_population_does_not_have_the_target(engine: VectorEngine) -> None:
-    grammar = Grammar(("msa.weight",), structure=False, combinators=False, limits=Limits(5, 4))
-    (scores,) = engine.evaluate([parse("sum(sum(msa.weight))")]).values[0]
-    search = Search(engine, grammar, scores, random.Random(0))
-    assert len(search.population) == 40
-    assert max(i.jcm for i in search.population) < 1 - 1e-9
-    assert parse("sum(sum(msa.weight))") in search.round()
+    def search(target: str) -> Search:
+        scores = engine.evaluate([parse(target)]).values[0, 0]
+        return Search(engine, scores, random.Random(4))
+
+    drawn = [i.tree for i in search("sum(width)").population]
+    for tree in drawn[:3]:
+        again = search(str(tree)).population
+        assert len({i.tree for i in again} & set(drawn)) >= 20
+        assert max(i.jcm for i in again) < 1 - 1e-9
 
 
-def found_in(engine: VectorEngine, target: str, seed: int, rounds: int) -> list[list[Tree]]:
+def found_in(engine: VectorEngine, target: str, seed: int) -> list[Tree]:
     scores = engine.evaluate([parse(target)]).values[0, 0]
-    search = Search(engine, Grammar(), scores, random.Random(seed))
-    return [search.round() for _ in range(rounds)]
+    return Search(engine, scores, random.Random(seed)).round()
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "add(sum(width), mean(square(heads)))",
+        "div(sum(width), mean(square(heads)))",
+        "add(rank(sum(width)), rank(mean(square(heads))))",
+        "add(rank(ntkt), rank(mul(sum(std(msa.weight)), sum(nuclear_norm(mlp.act)))))",
+    ],
+)
+def test_terms_of_one_round_are_put_together(engine: VectorEngine, target: str) -> None:
+    tree = load(target).tree
+    scores = engine.evaluate([tree]).values[0, 0]
+    search = Search(engine, scores, random.Random(0))
+    found = search.round() + search.round()
+    assert found
+    for other in found:
+        values = engine.evaluate([other]).values[0, 0]
+        np.testing.assert_allclose(values / values[0], scores / scores[0], rtol=1e-4)
 
 
 def test_a_search_depends_on_its_seed_alone(engine: VectorEngine) -> None:
     target = "add(rank(sum(nuclear_norm(msa.weight))), rank(sum(mul(width, tokens))))"
-    first = found_in(engine, target, 1, 2)
-    assert first == found_in(VectorEngine(engine.source), target, 1, 2)
-    assert first != found_in(engine, target, 2, 2)
-    assert any(first)
+    first = found_in(engine, target, 1)
+    assert first == found_in(VectorEngine(engine.source), target, 1)
+    assert first != found_in(engine, target, 2)
+    assert first
     expected = engine.evaluate([parse(target)]).values
-    for tree in itertools.chain(*first):
+    for tree in first:
         np.testing.assert_array_equal(engine.evaluate([tree]).values, expected)
 
 
@@ -185,7 +239,7 @@ EQUAL = [
     ("frobenius_norm(frobenius_norm(msa.grad))", "nuclear_norm(frobenius_norm(msa.grad))"),
     ("mean(add(width, heads))", "add(mean(width), mean(heads))"),
     ("sum(add(width, one))", "add(sum(width), sum(one))"),
-    ("std(width)", "std(neg(width))"),
+    ("mul(std(width), std(width))", "sub(mean(square(width)), mul(mean(width), mean(width)))"),
     ("logsumexp(log(width))", "logsumexp(log(neg(width)))"),
     ("rank(sum(sum(square(msa.grad))))", "rank(sum(square(frobenius_norm(msa.grad))))"),
 ]
@@ -292,9 +346,16 @@ def test_rediscoveries(cache: Path, tmp_path: Path, target: str, kind: str) -> N
     assert summary["evidence"]["kind"] == kind
     found, wanted = parse(summary["expression"]), load(target).tree
     assert (canonical(found) == canonical(wanted)) is (kind == "tree")
-    world = random_world(5, networks=4)
-    one, other = (naive_evaluate(tree, world) for tree in (found, wanted))
-    np.testing.assert_allclose(one / one[0], other / other[0], rtol=1e-9)
+    if kind == "networks":
+        fresh = setup(cache).fresh
+        archs = fresh.architectures(random.Random("fresh 0"))
+        source = Fresh(fresh.setting(0, torch.device("cpu")), archs, 1)
+        one, other = VectorEngine(source).evaluate([found, wanted]).values[:, 0]
+        assert stats.kendalltau(one, other).statistic == pytest.approx(1)
+    else:
+        world = random_world(5, networks=4)
+        one, other = (naive_evaluate(tree, world) for tree in (found, wanted))
+        np.testing.assert_allclose(one / one[0], other / other[0], rtol=1e-9)
     run = Run.open(Path(summary["run"]))
     assert {"run": summary["run"], **(run.read_summary() or {})} == summary
     assert load(summary["run"]).tree == found
@@ -306,7 +367,7 @@ def test_rediscoveries(cache: Path, tmp_path: Path, target: str, kind: str) -> N
 
 def test_a_rediscovery_does_not_depend_on_the_workers(cache: Path, tmp_path: Path) -> None:
     def result(**changed: Any) -> dict[str, Any]:
-        found = rediscover("add(rank(l2_norm), rank(ntkt))", setup(cache, **changed), tmp_path)
+        found = rediscover("rank(sum(sum(msa.weight)))", setup(cache, **changed), tmp_path)
         return {name: value for name, value in found.items() if name not in ("run", "seconds")}
 
     assert result() == result(workers=2)
@@ -321,13 +382,24 @@ def test_what_is_not_found_in_time(cache: Path, tmp_path: Path) -> None:
     assert not (Path(summary["run"]) / "hall_of_fame").exists()
 
 
-def test_a_formula_that_only_fits_is_refused() -> None:
+def test_a_formula_that_only_fits_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = []
+
+    def measure(trees: list[Tree], *rest: Any) -> Any:
+        measured.append(len(trees))
+        return by_networks(trees, *rest)
+
+    monkeypatch.setattr(rediscovery, "by_networks", measure)
     judge = Judge(parse("rank(sum(width))"), setup(Path(), fresh=Networks(NANO, 9)))
     by_depth, by_width = parse("rank(sum(one))"), parse("rank(add(sum(width), sum(width)))")
     assert judge([by_depth]) is None
+    assert judge([by_depth]) is None
+    assert measured == [1]
     found, evidence = judge([by_depth, by_width]) or pytest.fail("the second one is right")
     assert found == by_width
     assert evidence.tau == 1
+    assert measured == [1, 1, 1]
+    assert "9 fresh networks of autoformer-nano" in evidence.statement
 
 
 @pytest.mark.parametrize(
