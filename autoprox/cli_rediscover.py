@@ -39,7 +39,7 @@ def rediscover(
     json: options.Json = False,
     debug: options.Debug = False,
 ) -> None:
-    """Rediscover a known proxy, of which only its scores of small networks are known.
+    """Rediscover a known proxy from its scores of small networks alone.
 
     Formulas are evolved until one fits and is shown to be the proxy: by its
     canonical form, by sympy, or by the scores of 64 fresh networks of another
@@ -69,19 +69,20 @@ def report(summary: Mapping[str, Any]) -> list[str]:
     """What was looked for, what was found, why it is that, and what was done for it."""
     target = summary["target"]
     if summary["success"]:
-        found = f"Rediscovered {target['source']}: {summary['evidence']['statement']}."
+        outcome = f"Rediscovered {target['source']}: {summary['evidence']['statement']}."
     else:
-        found = (
+        outcome = (
             f"{target['source']} was not rediscovered. The term that correlates best with its "
             f"scores (Pearson's r {summary['correlation']:.6f}):"
         )
+    label = "found" if summary["success"] else "best "
     counts = (
         f"Formulas scored: {summary['evaluations']} in {summary['rounds']} rounds; "
         f"{summary['seconds']:.0f} s"
     )
     return [
-        textwrap.fill(found, WIDTH),
+        textwrap.fill(outcome, WIDTH),
         summary["formula"],
-        f"found   {summary['expression']}\ntarget  {target['expression']}",
+        f"{label}   {summary['expression']}\ntarget  {target['expression']}",
         f"{counts}\nRun: {summary['run']}",
     ]
