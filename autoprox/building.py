@@ -5,8 +5,7 @@ import math
 import platform
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib.metadata import version
@@ -16,7 +15,6 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-import torch
 from joblib import Parallel, delayed
 
 from autoprox.atomic import to_json, write_json
@@ -27,6 +25,7 @@ from autoprox.located_json import read_json
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
 from autoprox.searchspaces.tokens import TokenSpace
 from autoprox.store import MeasurementError
+from autoprox.threads import one_thread
 from autoprox.training import ImageRecipe, Recipe, TextRecipe, TrainingError, first_line
 
 FORMAT = 1
@@ -206,7 +205,7 @@ def _train_one(job: Job, recipe: Recipe[Any], file: Path) -> str:
     }
     begin = time.process_time()
     try:
-        with _one_thread():
+        with one_thread():
             network = space.build(job.architecture, data.classes, job.stream)
             result["loss"] = recipe.train(network, data, job.stream)
             result[recipe.measure] = recipe.score(network, data)
@@ -215,17 +214,6 @@ def _train_one(job: Job, recipe: Recipe[Any], file: Path) -> str:
     result["seconds"] = round(time.process_time() - begin, 3)
     write_json(file, result)
     return result.get("failure") or f"{recipe.measure} {result[recipe.measure]:.2f}"
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Sum in the same order whatever the number of workers, and keep those apart."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _table(

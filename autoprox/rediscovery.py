@@ -12,8 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from random import Random
@@ -47,6 +46,7 @@ from autoprox.searchspaces import Architecture, SearchSpace, get_space
 from autoprox.searchspaces.base import one
 from autoprox.searchspaces.pit import PIT, PiTSpace
 from autoprox.store import Fresh, MeasurementError, Store
+from autoprox.threads import one_thread
 
 SMALL_PIT = PiTSpace(
     "pit-small",
@@ -121,7 +121,7 @@ def rediscover(
     setup = setup or Setup()
     target = require_network(load(source).tree)
     started = time.monotonic()
-    with _one_thread():
+    with one_thread():
         rng = Random(setup.seed)
         engine = VectorEngine(_collect(setup, rng, progress))
         scores = _scores(engine, target)
@@ -166,17 +166,6 @@ def _evolve(
             }
         )
     return rounds, success
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """The search has many small operations, which several threads of torch only slow down."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 class Judge:

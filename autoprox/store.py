@@ -27,7 +27,7 @@ from autoprox.collector import CPU, Measured, Setting
 from autoprox.errors import AutoproxError
 from autoprox.language import Statistic
 from autoprox.searchspaces import Architecture, Block
-from autoprox.threads import run_threads as run_threads
+from autoprox.threads import run_threads
 
 T = TypeVar("T")
 

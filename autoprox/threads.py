@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import torch
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch use one thread: sums have one order, and small operations wait for no others."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def run_threads(workers: int, calls: Iterable[Callable[[], None]]) -> None:

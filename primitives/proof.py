@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from types import MappingProxyType
 
 import torch
 from torch import Tensor
+
+from autoprox.threads import one_thread
 
 from .base import Level, Primitive, PrimitiveError, apply
 from .notation import places
@@ -45,23 +46,12 @@ def prove(primitive: Primitive) -> None:
     levels: Sequence[Level] = (
         ("network",) if primitive.kind == "combinator" else ("matrix", "layers")
     )
-    with _one_thread():
+    with one_thread():
         for level, dtype in product(levels, HUGE):
             samples = _samples(level, dtype)
             for chosen in product(samples, repeat=primitive.arity):
                 case = f"`{name}` on {' and '.join(chosen)} ({level}, {dtype})"
                 _prove_case(primitive, level, [samples[sample] for sample in chosen], case)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Where all cores are busy, threads that wait for one another make an import take seconds."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _samples(level: Level, dtype: torch.dtype) -> dict[str, Tensor]:

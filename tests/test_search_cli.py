@@ -1,53 +1,30 @@
 """`autoprox search` as a user types it."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from conftest import Command
 
-from autoprox import cli
 from autoprox.runs import Run
 
 SPACE = "--space=autoformer-nano"
 HEADS = "--proxy=sum(mul(width, heads))"
 
 
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Command = Callable[..., Result]
-
-
 @pytest.fixture
-def run(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Command:
+def run(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """The command `search`, in a folder of its own and 80 columns."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setenv("COLUMNS", "80")
 
-    def command(*arguments: str) -> Result:
-        with pytest.raises(SystemExit) as exit_:
-            cli.main(["search", *arguments])
-        out, err = capsys.readouterr()
-        return Result(exit_.value.code or 0, out, err)  # type: ignore[arg-type]
-
-    return command
+    return lambda *arguments: run("search", *arguments)
 
 
 def comparable(summary: dict[str, Any]) -> dict[str, Any]:
