@@ -22,10 +22,12 @@ from autoprox.language import (
     Tree,
     canonical,
     make,
+    nonnegative,
     require_network,
     statistics,
 )
 from autoprox.primitives import COMBINATORS, PRIMITIVES, Primitive, apply
+from autoprox.slab import Slab
 from autoprox.store import Group, Source
 
 VALID, FAILED, NOT_FINITE, CONSTANT = range(4)
@@ -70,18 +72,26 @@ class Program:
         if tree not in self._registers:
             register = self._registers[tree] = len(self._registers)
             if args:
-                self.steps.append((PRIMITIVES[tree.symbol], tuple(args), register))
+                primitive = PRIMITIVES[tree.symbol]
+                if nonnegative(tree.args[0]):
+                    primitive = primitive.on_nonnegative
+                self.steps.append((primitive, tuple(args), register))
             else:
                 self.inputs[STATISTICS[tree.symbol]] = register
         return self._registers[tree]
 
-    def __call__(self, values: dict[Statistic, Tensor]) -> Tensor:
-        """[expressions, n] from values [n, rows, cols]."""
-        registers: dict[int, Tensor] = {self.inputs[s]: value for s, value in values.items()}
+    def __call__(self, slab: Slab) -> Tensor:
+        """[expressions, matrices]"""
+        registers = {self.inputs[s]: value for s, value in slab.values.items()}
         steps = zip(self.steps, self.done, self.overwritten, strict=True)
         for (primitive, args, result), done, overwritten in steps:
-            out = None if overwritten is None else registers[overwritten]
-            registers[result] = apply(primitive, [registers[r] for r in args], "matrix", out)
+            if primitive.along_axis:
+                parts = slab.parts(registers[args[0]])
+                values = [apply(primitive, [part], "matrix").flatten() for part in parts]
+                registers[result] = torch.cat(values)
+            else:
+                out = None if overwritten is None else registers[overwritten]
+                registers[result] = apply(primitive, [registers[r] for r in args], "matrix", out)
             for register in done:
                 registers.pop(register)
         return torch.stack([registers[r] for r in self.outputs])
@@ -145,13 +155,8 @@ class Engine:
             for datasets in self.source.variants(group)
         }
 
-        def reduce(
-            group: Group,
-            datasets: list[int],
-            positions: np.ndarray,
-            values: dict[Statistic, Tensor],
-        ) -> None:
-            found = programs[group](aligned(values))
+        def reduce(group: Group, datasets: list[int], positions: np.ndarray, slab: Slab) -> None:
+            found = programs[group](slab)
             places = torch.from_numpy(positions).to(found.device)
             reduced[group, tuple(datasets)].index_copy_(1, places, found)
 
@@ -242,15 +247,6 @@ def parts_of(tree: Tree) -> list[Tree]:
 def _in_domain(tree: Tree, domain: str) -> Tree:
     named = tree.fold(lambda t, args: make(t.symbol.replace("all.", f"{domain}."), *args))
     return canonical(named)
-
-
-def aligned(values: dict[Statistic, Tensor]) -> dict[Statistic, Tensor]:
-    """Repeat the rows of activations of one all-ones sample for every sample of a batch."""
-    rows = max(value.shape[1] for value in values.values())
-    return {
-        s: v if v.shape[1] == rows else v.repeat(1, rows // v.shape[1], 1)
-        for s, v in values.items()
-    }
 
 
 def _bytes(vectors: Vectors) -> int:

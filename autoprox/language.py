@@ -234,7 +234,7 @@ def _unary_rule(symbol: str, x: Tree) -> Tree | None:
         return x.args[0]
     if symbol == "neg" and x.symbol == "sub":
         return _simplest("sub", *reversed(x.args))
-    if symbol in ("abs", "relu") and _nonnegative(x):
+    if symbol in ("abs", "relu") and nonnegative(x):
         return x
     if operation.idempotent and x.symbol == symbol:
         return x
@@ -267,7 +267,8 @@ def _binary_rule(symbol: str, x: Tree, y: Tree) -> Tree | None:
     return None
 
 
-def _nonnegative(tree: Tree) -> bool:
+def nonnegative(tree: Tree) -> bool:
+    """Whether no value of the tree can be negative, as far as its root tells."""
     if tree.symbol in TERMINALS:
         return tree.symbol in STRUCTURE
     return OPERATIONS[tree.symbol].nonnegative

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import itertools
 import json
 import math
 import os
@@ -12,12 +11,12 @@ import tempfile
 import weakref
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from operator import itemgetter
+from functools import lru_cache, partial
+from itertools import accumulate, chain, groupby, pairwise
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -27,6 +26,7 @@ from autoprox.collector import CPU, Measured, Setting
 from autoprox.errors import AutoproxError
 from autoprox.language import Statistic
 from autoprox.searchspaces import Architecture, Block
+from autoprox.slab import Shapes, Slab
 from autoprox.threads import run_threads
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ T = TypeVar("T")
 GIB = 2**30
 Group = frozenset[Statistic]  # what one matrix expression reads: one domain, one kind of shape
 MAX_FAILED = 0.1
-CHUNK = {"cpu": 2**19, "cuda": 2**26}  # elements: some in L2, all in L3; enough to fill a GPU
+CHUNK = {"cpu": 2**20, "cuda": 2**26}  # elements: a few chunks in L3; enough to fill a GPU
 CACHE_LIMIT = 20 * GIB  # bytes that a folder may hold beside what the store that opens it needs
 LOCK = "lock"
 UNFINISHED = ".part"
@@ -45,14 +45,10 @@ class MeasurementError(AutoproxError):
 
 
 class Reduce(Protocol):
-    """Takes `values`, statistic -> [n, rows, cols], whose matrices stand at `positions` [n]."""
+    """Takes matrices that stand at `positions` among the layers of their domain."""
 
     def __call__(
-        self,
-        group: Group,
-        datasets: list[int],
-        positions: np.ndarray,
-        values: dict[Statistic, Tensor],
+        self, group: Group, datasets: list[int], positions: np.ndarray, slab: Slab
     ) -> None: ...
 
 
@@ -184,46 +180,107 @@ class Fresh(Source):
     ) -> None:
         start = self.layers.starts(next(iter(group)).domain)[network]
         for layer in range(len(measured[next(iter(group))])):
-            values = {s: measured[s][layer][None].to(self.device) for s in group}
-            reduce(group, datasets, np.array([start + layer]), values)
+            slab = Slab.of({s: measured[s][layer][None].to(self.device) for s in group})
+            reduce(group, datasets, np.array([start + layer]), slab)
 
 
-@dataclass
-class Bucket:
-    """All matrices of one shape of one statistic, [n, rows, cols]: in memory, or left on disk."""
+class Place(NamedTuple):
+    """Where a matrix stands among the layers of its domain, and in which file."""
 
-    shape: tuple[int, int]
-    positions: np.ndarray
-    places: list[tuple[Path, int]]  # file and offset of each matrix
-    resident: Tensor | None = None
+    position: int
+    path: Path
+    offset: int
+
+
+class Shelf:
+    """A statistic's matrices, shape after shape: the first ones in memory, the others on disk."""
+
+    def __init__(self, found: Mapping[tuple[int, int], Sequence[Place]]) -> None:
+        places = list(chain(*found.values()))
+        self.positions = np.array([place.position for place in places])
+        self.shapes = tuple((len(same), *shape) for shape, same in found.items())
+        self._files = [(place.path, place.offset) for place in places]
+        self._starts = np.cumsum([0, *_sizes(self.shapes)])  # [matrices + 1]: of their elements
+        self._resident = torch.empty(0)
 
     @property
     def bytes(self) -> int:
-        return 4 * len(self.places) * self.shape[0] * self.shape[1]
+        return 4 * int(self._starts[-1])
 
-    def load(self, device: torch.device) -> None:
-        self.resident = self.read(0, len(self.places)).to(device)
+    @property
+    def resident_bytes(self) -> int:
+        return self._resident.nbytes
+
+    def load(self, memory: int, device: torch.device) -> None:
+        """Keep in memory as many matrices as have room."""
+        count = int(np.searchsorted(self._starts, memory // 4, "right")) - 1
+        resident = torch.empty(int(self._starts[count]), device=device)
+        for start, stop in _cuts(np.diff(self._starts[: count + 1]), CHUNK["cpu"]):
+            resident[self._starts[start] : self._starts[stop]] = self.read(start, stop)
+        self._resident = resident
 
     def read(self, start: int, stop: int) -> Tensor:
-        """Matrices start to stop; plain reads, since mapped pages would count as memory used."""
-        if self.resident is not None:
-            return self.resident[start:stop]
-        values = np.empty((stop - start, *self.shape), dtype=np.float32)
-        places = enumerate(self.places[start:stop])
-        for path, group in itertools.groupby(places, key=lambda item: item[1][0]):
+        """The elements of matrices start to stop."""
+        first, last = int(self._starts[start]), int(self._starts[stop])
+        if last <= len(self._resident):
+            return self._resident[first:last]
+        return self._from_files(start, stop)
+
+    def _from_files(self, start: int, stop: int) -> Tensor:
+        """By plain reads, since mapped pages would count as memory used."""
+        starts = self._starts[start : stop + 1] - self._starts[start]
+        values = np.empty(starts[-1], dtype=np.float32)
+        places = enumerate(self._files[start:stop])
+        for path, group in groupby(places, key=lambda item: item[1][0]):
             with path.open("rb", buffering=0) as file:
-                for row, (_, offset) in group:
+                for index, (_, offset) in group:
+                    matrix = values[starts[index] : starts[index + 1]]
                     file.seek(offset)
-                    if file.readinto(memoryview(values[row]).cast("B")) != values[row].nbytes:
+                    if file.readinto(matrix.data) != matrix.nbytes:
                         raise MeasurementError(f"{path} must stay as it was written: remove it")
         return torch.from_numpy(values)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Matrices start to stop of the shelves of a group, and their shapes on each."""
+
+    start: int
+    stop: int
+    shapes: tuple[Shapes, ...]
+
+
+@lru_cache(maxsize=64)
+def _chunks(shelves: tuple[Shapes, ...], most: int) -> list[Chunk]:
+    """Of about as many elements each, some `most` on any shelf."""
+    cuts = _cuts(np.max([_sizes(shapes) for shapes in shelves], axis=0), most)
+    return [Chunk(*cut, tuple(_between(*cut, shapes) for shapes in shelves)) for cut in cuts]
+
+
+def _cuts(sizes: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
+    ends, total = np.cumsum(sizes), int(np.sum(sizes))
+    count = math.ceil(total / most)
+    stops = 1 + np.searchsorted(ends, np.arange(1, count + 1) * total / count)
+    return pairwise([0, *np.unique(stops).tolist()])
+
+
+def _sizes(shapes: Shapes) -> list[int]:
+    return [rows * cols for matrices, rows, cols in shapes for _ in range(matrices)]
+
+
+def _between(start: int, stop: int, shapes: Shapes) -> Shapes:
+    """The shapes of matrices start to stop."""
+    firsts = accumulate((matrices for matrices, _, _ in shapes), initial=0)
+    bounds = [min(max(first, start), stop) for first in firsts]
+    counts = [last - first for first, last in pairwise(bounds)]
+    return tuple((count, *shape[1:]) for count, shape in zip(counts, shapes, strict=True) if count)
 
 
 class Store(Source):
     """Measures each network once and keeps the matrices, by shape, for any number of formulas.
 
     Every statistic of a network is a file in `folder`, named by the hash of what it depends on, so
-    that a later store finds it. As many buckets as `memory` allows are resident, the others are
+    that a later store finds it. As many matrices as `memory` allows are resident, the others are
     read from their files at each visit. A store alone in its folder removes, before it measures,
     what was used the longest ago beyond `CACHE_LIMIT`.
     """
@@ -245,7 +302,7 @@ class Store(Source):
         folder.mkdir(parents=True, exist_ok=True)
         weakref.finalize(self, os.close, _lock(folder, self._paths()))
         self._collect(progress)
-        self._buckets = {
+        self._shelves = {
             (statistic, datasets[0]): self._index(statistic, datasets[0])
             for statistic in self.needs
             for datasets in self.variants([statistic])
@@ -259,42 +316,29 @@ class Store(Source):
 
     def _pieces(self, groups: Sequence[Group], reduce: Reduce) -> Iterator[Callable[[], None]]:
         for group in groups:
-            chunks = [
-                (shape, chunk, datasets, buckets)
-                for datasets in self.variants(group)
-                for shape, buckets in enumerate(self._aligned(group, datasets[0]))
-                for chunk in self._chunks(buckets)
-            ]
-            # What datasets share, such as weights, is then still in cache for the next of them.
-            for _, chunk, datasets, buckets in sorted(chunks, key=itemgetter(0, 1)):
-                yield partial(self._piece, group, datasets, buckets, chunk, reduce)
-
-    def _aligned(self, group: Group, dataset: int) -> Iterator[tuple[Bucket, ...]]:
-        return zip(*(self._of(s, dataset) for s in sorted(group, key=str)), strict=True)
-
-    def _chunks(self, buckets: tuple[Bucket, ...]) -> Iterator[tuple[int, int]]:
-        """Start and stop of as few chunks as `CHUNK` allows, which differ by one matrix at most."""
-        total = len(buckets[0].positions)
-        size = max(bucket.shape[0] for bucket in buckets) * buckets[0].shape[1]
-        most = max(1, CHUNK[self.device.type] // size)
-        chunks = math.ceil(total / most)
-        return itertools.pairwise(total * chunk // chunks for chunk in range(chunks + 1))
+            variants = self.variants(group)
+            shelves = [[self._shelf(s, same[0]) for s in group] for same in variants]
+            shapes = tuple(shelf.shapes for shelf in shelves[0])
+            for chunk in _chunks(shapes, CHUNK[self.device.type]):
+                # What datasets share, such as weights, is still in cache for the next of them.
+                for datasets, own in zip(variants, shelves, strict=True):
+                    yield partial(self._piece, group, datasets, own, chunk, reduce)
 
     def _piece(
         self,
         group: Group,
         datasets: list[int],
-        buckets: tuple[Bucket, ...],
-        chunk: tuple[int, int],
+        shelves: Sequence[Shelf],
+        chunk: Chunk,
         reduce: Reduce,
     ) -> None:
-        inputs = zip(sorted(group, key=str), buckets, strict=True)
-        values = {s: bucket.read(*chunk).to(self.device) for s, bucket in inputs}
-        reduce(group, datasets, buckets[0].positions[slice(*chunk)], values)
+        values = [shelf.read(chunk.start, chunk.stop).to(self.device) for shelf in shelves]
+        slab = Slab.aligned(dict(zip(group, values, strict=True)), chunk.shapes)
+        reduce(group, datasets, shelves[0].positions[chunk.start : chunk.stop], slab)
 
-    def _of(self, statistic: Statistic, dataset: int) -> list[Bucket]:
+    def _shelf(self, statistic: Statistic, dataset: int) -> Shelf:
         variant = next(same for same in self.variants([statistic]) if dataset in same)
-        return self._buckets[statistic, variant[0]]
+        return self._shelves[statistic, variant[0]]
 
     def _path(self, network: int, dataset: int, statistic: Statistic) -> Path:
         architecture = self.architectures[network]
@@ -329,24 +373,20 @@ class Store(Source):
 
         run_threads(self.workers, (partial(collect, n) for n in self.alive))
 
-    def _index(self, statistic: Statistic, dataset: int) -> list[Bucket]:
-        """Buckets in the order in which their shapes occur: the same for aligned statistics."""
-        positions: dict[tuple[int, int], list[int]] = defaultdict(list)
-        places: dict[tuple[int, int], list[tuple[Path, int]]] = defaultdict(list)
+    def _index(self, statistic: Statistic, dataset: int) -> Shelf:
+        """With shapes in the order in which they occur: the same for aligned statistics."""
+        found: dict[tuple[int, int], list[Place]] = defaultdict(list)
         starts = self.layers.starts(statistic.domain)
         for network in self.alive:
             path = self._path(network, dataset, statistic)
             for layer, (offset, shape) in enumerate(_read_header(path)):
-                positions[shape].append(int(starts[network]) + layer)
-                places[shape].append((path, offset))
-        return [Bucket(shape, np.array(positions[shape]), places[shape]) for shape in positions]
+                found[shape].append(Place(int(starts[network]) + layer, path, offset))
+        return Shelf(found)
 
     def _load(self, memory: int) -> None:
-        for buckets in self._buckets.values():
-            for bucket in buckets:
-                if bucket.bytes <= memory:
-                    bucket.load(self.device)
-                    memory -= bucket.bytes
+        for shelf in self._shelves.values():
+            shelf.load(memory, self.device)
+            memory -= shelf.resident_bytes
 
 
 def _write(path: Path, matrices: list[Tensor]) -> None:
@@ -375,7 +415,7 @@ def _read_header(path: Path) -> list[tuple[int, tuple[int, int]]]:
     except (FileNotFoundError, TypeError, ValueError):
         return []
     sizes = [4 * rows * cols for rows, cols in shapes]
-    offsets = list(itertools.accumulate(sizes, initial=len(header)))
+    offsets = list(accumulate(sizes, initial=len(header)))
     return list(zip(offsets, shapes, strict=False)) if offsets[-1] == size else []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Literal
@@ -37,7 +37,8 @@ class Primitive:
 
     `function` never raises, and modifies no argument but `out`: where it takes that, a tensor for
     its result, it may be given one of its values. Its result is finite where its arguments are,
-    unless it is too large for their format (a fourth power in float32).
+    unless it is too large for their format (a fourth power in float32). `of_magnitude`, where there
+    is one, does the same in fewer steps for values that are known to be nonnegative.
 
     The flags hold bit for bit, signs of zero apart, wherever the values are finite:
 
@@ -59,6 +60,7 @@ class Primitive:
     mirrored: bool = False
     nonnegative: bool = False
     idempotent: bool = False
+    of_magnitude: Callable[..., Tensor] | None = None
 
     @property
     def arity(self) -> int:
@@ -71,6 +73,11 @@ class Primitive:
     @cached_property
     def takes_out(self) -> bool:
         return "out" in inspect.signature(self.function).parameters
+
+    @cached_property
+    def on_nonnegative(self) -> Primitive:
+        """The operation for values that are known to be nonnegative."""
+        return replace(self, function=self.of_magnitude or self.function)
 
     @property
     def rule(self) -> str:

@@ -91,29 +91,40 @@ def square(x: Tensor, out: Tensor | None = None) -> Tensor:
     return torch.square(x, out=out)
 
 
+def _root(x: Tensor, out: Tensor | None = None) -> Tensor:
+    return _by_numpy(np.sqrt, x, out)
+
+
 @register(
     "map",
     sympy=lambda x: Pow(magnitude(x), Rational(1, 2), evaluate=False),
     latex=r"\sqrt{<x:|>}",
+    of_magnitude=_root,
     even=True,
     nonnegative=True,
 )
 def sqrt(x: Tensor, out: Tensor | None = None) -> Tensor:
     """The square root of |x|."""
     magnitudes = torch.abs(x, out=out)
-    return _by_numpy(np.sqrt, magnitudes, magnitudes)
+    return _root(magnitudes, magnitudes)
+
+
+def _log(x: Tensor, out: Tensor | None = None) -> Tensor:
+    shifted = torch.add(x, EPSILON, out=out)
+    return _by_numpy(np.log, shifted, shifted)
 
 
 @register(
     "map",
     sympy=lambda x: sympy.log(magnitude(x), evaluate=False),
     latex=r"\log\left(<x:|>\right)",
+    of_magnitude=_log,
     even=True,
 )
 def log(x: Tensor, out: Tensor | None = None) -> Tensor:
     """The natural logarithm of |x| + 1e-12."""
-    shifted = torch.abs(x, out=out).add_(EPSILON)
-    return _by_numpy(np.log, shifted, shifted)
+    magnitudes = torch.abs(x, out=out)
+    return _log(magnitudes, magnitudes)
 
 
 @register(

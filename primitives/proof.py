@@ -92,6 +92,9 @@ def _prove_case(primitive: Primitive, level: Level, args: list[Tensor], case: st
     require(torch.equal(call(*args), value), "is deterministic")
     alone = torch.cat([call(*(arg[i : i + 1] for arg in args)) for i in range(len(args[0]))])
     require(torch.allclose(alone, value), "treats each value of a batch on its own")
+    if primitive.of_magnitude:
+        shorter = apply(primitive.on_nonnegative, [arg.abs() for arg in args], level)
+        require(torch.equal(shorter, value), "is its `of_magnitude` of |x| bit for bit")
     for flag, holds in FLAGS.items():
         if getattr(primitive, flag):
             require(holds(call, args), f"flagged `{flag}` is so bit for bit")

@@ -59,7 +59,12 @@ def std(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 
 
 @register(
-    "reduce", latex=r"\left\Vert <x>\right\Vert_{1}", text="‖<x>‖₁", even=True, nonnegative=True
+    "reduce",
+    latex=r"\left\Vert <x>\right\Vert_{1}",
+    text="‖<x>‖₁",
+    even=True,
+    nonnegative=True,
+    of_magnitude=_total,
 )
 def l1_norm(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The sum of |x|."""

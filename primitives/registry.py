@@ -28,6 +28,7 @@ def register(
     latex: str | None = None,
     text: str | None = None,
     binding: Binding = Binding.ATOM,
+    of_magnitude: Callable[..., Tensor] | None = None,
     **flags: bool,
 ) -> Callable[[Function], Function]:
     """Prove the decorated function and enter it under its name, less a final underscore.
@@ -48,7 +49,9 @@ def register(
             reduces=kind == "reduce",
             nonnegative=flags.get("nonnegative", False),
         )
-        primitive = Primitive(name, kind, function, form, template, binding, **flags)
+        primitive = Primitive(
+            name, kind, function, form, template, binding, of_magnitude=of_magnitude, **flags
+        )
         prove(primitive)
         if kind != "combinator":
             _PRIMITIVES[name] = primitive

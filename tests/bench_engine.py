@@ -89,7 +89,7 @@ def bytes_read(store: Store, expression: str) -> int:
         for domain in parts:
             single = replace(statistic, domain=domain)
             for datasets in store.variants([single]):
-                total += sum(b.bytes for b in store._of(single, datasets[0]))
+                total += store._shelf(single, datasets[0]).bytes
     return total
 
 

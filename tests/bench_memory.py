@@ -63,12 +63,12 @@ def store(config: Config, options: argparse.Namespace) -> dict[str, Any]:
     rng, engine = random.Random(0), Engine(source)
     for _ in range(0, options.trees, 10):
         engine.evaluate([problem.grammar.generate(rng) for _ in range(10)])
-    buckets = [bucket for found in source._buckets.values() for bucket in found]
+    shelves = source._shelves.values()
     return {
         "networks": len(source.alive),
         "trees": options.trees,
-        "statistics_gib": sum(bucket.bytes for bucket in buckets) / GIB,
-        "resident_gib": sum(b.bytes for b in buckets if b.resident is not None) / GIB,
+        "statistics_gib": sum(shelf.bytes for shelf in shelves) / GIB,
+        "resident_gib": sum(shelf.resident_bytes for shelf in shelves) / GIB,
         "peak_of_collection_gib": collected,
     }
 

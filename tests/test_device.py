@@ -11,12 +11,11 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
 from autoprox.collector import Setting
-from autoprox.engine import Engine, Program, aligned, parts_of
+from autoprox.engine import Engine, Program, parts_of
 from autoprox.language import (
     NETWORK,
     OPERATIONS,
     STATISTICS,
-    Statistic,
     Tree,
     canonical,
     parse,
@@ -24,6 +23,7 @@ from autoprox.language import (
 )
 from autoprox.primitives import PRIMITIVES, Primitive, apply
 from autoprox.searchspaces import Architecture
+from autoprox.slab import Slab
 from autoprox.store import Fresh, Group, Reduce
 
 
@@ -37,7 +37,7 @@ def layer_trees(count: int) -> Iterator[Tree]:
                 yield part
 
 
-def fake_matrices(group: Group, n: int) -> dict[Statistic, Tensor]:
+def fake_matrices(group: Group, n: int) -> Slab:
     """Layers of 6 x 4; activations of one all-ones sample of 5 tokens, and of two of a batch."""
     shapes = {"weight": (6, 4), "grad": (6, 4), "act": (10, 4), "act_grad": (10, 4)}
     values = {}
@@ -45,7 +45,7 @@ def fake_matrices(group: Group, n: int) -> dict[Statistic, Tensor]:
         rows, columns = shapes[statistic.quantity]
         one = statistic.probe == "ones" and statistic.quantity.startswith("act")
         values[statistic] = torch.empty(n, rows // 2 if one else rows, columns, device="cuda")
-    return values
+    return Slab.of(values)
 
 
 def test_programs_of_matrices_are_clean_on_cuda() -> None:
@@ -54,7 +54,7 @@ def test_programs_of_matrices_are_clean_on_cuda() -> None:
     assert {n.symbol for part in parts for n in distinct(part)} >= {*PRIMITIVES}
     with FakeTensorMode():
         for part in parts:
-            reduced = Program([part])(aligned(fake_matrices(statistics(part), 7)))
+            reduced = Program([part])(fake_matrices(statistics(part), 7))
             assert (reduced.device.type, reduced.dtype) == ("cuda", torch.float64)
             assert reduced.shape == (1, 7)
 
@@ -67,8 +67,8 @@ class OnCuda(Fresh):
             layers = self.layers.starts(next(iter(group)).domain)[-1]
             for datasets in self.variants(group):
                 for start in range(0, layers, 2):
-                    values = fake_matrices(group, 2)
-                    reduce(group, datasets, np.arange(start, start + 2), values)
+                    slab = fake_matrices(group, 2)
+                    reduce(group, datasets, np.arange(start, start + 2), slab)
 
 
 def test_a_pass_over_the_matrices_is_clean_on_cuda(
@@ -116,4 +116,4 @@ def test_a_fake_device_finds_what_is_not_clean(
     monkeypatch.setattr("autoprox.engine.PRIMITIVES", {**PRIMITIVES, "neg": bad})
     part = parse("sum(neg(msa.weight))")
     with FakeTensorMode(), pytest.raises(error):
-        Program([part])({STATISTICS["msa.weight"]: torch.empty(2, 3, 4, device="cuda")})
+        Program([part])(Slab.of({STATISTICS["msa.weight"]: torch.empty(2, 3, 4, device="cuda")}))

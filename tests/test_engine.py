@@ -23,7 +23,6 @@ from autoprox.language import (
     STATISTICS,
     STRUCTURE,
     TERMINALS,
-    Statistic,
     Tree,
     canonical,
     make,
@@ -32,6 +31,7 @@ from autoprox.language import (
 )
 from autoprox.primitives import Primitive, apply
 from autoprox.searchspaces import Architecture
+from autoprox.slab import Slab
 from autoprox.store import Fresh, Group, Store
 
 MakeSetting = Callable[..., Setting]
@@ -331,14 +331,14 @@ def test_a_program_computes_each_subexpression_once(monkeypatch: pytest.MonkeyPa
     applied: list[str] = []
 
     def counting(
-        primitive: Primitive, args: Sequence[Tensor], level: str, out: Tensor | None
+        primitive: Primitive, args: Sequence[Tensor], level: str, out: Tensor | None = None
     ) -> Tensor:
         applied.append(primitive.name)
         return apply(primitive, args, level, out)
 
     monkeypatch.setattr("autoprox.engine.apply", counting)
     values = {STATISTICS[n]: torch.randn(5, 3, 4) for n in ("msa.weight", "msa.grad")}
-    found = Program([parse(text) for text in texts])(values)
+    found = Program([parse(text) for text in texts])(Slab.of(values))
     weight, grad = (v.double().numpy() for v in values.values())
     expected = [np.exp(weight).sum((1, 2)), np.exp(weight).mean((1, 2))]
     np.testing.assert_allclose(found, [*expected, (np.exp(weight) * grad).sum((1, 2))], rtol=1e-5)
@@ -350,7 +350,7 @@ def test_a_program_drops_what_it_no_longer_needs(monkeypatch: pytest.MonkeyPatch
     alive: list[int] = []
 
     def watched(
-        primitive: Primitive, args: Sequence[Tensor], level: str, out: Tensor | None
+        primitive: Primitive, args: Sequence[Tensor], level: str, out: Tensor | None = None
     ) -> Tensor:
         alive.append(sum(ref() is not None for ref in made))
         value = apply(primitive, args, level, out)
@@ -360,7 +360,7 @@ def test_a_program_drops_what_it_no_longer_needs(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("autoprox.engine.apply", watched)
     tree = parse("sum(add(exp(tanh(neg(msa.weight))), tanh(neg(sqrt(msa.weight)))))")
-    Program([tree])({STATISTICS["msa.weight"]: torch.randn(5, 3, 4)})
+    Program([tree])(Slab.of({STATISTICS["msa.weight"]: torch.randn(5, 3, 4)}))
     assert len(alive) == 8
     assert max(alive) == 2
 
@@ -370,10 +370,32 @@ def test_a_program_overwrites_neither_its_inputs_nor_what_it_still_needs() -> No
     texts += ["mean(tanh(exp(neg(msa.weight))))", "sum(abs(msa.weight))"]
     weight = torch.linspace(-1, 1, 60).reshape(5, 3, 4)
     kept, exact = weight.clone(), weight.double().numpy()
-    found = Program([parse(text) for text in texts])({STATISTICS["msa.weight"]: weight})
+    slab = Slab.of({STATISTICS["msa.weight"]: weight})
+    found = Program([parse(text) for text in texts])(slab)
     assert torch.equal(weight, kept)
     sums = np.exp(-3 * exact), np.tanh(np.exp(-exact)) / 12, np.abs(exact)
     np.testing.assert_allclose(found, [value.sum((1, 2)) for value in sums], rtol=1e-5)
+
+
+def test_a_program_on_several_shapes_is_the_same_as_on_each_alone() -> None:
+    trees = [t for t in random_trees(200, seed=6) for t in map(canonical, distinct(t))]
+    reductions = [part for tree in trees for part in parts_of(tree)]
+    rng = torch.Generator().manual_seed(0)
+    for group in {statistics(part) for part in reductions}:
+        domain = next(iter(group)).domain
+        program = Program([part for part in reductions if statistics(part) == group])
+        shelves = {s: [(2, 3, 4), (1, 5, 2), (3, 70, 9)] for s in group}
+        if domain == "act":
+            halves = [s for s in group if s.probe == "ones" and s.quantity == "act"]
+            shelves |= {s: [(2, 1, 4), (1, 1, 2), (3, 1, 9)] for s in halves}
+        stacks = {
+            s: [torch.randn(shape, generator=rng) for shape in found]
+            for s, found in shelves.items()
+        }
+        flat = {s: torch.cat([stack.flatten() for stack in found]) for s, found in stacks.items()}
+        together = program(Slab.aligned(flat, [tuple(shelves[s]) for s in flat]))
+        alone = [program(Slab.of({s: stacks[s][i] for s in group})) for i in range(3)]
+        np.testing.assert_array_equal(together, torch.cat(alone, dim=1))
 
 
 def test_layer_vectors_are_ordered_by_depth(
@@ -456,8 +478,10 @@ def test_a_score_on_one_dataset_says_nothing_of_another(setting: MakeSetting) ->
 
     class FlatOnMany(Fresh):
         def visit(self, groups: Sequence[Group], reduce: store.Reduce) -> None:
-            def flat(g: Group, d: list[int], p: np.ndarray, v: dict[Statistic, Tensor]) -> None:
-                reduce(g, d, p, {s: x if d == [0] else torch.ones_like(x) for s, x in v.items()})
+            def flat(g: Group, d: list[int], p: np.ndarray, slab: Slab) -> None:
+                values = slab.values.items()
+                same = {s: x if d == [0] else torch.ones_like(x) for s, x in values}
+                reduce(g, d, p, Slab(same, slab.shapes))
 
             super().visit(groups, flat)
 
@@ -474,9 +498,10 @@ def test_scores_that_are_not_finite_are_invalid(
         def visit(self, groups: Sequence[Group], reduce: store.Reduce) -> None:
             ends = self.layers.starts("mlp")[1:3]
 
-            def scaled(g: Group, d: list[int], p: np.ndarray, v: dict[Statistic, Tensor]) -> None:
+            def scaled(g: Group, d: list[int], p: np.ndarray, slab: Slab) -> None:
                 factor = 1e30 if ends[0] <= p[0] < ends[1] else 1.0
-                reduce(g, d, p, {s: x * factor for s, x in v.items()})
+                larger = {s: x * factor for s, x in slab.values.items()}
+                reduce(g, d, p, Slab(larger, slab.shapes))
 
             super().visit(groups, scaled)
 

@@ -19,6 +19,7 @@ from autoprox import store
 from autoprox.collector import Setting, collect
 from autoprox.language import STATISTICS, Statistic
 from autoprox.searchspaces import Architecture
+from autoprox.slab import Slab
 from autoprox.store import Fresh, MeasurementError, Source, Store
 from autoprox.threads import run_threads
 
@@ -38,13 +39,13 @@ def read(source: Source, statistics: Iterable[Statistic]) -> dict[tuple[str, int
         group: frozenset[Statistic],
         datasets: list[int],
         positions: np.ndarray,
-        values: dict[Statistic, Tensor],
+        slab: Slab,
     ) -> None:
         with lock:
             for statistic in group:
-                assert len(values[statistic]) == len(positions)
+                matrices = [m for part in slab.parts(slab.values[statistic]) for m in part]
                 for dataset in datasets:
-                    for position, value in zip(positions, values[statistic], strict=True):
+                    for position, value in zip(positions, matrices, strict=True):
                         key = (str(statistic), dataset, int(position))
                         assert key not in found
                         found[key] = value.clone()
@@ -217,8 +218,9 @@ def test_resident_matrices_stay_within_the_memory(
 
 
 def resident(kept: Store) -> int:
-    tensors = [b.resident for buckets in kept._buckets.values() for b in buckets]
-    return sum(t.untyped_storage().nbytes() for t in tensors if t is not None)
+    tensors = [shelf._resident for shelf in kept._shelves.values()]
+    assert sum(t.nbytes for t in tensors) == sum(s.resident_bytes for s in kept._shelves.values())
+    return sum(t.untyped_storage().nbytes() for t in tensors)
 
 
 PEAK = """
@@ -265,28 +267,47 @@ def test_peak_memory_follows_the_bound(tmp_path: Path) -> None:
     assert added < 48 * 2**20
 
 
-def test_datasets_are_read_in_turn_in_chunks_of_one_size(
+def test_datasets_are_read_in_turn_in_chunks_of_about_one_size(
     setting: MakeSetting,
     architectures: list[Architecture],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     kept = Store(setting(), [tiny(8, *[(1, 1.0)] * 7)], [GRAD, WEIGHT], folder=tmp_path)
-    monkeypatch.setitem(store.CHUNK, "cpu", 3 * 48 * 8)
-    found: list[tuple[tuple[int, int], int, list[int]]] = []
+    qkv, proj = 48 * 8, 8 * 16
+    monkeypatch.setitem(store.CHUNK, "cpu", 2 * qkv)
+    found: list[tuple[int, list[int], tuple[tuple[int, int, int], ...]]] = []
 
     def keep(
-        group: frozenset[Statistic],
-        datasets: list[int],
-        positions: np.ndarray,
-        values: dict[Statistic, Tensor],
+        group: frozenset[Statistic], datasets: list[int], positions: np.ndarray, slab: Slab
     ) -> None:
-        found.append((tuple(values[GRAD].shape[1:]), datasets[0], positions.tolist()))
+        found.append((datasets[0], positions.tolist(), slab.shapes))
 
     kept.visit([frozenset({GRAD, WEIGHT})], keep)
-    qkv = [(dataset, places) for shape, dataset, places in found if shape == (48, 8)]
-    chunks = [[0, 2], [4, 6], [8, 10, 12]]
-    assert qkv == [(dataset, places) for places in chunks for dataset in range(3)]
+    assert 4 < (7 * qkv + 7 * proj) / (2 * qkv) < 5
+    chunks = [
+        ([0, 2], ((2, 48, 8),)),
+        ([4, 6], ((2, 48, 8),)),
+        ([8, 10], ((2, 48, 8),)),
+        ([12, 1, 3], ((1, 48, 8), (2, 8, 16))),
+        ([5, 7, 9, 11, 13], ((5, 8, 16),)),
+    ]
+    assert found == [(dataset, *chunk) for chunk in chunks for dataset in range(3)]
+
+
+@pytest.mark.parametrize("most", [1, 7, 40, 100, 10_000])
+def test_chunks_hold_every_matrix_once_and_few_of_them_are_larger(most: int) -> None:
+    shapes = ((5, 2, 3), (1, 50, 2), (30, 1, 1), (4, 6, 2))
+    wider = tuple((n, 3 * rows, cols) for n, rows, cols in shapes)
+    chunks = store._chunks((shapes, wider), most)
+    assert [c.start for c in chunks] == [0, *(c.stop for c in chunks[:-1])]
+    assert chunks[-1].stop == 40
+    for place, whole in enumerate((shapes, wider)):
+        parts = [(n, *shape) for chunk in chunks for n, *shape in chunk.shapes[place]]
+        counts = {shape[1:]: sum(n for n, *s in parts if s == list(shape[1:])) for shape in whole}
+        assert counts == {shape[1:]: shape[0] for shape in whole}
+    sizes = [sum(n * rows * cols for n, rows, cols in chunk.shapes[1]) for chunk in chunks]
+    assert max(sizes) <= most + 300
 
 
 def ages(folder: Path, paths: Iterable[Path]) -> None:

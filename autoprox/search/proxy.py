@@ -16,11 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from autoprox.engine import Program, aligned, parts_of
+from autoprox.engine import Program, parts_of
 from autoprox.fitness import Floats
 from autoprox.language import NETWORK, Statistic, Tree, canonical, require_network, statistics
 from autoprox.primitives import COMBINATORS, PRIMITIVES, apply
 from autoprox.searchspaces import Block
+from autoprox.slab import Slab
 from autoprox.store import Group
 from autoprox.terms import combine, terms
 
@@ -82,7 +83,7 @@ class Proxy:
     def reduce(self, domain: str, matrices: Mapping[Statistic, Tensor]) -> Tensor:
         """[reductions of the domain] of one layer, from its matrices [rows, cols]."""
         found = [
-            program(aligned({s: matrices[s][None] for s in group}))[:, 0]
+            program(Slab.of({s: matrices[s][None] for s in group}))[:, 0]
             for group, program in self.programs[domain]
         ]
         return torch.cat(found).cpu() if found else torch.empty(0, dtype=torch.float64)
