@@ -22,8 +22,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -33,9 +32,9 @@ from torch.nn import functional
 
 from autoprox.benchmarks.files import user_cache
 from autoprox.discovery import Config, Problem, make_toolbox
-from autoprox.engine import Engine
+from autoprox.engine import Engine, parts_of
 from autoprox.evolution import STRATEGIES, Settings, State, evolve
-from autoprox.language import canonical, parse, statistics
+from autoprox.language import Statistic, canonical, parse, statistics
 from autoprox.store import Store
 
 DATASETS = ("cifar100", "flowers", "chaoyang")
@@ -68,33 +67,41 @@ def copy_bandwidth() -> float:
     return 4 * source.numel() / seconds(lambda: target.copy_(source), 20)
 
 
-def store_of(problem: Problem, folder: Path, networks: int) -> Store:
+def store_of(
+    problem: Problem, folder: Path, networks: int, needs: Iterable[Statistic] = ()
+) -> Store:
     config = problem.config
     chosen = [problem.benchmark.architectures[n] for n in problem.parts["train"][:networks]]
     return Store(
         problem.setting(),
         chosen,
-        problem.needs(),
+        needs or problem.needs(),
         folder=folder,
         memory=config.memory,
         workers=config.workers,
     )
 
 
+def inputs(expression: str) -> set[Statistic]:
+    """The statistics that an expression reads, by single domains."""
+    found: set[Statistic] = set()
+    tree = canonical(parse(expression))
+    tree.fold(lambda node, _: found.update(*map(statistics, parts_of(node))))
+    return found
+
+
 def bytes_read(store: Store, expression: str) -> int:
     """What the inputs of an expression take, of all networks and datasets, each read once."""
-    total = 0
-    for statistic in statistics(parse(expression)):
-        parts = ("msa", "mlp") if statistic.domain == "all" else (statistic.domain,)
-        for domain in parts:
-            single = replace(statistic, domain=domain)
-            for datasets in store.variants([single]):
-                total += store._shelf(single, datasets[0]).bytes
-    return total
+    return sum(
+        store._shelf(statistic, datasets[0]).bytes
+        for statistic in inputs(expression)
+        for datasets in store.variants([statistic])
+    )
 
 
 def bandwidth(problem: Problem, folder: Path) -> dict[str, Any]:
-    store = store_of(problem, folder, 60)
+    needs = {statistic for expression in ELEMENTWISE for statistic in inputs(expression)}
+    store = store_of(problem, folder, 60, needs)
     speed = copy_bandwidth()
     rows = []
     for expression in ELEMENTWISE:

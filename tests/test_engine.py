@@ -377,6 +377,18 @@ def test_a_program_overwrites_neither_its_inputs_nor_what_it_still_needs() -> No
     np.testing.assert_allclose(found, [value.sum((1, 2)) for value in sums], rtol=1e-5)
 
 
+def test_a_program_takes_fewer_steps_for_what_cannot_be_negative() -> None:
+    program = Program([parse("l1_norm(log(sqrt(msa.weight)))"), parse("l1_norm(exp(msa.grad))")])
+    root, log, norm = (PRIMITIVES[name] for name in ("sqrt", "log", "l1_norm"))
+    used = {(p.name, p.function) for p, _, _ in program.steps if p.of_magnitude}
+    assert used == {
+        ("sqrt", root.function),
+        ("log", log.of_magnitude),
+        ("l1_norm", norm.function),
+        ("l1_norm", norm.of_magnitude),
+    }
+
+
 def test_a_program_on_several_shapes_is_the_same_as_on_each_alone() -> None:
     trees = [t for t in random_trees(200, seed=6) for t in map(canonical, distinct(t))]
     reductions = [part for tree in trees for part in parts_of(tree)]

@@ -326,6 +326,7 @@ def sine(x):
         (sine, {"mirrored": True}, "flagged `mirrored` is so"),
         (sine, {"nonnegative": True}, "flagged `nonnegative` is so"),
         (sine, {"idempotent": True}, "flagged `idempotent` is so"),
+        (sine, {"of_magnitude": torch.sin}, r"its `of_magnitude` of \|x\| .* on negatives"),
         (sine, {"latex": r"\sin"}, r"places \['x'\], but `sine` has \[\]"),
     ],
 )
