@@ -29,7 +29,7 @@ from autoprox.language import (
     parse,
     statistics,
 )
-from autoprox.primitives import Primitive, apply
+from autoprox.primitives import PRIMITIVES, Primitive, apply
 from autoprox.searchspaces import Architecture
 from autoprox.slab import Slab
 from autoprox.store import Fresh, Group, Store
