@@ -22,7 +22,7 @@ from autoprox.benchmarks.files import user_cache
 from autoprox.collector import Setting
 from autoprox.config import Config, ConfigError
 from autoprox.engine import REASONS, Engine
-from autoprox.evolution import STRATEGIES, Individual, State, evolve, parsimonious
+from autoprox.evolution import STRATEGIES, Individual, State, evolve, in_company
 from autoprox.fitness import Floats, jcm, kendall, split
 from autoprox.grammar import Grammar
 from autoprox.language import STATISTICS, Statistic, Tree, parse, statistics
@@ -163,8 +163,7 @@ def _discover(problem: Problem, run: Run, progress: Progress) -> dict[str, Any]:
     toolbox = make_toolbox(problem, engine)
     progress("evolve", *config.settings.progress(state), "")
     evolve(toolbox, STRATEGIES[config.strategy], config.settings, state, record)
-    front = list(state.front)
-    chosen = parsimonious(front, config.settings)
+    chosen = in_company(state.leaders, toolbox.evaluate, config.settings, config.limits)
     failed = {int(problem.parts["train"][n]): reason for n, reason in store.failures.items()}
     summary = {
         **measure(problem, chosen.tree, progress, failed),
@@ -174,7 +173,7 @@ def _discover(problem: Problem, run: Run, progress: Progress) -> dict[str, Any]:
         "benchmark": problem.benchmark.source,
         "seconds": round(before + time.monotonic() - started, 3),
     }
-    run.write_proxies(_proxy_records(problem, run, chosen, front, summary))
+    run.write_proxies(_proxy_records(problem, run, chosen, state.front, summary))
     run.write_summary(summary)
     return {"run": str(run.path), **summary}
 
@@ -277,6 +276,7 @@ def _checkpoint(state: State, seconds: float) -> dict[str, Any]:
         "rng": rng_state(state.rng),
         "population": [_to_json(i) for i in state.population],
         "front": [_to_json(i) for i in state.front],
+        "leaders": [_to_json(i) for i in state.leaders],
     }
 
 
@@ -291,6 +291,7 @@ def _restored(run: Run, config: Config) -> tuple[State, float]:
         state = State(
             restored_rng(saved["rng"]),
             [_from_json(i) for i in saved["population"]],
+            leaders=[_from_json(i) for i in saved["leaders"]],
             iteration=saved["iteration"],
             evaluations=saved["evaluations"],
             invalid=Counter(saved["invalid"]),
@@ -338,7 +339,7 @@ def _proxy_records(
     records = [(chosen, taus)] + [
         (i, {"evolution": dict(zip(problem.benchmark.datasets, i.taus, strict=True))})
         for i in front
-        if i is not chosen
+        if i.tree.digest != chosen.tree.digest
     ]
     return [
         {"expression": str(i.tree), "formula": pretty(i.tree), "found": found, "taus": measured}

@@ -12,6 +12,7 @@ from typing import Any
 from deap import base, tools
 
 from autoprox.errors import AutoproxError
+from autoprox.grammar import Limits
 from autoprox.language import Tree
 from autoprox.rules import require_number, require_whole
 
@@ -19,6 +20,8 @@ Evaluate = Callable[[Sequence[Tree]], "list[Individual]"]
 MAX_DRAWS = 100  # random trees for each place in the first population, most of which are valid
 TOURNAMENT = 3
 NEWCOMERS, CROSSOVER = 0.1, 0.45  # shares of the children of `vary_by_mixture`; the rest mutate
+LEADERS = 100  # formulas of which the final one is made
+COMPANY = 5  # margins of fitness that a further formula must be worth
 
 
 class EvolutionError(AutoproxError):
@@ -90,6 +93,7 @@ class State:
     rng: random.Random
     population: list[Individual] = field(default_factory=list)
     front: Any = field(default_factory=lambda: tools.ParetoFront(similar=_same))
+    leaders: list[Individual] = field(default_factory=list)  # of all that were evaluated
     iteration: int = 0
     evaluations: int = 0
     invalid: Counter[str] = field(default_factory=Counter)
@@ -137,7 +141,9 @@ def evolve(
         individuals: list[Individual] = toolbox.evaluate(trees)
         state.evaluations += len(trees)
         state.invalid.update(i.reason for i in individuals if not i.valid)
-        state.front.update([i for i in individuals if i.valid])
+        valid = [i for i in individuals if i.valid]
+        state.front.update(valid)
+        state.leaders = most_parsimonious([*state.leaders, *valid], settings)
         return individuals
 
     if not state.population:
@@ -180,18 +186,49 @@ def first_population(
 
 def survivors(individuals: Sequence[Individual], count: int) -> list[Individual]:
     """The best; of formulas with the same correlations, the shortest."""
-    distinct: dict[tuple[float, ...], Individual] = {}
-    for individual in sorted(individuals, key=lambda i: i.fitness, reverse=True):
-        distinct.setdefault(individual.taus, individual)
-    return list(distinct.values())[:count]
+    return _distinct(sorted(individuals, key=lambda i: i.fitness, reverse=True))[:count]
 
 
-def parsimonious(front: Sequence[Individual], settings: Settings) -> Individual:
-    """The best formula when each of its nodes has to be worth the margin.
+def most_parsimonious(individuals: Sequence[Individual], settings: Settings) -> list[Individual]:
+    """The best when each node of a formula has to be worth the margin.
 
     A larger formula fits the training networks by chance a little better than a smaller one.
     """
-    return max(front, key=lambda i: (i.jcm - settings.margin * i.tree.size, -i.tree.size))
+
+    def worth(individual: Individual) -> tuple[float, int]:
+        size = individual.tree.size
+        return individual.jcm - settings.margin * size, -size
+
+    return _distinct(sorted(individuals, key=worth, reverse=True))[:LEADERS]
+
+
+def _distinct(individuals: Sequence[Individual]) -> list[Individual]:
+    """The first of those with the same correlations."""
+    found: dict[tuple[float, ...], Individual] = {}
+    for individual in individuals:
+        found.setdefault(individual.taus, individual)
+    return list(found.values())
+
+
+def in_company(
+    leaders: Sequence[Individual],
+    evaluate: Callable[[Sequence[Tree]], Sequence[Individual]],
+    settings: Settings,
+    limits: Limits,
+) -> Individual:
+    """The first leader, with the ranks of others added as long as each is worth its place.
+
+    Formulas that err by chance err differently, so that a sum of ranks errs less.
+    """
+    chosen = leaders[0]
+    ranks = Tree("rank", (chosen.tree,))
+    while True:
+        sums = [Tree("add", (ranks, Tree("rank", (other.tree,)))) for other in leaders]
+        allowed = evaluate([tree for tree in sums if limits.allow(tree)])
+        best = max((i for i in allowed if i.valid), key=lambda i: i.fitness, default=chosen)
+        if best.jcm - chosen.jcm <= COMPANY * settings.margin:
+            return chosen
+        chosen, ranks = best, best.tree
 
 
 def sample_parent(

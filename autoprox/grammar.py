@@ -50,8 +50,11 @@ class Limits:
             if not 1 <= value <= most:
                 raise LanguageError(f"`1 <= {name} <= {most}` must hold, got {value}")
 
+    def allow(self, tree: Tree) -> bool:
+        return tree.size <= self.max_size and tree.depth <= self.max_depth
+
     def require(self, tree: Tree) -> None:
-        if tree.size > self.max_size or tree.depth > self.max_depth:
+        if not self.allow(tree):
             raise LanguageError(
                 f"a tree to vary has at most {self.max_size} nodes and depth {self.max_depth}, "
                 f"got {tree.size} and {tree.depth}: {tree}"

@@ -18,7 +18,7 @@ from autoprox.evolution import (
     Settings,
     State,
     evolve,
-    parsimonious,
+    most_parsimonious,
     sample_parent,
     survivors,
 )
@@ -295,7 +295,7 @@ class SavedRun:
 def everything(state: State) -> object:
     individuals = [
         (str(i.tree), i.taus, i.jcm, i.reason, i.fitness.values)
-        for i in (*state.population, *state.front)
+        for i in (*state.population, *state.front, *state.leaders)
     ]
     counts = state.iteration, state.evaluations, state.invalid
     return individuals, len(state.population), counts, state.rng.getstate()
@@ -341,7 +341,8 @@ def test_a_node_has_to_be_worth_the_margin(
 ) -> None:
     individuals = [sized(*point) for point in front]
     for order in (individuals, individuals[::-1]):
-        assert parsimonious(order, Settings(margin=margin)).tree.size == chosen
+        leader, *_ = most_parsimonious(order, Settings(margin=margin))
+        assert leader.tree.size == chosen
 
 
 @pytest.mark.parametrize(
