@@ -106,7 +106,7 @@ Margin = Annotated[
     float,
     _evolution(
         "How much better than its parent a child must be (elitist); "
-        "what a node of the formula chosen at the end must be worth."
+        "what a node of the formula chosen at the end must be worth, a further formula five times."
     ),
 ]
 Retries = Annotated[int, _evolution("How often a child that isn't is mutated again.")]

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from deap import base
+from scipy.stats import kendalltau, rankdata
 
 from autoprox.discovery import _checkpoint, _restored
 from autoprox.errors import AutoproxError
@@ -18,6 +20,7 @@ from autoprox.evolution import (
     Settings,
     State,
     evolve,
+    in_company,
     most_parsimonious,
     sample_parent,
     survivors,
@@ -343,6 +346,69 @@ def test_a_node_has_to_be_worth_the_margin(
     for order in (individuals, individuals[::-1]):
         leader, *_ = most_parsimonious(order, Settings(margin=margin))
         assert leader.tree.size == chosen
+
+
+TRUTH = [1, 2, 3, 4, 5, 6]
+VALUES = {  # each has another pair of the six networks the wrong way round
+    "sum(width)": [2, 1, 3, 4, 5, 6],
+    "sum(heads)": [10, 20, 40, 30, 50, 60],
+    "sum(tokens)": [-6, -5, -4, -3, -1, -2],
+    "sum(one)": [1, 2, 3, 4, 5, 6],
+}
+
+
+PAIR = "add(rank(sum(width)), rank(sum(heads)))"
+
+
+class Company:
+    """Evaluates sums of the ranks of `VALUES`, with numpy and scipy."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __call__(self, trees: Sequence[Tree]) -> list[Individual]:
+        self.asked += map(str, trees)
+        return [self.individual(tree) for tree in trees]
+
+    def individual(self, tree: Tree) -> Individual:
+        if "one" in str(tree):
+            return Individual(tree, reason="not finite")
+        tau = kendalltau(self.scores(tree), TRUTH).statistic
+        return Individual(tree, (tau,), tau)
+
+    def scores(self, tree: Tree) -> np.ndarray:
+        if str(tree) in VALUES:
+            return np.array(VALUES[str(tree)])
+        parts = [self.scores(arg) for arg in tree.args]
+        return rankdata(parts[0]) if tree.symbol == "rank" else parts[0] + parts[1]
+
+
+@pytest.mark.parametrize(
+    ("leaders", "margin", "limits", "chosen"),
+    [
+        ("width heads", 0.001, (40, 10), PAIR),
+        ("heads width heads", 0.001, (40, 10), "add(rank(sum(heads)), rank(sum(width)))"),
+        ("width one heads", 0.001, (40, 10), PAIR),  # the second is invalid
+        ("width heads tokens", 0.001, (40, 10), f"add({PAIR}, rank(sum(tokens)))"),
+        ("width heads tokens", 0.0, (40, 10), f"add({PAIR}, rank(sum(tokens)))"),
+        ("width heads tokens", 0.001, (7, 10), PAIR),
+        ("width heads tokens", 0.001, (40, 3), PAIR),
+        ("width heads", 0.02, (40, 10), "sum(width)"),  # worth less than five margins
+        ("width heads", 0.001, (6, 10), "sum(width)"),
+        ("width heads", 0.001, (40, 2), "sum(width)"),
+        ("width", 0.0, (40, 10), "sum(width)"),
+        ("width one", 0.0, (40, 10), "sum(width)"),
+    ],
+)
+def test_further_formulas_have_to_be_worth_their_place(
+    leaders: str, margin: float, limits: tuple[int, int], chosen: str
+) -> None:
+    company = Company()
+    individuals = [company.individual(parse(f"sum({name})")) for name in leaders.split()]
+    found = in_company(individuals, company, Settings(margin=margin), Limits(*limits))
+    assert str(found.tree) == chosen
+    assert found.jcm == pytest.approx(kendalltau(company.scores(found.tree), TRUTH).statistic)
+    assert all(parse(text).size <= limits[0] for text in company.asked)
 
 
 @pytest.mark.parametrize(
