@@ -100,6 +100,7 @@ class Program:
 class Engine:
     def __init__(self, source: Source) -> None:
         self.source = source
+        self._parts: dict[Tree, list[Tree]] = {}  # of each reduction of matrices
         self._reduced: dict[Tree, np.ndarray] = {}  # [datasets or 1, layers of all networks]
         self._vectors: OrderedDict[Tree, Vectors] = OrderedDict()
         self._vector_bytes = 0
@@ -141,8 +142,14 @@ class Engine:
     def _reduce_matrices(self, forms: Sequence[Tree]) -> None:
         """Run the programs of all matrix reductions that are new, sharing what they read."""
         wanted: dict[Tree, None] = {}
+
+        def want(tree: Tree, args: list[None]) -> None:
+            if tree not in self._parts:
+                self._parts[tree] = parts_of(tree)
+            wanted.update(dict.fromkeys(self._parts[tree]))
+
         for form in forms:
-            form.fold(lambda tree, args: wanted.update(dict.fromkeys(parts_of(tree))))
+            form.fold(want)
         groups: dict[Group, list[Tree]] = defaultdict(list)
         for tree in wanted:
             if tree not in self._reduced:
@@ -210,7 +217,7 @@ class Engine:
         return vectors
 
     def _read_reduced(self, tree: Tree) -> Vectors:
-        parts = [self._reduced[part] for part in parts_of(tree)]
+        parts = [self._reduced[part] for part in self._parts[tree]]
         domain, values = str(tree.type.domain), parts[0]
         if domain == "all":
             values = np.empty((len(values), len(self._is_msa)))

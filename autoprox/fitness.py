@@ -54,6 +54,14 @@ CORRELATIONS: Mapping[str, Correlation] = MappingProxyType(
 )
 
 
+def ties_broken(scores: ArrayLike, truth: ArrayLike) -> float:
+    """What tau-b, which forgives ties, is on average once tied scores are in random order."""
+    counts = np.unique(np.asarray(scores), return_counts=True)[1]
+    pairs = math.comb(int(counts.sum()), 2)
+    tied = sum(math.comb(int(count), 2) for count in counts)
+    return float(kendall(scores, truth)) * math.sqrt(1 - tied / pairs)
+
+
 def jcm(taus: ArrayLike, weights: Sequence[float] | None = None) -> Floats:
     """Joint correlation metric (Auto-Prox): (1/M) sum of alpha_i tau_i over the last axis.
 

@@ -8,10 +8,17 @@ from typing import Any
 import numpy as np
 
 from autoprox.benchmarks import Benchmark
-from autoprox.fitness import CORRELATIONS, Floats, bootstrap_interval, kendall, ridge_scores
+from autoprox.fitness import (
+    CORRELATIONS,
+    Floats,
+    bootstrap_interval,
+    kendall,
+    ridge_scores,
+    ties_broken,
+)
 from autoprox.searchspaces import get_space
 
-Row = dict[str, Any]  # kendall, spearman, pearson, interval
+Row = dict[str, Any]  # kendall, spearman, pearson, interval, ties_broken
 Table = dict[str, Row]  # by dataset
 
 
@@ -24,7 +31,9 @@ def correlations(scores: Mapping[str, Floats], truth: Mapping[str, Floats], seed
             for name, correlation in CORRELATIONS.items()
         }
         interval = bootstrap_interval(kendall, values, truth[dataset], seed)
-        table[dataset] = {**row, "interval": [_number(bound) for bound in interval]}
+        row["interval"] = [_number(bound) for bound in interval]
+        row["ties_broken"] = _number(ties_broken(values, truth[dataset]))
+        table[dataset] = row
     return table
 
 
@@ -71,7 +80,7 @@ def on_part(
     )
 
 
-def mean_kendall(table: Table) -> float | None:
+def mean_kendall(table: Table, name: str = "kendall") -> float | None:
     """Over the datasets; none where one has no correlation."""
-    taus = [row["kendall"] for row in table.values()]
+    taus = [row[name] for row in table.values()]
     return None if None in taus else float(np.mean(taus))

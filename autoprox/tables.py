@@ -94,9 +94,14 @@ def _verdict(summary: Mapping[str, Any]) -> str:
         for name, taus in kendall.items()
     }
     found = [f"{name} ({', '.join(where)})" for name, where in better.items() if where]
-    if not found:
-        return "On the test networks no baseline is better than the proxy."
-    return f"Better than the proxy on the test networks: {', '.join(found)}."
+    if found:
+        verdict = f"Better than the proxy on the test networks: {', '.join(found)}."
+    else:
+        verdict = "On the test networks no baseline is better than the proxy."
+    broken = mean_kendall(summary["test"], "ties_broken")
+    if own[MEAN] is None or broken is None or own[MEAN] - broken <= ROUNDING:
+        return verdict
+    return f"{verdict} With the proxy's ties in random order its mean Kendall is {broken:.3f}."
 
 
 def _counts(summary: Mapping[str, Any]) -> str:

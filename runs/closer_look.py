@@ -1,8 +1,8 @@
 """What the proxies of runs are worth beyond one tau: `python runs/closer_look.py RUN ...`.
 
-Prints a table of Kendall's tau on a run's test networks, of the first dataset, for the proxy and
-for the parameter count: tau-b, which forgives ties; the mean of many taus after ties were broken at
-random; and with `--within FIELD` the tau among networks of equal FIELD, where size says less.
+Prints a table of Kendall's tau on a run's test networks, the mean of its datasets, for the proxy
+and for the parameter count: tau-b, which forgives ties; its mean once ties are in random order; and
+with `--within FIELD` the tau-b among networks of equal FIELD, where size says less.
 """
 
 from __future__ import annotations
@@ -17,34 +17,25 @@ import numpy as np
 from autoprox.config import Config
 from autoprox.discovery import Problem
 from autoprox.engine import Engine
-from autoprox.fitness import Floats, kendall
+from autoprox.fitness import Floats, kendall, ties_broken
 from autoprox.language import Tree
 from autoprox.loading import load
 from autoprox.runs import Run
 from autoprox.store import Fresh
 
-BREAKS = 1000
-
-
-def broken(scores: Floats, truth: Floats) -> float:
-    """The mean tau over random orders of those that are tied."""
-    rng = np.random.default_rng(0)
-    noise = rng.random((BREAKS, len(scores)))
-    ranks = np.unique(scores, return_inverse=True)[1]
-    return float(kendall(ranks + noise, truth).mean())
-
 
 def scores_of(problem: Problem, tree: Tree, networks: list[int]) -> Floats:
     architectures = [problem.benchmark.architectures[n] for n in networks]
     engine = Engine(Fresh(problem.setting(thin=1), architectures, problem.config.workers))
-    return engine.evaluate([tree]).values[0, 0]
+    return engine.evaluate([tree]).values[0]
 
 
-def taus(scores: Floats, truth: Floats, groups: list[list[int]]) -> Iterator[float]:
-    yield float(kendall(scores, truth))
-    yield broken(scores, truth)
+def taus(scores: Floats, truth: Floats, groups: list[list[int]]) -> Iterator[Floats]:
+    """Each [datasets], from [datasets, networks]."""
+    yield kendall(scores, truth)
+    yield np.array([ties_broken(*pair) for pair in zip(scores, truth, strict=True)])
     for group in groups:
-        yield float(kendall(scores[group], truth[group]))
+        yield kendall(scores[:, group], truth[:, group])
 
 
 def lines(path: Path, within: str | None, workers: int) -> Iterator[str]:
@@ -52,18 +43,20 @@ def lines(path: Path, within: str | None, workers: int) -> Iterator[str]:
     config = replace(Config.from_json(Run.open(path).read_config()), workers=workers)
     problem, tree = Problem(config), load(str(path)).tree
     test = problem.parts["test"].tolist()
-    dataset, truth = next(iter(problem.benchmark.scores.items()))
-    classes = problem.benchmark.classes[dataset]
+    truth = np.stack([scores[test] for scores in problem.benchmark.scores.values()])
     architectures = [problem.benchmark.architectures[n] for n in test]
     values = sorted({arch[within] for arch in architectures}) if within else []
     groups = [[i for i, arch in enumerate(architectures) if arch[within] == v] for v in values]
     headings = ["tau-b", "ties broken", *(f"{within} {value}" for value in values)]
     yield f"| {path.name} | distinct | {' | '.join(headings)} |"
     yield "|---" * (len(headings) + 2) + "|"
-    params = np.array([problem.space.params(a, classes) for a in architectures], dtype=float)
-    for name, scores in ((f"`{tree}`", scores_of(problem, tree, test)), ("params", params)):
-        cells = (f"{tau:.3f}" for tau in taus(scores, truth[test], groups))
-        yield f"| {name} | {len(np.unique(scores))} of {len(test)} | {' | '.join(cells)} |"
+    classes = problem.benchmark.classes.values()
+    params = [[problem.space.params(a, n) for a in architectures] for n in classes]
+    rows = {f"`{tree}`": scores_of(problem, tree, test), "params": np.array(params, dtype=float)}
+    for name, scores in rows.items():
+        cells = (f"{tau.mean():.3f}" for tau in taus(scores, truth, groups))
+        distinct = f"{min(len(np.unique(row)) for row in scores)} of {len(test)}"
+        yield f"| {name} | {distinct} | {' | '.join(cells)} |"
     yield ""
 
 

@@ -18,11 +18,17 @@ Taus = dict[str, float]
 
 
 def test_taus(summary: dict[str, Any]) -> dict[str, Taus]:
-    """For the proxy and each baseline: test tau by dataset, and their mean."""
+    """For the proxy and each baseline: test tau by dataset, and the means without and with ties."""
     tables = {"proxy": summary["test"]}
     tables |= {name: parts["test"] for name, parts in summary["baselines"].items()}
-    taus = {n: {d: row["kendall"] for d, row in table.items()} for n, table in tables.items()}
-    return {name: {**row, "mean": mean(row.values())} for name, row in taus.items()}
+    return {
+        name: {
+            **{dataset: row["kendall"] for dataset, row in table.items()},
+            "mean": mean(row["kendall"] for row in table.values()),
+            "ties broken": mean(row["ties_broken"] for row in table.values()),
+        }
+        for name, table in tables.items()
+    }
 
 
 def read(paths: list[Path]) -> dict[str, Any]:

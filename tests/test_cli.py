@@ -163,7 +163,7 @@ def test_evolve(evolve: Command, run: Command, folder: Path) -> None:
     result = evolve("--json", "--name", "first")
     assert result.code == 0
     summary = result.json
-    figures = {"kendall", "spearman", "pearson", "interval"}
+    figures = {"kendall", "spearman", "pearson", "interval", "ties_broken"}
     scored = [summary, *summary["baselines"].values()]
     for part in (part[name] for part in scored for name in ("train", "test")):
         assert {dataset: set(row) for dataset, row in part.items()} == {

@@ -13,7 +13,15 @@ from scipy import stats
 
 from autoprox import fitness
 from autoprox.errors import AutoproxError
-from autoprox.fitness import CORRELATIONS, bootstrap_interval, jcm, kendall, ridge_scores, split
+from autoprox.fitness import (
+    CORRELATIONS,
+    bootstrap_interval,
+    jcm,
+    kendall,
+    ridge_scores,
+    split,
+    ties_broken,
+)
 
 SCIPY: dict[str, Callable[..., tuple[float, float]]] = {
     "kendall": stats.kendalltau,
@@ -250,3 +258,19 @@ def test_ridge_never_sees_the_test_truth() -> None:
 def test_ridge_without_any_feature_predicts_the_mean_rank() -> None:
     predictions = ridge_scores(np.ones((6, 2)), np.arange(6.0), [0, 1, 2, 3])
     np.testing.assert_allclose(predictions, 2.5)
+
+
+@pytest.mark.parametrize("levels", [2, 3, 6, 100])
+def test_breaking_ties_against_random_orders(levels: int) -> None:
+    rng = np.random.default_rng(levels)
+    scores, truth = rng.integers(levels, size=30), rng.integers(20, size=30)
+    orders = scores + 0.5 * rng.random((4000, 30))
+    expected = float(kendall(orders, truth).mean())
+    assert ties_broken(scores, truth) == pytest.approx(expected, abs=0.01)
+    assert abs(ties_broken(scores, truth)) <= abs(float(kendall(scores, truth)))
+
+
+def test_without_ties_there_is_nothing_to_break() -> None:
+    scores, truth = [3.0, 1.0, 2.0, 9.0], [1, 1, 2, 3]
+    assert ties_broken(scores, truth) == float(kendall(scores, truth)) > 0
+    assert np.isnan(ties_broken([1.0, 1.0], [1, 2]))

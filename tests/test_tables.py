@@ -10,7 +10,8 @@ from autoprox.tables import evolution_report, passes, show, terminals
 
 def row(kendall: float | None) -> dict[str, Any]:
     bounds = [None, None] if kendall is None else [kendall - 0.1, kendall + 0.1]
-    return {"kendall": kendall, "spearman": kendall, "pearson": kendall, "interval": bounds}
+    names = ("kendall", "spearman", "pearson", "ties_broken")
+    return {**dict.fromkeys(names, kendall), "interval": bounds}
 
 
 def part(one: float | None, two: float | None) -> dict[str, Any]:
@@ -56,6 +57,15 @@ def test_verdict(
     one: float | None, two: float | None, verdict: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert verdict in printed(capsys, params=part(one, two), flops=part(-1, -1)).splitlines()
+
+
+def test_ties_that_tau_b_forgives_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    tied = summary()
+    tied["test"]["two"]["ties_broken"] = 0.1
+    show(*evolution_report(tied))
+    told = " ".join(capsys.readouterr().out.split())
+    assert "With the proxy's ties in random order its mean Kendall is 0.300." in told
+    assert "ties" not in printed(capsys)
 
 
 def test_report(capsys: pytest.CaptureFixture[str]) -> None:
