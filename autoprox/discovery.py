@@ -22,7 +22,7 @@ from autoprox.benchmarks.files import user_cache
 from autoprox.collector import Setting
 from autoprox.config import Config, ConfigError
 from autoprox.engine import REASONS, Engine
-from autoprox.evolution import STRATEGIES, Individual, State, evolve, in_company
+from autoprox.evolution import STRATEGIES, Individual, State, assemble, evolve
 from autoprox.fitness import Floats, jcm, kendall, split
 from autoprox.grammar import Grammar
 from autoprox.language import STATISTICS, Statistic, Tree, parse, statistics
@@ -163,7 +163,7 @@ def _discover(problem: Problem, run: Run, progress: Progress) -> dict[str, Any]:
     toolbox = make_toolbox(problem, engine)
     progress("evolve", *config.settings.progress(state), "")
     evolve(toolbox, STRATEGIES[config.strategy], config.settings, state, record)
-    chosen = in_company(state.leaders, toolbox.evaluate, config.settings, config.limits)
+    chosen = assemble(state.leaders, toolbox.evaluate, config.settings, config.limits)
     failed = {int(problem.parts["train"][n]): reason for n, reason in store.failures.items()}
     summary = {
         **measure(problem, chosen.tree, progress, failed),

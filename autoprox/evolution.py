@@ -21,7 +21,7 @@ MAX_DRAWS = 100  # random trees for each place in the first population, most of 
 TOURNAMENT = 3
 NEWCOMERS, CROSSOVER = 0.1, 0.45  # shares of the children of `vary_by_mixture`; the rest mutate
 LEADERS = 100  # formulas of which the final one is made
-COMPANY = 5  # margins of fitness that a further formula must be worth
+JOINING = 5  # margins of fitness that a further formula must be worth
 
 
 class EvolutionError(AutoproxError):
@@ -210,7 +210,7 @@ def _distinct(individuals: Sequence[Individual]) -> list[Individual]:
     return list(found.values())
 
 
-def in_company(
+def assemble(
     leaders: Sequence[Individual],
     evaluate: Callable[[Sequence[Tree]], Sequence[Individual]],
     settings: Settings,
@@ -226,7 +226,7 @@ def in_company(
         sums = [Tree("add", (ranks, Tree("rank", (other.tree,)))) for other in leaders]
         allowed = evaluate([tree for tree in sums if limits.allow(tree)])
         best = max((i for i in allowed if i.valid), key=lambda i: i.fitness, default=chosen)
-        if best.jcm - chosen.jcm <= COMPANY * settings.margin:
+        if best.jcm - chosen.jcm <= JOINING * settings.margin:
             return chosen
         chosen, ranks = best, best.tree
 

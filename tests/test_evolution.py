@@ -19,8 +19,8 @@ from autoprox.evolution import (
     Individual,
     Settings,
     State,
+    assemble,
     evolve,
-    in_company,
     most_parsimonious,
     sample_parent,
     survivors,
@@ -360,7 +360,7 @@ VALUES = {  # each has another pair of the six networks the wrong way round
 PAIR = "add(rank(sum(width)), rank(sum(heads)))"
 
 
-class Company:
+class RankSums:
     """Evaluates sums of the ranks of `VALUES`, with numpy and scipy."""
 
     def __init__(self) -> None:
@@ -403,12 +403,12 @@ class Company:
 def test_further_formulas_have_to_be_worth_their_place(
     leaders: str, margin: float, limits: tuple[int, int], chosen: str
 ) -> None:
-    company = Company()
-    individuals = [company.individual(parse(f"sum({name})")) for name in leaders.split()]
-    found = in_company(individuals, company, Settings(margin=margin), Limits(*limits))
+    evaluate = RankSums()
+    individuals = [evaluate.individual(parse(f"sum({name})")) for name in leaders.split()]
+    found = assemble(individuals, evaluate, Settings(margin=margin), Limits(*limits))
     assert str(found.tree) == chosen
-    assert found.jcm == pytest.approx(kendalltau(company.scores(found.tree), TRUTH).statistic)
-    assert all(parse(text).size <= limits[0] for text in company.asked)
+    assert found.jcm == pytest.approx(kendalltau(evaluate.scores(found.tree), TRUTH).statistic)
+    assert all(parse(text).size <= limits[0] for text in evaluate.asked)
 
 
 @pytest.mark.parametrize(
