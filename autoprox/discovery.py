@@ -95,6 +95,11 @@ class Problem:
             thin *= 2
         return thin
 
+    @property
+    def cache(self) -> Path:
+        """The folder of the networks' statistics."""
+        return (_path(self.config.cache) or user_cache()) / "statistics"
+
     def setting(self, thin: int | None = None) -> Setting:
         """How networks are measured: thinned as configured, unless said otherwise."""
         device = torch.device(self.config.device)
@@ -122,6 +127,7 @@ def discover(
 ) -> dict[str, Any]:
     """Discover a proxy in a new run folder below `root`; returns the run's summary."""
     problem = Problem(config)
+    problem.cache.mkdir(parents=True, exist_ok=True)
     name = name or f"{problem.benchmark.name}-{problem.benchmark.space}-seed{config.seed}"
     with Run.create(root, name, asdict(problem.config), config.device) as run:
         progress("run", 0, 0, str(run.path))
@@ -148,9 +154,9 @@ def resume(path: Path, progress: Progress = silent, **resources: Any) -> dict[st
 def _discover(problem: Problem, run: Run, progress: Progress) -> dict[str, Any]:
     started = time.monotonic()
     config = problem.config
+    state, before = _restored(run, config)
     store = collect_training(problem, progress)
     engine = Engine(store)
-    state, before = _restored(run, config)
 
     def record(state: State) -> None:
         seconds = before + time.monotonic() - started
@@ -197,7 +203,7 @@ def collect_training(problem: Problem, progress: Progress = silent) -> Store:
         problem.setting(),
         networks,
         problem.needs(),
-        folder=(Path(config.cache) if config.cache else user_cache()) / "statistics",
+        folder=problem.cache,
         memory=config.memory,
         workers=config.workers,
         progress=lambda: progress("collect", next(done), len(networks), ""),

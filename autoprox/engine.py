@@ -73,7 +73,7 @@ class Program:
             register = self._registers[tree] = len(self._registers)
             if args:
                 primitive = PRIMITIVES[tree.symbol]
-                if nonnegative(tree.args[0]):
+                if all(map(nonnegative, tree.args)):
                     primitive = primitive.on_nonnegative
                 self.steps.append((primitive, tuple(args), register))
             else:

@@ -180,7 +180,8 @@ def first_population(
             return population
     raise EvolutionError(
         f"a population of {settings.population} distinct valid proxies must be found in "
-        f"{MAX_DRAWS * settings.population} random trees, but only {len(population)} were"
+        f"{MAX_DRAWS * settings.population} random trees, but only {len(population)} were: "
+        "choose a smaller population, or larger trees"
     )
 
 

@@ -142,7 +142,11 @@ class Grammar:
         self.signatures = vocabulary(terminals, scores)
         self.least = least_trees(self.signatures)
         if not self._is_room(NETWORK, self.limits.max_depth, self.limits.max_size):
-            raise LanguageError(f"a proxy needs at least {self.least[NETWORK]}, got {self.limits}")
+            size, depth = self.least[NETWORK]
+            raise LanguageError(
+                f"a proxy needs max_size >= {size} and max_depth >= {depth}, "
+                f"got {self.limits.max_size} and {self.limits.max_depth}"
+            )
         self.pset = gp.PrimitiveSetTyped("proxy", [], DEAP_TYPES[NETWORK])
         self._by_type: dict[Type, list[Signature]] = defaultdict(list)
         self._alike: dict[tuple[Type, ...], list[Signature]] = defaultdict(list)

@@ -118,7 +118,7 @@ def read_json(path: Path) -> Node:
         content = path.read_bytes()
     except OSError as error:
         raise JSONFileError(f"{path} must be readable, but got: {error.strerror}") from error
-    return parse_json(content, path.name)
+    return parse_json(content, str(path))
 
 
 def parse_json(content: bytes, file: str) -> Node:
@@ -169,7 +169,7 @@ class _Parser:
             key = self.scalar()
             if key in entries:
                 self.position = begin
-                raise self.error(f"must have {key} once, and line {entries[key].line} has it")
+                raise self.error(f"must have the key {key} once: line {entries[key].line} has it")
             self.expect(":")
             entries[key] = self.value(f"{path}.{key}" if path else key, depth + 1)
         return entries

@@ -59,6 +59,8 @@ class Run:
                 "a run's name must be 1 to 80 letters, digits and . _ + - from a letter or digit "
                 f"on, but got {name!r}"
             )
+        if root.exists() and not root.is_dir():
+            raise RunError(f"the folder of runs must be a folder, but {root} is a file")
         to_json(config)
         path = _new_folder(root, name)
         run = cls(path, _locked_log(path))

@@ -379,7 +379,10 @@ class Store(Source):
         starts = self.layers.starts(statistic.domain)
         for network in self.alive:
             path = self._path(network, dataset, statistic)
-            for layer, (offset, shape) in enumerate(_read_header(path)):
+            header = _read_header(path)
+            if len(header) != self.layers.count(network, statistic.domain):
+                raise MeasurementError(f"{path} must stay as it was written: remove it")
+            for layer, (offset, shape) in enumerate(header):
                 found[shape].append(Place(int(starts[network]) + layer, path, offset))
         return Shelf(found)
 

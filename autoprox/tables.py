@@ -26,6 +26,7 @@ ROUNDING = 1e-9
 def show(*parts: str | Table) -> None:
     """Print the parts with an empty line between two."""
     console = Console(highlight=False, markup=False, emoji=False)
+    console.width = max(console.width, WIDTH)
     for number, part in enumerate(parts):
         if number:
             print()
@@ -250,7 +251,10 @@ def benchmark_table(benchmarks: Iterable[Mapping[str, Any]]) -> Table:
 def _installed(found: Mapping[str, Any]) -> str:
     if found["embedded"]:
         return "embedded"
-    return "yes" if found["installed"] else f"no: autoprox bench fetch {found['name']}"
+    if not found["installed"]:
+        return f"no: autoprox bench fetch {found['name']}"
+    there = sum(file["status"] == "installed" for file in found["files"])
+    return "yes" if there == len(found["files"]) else f"{there} of {len(found['files'])} files"
 
 
 def benchmark_details(found: Mapping[str, Any]) -> list[str | Table]:

@@ -38,7 +38,7 @@ class Primitive:
     `function` never raises, and modifies no argument but `out`: where it takes that, a tensor for
     its result, it may be given one of its values. Its result is finite where its arguments are,
     unless it is too large for their format (a fourth power in float32). `of_magnitude`, where there
-    is one, does the same in fewer steps for values that are known to be nonnegative.
+    is one, is the function of |x| in fewer steps, for values that are known to be nonnegative.
 
     The flags hold bit for bit, signs of zero apart, wherever the values are finite:
 

@@ -92,6 +92,14 @@ def _prove_case(primitive: Primitive, level: Level, args: list[Tensor], case: st
     require(torch.equal(call(*args), value), "is deterministic")
     alone = torch.cat([call(*(arg[i : i + 1] for arg in args)) for i in range(len(args[0]))])
     require(torch.allclose(alone, value), "treats each value of a batch on its own")
+    if primitive.takes_out:
+        for place in range(len(args)):
+            copies = [arg.clone() for arg in args]
+            written = primitive.function(*copies, out=copies[place])
+            require(
+                written is copies[place] and torch.equal(written, value),
+                "writes the same over one of its values",
+            )
     if primitive.of_magnitude:
         shorter = apply(primitive.on_nonnegative, [arg.abs() for arg in args], level)
         require(torch.equal(shorter, value), "is its `of_magnitude` of |x| bit for bit")

@@ -106,12 +106,18 @@ def test_wrong_selection(asked: dict[str, Any], message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_absent_file_says_where_and_how(nowhere: Path) -> None:
+def test_a_data_folder_that_is_named_is_there(tmp_path: Path) -> None:
+    missing = tmp_path / "elsewhere"
+    with pytest.raises(BenchmarkError, match=f"data_dir must be a folder, but {missing} is none"):
+        load_benchmark(VIT, data_dir=missing)
+
+
+def test_absent_file_says_where_and_how(nowhere: Path, tmp_path: Path) -> None:
     with pytest.raises(
         BenchmarkError, match=r"needs gt_pit\.pth, .*autoprox bench fetch"
     ) as caught:
-        load_benchmark(VIT, space="pit", data_dir=Path("elsewhere"))
-    assert f"not in elsewhere/{VIT}, {nowhere}:" in str(caught.value)
+        load_benchmark(VIT, space="pit", data_dir=tmp_path)
+    assert f"not in {tmp_path}/{VIT}, {nowhere}:" in str(caught.value)
     assert str(caught.value).endswith(
         f"{NANO} or a table of your own (--benchmark NAME|FILE) needs no download"
     )
@@ -140,10 +146,10 @@ def test_unknown_benchmark() -> None:
 # ---- the embedded one, and which one is the default
 
 
-def test_embedded_benchmark_needs_nothing(nowhere: Path) -> None:
+def test_embedded_benchmark_needs_nothing(nowhere: Path, tmp_path: Path) -> None:
     assert not nowhere.parent.exists()
-    benchmark = load_benchmark(NANO, data_dir=Path("elsewhere"))
-    info = list_benchmarks(Path("elsewhere"))[0]
+    benchmark = load_benchmark(NANO, data_dir=tmp_path)
+    info = list_benchmarks(tmp_path)[0]
     assert json.loads(json.dumps(info)) == info
     assert (info["name"], info["embedded"], info["installed"]) == (NANO, True, True)
     assert info["datasets"] == {"cifar10": 10, "fashion-mnist": 10, "digits": 10}

@@ -23,7 +23,7 @@ def written(tmp_path: Path, text: str) -> Path:
         ("", r"file\.json:1: the file must be complete JSON .*, but got the end of the file"),
         ('{"a": 1,\n\n "b": [1, 2', r"file\.json:3: .*',' or '\]' here, but got the end"),
         ('{"a": 1,\n "b": "x', r"file\.json:2: .*complete JSON .*, but got the end of the file"),
-        ('{"a": 1,\n "a": 2}', r"file\.json:2: the file must have a once, and line 1 has it"),
+        ('{"a": 1,\n "a": 2}', r"file\.json:2: the file must have the key a once: line 1 has it"),
         ('{"a": 1}\n{', r"file\.json:2: the file must end after its first value, but got '\{'"),
         ("{a: 1}", r"file\.json:1: the file must have a key in double quotes here, but got 'a'"),
         ('{"a" 1}', r"file\.json:1: the file must have ':' here, but got '1'"),
@@ -67,7 +67,7 @@ def test_every_value_knows_its_line_and_path(tmp_path: Path) -> None:
 def test_every_truncation_is_an_error_with_a_line(tmp_path: Path) -> None:
     text = '{"a": [1.5, -2e3, true, null],\n "b\\u00e9": {"c": "d\\"e"},\n "f": []}'
     for length in range(len(text)):
-        with pytest.raises(JSONFileError, match=r"^file\.json:[1-3]: the file must "):
+        with pytest.raises(JSONFileError, match=r"file\.json:[1-3]: the file must "):
             read_json(written(tmp_path, text[:length]))
 
 

@@ -300,6 +300,11 @@ def mixing(x):
     return x - x.mean()
 
 
+def forgets_out(x, out=None):
+    """Computes something else where it is given a place for it."""
+    return x + 1 if out is None else out.add_(2)
+
+
 def sine(x):
     """The sine, which has no flag."""
     return x.sin()
@@ -322,6 +327,7 @@ def sine(x):
         (in_place, {}, "leaves its arguments as they are, but not `in_place` on negatives"),
         (random, {}, "is deterministic, but not `random`"),
         (mixing, {}, "each value of a batch on its own, but not `mixing` on negatives"),
+        (forgets_out, {}, "writes the same over one of its values, but not `forgets_out`"),
         (sine, {"even": True}, "flagged `even` is so bit for bit, but not `sine`"),
         (sine, {"mirrored": True}, "flagged `mirrored` is so"),
         (sine, {"nonnegative": True}, "flagged `nonnegative` is so"),

@@ -67,6 +67,12 @@ def test_the_environment_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert {"platform", "commit"} < set(found)
 
 
+def test_runs_need_a_folder(tmp_path: Path) -> None:
+    (file := tmp_path / "file").touch()
+    with pytest.raises(RunError, match=f"runs must be a folder, but {file} is a file"):
+        Run.create(file, "test", CONFIG)
+
+
 def test_runs_of_the_same_second_do_not_meet(tmp_path: Path) -> None:
     with ExitStack() as stack:
         created = [

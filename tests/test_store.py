@@ -172,6 +172,23 @@ def test_a_file_that_changes_while_it_is_in_use_is_an_error(
         read(streamed, [GRAD])
 
 
+def test_a_file_that_goes_while_others_are_measured_is_an_error(
+    setting: MakeSetting,
+    architectures: list[Architecture],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    collect = Store._collect
+
+    def removed_then(self: Store, progress: Callable[[], None]) -> None:
+        collect(self, progress)
+        next(tmp_path.glob("??/*")).unlink()
+
+    monkeypatch.setattr(Store, "_collect", removed_then)
+    with pytest.raises(MeasurementError, match="must stay as it was written"):
+        Store(setting(), architectures, [GRAD, WEIGHT], folder=tmp_path)
+
+
 def test_nothing_unfinished_stays_where_writing_fails(
     setting: MakeSetting,
     architectures: list[Architecture],

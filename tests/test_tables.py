@@ -68,6 +68,14 @@ def test_ties_that_tau_b_forgives_are_told(capsys: pytest.CaptureFixture[str]) -
     assert "ties" not in printed(capsys)
 
 
+def test_a_narrow_terminal_loses_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = printed(capsys, params=part(None, 0.25))
+    monkeypatch.setenv("COLUMNS", "40")
+    assert printed(capsys, params=part(None, 0.25)) == whole
+
+
 def test_report(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, params=part(None, 0.25)).splitlines()
     assert lines[:3] == ["∑ₖ width", "", "sum(width)"]

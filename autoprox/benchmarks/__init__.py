@@ -54,6 +54,8 @@ def load_benchmark(
     `all`; results are comparable only over the same subset, and so it is never chosen by what
     happens to be installed.
     """
+    if data_dir is not None and not data_dir.expanduser().is_dir():
+        raise BenchmarkError(f"data_dir must be a folder, but {data_dir} is none")
     if name_or_path is None:
         name_or_path = _default(space, datasets, label, subset)
     name = str(name_or_path)
@@ -153,9 +155,12 @@ def _load_path(
     if not path.exists() and path.suffix != ".json":
         choices = f"{nearest(str(path), BENCHMARKS)}, or give the path of a JSON table"
         raise BenchmarkError(f"unknown benchmark {str(path)!r}{choices}")
-    if label not in (None, LABEL) or subset != "main":
+    given = [f"label {label!r}"] if label not in (None, LABEL) else []
+    given += [f"subset {subset!r}"] if subset != "main" else []
+    if given:
         raise BenchmarkError(
-            f"{path} is a table of one's own, which has neither labels nor subsets"
+            f"{path} is a table of one's own, which has neither labels nor subsets, "
+            f"but got {' and '.join(given)}"
         )
     return load_table(path, space, datasets)
 
