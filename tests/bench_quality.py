@@ -60,10 +60,13 @@ def markdown(results: dict[str, Any]) -> str:
         lines += [f"| scored by | {' | '.join(datasets)} |", "|---" * (len(datasets) + 1) + "|"]
         for name, taus in result["mean"].items():
             lines.append(f"| {name} | " + " | ".join(f"{taus[d]:.3f}" for d in datasets) + " |")
-        lines += ["", "| split | proxy | params | ridge | expression |", "|---|---|---|---|---|"]
+        lines += ["", "| split | proxy | ties broken | params | ridge | expression |"]
+        lines.append("|---" * 6 + "|")
         for run in sorted(result["runs"], key=lambda run: run["split"]):
-            taus = [f"{run['taus'][name]['mean']:.3f}" for name in ("proxy", "params", "ridge")]
-            lines.append(f"| {run['split']} | {' | '.join(taus)} | `{run['expression']}` |")
+            taus = [run["taus"][name]["mean"] for name in ("proxy", "params", "ridge")]
+            taus.insert(1, run["taus"]["proxy"]["ties broken"])
+            cells = " | ".join(f"{tau:.3f}" for tau in taus)
+            lines.append(f"| {run['split']} | {cells} | `{run['expression']}` |")
         lines.append("")
     return "\n".join(lines)
 
