@@ -20,11 +20,11 @@ from joblib import Parallel, delayed
 from autoprox.atomic import to_json, write_json
 from autoprox.benchmarks.base import MIN_ARCHITECTURES
 from autoprox.datasets import Images, Text, dataset_name, slug
+from autoprox.errors import MeasurementError
 from autoprox.fitness import kendall
 from autoprox.located_json import read_json
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
 from autoprox.searchspaces.tokens import TokenSpace
-from autoprox.store import MeasurementError
 from autoprox.threads import one_thread
 from autoprox.training import ImageRecipe, Recipe, TextRecipe, TrainingError, first_line
 

@@ -77,7 +77,7 @@ def _explained(error: Exception) -> tuple[str, int]:
 def _is_failure(error: AutoproxError) -> bool:
     from urllib.error import URLError
 
-    from autoprox.store import MeasurementError
+    from autoprox.errors import MeasurementError
 
     return isinstance(error, StoppedError | MeasurementError) or isinstance(
         error.__cause__, URLError | ConnectionError | TimeoutError

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from autoprox.cli_common import INTERRUPTED
 from autoprox.cli_options import DataDir, Debug, Json
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ bench = typer.Typer(
     help="The benchmarks: list them, show one, download its files, build one of your own.",
     epilog="Example: autoprox bench list",
 )
-
-INTERRUPTED = 130
 
 Name = Annotated[str, typer.Argument(help="A benchmark's name, as `autoprox bench list` has it.")]
 

@@ -14,3 +14,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     close = get_close_matches(name, names, n=1)
     hint = f" (did you mean {close[0]}?)" if close else ""
     return f"{hint}; choose from {', '.join(names)}"
+
+
+class MeasurementError(AutoproxError):
+    """Networks that could not be measured, or measurements that could not be read."""

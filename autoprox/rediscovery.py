@@ -26,7 +26,7 @@ from autoprox.collector import Setting
 from autoprox.config import resolve_device
 from autoprox.discovery import Progress, silent
 from autoprox.engine import REASONS
-from autoprox.errors import AutoproxError
+from autoprox.errors import AutoproxError, MeasurementError
 from autoprox.fitness import Floats
 from autoprox.language import (
     STATISTICS,
@@ -45,7 +45,7 @@ from autoprox.runs import NAME, Run
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
 from autoprox.searchspaces.base import one
 from autoprox.searchspaces.pit import PIT, PiTSpace
-from autoprox.store import Fresh, MeasurementError, Store
+from autoprox.store import Fresh, Store
 from autoprox.threads import one_thread
 
 SMALL_PIT = PiTSpace(

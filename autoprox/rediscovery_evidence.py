@@ -10,10 +10,11 @@ import numpy as np
 import sympy
 
 from autoprox.engine import Engine
+from autoprox.errors import MeasurementError
 from autoprox.fitness import Floats, kendall
 from autoprox.language import OPERATIONS, Tree, canonical
 from autoprox.printing import to_sympy
-from autoprox.store import Fresh, MeasurementError
+from autoprox.store import Fresh
 
 PROPORTIONAL = 1e-9
 LARGEST_FORM = 40  # nodes of trees whose forms are compared: sympy's time has no other bound

@@ -16,8 +16,7 @@ from scipy.stats import kendalltau
 from autoprox import building
 from autoprox.benchmarks import load_benchmark
 from autoprox.building import build_table
-from autoprox.errors import AutoproxError
-from autoprox.store import MeasurementError
+from autoprox.errors import AutoproxError, MeasurementError
 from autoprox.training import DivergedError, ImageRecipe, accuracy
 
 SPACE = "autoformer-nano"

@@ -21,10 +21,9 @@ from conftest import Command
 import autoprox
 from autoprox import cli, cli_common, cli_options, discovery
 from autoprox.config import Config, resolve_device
-from autoprox.errors import AutoproxError
+from autoprox.errors import AutoproxError, MeasurementError
 from autoprox.language import parse
 from autoprox.searchspaces import get_space
-from autoprox.store import MeasurementError
 
 READS = ["mlp.weight", "msa.grad", "ones.mlp.act"]
 SMALL = {"population": 4, "iterations": 3, "children": 2, "batch_size": 1, "thin": 2}

@@ -16,11 +16,10 @@ from torch.nn import functional
 
 from autoprox.config import Config
 from autoprox.discovery import Problem, discover, measure, resume
-from autoprox.errors import AutoproxError
+from autoprox.errors import AutoproxError, MeasurementError
 from autoprox.language import STATISTICS, parse
 from autoprox.runs import Run
 from autoprox.searchspaces import SPACES, Architecture, TransformerNetwork
-from autoprox.store import MeasurementError
 
 NETWORKS = 20
 SNIP = parse("sum(sum(abs(mul(all.weight, all.grad))))")

@@ -10,9 +10,10 @@ from test_engine import SNIP, assert_same_bits
 
 from autoprox.collector import Setting
 from autoprox.engine import REASONS, Engine, Scores
+from autoprox.errors import MeasurementError
 from autoprox.language import STATISTICS, parse
 from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork
-from autoprox.store import Fresh, MeasurementError, Store
+from autoprox.store import Fresh, Store
 
 
 class BrokenSpace(type(SPACE)):  # type: ignore[misc]

@@ -13,6 +13,7 @@ from torch import nn
 
 from autoprox.collector import Setting, collect
 from autoprox.engine import Engine
+from autoprox.errors import MeasurementError
 from autoprox.grammar import Grammar
 from autoprox.language import STATISTICS, parse
 from autoprox.proxies import PROXIES, load_expression
@@ -21,7 +22,6 @@ from autoprox.search.inherited import InheritanceError, Inherited
 from autoprox.search.proxy import NOT_FINITE, Outcome, Proxy
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.store import Fresh as FreshSource
-from autoprox.store import MeasurementError
 
 SETTING = Setting(SPACE, {"noise": noise(10)})
 GRADIENTS = "sum(sum(abs(mul(all.weight, all.grad))))"

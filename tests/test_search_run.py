@@ -16,12 +16,11 @@ import pytest
 import autoprox
 from autoprox.benchmarks import load_benchmark
 from autoprox.config import ConfigError
-from autoprox.errors import AutoproxError
+from autoprox.errors import AutoproxError, MeasurementError
 from autoprox.loading import load
 from autoprox.runs import Run, RunError
 from autoprox.search.evaluators import EvaluatorError, load_evaluator
 from autoprox.searchspaces import from_json, get_space
-from autoprox.store import MeasurementError
 
 SPACE = get_space("autoformer-nano")
 HEADS = "sum(mul(width, heads))"

@@ -10,6 +10,7 @@ import pytest
 from conftest import SPACE, tiny
 
 from autoprox.collector import Setting
+from autoprox.errors import MeasurementError
 from autoprox.language import parse
 from autoprox.search import blockwise, etas, evolution
 from autoprox.search import random as random_search
@@ -20,7 +21,6 @@ from autoprox.search.proxy import Outcome, Proxy
 from autoprox.search.searcher import Searcher
 from autoprox.search.strategies import STRATEGIES
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
-from autoprox.store import MeasurementError
 
 HEADS = "sum(mul(width, heads))"
 COMPARED = f"sub(rank({HEADS}), rank(sum(one)))"

@@ -17,10 +17,12 @@ from torch import Tensor
 
 from autoprox import store
 from autoprox.collector import Setting, collect
+from autoprox.errors import MeasurementError
 from autoprox.language import STATISTICS, Statistic
 from autoprox.searchspaces import Architecture
+from autoprox.shelf import CHUNK, chunks_of
 from autoprox.slab import Slab
-from autoprox.store import Fresh, MeasurementError, Source, Store
+from autoprox.store import Fresh, Source, Store
 from autoprox.threads import run_threads
 
 MakeSetting = Callable[..., Setting]
@@ -292,7 +294,7 @@ def test_datasets_are_read_in_turn_in_chunks_of_about_one_size(
 ) -> None:
     kept = Store(setting(), [tiny(8, *[(1, 1.0)] * 7)], [GRAD, WEIGHT], folder=tmp_path)
     qkv, proj = 48 * 8, 8 * 16
-    monkeypatch.setitem(store.CHUNK, "cpu", 2 * qkv)
+    monkeypatch.setitem(CHUNK, "cpu", 2 * qkv)
     found: list[tuple[int, list[int], tuple[tuple[int, int, int], ...]]] = []
 
     def keep(
@@ -316,7 +318,7 @@ def test_datasets_are_read_in_turn_in_chunks_of_about_one_size(
 def test_chunks_hold_every_matrix_once_and_few_of_them_are_larger(most: int) -> None:
     shapes = ((5, 2, 3), (1, 50, 2), (30, 1, 1), (4, 6, 2))
     wider = tuple((n, 3 * rows, cols) for n, rows, cols in shapes)
-    chunks = store._chunks((shapes, wider), most)
+    chunks = chunks_of((shapes, wider), most)
     assert [c.start for c in chunks] == [0, *(c.stop for c in chunks[:-1])]
     assert chunks[-1].stop == 40
     for place, whole in enumerate((shapes, wider)):

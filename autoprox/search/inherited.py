@@ -17,12 +17,11 @@ import torch
 from torch import Tensor
 
 from autoprox.collector import Measured, Setting
-from autoprox.errors import AutoproxError
+from autoprox.errors import AutoproxError, MeasurementError
 from autoprox.language import Statistic
 from autoprox.search.fresh import FAILURES, explained, measure
 from autoprox.search.proxy import DOMAINS, Layout, Outcome, Proxy
 from autoprox.searchspaces import SPACES, Architecture, Block, SearchSpace
-from autoprox.store import MeasurementError
 from autoprox.threads import run_threads
 
 BATCH = 500  # candidates that are evaluated together

@@ -11,13 +11,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from autoprox.errors import MeasurementError
 from autoprox.fitness import Floats
 from autoprox.search.evaluators import Evaluator
 from autoprox.search.limits import Limits, LimitsError, Sizes
 from autoprox.search.proxy import Outcome, Proxy
 from autoprox.search.record import Record
 from autoprox.searchspaces import Architecture
-from autoprox.store import MeasurementError
 
 DRAWS = 200  # for an architecture that hasn't been drawn before
 
