@@ -100,7 +100,9 @@ def test_networks_that_all_fail_are_a_failure(
 
 
 def test_an_interrupted_search_says_how_to_go_on(run: Command, tmp_path: Path) -> None:
-    code = "from autoprox.cli import main; main()"
+    # Where the tests run in the background, interrupts are ignored, and so by every child.
+    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{heeding}; from autoprox.cli import main; main()"
     process = subprocess.Popen(
         [sys.executable, "-c", code, "search", SPACE, "--proxy=snip", "--samples=5000"],
         cwd=tmp_path,
