@@ -254,6 +254,11 @@ def test_trees_are_evaluated_together_as_one_by_one(
             np.testing.assert_array_equal(found.reasons[place], scores.reasons[0])
 
 
+def test_no_trees_have_no_scores(setting: MakeSetting, architectures: list[Architecture]) -> None:
+    found = Engine(Fresh(setting(), architectures, 1)).evaluate([])
+    assert found.values.shape == found.reasons.shape == (0, 3, len(architectures))
+
+
 class Counted(Fresh):
     """Remembers the groups of statistics that were read, and how many expressions of each."""
 
