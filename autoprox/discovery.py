@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,8 +23,16 @@ from autoprox.benchmarks import load_benchmark
 from autoprox.benchmarks.files import user_cache
 from autoprox.collector import Setting
 from autoprox.config import Config, ConfigError
-from autoprox.engine import REASONS, Engine
-from autoprox.evolution import STRATEGIES, Individual, State, assemble, evolve
+from autoprox.engine import REASONS, Engine, Scores
+from autoprox.evolution import (
+    JOINING,
+    STRATEGIES,
+    Individual,
+    State,
+    assemble,
+    evolve,
+    most_parsimonious,
+)
 from autoprox.fitness import Floats, jcm, kendall, split
 from autoprox.grammar import Grammar
 from autoprox.language import STATISTICS, Statistic, Tree, parse, statistics
@@ -33,6 +43,7 @@ from autoprox.searchspaces import get_space
 from autoprox.store import Fresh, Store
 
 RESOURCES = ("workers", "memory", "cache")
+RIVALS = 10  # formulas that are measured on whole matrices where the chosen one fails there
 THINNED_WEIGHTS = 300_000  # of a network, on average, while evolution compares it with others
 
 Progress = Callable[[str, int, int, str], None]  # what is done, how much of it, of how much, a note
@@ -170,16 +181,17 @@ def _discover(problem: Problem, run: Run, progress: Progress) -> dict[str, Any]:
     progress("evolve", *config.settings.progress(state), "")
     evolve(toolbox, STRATEGIES[config.strategy], config.settings, state, record)
     chosen = assemble(state.leaders, toolbox.evaluate, config.settings, config.limits)
+    rivals = [leader.tree for leader in state.leaders[:RIVALS]]
     failed = {int(problem.parts["train"][n]): reason for n, reason in store.failures.items()}
     summary = {
-        **measure(problem, chosen.tree, progress, failed),
+        **measure(problem, chosen.tree, progress, failed, chosen.jcm, rivals),
         "evaluations": state.evaluations,
         "invalid": dict(state.invalid),
         "inputs": {dataset: batch.source for dataset, batch in problem.batches.items()},
         "benchmark": problem.benchmark.source,
         "seconds": round(before + time.monotonic() - started, 3),
     }
-    run.write_proxies(_proxy_records(problem, run, chosen, state.front, summary))
+    run.write_proxies(_proxy_records(problem, run, state.front, summary))
     run.write_summary(summary)
     return {"run": str(run.path), **summary}
 
@@ -212,9 +224,14 @@ def collect_training(problem: Problem, progress: Progress = silent) -> Store:
 
 def _evaluate(problem: Problem, engine: Engine, trees: Sequence[Tree]) -> list[Individual]:
     alive = engine.source.alive
-    scores = engine.evaluate(trees, alive)
+    return _individuals(problem, trees, engine.evaluate(trees, alive), problem.truth(alive))
+
+
+def _individuals(
+    problem: Problem, trees: Sequence[Tree], scores: Scores, truth: Floats
+) -> list[Individual]:
     reasons = scores.reasons.max(axis=(1, 2))
-    taus = kendall(scores.values, problem.truth(alive))  # [trees, datasets]
+    taus = kendall(scores.values, truth)  # [trees, datasets]
     fitness = jcm(taus, problem.config.weights)
     return [
         Individual(tree, reason=REASONS[reason])
@@ -229,16 +246,26 @@ def measure(
     tree: Tree,
     progress: Progress = silent,
     failed: Mapping[int, str] = MappingProxyType({}),
+    expected: float = -math.inf,
+    rivals: Sequence[Tree] = (),
 ) -> dict[str, Any]:
     """The chosen proxy on whole matrices, on both parts of the split, beside the baselines.
 
-    Networks that failed before, or fail now, are left out of all figures.
+    Where its fitness there is below the expected one, of thinned matrices, the proxy is chosen anew
+    among its rivals: on whole matrices, by the training part. Networks that failed before, or fail
+    now, are left out of all figures.
     """
     config, benchmark = problem.config, problem.benchmark
     fresh = Fresh(problem.setting(thin=1), benchmark.architectures, config.workers)
     engine = Engine(fresh)
     progress("measure", 0, 1, str(tree))
-    engine.evaluate([tree])
+    evaluate = partial(_evaluate_whole, problem, engine, failed)
+    (found,) = evaluate([tree])
+    if found.jcm < expected - JOINING * config.settings.margin:
+        progress("measure", 0, 1, f"chosen anew among {len(rivals)}: {found.jcm:.4f}, {tree}")
+        if valid := [rival for rival in evaluate(rivals) if rival.valid]:
+            leaders = most_parsimonious(valid, config.settings)
+            tree = assemble(leaders, evaluate, config.settings, config.limits).tree
     progress("measure", 1, 1, str(tree))
     failed = {**failed, **fresh.failures}
     parts = {name: [n for n in part if n not in failed] for name, part in problem.parts.items()}
@@ -257,6 +284,17 @@ def measure(
         "baselines": baselines(benchmark, parts, config.seed),
         "failed_networks": {str(network): reason for network, reason in failed.items()},
     }
+
+
+def _evaluate_whole(
+    problem: Problem, engine: Engine, failed: Mapping[int, str], trees: Sequence[Tree]
+) -> list[Individual]:
+    """The fitness on the training networks, of an engine on all of them."""
+    engine.evaluate(trees)
+    lost = {*failed, *engine.source.failures}
+    train = [n for n in problem.parts["train"] if n not in lost]
+    truth = np.stack([values[train] for values in problem.benchmark.scores.values()])
+    return _individuals(problem, trees, engine.evaluate(trees, train), truth)
 
 
 def _log_line(state: State, seconds: float) -> dict[str, Any]:
@@ -325,7 +363,6 @@ def _from_json(saved: Mapping[str, Any]) -> Individual:
 def _proxy_records(
     problem: Problem,
     run: Run,
-    chosen: Individual,
     front: Sequence[Individual],
     summary: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
@@ -342,14 +379,15 @@ def _proxy_records(
         part: {dataset: row["kendall"] for dataset, row in summary[part].items()}
         for part in problem.parts
     }
+    chosen = parse(summary["expression"])
     records = [(chosen, taus)] + [
-        (i, {"evolution": dict(zip(problem.benchmark.datasets, i.taus, strict=True))})
+        (i.tree, {"evolution": dict(zip(problem.benchmark.datasets, i.taus, strict=True))})
         for i in front
-        if i.tree.digest != chosen.tree.digest
+        if i.tree.digest != chosen.digest
     ]
     return [
-        {"expression": str(i.tree), "formula": pretty(i.tree), "found": found, "taus": measured}
-        for i, measured in records
+        {"expression": str(tree), "formula": pretty(tree), "found": found, "taus": measured}
+        for tree, measured in records
     ]
 
 
