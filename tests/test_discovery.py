@@ -17,7 +17,7 @@ from torch.nn import functional
 from autoprox.config import Config
 from autoprox.discovery import Problem, discover, measure, resume
 from autoprox.errors import AutoproxError, MeasurementError
-from autoprox.language import STATISTICS, parse
+from autoprox.language import STATISTICS, Tree, parse
 from autoprox.runs import Run
 from autoprox.searchspaces import SPACES, Architecture, TransformerNetwork
 
@@ -235,6 +235,24 @@ def test_the_report_is_what_scipy_says(options: dict[str, Any]) -> None:
             counted = found["baselines"]["params"][part][dataset]
             assert_row(counted, params[chosen].astype(float), truth[chosen])
     assert found["baselines"].keys() == {"params", "flops", "ridge"}
+
+
+def test_a_proxy_is_chosen_anew_where_it_does_not_hold(options: dict[str, Any]) -> None:
+    problem = Problem(Config.of(**options))
+    rivals = [parse(text) for text in ("sum(one)", "sum(width)", "sum(heads)", "sum(sum(mlp.act))")]
+
+    def worth(tree: Tree) -> float:
+        found = measure(problem, tree)["train"]
+        return float(np.mean([row["kendall"] for row in found.values()])) - 0.001 * tree.size
+
+    fitness = worth(SNIP) + 0.001 * SNIP.size
+    for expected in (fitness, fitness + 0.004):
+        found = measure(problem, SNIP, expected=expected, rivals=rivals)
+        assert found == measure(problem, SNIP)
+    anew = parse(measure(problem, SNIP, expected=fitness + 0.006, rivals=rivals)["expression"])
+    best = max(rivals, key=worth)
+    assert anew == best or str(anew).startswith(f"add(rank({best})")
+    assert measure(problem, SNIP, expected=2.0)["expression"] == str(SNIP)
 
 
 def test_evolution_is_blind_to_the_test_part(
