@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections import defaultdict
 from pathlib import Path
 from statistics import mean
@@ -25,7 +26,7 @@ def test_taus(summary: dict[str, Any]) -> dict[str, Taus]:
         name: {
             **{dataset: row["kendall"] for dataset, row in table.items()},
             "mean": mean(row["kendall"] for row in table.values()),
-            "ties broken": mean(row["ties_broken"] for row in table.values()),
+            "ties broken": mean(row.get("ties_broken", math.nan) for row in table.values()),
         }
         for name, table in tables.items()
     }
