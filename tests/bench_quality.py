@@ -26,10 +26,16 @@ def test_taus(summary: dict[str, Any]) -> dict[str, Taus]:
         name: {
             **{dataset: row["kendall"] for dataset, row in table.items()},
             "mean": mean(row["kendall"] for row in table.values()),
-            "ties broken": mean(row.get("ties_broken", math.nan) for row in table.values()),
+            **ties_broken(table),
         }
         for name, table in tables.items()
     }
+
+
+def ties_broken(table: dict[str, Any]) -> Taus:
+    """Nothing of a run of a version that didn't record it."""
+    taus = [row["ties_broken"] for row in table.values() if "ties_broken" in row]
+    return {"ties broken": mean(taus)} if taus else {}
 
 
 def read(paths: list[Path]) -> dict[str, Any]:
@@ -48,7 +54,11 @@ def read(paths: list[Path]) -> dict[str, Any]:
 
 def means(rows: list[dict[str, Taus]]) -> dict[str, Taus]:
     return {
-        name: {dataset: mean(row[name][dataset] for row in rows) for dataset in rows[0][name]}
+        name: {
+            column: mean(row[name][column] for row in rows)
+            for column in rows[0][name]
+            if all(column in row[name] for row in rows)
+        }
         for name in rows[0]
     }
 
@@ -65,7 +75,7 @@ def markdown(results: dict[str, Any]) -> str:
         lines.append("|---" * 6 + "|")
         for run in sorted(result["runs"], key=lambda run: run["split"]):
             taus = [run["taus"][name]["mean"] for name in ("proxy", "params", "ridge")]
-            taus.insert(1, run["taus"]["proxy"]["ties broken"])
+            taus.insert(1, run["taus"]["proxy"].get("ties broken", math.nan))
             cells = " | ".join(f"{tau:.3f}" for tau in taus)
             lines.append(f"| {run['split']} | {cells} | `{run['expression']}` |")
         lines.append("")
