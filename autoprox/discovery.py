@@ -118,9 +118,8 @@ class Problem:
         return Setting(self.space, self.batches, self.config.seed, thin, device)
 
     def truth(self, networks: Sequence[int]) -> Floats:
-        """[datasets, networks]: the true scores of some of the training networks."""
-        chosen = self.parts["train"][list(networks)]
-        return np.stack([scores[chosen] for scores in self.benchmark.scores.values()])
+        """[datasets, networks]: the true scores of some of the benchmark's networks."""
+        return np.stack([scores[list(networks)] for scores in self.benchmark.scores.values()])
 
     def needs(self) -> set[Statistic]:
         """The statistics, by single domains, that trees of the grammar can read."""
@@ -224,7 +223,8 @@ def collect_training(problem: Problem, progress: Progress = silent) -> Store:
 
 def _evaluate(problem: Problem, engine: Engine, trees: Sequence[Tree]) -> list[Individual]:
     alive = engine.source.alive
-    return _individuals(problem, trees, engine.evaluate(trees, alive), problem.truth(alive))
+    truth = problem.truth(problem.parts["train"][alive])
+    return _individuals(problem, trees, engine.evaluate(trees, alive), truth)
 
 
 def _individuals(
@@ -290,11 +290,10 @@ def _evaluate_whole(
     problem: Problem, engine: Engine, failed: Mapping[int, str], trees: Sequence[Tree]
 ) -> list[Individual]:
     """The fitness on the training networks, of an engine on all of them."""
-    engine.evaluate(trees)
+    engine.evaluate(trees)  # then it is known which networks fail
     lost = {*failed, *engine.source.failures}
     train = [n for n in problem.parts["train"] if n not in lost]
-    truth = np.stack([values[train] for values in problem.benchmark.scores.values()])
-    return _individuals(problem, trees, engine.evaluate(trees, train), truth)
+    return _individuals(problem, trees, engine.evaluate(trees, train), problem.truth(train))
 
 
 def _log_line(state: State, seconds: float) -> dict[str, Any]:
