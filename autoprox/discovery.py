@@ -223,7 +223,7 @@ def collect_training(problem: Problem, progress: Progress = silent) -> Store:
 
 def _evaluate(problem: Problem, engine: Engine, trees: Sequence[Tree]) -> list[Individual]:
     alive = engine.source.alive
-    truth = problem.truth(problem.parts["train"][alive])
+    truth = problem.truth(problem.parts["train"][alive].tolist())
     return _individuals(problem, trees, engine.evaluate(trees, alive), truth)
 
 
