@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from autoprox.discovery import Progress
-    from autoprox.language import Tree
+    from autoprox.language.tree import Tree
+    from autoprox.tasks.evolve import Progress
 
 __all__ = ["__version__", "evolve", "load_proxy", "search"]
 
@@ -31,8 +31,8 @@ def evolve(
     """
     from pathlib import Path
 
-    from autoprox import discovery
-    from autoprox.config import Config
+    from autoprox.tasks import evolve as discovery
+    from autoprox.tasks.config import Config
 
     show = progress or discovery.silent
     if resume is None:
@@ -41,19 +41,36 @@ def evolve(
     return discovery.resume(Path(resume), show, **options, **named)
 
 
+def search(
+    *,
+    runs: str | Path = "runs",
+    name: str | None = None,
+    resume: str | Path | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Search in a new folder below `runs`, or go on with the run at `resume`."""
+    from pathlib import Path
+
+    from autoprox.tasks import search as running
+    from autoprox.tasks.search_config import SearchConfig
+
+    show = progress or running.silent
+    if resume is None:
+        return running.run_search(SearchConfig.of(**options), Path(runs), name, show)
+    named = {"name": name} if name else {}
+    return running.resume(Path(resume), show, **options, **named)
+
+
 def load_proxy(source: str | Path) -> Tree:
     """The proxy in a run folder or proxy file, of a published name, or of an expression."""
-    from autoprox.language import require_network
-    from autoprox.loading import load
+    from autoprox.language.tree import require_network
+    from autoprox.zoo.loading import load
 
     return require_network(load(str(source)).tree)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "search":
-        from importlib import import_module
-
-        return import_module("autoprox.search")  # a package that can be called
     if name == "__version__":
         from importlib.metadata import version
 

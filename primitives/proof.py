@@ -9,7 +9,7 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from autoprox.threads import one_thread
+from autoprox.parallel.threads import one_thread
 
 from .base import Level, Primitive, PrimitiveError, apply
 from .notation import places

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
-from autoprox.config import Config
-from autoprox.discovery import Problem
-from autoprox.engine import Engine
-from autoprox.fitness import Floats, kendall, ties_broken
-from autoprox.language import Tree
-from autoprox.loading import load
-from autoprox.runs import Run
-from autoprox.store import Fresh
+from autoprox.engine.evaluator import Engine
+from autoprox.language.tree import Tree
+from autoprox.runs.folder import Run
+from autoprox.scoring.correlations import Floats, kendall, ties_broken
+from autoprox.statistics.sources import Fresh
+from autoprox.tasks.config import Config
+from autoprox.tasks.evolve import Problem
+from autoprox.zoo.loading import load
 
 
 def scores_of(problem: Problem, tree: Tree, networks: list[int]) -> Floats:

@@ -17,16 +17,16 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from autoprox.atomic import write_json
-from autoprox.config import Config
-from autoprox.discovery import Problem
-from autoprox.engine import Engine
-from autoprox.fitness import split
-from autoprox.language import Tree, require_network
-from autoprox.loading import load
-from autoprox.report import baselines, correlations, mean_kendall
-from autoprox.runs import Run
-from autoprox.store import Fresh
+from autoprox.engine.evaluator import Engine
+from autoprox.files.atomic import write_json
+from autoprox.language.tree import Tree, require_network
+from autoprox.runs.folder import Run
+from autoprox.scoring.correlations import split
+from autoprox.scoring.tables import baselines, correlations, mean_kendall
+from autoprox.statistics.sources import Fresh
+from autoprox.tasks.config import Config
+from autoprox.tasks.evolve import Problem
+from autoprox.zoo.loading import load
 
 SPACES = ("autoformer-nano", "autoformer-ti", "pit")
 BASELINES = {"params": "parameter count", "ridge": "ridge regression on 60 %"}

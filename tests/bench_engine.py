@@ -31,11 +31,11 @@ import torch
 from torch.nn import functional
 
 from autoprox.benchmarks.files import user_cache
-from autoprox.discovery import Config, Problem, make_toolbox
-from autoprox.engine import Engine, parts_of
-from autoprox.evolution import STRATEGIES, Settings, State, evolve
-from autoprox.language import Statistic, canonical, parse, statistics
-from autoprox.store import Store
+from autoprox.engine.evaluator import Engine, parts_of
+from autoprox.evolution.loop import STRATEGIES, Settings, State, evolve
+from autoprox.language.tree import Statistic, canonical, parse, statistics
+from autoprox.statistics.sources import Store
+from autoprox.tasks.evolve import Config, Problem, make_toolbox
 
 DATASETS = ("cifar100", "flowers", "chaoyang")
 ELEMENTWISE = (

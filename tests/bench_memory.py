@@ -30,12 +30,12 @@ from typing import Any
 import torch
 
 from autoprox.benchmarks.files import user_cache
-from autoprox.config import Config
-from autoprox.discovery import Problem, discover
-from autoprox.engine import Engine
-from autoprox.evolution import Settings
-from autoprox.language import parse
-from autoprox.store import GIB, Fresh, Store
+from autoprox.engine.evaluator import Engine
+from autoprox.evolution.loop import Settings
+from autoprox.language.tree import parse
+from autoprox.statistics.sources import GIB, Fresh, Store
+from autoprox.tasks.config import Config
+from autoprox.tasks.evolve import Problem, discover
 
 EVERY_KIND = (
     "sum(sum(mul(all.weight, all.grad)))",

@@ -16,7 +16,7 @@ import time
 
 import torch
 
-from autoprox.ranking import ALL, RankConfig, Ranking, measured_networks
+from autoprox.tasks.rank import ALL, RankConfig, Ranking, measured_networks
 
 DATASETS = ("cifar100", "flowers", "chaoyang")
 

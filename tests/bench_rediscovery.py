@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from autoprox.rediscovery import Setup, rediscover
+from autoprox.tasks.rediscover import Setup, rediscover
 
 TARGETS = ("snip", "dss++", "ntsr")
 

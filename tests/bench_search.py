@@ -41,26 +41,26 @@ import matplotlib as mpl
 import numpy as np
 import torch
 
-import autoprox.search
-from autoprox.atomic import write_json
+import autoprox.nas
 from autoprox.benchmarks import load_benchmark
 from autoprox.benchmarks.hw_gpt import load_surrogate
-from autoprox.collector import cross_entropy
-from autoprox.fitness import kendall
-from autoprox.language import Tree, make
-from autoprox.proxies import load_expression
-from autoprox.search.blockwise import BlockwiseSettings
-from autoprox.search.config import SearchConfig
-from autoprox.search.etas import ETASSettings
-from autoprox.search.evolution import EvolutionSettings
-from autoprox.search.limits import Limits, read_limit
-from autoprox.search.proxy import Outcome, Proxy
-from autoprox.search.random import RandomSettings
-from autoprox.search.running import Problem
-from autoprox.search.searcher import Searcher
-from autoprox.search.settings import Settings
-from autoprox.search.strategies import STRATEGIES
+from autoprox.files.atomic import write_json
+from autoprox.language.tree import Tree, make
+from autoprox.nas.blockwise import BlockwiseSettings
+from autoprox.nas.etas import ETASSettings
+from autoprox.nas.evolution import EvolutionSettings
+from autoprox.nas.limits import Limits, read_limit
+from autoprox.nas.parameters import Settings
+from autoprox.nas.proxy import Outcome, Proxy
+from autoprox.nas.random import RandomSettings
+from autoprox.nas.searcher import Searcher
+from autoprox.nas.strategies import STRATEGIES
+from autoprox.scoring.correlations import kendall
 from autoprox.searchspaces import Architecture, get_space
+from autoprox.statistics.collector import cross_entropy
+from autoprox.tasks.search import Problem
+from autoprox.tasks.search_config import SearchConfig
+from autoprox.zoo.expressions import load_expression
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -98,7 +98,7 @@ def scores_of(name: str, terms: dict[Tree, np.ndarray]) -> np.ndarray:
 def timed(**options: Any) -> tuple[dict[str, Any], dict[str, float]]:
     """The summary of a search by inherited weights, and its time, from its folder to its end."""
     start, start_cpu = time.perf_counter(), time.process_time()
-    summary = autoprox.search.search(weights="inherited", **options)
+    summary = autoprox.nas.search(weights="inherited", **options)
     return summary, {
         "seconds": time.perf_counter() - start,
         "processor_seconds": time.process_time() - start_cpu,

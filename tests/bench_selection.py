@@ -21,10 +21,8 @@ from typing import Any
 
 from deap import tools
 
-from autoprox.config import Config
-from autoprox.discovery import Problem, _individuals, collect_training, make_toolbox
-from autoprox.engine import Engine
-from autoprox.evolution import (
+from autoprox.engine.evaluator import Engine
+from autoprox.evolution.loop import (
     STRATEGIES,
     Individual,
     Settings,
@@ -33,8 +31,10 @@ from autoprox.evolution import (
     evolve,
     most_parsimonious,
 )
-from autoprox.fitness import kendall, split, ties_broken
-from autoprox.language import Tree, make
+from autoprox.language.tree import Tree, make
+from autoprox.scoring.correlations import kendall, split, ties_broken
+from autoprox.tasks.config import Config
+from autoprox.tasks.evolve import Problem, _individuals, collect_training, make_toolbox
 
 BASE = "0.001 a node"
 Evaluate = Callable[[Sequence[Tree]], list[Individual]]

@@ -16,10 +16,10 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 
-from autoprox.atomic import write_json
-from autoprox.discovery import Config, Problem, collect_training, make_toolbox
-from autoprox.engine import Engine
-from autoprox.evolution import STRATEGIES, Settings, State, evolve
+from autoprox.engine.evaluator import Engine
+from autoprox.evolution.loop import STRATEGIES, Settings, State, evolve
+from autoprox.files.atomic import write_json
+from autoprox.tasks.evolve import Config, Problem, collect_training, make_toolbox
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt

@@ -1,31 +1,15 @@
-"""Tiny networks for tests of the collector, the store and the engine, and a way to run commands."""
+"""Fixtures: tiny networks for collector, store and engine, and a way to run commands."""
 
-import json
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
 import pytest
-import torch
+from helpers.commands import Command, Result
+from helpers.networks import SPACE, noise, tiny
 
 from autoprox import cli
-from autoprox.collector import Setting
-from autoprox.inputs import Batch, load_batch
-from autoprox.searchspaces import Architecture, SearchSpace, get_space
-
-torch.set_num_threads(1)
-
-SPACE = get_space("autoformer-nano")
-
-
-def tiny(width: int, *blocks: tuple[int, float]) -> Architecture:
-    """A network of this width with (heads, MLP ratio) of each block."""
-    heads, ratios = zip(*blocks, strict=True)
-    choices = {"hidden_dim": width, "depth": len(blocks), "num_heads": heads, "mlp_ratio": ratios}
-    return Architecture(SPACE.name, choices)
-
-
-def noise(classes: int, size: int = 2, seed: int = 0) -> Batch:
-    return load_batch("noise", SPACE.input_shape, size, seed, classes=classes)
+from autoprox.inputs.images import Batch
+from autoprox.searchspaces import Architecture, SearchSpace
+from autoprox.statistics.collector import Setting
 
 
 @pytest.fixture(scope="session")
@@ -55,21 +39,6 @@ def batches() -> dict[str, Batch]:
 def setting(space: SearchSpace, batches: dict[str, Batch]) -> Callable[..., Setting]:
     """What tiny networks are measured with; arguments replace the defaults."""
     return lambda **changed: Setting(**{"space": space, "batches": batches, **changed})
-
-
-class Result(NamedTuple):
-    """What a command leaves: its exit code and what it printed."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Command = Callable[..., Result]
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ from collections import Counter
 from random import Random
 
 import numpy as np
-from naive import World, naive_evaluate, random_world
+from helpers.naive import World, naive_evaluate, random_world
 
-from autoprox.grammar import Grammar
-from autoprox.language import NETWORK, Tree, canonical, parse, result_type
-from autoprox.printing import ascii_tree, latex, pretty, to_sympy
+from autoprox.export.formula import ascii_tree, latex, pretty, to_sympy
+from autoprox.language.grammar import Grammar
+from autoprox.language.tree import NETWORK, Tree, canonical, parse, result_type
 
 
 def check(tree: Tree, grammar: Grammar, world: World) -> None:

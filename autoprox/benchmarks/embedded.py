@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from autoprox.benchmarks.base import DataFile, Row, Selection, Source
 from autoprox.benchmarks.files import PACKAGE_DATA
 from autoprox.benchmarks.table import LABEL, read_rows
-from autoprox.located_json import parse_json
+from autoprox.files.located_json import parse_json
 
 
 def read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[Row]:

@@ -6,8 +6,8 @@ import os
 import urllib.request
 from pathlib import Path
 
-from autoprox.atomic import write_bytes
 from autoprox.benchmarks.base import BenchmarkError, DataFile, Source
+from autoprox.files.atomic import write_bytes
 
 DOWNLOAD_LIMIT = 64 * 2**20
 TIMEOUT = 30.0  # seconds without an answer

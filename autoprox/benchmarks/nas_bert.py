@@ -23,7 +23,7 @@ from typing import Any
 
 from autoprox.benchmarks.base import BenchmarkError, DataFile, Row, Selection, Source
 from autoprox.benchmarks.table import LABEL
-from autoprox.located_json import Node, parse_json
+from autoprox.files.located_json import Node, parse_json
 from autoprox.searchspaces import Architecture, ArchitectureError
 from autoprox.searchspaces.flexibert import FLEXIBERT
 

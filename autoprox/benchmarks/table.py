@@ -30,7 +30,7 @@ from autoprox.benchmarks.base import (
     assemble,
     choose_datasets,
 )
-from autoprox.located_json import Node, read_json
+from autoprox.files.located_json import Node, read_json
 from autoprox.searchspaces import ArchitectureError, SearchSpace, get_space
 
 FORMAT = 1

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from autoprox.benchmarks.base import BenchmarkError, DataFile, Row, Selection, Source
-from autoprox.inputs import CLASSES
+from autoprox.inputs.images import CLASSES
 from autoprox.searchspaces import Architecture, ArchitectureError, get_space
 
 COMMIT = "90ed458eff6948a6f0d23e440a8d21bbec50d091"

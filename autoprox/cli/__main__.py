@@ -1,0 +1,3 @@
+from autoprox.cli import main
+
+main()

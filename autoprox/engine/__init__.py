@@ -1,0 +1,1 @@
+"""Evaluates many trees on many networks at once."""

@@ -1,0 +1,1 @@
+"""Other forms of a proxy."""

@@ -1,0 +1,203 @@
+"""Whole datasets to train on, images in the layouts of `inputs` or a text, with a held-out part.
+
+A dataset at PATH is named after it. Its held-out images are those of a second part beside the
+first, one of PARTS (PATH/train and PATH/test, say) or NAME.test.npz beside NAME.npz; a PATH without
+one gives up a fifth of its images, of every class, the same ones each time. A text always gives up
+its last fifth.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+
+from autoprox.inputs.images import InputError, find_layout
+from autoprox.inputs.text import read_bytes
+from autoprox.searchspaces.tokens import TokenSpace
+
+HELD_OUT = 0.2
+IDX = "{}-images-idx3-ubyte"
+PARTS = (  # of training and of held-out images
+    ("train", "test"),
+    ("train", "val"),
+    ("train.bin", "test.bin"),
+    (IDX.format("train"), IDX.format("t10k")),
+    (IDX.format("train") + ".gz", IDX.format("t10k") + ".gz"),
+)
+
+
+@dataclass(frozen=True)
+class Images:
+    """Images uint8 [n, height, width, 3] with labels [n] int64, to train on and to hold out."""
+
+    name: str
+    classes: int
+    images: Tensor
+    labels: Tensor
+    held_out_images: Tensor
+    held_out_labels: Tensor
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of the content: the same images in the same order, the same digest."""
+        parts = (self.images, self.labels, self.held_out_images, self.held_out_labels)
+        return _digest(self.classes, parts)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How much there is to train on, and how much is held out."""
+        return {"images": len(self.labels), "held_out": len(self.held_out_labels)}
+
+
+@dataclass(frozen=True)
+class Text:
+    """The bytes of a text as tokens [n] of a vocabulary of `classes`, in two parts."""
+
+    name: str
+    classes: int
+    tokens: Tensor
+    held_out: Tensor
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of the content: the same text, the same digest."""
+        return _digest(self.classes, (self.tokens, self.held_out))
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How much there is to train on, and how much is held out."""
+        return {"bytes": len(self.tokens), "held_out": len(self.held_out)}
+
+
+def dataset_name(path: Path) -> str:
+    """The name of the dataset at a path: the folder's, or the file's without its suffix."""
+    path = path.resolve()
+    return slug(path.stem if path.is_file() else path.name)
+
+
+def slug(text: str) -> str:
+    """The text as a name that a benchmark or its datasets may have."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:64] or "unnamed"
+
+
+def load_text(path: Path, space: TokenSpace) -> Text:
+    """A text file, its bytes as tokens of the space."""
+    if not path.is_file():
+        found = "is none" if path.exists() else "does not exist"
+        raise InputError(f"{path} must be a text file, but {found}")
+    tokens = read_bytes(path, space)
+    _check_text(path)
+    begin = len(tokens) - round(HELD_OUT * len(tokens))
+    parts = (torch.from_numpy(part) for part in np.split(tokens, [begin]))
+    return Text(dataset_name(path), space.vocabulary, *parts)
+
+
+def load_images(path: Path, shape: Sequence[int]) -> Images:
+    """All images at a path, in the size that a space sees."""
+    parts = _parts(path)
+    images, labels = _read(parts[0], shape)
+    if len(parts) == 2:
+        held_out = _read(parts[1], shape)
+        _check_folders(*parts)
+    else:
+        kept, apart = _split(labels, parts[0])
+        held_out = images[apart], labels[apart]
+        images, labels = images[kept], labels[kept]
+    classes = int(labels.max()) + 1
+    _check_labels(labels, held_out[1], classes, path)
+    tensors = (torch.from_numpy(array) for array in (images, labels, *held_out))
+    return Images(dataset_name(path), classes, *tensors)
+
+
+def _check_text(path: Path) -> None:
+    """Bytes that aren't text are refused: a wrong file would give a table all the same."""
+    content = path.read_bytes()
+    try:
+        content.decode()
+        wrong = content.find(0)
+    except UnicodeDecodeError as error:
+        wrong = error.start
+    if wrong >= 0:
+        got = f"byte {wrong} is {content[wrong]}"
+        raise InputError(f"{path} must be a text in UTF-8 without zeros, but {got}")
+
+
+def _parts(path: Path) -> tuple[Path, ...]:
+    pairs = [(path / train, path / held_out) for train, held_out in PARTS]
+    pairs.append((path, path / "test_batch.bin"))
+    if path.suffix == ".npz":
+        pairs.append((path, path.with_suffix(".test.npz")))
+    return next((pair for pair in pairs if all(part.exists() for part in pair)), (path,))
+
+
+def _read(path: Path, shape: Sequence[int]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    found = find_layout(path, dataset_name(path)).read(path)
+    if not len(found.labels):
+        raise InputError(f"{path} must have images, but has none")
+    _, height, width = shape
+    images = np.empty((len(found.labels), height, width, 3), dtype=np.uint8)
+    size = found.open(0).size
+    for i in range(len(images)):
+        image = found.open(i)
+        if image.size != size:
+            got = f"image {i} has {image.size} and image 0 has {size}"
+            raise InputError(f"{path}: all images must have the same size, but {got}")
+        resized = image.convert("RGB")
+        if size != (width, height):
+            resized = resized.resize((width, height), Image.Resampling.BILINEAR)
+        images[i] = np.asarray(resized)
+    return images, found.labels.astype(np.int64)
+
+
+def _split(labels: NDArray[np.int64], path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The indices to train on and to hold out: of each class the same share, at least one."""
+    rng = np.random.default_rng(0)
+    apart = []
+    for label in np.unique(labels):
+        own = rng.permutation(np.flatnonzero(labels == label))
+        if len(own) < 2:
+            raise InputError(f"{path} must have at least 2 images of class {label}, but has 1")
+        apart.append(own[: max(1, round(HELD_OUT * len(own)))])
+    chosen = np.sort(np.concatenate(apart))
+    return np.setdiff1d(np.arange(len(labels)), chosen), chosen
+
+
+def _check_labels(
+    labels: NDArray[np.int64], held_out: NDArray[np.int64], classes: int, path: Path
+) -> None:
+    low, high = min(labels.min(), held_out.min()), held_out.max()
+    if labels.min() == labels.max():
+        raise InputError(
+            f"{path} must have images of at least two classes, but all are of {labels[0]}"
+        )
+    if low < 0 or classes > len(labels):
+        rule = f"labels must be at least 0 and below {len(labels)}, the number of images"
+        raise InputError(f"{path}: {rule}, but go from {low} to {classes - 1}")
+    if high >= classes:
+        rule = f"labels of held-out images must be below {classes}, as those to train on are"
+        raise InputError(f"{path}: {rule}, but go up to {high}")
+
+
+def _digest(classes: int, parts: Iterable[Tensor]) -> str:
+    content = hashlib.sha256(str(classes).encode())
+    for tensor in parts:
+        content.update(str(tuple(tensor.shape)).encode())
+        content.update(tensor.numpy().tobytes())
+    return content.hexdigest()
+
+
+def _check_folders(train: Path, test: Path) -> None:
+    """Classes are numbered in the order of their folders, which must be the same in both parts."""
+    if train.is_dir() and test.is_dir():
+        one, other = ({p.name for p in part.iterdir() if p.is_dir()} for part in (train, test))
+        if one != other:
+            odd = ", ".join(sorted(one ^ other))
+            raise InputError(f"{train} and {test} must have the same classes, but differ in {odd}")

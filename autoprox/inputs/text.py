@@ -1,0 +1,87 @@
+"""The batch of tokens that language models see: bytes of a text file, or seeded random tokens."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from autoprox.inputs.images import IGNORED, Batch, InputError
+from autoprox.rules import require_whole
+from autoprox.searchspaces.tokens import TokenSpace
+
+BYTES = 256
+HIDDEN = 0.15  # part of the tokens that a masked language model must guess, as of BERT's
+
+Tokens = NDArray[np.int64]
+
+
+def load_tokens(
+    space: TokenSpace, batch_size: int, length: int, seed: int, text: Path | None = None
+) -> Batch:
+    """Sequences with what a model of the space should predict in them.
+
+    A causal model predicts every next token, a masked one those that are hidden by the space's mask
+    token, at least one in each sequence. Random tokens are uniform over the vocabulary; the
+    sequences of a text are drawn by the seed from its consecutive pieces.
+    """
+    require_whole("batch_size", batch_size, 1)
+    require_whole("seed", seed, 0)
+    require_whole("length", length, 2)
+    if length > space.context:
+        raise InputError(
+            f"length must be at most the context of {space.name}, {space.context}, but got {length}"
+        )
+    rng = np.random.default_rng(seed)
+    needed = length + (space.objective == "causal")
+    if text is None:
+        tokens = rng.integers(space.vocabulary, size=(batch_size, needed))
+        source = "random tokens"
+    else:
+        tokens = _pieces(text, space, needed, batch_size, rng)
+        source = f"bytes: {text}"
+    inputs, labels = tokens[:, :length], tokens[:, 1:]
+    if space.mask is not None:
+        inputs, labels = _masked(tokens, space.mask, rng)
+    return Batch(_tensor(inputs), _tensor(labels), space.vocabulary, source)
+
+
+def read_bytes(text: Path, space: TokenSpace) -> Tokens:
+    """A text's bytes as tokens: those from 0 on, or from the first after the mask token."""
+    try:
+        content = np.frombuffer(text.read_bytes(), dtype=np.uint8)
+    except OSError as error:
+        raise InputError(
+            f"{text} must be a readable text file, but got: {error.strerror}"
+        ) from error
+    first = 0 if space.mask is None else space.mask + 1
+    if space.vocabulary < first + BYTES:
+        raise InputError(
+            f"a text needs a vocabulary of at least {first + BYTES} tokens, "
+            f"but {space.name} has {space.vocabulary}"
+        )
+    return content.astype(np.int64) + first
+
+
+def _pieces(
+    text: Path, space: TokenSpace, length: int, count: int, rng: np.random.Generator
+) -> Tokens:
+    tokens = read_bytes(text, space)
+    available = len(tokens) // length
+    if available < count:
+        raise InputError(
+            f"{text} must have at least {count * length} bytes for {count} sequences of {length}, "
+            f"but has {len(tokens)}"
+        )
+    chosen = rng.permutation(available)[:count]
+    return tokens[: available * length].reshape(available, length)[chosen]
+
+
+def _masked(tokens: Tokens, mask: int, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
+    hidden = rng.random(tokens.shape) < HIDDEN
+    hidden[np.arange(len(tokens)), rng.integers(tokens.shape[1], size=len(tokens))] = True
+    return np.where(hidden, mask, tokens), np.where(hidden, tokens, IGNORED)
+
+
+def _tensor(tokens: Tokens) -> torch.Tensor:
+    return torch.from_numpy(np.ascontiguousarray(tokens))

@@ -1,0 +1,1 @@
+"""The language of proxies: trees, their text, canonical form and grammar."""

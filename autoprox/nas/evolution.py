@@ -1,0 +1,52 @@
+"""Regularised evolution (Real et al., "Regularized Evolution for Image Classifier Architecture
+Search", AAAI 2019), its fitness the score by the proxy alone.
+
+The paper's workers mutate one choice at a time and know of each other's children late; here every
+choice is mutated with a small probability, and children are made and scored a few at a time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from autoprox.nas.parameters import Settings
+from autoprox.nas.searcher import Candidate, Searcher
+
+
+@dataclass(frozen=True)
+class EvolutionSettings(Settings):
+    """The paper's population P = 100 and sample S = 25; 1,000 candidates in all."""
+
+    population: int = 100
+    tournament: int = 25
+    mutants: int = 10
+    steps: int = 90
+    probability: float = 0.1
+
+    @property
+    def candidates(self) -> int:
+        return self.population + self.steps * self.mutants
+
+
+def search(searcher: Searcher, settings: EvolutionSettings) -> None:
+    """Ageing evolution: what dies is the oldest, not the worst.
+
+    ::
+
+        population = P random architectures, in a queue
+        repeat T times:
+            parents = each the best of S random members
+            mutants = the parents, mutated
+            population = the P youngest of population + mutants
+    """
+    population: deque[Candidate] = deque(maxlen=settings.population)
+    population.extend(searcher.score(searcher.population(settings.population)))
+    searcher.step()
+    for _ in range(settings.steps):
+        size = min(settings.tournament, len(population))
+        rivals = [searcher.rng.sample(list(population), size) for _ in range(settings.mutants)]
+        parents = [searcher.ranked(own)[0] for own in rivals]
+        mutants = [searcher.mutate(p.architecture, settings.probability) for p in parents]
+        population.extend(searcher.score(mutants))
+        searcher.step()

@@ -1,0 +1,149 @@
+"""Scores candidates by slices of one network, as PreNAS does (Wang et al., "PreNAS: Preferred
+One-Shot Learning Towards Efficient Neural Architecture Search", ICML 2023).
+
+The largest network of the space is built and measured once. Every matrix of a candidate is a part
+of one of its: the first rows and columns of weights and gradients (of qkv: of each third), the
+first columns of activations. Equal slices of different candidates are reduced once. The structure
+of the blocks is the candidate's own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from autoprox.errors import AutoproxError, MeasurementError
+from autoprox.language.tree import Statistic
+from autoprox.nas.fresh import FAILURES, explained, measure
+from autoprox.nas.proxy import DOMAINS, Layout, Outcome, Proxy
+from autoprox.parallel.threads import run_threads
+from autoprox.searchspaces import SPACES, Architecture, Block, SearchSpace
+from autoprox.statistics.collector import Measured, Setting
+
+BATCH = 500  # candidates that are evaluated together
+STANDARD = ("msa", "msa", "mlp", "mlp")  # qkv, proj, fc1, fc2
+PER_DOMAIN = 2  # layers of a block
+
+Slice = tuple[int, int, int]  # a block of the largest network; width; inner, or hidden for mlp
+
+
+class InheritanceError(AutoproxError):
+    """A space whose networks aren't slices of one."""
+
+
+def require_slices(space: SearchSpace) -> None:
+    """Raise unless every network of the space is a slice of the largest."""
+    if space.origins(space.largest()) is None:
+        sliced = [s.name for s in SPACES.values() if s.origins(s.largest()) is not None]
+        raise InheritanceError(
+            "inherited weights need a space whose networks are slices of the largest, which "
+            f"{space.name} is not; choose from {', '.join(sliced)}, or take fresh weights"
+        )
+
+
+class Inherited:
+    """Measures the largest network at the first call, and then only looks things up."""
+
+    def __init__(self, proxy: Proxy, setting: Setting, workers: int = 1) -> None:
+        require_slices(setting.space)
+        self.proxy = proxy
+        self.setting = setting
+        self.workers = workers
+        self._measured: Measured = {}
+        self._domains = [domain for domain in DOMAINS if proxy.reductions[domain]]
+        self._rows: dict[str, dict[Slice, int]] = {domain: {} for domain in DOMAINS}
+        self._tables = {  # [slices, layers of a block, reductions]
+            domain: torch.empty(0, PER_DOMAIN, len(proxy.reductions[domain]), dtype=torch.float64)
+            for domain in DOMAINS
+        }
+
+    def measure(
+        self, architectures: Sequence[Architecture], record: Callable[[Outcome], None]
+    ) -> None:
+        """Record the outcome of each, in their order."""
+        for start in range(0, len(architectures), BATCH):
+            for outcome in self._outcomes(architectures[start : start + BATCH]):
+                record(outcome)
+
+    def _outcomes(self, architectures: Sequence[Architecture]) -> list[Outcome]:
+        blocks = [self.setting.space.blocks(architecture) for architecture in architectures]
+        by_depth: dict[int, list[int]] = defaultdict(list)
+        for index, own in enumerate(blocks):
+            by_depth[len(own)].append(index)
+        outcomes: dict[int, Outcome] = {}
+        for depth, chosen in by_depth.items():
+            equal = [blocks[index] for index in chosen]
+            origins = [self.setting.space.origins(architectures[index]) or () for index in chosen]
+            layers = {domain: self._layers(domain, origins, equal) for domain in self._domains}
+            found = self.proxy.outcomes(layers, equal, Layout((STANDARD,) * depth))
+            outcomes.update(zip(chosen, found, strict=True))
+        return [outcomes[index] for index in range(len(architectures))]
+
+    def _layers(
+        self, domain: str, origins: Sequence[Sequence[int]], blocks: Sequence[Sequence[Block]]
+    ) -> Tensor:
+        """[networks, layers, reductions] of networks of equal depth."""
+        slices = [
+            [
+                (origin, block.width, block.inner if domain == "msa" else block.hidden)
+                for origin, block in zip(*pair, strict=True)
+            ]
+            for pair in zip(origins, blocks, strict=True)
+        ]
+        rows = self._rows[domain]
+        if new := dict.fromkeys(s for own in slices for s in own if s not in rows):
+            self._extend(domain, list(new))
+        indices = torch.tensor([[rows[s] for s in own] for own in slices])
+        return self._tables[domain][indices].flatten(1, 2)
+
+    def _extend(self, domain: str, slices: Sequence[Slice]) -> None:
+        """Reduce new slices."""
+        largest = self._largest()
+        table = self._tables[domain]
+        added = torch.empty(len(slices), *table.shape[1:], dtype=table.dtype)
+
+        def reduce(index: int) -> None:
+            for layer in range(PER_DOMAIN):
+                matrices = {
+                    s: _part(values[PER_DOMAIN * slices[index][0] + layer], s, layer, slices[index])
+                    for s, values in largest.items()
+                    if s.domain == domain
+                }
+                added[index, layer] = self.proxy.reduce(domain, matrices)
+
+        run_threads(self.workers, (partial(reduce, index) for index in range(len(slices))))
+        rows = self._rows[domain]
+        rows.update({s: len(rows) + i for i, s in enumerate(slices)})
+        self._tables[domain] = torch.cat([table, added])
+
+    def _largest(self) -> Measured:
+        if not self._measured:
+            run_threads(1, [self._measure_largest])
+        return self._measured
+
+    def _measure_largest(self) -> None:
+        architecture = self.setting.space.largest()
+        try:
+            self._measured, layout = measure(self.setting, architecture, self.proxy)
+        except FAILURES as error:
+            raise MeasurementError(
+                f"the largest network of {self.setting.space.name} must be measured, but got "
+                f"{explained(error)}"
+            ) from error
+        if set(layout.blocks) != {STANDARD}:
+            raise RuntimeError("blocks that are sliced must have qkv, proj, fc1 and fc2")
+
+
+def _part(matrix: Tensor, statistic: Statistic, layer: int, part: Slice) -> Tensor:
+    """The slice of a matrix of layer 0 or 1 of its domain: qkv and proj, or fc1 and fc2."""
+    _, width, size = part
+    if statistic.quantity.startswith("act"):
+        return matrix[:, : (size, width)[layer]].contiguous()
+    if statistic.domain == "msa" and layer == 0:
+        return torch.cat([third[:size, :width] for third in matrix.chunk(3)])
+    rows, columns = ((size, width), (width, size))[layer]
+    return matrix[:rows, :columns].contiguous()

@@ -1,0 +1,257 @@
+"""What every strategy works with: candidates within the limits, their scores, their evaluation."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from autoprox.errors import MeasurementError
+from autoprox.files.json_lines import Record
+from autoprox.nas.evaluators import Evaluator
+from autoprox.nas.limits import Limits, LimitsError, Sizes
+from autoprox.nas.proxy import Outcome, Proxy
+from autoprox.scoring.correlations import Floats
+from autoprox.searchspaces import Architecture
+
+DRAWS = 200  # for an architecture that hasn't been drawn before
+
+
+@dataclass(eq=False)
+class Candidate:
+    """An architecture that was measured; one that failed, at whatever, is never ranked."""
+
+    number: int
+    architecture: Architecture
+    sizes: Sizes
+    outcome: Outcome
+    failure: str | None = None
+    value: float | None = None  # that the evaluator gave
+
+
+class Scorer(Protocol):
+    """Measures architectures, and records their outcomes in their order."""
+
+    def measure(
+        self, architectures: Sequence[Architecture], record: Callable[[Outcome], None]
+    ) -> None: ...
+
+
+class Searcher:
+    """The candidates so far, and ways to new ones; all randomness is from `rng`.
+
+    `score` and `evaluate` take what is on record from there, so that a search that begins again
+    goes on where it stopped.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        proxy: Proxy,
+        scorer: Scorer,
+        seed: int = 0,
+        *,
+        evaluator: Evaluator | None = None,
+        scored: Record | None = None,
+        evaluated: Record | None = None,
+        on_candidate: Callable[[Searcher], None] = lambda searcher: None,
+        on_step: Callable[[Searcher], None] = lambda searcher: None,
+    ) -> None:
+        self.space = limits.space
+        self.limits = limits
+        self.proxy = proxy
+        self.evaluator = evaluator
+        self.rng = random.Random(seed)
+        self.candidates: list[Candidate] = []
+        self.evaluations = 0
+        self.steps = 0
+        self._scorer = scorer
+        self._scored = scored or Record()
+        self._evaluated = evaluated or Record()
+        self._on_candidate = on_candidate
+        self._on_step = on_step
+        self._drawn: dict[Architecture, Sizes] = {}
+        self._known: dict[Architecture, Candidate] = {}
+        self._scores: dict[int, float] | None = None  # None: to be computed
+
+    def samples(self, count: int) -> list[Architecture]:
+        """New random architectures, all different; fewer, where the limits seem to hold no more."""
+        found: list[Architecture] = []
+        for _ in range(count):
+            before = len(self._drawn)
+            sample = self.draw(lambda: self.space.sample(self.rng))
+            if len(self._drawn) == before:
+                break
+            found.append(sample)
+        return found
+
+    def population(self, count: int) -> list[Architecture]:
+        """New random architectures to begin an evolution with, all different.
+
+        Where the limits make an option of a choice for the whole network rare, it may be in none of
+        them, and mutations, one within the limits after another, hardly lead to it. So the last of
+        them make room for one with each option that they lack, as far as the limits allow it.
+        """
+        found = self.samples(count)
+        lacking = [
+            self.limits.with_option(name, option, self.rng)
+            for name, field in self.space.fields.items()
+            if not field.listed
+            for option in field.options[0]
+            if all(architecture[name] != option for architecture in found)
+        ]
+        new = [a for a in dict.fromkeys(lacking) if a is not None and self._admit(a)][:count]
+        for dropped in found[count - len(new) :]:
+            del self._drawn[dropped]
+        return [*found[: count - len(new)], *new]
+
+    def mutate(self, architecture: Architecture, probability: float) -> Architecture:
+        """A mutant, each of whose values was drawn anew with this probability."""
+        return self.draw(lambda: self.space.mutate(architecture, self.rng, probability))
+
+    def draw(self, make: Callable[[], Architecture]) -> Architecture:
+        """What `make` makes, within the limits: one that was never drawn, if one of DRAWS is.
+
+        Where none is, one that was outside is mutated until it is within; where that can't be, or
+        none was, it is one that was drawn before. LimitsError, if there is none.
+        """
+        known: list[Architecture] = []
+        outside: list[Architecture] = []
+        for _ in range(DRAWS):
+            made = make()
+            if made not in self._drawn and self._admit(made):
+                return made
+            (known if made in self._drawn else outside).append(made)
+        if not outside:
+            return known[-1]
+        try:
+            found = self.limits.approach(outside[-1], self.rng)
+        except LimitsError:
+            if not known:
+                raise
+            return known[-1]
+        self._admit(found)
+        return found
+
+    def _admit(self, architecture: Architecture) -> bool:
+        """Whether it is within the limits; then it counts as drawn."""
+        sizes = self.limits.sizes(architecture)
+        if self.limits.excess(sizes):
+            return False
+        self._drawn[architecture] = sizes
+        return True
+
+    def score(self, architectures: Iterable[Architecture]) -> list[Candidate]:
+        """The candidates that these are, without those that failed; none is measured twice."""
+        wanted = list(dict.fromkeys(architectures))
+        new = deque(a for a in wanted if a not in self._known)
+        while new and (line := self._scored.next()) is not None:
+            self._restore(new.popleft(), line)
+        measured = tuple(new)
+        self._scorer.measure(measured, lambda outcome: self._record(new.popleft(), outcome))
+        self.scores()  # without any, there is nothing to search on
+        return [c for c in (self._known[a] for a in wanted) if not c.failure]
+
+    def evaluate(self, candidates: Iterable[Candidate]) -> None:
+        """Ask the evaluator for the value of those that have none."""
+        for candidate in candidates:
+            if candidate.value is None and not candidate.failure:
+                self._evaluate(candidate)
+
+    def scores(self) -> Mapping[int, float]:
+        """The score of each valid candidate, by its number: `rank` ranks all of them."""
+        if self._scores is None:
+            valid = [c for c in self.candidates if not c.failure]
+            if not valid:
+                raise MeasurementError(
+                    f"a candidate must be valid to search on, but all {len(self.candidates)} "
+                    f"failed: {self.candidates[0].failure}"
+                )
+            values = self.proxy.scores(np.array([c.outcome.terms for c in valid]))
+            self._scores = dict(zip((c.number for c in valid), values.tolist(), strict=True))
+        return self._scores
+
+    def score_of(self, candidate: Candidate) -> float | None:
+        """The score of a candidate; None where the combination of its terms isn't finite."""
+        score = self.scores()[candidate.number]
+        return score if math.isfinite(score) else None
+
+    def ranked(self, candidates: Iterable[Candidate] | None = None) -> list[Candidate]:
+        """The valid ones of these, or of all, best first; of equals, the first found."""
+        scores = self.scores()
+        chosen = self.candidates if candidates is None else candidates
+
+        def order(candidate: Candidate) -> tuple[float, int]:
+            score = scores[candidate.number]
+            return -score if math.isfinite(score) else math.inf, candidate.number
+
+        return sorted((c for c in chosen if not c.failure), key=order)
+
+    def evaluated(self) -> list[Candidate]:
+        """The candidates with a value of the evaluator, best first."""
+        found = [c for c in self.candidates if c.value is not None]
+        sign = 1 if self.evaluator is None or self.evaluator.lower_is_better else -1
+        return sorted(found, key=lambda c: (sign * (c.value or 0.0), c.number))
+
+    def block_scores(self, candidates: Sequence[Candidate]) -> list[Floats]:
+        """[blocks] of each candidate: what its blocks score alone, among all these blocks."""
+        terms = [np.array(c.outcome.blocks).T for c in candidates]  # each [blocks, terms]
+        scores = self.proxy.scores(np.concatenate(terms))
+        return np.split(scores, np.cumsum([len(own) for own in terms])[:-1])
+
+    def step(self) -> None:
+        """Tell those who watch that the strategy has made a step."""
+        self.steps += 1
+        self._on_step(self)
+
+    def failures(self) -> dict[str, int]:
+        """How many candidates failed for each reason."""
+        return dict(Counter(c.failure for c in self.candidates if c.failure))
+
+    def _record(self, architecture: Architecture, outcome: Outcome) -> None:
+        candidate = self._add(architecture, outcome)
+        line = {
+            "arch": architecture.to_json()["choices"],
+            **candidate.sizes._asdict(),
+            "terms": outcome.terms,
+            "failure": outcome.failure,
+        }
+        self._scored.append({**line, "blocks": outcome.blocks} if self.proxy.by_block else line)
+        self._on_candidate(self)
+
+    def _restore(self, architecture: Architecture, line: Mapping[str, Any]) -> None:
+        if line.get("arch") != architecture.to_json()["choices"] or "terms" not in line:
+            raise self._scored.error("must be the architecture that the seed leads to, but is not")
+        blocks = tuple(map(tuple, line.get("blocks", ())))
+        self._add(architecture, Outcome(tuple(line["terms"]), blocks, line.get("failure")))
+
+    def _add(self, architecture: Architecture, outcome: Outcome) -> Candidate:
+        sizes = self._drawn.get(architecture) or self.limits.sizes(architecture)
+        number = len(self.candidates)
+        candidate = Candidate(number, architecture, sizes, outcome, outcome.failure)
+        self._drawn[architecture] = sizes
+        self._known[architecture] = candidate
+        self.candidates.append(candidate)
+        self._scores = None
+        return candidate
+
+    def _evaluate(self, candidate: Candidate) -> None:
+        if self.evaluator is None:
+            raise RuntimeError("a search without an evaluator has nobody to ask")
+        line = self._evaluated.next()
+        if line is None:
+            candidate.value, candidate.failure = self.evaluator(candidate.architecture)
+            line = {"candidate": candidate.number, "value": candidate.value}
+            self._evaluated.append({**line, "failure": candidate.failure})
+        elif line.get("candidate") != candidate.number:
+            raise self._evaluated.error("must be the candidate that the seed leads to, but is not")
+        else:
+            candidate.value, candidate.failure = line["value"], line["failure"]
+        self.evaluations += 1
+        if candidate.failure:
+            self._scores = None

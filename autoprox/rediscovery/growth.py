@@ -1,0 +1,244 @@
+"""Grows formulas from the smallest parts up, and measures them in bulk.
+
+In every round each operation of the language is applied to parts of its type that it wasn't applied
+to before, in the order in which they were found, terminals first. New matrix expressions are
+reduced to layer vectors in every way, and layer vectors that differ from all before them to scores.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite, isqrt
+from random import Random
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from autoprox.engine.evaluator import RELATIVE_SPREAD, Engine, Vectors
+from autoprox.language.grammar import Grammar, Signature
+from autoprox.language.tree import REDUCED, Tree, Type, canonical, make, parse
+from autoprox.primitives import COMBINATORS, PRIMITIVES, apply
+from autoprox.scoring.correlations import Floats
+
+GRAMMAR = Grammar()  # the whole language
+REDUCTIONS = tuple(name for name, primitive in PRIMITIVES.items() if primitive.kind == "reduce")
+MATRICES_AT_ONCE, LAYERS_AT_ONCE = 1, 64  # new parts of each operation and type in a round
+MATRIX_SIZE, LAYERS_SIZE = 3, 4  # nodes of the largest parts that operations are applied to
+KEPT = 6_000  # layer vectors of a type that operations are applied to
+BITS = 36  # in which vectors agree that count as the same
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Complete formulas with their scores, [formulas, networks]; the trees are made on demand."""
+
+    scores: Floats
+    sizes: np.ndarray
+    tree: Callable[[int], Tree]
+
+    @cached_property
+    def ranks(self) -> Floats:
+        """[formulas, networks]"""
+        return ranks_of(self.scores)
+
+    def choose(self, chosen: np.ndarray) -> Terms:
+        """Some of the formulas, by index or by mask."""
+        numbers = np.arange(len(self.scores))[chosen]
+        make_tree = self.tree
+        return Terms(
+            self.scores[numbers], self.sizes[numbers], lambda k: make_tree(int(numbers[k]))
+        )
+
+    def varying(self) -> Terms:
+        """Those whose scores are finite and not all the same."""
+        finite = np.asarray(np.isfinite(self.scores).all(axis=1))
+        scores = np.where(finite[:, None], self.scores, 0.0)
+        varying = np.ptp(scores, axis=1) > RELATIVE_SPREAD * np.abs(scores).max(axis=1)
+        return self.choose(finite & varying)
+
+
+class Recipe(NamedTuple):
+    """A formula that may never have to be made."""
+
+    symbol: str
+    args: tuple[Tree, ...]
+
+    @property
+    def size(self) -> int:
+        return 1 + sum(arg.size for arg in self.args)
+
+    def make(self) -> Tree:
+        return make(self.symbol, *self.args)
+
+
+class VectorEngine(Engine):
+    """An engine of a single dataset that also tells layer vectors."""
+
+    def vectors(self, trees: Sequence[Tree]) -> Vectors:
+        """[trees of one type, networks, layers] for each set of networks of equal depth."""
+        forms = [canonical(tree) for tree in trees]
+        self._reduce_matrices(forms)
+        found = [form.fold(lambda tree, args: self._value(tree, args, [])) for form in forms]
+        return [torch.cat(parts) for parts in zip(*found, strict=True)]
+
+    @property
+    def equally_deep(self) -> list[list[int]]:
+        """The sets of networks of equal depth."""
+        return self._equal
+
+
+class Bank:
+    """Parts of one type in the order in which they were found, and what was made of them."""
+
+    def __init__(self, operations: Sequence[Signature]) -> None:
+        self.symbols = [o.symbol for o in operations if o.args and set(o.args) == {o.type}]
+        self.parts: list[Tree] = []
+        self.values: Vectors = []  # [parts, networks, layers], as the engine has them
+        self.weights: Vectors = []
+        self.seen: set[object] = set()
+        self._steps: dict[str, int] = defaultdict(int)
+
+    def keep(self, made: Sequence[Recipe], values: Vectors) -> None:
+        """Add small layer vectors to the parts, while there is room."""
+        small = [k for k, recipe in enumerate(made) if recipe.size <= LAYERS_SIZE]
+        small = small[: KEPT - len(self.parts)]
+        self.parts += [made[k].make() for k in small]
+        more = [part[small] for part in values]
+        pairs = zip(self.values, more, strict=True)
+        self.values = [torch.cat(pair) for pair in pairs] if self.values else more
+
+    def next_arguments(self, symbol: str, count: int) -> list[tuple[int, ...]]:
+        """Arguments that the operation wasn't applied to before, the earliest parts first."""
+        operation = PRIMITIVES[symbol]
+        found: list[tuple[int, ...]] = []
+        while len(found) < count:
+            step = self._steps[symbol]
+            arguments = (step,) if operation.arity == 1 else pair(step)
+            if max(arguments) >= len(self.parts):
+                break
+            self._steps[symbol] += 1
+            if not operation.commutative or arguments[0] >= arguments[-1]:
+                found.append(arguments)
+        return found
+
+
+class Growth:
+    """The parts that are made of an engine's networks; the order of the terminals is random."""
+
+    def __init__(self, engine: VectorEngine, rng: Random) -> None:
+        self._engine = engine
+        operations: dict[Type, list[Signature]] = defaultdict(list)
+        for signature in GRAMMAR.signatures:
+            operations[signature.type].append(signature)
+        self._banks = {t: Bank(signatures) for t, signatures in operations.items()}
+        self._terminals = [make(s.symbol) for s in GRAMMAR.signatures if not s.args]
+        rng.shuffle(self._terminals)
+        self._generator = torch.Generator().manual_seed(rng.getrandbits(63))
+
+    def round(self) -> list[Terms]:
+        """New formulas, by the type of their layer vectors."""
+        recipes: dict[Type, list[Recipe]] = defaultdict(list)
+        for matrix in self._new_matrices():
+            for part in parts_of(matrix):
+                recipes[REDUCED[part.type]] += [Recipe(name, (part,)) for name in REDUCTIONS]
+        terms = []
+        for type_, bank in self._banks.items():
+            if type_.level == "Layers":
+                made, values = self._new_layers(type_, bank, recipes[type_])
+                terms.append(self._scores(made, values))
+        self._terminals = []
+        return terms
+
+    def _new_matrices(self) -> Iterator[Tree]:
+        """Those of `all` stand for those of its two parts too."""
+        for type_ in (Type("Matrix", "all"), Type("Matrix", "act")):
+            bank = self._banks[type_]
+            made = [tree for tree in self._terminals if tree.type == type_]
+            for symbol in bank.symbols:
+                for arguments in bank.next_arguments(symbol, MATRICES_AT_ONCE):
+                    made.append(make(symbol, *(bank.parts[a] for a in arguments)))
+            for tree in made:
+                if canonical(tree) not in bank.seen:
+                    bank.seen.add(canonical(tree))
+                    if tree.size <= MATRIX_SIZE:
+                        bank.parts.append(tree)
+                    yield tree
+
+    def _new_layers(
+        self, type_: Type, bank: Bank, reduced: list[Recipe]
+    ) -> tuple[list[Recipe], Vectors]:
+        """Layer vectors that differ from all before: of matrices, and of other layer vectors."""
+        given = [tree for tree in self._terminals if tree.type == type_]
+        made = [Recipe(tree.symbol, ()) for tree in given] + reduced
+        measured = [self._engine.vectors([r.make() for r in made])] if made else []
+        for symbol in bank.symbols:
+            if found := bank.next_arguments(symbol, LAYERS_AT_ONCE):
+                made += [Recipe(symbol, tuple(bank.parts[a] for a in args)) for args in found]
+                columns = torch.tensor(found).T
+                measured.append(
+                    [
+                        apply(PRIMITIVES[symbol], [values[column] for column in columns], "layers")
+                        for values in bank.values
+                    ]
+                )
+        values = [torch.cat(parts) for parts in zip(*measured, strict=True)]
+        new = self._unseen(bank, values)
+        made, values = [made[k] for k in new], [part[new] for part in values]
+        bank.keep(made, values)
+        return made, values
+
+    def _unseen(self, bank: Bank, values: Vectors) -> list[int]:
+        """The finite vectors of which no equal one was found before."""
+        if not bank.weights:
+            bank.weights = [
+                torch.rand(part.shape[1:], generator=self._generator, dtype=torch.float64)
+                for part in values
+            ]
+        weighted = zip(values, bank.weights, strict=True)
+        sums = sum((part * weights).sum((1, 2)) for part, weights in weighted)
+        mantissas, exponents = torch.frexp(torch.as_tensor(sums))
+        keys = torch.ldexp((mantissas * 2**BITS).round(), exponents).tolist()
+        new = []
+        for k, key in enumerate(keys):
+            if isfinite(key) and key not in bank.seen:
+                bank.seen.add(key)
+                new.append(k)
+        return new
+
+    def _scores(self, recipes: list[Recipe], values: Vectors) -> Terms:
+        """All reductions of layer vectors."""
+        count = len(recipes)
+        scores = np.empty((len(REDUCTIONS), count, len(self._engine.source.architectures)))
+        for reduced, name in zip(scores, REDUCTIONS, strict=True):
+            for networks, part in zip(self._engine.equally_deep, values, strict=True):
+                reduced[:, networks] = apply(PRIMITIVES[name], [part], "layers").numpy()
+        sizes = np.array([1 + recipe.size for recipe in recipes] * len(REDUCTIONS), dtype=int)
+
+        def tree(k: int) -> Tree:
+            return make(REDUCTIONS[k // count], recipes[k % count].make())
+
+        return Terms(scores.reshape(-1, scores.shape[-1]), sizes, tree).varying()
+
+
+def ranks_of(scores: Floats) -> Floats:
+    """Ranks along the last axis, as `rank` has them."""
+    ranks: Floats = COMBINATORS["rank"].function(torch.from_numpy(scores)).numpy()
+    return ranks
+
+
+def parts_of(matrix: Tree) -> list[Tree]:
+    """A matrix expression, and where it is of `all` layers those of attention and of MLPs."""
+    if matrix.type.domain != "all":
+        return [matrix]
+    return [matrix, *(parse(str(matrix).replace("all.", f"{part}.")) for part in ("msa", "mlp"))]
+
+
+def pair(step: int) -> tuple[int, int]:
+    """Two numbers: (0, 0), then all pairs with a 1 and nothing larger, then those with a 2."""
+    largest = isqrt(step)
+    rest = step - largest**2
+    return (largest, rest) if rest <= largest else (rest - largest - 1, largest)

@@ -1,0 +1,305 @@
+"""The search for a formula by the scores that it gives to some networks, and by nothing else.
+
+::
+
+    population = random formulas, none of which has the scores that are searched
+    repeat:
+        terms = formulas grown from the smallest parts up (`rediscovery_parts`)
+              + mutants and offspring of the population
+              + the smallest new members of the population, joined with small terms by every
+                combinator
+        population = of each size, the terms that correlate best with what is searched
+        for each term, undo the root: with which partner would it have the scores?
+            a partner among all terms so far makes a formula
+            where the scores look like a sum of two ranks, and without the term's ranks they still
+            look like ranks, a formula for these is searched too, with a population of its own
+
+So ranked terms are found one after the other, and a formula of two terms costs little more than the
+larger of them. Which formulas fit is decided on these networks; whether one is right is not.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, product
+from random import Random
+from typing import Literal
+
+import numpy as np
+import torch
+from deap import base
+
+from autoprox.evolution.loop import (
+    Individual,
+    Settings,
+    first_population,
+    survivors,
+    vary_by_mixture,
+)
+from autoprox.language.tree import Tree, make
+from autoprox.primitives import COMBINATORS
+from autoprox.rediscovery.growth import GRAMMAR, Growth, Terms, VectorEngine, ranks_of
+from autoprox.scoring.correlations import Floats, pearson
+
+SETTINGS = Settings(population=40, children=100)
+NICHE = 3  # members of a population of the same size
+POOL, POOL_SIZE = 4_000, 4  # small terms that members of a population are joined with; their nodes
+JOINED = 4  # members that are, in a round
+JOINTS = ("add", "sub", "mul", "div")
+PARTNERS = 300_000  # terms, the first ones, that may be the partner of another
+TRIED = 100  # partners that are tried for a batch of terms
+ALIKE = 16  # terms of a batch, or before it, that fit alike and are all taken
+REMAINDERS = 12  # ranks that are searched at a time
+FIT = 1e-5  # relative difference from the scores searched: float32 has 7 digits
+SAME = 1e-9  # relative difference of keys that count as equal
+
+
+@dataclass(eq=False)
+class Goal:
+    """Scores to find a formula for; or their ranks; or ranks to add to those of `firsts`."""
+
+    values: Floats
+    kind: Literal["scores", "ranks", "summand"]
+    firsts: list[Tree] = field(default_factory=list)
+    seconds: list[Tree] = field(default_factory=list)
+    population: list[Individual] = field(default_factory=list)
+    joined: set[Tree] = field(default_factory=set)
+
+    def of(self, terms: Terms) -> Floats:
+        """What is compared with the goal, [formulas, networks]."""
+        return terms.scores if self.kind == "scores" else terms.ranks
+
+    def fits(self, terms: Terms) -> np.ndarray:
+        """Which formulas have these ranks, or scores proportional to these."""
+        values = self.of(terms)
+        if self.kind != "scores":
+            return np.asarray((values == self.values).all(axis=1))
+        with np.errstate(over="ignore", invalid="ignore"):
+            scale = values @ self.values / (self.values @ self.values)
+            expected = scale[:, None] * self.values
+            room = FIT * np.abs(expected) + SAME * np.abs(expected).max(axis=1, keepdims=True)
+            return np.asarray((scale > 0) & (np.abs(values - expected) <= room).all(axis=1))
+
+    def individuals(self, terms: Terms) -> list[Individual]:
+        """The formulas of each size that correlate best, of different correlations."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            fitness = np.round(np.nan_to_num(pearson(self.of(terms), self.values), nan=-1), 12)
+        best: list[int] = []
+        for size in np.unique(terms.sizes):
+            own = np.flatnonzero(terms.sizes == size)
+            best += own[np.unique(-fitness[own], return_index=True)[1][:NICHE]].tolist()
+        values = fitness[best].tolist()
+        return [Individual(terms.tree(k), (v,), v) for k, v in zip(best, values, strict=True)]
+
+    def keep(self, individuals: Sequence[Individual]) -> None:
+        """Take the best of each size into the population."""
+        together = [*self.population, *individuals]
+        sizes: Counter[int] = Counter()
+        self.population = []
+        for individual in survivors(together, len(together)):
+            tree = individual.tree
+            if tree.size <= GRAMMAR.limits.max_size and tree.depth <= GRAMMAR.limits.max_depth:
+                sizes[tree.size] += 1
+                if sizes[tree.size] <= NICHE:
+                    self.population.append(individual)
+
+    def complete(self, firsts: Iterable[Tree], seconds: Iterable[Tree]) -> list[Tree]:
+        """Formulas for what is searched in the end."""
+        if self.kind == "scores":
+            return list(seconds)
+        ranked = [make("rank", tree) for tree in seconds]
+        if self.kind == "ranks":
+            return ranked
+        return [
+            make("add", make("rank", first), second) for first, second in product(firsts, ranked)
+        ]
+
+
+class Archive:
+    """How the terms so far are made, and numbers by which they are found again.
+
+    Of each term two keys are kept: one adds up where terms are added, the other where they are
+    multiplied. The partner of a term is found by what its key must be.
+    """
+
+    def __init__(self, networks: int, rng: Random) -> None:
+        weights = np.random.default_rng(rng.getrandbits(63)).normal(size=(2, networks))
+        self._weights = weights[0]
+        self._balanced = weights[1] - weights[1].mean()  # so that a constant factor has no effect
+        self._count = 0
+        self._starts: list[int] = []
+        self._makers: list[Callable[[int], Tree]] = []
+        self._keys = {"sum": np.empty(0), "product": np.empty(0)}
+        self._order = {kind: np.empty(0, dtype=int) for kind in self._keys}
+
+    def add(self, terms: Terms) -> None:
+        """Remember new terms."""
+        self._starts.append(self._count)
+        self._makers.append(terms.tree)
+        if self._count < PARTNERS:
+            for kind, keys in self._keys.items():
+                self._keys[kind] = np.concatenate([keys, self._key(kind, terms.scores)])
+                self._order[kind] = np.argsort(self._keys[kind])
+        self._count += len(terms.scores)
+
+    def tree(self, number: int) -> Tree:
+        """The term of this number, from 0 in order of addition."""
+        batch = bisect(self._starts, number) - 1
+        return self._makers[batch](number - self._starts[batch])
+
+    def partnerships(self, scores: Floats, terms: Terms) -> Iterator[Tree]:
+        """One of these terms and one kept, under a combinator, that may have the scores."""
+        for kind, direct, inverse in (("sum", "add", "sub"), ("product", "mul", "div")):
+            (whole,), own = self._key(kind, scores[None]), self._key(kind, terms.scores)
+            room = SAME * (abs(whole) if kind == "sum" else 1.0)
+            for k, other in self._near(kind, whole - own, room):
+                yield make(direct, terms.tree(k), other)
+            for k, other in self._near(kind, own - whole, room):
+                yield make(inverse, terms.tree(k), other)
+            for k, other in self._near(kind, own + whole, room):
+                yield make(inverse, other, terms.tree(k))
+
+    def _near(self, kind: str, wanted: Floats, room: float) -> Iterator[tuple[int, Tree]]:
+        """The index of a wanted key, and a term that has it."""
+        order = self._order[kind]
+        keys = self._keys[kind][order]
+        low, high = keys.searchsorted(wanted - room), keys.searchsorted(wanted + room)
+        for k in np.flatnonzero(low < high):
+            for number in order[low[k] : high[k]]:
+                yield int(k), self.tree(int(number))
+
+    def _key(self, kind: str, scores: Floats) -> Floats:
+        with np.errstate(all="ignore"):
+            if kind == "sum":
+                return np.asarray(scores @ self._weights)
+            return np.asarray(np.log(np.abs(scores)) @ self._balanced)
+
+
+class Search:
+    """Looks for formulas with these scores; `evaluations` counts those that it compared."""
+
+    def __init__(self, engine: VectorEngine, scores: Floats, rng: Random) -> None:
+        self._engine = engine
+        self._rng = rng
+        self._toolbox = base.Toolbox()
+        self._toolbox.register("generate", GRAMMAR.generate)
+        self._toolbox.register("mutate", GRAMMAR.mutate)
+        self._toolbox.register("mate", GRAMMAR.crossover)
+        self._growth = Growth(engine, rng)
+        self._archive = Archive(len(scores), rng)
+        self._pool: list[Terms] = []
+        self._pool_room = POOL
+        self._remainders: dict[bytes, Goal] = {}
+        self._found: list[Tree] = []
+        self._ranks = ranks_in(scores)
+        self.evaluations = 0
+        self._goal = Goal(scores, "ranks" if self._ranks else "scores")
+        self._goal.population = first_population(self._first, self._toolbox, SETTINGS, rng)
+
+    @property
+    def population(self) -> list[Individual]:
+        """The terms whose scores, or ranks, correlate best with those searched, best first."""
+        return self._goal.population
+
+    def round(self) -> list[Tree]:
+        """One round; returns the formulas found in it that fit."""
+        for terms in self._growth.round():
+            self._consider(terms)
+            self._fill_pool(terms)
+        goal = self._rng.choice(list(self._remainders.values()) or [self._goal])
+        children = vary_by_mixture(goal.population, self._toolbox, SETTINGS, self._rng)
+        self._consider(self._scored([tree for _, tree in children]))
+        for terms in self._joined(goal):
+            self.evaluations += len(terms.scores)
+            self._match(goal, terms)
+        found, self._found = self._found, []
+        return found
+
+    def _first(self, trees: Sequence[Tree]) -> list[Individual]:
+        terms = self._scored(trees)
+        return self._goal.individuals(terms.choose(~self._goal.fits(terms)))
+
+    def _scored(self, trees: Sequence[Tree]) -> Terms:
+        sizes = np.array([tree.size for tree in trees], dtype=int)
+        scores = self._engine.evaluate(trees).values[:, 0]
+        return Terms(scores, sizes, trees.__getitem__).varying()
+
+    def _consider(self, terms: Terms) -> None:
+        """Compare new terms with all that is searched, alone and with a partner."""
+        self.evaluations += len(terms.scores)
+        if self._ranks == 2:
+            self._split(terms)
+        for goal in (self._goal, *self._remainders.values()):
+            self._match(goal, terms)
+        if not self._ranks:
+            self._archive.add(terms)
+            pairs = self._archive.partnerships(self._goal.values, terms)
+            self._match(self._goal, self._scored(list(islice(pairs, TRIED))))
+
+    def _match(self, goal: Goal, terms: Terms) -> None:
+        fitting = np.flatnonzero(goal.fits(terms))
+        for k in fitting[np.argsort(terms.sizes[fitting], kind="stable")][:ALIKE]:
+            self._add_second(goal, terms.tree(int(k)))
+        goal.keep(goal.individuals(terms))
+
+    def _add_second(self, goal: Goal, tree: Tree) -> None:
+        goal.seconds.append(tree)
+        self._found += goal.complete(goal.firsts, [tree])
+
+    def _split(self, terms: Terms) -> None:
+        """Where the scores without a term's ranks look like ranks, search these."""
+        rest = self._goal.values - terms.ranks
+        for k in np.flatnonzero((ranks_of(rest) == rest).all(axis=1)):
+            key = rest[k].tobytes()
+            if key not in self._remainders and len(self._remainders) < REMAINDERS:
+                self._remainders[key] = self._remainder(rest[k])
+            goal = self._remainders.get(key)
+            if goal and len(goal.firsts) < ALIKE:
+                first = terms.tree(int(k))
+                goal.firsts.append(first)
+                self._found += goal.complete([first], goal.seconds[:ALIKE])
+
+    def _remainder(self, ranks: Floats) -> Goal:
+        """The goal of these ranks, compared with small and with good terms found before."""
+        goal = Goal(ranks, "summand")
+        for terms in (*self._pool, self._scored([i.tree for i in self._goal.population])):
+            self._match(goal, terms)
+        return goal
+
+    def _fill_pool(self, terms: Terms) -> None:
+        small = np.flatnonzero(terms.sizes <= POOL_SIZE)[: self._pool_room]
+        if len(small):
+            self._pool.append(terms.choose(small))
+            self._pool_room -= len(small)
+
+    def _joined(self, goal: Goal) -> Iterator[Terms]:
+        """The smallest new members of a population with every term of the pool, in both orders."""
+        new = [i.tree for i in goal.population if i.tree not in goal.joined]
+        some = sorted(new, key=lambda tree: tree.size)[:JOINED]
+        goal.joined.update(some)
+        for tree, pooled, symbol in product(some, self._pool, JOINTS):
+            yield joined(symbol, tree, self._engine.evaluate([tree]).values[0], pooled)
+
+
+def joined(symbol: str, tree: Tree, scores: Floats, terms: Terms) -> Terms:
+    """A combinator of a tree with scores [1, networks] and each term, then of each and the tree."""
+    count, function = len(terms.scores), COMBINATORS[symbol].function
+    left, right = torch.from_numpy(scores), torch.from_numpy(terms.scores)
+    values = torch.cat([function(left, right), function(right, left)]).numpy()
+
+    def tree_of(k: int) -> Tree:
+        other = terms.tree(k % count)
+        return make(symbol, tree, other) if k < count else make(symbol, other, tree)
+
+    return Terms(values, np.tile(1 + tree.size + terms.sizes, 2), tree_of).varying()
+
+
+def ranks_in(scores: Floats) -> Literal[0, 1, 2]:
+    """Of how many ranks scores look like the sum, or 0."""
+    if (ranks_of(scores) == scores).all():
+        return 1
+    halves = (np.round(2 * scores) == 2 * scores).all() and scores.min() >= 2
+    return 2 if halves and scores.sum() == len(scores) * (len(scores) + 1) else 0

@@ -1,0 +1,82 @@
+"""Registries: what the program knows by name, open to packages that are installed beside it.
+
+A package adds its own by an entry point of the group `autoprox.<kind>`: its name is that of the
+item, its value the place of the object, `package.module:NAME`. It is loaded when the registry is
+first read, and one that can't be is a warning that names it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Generic, TypeVar
+
+from autoprox.errors import AutoproxError, nearest
+
+T = TypeVar("T")
+
+
+class PluginWarning(UserWarning):
+    """An installed package's item that can't be used."""
+
+
+class Registry(Mapping[str, T], Generic[T]):
+    """Items of one kind by name, in the order in which they were registered.
+
+    `prove` raises `error` for an item that breaks a rule of its kind; whatever is registered, by us
+    or by others, has passed it.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        noun: str,
+        error: type[AutoproxError],
+        prove: Callable[[str, T], None] = lambda name, item: None,
+    ) -> None:
+        self.kind = kind
+        self._noun = noun
+        self._error = error
+        self._prove = prove
+        self._items: dict[str, T] = {}
+        self._loaded = False
+
+    def register(self, name: str, item: T) -> T:
+        """Add an item under a new name, if it keeps the rules of its kind; returns it."""
+        if name in self._items:
+            raise self._error(f"the name of a new {self._noun} must be new, but got {name!r}")
+        self._prove(name, item)
+        self._items[name] = item
+        return item
+
+    def find(self, name: str) -> T:
+        """The item of a name, or an error that says which there are."""
+        if name not in self:
+            raise self._error(f"unknown {self._noun} {name!r}{nearest(name, self)}")
+        return self[name]
+
+    def __getitem__(self, name: str) -> T:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def _all(self) -> dict[str, T]:
+        if not self._loaded:
+            self._loaded = True  # before: what is loaded may read the registry
+            for point in sorted(entry_points(group=f"autoprox.{self.kind}")):
+                self._load(point)
+        return self._items
+
+    def _load(self, point: EntryPoint) -> None:
+        try:
+            self.register(point.name, point.load())
+        except Exception as error:  # it isn't our code
+            package = point.dist.name if point.dist else "an installed package"
+            reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+            message = f"{point.group} {point.name!r} of {package} is left out: {reason}"
+            warnings.warn(PluginWarning(message), stacklevel=2)

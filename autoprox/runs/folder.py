@@ -1,0 +1,278 @@
+"""Run folders: all that is needed to read, compare and resume an evolution."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from difflib import get_close_matches
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import torch
+
+from autoprox.errors import AutoproxError
+from autoprox.files.atomic import to_json, write_json
+from autoprox.files.located_json import read_json
+from autoprox.zoo.proxy_file import read_proxy, write_proxy
+
+CONFIG = "config.json"
+ENVIRONMENT = "environment.json"
+LOG = "log.jsonl"
+CHECKPOINT = "checkpoint.json"
+SUMMARY = "summary.json"
+HALL_OF_FAME = "hall_of_fame"
+EVOLVE = "evolve"  # what a run is of whose config doesn't say another `kind`
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
+PACKAGES = ("autoprox", "torch", "numpy", "scipy", "deap", "sympy")
+
+
+class RunError(AutoproxError):
+    """A folder that can't be used as a run."""
+
+
+class Run:
+    """A folder of config, environment, log, checkpoint, hall of fame and summary.
+
+    `create` and `resume` hold the folder's lock until `close` or the end of the process, and only
+    they write. Whatever is written stays readable after a kill at any moment.
+    """
+
+    def __init__(self, path: Path, log: BinaryIO | None = None) -> None:
+        self.path = path
+        self._log = log
+
+    @classmethod
+    def create(cls, root: Path, name: str, config: Mapping[str, Any], device: str = "cpu") -> Run:
+        """A new folder `<UTC time>-<name>` below root, with a number behind where that exists."""
+        if not NAME.fullmatch(name):
+            raise RunError(
+                "a run's name must be 1 to 80 letters, digits and . _ + - from a letter or digit "
+                f"on, but got {name!r}"
+            )
+        if root.exists() and not root.is_dir():
+            raise RunError(f"the folder of runs must be a folder, but {root} is a file")
+        to_json(config)
+        path = _new_folder(root, name)
+        run = cls(path, _locked_log(path))
+        write_json(path / ENVIRONMENT, environment(device))
+        write_json(path / CONFIG, config)
+        return run
+
+    @classmethod
+    def open(cls, path: Path, kind: str = EVOLVE) -> Run:
+        """An existing run of a command, to read."""
+        if not path.is_dir():
+            found = "is a file" if path.exists() else "does not exist"
+            raise RunError(f"a run must be a folder, but {path} {found}{_similar(path)}")
+        needed = (CONFIG, ENVIRONMENT, LOG)
+        missing = [name for name in needed if not (path / name).is_file()]
+        if missing:
+            raise RunError(
+                f"a run must hold {', '.join(needed)}, but {path} lacks {', '.join(missing)}"
+            )
+        run = cls(path)
+        if (found := run.kind) != kind:
+            raise RunError(f"a run of `autoprox {kind}` is needed, but {path} is one of `{found}`")
+        return run
+
+    @classmethod
+    def resume(cls, path: Path, kind: str = EVOLVE) -> Run:
+        """An existing run of a command, to go on writing where it stopped."""
+        return cls(path, _locked_log(cls.open(path, kind).path))
+
+    @property
+    def kind(self) -> str:
+        """The command whose run it is."""
+        return str(self.read_config().get("kind", EVOLVE))
+
+    @property
+    def name(self) -> str:
+        return self.path.absolute().name
+
+    def log(self, record: Mapping[str, Any]) -> None:
+        """Append one line, for one iteration."""
+        self._writer()
+        with (self.path / LOG).open("a", encoding="utf-8") as file:
+            file.write(f"{to_json(record)}\n")
+
+    def read_log(self) -> list[dict[str, Any]]:
+        """The records of all complete lines."""
+        lines = (self.path / LOG).read_bytes().split(b"\n")[:-1]
+        records = []
+        for number, line in enumerate(lines, start=1):
+            try:
+                records.append(json.loads(line))
+            except ValueError as error:
+                raise RunError(f"{self.path / LOG}:{number} must be JSON, but {error}") from error
+        return records
+
+    def truncate_log(self, iterations: int) -> None:
+        """Keep that many lines, cutting off what was logged after the checkpoint."""
+        log = self._writer()
+        lines = (self.path / LOG).read_bytes().split(b"\n")[:-1]
+        if len(lines) < iterations:
+            raise RunError(
+                f"{self.path / LOG} must have a line for each of the checkpoint's {iterations} "
+                f"iterations, but has {len(lines)}"
+            )
+        os.ftruncate(log.fileno(), sum(len(line) + 1 for line in lines[:iterations]))
+
+    def checkpoint(self, state: Mapping[str, Any]) -> None:
+        """Replace the checkpoint; the log is on the disk before it."""
+        os.fsync(self._writer().fileno())
+        write_json(self.path / CHECKPOINT, state)
+
+    def read_checkpoint(self) -> dict[str, Any] | None:
+        """The last checkpoint; None before the first."""
+        return self._read(CHECKPOINT) if (self.path / CHECKPOINT).exists() else None
+
+    def read_config(self) -> dict[str, Any]:
+        return self._read(CONFIG)
+
+    def read_environment(self) -> dict[str, Any]:
+        return self._read(ENVIRONMENT)
+
+    def write_summary(self, summary: Mapping[str, Any]) -> None:
+        self._writer()
+        write_json(self.path / SUMMARY, summary)
+
+    def read_summary(self) -> dict[str, Any] | None:
+        """What the run found; None before its end."""
+        return self._read(SUMMARY) if (self.path / SUMMARY).exists() else None
+
+    def write_proxies(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Replace the hall of fame by these records, best first (see `proxyfile`)."""
+        self._writer()
+        folder = self.path / HALL_OF_FAME
+        folder.mkdir(exist_ok=True)
+        for rank, record in enumerate(records, start=1):
+            write_proxy(folder / f"{rank}.json", record)
+        for path in self._proxy_paths()[len(records) :]:
+            path.unlink()
+
+    def read_proxies(self) -> list[dict[str, Any]]:
+        """The hall of fame, best first."""
+        return [read_proxy(path) for path in self._proxy_paths()]
+
+    def close(self) -> None:
+        """Give the folder free."""
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _proxy_paths(self) -> list[Path]:
+        paths = (self.path / HALL_OF_FAME).glob("*.json")
+        ranked = [path for path in paths if path.stem.isdecimal()]
+        return sorted(ranked, key=lambda path: int(path.stem))
+
+    def _read(self, name: str) -> dict[str, Any]:
+        document = read_json(self.path / name)
+        document.entries()
+        value: dict[str, Any] = document.plain()
+        return value
+
+    def _writer(self) -> BinaryIO:
+        if self._log is None:
+            raise RuntimeError(f"{self.path} is open to read only: use Run.create or Run.resume")
+        return self._log
+
+
+def environment(device: str) -> dict[str, Any]:
+    """What a result may depend on beside the configuration."""
+    program, *arguments = sys.argv
+    return {
+        "command": [Path(program).name, *arguments],
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in PACKAGES},
+        "platform": platform.platform(),
+        "commit": _commit(),
+        "device": device,
+        "threads": torch.get_num_threads(),
+    }
+
+
+def rng_state(rng: random.Random) -> list[Any]:
+    """The state of a generator as JSON values."""
+    form, internal, gauss = rng.getstate()
+    return [form, list(internal), gauss]
+
+
+def restored_rng(state: Sequence[Any]) -> random.Random:
+    """The generator of a state that `rng_state` returned."""
+    rng = random.Random()
+    try:
+        form, internal, gauss = state
+        rng.setstate((form, tuple(internal), gauss))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise RunError(f"a generator's state must be one that was saved, but {error}") from error
+    return rng
+
+
+def _new_folder(root: Path, name: str) -> Path:
+    stem = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{name}"
+    root.mkdir(parents=True, exist_ok=True)
+    path, number = root / stem, 1
+    while True:
+        try:
+            path.mkdir()
+        except FileExistsError:
+            number += 1
+            path = root / f"{stem}-{number}"
+        else:
+            return path
+
+
+def _locked_log(path: Path) -> BinaryIO:
+    """The log, opened to append; its lock ends with the process, however that ends."""
+    log = (path / LOG).open("ab")
+    try:
+        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        log.close()
+        raise RunError(f"a run has one writer, but another process is writing {path}") from None
+    return log
+
+
+def _similar(path: Path) -> str:
+    parent = path.parent
+    names = [entry.name for entry in parent.iterdir()] if parent.is_dir() else []
+    close = get_close_matches(path.name, names)
+    return f"; nearest: {', '.join(str(parent / name) for name in close)}" if close else ""
+
+
+def _commit() -> str | None:
+    """The commit of the checkout that this code lies in, if it lies in one."""
+    top = Path(__file__).parent.parent.parent
+    if not (top / ".git").exists():
+        return None
+    command = [
+        "git",
+        "-C",
+        str(top),
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=40",
+        "--exclude=*",
+    ]
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return result.stdout.strip()

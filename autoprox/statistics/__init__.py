@@ -1,0 +1,1 @@
+"""What is measured of untrained networks, and where it is kept."""

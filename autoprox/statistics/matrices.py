@@ -1,0 +1,56 @@
+"""Matrices of several shapes, their elements end to end: what the engine computes on at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from autoprox.language.tree import Statistic
+
+Shapes = tuple[tuple[int, int, int], ...]  # matrices, rows and columns of each part
+
+
+@dataclass(frozen=True)
+class Slab:
+    """Every statistic's matrices of the same layers, so that elementwise work ignores shapes."""
+
+    values: Mapping[Statistic, Tensor]  # [elements]
+    shapes: Shapes
+
+    @classmethod
+    def of(cls, stacks: Mapping[Statistic, Tensor]) -> Slab:
+        """From matrices of one shape, [n, rows, cols]."""
+        values = {s: stack.reshape(-1) for s, stack in stacks.items()}
+        return cls.aligned(values, [(_shape(stack),) for stack in stacks.values()])
+
+    @classmethod
+    def aligned(cls, values: Mapping[Statistic, Tensor], shapes: Sequence[Shapes]) -> Slab:
+        """Repeat the rows of activations of one all-ones sample for every sample of a batch."""
+        if len(set(shapes)) == 1:
+            return cls(values, shapes[0])
+        common = tuple(max(part) for part in zip(*shapes, strict=True))
+        own = zip(values.items(), shapes, strict=True)
+        return cls({s: _repeated(value, shape, common) for (s, value), shape in own}, common)
+
+    def parts(self, values: Tensor) -> list[Tensor]:
+        """Views [n, rows, cols] of what was computed from the slab's values."""
+        return _parts(values, self.shapes)
+
+
+def _shape(stack: Tensor) -> tuple[int, int, int]:
+    matrices, rows, columns = stack.shape
+    return matrices, rows, columns
+
+
+def _parts(values: Tensor, shapes: Sequence[tuple[int, int, int]]) -> list[Tensor]:
+    flat = values.split_with_sizes([math.prod(shape) for shape in shapes])
+    return [part.view(shape) for part, shape in zip(flat, shapes, strict=True)]
+
+
+def _repeated(values: Tensor, shapes: Shapes, common: Shapes) -> Tensor:
+    parts = zip(_parts(values, shapes), common, strict=True)
+    return torch.cat([p.repeat(1, rows // p.shape[1], 1).flatten() for p, (_, rows, _) in parts])

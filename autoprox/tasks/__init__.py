@@ -1,0 +1,1 @@
+"""What each command does, from its configuration to a run's folder."""

@@ -1,0 +1,1 @@
+"""Trains networks, for benchmarks."""

@@ -1,0 +1,1 @@
+"""Published proxies, and how any proxy is loaded."""

@@ -1,0 +1,86 @@
+"""The zoo: published proxies as expressions of the language."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from autoprox.language.tree import Tree, parse
+
+ABDELFATTAH = "Abdelfattah et al., Zero-Cost Proxies for Lightweight NAS, ICLR 2021"
+AUTO_PROX = (
+    "Wei et al., Auto-Prox: Training-Free Vision Transformer Architecture Search via Automatic "
+    "Proxy Discovery, AAAI 2024"
+)
+FISHER = (
+    "Theis et al., Faster gaze prediction with dense networks and Fisher pruning, 2018; as a "
+    f"score: {ABDELFATTAH}"
+)
+SNIP = "Lee et al., SNIP: Single-shot Network Pruning based on Connection Sensitivity, ICLR 2019"
+SYNFLOW = (
+    "Tanaka et al., Pruning neural networks without any data by iteratively conserving synaptic "
+    "flow, NeurIPS 2020"
+)
+TF_TAS = "Zhou et al., Training-free Transformer Architecture Search, CVPR 2022"
+T_RAZOR = (
+    "Zhou et al., Training-Free Transformer Architecture Search With Zero-Cost Proxy Guided "
+    "Evolution, TPAMI 2024"
+)
+ETAS = (
+    "Yang and Liu, ETAS: Zero-Shot Transformer Architecture Search via Network Trainability and "
+    "Expressivity, Findings of ACL 2024"
+)
+
+
+class Published(NamedTuple):
+    """A proxy's expression, which may use others of the zoo by name, and where it comes from."""
+
+    expression: str
+    citation: str
+
+
+PROXIES: Mapping[str, Published] = MappingProxyType(
+    {
+        "plain": Published("sum(sum(mul(all.weight, all.grad)))", ABDELFATTAH),
+        "grad_norm": Published("sum(frobenius_norm(all.grad))", ABDELFATTAH),
+        "l2_norm": Published("sum(frobenius_norm(all.weight))", f"{ABDELFATTAH} (its code)"),
+        "snip": Published("sum(sum(abs(mul(all.weight, all.grad))))", SNIP),
+        "synflow": Published("sum(sum(mul(ones.all.weight, ones.all.grad)))", SYNFLOW),
+        "fisher": Published("sum(sum(square(mul(mlp.act, mlp.act_grad))))", FISHER),
+        "dss": Published(
+            "add(sum(mul(nuclear_norm(ones.msa.grad), nuclear_norm(ones.msa.weight))), "
+            "sum(sum(mul(ones.mlp.grad, ones.mlp.weight))))",
+            TF_TAS,
+        ),
+        "dss++": Published(
+            "add(rank(sum(mul(nuclear_norm(ones.msa.grad), nuclear_norm(ones.msa.weight)))), "
+            "rank(sum(sum(mul(ones.mlp.grad, ones.mlp.weight)))))",
+            T_RAZOR,
+        ),
+        "ntkt": Published("sum(square(frobenius_norm(ntk.all.grad)))", f"{ETAS}, eq. 13"),
+        "sept": Published(
+            "add(logsumexp(log(width)), "
+            "logsumexp(sub(mul(add(tokens, one), log(width)), log(sub(width, one)))))",
+            ETAS,
+        ),
+        "ntsr": Published("add(rank(ntkt), rank(sept))", ETAS),
+        # The forms are those of the authors' code: of A the configurations of Auto-Prox, of P that
+        # of PicoNAS. What they leave open is chosen so: the weights are those of all linear layers,
+        # the gradients of activations those of the outputs of the MLPs' linear layers, a matrix
+        # that isn't yet one number is replaced by its mean, and layers are added up.
+        "autoprox-a": Published(
+            "add(sum(frobenius_norm(min_max(all.weight))), sum(mean(sqrt(sigmoid(mlp.act_grad)))))",
+            f"{AUTO_PROX}, eq. 2, in the form of its configurations",
+        ),
+        "autoprox-p": Published(
+            "sub(sum(frobenius_norm(all.weight)), sum(log(mean(abs(mlp.act_grad)))))",
+            f"{AUTO_PROX}, eq. 3, in the form of PicoNAS",
+        ),
+    }
+)
+
+
+def load_expression(name_or_text: str) -> Tree:
+    """The tree of a proxy of the zoo, or of an expression that may use them by name."""
+    return parse(name_or_text, {name: proxy.expression for name, proxy in PROXIES.items()})

@@ -1,0 +1,70 @@
+"""Measures of how the outputs follow the input.
+
+The input of a language model are the embeddings of its tokens.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from autoprox.zoo.functions.activations import SERIANNI
+from autoprox.zoo.functions.passes import Passes
+from autoprox.zoo.functions.registry import register
+
+K = 1e-5  # keeps an eigenvalue of zero finite
+CORNERS = 8  # of the polygon that stands for a curve
+
+
+@register(
+    "jacobian",
+    f"{SERIANNI}, after the first version of Mellor et al., Neural Architecture Search without "
+    "Training (arXiv, 2020)",
+    "-∑ᵢ log(vᵢ + k) + 1 / (vᵢ + k), v the eigenvalues of the correlations of ∂f(xₙ)/∂xₙ",
+    needs=("forward", "logit_gradients"),
+)
+def jacobian(passes: Passes) -> float:
+    """How uncorrelated the samples' derivatives are, f being the sum of a sample's logits."""
+    passes.require_samples("jacobian")
+    correlations = torch.corrcoef(passes.logit_gradients[1].flatten(1).double())
+    if not correlations.isfinite().all():
+        return math.nan
+    shifted = torch.linalg.eigvalsh(correlations) + K
+    return -float((shifted.log() + 1 / shifted).sum())
+
+
+@register(
+    "ld",
+    "Chen et al., Auto-scaling Vision Transformers without Training, ICLR 2022",
+    "∫ ‖∂z(h(φ))/∂φ‖ dφ / ∫ ‖∂h(φ)/∂φ‖ dφ, h(φ) = √N r (u₁ cos φ + u₂ sin φ)",
+    trunk=True,
+)
+def ld(passes: Passes) -> float:
+    """Length distortion: how much longer a circle of inputs gets on its way through the blocks.
+
+    u are orthonormal directions in the N dimensions of one sample, drawn by the seed, and r is the
+    root of the mean square of the batch, so that the circle has the size of what the network is
+    made for. z is the output of the final block. Both lengths are those of polygons of 8 corners,
+    where As-ViT sums derivatives at 500 points; and it leaves out norms, which here stay.
+    """
+    source = passes.source
+    radius = source.double().square().mean().sqrt()
+    corners = radius.cpu() * _circle(source[0].numel(), passes.seed)
+    inputs = corners.reshape(CORNERS, *source.shape[1:]).to(source)
+    outputs = torch.cat([passes.features(part) for part in torch.split(inputs, passes.samples)])
+    return _length(outputs) / _length(inputs)
+
+
+def _circle(dimensions: int, seed: int) -> Tensor:
+    """Points [CORNERS, dimensions] of root mean square 1, evenly spaced on a circle."""
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.randn(dimensions, 2, generator=generator, dtype=torch.float64)
+    plane: Tensor = torch.linalg.qr(drawn).Q.mT * math.sqrt(dimensions)
+    angles = torch.arange(CORNERS, dtype=torch.float64)[:, None] * (2 * math.pi / CORNERS)
+    return torch.cat([angles.cos(), angles.sin()], 1) @ plane
+
+
+def _length(corners: Tensor) -> float:
+    """Of the closed polygon through these points."""
+    sides = (corners.roll(-1, 0) - corners).flatten(1)
+    return float(torch.linalg.vector_norm(sides, dim=1, dtype=torch.float64).sum())

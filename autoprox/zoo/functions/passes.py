@@ -1,0 +1,200 @@
+"""The passes through one untrained network that measures share, each run once and when needed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn import functional
+
+from autoprox.errors import AutoproxError
+from autoprox.inputs.images import IGNORED, Batch
+from autoprox.searchspaces import TransformerNetwork
+from autoprox.searchspaces.tokens import LanguageNetwork
+from autoprox.statistics.collector import cross_entropy
+from autoprox.zoo.functions.attention import ExplicitAttention
+
+SHARED = ("forward", "loss_gradients", "weight_gradients", "logit_gradients", "kernel")
+
+
+class MeasureError(AutoproxError):
+    """A measure that doesn't exist, or is asked of what it can't be computed for."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A linear layer in a forward pass; input and output are [samples, tokens, features].
+
+    `name` is that of the attribute which it is in its block.
+    """
+
+    name: str
+    domain: str
+    weight: Tensor
+    input: Tensor
+    output: Tensor
+
+
+@dataclass(frozen=True)
+class Forward:
+    """A forward pass with its autograd graph: from the source by the layers' outputs to logits."""
+
+    source: Tensor
+    outputs: list[Tensor]
+    logits: Tensor
+    blocks: list[list[Layer]]
+
+    @property
+    def layers(self) -> list[Layer]:
+        """The linear layers of all blocks, in depth order."""
+        return [layer for block in self.blocks for layer in block]
+
+
+class Passes:
+    """What measures read of one network and one batch, computed when it is first read.
+
+    The network is left as it was found: its parameters take part detached, its hooks are removed.
+    A sample is an image or a sequence. Samples mustn't influence each other, as they would by batch
+    norm in training mode. `seed` draws what is random in a measure, which is only the curve of
+    `ld`: networks to be compared are given the same.
+    """
+
+    def __init__(self, network: TransformerNetwork, batch: Batch, seed: int = 0) -> None:
+        self.network = network
+        self.inputs = batch.inputs.to(network.device)
+        self.labels = batch.labels.to(network.device)
+        self.seed = seed
+        self.parameters = {name: p.detach() for name, p in network.named_parameters()}
+
+    @property
+    def samples(self) -> int:
+        """The number of images or sequences in the batch."""
+        return len(self.inputs)
+
+    def require_samples(self, name: str) -> None:
+        """Raise the error of a measure that compares samples, if there is but one."""
+        if self.samples < 2:
+            raise MeasureError(
+                f"{name} compares samples: the batch must have at least 2, but has {self.samples}"
+            )
+
+    def release(self, needed: Collection[str]) -> None:
+        """Forget the shared passes that aren't needed any more, and free their memory."""
+        for name in SHARED:
+            if name not in needed:
+                self.__dict__.pop(name, None)
+
+    @property
+    def source(self) -> Tensor:
+        """The batch as real numbers: the images, or the embeddings of the tokens."""
+        if isinstance(self.network, LanguageNetwork):
+            return functional.embedding(self.inputs, self.network.embedding.weight.detach())
+        return self.inputs
+
+    @cached_property
+    def forward(self) -> Forward:
+        """A forward pass of the batch."""
+        seen: dict[nn.Module, tuple[Tensor, Tensor]] = {}
+
+        def keep(layer: nn.Module, inputs: tuple[Tensor], output: Tensor) -> None:
+            seen[layer] = (inputs[0], output)
+
+        source = self.source.detach().requires_grad_()
+        linears = [linear for _, linear in self.network.layers()]
+        with ExitStack() as stack, torch.enable_grad():
+            for linear in linears:
+                stack.callback(linear.register_forward_hook(keep).remove)
+            logits: Tensor = functional_call(self.network, self.parameters, (source,))
+        names = {module: name.split(".")[-1] for name, module in self.network.named_modules()}
+
+        def layer(domain: str, linear: nn.Linear) -> Layer:
+            input_, output = map(self._by_sample, seen[linear])
+            return Layer(names[linear], domain, linear.weight.detach(), input_, output)
+
+        blocks = [
+            [layer(domain, linear) for domain, linear in block.linears()]
+            for block in self.network.transformer_blocks
+        ]
+        return Forward(source, [seen[linear][1] for linear in linears], logits, blocks)
+
+    @cached_property
+    def finite(self) -> bool:
+        """Whether all that the network puts out is."""
+        return bool(self.forward.logits.isfinite().all())
+
+    def _by_sample(self, values: Tensor) -> Tensor:
+        """[samples, tokens, features] of a layer that may see each sample in several parts."""
+        return values.detach().reshape(self.samples, -1, values.shape[-1])
+
+    @cached_property
+    def loss_gradients(self) -> list[Tensor]:
+        """Of the batch's mean cross-entropy, at each layer's output [samples, tokens, features]."""
+        with torch.enable_grad():
+            loss = cross_entropy(self.forward.logits, self.labels)
+        return list(map(self._by_sample, _backward(loss, self.forward.outputs)))
+
+    @cached_property
+    def logit_gradients(self) -> tuple[list[Tensor], Tensor]:
+        """Of the sum of all logits: at each layer's output, and at the source [samples, ...]."""
+        with torch.enable_grad():
+            total = self.forward.logits.sum()
+        *deltas, source = _backward(total, [*self.forward.outputs, self.forward.source])
+        return list(map(self._by_sample, deltas)), source
+
+    @cached_property
+    def weight_gradients(self) -> list[Tensor]:
+        """Of the batch's mean cross-entropy, for each layer's weight."""
+        pairs = zip(self.loss_gradients, self.forward.layers, strict=True)
+        return [delta.flatten(0, 1).mT @ layer.input.flatten(0, 1) for delta, layer in pairs]
+
+    def sample_gradients(self) -> Iterator[Tensor]:
+        """Of each sample's own mean cross-entropy: [samples, out, in], one layer after another."""
+        counts = self.labels.ne(IGNORED).reshape(self.samples, -1).sum(1)
+        share = (counts / counts.sum()).view(-1, 1, 1)
+        for delta, layer in zip(self.loss_gradients, self.forward.layers, strict=True):
+            yield (delta / share).mT @ layer.input
+
+    @cached_property
+    def kernel(self) -> Tensor:
+        """The neural tangent kernel [samples, samples] float64.
+
+        Its function is the sum of a sample's logits, its parameters are the layers' weights.
+        """
+        kernel = torch.zeros(self.samples, self.samples, dtype=torch.float64)
+        for delta, layer in zip(self.logit_gradients[0], self.forward.layers, strict=True):
+            gradients = (delta.mT @ layer.input).flatten(1).double()
+            kernel += (gradients @ gradients.mT).cpu()
+        return kernel
+
+    def loss(self, weights: dict[str, Tensor]) -> Tensor:
+        """The batch's mean cross-entropy with these weights, twice differentiable by them."""
+        with ExplicitAttention():
+            logits = functional_call(self.network, self.parameters | weights, (self.source,))
+        return cross_entropy(logits, self.labels)
+
+    def weights(self) -> dict[str, Tensor]:
+        """The weights of the linear layers of all blocks, as leaves to differentiate by."""
+        names = {id(p): name for name, p in self.network.named_parameters()}
+        linears = [names[id(linear.weight)] for _, linear in self.network.layers()]
+        return {name: self.parameters[name].detach().requires_grad_() for name in linears}
+
+    @torch.no_grad()
+    def features(self, source: Tensor) -> Tensor:
+        """The final block's output for these images or embeddings."""
+        outputs: list[Tensor] = []
+        block = self.network.final_block
+        handle = block.register_forward_hook(lambda module, inputs, output: outputs.append(output))
+        try:
+            functional_call(self.network, self.parameters, (source,))
+        finally:
+            handle.remove()
+        return outputs[0]
+
+
+def _backward(value: Tensor, nodes: list[Tensor]) -> tuple[Tensor, ...]:
+    return torch.autograd.grad(value, nodes, retain_graph=True, materialize_grads=True)

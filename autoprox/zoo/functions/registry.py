@@ -1,0 +1,75 @@
+"""The record of a measure, and the table of all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from autoprox.errors import nearest
+from autoprox.inputs.images import Batch
+from autoprox.searchspaces import TransformerNetwork
+from autoprox.zoo.functions.passes import SHARED, MeasureError, Passes
+
+Function = Callable[[Passes], float]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A published proxy as a function of one network's passes.
+
+    `needs` are the shared passes that it reads, and those that they are made of; where that isn't
+    all, it runs passes of its own. `trunk` says that neither the head nor the labels matter: for
+    datasets of the same inputs it is the same.
+    """
+
+    name: str
+    function: Function
+    citation: str
+    equation: str
+    needs: frozenset[str]
+    trunk: bool
+
+
+_MEASURES: dict[str, Measure] = {}
+MEASURES: Mapping[str, Measure] = MappingProxyType(_MEASURES)
+
+
+def register(
+    name: str, citation: str, equation: str, needs: Sequence[str] = (), trunk: bool = False
+) -> Callable[[Function], Function]:
+    """Add the decorated function to the measures."""
+    if name in _MEASURES:
+        raise MeasureError(f"a measure's name must be new, but there already is {name!r}")
+    if unknown := set(needs) - set(SHARED):
+        choices = ", ".join(SHARED)
+        raise MeasureError(f"{name} must need passes of {choices}, but got {', '.join(unknown)}")
+
+    def add(function: Function) -> Function:
+        _MEASURES[name] = Measure(name, function, citation, equation, frozenset(needs), trunk)
+        return function
+
+    return add
+
+
+def measure_all(
+    network: TransformerNetwork, batch: Batch, names: Sequence[str], seed: int = 0
+) -> dict[str, float]:
+    """The measures of these names, with the passes that they share run once.
+
+    They are nan for a network whose outputs aren't finite, which some of them wouldn't notice.
+    """
+    for name in names:
+        if name not in MEASURES:
+            raise MeasureError(f"unknown measure {name!r}{nearest(name, MEASURES)}")
+    passes = Passes(network, batch, seed)
+    values = dict.fromkeys(names, math.nan)
+    # Those with the most shared passes first, so that none is kept while others run their own.
+    todo = sorted((MEASURES[name] for name in values), key=lambda m: len(m.needs), reverse=True)
+    while todo:
+        measure = todo.pop(0)
+        if not measure.needs or passes.finite:
+            values[measure.name] = measure.function(passes)
+        passes.release(frozenset().union(*(other.needs for other in todo)))
+    return values

@@ -1,0 +1,49 @@
+"""Finds the proxy that a word means: a published name, a run, a proxy file, or an expression."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autoprox.language.tree import Tree, parse
+from autoprox.runs.folder import HALL_OF_FAME, Run, RunError
+from autoprox.zoo.expressions import PROXIES, load_expression
+from autoprox.zoo.proxy_file import read_proxy
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A tree, which need not be a complete proxy, and what is known of it."""
+
+    tree: Tree
+    citation: str | None = None  # of a published one
+    found: Mapping[str, Any] | None = None  # as in a proxy file
+    taus: Mapping[str, Mapping[str, float | None]] | None = None
+
+
+def load(source: str) -> Loaded:
+    """What `source` means; of a run, the proxy that it chose."""
+    if source in PROXIES:
+        return Loaded(load_expression(source), citation=PROXIES[source].citation)
+    if os.path.isfile(source) or source.endswith(".json"):
+        return _of_record(read_proxy(Path(source)))
+    if os.path.isdir(source) or os.sep in source:
+        return _of_record(read_proxy(_chosen(Path(source))))
+    return Loaded(load_expression(source))
+
+
+def _chosen(run: Path) -> Path:
+    file = Run.open(run).path / HALL_OF_FAME / "1.json"
+    if not file.exists():
+        raise RunError(
+            f"a run must have ended to have a proxy, but {run} has not: "
+            f"`autoprox evolve --resume {run}` goes on with it"
+        )
+    return file
+
+
+def _of_record(record: Mapping[str, Any]) -> Loaded:
+    return Loaded(parse(record["expression"]), found=record["found"], taus=record["taus"])

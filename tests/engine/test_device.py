@@ -1,0 +1,119 @@
+"""The engine on a CUDA device that is not there: fake tensors have a device but no values."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pytest
+import torch
+from test_engine import GRAMMAR, distinct, random_trees
+from torch import Tensor
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
+
+from autoprox.engine.evaluator import Engine, Program, parts_of
+from autoprox.language.tree import (
+    NETWORK,
+    OPERATIONS,
+    STATISTICS,
+    Tree,
+    canonical,
+    parse,
+    statistics,
+)
+from autoprox.primitives import PRIMITIVES, Primitive, apply
+from autoprox.searchspaces import Architecture
+from autoprox.statistics.collector import Setting
+from autoprox.statistics.matrices import Slab
+from autoprox.statistics.sources import Fresh, Group, Reduce
+
+
+def layer_trees(count: int) -> Iterator[Tree]:
+    """Random reductions of matrices, over one domain each."""
+    rng, found = random.Random(3), 0
+    while found < count:
+        for node in distinct(canonical(GRAMMAR.generate(rng))):
+            for part in parts_of(node):
+                found += 1
+                yield part
+
+
+def fake_matrices(group: Group, n: int) -> Slab:
+    """Layers of 6 x 4; activations of one all-ones sample of 5 tokens, and of two of a batch."""
+    shapes = {"weight": (6, 4), "grad": (6, 4), "act": (10, 4), "act_grad": (10, 4)}
+    values = {}
+    for statistic in group:
+        rows, columns = shapes[statistic.quantity]
+        one = statistic.probe == "ones" and statistic.quantity.startswith("act")
+        values[statistic] = torch.empty(n, rows // 2 if one else rows, columns, device="cuda")
+    return Slab.of(values)
+
+
+def test_programs_of_matrices_are_clean_on_cuda() -> None:
+    """Every operation stays on the device and none waits for it."""
+    parts = list(layer_trees(400))
+    assert {n.symbol for part in parts for n in distinct(part)} >= {*PRIMITIVES}
+    with FakeTensorMode():
+        for part in parts:
+            reduced = Program([part])(fake_matrices(statistics(part), 7))
+            assert (reduced.device.type, reduced.dtype) == ("cuda", torch.float64)
+            assert reduced.shape == (1, 7)
+
+
+class OnCuda(Fresh):
+    """Matrices of two layers a piece, of no value."""
+
+    def visit(self, groups: Sequence[Group], reduce: Reduce) -> None:
+        for group in groups:
+            layers = self.layers.starts(next(iter(group)).domain)[-1]
+            for datasets in self.variants(group):
+                for start in range(0, layers, 2):
+                    slab = fake_matrices(group, 2)
+                    reduce(group, datasets, np.arange(start, start + 2), slab)
+
+
+def test_a_pass_over_the_matrices_is_clean_on_cuda(
+    setting: Callable[..., Setting],
+    architectures: list[Architecture],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept: list[Tensor] = []
+    monkeypatch.setattr(Engine, "_keep", lambda self, trees, found: kept.extend(found.values()))
+    engine = Engine(OnCuda(setting(device=torch.device("cuda")), architectures, 1))
+    with FakeTensorMode():
+        engine._reduce_matrices([canonical(tree) for tree in random_trees(50, seed=5)])
+    assert len(kept) > 30
+    assert {tensor.device.type for tensor in kept} == {"cuda"}
+
+
+def test_code_of_layers_and_networks_is_clean_on_cuda() -> None:
+    def visit(tree: Tree, args: list[Tensor | None]) -> Tensor | None:
+        if tree.type.level == "Matrix":
+            return None
+        if not args or args[0] is None:
+            return torch.empty(3, 7, 4, dtype=torch.float64, device="cuda")
+        level = "network" if tree.args[0].type == NETWORK else "layers"
+        value = apply(OPERATIONS[tree.symbol], args, level)
+        assert (value.device.type, value.dtype) == ("cuda", torch.float64)
+        return value
+
+    with FakeTensorMode():
+        for tree in random_trees(300, seed=4):
+            assert tree.fold(visit).shape == (3, 7)
+
+
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        (lambda x: x * x.sum().item(), DataDependentOutputException),
+        (lambda x: x + torch.ones(3, 4), RuntimeError),
+        (lambda x: x if x.max() > 0 else -x, DataDependentOutputException),
+    ],
+)
+def test_a_fake_device_finds_what_is_not_clean(
+    function: Callable[[Tensor], Tensor], error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = Primitive("neg", "map", function, None, "")
+    monkeypatch.setattr("autoprox.engine.evaluator.PRIMITIVES", {**PRIMITIVES, "neg": bad})
+    part = parse("sum(neg(msa.weight))")
+    with FakeTensorMode(), pytest.raises(error):
+        Program([part])(Slab.of({STATISTICS["msa.weight"]: torch.empty(2, 3, 4, device="cuda")}))

@@ -1,0 +1,534 @@
+"""The engine against the naive evaluator, and against itself under every way of running it."""
+
+import random
+import weakref
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers import naive
+from helpers.networks import SPACE, tiny
+from scipy.stats import rankdata
+from torch import Tensor
+
+from autoprox.engine.evaluator import REASONS, Engine, Program, Scores, parts_of
+from autoprox.language.grammar import Grammar, Limits
+from autoprox.language.tree import (
+    OPERATIONS,
+    STATISTICS,
+    STRUCTURE,
+    TERMINALS,
+    Tree,
+    canonical,
+    make,
+    parse,
+    statistics,
+)
+from autoprox.primitives import PRIMITIVES, Primitive, apply
+from autoprox.searchspaces import Architecture
+from autoprox.statistics import sources as store
+from autoprox.statistics.collector import Setting
+from autoprox.statistics.matrices import Slab
+from autoprox.statistics.packed import CHUNK
+from autoprox.statistics.sources import Fresh, Group, Store
+
+MakeSetting = Callable[..., Setting]
+
+SINGLE = [s for s in STATISTICS.values() if s.domain != "all"]
+GRAMMAR = Grammar(limits=Limits(25, 8))
+SAMPLES = 2  # in every batch
+ALIASES = (  # of terminals that no random tree has, for others have the same value
+    "sum(sum(mul(ntk.mlp.act, ntk.mlp.act_grad)))",
+    "sum(sum(mul(ntk.all.weight, ntk.all.grad)))",
+    "sum(nuclear_norm(add(ntk.msa.weight, msa.grad)))",
+    "sum(sum(mul(ntk.mlp.weight, ones.mlp.weight)))",
+)
+SNIP = "sum(sum(abs(mul(all.weight, all.grad))))"
+
+
+def world_of(
+    setting: Setting, dataset: str, architectures: Sequence[Architecture]
+) -> dict[str, list[Any]]:
+    """What the collector measures, as the naive evaluator reads it."""
+    world: dict[str, list[Any]] = {name: [] for name in (*STATISTICS, *STRUCTURE)}
+    for arch in architectures:
+        measured = dict(setting.measure(arch, {dataset: SINGLE}))[dataset]
+        for statistic, matrices in measured.items():
+            world[str(statistic)].append([matrix.double().numpy() for matrix in matrices])
+        blocks = setting.space.blocks(arch)
+        for name in ("width", "tokens", "heads"):
+            world[name].append(np.array([getattr(block, name) for block in blocks], dtype=float))
+        world["one"].append(np.ones(len(blocks)))
+        for quantity in ("weight", "grad"):
+            for probe in ("", "ones.", "ntk."):
+                msa, mlp = (world[f"{probe}{domain}.{quantity}"][-1] for domain in ("msa", "mlp"))
+                pairs = [msa[i : i + 2] + mlp[i : i + 2] for i in range(0, len(msa), 2)]
+                world[f"{probe}all.{quantity}"].append([m for pair in pairs for m in pair])
+    return world
+
+
+def distinct(tree: Tree) -> list[Tree]:
+    found: list[Tree] = []
+    tree.fold(lambda node, args: found.append(node))
+    return found
+
+
+def aligns(tree: Tree) -> bool:
+    """Whether activations of the one all-ones sample meet those of a batch."""
+    reductions = [part for node in distinct(canonical(tree)) for part in parts_of(node)]
+    probes = [
+        {s.probe == "ones" for s in statistics(part) if s.quantity.startswith("act")}
+        for part in reductions
+    ]
+    return any(len(found) > 1 for found in probes)
+
+
+def random_trees(count: int, seed: int, grammar: Grammar = GRAMMAR) -> list[Tree]:
+    """Trees without such meetings, for which the naive evaluator would need other matrices."""
+    rng = random.Random(seed)
+    trees = [grammar.generate(rng) for _ in range(count)]
+    plain = [tree for tree in trees if not aligns(tree)]
+    assert len(plain) > 0.9 * count
+    return plain
+
+
+def shaken(function: Callable[..., Any], rng: np.random.Generator) -> Callable[..., Any]:
+    """The function with a random rounding error: float32's of a matrix, else float64's."""
+
+    def call(*args: Any) -> Any:
+        value = np.asarray(function(*args), dtype=float)
+        rounding = 2.0**-24 if value.ndim == 2 else 2.0**-52
+        return value * (1 + rounding * rng.choice([-1, 1], size=value.shape))
+
+    return call
+
+
+def naively(trees: Sequence[Tree], worlds: Sequence[naive.World]) -> np.ndarray:
+    """[trees, datasets, networks]"""
+    return np.array([[naive.naive_evaluate(tree, world) for world in worlds] for tree in trees])
+
+
+def conditioning(
+    trees: Sequence[Tree],
+    worlds: Sequence[naive.World],
+    exact: np.ndarray,
+    monkeypatch: pytest.MonkeyPatch,
+) -> np.ndarray:
+    """[trees, datasets, 1]: how far random rounding errors move a score (Monte Carlo arithmetic).
+
+    A sum of gradients that cancel, for example, consists of rounding errors only.
+    """
+    moved = np.zeros(exact.shape)
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        inexact = {name: shaken(function, rng) for name, function in naive.FUNCTIONS.items()}
+        inputs = [_shaken_world(world, rng) for world in worlds]
+        with monkeypatch.context() as patch:
+            patch.setattr(naive, "FUNCTIONS", inexact)
+            moved = np.fmax(moved, np.abs(naively(trees, inputs) - exact))
+    return moved.max(axis=2, keepdims=True)
+
+
+def _shaken_world(world: naive.World, rng: np.random.Generator) -> dict[str, list[Any]]:
+    shake = shaken(lambda value: value, rng)
+    return {
+        name: [[shake(m) for m in v] if isinstance(v, list) else shake(v) for v in values]
+        for name, values in world.items()
+    }
+
+
+def assert_close(
+    found: np.ndarray, exact: np.ndarray, moved: np.ndarray, trees: Sequence[Tree]
+) -> None:
+    with np.errstate(invalid="ignore"):
+        scale = np.abs(exact).max(axis=2, keepdims=True)
+        allowed = 1e-5 * scale + 30 * moved
+        good = (found == exact) | (np.abs(found - exact) <= allowed)
+    good |= np.isnan(found) & np.isnan(exact)
+    assert not [str(trees[i]) for i in np.nonzero(~good.all(axis=(1, 2)))[0]]
+
+
+def test_random_trees_against_the_naive_evaluator(
+    setting: MakeSetting, architectures: list[Architecture], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen, trees = setting(), random_trees(250, seed=0) + [parse(text) for text in ALIASES]
+    assert {n.symbol for tree in trees for n in distinct(tree)} == {*OPERATIONS, *TERMINALS}
+    worlds = [world_of(chosen, dataset, architectures) for dataset in chosen.batches]
+    found = Engine(Fresh(chosen, architectures, 1)).evaluate(trees)
+    exact = naively(trees, worlds)
+    moved = conditioning(trees, worlds, exact, monkeypatch)
+    assert_close(found.values, exact, moved, trees)
+    well_conditioned = moved <= 1e-5 * np.abs(exact).max(axis=2, keepdims=True)
+    assert well_conditioned.all(axis=(1, 2)).mean() > 0.8
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sum(sum(mul(mlp.act, ones.mlp.act)))",
+        "sum(sum(unit(mul(ones.mlp.act, ntk.mlp.act_grad))))",
+        "sum(l1_norm(sub(unit(ones.mlp.act_grad), mlp.act)))",
+        "sum(std(mul(z_score(ones.mlp.act), mlp.act_grad)))",
+    ],
+)
+@pytest.mark.parametrize("thin", [1, 3])
+def test_the_all_ones_sample_meets_every_sample_of_a_batch(
+    setting: MakeSetting, architectures: list[Architecture], text: str, thin: int
+) -> None:
+    chosen, tree = setting(thin=thin), parse(text)
+    assert aligns(tree)
+    world = world_of(chosen, "other", architectures)
+    for name in ("ones.mlp.act", "ones.mlp.act_grad"):
+        world[name] = [[np.concatenate([m] * SAMPLES) for m in each] for each in world[name]]
+    found = Engine(Fresh(chosen, architectures, 1)).evaluate([tree])
+    np.testing.assert_allclose(found.values[0, 2], naive.naive_evaluate(tree, world), rtol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache of statistics for all tests of this file."""
+    return tmp_path_factory.mktemp("statistics")
+
+
+@pytest.fixture(scope="module")
+def reference(
+    architectures: list[Architecture], batches: dict[str, Any]
+) -> tuple[list[Tree], Scores]:
+    """Random trees, and their scores where every matrix is reduced alone."""
+    rng = random.Random(1)
+    trees = [GRAMMAR.generate(rng) for _ in range(200)]
+    return trees, Engine(Fresh(Setting(SPACE, batches), architectures, 1)).evaluate(trees)
+
+
+def assert_same_bits(found: Scores, expected: Scores) -> None:
+    np.testing.assert_array_equal(found.values, expected.values)
+    np.testing.assert_array_equal(found.reasons, expected.reasons)
+
+
+@pytest.mark.parametrize(
+    ("chunk", "memory", "workers"),
+    [
+        (2**16, 2**30, 1),
+        (1, 2**30, 1),
+        (700, 2**30, 1),
+        (2**24, 2**30, 1),
+        (2**16, 0, 1),
+        (1000, 40_000, 2),
+    ],
+)
+def test_scores_are_the_same_bit_for_bit(
+    setting: MakeSetting,
+    architectures: list[Architecture],
+    folder: Path,
+    reference: tuple[list[Tree], Scores],
+    monkeypatch: pytest.MonkeyPatch,
+    chunk: int,
+    memory: int,
+    workers: int,
+) -> None:
+    """Whatever the chunks, the memory, the threads, and whether matrices are kept at all."""
+    monkeypatch.setitem(CHUNK, "cpu", chunk)
+    trees, expected = reference
+    source = Store(setting(), architectures, SINGLE, folder=folder, memory=memory, workers=workers)
+    assert_same_bits(Engine(source).evaluate(trees), expected)
+
+
+def test_trees_are_evaluated_together_as_one_by_one(
+    setting: MakeSetting,
+    architectures: list[Architecture],
+    folder: Path,
+    reference: tuple[list[Tree], Scores],
+) -> None:
+    trees, expected = reference
+    source = Store(setting(), architectures, SINGLE, folder=folder)
+    alone = [Engine(source).evaluate([tree]) for tree in trees[:40]]
+    together = Engine(source)
+    together.evaluate(trees[20:])
+    backwards = together.evaluate(trees[39::-1])
+    for index, scores in enumerate(alone):
+        for found, place in ((expected, index), (backwards, 39 - index)):
+            np.testing.assert_array_equal(found.values[place], scores.values[0])
+            np.testing.assert_array_equal(found.reasons[place], scores.reasons[0])
+
+
+def test_no_trees_have_no_scores(setting: MakeSetting, architectures: list[Architecture]) -> None:
+    found = Engine(Fresh(setting(), architectures, 1)).evaluate([])
+    assert found.values.shape == found.reasons.shape == (0, 3, len(architectures))
+
+
+class Counted(Fresh):
+    """Remembers the groups of statistics that were read, and how many expressions of each."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.visits: list[list[Group]] = []
+
+    def visit(self, groups: Sequence[Group], reduce: store.Reduce) -> None:
+        self.visits.append(list(groups))
+        super().visit(groups, reduce)
+
+
+@pytest.fixture
+def counted(setting: MakeSetting, architectures: list[Architecture]) -> Counted:
+    return Counted(setting(), architectures[:3], 1)
+
+
+def test_no_matrix_is_read_twice_for_the_same_expression(counted: Counted) -> None:
+    engine, trees = Engine(counted), random_trees(60, seed=2)
+    first = engine.evaluate(trees)
+    assert len(counted.visits) == 1
+    assert_same_bits(engine.evaluate(trees), first)
+    engine.evaluate([make("rank", tree) for tree in trees])
+    assert len(counted.visits) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rank(sum(l1_norm(mul(mlp.grad, mlp.weight))))",  # commutative
+        "mean(l1_norm(abs(mul(mlp.weight, neg(mlp.grad)))))",  # the sign is lost
+        "std(log(l1_norm(mul(data.mlp.weight, data.mlp.grad))))",  # layer code is another matter
+        "sum(width)",
+    ],
+)
+def test_equal_expressions_of_matrices_are_read_once(counted: Counted, text: str) -> None:
+    engine = Engine(counted)
+    engine.evaluate([parse("sum(l1_norm(mul(mlp.weight, mlp.grad)))")])
+    engine.evaluate([parse(text)])
+    assert len(counted.visits) == 1
+
+
+def test_layer_vectors_stay_within_their_memory(
+    counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trees = random_trees(60, seed=2)
+    expected = Engine(counted).evaluate(trees)
+    monkeypatch.setattr("autoprox.engine.evaluator.MEMO_BYTES", 5_000)
+    bounded, most = Engine(counted), 0
+    for tree, values in zip(trees, expected.values, strict=True):
+        np.testing.assert_array_equal(bounded.evaluate([tree]).values[0], values)
+        held = [v.nbytes for vs in bounded._vectors.values() for v in vs]
+        most = max(most, sum(held))
+    assert 3_000 < most <= 5_000
+
+
+def test_a_domain_of_all_layers_shares_its_parts(counted: Counted) -> None:
+    engine = Engine(counted)
+    engine.evaluate([parse("sum(sum(add(log(all.grad), all.weight)))")])
+    assert {len(group) for group in counted.visits[0]} == {2}
+    for domain in ("msa", "mlp"):
+        engine.evaluate([parse(f"sum(sum(add(log({domain}.grad), {domain}.weight)))")])
+    assert len(counted.visits) == 1
+
+
+def test_only_what_is_new_is_read(counted: Counted) -> None:
+    engine = Engine(counted)
+    engine.evaluate([parse("sum(sum(msa.weight))"), parse("sum(sum(abs(msa.weight)))")])
+    engine.evaluate([parse("sum(sum(msa.weight))"), parse("sum(mul(sum(mlp.grad), sum(mlp.act)))")])
+    read = [{str(s) for group in visit for s in group} for visit in counted.visits]
+    assert read == [{"msa.weight"}, {"mlp.grad", "mlp.act"}]
+
+
+def test_a_program_computes_each_subexpression_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["sum(exp(msa.weight))", "mean(exp(msa.weight))", "sum(mul(exp(msa.weight), msa.grad))"]
+    applied: list[str] = []
+
+    def counting(
+        primitive: Primitive, args: Sequence[Tensor], level: str, out: Tensor | None = None
+    ) -> Tensor:
+        applied.append(primitive.name)
+        return apply(primitive, args, level, out)
+
+    monkeypatch.setattr("autoprox.engine.evaluator.apply", counting)
+    rng = torch.Generator().manual_seed(0)
+    names = ("msa.weight", "msa.grad")
+    values = {STATISTICS[name]: torch.randn(5, 3, 4, generator=rng) for name in names}
+    found = Program([parse(text) for text in texts])(Slab.of(values))
+    weight, grad = (v.double().numpy() for v in values.values())
+    expected = [np.exp(weight).sum((1, 2)), np.exp(weight).mean((1, 2))]
+    expected.append((np.exp(weight) * grad).sum((1, 2)))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    assert sorted(applied) == ["exp", "mean", "mul", "sum", "sum"]
+
+
+def test_a_program_drops_what_it_no_longer_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[weakref.ref[Tensor]] = []
+    alive: list[int] = []
+
+    def watched(
+        primitive: Primitive, args: Sequence[Tensor], level: str, out: Tensor | None = None
+    ) -> Tensor:
+        alive.append(sum(ref() is not None for ref in made))
+        value = apply(primitive, args, level, out)
+        if value is not out:
+            made.append(weakref.ref(value))
+        return value
+
+    monkeypatch.setattr("autoprox.engine.evaluator.apply", watched)
+    tree = parse("sum(add(exp(tanh(neg(msa.weight))), tanh(neg(sqrt(msa.weight)))))")
+    Program([tree])(Slab.of({STATISTICS["msa.weight"]: torch.randn(5, 3, 4)}))
+    assert len(alive) == 8
+    assert max(alive) == 2
+
+
+def test_a_program_overwrites_neither_its_inputs_nor_what_it_still_needs() -> None:
+    texts = ["sum(mul(exp(neg(msa.weight)), neg(neg(square(exp(neg(msa.weight)))))))"]
+    texts += ["mean(tanh(exp(neg(msa.weight))))", "sum(abs(msa.weight))"]
+    weight = torch.linspace(-1, 1, 60).reshape(5, 3, 4)
+    kept, exact = weight.clone(), weight.double().numpy()
+    slab = Slab.of({STATISTICS["msa.weight"]: weight})
+    found = Program([parse(text) for text in texts])(slab)
+    assert torch.equal(weight, kept)
+    sums = np.exp(-3 * exact), np.tanh(np.exp(-exact)) / 12, np.abs(exact)
+    np.testing.assert_allclose(found, [value.sum((1, 2)) for value in sums], rtol=1e-5)
+
+
+def test_a_program_takes_fewer_steps_for_what_cannot_be_negative() -> None:
+    program = Program([parse("l1_norm(log(sqrt(msa.weight)))"), parse("l1_norm(exp(msa.grad))")])
+    root, log, norm = (PRIMITIVES[name] for name in ("sqrt", "log", "l1_norm"))
+    used = {(p.name, p.function) for p, _, _ in program.steps if p.of_magnitude}
+    assert used == {
+        ("sqrt", root.function),
+        ("log", log.of_magnitude),
+        ("l1_norm", norm.function),
+        ("l1_norm", norm.of_magnitude),
+    }
+
+
+def test_a_program_on_several_shapes_is_the_same_as_on_each_alone() -> None:
+    trees = [t for t in random_trees(200, seed=6) for t in map(canonical, distinct(t))]
+    reductions = [part for tree in trees for part in parts_of(tree)]
+    rng = torch.Generator().manual_seed(0)
+    for group in {statistics(part) for part in reductions}:
+        program = Program([part for part in reductions if statistics(part) == group])
+        shelves = {s: [(2, 3, 4), (1, 5, 2), (3, 70, 9)] for s in group}
+        ones = [s for s in group if s.probe == "ones" and s.quantity.startswith("act")]
+        shelves |= {s: [(2, 1, 4), (1, 1, 2), (3, 1, 9)] for s in ones}
+        stacks = {
+            s: [torch.randn(shape, generator=rng) for shape in found]
+            for s, found in shelves.items()
+        }
+        flat = {s: torch.cat([stack.flatten() for stack in found]) for s, found in stacks.items()}
+        together = program(Slab.aligned(flat, [tuple(shelves[s]) for s in flat]))
+        alone = [program(Slab.of({s: stacks[s][i] for s in group})) for i in range(3)]
+        np.testing.assert_array_equal(together, torch.cat(alone, dim=1))
+
+
+def test_layer_vectors_are_ordered_by_depth(
+    setting: MakeSetting, architectures: list[Architecture]
+) -> None:
+    chosen = setting()
+    engine = Engine(Fresh(chosen, architectures, 1))
+    norms = canonical(parse("l1_norm(all.weight)"))
+    engine.evaluate([make("sum", norms)])
+    expected = world_of(chosen, "few", architectures)["all.weight"]
+    found = dict(zip(map(tuple, engine._equal), engine._vectors[norms], strict=True))
+    for networks, vectors in found.items():
+        for place, network in enumerate(networks):
+            sums = [np.abs(matrix).sum() for matrix in expected[network]]
+            np.testing.assert_allclose(vectors[0, place], sums, rtol=1e-5)
+
+
+def test_the_layer_vectors_that_were_used_last_stay(
+    setting: MakeSetting, architectures: list[Architecture], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Engine(Fresh(setting(), architectures, 1))
+    one_vector = 8 * sum(len(blocks) for blocks in engine.source.layers.blocks)
+    monkeypatch.setattr("autoprox.engine.evaluator.MEMO_BYTES", 2 * one_vector)
+    for name in ("width", "heads", "width", "tokens"):
+        engine.evaluate([parse(f"sum(neg({name}))")])
+    assert set(map(str, engine._vectors)) == {"neg(width)", "neg(tokens)"}
+
+
+def test_ranks_are_among_the_networks_that_are_compared(counted: Counted) -> None:
+    engine = Engine(counted)
+    plain, ranked = parse(SNIP), parse(f"rank({SNIP})")
+    everything = engine.evaluate([plain, ranked])
+    np.testing.assert_array_equal(everything.values[1], rankdata(everything.values[0], axis=-1))
+    some = engine.evaluate([plain, ranked], [2, 0])
+    np.testing.assert_array_equal(some.values[0], everything.values[0][:, [2, 0]])
+    np.testing.assert_array_equal(some.values[1], rankdata(some.values[0], axis=-1))
+    assert some.values.shape == (2, 3, 2)
+
+
+def reasons_of(scores: Scores) -> list[list[list[str]]]:
+    return [[[REASONS[r] for r in row] for row in tree] for tree in scores.reasons]
+
+
+def test_equal_scores_are_invalid(setting: MakeSetting) -> None:
+    alike = [tiny(8, (1, 1.0)), tiny(8, (2, 1.0)), tiny(8, (1, 2.0))]
+    engine = Engine(Fresh(setting(), alike, 1))
+    texts = ["sum(width)", "sum(heads)", "rank(sum(width))", "sub(sum(heads), sum(heads))"]
+    found = engine.evaluate([parse(text) for text in texts])
+    names = [{r for row in tree for r in row} for tree in reasons_of(found)]
+    assert names == [{"constant"}, {"valid"}, {"constant"}, {"constant"}]
+    assert (found.values[0] == 8).all()
+
+
+def test_scores_equal_but_for_rounding_are_invalid(setting: MakeSetting) -> None:
+    depths = [tiny(8, *[(1, 1.0)] * depth) for depth in (1, 2, 3)]
+    found = Engine(Fresh(setting(), depths, 1)).evaluate([parse("frobenius_norm(unit(width))")])
+    assert 0 < np.ptp(found.values[0, 0]) < 1e-14
+    assert reasons_of(found)[0][0] == ["constant"] * 3
+
+
+def test_scores_that_hardly_differ_are_valid(setting: MakeSetting) -> None:
+    close = [tiny(width, (1, 1.0)) for width in (500, 501)]
+    found = Engine(Fresh(setting(), close, 1)).evaluate([parse("sum(log(log(width)))")])
+    assert np.ptp(found.values[0, 0]) < 1e-3
+    assert reasons_of(found)[0][0] == ["valid"] * 2
+
+
+def test_where_no_score_is_finite_that_is_the_reason(
+    setting: MakeSetting, architectures: list[Architecture]
+) -> None:
+    tree = parse("sum(sum(square(square(exp(inverse(msa.weight))))))")
+    found = Engine(Fresh(setting(), architectures, 1)).evaluate([tree])
+    assert np.isinf(found.values).all()
+    assert reasons_of(found)[0] == [["not finite"] * 5] * 3
+
+
+def test_a_score_on_one_dataset_says_nothing_of_another(setting: MakeSetting) -> None:
+    alike = [tiny(8, (1, 1.0)), tiny(8, (2, 1.0))]
+    chosen = setting()
+
+    class FlatOnMany(Fresh):
+        def visit(self, groups: Sequence[Group], reduce: store.Reduce) -> None:
+            def flat(g: Group, d: list[int], p: np.ndarray, slab: Slab) -> None:
+                values = slab.values.items()
+                same = {s: x if d == [0] else torch.ones_like(x) for s, x in values}
+                reduce(g, d, p, Slab(same, slab.shapes))
+
+            super().visit(groups, flat)
+
+    found = Engine(FlatOnMany(chosen, alike, 1)).evaluate([parse("sum(mean(mlp.grad))")])
+    assert reasons_of(found)[0] == [["valid"] * 2, ["constant"] * 2, ["constant"] * 2]
+
+
+def test_scores_that_are_not_finite_are_invalid(
+    setting: MakeSetting, architectures: list[Architecture]
+) -> None:
+    class Huge(Fresh):
+        """Gives one network's gradients no square in float32."""
+
+        def visit(self, groups: Sequence[Group], reduce: store.Reduce) -> None:
+            ends = self.layers.starts("mlp")[1:3]
+
+            def scaled(g: Group, d: list[int], p: np.ndarray, slab: Slab) -> None:
+                factor = 1e30 if ends[0] <= p[0] < ends[1] else 1.0
+                larger = {s: x * factor for s, x in slab.values.items()}
+                reduce(g, d, p, Slab(larger, slab.shapes))
+
+            super().visit(groups, scaled)
+
+    texts = ["sum(sum(square(mlp.grad)))", "rank(sum(sum(square(mlp.grad))))", "sum(sum(mlp.grad))"]
+    found = Engine(Huge(setting(), architectures, 1)).evaluate([parse(text) for text in texts])
+    bad, good = "not finite", "valid"
+    for tree in (0, 1):
+        assert reasons_of(found)[tree] == [[good, bad, good, good, good]] * 3
+    others = np.delete(found.values[0], 1, axis=1)
+    np.testing.assert_array_equal(np.delete(found.values[1], 1, axis=1), rankdata(others, axis=-1))
+    assert reasons_of(found)[2] == [[good] * 5] * 3

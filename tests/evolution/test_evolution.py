@@ -1,0 +1,430 @@
+"""The strategies on made-up fitnesses: no network is built."""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from deap import base
+from scipy.stats import kendalltau, rankdata
+
+from autoprox.errors import AutoproxError
+from autoprox.evolution.loop import (
+    STRATEGIES,
+    EvolutionError,
+    Individual,
+    Settings,
+    State,
+    assemble,
+    evolve,
+    most_parsimonious,
+    sample_parent,
+    survivors,
+)
+from autoprox.language.grammar import Grammar, Limits
+from autoprox.language.tree import Tree, parse
+from autoprox.tasks.evolve import _checkpoint, _restored
+
+GRAMMAR = Grammar(limits=Limits(14, 6))
+SMALL = Settings(population=6, iterations=12, children=4, top=2)
+TEXTS = [f"{r}({s})" for r in ("sum", "mean", "std") for s in ("width", "heads", "tokens", "one")]
+
+
+def hashed(tree: Tree) -> Individual:
+    """Fitness without a pattern, a fifth of the trees invalid; equal fitnesses are common."""
+    number = int(tree.digest[:12], 16)
+    if number % 5 == 0:
+        return Individual(tree, reason=("constant", "not finite")[number % 2])
+    jcm = (number // 5 % 12) / 12
+    return Individual(tree, (jcm + 1e-9 * (number // 60 % 3 - 1), jcm), jcm)
+
+
+def shaped(tree: Tree) -> Individual:
+    """Fitness with a way up: one more of `square` is a little better."""
+    jcm = str(tree).count("square") / 32 + int(tree.digest[:4], 16) / 2**22
+    return Individual(tree, (jcm,), jcm)
+
+
+class Made:
+    """A toolbox of a fitness function, and what it was asked."""
+
+    def __init__(self, fitness: Callable[[Tree], Individual] = hashed) -> None:
+        self.batches: list[list[Tree]] = []
+        self.mutations: list[tuple[Tree, Tree]] = []
+        self.fitness = fitness
+        self.toolbox = base.Toolbox()
+        self.toolbox.register("evaluate", self.evaluate)
+        self.toolbox.register("generate", GRAMMAR.generate)
+        self.toolbox.register("mutate", self.mutate)
+        self.toolbox.register("mate", GRAMMAR.crossover)
+
+    def evaluate(self, trees: Sequence[Tree]) -> list[Individual]:
+        self.batches.append(list(trees))
+        return [self.fitness(tree) for tree in trees]
+
+    def mutate(self, tree: Tree, rng: random.Random) -> Tree:
+        child = GRAMMAR.mutate(tree, rng)
+        self.mutations.append((tree, child))
+        return child
+
+    def run(
+        self, strategy: str, settings: Settings = SMALL, state: State | None = None, seed: int = 0
+    ) -> tuple[State, list[list[Individual]]]:
+        """The final state, and the population after each iteration."""
+        history: list[list[Individual]] = []
+        state = state or State(random.Random(seed))
+        record = lambda state: history.append(list(state.population))  # noqa: E731
+        return evolve(self.toolbox, STRATEGIES[strategy], settings, state, record), history
+
+
+def with_fitness(*values: float) -> list[Individual]:
+    pairs = zip(TEXTS, values, strict=False)
+    return [Individual(parse(text), (value,), value) for text, value in pairs]
+
+
+def sized(size: int, jcm: float) -> Individual:
+    return Individual(parse("sum(" + "abs(" * (size - 2) + "width" + ")" * (size - 1)), (jcm,), jcm)
+
+
+def texts(individuals: Sequence[Individual]) -> list[str]:
+    return [str(individual.tree) for individual in individuals]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_population_is_full_distinct_valid_sorted_and_never_worse(strategy: str) -> None:
+    made = Made()
+    state, history = made.run(strategy)
+    assert len(history) == state.iteration == SMALL.iterations
+    for population in history:
+        assert len(population) == SMALL.population
+        assert all(individual.valid for individual in population)
+        assert len({i.tree.digest for i in population}) == SMALL.population
+        assert len({i.taus for i in population}) == SMALL.population
+        assert [i.jcm for i in population] == sorted((i.jcm for i in population), reverse=True)
+    for before, after in pairwise(history):
+        for old, new in zip(before, after, strict=True):
+            assert new.jcm >= old.jcm
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_tree_is_counted_and_every_invalid_one_by_its_reason(strategy: str) -> None:
+    made = Made()
+    state, _ = made.run(strategy)
+    asked = [tree for batch in made.batches for tree in batch]
+    assert state.evaluations == len(asked)
+    reasons = [hashed(tree).reason for tree in asked]
+    assert state.invalid == Counter(reason for reason in reasons if reason)
+    assert set(state.invalid) == {"constant", "not finite"}
+
+
+def hashed_if_large(tree: Tree) -> Individual:
+    """The smallest trees, which no other is smaller than, are invalid."""
+    return hashed(tree) if tree.size > 3 else Individual(tree, reason="constant")
+
+
+@pytest.mark.parametrize("fitness", [hashed, hashed_if_large])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_front_has_all_that_no_other_formula_is_better_than(
+    strategy: str, fitness: Callable[[Tree], Individual]
+) -> None:
+    made = Made(fitness)
+    state, _ = made.run(strategy)
+    asked = [fitness(tree) for batch in made.batches for tree in batch]
+    points = {(i.jcm, i.tree.size) for i in asked if i.valid}
+    best = {
+        (jcm, size)
+        for jcm, size in points
+        if not any((j >= jcm and s <= size and (j, s) != (jcm, size)) for j, s in points)
+    }
+    assert {(i.jcm, i.tree.size) for i in state.front} == best
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_seed_fixes_everything(strategy: str) -> None:
+    def run(seed: int) -> tuple[list[str], list[str], int, object]:
+        random.seed(random.Random().random())
+        state, history = Made().run(strategy, seed=seed)
+        populations = [text for population in history for text in texts(population)]
+        return populations, texts(state.front), state.evaluations, state.rng.getstate()
+
+    assert run(1) == run(1)
+    assert run(1) != run(2)
+
+
+def test_elitism_keeps_a_child_only_if_it_is_better_by_the_margin() -> None:
+    made = Made(shaped)
+    settings = Settings(population=6, iterations=30, children=4, margin=0.03)
+    _, history = made.run("elitist", settings)
+    parents: dict[str, list[float]] = {}
+    for parent, child in made.mutations:
+        parents.setdefault(child.digest, []).append(shaped(parent).jcm)
+    entered = 0
+    for before, after in pairwise(history):
+        for new in {i.tree.digest: i for i in after}.keys() - {i.tree.digest for i in before}:
+            child = next(i for i in after if i.tree.digest == new)
+            assert any(child.jcm - jcm >= settings.margin for jcm in parents[new])
+            entered += 1
+    assert entered >= 3
+
+
+class Script:
+    """Mutants that come one after the other, whatever their parent is."""
+
+    def __init__(self, *fitnesses: float | str) -> None:
+        self.coming = iter(fitnesses)
+        self.parents: list[str] = []
+        self.known: dict[str, Individual] = {}
+        self.batches: list[int] = []
+        self.toolbox = base.Toolbox()
+        self.toolbox.register("evaluate", self.evaluate)
+        self.toolbox.register("mutate", self.mutate)
+        self.names = iter([sized(size, 0).tree for size in range(20, 90)])
+
+    def evaluate(self, trees: Sequence[Tree]) -> list[Individual]:
+        self.batches.append(len(trees))
+        return [self.known[str(tree)] for tree in trees]
+
+    def mutate(self, tree: Tree, rng: random.Random) -> Tree:
+        self.parents.append(str(tree))
+        child, value = next(self.names), next(self.coming, -1.0)
+        self.known[str(child)] = (
+            Individual(child, reason=value)
+            if isinstance(value, str)
+            else Individual(child, (value,), value)
+        )
+        return child
+
+    def run(self, strategy: str, population: list[Individual], **changed: float) -> State:
+        options = {"population": 3, "iterations": 1, "children": 1, "top": 1, "margin": 0.125}
+        settings = Settings(**{**options, "sample_ratio": 1.0, **changed})
+        state = State(random.Random(0), population)
+        return evolve(self.toolbox, STRATEGIES[strategy], settings, state, lambda state: None)
+
+
+def test_a_child_that_is_not_better_by_the_margin_is_made_again_of_its_parent() -> None:
+    script = Script(0.5, 0.62, "constant", 0.625, 9.0)
+    state = script.run("elitist", with_fitness(0.5, 0.25, 0.125))
+    assert script.batches == [1, 1, 1, 1]
+    assert script.parents[:4] == ["sum(width)"] * 4
+    assert [i.jcm for i in state.population] == [0.625, 0.5, 0.25]
+    assert state.evaluations == 4
+    assert state.invalid == {"constant": 1}
+
+
+def test_a_child_that_is_better_is_not_made_again() -> None:
+    script = Script(0.75, 9.0)
+    state = script.run("elitist", with_fitness(0.5, 0.25, 0.125))
+    assert script.batches == [1]
+    assert [i.jcm for i in state.population] == [0.75, 0.5, 0.25]
+
+
+@pytest.mark.parametrize("retries", [0, 2])
+def test_retries_are_bounded(retries: int) -> None:
+    script = Script()
+    state = script.run("elitist", with_fitness(0.5, 0.25, 0.125), retries=retries, children=4)
+    assert script.batches == [4] * (1 + retries)
+    assert [i.jcm for i in state.population] == [0.5, 0.25, 0.125]
+
+
+def test_only_the_rejected_are_made_again() -> None:
+    script = Script(0.75, 0.1, 0.875, 0.1, 1.0, 0.1)
+    state = script.run("elitist", with_fitness(0.5, 0.25, 0.125), children=4)
+    assert script.batches == [4, 2, 1, 1]
+    assert [i.jcm for i in state.population] == [1.0, 0.875, 0.75]
+
+
+def test_without_elitism_a_worse_child_is_kept_at_once() -> None:
+    script = Script(0.25, "constant")
+    state = script.run("naive", with_fitness(0.5, 0.375, 0.125), children=2)
+    assert script.batches == [2]
+    assert [i.jcm for i in state.population] == [0.5, 0.375, 0.25]
+
+
+def test_of_formulas_that_rank_alike_the_shortest_survives() -> None:
+    long, short = parse("sum(abs(width))"), parse("sum(heads)")
+    alike = [Individual(tree, (0.5, 0.25), 0.375) for tree in (long, short, long)]
+    other = Individual(parse("sum(tokens)"), (0.25, 0.5), 0.375)
+    assert texts(survivors([*alike, other], 5)) == ["sum(heads)", "sum(tokens)"]
+    assert texts(survivors([*alike, other], 1)) == ["sum(heads)"]
+
+
+def test_parents_are_the_top_of_a_random_sample() -> None:
+    population = with_fitness(*(n / 12 for n in range(12)))
+    settings = Settings(sample_ratio=0.5, top=2)
+    rng = random.Random(0)
+    drawn = Counter(sample_parent(population, settings, rng).jcm for _ in range(20_000))
+    # The best of 12 is in a sample of 6 half the time, and then one of its two best.
+    assert drawn[11 / 12] / 20_000 == pytest.approx(1 / 4, abs=0.02)
+    # The second best is one of the two best of the sample whenever it is in the sample.
+    assert drawn[10 / 12] / 20_000 == pytest.approx(1 / 4, abs=0.02)
+    assert drawn[9 / 12] / 20_000 == pytest.approx(1 / 2 * (1 - 5 / 11 * 4 / 10) / 2, abs=0.02)
+    assert min(drawn) >= 4 / 12
+
+
+def test_a_budget_of_evaluations_ends_the_evolution() -> None:
+    for strategy in STRATEGIES:
+        settings = Settings(population=6, iterations=50, children=4, evaluations=60)
+        state, history = Made().run(strategy, settings)
+        assert 60 <= state.evaluations < 60 + 4 * (1 + settings.retries)
+        assert 0 < len(history) < 16
+
+
+def test_a_population_that_cannot_be_found_is_an_error() -> None:
+    made = Made(lambda tree: Individual(tree, reason="constant"))
+    with pytest.raises(EvolutionError, match=r"a population of 6 distinct .* 600 random .* only 0"):
+        made.run("elitist")
+    few = Made(lambda tree: Individual(tree, (0.5,), 0.5))
+    with pytest.raises(EvolutionError, match="but only 1 were"):
+        few.run("random")
+
+
+class SavedRun:
+    """A run's checkpoint, after JSON."""
+
+    def __init__(self, state: State | None) -> None:
+        self.saved = state and json.loads(json.dumps(_checkpoint(state, 3.0)))
+        self.kept = -1
+
+    def read_checkpoint(self) -> object:
+        return self.saved
+
+    def truncate_log(self, iterations: int) -> None:
+        self.kept = iterations
+
+
+def everything(state: State) -> object:
+    individuals = [
+        (str(i.tree), i.taus, i.jcm, i.reason, i.fitness.values)
+        for i in (*state.population, *state.front, *state.leaders)
+    ]
+    counts = state.iteration, state.evaluations, state.invalid
+    return individuals, len(state.population), counts, state.rng.getstate()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_restored_evolution_goes_on_as_if_it_had_never_stopped(strategy: str, seed: int) -> None:
+    whole, _ = Made().run(strategy, seed=seed)
+    half = Settings(**{**vars(SMALL), "iterations": 5})
+    stopped, _ = Made().run(strategy, half, seed=seed)
+    run = SavedRun(stopped)
+    restored, seconds = _restored(run, None)
+    assert everything(restored) == everything(stopped)
+    assert (run.kept, seconds) == (5, 3.0)
+    resumed, history = Made().run(strategy, state=restored)
+    assert len(history) == SMALL.iterations - 5
+    assert everything(resumed) == everything(whole)
+
+
+def test_a_restored_front_keeps_the_order_of_equals() -> None:
+    state = State(random.Random(0), with_fitness(0.5, 0.25))
+    alike = [Individual(parse(text), (0.5, n), 0.5) for n, text in enumerate(TEXTS[:4])]
+    for individual in alike:
+        state.front.update([individual])
+    assert len(state.front) == 4
+    assert everything(_restored(SavedRun(state), None)[0]) == everything(state)
+
+
+@pytest.mark.parametrize(
+    ("front", "margin", "chosen"),
+    [
+        ([(3, 0.50), (5, 0.52)], 0.02, 3),  # two nodes for two hundredths: not worth it
+        ([(3, 0.50), (5, 0.55)], 0.02, 5),
+        ([(3, 0.50), (5, 0.75)], 0.125, 3),  # just worth it: the shorter
+        ([(3, 0.50), (5, 0.51)], 0.0, 5),
+        ([(2, 0.1), (4, 0.3), (9, 0.35), (14, 0.36)], 0.02, 4),
+        ([(7, 0.25)], 0.5, 7),
+    ],
+)
+def test_a_node_has_to_be_worth_the_margin(
+    front: list[tuple[int, float]], margin: float, chosen: int
+) -> None:
+    individuals = [sized(*point) for point in front]
+    for order in (individuals, individuals[::-1]):
+        leader, *_ = most_parsimonious(order, Settings(margin=margin))
+        assert leader.tree.size == chosen
+
+
+TRUTH = [1, 2, 3, 4, 5, 6]
+VALUES = {  # each has another pair of the six networks the wrong way round
+    "sum(width)": [2, 1, 3, 4, 5, 6],
+    "sum(heads)": [10, 20, 40, 30, 50, 60],
+    "sum(tokens)": [-6, -5, -4, -3, -1, -2],
+    "sum(one)": [1, 2, 3, 4, 5, 6],
+}
+
+
+PAIR = "add(rank(sum(width)), rank(sum(heads)))"
+
+
+class RankSums:
+    """Evaluates sums of the ranks of `VALUES`, with numpy and scipy."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __call__(self, trees: Sequence[Tree]) -> list[Individual]:
+        self.asked += map(str, trees)
+        return [self.individual(tree) for tree in trees]
+
+    def individual(self, tree: Tree) -> Individual:
+        if "one" in str(tree):
+            return Individual(tree, reason="not finite")
+        tau = kendalltau(self.scores(tree), TRUTH).statistic
+        return Individual(tree, (tau,), tau)
+
+    def scores(self, tree: Tree) -> np.ndarray:
+        if str(tree) in VALUES:
+            return np.array(VALUES[str(tree)])
+        parts = [self.scores(arg) for arg in tree.args]
+        return rankdata(parts[0]) if tree.symbol == "rank" else parts[0] + parts[1]
+
+
+@pytest.mark.parametrize(
+    ("leaders", "margin", "limits", "chosen"),
+    [
+        ("width heads", 0.001, (40, 10), PAIR),
+        ("heads width heads", 0.001, (40, 10), "add(rank(sum(heads)), rank(sum(width)))"),
+        ("width one heads", 0.001, (40, 10), PAIR),  # the second is invalid
+        ("width heads tokens", 0.001, (40, 10), f"add({PAIR}, rank(sum(tokens)))"),
+        ("width heads tokens", 0.0, (40, 10), f"add({PAIR}, rank(sum(tokens)))"),
+        ("width heads tokens", 0.001, (7, 10), PAIR),
+        ("width heads tokens", 0.001, (40, 3), PAIR),
+        ("width heads", 0.02, (40, 10), "sum(width)"),  # worth less than five margins
+        ("width heads", 0.001, (6, 10), "sum(width)"),
+        ("width heads", 0.001, (40, 2), "sum(width)"),
+        ("width", 0.0, (40, 10), "sum(width)"),
+        ("width one", 0.0, (40, 10), "sum(width)"),
+    ],
+)
+def test_further_formulas_have_to_be_worth_their_place(
+    leaders: str, margin: float, limits: tuple[int, int], chosen: str
+) -> None:
+    evaluate = RankSums()
+    individuals = [evaluate.individual(parse(f"sum({name})")) for name in leaders.split()]
+    found = assemble(individuals, evaluate, Settings(margin=margin), Limits(*limits))
+    assert str(found.tree) == chosen
+    assert found.jcm == pytest.approx(kendalltau(evaluate.scores(found.tree), TRUTH).statistic)
+    assert all(parse(text).size <= limits[0] for text in evaluate.asked)
+
+
+@pytest.mark.parametrize(
+    ("option", "rule"),
+    [
+        ({"population": 1}, "population must be a whole number >= 2, but got 1"),
+        ({"iterations": 0}, "iterations must be a whole number >= 1"),
+        ({"children": 2.5}, "children must be a whole number >= 1, but got 2.5"),
+        ({"top": True}, "top must be a whole number"),
+        ({"retries": -1}, "retries must be a whole number >= 0"),
+        ({"evaluations": 0}, "evaluations must be a whole number >= 1"),
+        ({"sample_ratio": 0.0}, "sample_ratio must be a number > 0 and <= 1"),
+        ({"sample_ratio": float("nan")}, "sample_ratio must be a number"),
+        ({"margin": -0.1}, "margin must be a number >= 0 and <= 2, but got -0.1"),
+    ],
+)
+def test_settings_are_checked(option: dict[str, object], rule: str) -> None:
+    with pytest.raises(AutoproxError, match=rule):
+        Settings(**option)

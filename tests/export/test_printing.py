@@ -1,0 +1,195 @@
+"""The display of trees: published proxies as their papers write them, and every tree at all."""
+
+import random
+
+import numpy as np
+import pytest
+import sympy
+import torch
+from matplotlib.mathtext import MathTextParser
+
+from autoprox.export.formula import ascii_tree, latex, legend, pretty, to_sympy
+from autoprox.language.grammar import Grammar, Limits
+from autoprox.language.tree import NETWORK, OPERATIONS, REDUCED, TERMINALS, make, parse
+from autoprox.primitives import COMBINATORS, PRIMITIVES, apply
+
+SNIP = "sum(sum(abs(mul(all.weight, all.grad))))"
+DSS = (
+    "add(rank(sum(mul(nuclear_norm(ones.msa.grad), nuclear_norm(ones.msa.weight)))), "
+    "rank(sum(sum(mul(ones.mlp.grad, ones.mlp.weight)))))"
+)
+NTKT = "sum(square(frobenius_norm(ntk.all.grad)))"
+SEPT = (
+    "add(logsumexp(log(width)), "
+    "logsumexp(sub(mul(add(tokens, one), log(width)), log(sub(width, one)))))"
+)
+NTSR = f"add(rank({NTKT}), rank({SEPT}))"
+PRETTY = {
+    SNIP: "∑ₗ ∑ᵢⱼ │Wₐₗₗ ⊙ Gₐₗₗ│",
+    DSS: "rank(∑ₗ ‖Gᵒⁿᵉˢₘₛₐ‖⋆ ⋅ ‖Wᵒⁿᵉˢₘₛₐ‖⋆) + rank(∑ₗ ∑ᵢⱼ Gᵒⁿᵉˢₘₗₚ ⊙ Wᵒⁿᵉˢₘₗₚ)",
+    NTKT: "∑ₗ ‖Gⁿᵗᵏₐₗₗ‖_F²",
+    NTSR: """\
+rank(∑ₗ ‖Gⁿᵗᵏₐₗₗ‖_F²)
++ rank⎛logsumexpₖ(log(width))                                    ⎞
+      ⎝+ logsumexpₖ((tokens + 1) ⋅ log(width) - log(│width - 1│))⎠""",
+    "div(sum(sqrt(l1_norm(mlp.act_grad))), sum(exp(neg(heads))))": """\
+ ∑ₗ √‖Δₘₗₚ‖₁
+──────────────
+∑ₖ exp(-heads)""",
+}
+LATEX = {
+    SNIP: r"\sum_{l} \sum_{i,j} \left|W^{\mathrm{all}}_{l} \odot G^{\mathrm{all}}_{l}\right|",
+    NTKT: r"\sum_{l} \left\Vert G^{\mathrm{all},\mathrm{ntk}}_{l}\right\Vert_{F}^{2}",
+    "sum(effective_rank(div(mlp.act, square(mlp.act_grad))))": (
+        r"\sum_{l} \operatorname{erank}\left("
+        r"\frac{A^{\mathrm{mlp}}_{l}}{\left(\Delta^{\mathrm{mlp}}_{l}\right)^{2}}\right)"
+    ),
+    "sum(mul(log(width), log(sub(tokens, sub(heads, one)))))": (
+        r"\sum_{k} \log\left(\mathrm{width}_{k}\right) \cdot \log\left(\left|\mathrm{tokens}_{k}"
+        r" - \left(\mathrm{heads}_{k} - 1\right)\right|\right)"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", PRETTY)
+def test_pretty(text):
+    assert pretty(parse(text)) == PRETTY[text]
+
+
+@pytest.mark.parametrize("text", LATEX)
+def test_latex(text):
+    assert latex(parse(text)) == LATEX[text]
+
+
+def test_ascii_tree():
+    assert ascii_tree(parse("sub(sum(frobenius_norm(ones.mlp.grad)), sum(add(width, heads)))")) == (
+        """\
+sub: Network
+|-- sum: Network
+|   `-- frobenius_norm: Layers[mlp]
+|       `-- ones.mlp.grad: Matrix[mlp]
+`-- sum: Network
+    `-- add: Layers[block]
+        |-- width: Layers[block]
+        `-- heads: Layers[block]"""
+    )
+
+
+def test_legend_names_what_the_formula_holds_and_nothing_else():
+    assert list(legend(parse(SNIP))) == ["W", "G", "ₐₗₗ", "i, j", "l"]
+    assert list(legend(parse("sum(std(ntk.mlp.act_grad))"))) == ["Δ", "ₘₗₚ", "ⁿᵗᵏ", "i, j", "l"]
+    assert list(legend(parse(SEPT))) == ["k"]
+
+
+def trees(count, limits):
+    grammar, rng = Grammar(limits=limits), random.Random(0)
+    types = [NETWORK, *REDUCED]
+    return [grammar.generate(rng, types[index % len(types)]) for index in range(count)]
+
+
+def test_random_trees_fit_the_page_and_matplotlib_can_draw_them():
+    mathtext = MathTextParser("agg")
+    for index, tree in enumerate(trees(300, Limits(max_size=40, max_depth=10))):
+        for width in (40, 80):
+            assert max(map(len, pretty(tree, width).splitlines())) <= width
+        assert len(ascii_tree(tree).splitlines()) == tree.size
+        if index % 5 == 0:
+            mathtext.parse(f"${latex(tree)}$")
+
+
+def test_displays_of_different_operations_differ():
+    x, y = make("msa.weight"), make("msa.grad")
+    matrices = [make(name, *(x, y)[: p.arity]) for name, p in PRIMITIVES.items()]
+    scores = make("sum", make("sum", x)), make("sum", make("mean", y))
+    networks = [make(name, *scores[: p.arity]) for name, p in COMBINATORS.items()]
+    shown = [*matrices, *networks, *map(make, TERMINALS)]
+    for display in (pretty, latex, ascii_tree, lambda tree: str(to_sympy(tree))):
+        assert len({display(tree) for tree in shown}) == len(shown)
+
+
+@pytest.mark.parametrize("name", ["sub", "div", "square", "sqrt", "inverse", "exp", "z_score"])
+def test_deep_trees(name):
+    tree = make("all.weight")
+    for _ in range(40):
+        tree = make(name, *[tree, make("all.grad")][: OPERATIONS[name].arity])
+    assert max(map(len, pretty(tree).splitlines())) <= 80
+    assert latex(tree).count("W") == 1
+
+
+def test_constants_of_any_size_are_not_computed():
+    tree = make("one")
+    for _ in range(30):
+        tree = make("exp", tree)
+    tree = make("sum", make("log", make("sub", tree, make("exp", tree))))
+    assert str(to_sympy(tree)).count("exp(") == latex(tree).count("e^") == 61
+    assert "↪" in pretty(tree)
+
+
+AXES = {"ij": (-2, -1), "l": (-1,)}
+MEANING = {
+    "sum": np.sum,
+    "mean": np.mean,
+    "std": np.std,
+    "l1_norm": lambda x, axis: np.abs(x).sum(axis),
+    "frobenius_norm": lambda x, axis: np.sqrt(np.square(x).sum(axis)),
+    "nuclear_norm": lambda x, axis: singular(x, axis).sum(-1),
+    "logsumexp": lambda x, axis: np.log(np.exp(x).sum(axis)),
+    "effective_rank": lambda x, axis: np.exp(entropy(singular(x, axis))),
+    "min_max": lambda x, axis: (x - x.min(axis, keepdims=True)) / np.ptp(x, axis, keepdims=True),
+    "z_score": lambda x, axis: (x - x.mean(axis, keepdims=True)) / x.std(axis, keepdims=True),
+    "softmax": lambda x, axis: np.exp(x) / np.exp(x).sum(-1, keepdims=True),
+    "log_softmax": lambda x, axis: x - np.log(np.exp(x).sum(-1, keepdims=True)),
+    "unit": lambda x, axis: x / np.sqrt(np.square(x).sum(axis, keepdims=True)),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+}
+
+
+def singular(x, axis):
+    return np.linalg.svd(x if len(axis) == 2 else x[..., None], compute_uv=False)
+
+
+def entropy(values):
+    share = values / values.sum(-1, keepdims=True)
+    return -(share * np.log(share)).sum(-1)
+
+
+@pytest.mark.parametrize(
+    "texts", [("msa.weight", "msa.grad"), ("std(msa.weight)", "mean(msa.grad)")]
+)
+@pytest.mark.parametrize("name", PRIMITIVES)
+def test_the_sympy_form_means_what_is_computed(name, texts):
+    tree = make(name, *map(parse, texts[: PRIMITIVES[name].arity]))
+    while tree.type != NETWORK:
+        tree = make("l1_norm", tree)
+    rng = np.random.default_rng(0)
+    arrays = {"W_msa": rng.normal(size=(6, 3, 4)), "G_msa": rng.normal(size=(6, 3, 4))}
+    form = sympy.lambdify([*arrays, *AXES], to_sympy(tree), modules=[MEANING, "numpy"])
+    expected = form(*arrays.values(), *AXES.values())
+    np.testing.assert_allclose(computed(tree, arrays), expected, rtol=1e-9)
+
+
+def computed(tree, arrays):
+    def visit(node, args):
+        if not args:
+            letter = {"weight": "W", "grad": "G"}[node.symbol.split(".")[-1]]
+            return torch.from_numpy(arrays[f"{letter}_msa"])
+        level = node.args[0].type.level.lower()
+        return apply(OPERATIONS[node.symbol], args, level)
+
+    return tree.fold(visit).item()
+
+
+def test_the_sympy_form_compares_by_meaning():
+    def form(text):
+        return to_sympy(parse(text)).doit()
+
+    assert form(SNIP) == form("sum(sum(abs(mul(all.grad, all.weight))))")
+    assert form("sum(l1_norm(msa.grad))") != form("sum(l1_norm(mlp.grad))")
+    assert form("sum(l1_norm(msa.grad))") != form("sum(l1_norm(ones.msa.grad))")
+    assert form("sum(softmax(sum(msa.grad)))") != form("sum(sum(softmax(msa.grad)))")
+    assert form("sum(sub(width, sub(width, heads)))") == form("sum(heads)")
+
+
+def test_sympys_own_latex_knows_the_operations():
+    form = to_sympy(parse("square(frobenius_norm(msa.grad))"))
+    assert sympy.latex(form) == r"\left(\left\Vert G_{msa}\right\Vert_{F}\right)^{2}"

@@ -1,0 +1,335 @@
+"""The strategies, on proxies of the structure alone: candidates need no network."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.networks import SPACE, tiny
+
+from autoprox.errors import MeasurementError
+from autoprox.language.tree import parse
+from autoprox.nas import blockwise, etas, evolution
+from autoprox.nas import random as random_search
+from autoprox.nas.evaluators import Evaluator
+from autoprox.nas.fresh import Fresh
+from autoprox.nas.limits import Limit, Limits, LimitsError
+from autoprox.nas.proxy import Outcome, Proxy
+from autoprox.nas.searcher import Searcher
+from autoprox.nas.strategies import STRATEGIES
+from autoprox.searchspaces import Architecture, SearchSpace, get_space
+from autoprox.statistics.collector import Setting
+
+HEADS = "sum(mul(width, heads))"
+COMPARED = f"sub(rank({HEADS}), rank(sum(one)))"
+SMALL = {
+    "random": random_search.RandomSettings(60),
+    "blockwise": blockwise.BlockwiseSettings(population=20, mutants=6, crossovers=4, steps=5),
+    "etas": etas.ETASSettings(samples=20, mutants=10, steps=4),
+    "evolution": evolution.EvolutionSettings(population=20, tournament=5, mutants=8, steps=5),
+}
+
+
+def searcher_of(
+    proxy: str = HEADS,
+    space: SearchSpace = SPACE,
+    seed: int = 0,
+    params: Limit = (None, None),
+    scorer: Any = None,
+    evaluator: Callable[[Architecture], Any] | None = None,
+    **options: Any,
+) -> Searcher:
+    """A searcher; the evaluator, unless another is given, counts heads."""
+    prepared = Proxy(parse(proxy), by_block=True)
+    value = evaluator or (lambda architecture: sum(b.heads for b in space.blocks(architecture)))
+    return Searcher(
+        Limits(space, 10, params),
+        prepared,
+        scorer or Fresh(prepared, Setting(space, {})),
+        seed,
+        evaluator=Evaluator("heads", value),
+        **options,
+    )
+
+
+def run(name: str, **options: Any) -> Searcher:
+    searcher = searcher_of(**options)
+    STRATEGIES[name].search(searcher, SMALL[name])
+    return searcher
+
+
+def architectures(searcher: Searcher) -> list[Architecture]:
+    return [candidate.architecture for candidate in searcher.candidates]
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("space", ["autoformer-nano", "pit", "flexibert"])
+def test_candidates_differ_and_are_valid(name: str, space: str) -> None:
+    searcher = run(name, space=get_space(space))
+    found = architectures(searcher)
+    assert len(set(found)) == len(found) <= SMALL[name].candidates
+    assert len(found) > 0.8 * SMALL[name].candidates
+    for architecture in found:
+        searcher.space.validate(architecture)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_candidates_are_within_the_limits(name: str) -> None:
+    searcher = run(name, params=(40_000, 60_000))
+    sizes = [SPACE.params(a, 10) for a in architectures(searcher)]
+    assert 40_000 <= min(sizes) <= max(sizes) <= 60_000
+    assert len(sizes) > 0.8 * SMALL[name].candidates
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_search_depends_on_its_seed_alone(name: str) -> None:
+    state = random.getstate()
+    first, again, other = (run(name, proxy=COMPARED, seed=seed) for seed in (1, 1, 2))
+    assert architectures(first) == architectures(again)
+    assert first.scores() == again.scores()
+    assert architectures(first) != architectures(other)
+    assert random.getstate() == state
+
+
+@pytest.mark.parametrize("name", ["blockwise", "etas", "evolution"])
+def test_a_search_finds_more_than_chance(name: str) -> None:
+    """The mean over seeds of the best score, after as many candidates."""
+    count = SMALL[name].candidates
+
+    def best(searcher: Searcher) -> float:
+        return max(searcher.scores().values())
+
+    def chance(seed: int) -> float:
+        searcher = searcher_of(seed=seed)
+        random_search.search(searcher, random_search.RandomSettings(count))
+        return best(searcher)
+
+    searched = [best(run(name, seed=seed)) for seed in range(8)]
+    assert np.mean(searched) > np.mean([chance(seed) for seed in range(8)])
+
+
+def test_random_search_ends_where_the_limits_hold_no_more() -> None:
+    """Below 7,000 parameters there are 1-block networks of width 16, and nothing else."""
+    searcher = searcher_of(params=(None, 7_000))
+    random_search.search(searcher, random_search.RandomSettings(500))
+    smaller = [tiny(16, (heads, ratio)) for heads in (1, 2, 3, 4) for ratio in (1.0, 2.0, 3.0, 4.0)]
+    within = {a for a in smaller if SPACE.params(a, 10) <= 7_000}
+    assert within
+    assert set(architectures(searcher)) == within
+
+
+@pytest.mark.parametrize("params", [(None, 80_000_000), (75_000_000, 80_000_000)])
+def test_a_population_has_every_option_that_the_limits_allow(params: Limit) -> None:
+    """Of GPT-2s below 80 M parameters one in 2,000 has the widest embedding."""
+    space = get_space("gpt2-hw")
+    searcher = searcher_of(space=space, params=params)
+    population = searcher.population(30)
+    assert len(set(population)) == 30
+    assert all((params[0] or 0) <= space.params(a) <= 80_000_000 for a in population)
+    widths = {192, 384, 768} if params[0] is None else {768}
+    assert {architecture["embed_dim"] for architecture in population} == widths
+
+
+def test_a_draw_outside_the_limits_is_led_into_them() -> None:
+    searcher = searcher_of(params=(None, 20_000))
+    drawn = searcher.draw(SPACE.largest)
+    assert SPACE.params(drawn, 10) <= 20_000
+
+
+def test_limits_that_nothing_meets_are_an_error() -> None:
+    with pytest.raises(LimitsError, match="none was found for params 900M:"):
+        searcher_of(params=(900_000_000, None)).samples(1)
+
+
+def test_a_draw_is_new_if_it_can_be() -> None:
+    searcher = searcher_of()
+    [first] = searcher.samples(1)
+    drawn = iter([first, first, tiny(16, (1, 1.0)), first])
+    assert searcher.draw(lambda: next(drawn)) == tiny(16, (1, 1.0))
+    assert searcher.draw(lambda: first) == first
+
+
+class Failing:
+    """A scorer for which some architectures fail; the score is the number of heads."""
+
+    def __init__(self, fails: Callable[[int], bool]) -> None:
+        self.fails = fails
+        self.measured: list[Architecture] = []
+
+    def measure(
+        self, architectures: Sequence[Architecture], record: Callable[[Outcome], None]
+    ) -> None:
+        for architecture in architectures:
+            self.measured.append(architecture)
+            heads = [float(b.heads) for b in SPACE.blocks(architecture)]
+            failed = Outcome(failure="broken")
+            good = Outcome((sum(heads),), (tuple(heads),))
+            record(failed if self.fails(len(self.measured)) else good)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_what_fails_is_kept_but_never_ranked(name: str) -> None:
+    scorer = Failing(lambda count: count % 3 == 0)
+    searcher = run(name, scorer=scorer)
+    assert len(searcher.candidates) == len(scorer.measured)
+    assert len(set(scorer.measured)) == len(scorer.measured)
+    assert searcher.failures() == {"broken": len(scorer.measured) // 3}
+    ranked = searcher.ranked()
+    assert len(ranked) == len(searcher.candidates) - len(scorer.measured) // 3
+    assert not any(candidate.failure for candidate in [*ranked, *searcher.evaluated()])
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_search_of_which_everything_fails_ends(name: str) -> None:
+    with pytest.raises(MeasurementError, match=r"all \d+ failed: broken"):
+        run(name, scorer=Failing(lambda count: True))
+
+
+def test_ranks_are_among_all_candidates_seen() -> None:
+    searcher = searcher_of("rank(sum(width))")
+    narrow, middle, wide = (tiny(width, (1, 1.0)) for width in (16, 32, 64))
+    [first] = searcher.score([middle])
+    assert searcher.scores()[first.number] == 1.0
+    searcher.score([narrow, wide])
+    assert searcher.scores()[first.number] == 2.0
+    assert [c.architecture for c in searcher.ranked()] == [wide, middle, narrow]
+
+
+def test_scores_are_not_measured_twice() -> None:
+    scorer = Failing(lambda count: False)
+    searcher = searcher_of(scorer=scorer)
+    one, other = tiny(16, (1, 1.0)), tiny(16, (2, 1.0))
+    assert [c.number for c in searcher.score([one, other, one])] == [0, 1]
+    assert [c.number for c in searcher.score([other])] == [1]
+    assert scorer.measured == [one, other]
+
+
+def test_evolution_takes_the_best_of_a_sample_of_the_young(monkeypatch: pytest.MonkeyPatch) -> None:
+    searcher, settings = searcher_of(), SMALL["evolution"]
+    mutate, parents = searcher.mutate, Counter[Architecture]()
+
+    def spied(architecture: Architecture, probability: float) -> Architecture:
+        young = searcher.candidates[-settings.population :]
+        scores = sorted((searcher.scores()[c.number] for c in young), reverse=True)
+        [parent] = [c for c in young if c.architecture == architecture]
+        # The best of 5 out of 20 is at least the 16th.
+        assert searcher.scores()[parent.number] >= scores[15]
+        parents[architecture] += 1
+        return mutate(architecture, probability)
+
+    monkeypatch.setattr(searcher, "mutate", spied)
+    evolution.search(searcher, settings)
+    assert parents.total() == 40
+
+
+def test_etas_evaluates_the_best_by_the_proxy_and_mutates_the_best_evaluated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    values: dict[Architecture, float] = {}
+
+    def value(architecture: Architecture) -> float:
+        values[architecture] = random.Random(architecture.digest).random()
+        return values[architecture]
+
+    searcher, settings = searcher_of(evaluator=value), SMALL["etas"]
+    mutate = searcher.mutate
+
+    def spied(architecture: Architecture, probability: float) -> Architecture:
+        assert architecture in sorted(values, key=values.__getitem__, reverse=True)[:3]
+        return mutate(architecture, probability)
+
+    monkeypatch.setattr(searcher, "mutate", spied)
+    etas.search(searcher, settings)
+    assert searcher.evaluations == len(values) == 3 + 4 * 3
+    begin = 0
+    for end in (20, 30, 40, 50, 60):
+        batch = searcher.candidates[begin:end]
+        best = sorted(batch, key=lambda c: (-c.outcome.terms[0], c.number))[:3]
+        assert {c.number for c in batch if c.value is not None} == {c.number for c in best}
+        begin = end
+    assert searcher.evaluated()[0].value == max(values.values())
+
+
+def test_lower_may_be_better_for_an_evaluator() -> None:
+    searcher = searcher_of()
+    searcher.evaluator = Evaluator("heads", lambda a: a["hidden_dim"], lower_is_better=True)
+    candidates = searcher.score([tiny(width, (1, 1.0)) for width in (32, 16, 64)])
+    searcher.evaluate(candidates)
+    assert [c.value for c in searcher.evaluated()] == [16, 32, 64]
+
+
+def test_choices_of_blocks_and_of_the_network() -> None:
+    two = tiny(16, (1, 1.0), (2, 2.0))
+    assert blockwise.owned_places(SPACE, two) == [
+        {("mlp_ratio", 0), ("num_heads", 0)},
+        {("mlp_ratio", 1), ("num_heads", 1)},
+    ]
+
+
+def test_choices_of_a_stage_belong_to_its_blocks() -> None:
+    """PiT's heads are a stage's; its depths change how many blocks there are."""
+    choices = {"base_dim": 16, "mlp_ratio": 4, "depth": [1, 6, 4], "num_heads": [2, 4, 8]}
+    pit = get_space("pit")
+    owned = blockwise.owned_places(pit, pit.architecture(choices))
+    stages = [0] + [1] * 6 + [2] * 4
+    assert owned == [{("num_heads", stage)} for stage in stages]
+
+
+def parent_of(architecture: Architecture, proxy: str = HEADS) -> blockwise.Parent:
+    searcher = searcher_of(proxy, get_space(architecture.space))
+    [candidate] = searcher.score([architecture])
+    return blockwise.Parent(searcher, candidate)
+
+
+def test_the_weakest_blocks_are_those_of_the_least_scores() -> None:
+    parent = parent_of(tiny(16, (3, 1.0), (1, 1.0), (4, 1.0), (2, 1.0)))
+    assert parent.order == [1, 3, 0, 2]
+    assert parent.weak(0.25) == {("mlp_ratio", 1), ("num_heads", 1)}
+    assert {place[1] for place in parent.weak(0.5)} == {1, 3}
+    assert {place[1] for place in parent.weak(0.01)} == {1}
+
+
+def test_ranked_terms_are_combined_over_the_blocks() -> None:
+    """By heads the ranks are 3 1 2, by small MLPs 1 2 3: in sum the second block is the weakest."""
+    searcher = searcher_of("add(rank(sum(heads)), rank(sum(one)))")
+    [candidate] = searcher.score([tiny(16, (4, 1.0), (1, 1.0), (2, 1.0))])
+    [scores] = searcher.block_scores([candidate])
+    assert scores.tolist() == [3 + 2, 1 + 2, 2 + 2]
+
+
+def test_a_mutant_keeps_the_strong_blocks() -> None:
+    parent = parent_of(tiny(16, (3, 1.0), (1, 2.0), (4, 3.0), (2, 4.0)))
+    rng, kept, changed = random.Random(0), 0, Counter[str]()
+    for _ in range(200):
+        mutant = parent.mutant(parent, 0.25, rng)
+        changed.update(k for k in ("hidden_dim", "depth") if mutant[k] != parent.architecture[k])
+        depth = min(4, mutant["depth"])
+        strong = [i for i in (0, 2, 3) if i < depth]
+        for name in ("num_heads", "mlp_ratio"):
+            assert [mutant[name][i] for i in strong] == [
+                parent.architecture[name][i] for i in strong
+            ]
+        kept += depth < 2 or mutant["num_heads"][1] == 1
+    assert 20 <= kept <= 90  # one in four draws is the same again
+    assert 5 <= changed["hidden_dim"] <= 30  # one in ten is drawn anew, of which a fifth stays
+    assert 5 <= changed["depth"] <= 30
+
+
+def test_a_child_has_the_weakest_blocks_of_the_other_parent() -> None:
+    one = parent_of(tiny(16, (3, 1.0), (1, 2.0), (4, 3.0)))
+    other = parent_of(tiny(64, (2, 4.0), (2, 4.0), (1, 4.0), (1, 4.0)))
+    assert one.child(other, 0.25, random.Random(0)) == tiny(16, (3, 1.0), (2, 4.0), (4, 3.0))
+    assert one.child(other, 1.0, random.Random(0)) == tiny(16, (2, 4.0), (2, 4.0), (1, 4.0))
+
+
+def test_a_change_that_breaks_a_rule_between_choices_is_made_again() -> None:
+    """Each stage of PiT must be a multiple of the one before."""
+    pit = get_space("pit")
+    choices = {"base_dim": 16, "mlp_ratio": 4, "depth": [1, 6, 4], "num_heads": [4, 4, 4]}
+    parent = parent_of(pit.architecture(choices))
+    mutants = [parent.mutant(parent, 0.5, random.Random(seed)) for seed in range(40)]
+    for mutant in mutants:
+        pit.validate(mutant)
+    assert len(set(mutants)) > 5

@@ -1,0 +1,481 @@
+"""The parts of a rediscovery against plain oracles, and whole ones on tiny networks."""
+
+import itertools
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import typer
+from helpers.naive import naive_evaluate, random_world
+from helpers.networks import noise
+from scipy import stats
+from typer.testing import CliRunner
+
+from autoprox.cli.rediscover import rediscover as command
+from autoprox.errors import AutoproxError
+from autoprox.evolution.loop import Individual
+from autoprox.language.grammar import Grammar, Limits
+from autoprox.language.tree import STATISTICS, Tree, canonical, make, parse, statistics
+from autoprox.rediscovery.evidence import by_form, by_networks, by_tree, relative_deviation
+from autoprox.rediscovery.growth import (
+    GRAMMAR,
+    REDUCTIONS,
+    Bank,
+    Growth,
+    Terms,
+    VectorEngine,
+    pair,
+    parts_of,
+    ranks_of,
+)
+from autoprox.rediscovery.search import Archive, Goal, Search, ranks_in
+from autoprox.runs.folder import Run
+from autoprox.searchspaces import Architecture, get_space
+from autoprox.statistics.collector import Setting
+from autoprox.statistics.sources import Fresh, Store
+from autoprox.tasks import rediscover as rediscovery
+from autoprox.tasks.rediscover import SMALL_PIT, Judge, Networks, Setup, rediscover
+from autoprox.zoo.loading import load
+
+SNIP = "sum(sum(abs(mul(all.weight, all.grad))))"
+NANO = get_space("autoformer-nano")
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> VectorEngine:
+    """Twelve of the smallest networks of the nano space, with all their statistics."""
+    rng = random.Random(0)
+    architectures: dict[Architecture, None] = {}
+    while len(architectures) < 12:
+        arch = NANO.sample(rng)
+        if arch["hidden_dim"] <= 24 and arch["depth"] <= 3:
+            architectures[arch] = None
+    needs = {s for name in STATISTICS for part in parts_of(make(name)) for s in statistics(part)}
+    store = Store(
+        Setting(NANO, {"noise": noise(4)}, thin=2),
+        list(architectures),
+        {s for s in needs if s.domain != "all"},
+        folder=tmp_path_factory.mktemp("statistics"),
+    )
+    return VectorEngine(store)
+
+
+def test_pairs_come_in_shells() -> None:
+    for n in (1, 2, 7):
+        pairs = [pair(step) for step in range(n * n)]
+        assert set(pairs) == set(itertools.product(range(n), repeat=2))
+        largest = [max(p) for p in pairs]
+        assert largest == sorted(largest)
+
+
+def test_parts_of_all_layers() -> None:
+    matrix = parse("add(all.weight, ones.all.grad)")
+    assert [str(part) for part in parts_of(matrix)] == [
+        "add(all.weight, ones.all.grad)",
+        "add(msa.weight, ones.msa.grad)",
+        "add(mlp.weight, ones.mlp.grad)",
+    ]
+    assert parts_of(parse("mlp.act")) == [parse("mlp.act")]
+
+
+def test_grown_terms_have_the_scores_of_their_trees(engine: VectorEngine) -> None:
+    growth, rng = Growth(engine, random.Random(1)), random.Random(2)
+    first = {str(terms.tree(k)) for terms in growth.round() for k in range(len(terms.scores))}
+    same = {f"sum({name})" for name in ("sum(ones.msa.weight)", "l1_norm(msa.weight)")}
+    assert len(same & first) == 1
+    seen: set[Tree] = set()
+    for _ in range(2):
+        for terms in growth.round():
+            sample = rng.sample(range(len(terms.scores)), min(25, len(terms.scores)))
+            trees = [terms.tree(k) for k in sample]
+            assert [tree.size for tree in trees] == terms.sizes[sample].tolist()
+            expected = engine.evaluate(trees).values[:, 0]
+            np.testing.assert_allclose(terms.scores[sample], expected, rtol=1e-12)
+            assert not seen & set(trees)
+            seen |= set(trees)
+    assert {tree.type.level for tree in seen} == {"Network"}
+
+
+def test_an_operation_is_applied_to_all_parts_once() -> None:
+    bank = Bank(GRAMMAR.signatures)
+    bank.parts += [parse(name) for name in ("width", "tokens", "heads")]
+    assert sorted(bank.next_arguments("log", 2) + bank.next_arguments("log", 2)) == [
+        (0,),
+        (1,),
+        (2,),
+    ]
+    assert len(set(bank.next_arguments("mul", 99))) == 6
+    assert len(set(bank.next_arguments("div", 99))) == 9
+    bank.parts.append(parse("one"))
+    assert bank.next_arguments("log", 99) == [(3,)]
+    assert {max(pair) for pair in bank.next_arguments("mul", 99)} == {3}
+
+
+def some_terms(scores: Any, symbols: str = "width tokens heads one") -> Terms:
+    trees = [parse(f"sum({symbol})") for symbol in symbols.split()][: len(scores)]
+    values = np.asarray(scores, dtype=float)
+    return Terms(values, np.array([tree.size for tree in trees]), trees.__getitem__)
+
+
+def test_terms_that_vary() -> None:
+    terms = some_terms([[1, 2, 3], [1, np.inf, 2], [5, 5, 5 + 1e-13], [0, 0, 1e-300]]).varying()
+    assert [str(terms.tree(k)) for k in range(2)] == ["sum(width)", "sum(one)"]
+    np.testing.assert_array_equal(terms.ranks, [[1, 2, 3], [1.5, 1.5, 3]])
+
+
+def test_sums_of_ranks_are_recognised() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 9, (2, 20))
+    one, other = stats.rankdata(values, axis=1)
+    assert ranks_in(one) == 1
+    assert ranks_in(one + other) == 2
+    assert ranks_in(one + other + one) == 0
+    assert ranks_in(one - other) == 0
+    assert ranks_in(one + other + 0.25) == 0
+    assert ranks_in(rng.normal(size=20)) == 0
+    np.testing.assert_array_equal(ranks_of(values.astype(float)), [one, other])
+
+
+@pytest.mark.parametrize(
+    ("symbol", "combine"),
+    [("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("div", np.divide)],
+)
+def test_partners_are_found(symbol: str, combine: Callable[..., Any]) -> None:
+    scores = np.random.default_rng(1).normal(size=(3, 30))
+    terms = some_terms(scores)
+    whole = make(symbol, parse("sum(width)"), parse("sum(tokens)"))
+    for old, new in ([2, 0], [1]), ([1, 2], [0]):
+        archive = Archive(30, random.Random(0))
+        archive.add(terms.choose(np.array(old[:1])))
+        archive.add(terms.choose(np.array(old[1:], dtype=int)))
+        searched = combine(scores[0], scores[1])
+        found = list(archive.partnerships(searched, terms.choose(np.array(new))))
+        assert {canonical(tree) for tree in found} == {canonical(whole)}
+        assert not list(archive.partnerships(scores[1] + 0.5, terms))
+
+
+def test_what_fits_a_goal() -> None:
+    values = np.array([1.0, 2.0, 4.0])
+    terms = some_terms([values * 3, -values, values * [1, 1, 1.001], values + 1])
+    assert Goal(values, "scores").fits(terms).tolist() == [True, False, False, False]
+    assert Goal(stats.rankdata(values), "ranks").fits(terms).tolist() == [True, False, True, True]
+    best = Goal(values, "scores").individuals(terms)
+    third = stats.pearsonr(values, terms.scores[2])[0]
+    assert [i.jcm for i in best] == pytest.approx([1, third, -1])
+    pairs = Goal(values, "summand").complete([parse("sum(one)")], [parse("sum(width)")])
+    assert list(map(str, pairs)) == ["add(rank(sum(one)), rank(sum(width)))"]
+
+
+def test_a_population_has_the_best_of_each_size() -> None:
+    def individual(text: str, fitness: float) -> Individual:
+        return Individual(parse(text), (fitness,), fitness)
+
+    goal = Goal(np.arange(3.0), "scores")
+    small = [individual(f"{name}(width)", n / 10) for n, name in enumerate(REDUCTIONS)]
+    goal.keep(small[:5])
+    goal.keep(small[5:])
+    larger = [individual("sum(log(width))", 0.1), individual("sum(exp(width))", 0.1)]
+    goal.keep([*larger, individual(f"sum({'neg(' * 10}width{')' * 10})", 0.9)])
+    assert goal.population == [*reversed(small[-3:]), larger[0]]
+
+
+def test_the_first_population_does_not_have_the_target(engine: VectorEngine) -> None:
+    def search(target: str) -> Search:
+        scores = engine.evaluate([parse(target)]).values[0, 0]
+        return Search(engine, scores, random.Random(4))
+
+    drawn = [i.tree for i in search("sum(width)").population]
+    for tree in drawn[:3]:
+        again = search(str(tree)).population
+        assert len({i.tree for i in again} & set(drawn)) >= 20
+        assert max(i.jcm for i in again) < 1 - 1e-9
+
+
+def found_in(engine: VectorEngine, target: str, seed: int) -> list[Tree]:
+    scores = engine.evaluate([parse(target)]).values[0, 0]
+    return Search(engine, scores, random.Random(seed)).round()
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "add(sum(width), mean(square(heads)))",
+        "div(sum(width), mean(square(heads)))",
+        "add(rank(sum(width)), rank(mean(square(heads))))",
+        "add(rank(ntkt), rank(mul(sum(std(msa.weight)), sum(nuclear_norm(mlp.act)))))",
+    ],
+)
+def test_terms_of_one_round_are_put_together(engine: VectorEngine, target: str) -> None:
+    tree = load(target).tree
+    scores = engine.evaluate([tree]).values[0, 0]
+    search = Search(engine, scores, random.Random(0))
+    found = search.round() + search.round()
+    assert found
+    for other in found:
+        values = engine.evaluate([other]).values[0, 0]
+        np.testing.assert_allclose(values / values[0], scores / scores[0], rtol=1e-4)
+
+
+def test_a_search_depends_on_its_seed_alone(engine: VectorEngine) -> None:
+    target = "add(rank(sum(nuclear_norm(msa.weight))), rank(sum(mul(width, tokens))))"
+    first = found_in(engine, target, 1)
+    assert first == found_in(VectorEngine(engine.source), target, 1)
+    assert first != found_in(engine, target, 2)
+    assert first
+    expected = engine.evaluate([parse(target)]).values
+    for tree in first:
+        np.testing.assert_array_equal(engine.evaluate([tree]).values, expected)
+
+
+EQUAL = [
+    (SNIP, "sum(l1_norm(mul(ones.all.weight, all.grad)))"),
+    (SNIP, "l1_norm(l1_norm(mul(all.grad, all.weight)))"),
+    ("sum(square(frobenius_norm(msa.grad)))", "sum(sum(square(msa.grad)))"),
+    ("frobenius_norm(frobenius_norm(msa.grad))", "nuclear_norm(frobenius_norm(msa.grad))"),
+    ("mean(add(width, heads))", "add(mean(width), mean(heads))"),
+    ("sum(add(width, one))", "add(sum(width), sum(one))"),
+    ("mul(std(width), std(width))", "sub(mean(square(width)), mul(mean(width), mean(width)))"),
+    ("logsumexp(log(width))", "logsumexp(log(neg(width)))"),
+    ("rank(sum(sum(square(msa.grad))))", "rank(sum(square(frobenius_norm(msa.grad))))"),
+]
+DIFFERENT = [
+    (SNIP, "sum(sum(mul(all.weight, all.grad)))"),
+    (SNIP, "sum(l1_norm(mul(msa.weight, msa.grad)))"),
+    (SNIP, "mean(l1_norm(mul(all.weight, all.grad)))"),
+    ("sum(frobenius_norm(msa.grad))", "frobenius_norm(frobenius_norm(msa.grad))"),
+    ("sum(sum(mlp.act))", "sum(mean(mlp.act))"),
+    ("sum(mul(width, width))", "mul(sum(width), sum(width))"),
+    ("sum(sum(sqrt(msa.grad)))", "sum(sqrt(sum(msa.grad)))"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), EQUAL)
+def test_equal_forms_are_proved(one: str, other: str) -> None:
+    evidence = by_form(parse(one), parse(other))
+    assert evidence is not None
+    assert evidence.kind == "sympy"
+    world = random_world(0)
+    values = [naive_evaluate(parse(text), world) for text in (one, other)]
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-9)
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_different_forms_are_not(one: str, other: str) -> None:
+    assert by_form(parse(one), parse(other)) is None
+
+
+def test_what_is_proved_of_random_formulas_holds() -> None:
+    grammar, rng = Grammar(limits=Limits(7, 4)), random.Random(3)
+    world, proved = random_world(1), 0
+    for text in ("sum(sum(msa.grad))", "sum(width)", "mean(l1_norm(mlp.act))"):
+        tree = parse(text)
+        for _ in range(150):
+            mutant = grammar.mutate_points(tree, rng, 0.4)
+            if canonical(mutant) != canonical(tree) and by_form(tree, mutant):
+                values = [naive_evaluate(t, world) for t in (tree, mutant)]
+                np.testing.assert_allclose(values[0], values[1], rtol=1e-9)
+                proved += 1
+    assert proved > 0
+
+
+def test_evidence_by_tree() -> None:
+    assert by_tree(parse("sum(mul(width, heads))"), parse("sum(mul(heads, width))"))
+    assert by_tree(parse("sum(mul(width, heads))"), parse("sum(mul(width, tokens))")) is None
+
+
+def test_relative_deviation() -> None:
+    target = np.array([1.0, -2.0, 0.0])
+    assert relative_deviation(3 * target, target) == 0
+    assert relative_deviation(np.array([1.0, -2.0, 1e-30]), target) == np.inf
+    scores = np.array([1.0, 2.0, 4.0])
+    scale = scores @ np.array([1.0, 2.0, 5.0]) / (scores @ scores)
+    worst = max(abs(s / (scale * t) - 1) for s, t in zip([1, 2, 5], scores, strict=True))
+    assert relative_deviation(np.array([1.0, 2.0, 5.0]), scores) == pytest.approx(worst)
+
+
+def test_evidence_by_networks(
+    setting: Callable[..., Setting], architectures: list[Architecture]
+) -> None:
+    def judge(target: str, *found: str) -> list[bool]:
+        networks = Fresh(setting(batches={"few": noise(4)}), architectures, 1)
+        evidence = by_networks([parse(text) for text in found], parse(target), networks)
+        assert all(e is None or e.kind == "networks" for e in evidence)
+        return [e is not None for e in evidence]
+
+    double, logarithm = "add(sum(width), sum(width))", "logsumexp(log(width))"
+    assert judge("sum(width)", double, logarithm, "sum(one)") == [True, False, False]
+    assert judge("rank(sum(width))", double, logarithm, "sum(one)") == [True, True, False]
+
+
+def setup(cache: Path, **changed: Any) -> Setup:
+    """A rediscovery of seconds."""
+    small = {
+        "seconds": 60.0,
+        "workers": 1,
+        "device": "cpu",
+        "cache": str(cache),
+        "evolved": Networks(NANO, 12, thin=4),
+        "fresh": Networks(SMALL_PIT, 5, thin=4),
+    }
+    return Setup(**{**small, **changed})
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Statistics that the rediscoveries share."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.mark.parametrize(
+    ("target", "kind"),
+    [
+        ("rank(sum(log(width)))", "tree"),
+        ("mul(sum(width), sum(std(msa.weight)))", "tree"),
+        ("sum(square(frobenius_norm(ones.mlp.grad)))", "sympy"),
+        ("add(rank(l2_norm), rank(ntkt))", "networks"),
+    ],
+)
+def test_rediscoveries(cache: Path, tmp_path: Path, target: str, kind: str) -> None:
+    summary = rediscover(target, setup(cache), tmp_path)
+    assert summary["success"]
+    assert summary["evidence"]["kind"] == kind
+    found, wanted = parse(summary["expression"]), load(target).tree
+    assert (canonical(found) == canonical(wanted)) is (kind == "tree")
+    if kind == "networks":
+        fresh = setup(cache).fresh
+        archs = fresh.architectures(random.Random("fresh 0"))
+        source = Fresh(fresh.setting(0, torch.device("cpu")), archs, 1)
+        one, other = VectorEngine(source).evaluate([found, wanted]).values[:, 0]
+        assert stats.kendalltau(one, other).statistic == pytest.approx(1)
+    else:
+        world = random_world(5, networks=4)
+        one, other = (naive_evaluate(tree, world) for tree in (found, wanted))
+        np.testing.assert_allclose(one / one[0], other / other[0], rtol=1e-9)
+    run = Run.open(Path(summary["run"]))
+    assert {"run": summary["run"], **(run.read_summary() or {})} == summary
+    assert load(summary["run"]).tree == found
+    log = run.read_log()
+    assert [line["round"] for line in log] == list(range(1, summary["rounds"] + 1))
+    assert log[-1]["evaluations"] == summary["evaluations"]
+    assert run.read_config()["expression"] == str(wanted)
+
+
+def test_a_rediscovery_does_not_depend_on_the_workers(cache: Path, tmp_path: Path) -> None:
+    def result(**changed: Any) -> dict[str, Any]:
+        found = rediscover("rank(sum(sum(msa.weight)))", setup(cache, **changed), tmp_path)
+        return {name: value for name, value in found.items() if name not in ("run", "seconds")}
+
+    assert result() == result(workers=2)
+
+
+def test_what_is_not_found_in_time(cache: Path, tmp_path: Path) -> None:
+    summary = rediscover("sum(width)", setup(cache, seconds=1e-6), tmp_path)
+    assert not summary["success"]
+    assert summary["evidence"] is None
+    assert summary["rounds"] == 0
+    assert summary["correlation"] < 1
+    assert not (Path(summary["run"]) / "hall_of_fame").exists()
+
+
+def test_a_formula_that_only_fits_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = []
+
+    def measure(trees: list[Tree], *rest: Any) -> Any:
+        measured.append(len(trees))
+        return by_networks(trees, *rest)
+
+    monkeypatch.setattr(rediscovery, "by_networks", measure)
+    judge = Judge(parse("rank(sum(width))"), setup(Path(), fresh=Networks(NANO, 9)))
+    by_depth, by_width = parse("rank(sum(one))"), parse("rank(add(sum(width), sum(width)))")
+    assert judge([by_depth]) is None
+    assert judge([by_depth]) is None
+    assert measured == [1]
+    found, evidence = judge([by_depth, by_width]) or pytest.fail("the second one is right")
+    assert found == by_width
+    assert evidence.tau == 1
+    assert measured == [1, 1, 1]
+    assert "9 fresh networks of autoformer-nano" in evidence.statement
+
+
+@pytest.mark.parametrize(
+    ("source", "changed", "message"),
+    [
+        ("snop", {}, "unknown name `snop`; nearest: .*`snip`"),
+        ("sum(msa.grad)", {}, "a proxy is a Network, got Layers"),
+        ("mean(one)", {}, "must tell the 12 networks apart, but the scores .* are constant"),
+        ("nowhere.json", {}, "nowhere.json"),
+        ("snip", {"seconds": 0.0}, "seconds must be a number > 0"),
+        ("snip", {"seed": -1}, "seed must be a whole number >= 0"),
+        ("snip", {"workers": 0}, "workers must be a whole number >= 1"),
+    ],
+)
+def test_wrong_use(
+    cache: Path, tmp_path: Path, source: str, changed: dict[str, Any], message: str
+) -> None:
+    with pytest.raises((AutoproxError, OSError), match=message):
+        rediscover(source, setup(cache, **changed), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_small_networks_vary_in_what_structure_reads() -> None:
+    architectures = Networks(SMALL_PIT, 48).architectures(random.Random(0))
+    assert len(set(architectures)) == 48
+    blocks = [block for arch in architectures for block in SMALL_PIT.blocks(arch)]
+    assert len({block.tokens for block in blocks}) == 3
+    assert max(block.width for block in blocks) <= 80
+
+
+def run_command(monkeypatch: pytest.MonkeyPatch, *arguments: str, **summary: Any) -> Any:
+    """The command with a rediscovery that returns this summary."""
+
+    def pretend(source: str, given: Setup, root: Path, name: str | None, progress: Any) -> Any:
+        if summary.get("interrupted"):
+            raise KeyboardInterrupt
+        run, target = str(root / str(name)), {"source": source, "expression": source}
+        return {"run": run, "target": target, "seed": given.seed, **summary}
+
+    monkeypatch.setattr(rediscovery, "rediscover", pretend)
+    app = typer.Typer()
+    app.command()(command)
+    return CliRunner().invoke(app, list(arguments))
+
+
+SUMMARY = {
+    "success": True,
+    "evidence": {"kind": "tree", "statement": "it has the target's canonical form"},
+    "expression": "sum(one)",
+    "formula": "∑ₖ 1",
+    "correlation": None,
+    "rounds": 3,
+    "evaluations": 12,
+    "seconds": 1.5,
+}
+
+
+def test_the_command_prints_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ("snip", "--seed", "7", "--name", "mine")
+    result = run_command(monkeypatch, *arguments, **SUMMARY)
+    assert result.exit_code == 0
+    assert "Rediscovered snip: it has the target's canonical form." in result.stdout
+    assert "Run: runs/mine" in result.stdout
+    result = run_command(monkeypatch, *arguments, "--json", **SUMMARY)
+    assert json.loads(result.stdout)["seed"] == 7
+
+
+def test_the_command_fails_where_nothing_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = {**SUMMARY, "success": False, "evidence": None, "correlation": 0.5}
+    result = run_command(monkeypatch, "snip", **failed)
+    assert result.exit_code == 1
+    assert "snip was not rediscovered" in result.stdout
+    assert "0.500000" in result.stdout
+
+
+def test_the_command_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run_command(monkeypatch, "snip", interrupted=True)
+    assert result.exit_code == 130
+    assert result.stderr == "interrupted\n"

@@ -1,0 +1,98 @@
+"""Networks that fail, at every stage at which they can."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from helpers.networks import SPACE, noise, tiny
+from test_engine import SNIP, assert_same_bits
+
+from autoprox.engine.evaluator import REASONS, Engine, Scores
+from autoprox.errors import MeasurementError
+from autoprox.language.tree import STATISTICS, parse
+from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork
+from autoprox.statistics.collector import Setting
+from autoprox.statistics.sources import Fresh, Store
+
+
+class BrokenSpace(type(SPACE)):  # type: ignore[misc]
+    """The nano space, where architectures of width 5 fail in one way."""
+
+    def __init__(self, stage: str, error: Exception) -> None:
+        super().__init__(SPACE.name, SPACE.description, SPACE.fields)
+        self.stage, self.error = stage, error
+
+    def build(self, arch: Architecture, classes: int = 1000, seed: int = 0) -> TransformerNetwork:
+        described = torch.empty(0).is_meta
+        network = super().build(arch, classes, seed)
+        if arch["hidden_dim"] == 5:
+            if self.stage == "structure" or (self.stage == "build" and not described):
+                raise self.error
+            if self.stage == "forward":
+                network.norm.register_forward_hook(self.fail)
+        return network
+
+    def fail(self, *seen: object) -> None:
+        raise self.error
+
+
+BROKEN, SOUND = tiny(5, (1, 1.0), (1, 1.0)), [tiny(width, (1, 1.0)) for width in range(6, 16)]
+FAILURES = [
+    ("structure", ValueError("no such width")),
+    ("build", RuntimeError("bad shape\nand more")),
+    ("build", MemoryError()),
+    ("forward", ZeroDivisionError("division by zero")),
+    ("forward", torch.OutOfMemoryError("CUDA out of memory")),
+]
+
+
+@pytest.mark.parametrize(("stage", "error"), FAILURES, ids=lambda value: repr(value)[:20])
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_network_that_fails_is_recorded_and_left_out(
+    tmp_path: Path, stage: str, error: Exception, kept: bool
+) -> None:
+    needs = [STATISTICS[f"{d}.{q}"] for d in ("msa", "mlp") for q in ("weight", "grad")]
+
+    def engine(space: SearchSpace, architectures: list[Architecture]) -> Engine:
+        setting = Setting(space, {"few": noise(4), "many": noise(10)})
+        if kept:
+            # Of the network that fails some statistics are there, from when it did not.
+            weights = [statistic for statistic in needs if statistic.quantity == "weight"]
+            Store(Setting(SPACE, setting.batches), [BROKEN], weights, folder=tmp_path)
+            return Engine(Store(setting, architectures, needs, folder=tmp_path, workers=2))
+        return Engine(Fresh(setting, architectures, 2))
+
+    texts = [SNIP, "rank(sum(width))", f"rank({SNIP})", "sum(min_max(std(all.grad)))"]
+    trees = [parse(text) for text in texts]
+    broken = engine(BrokenSpace(stage, error), [*SOUND[:3], BROKEN, *SOUND[3:]])
+    found = broken.evaluate(trees)
+    expected = engine(SPACE, SOUND).evaluate(trees)
+    others = [np.delete(array, 3, axis=2) for array in (found.values, found.reasons)]
+    assert_same_bits(Scores(*others), expected)
+    assert np.isnan(found.values[:, :, 3]).all()
+    assert {REASONS[r] for r in found.reasons[:, :, 3].flat} == {"network failed"}
+    message = str(error).split("\n")[0] or "no message"
+    assert broken.source.failures == {3: f"{type(error).__name__}: {message}"}
+    assert broken.source.alive == [0, 1, 2, *range(4, 11)]
+
+
+@pytest.mark.parametrize(("stage", "error"), FAILURES, ids=lambda value: repr(value)[:20])
+def test_more_than_a_tenth_of_failures_stops_with_the_reason(
+    tmp_path: Path, stage: str, error: Exception
+) -> None:
+    setting = Setting(BrokenSpace(stage, error), {"few": noise(4)})
+    failing = [BROKEN, tiny(5, (2, 1.0))]
+    message = str(error).split("\n")[0] or "no message"
+    rule = rf"at most 10% of the networks may fail, but 2 of 12 did: \w+: {message}$"
+    needs = [STATISTICS["msa.grad"]]
+    with pytest.raises(MeasurementError, match=rule):
+        Store(setting, [*SOUND, *failing], needs, folder=tmp_path)
+    with pytest.raises(MeasurementError, match=rule):
+        Engine(Fresh(setting, [*SOUND, *failing], 1)).evaluate([parse("sum(sum(msa.grad))")])
+
+
+def test_an_error_of_the_program_is_no_failure_of_a_network(tmp_path: Path) -> None:
+    setting = Setting(BrokenSpace("build", KeyError("typo")), {"few": noise(4)})
+    with pytest.raises(KeyError, match="typo"):
+        Store(setting, [*SOUND, BROKEN], [STATISTICS["msa.grad"]], folder=tmp_path)

@@ -1,0 +1,453 @@
+"""The store: what it measures, keeps, reads again and removes."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from helpers.networks import SPACE, noise, tiny
+from torch import Tensor
+
+from autoprox.errors import MeasurementError
+from autoprox.language.tree import STATISTICS, Statistic
+from autoprox.parallel.threads import run_threads
+from autoprox.searchspaces import Architecture
+from autoprox.statistics import sources as store
+from autoprox.statistics.collector import Setting, collect
+from autoprox.statistics.matrices import Slab
+from autoprox.statistics.packed import CHUNK, chunks_of
+from autoprox.statistics.sources import Fresh, Source, Store
+
+MakeSetting = Callable[..., Setting]
+
+ACT, GRAD, WEIGHT = (STATISTICS[name] for name in ("mlp.act", "msa.grad", "msa.weight"))
+NEEDS = {ACT, GRAD, WEIGHT}
+EVERY = [s for s in STATISTICS.values() if s.domain != "all"]
+
+
+def read(source: Source, statistics: Iterable[Statistic]) -> dict[tuple[str, int, int], Tensor]:
+    """Every matrix by statistic, dataset and position, each of which must come once."""
+    found: dict[tuple[str, int, int], Tensor] = {}
+    lock = threading.Lock()
+
+    def keep(
+        group: frozenset[Statistic],
+        datasets: list[int],
+        positions: np.ndarray,
+        slab: Slab,
+    ) -> None:
+        with lock:
+            for statistic in group:
+                matrices = [m for part in slab.parts(slab.values[statistic]) for m in part]
+                for dataset in datasets:
+                    for position, value in zip(positions, matrices, strict=True):
+                        key = (str(statistic), dataset, int(position))
+                        assert key not in found
+                        found[key] = value.clone()
+
+    source.visit([frozenset({statistic}) for statistic in statistics], keep)
+    return found
+
+
+def assert_equal(found: Mapping[object, Tensor], expected: Mapping[object, Tensor]) -> None:
+    assert found.keys() == expected.keys()
+    for key, value in expected.items():
+        assert torch.equal(found[key], value)
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Architecture, dict[str, set[str]]]]:
+    """What was asked of the networks, in a list that grows."""
+    calls: list[tuple[Architecture, dict[str, set[str]]]] = []
+    measure = Setting.measure
+
+    def counted(self: Setting, architecture: Architecture, needs: Mapping[str, object]) -> object:
+        calls.append((architecture, {d: set(map(str, wanted)) for d, wanted in needs.items()}))
+        return measure(self, architecture, needs)
+
+    monkeypatch.setattr(Setting, "measure", counted)
+    return calls
+
+
+@pytest.mark.parametrize("thin", [1, 3])
+def test_every_matrix_stands_at_its_layer(
+    setting: MakeSetting, architectures: list[Architecture], tmp_path: Path, thin: int
+) -> None:
+    """Against the collector, network by network and dataset by dataset."""
+    chosen, architectures = setting(thin=thin), architectures[:3]
+    expected = {}
+    for dataset, batch in enumerate(chosen.batches.values()):
+        position = dict.fromkeys(EVERY, 0)
+        for arch in architectures:
+            seed = chosen.network_seed(arch)
+            network = SPACE.build(arch, batch.classes, seed)
+            for statistic, matrices in collect(network, batch, EVERY, seed=seed, thin=thin).items():
+                for matrix in matrices:
+                    expected[str(statistic), dataset, position[statistic]] = matrix
+                    position[statistic] += 1
+    kept = Store(chosen, architectures, EVERY, folder=tmp_path)
+    assert_equal(read(kept, EVERY), expected)
+    assert_equal(read(Fresh(chosen, architectures, 1), EVERY), expected)
+
+
+def test_a_statistic_that_datasets_share_is_measured_once(
+    setting: MakeSetting,
+    architectures: list[Architecture],
+    tmp_path: Path,
+    measured: list[tuple[Architecture, dict[str, set[str]]]],
+) -> None:
+    Store(setting(), architectures, NEEDS, folder=tmp_path)
+    first = {"few": {"mlp.act", "msa.grad", "msa.weight"}}
+    rest = {"many": {"msa.grad"}, "other": {"mlp.act", "msa.grad"}}
+    assert measured == [(arch, {**first, **rest}) for arch in architectures]
+    assert len(list(tmp_path.glob("??/*"))) == 6 * len(architectures)
+
+
+def test_a_later_store_measures_only_what_is_new(
+    setting: MakeSetting,
+    architectures: list[Architecture],
+    tmp_path: Path,
+    measured: list[tuple[Architecture, dict[str, set[str]]]],
+) -> None:
+    first = read(Store(setting(), architectures[:4], NEEDS, folder=tmp_path), NEEDS)
+    measured.clear()
+    again = Store(setting(), architectures[:4], NEEDS, folder=tmp_path)
+    assert measured == []
+    assert_equal(read(again, NEEDS), first)
+    Store(setting(), architectures, [WEIGHT], folder=tmp_path)
+    assert measured == [(architectures[4], {"few": {"msa.weight"}})]
+    measured.clear()
+    Store(setting(seed=1), architectures[:1], [WEIGHT], folder=tmp_path)
+    assert len(measured) == 1
+
+
+def broken_files(path: Path) -> dict[str, bytes]:
+    whole = path.read_bytes()
+    header, values = whole.split(b"\n", 1)
+    return {
+        "empty": b"",
+        "cut in the header": header[:3],
+        "cut after the header": header + b"\n",
+        "cut in the values": whole[:-1],
+        "longer": whole + b"\0",
+        "noise": bytes(range(256)) * 4,
+        "a number": b"5\n" + values,
+        "no pairs": b"[[1, 2, 3]]\n" + values,
+        "no list": b'{"ab": 1}\n' + values,
+        "other shapes": json.dumps([[1, 1]]).encode() + b"\n" + values,
+    }
+
+
+def test_a_broken_file_is_measured_again(
+    setting: MakeSetting,
+    architectures: list[Architecture],
+    tmp_path: Path,
+    measured: list[tuple[Architecture, dict[str, set[str]]]],
+) -> None:
+    archs = architectures[:3]
+    expected = read(Store(setting(), archs, [GRAD], folder=tmp_path), [GRAD])
+    path = tmp_path / (key := setting().key(archs[1], "many", GRAD))[:2] / key[2:]
+    whole = path.read_bytes()
+    for content in broken_files(path).values():
+        path.write_bytes(content)
+        measured.clear()
+        again = Store(setting(), archs, [GRAD], folder=tmp_path)
+        assert measured == [(archs[1], {"many": {"msa.grad"}})]
+        assert path.read_bytes() == whole
+        assert_equal(read(again, [GRAD]), expected)
+
+
+def test_a_file_that_changes_while_it_is_in_use_is_an_error(
+    setting: MakeSetting, architectures: list[Architecture], tmp_path: Path
+) -> None:
+    streamed = Store(setting(), architectures, [GRAD], folder=tmp_path, memory=0)
+    path = next(tmp_path.glob("??/*"))
+    os.truncate(path, path.stat().st_size - 4)
+    with pytest.raises(MeasurementError, match=rf"{path.name} must stay as it was written"):
+        read(streamed, [GRAD])
+
+
+def test_a_file_that_goes_while_others_are_measured_is_an_error(
+    setting: MakeSetting,
+    architectures: list[Architecture],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    collect = Store._collect
+
+    def removed_then(self: Store, progress: Callable[[], None]) -> None:
+        collect(self, progress)
+        next(tmp_path.glob("??/*")).unlink()
+
+    monkeypatch.setattr(Store, "_collect", removed_then)
+    with pytest.raises(MeasurementError, match="must stay as it was written"):
+        Store(setting(), architectures, [GRAD, WEIGHT], folder=tmp_path)
+
+
+def test_nothing_unfinished_stays_where_writing_fails(
+    setting: MakeSetting,
+    architectures: list[Architecture],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(source: str, target: Path) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="No space left"):
+        Store(setting(), architectures, [WEIGHT], folder=tmp_path)
+    assert list(tmp_path.glob("??/*")) == []
+
+
+def test_stores_may_write_to_one_folder_at_once(
+    setting: MakeSetting, architectures: list[Architecture], tmp_path: Path
+) -> None:
+    expected = read(Fresh(setting(), architectures, 1), NEEDS)
+    found: list[dict[tuple[str, int, int], Tensor]] = []
+
+    def use() -> None:
+        kept = Store(setting(), architectures, NEEDS, folder=tmp_path, workers=2, memory=0)
+        found.append(read(kept, NEEDS))
+
+    run_threads(4, [use] * 4)
+    assert len(found) == 4
+    for values in found:
+        assert_equal(values, expected)
+    assert not list(tmp_path.glob("??/*.part"))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.7, 1.0])
+def test_resident_matrices_stay_within_the_memory(
+    setting: MakeSetting, architectures: list[Architecture], tmp_path: Path, share: float
+) -> None:
+    all_of_them = Store(setting(), architectures, NEEDS, folder=tmp_path)
+    expected = read(all_of_them, NEEDS)
+    memory = int(share * resident(all_of_them))
+    kept = Store(setting(), architectures, NEEDS, folder=tmp_path, memory=memory)
+    assert resident(kept) <= memory
+    assert (resident(kept) > 0) == (share > 0)
+    assert_equal(read(kept, NEEDS), expected)
+
+
+def resident(kept: Store) -> int:
+    tensors = [shelf._resident for shelf in kept._shelves.values()]
+    assert sum(t.nbytes for t in tensors) == sum(s.resident_bytes for s in kept._shelves.values())
+    return sum(t.untyped_storage().nbytes() for t in tensors)
+
+
+PEAK = """
+import resource, sys
+from pathlib import Path
+
+import torch
+
+from autoprox.statistics.collector import Setting
+from autoprox.engine.evaluator import Engine
+from autoprox.language.tree import STATISTICS, parse
+from autoprox.searchspaces import get_space
+from autoprox.statistics.sources import Store
+sys.path.insert(0, sys.argv[1])
+from helpers.networks import noise, tiny
+
+class Sizes(Setting):
+    def measure(self, architecture, needs):
+        for dataset, wanted in needs.items():
+            yield dataset, {s: [torch.ones(256, 256)] * 4 for s in wanted}
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 2**10
+
+torch.set_num_threads(1)
+archs = [tiny(width, (1, 1.0), (1, 2.0)) for width in range(1, 81)]
+folder, memory = Path(sys.argv[2]), int(sys.argv[3])
+needs = [STATISTICS["msa.weight"], STATISTICS["msa.grad"]]
+tree = parse("sum(sum(mul(msa.weight, msa.grad)))")
+space, batches = get_space("autoformer-nano"), {"few": noise(4)}
+Engine(Store(Sizes(space, batches), archs[:1], needs, folder=folder)).evaluate([tree])
+before = peak()
+store = Store(Sizes(space, batches), archs, needs, folder=folder, memory=memory)
+assert (Engine(store).evaluate([tree]).values == 4 * 256**2).all()
+print(peak() - before)
+"""
+
+
+def test_peak_memory_follows_the_bound(tmp_path: Path) -> None:
+    """160 MiB of matrices, in a process of their own."""
+    memory = 8 * 2**20
+    command = [sys.executable, "-c", PEAK, str(Path(__file__).parent), str(tmp_path), str(memory)]
+    added = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert added < 48 * 2**20
+
+
+def test_datasets_are_read_in_turn_in_chunks_of_about_one_size(
+    setting: MakeSetting,
+    architectures: list[Architecture],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept = Store(setting(), [tiny(8, *[(1, 1.0)] * 7)], [GRAD, WEIGHT], folder=tmp_path)
+    qkv, proj = 48 * 8, 8 * 16
+    monkeypatch.setitem(CHUNK, "cpu", 2 * qkv)
+    found: list[tuple[int, list[int], tuple[tuple[int, int, int], ...]]] = []
+
+    def keep(
+        group: frozenset[Statistic], datasets: list[int], positions: np.ndarray, slab: Slab
+    ) -> None:
+        found.append((datasets[0], positions.tolist(), slab.shapes))
+
+    kept.visit([frozenset({GRAD, WEIGHT})], keep)
+    assert 4 < (7 * qkv + 7 * proj) / (2 * qkv) < 5
+    chunks = [
+        ([0, 2], ((2, 48, 8),)),
+        ([4, 6], ((2, 48, 8),)),
+        ([8, 10], ((2, 48, 8),)),
+        ([12, 1, 3], ((1, 48, 8), (2, 8, 16))),
+        ([5, 7, 9, 11, 13], ((5, 8, 16),)),
+    ]
+    assert found == [(dataset, *chunk) for chunk in chunks for dataset in range(3)]
+
+
+@pytest.mark.parametrize("most", [1, 7, 40, 100, 10_000])
+def test_chunks_hold_every_matrix_once_and_few_of_them_are_larger(most: int) -> None:
+    shapes = ((5, 2, 3), (1, 50, 2), (30, 1, 1), (4, 6, 2))
+    wider = tuple((n, 3 * rows, cols) for n, rows, cols in shapes)
+    chunks = chunks_of((shapes, wider), most)
+    assert [c.start for c in chunks] == [0, *(c.stop for c in chunks[:-1])]
+    assert chunks[-1].stop == 40
+    for place, whole in enumerate((shapes, wider)):
+        parts = [(n, *shape) for chunk in chunks for n, *shape in chunk.shapes[place]]
+        counts = {shape[1:]: sum(n for n, *s in parts if s == list(shape[1:])) for shape in whole}
+        assert counts == {shape[1:]: shape[0] for shape in whole}
+    sizes = [sum(n * rows * cols for n, rows, cols in chunk.shapes[1]) for chunk in chunks]
+    assert max(sizes) <= most + 300
+
+
+def ages(folder: Path, paths: Iterable[Path]) -> None:
+    """Let the files have been used one hour after the other, long ago."""
+    for hour, path in enumerate(paths):
+        os.utime(path, (3600 * hour, 3600 * hour))
+
+
+def test_the_least_recently_used_files_go_beyond_the_limit(
+    setting: MakeSetting,
+    architectures: list[Architecture],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Store(setting(), architectures, NEEDS, folder=tmp_path)
+    paths = sorted(tmp_path.glob("??/*"))
+    ages(tmp_path, paths)
+    newest = paths[-4:]
+    monkeypatch.setattr(store, "CACHE_LIMIT", sum(path.stat().st_size for path in newest))
+    Store(setting(seed=9), architectures[:1], [WEIGHT], folder=tmp_path)
+    left = set(tmp_path.glob("??/*"))
+    assert set(paths) & left == set(newest)
+    assert len(left) == len(newest) + 1
+
+
+def test_use_makes_a_file_recent_and_what_is_needed_stays(
+    setting: MakeSetting,
+    architectures: list[Architecture],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    measured: list[tuple[Architecture, dict[str, set[str]]]],
+) -> None:
+    Store(setting(), architectures, [WEIGHT], folder=tmp_path)
+    paths = sorted(tmp_path.glob("??/*"))
+    ages(tmp_path, paths)
+    monkeypatch.setattr(store, "CACHE_LIMIT", 0)
+    measured.clear()
+    Store(setting(), architectures[:2], [WEIGHT], folder=tmp_path)
+    assert measured == []
+    left = sorted(tmp_path.glob("??/*"))
+    assert len(left) == 2
+    assert all(path.stat().st_mtime > 3600 * len(paths) for path in left)
+
+
+def test_a_folder_in_use_is_not_trimmed(
+    setting: MakeSetting,
+    architectures: list[Architecture],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    user = Store(setting(), architectures, [WEIGHT], folder=tmp_path, memory=0)
+    unfinished = next(tmp_path.glob("??")) / "x.part"
+    unfinished.touch()
+    paths = set(tmp_path.glob("??/*"))
+    monkeypatch.setattr(store, "CACHE_LIMIT", 0)
+    Store(setting(seed=9), architectures[:1], [GRAD], folder=tmp_path)
+    assert paths < set(tmp_path.glob("??/*"))
+    assert len(read(user, [WEIGHT])) > 0
+    del user
+    Store(setting(seed=9), architectures[:1], [GRAD], folder=tmp_path)
+    assert not paths & set(tmp_path.glob("??/*"))
+
+
+def test_unfinished_files_are_removed(
+    setting: MakeSetting, architectures: list[Architecture], tmp_path: Path
+) -> None:
+    (tmp_path / "ab").mkdir()
+    (tmp_path / "ab" / "x.part").write_bytes(b"half")
+    Store(setting(), architectures[:1], [WEIGHT], folder=tmp_path)
+    assert not list(tmp_path.glob("??/*.part"))
+
+
+def test_layers_of_each_domain() -> None:
+    archs = [tiny(8, (1, 1.0), (1, 1.0)), tiny(8, (1, 1.0))]
+    layers = Fresh(Setting(SPACE, {"few": noise(4)}), archs, 1).layers
+    assert layers.domains[0] == ("msa", "msa", "mlp", "mlp") * 2
+    counts = {domain: layers.starts(domain).tolist() for domain in ("msa", "mlp", "all", "block")}
+    assert counts == {"msa": [0, 4, 6], "mlp": [0, 4, 6], "all": [0, 8, 12], "block": [0, 2, 3]}
+
+
+def test_threads_of_torch_are_one_a_call_and_come_back() -> None:
+    torch.set_num_threads(2)
+    try:
+        seen: list[int] = []
+        run_threads(3, [lambda: seen.append(torch.get_num_threads())] * 5)
+        assert seen == [1] * 5
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_after_an_error_no_further_call_begins(workers: int) -> None:
+    done: list[int] = []
+
+    def fail() -> None:
+        raise MeasurementError("stop")
+
+    def late() -> None:
+        threading.Event().wait(0.01)
+        done.append(1)
+
+    with pytest.raises(MeasurementError, match="stop"):
+        run_threads(workers, [fail, *[late] * 100])
+    assert len(done) < 50
+
+
+def test_where_mps_has_no_float64_the_cpu_reduces(
+    setting: MakeSetting, architectures: list[Architecture]
+) -> None:
+    on_mps = Fresh(setting(device=torch.device("mps")), architectures, 1)
+    assert on_mps.device == torch.device("cpu")
+    on_cuda = Fresh(setting(device=torch.device("cuda")), architectures, 1)
+    assert on_cuda.device == torch.device("cuda")
+
+
+def test_datasets_of_the_same_statistics_are_variants(
+    setting: MakeSetting, architectures: list[Architecture]
+) -> None:
+    source = Fresh(setting(), architectures, 1)
+    assert source.variants([WEIGHT]) == [[0, 1, 2]]
+    assert source.variants([ACT]) == [[0, 1], [2]]
+    assert source.variants([GRAD, WEIGHT]) == [[0], [1], [2]]
+    assert source.variants([replace(GRAD, probe="ones")]) == [[0, 2], [1]]

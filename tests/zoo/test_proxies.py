@@ -1,0 +1,207 @@
+"""Published proxies: their formulas on any numbers, and their values on networks in plain torch."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from helpers.naive import Array, naive_evaluate, random_world
+from helpers.networks import SPACE, noise, tiny
+from scipy.stats import rankdata
+from torch import Tensor, nn
+from torch.nn import functional
+
+from autoprox.engine.evaluator import Engine
+from autoprox.language.tree import LanguageError, parse, require_network
+from autoprox.searchspaces import Architecture
+from autoprox.statistics.collector import Setting
+from autoprox.statistics.sources import Fresh
+from autoprox.zoo.expressions import PROXIES, load_expression
+
+WORLD = random_world(seed=21, networks=6)
+
+
+def over_layers(term: Callable[..., float], *names: str) -> Array:
+    """The sum of a term over the layers of each network."""
+    networks = zip(*(WORLD[name] for name in names), strict=True)
+    return np.array([sum(map(term, *network)) for network in networks])
+
+
+def saliency(weight: Array, grad: Array) -> float:
+    return float((weight * grad).sum())
+
+
+def diversity(weight: Array, grad: Array) -> float:
+    return float(np.linalg.norm(weight, "nuc") * np.linalg.norm(grad, "nuc"))
+
+
+def sept() -> Array:
+    """ln of the sum over the blocks of d, and of d^(n + 1) / (d - 1)."""
+    described = zip(WORLD["width"], WORLD["tokens"], strict=True)
+    return np.array(
+        [np.log(d.sum()) + np.log((d ** (n + 1) / (d - 1)).sum()) for d, n in described]
+    )
+
+
+def ntkt() -> Array:
+    return over_layers(lambda grad: (grad**2).sum(), "ntk.all.grad")
+
+
+def autoprox_a() -> Array:
+    weights = over_layers(lambda w: np.linalg.norm((w - w.min()) / np.ptp(w)), "all.weight")
+    return weights + over_layers(lambda d: np.sqrt(1 / (1 + np.exp(-d))).mean(), "mlp.act_grad")
+
+
+def autoprox_p() -> Array:
+    weights = over_layers(np.linalg.norm, "all.weight")
+    return weights - over_layers(lambda d: np.log(np.abs(d).mean()), "mlp.act_grad")
+
+
+msa = over_layers(diversity, "ones.msa.weight", "ones.msa.grad")
+mlp = over_layers(saliency, "ones.mlp.weight", "ones.mlp.grad")
+EXPECTED = {
+    "plain": over_layers(saliency, "all.weight", "all.grad"),
+    "grad_norm": over_layers(np.linalg.norm, "all.grad"),
+    "l2_norm": over_layers(np.linalg.norm, "all.weight"),
+    "snip": over_layers(lambda w, g: np.abs(w * g).sum(), "all.weight", "all.grad"),
+    "synflow": over_layers(saliency, "ones.all.weight", "ones.all.grad"),
+    "fisher": over_layers(lambda a, d: ((a * d) ** 2).sum(), "mlp.act", "mlp.act_grad"),
+    "dss": msa + mlp,
+    "dss++": rankdata(msa) + rankdata(mlp),
+    "ntkt": ntkt(),
+    "sept": sept(),
+    "ntsr": rankdata(ntkt()) + rankdata(sept()),
+    "autoprox-a": autoprox_a(),
+    "autoprox-p": autoprox_p(),
+}
+
+
+@pytest.mark.parametrize("name", PROXIES)
+def test_each_proxy_is_its_formula(name: str) -> None:
+    tree = require_network(load_expression(name))
+    np.testing.assert_allclose(naive_evaluate(tree, WORLD), EXPECTED[name], rtol=1e-10)
+
+
+def test_an_expression_may_use_the_zoo() -> None:
+    assert load_expression("sum(sum(msa.grad))") == parse("sum(sum(msa.grad))")
+    assert load_expression("rank(snip)") == parse("rank(sum(sum(abs(mul(all.weight, all.grad)))))")
+
+
+def test_an_unknown_proxy_is_refused_with_the_nearest() -> None:
+    with pytest.raises(LanguageError, match=r"unknown name `dss\+`; nearest: `dss\+\+`, `dss`"):
+        load_expression("dss+")
+
+
+ARCHITECTURES = [
+    tiny(8, (1, 2.0), (2, 1.0), (1, 1.0)),
+    tiny(9, (2, 2.0), (1, 1.0)),
+    tiny(12, (1, 1.0), (2, 3.0)),
+]
+BATCH = noise(4, size=3)
+SETTING = Setting(SPACE, {"data": BATCH}, seed=2)
+
+
+def scored(names: list[str], setting: Setting = SETTING) -> Array:
+    """The scores [proxies, networks] of the whole program."""
+    engine = Engine(Fresh(setting, ARCHITECTURES, 1))
+    return engine.evaluate(map(load_expression, names)).values[:, 0]
+
+
+Matrices = dict[str, list[Tensor]]
+
+
+def passed(
+    arch: Architecture,
+    loss: Callable[[Tensor, Tensor], Tensor],
+    inputs: Tensor = BATCH.inputs,
+    absolute: bool = False,
+) -> Matrices:
+    """Weights w and gradients g of the linear layers, activations a and d, as float64.
+
+    The loss is a function of the logits and of the last block's output. The pass is in float32 as
+    the program's own: sums under the `ones` probe cancel, and rounding is much of what remains.
+    """
+    network = SPACE.build(arch, BATCH.classes, SETTING.network_seed(arch))
+    outputs: list[Tensor] = []
+    last: list[Tensor] = []
+
+    def keep(module: nn.Module, inputs: object, output: Tensor) -> None:
+        output.retain_grad()
+        outputs.append(output)
+
+    for block in network.blocks:
+        block.fc1.register_forward_hook(keep)
+        block.fc2.register_forward_hook(keep)
+    network.blocks[-1].register_forward_hook(lambda *seen: last.append(seen[2]))
+    if absolute:
+        for parameter in network.parameters():
+            parameter.data.abs_()
+    loss(network(inputs), last[0]).backward()
+    found: Matrices = {"a": outputs, "d": [output.grad for output in outputs]}
+    for kind, names in (("msa", ("qkv", "proj")), ("mlp", ("fc1", "fc2"))):
+        weights = [getattr(block, name).weight for block in network.blocks for name in names]
+        found[f"{kind}.w"] = weights
+        found[f"{kind}.g"] = [weight.grad for weight in weights]
+    for letter in "wg":
+        found[letter] = found[f"msa.{letter}"] + found[f"mlp.{letter}"]
+    return {name: [matrix.detach().double() for matrix in found[name]] for name in found}
+
+
+def total(term: Callable[..., Tensor], *lists: list[Tensor]) -> float:
+    return sum(float(term(*layer)) for layer in zip(*lists, strict=True))
+
+
+def nuclear(matrix: Tensor) -> Tensor:
+    return torch.linalg.svdvals(matrix).sum()
+
+
+def plain(arch: Architecture) -> dict[str, float]:
+    """The proxies of one network, from the equations of their papers; parts, where they rank."""
+    data = passed(arch, lambda logits, _: functional.cross_entropy(logits, BATCH.labels))
+    ones = passed(arch, lambda y, _: y.sum(), torch.ones(1, *SPACE.input_shape), absolute=True)
+    drawn = torch.Generator().manual_seed(SETTING.network_seed(arch))
+    signs = torch.randint(0, 2, (3, 17, arch["hidden_dim"]), generator=drawn) * 2 - 1
+    ntk = passed(arch, lambda _, last: (last * signs).sum())
+    diversity = total(lambda g, w: nuclear(g) * nuclear(w), ones["msa.g"], ones["msa.w"])
+    saliency = total(lambda g, w: (g * w).sum(), ones["mlp.g"], ones["mlp.w"])
+    d, n = torch.tensor(float(arch["hidden_dim"]), dtype=torch.float64), 17
+    blocks = arch["depth"]
+    return {
+        "plain": total(lambda w, g: (w * g).sum(), data["w"], data["g"]),
+        "grad_norm": total(torch.linalg.norm, data["g"]),
+        "l2_norm": total(torch.linalg.norm, data["w"]),
+        "snip": total(lambda w, g: (w * g).abs().sum(), data["w"], data["g"]),
+        "synflow": total(lambda w, g: (w * g).sum(), ones["w"], ones["g"]),
+        "fisher": total(lambda a, d: (a * d).square().sum(), data["a"], data["d"]),
+        "diversity": diversity,
+        "saliency": saliency,
+        "dss": diversity + saliency,
+        "ntkt": total(lambda g: g.square().sum(), ntk["g"]),
+        "sept": float((blocks * d).log() + (blocks * d ** (n + 1) / (d - 1)).log()),
+        "autoprox-a": total(
+            lambda w: torch.linalg.norm((w - w.min()) / (w.max() - w.min())), data["w"]
+        )
+        + total(lambda d: d.sigmoid().sqrt().mean(), data["d"]),
+        "autoprox-p": total(torch.linalg.norm, data["w"])
+        - total(lambda d: d.abs().mean().log(), data["d"]),
+    }
+
+
+def test_each_proxy_on_networks() -> None:
+    parts = [plain(arch) for arch in ARCHITECTURES]
+    expected = {name: np.array([values[name] for values in parts]) for name in parts[0]}
+    for name, pair in (("dss++", ("diversity", "saliency")), ("ntsr", ("ntkt", "sept"))):
+        expected[name] = sum(rankdata(expected[part]) for part in pair)
+    scores = scored(list(PROXIES))
+    for name, values in zip(PROXIES, scores, strict=True):
+        np.testing.assert_allclose(values, expected[name], rtol=1e-5, err_msg=name)
+
+
+def test_dss_does_not_depend_on_the_data() -> None:
+    """T-Razor, table XII; the weights stay the same."""
+    names = ["dss", "dss++", "synflow", "sept"]
+    first, other = (
+        Setting(SPACE, {"data": noise(4, size=3, seed=seed)}, seed=2) for seed in (0, 1)
+    )
+    assert np.array_equal(scored(names, first), scored(names, other))
+    assert (scored(["snip"], first) != scored(["snip"], other)).all()
