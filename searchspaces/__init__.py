@@ -5,6 +5,11 @@ from typing import Any
 
 from autoprox.errors import nearest
 from autoprox.searchspaces.autoformer import AUTOFORMER_B, AUTOFORMER_S, AUTOFORMER_TI
+from autoprox.searchspaces.autoformer_supernet import (
+    AUTOFORMER_SUPERNET_B,
+    AUTOFORMER_SUPERNET_S,
+    AUTOFORMER_SUPERNET_TI,
+)
 from autoprox.searchspaces.base import Architecture, ArchitectureError, SearchSpace
 from autoprox.searchspaces.bert import BERT
 from autoprox.searchspaces.blocks import Block, TransformerNetwork
@@ -13,7 +18,7 @@ from autoprox.searchspaces.gpt2 import GPT2
 from autoprox.searchspaces.gpt2_hw import GPT2_HW
 from autoprox.searchspaces.gpt2_nano import GPT2_NANO
 from autoprox.searchspaces.nano import AUTOFORMER_NANO
-from autoprox.searchspaces.pit import PIT
+from autoprox.searchspaces.pit import PIT, PIT_S, PIT_XS
 from autoprox.searchspaces.shunted import SHUNTED
 
 __all__ = [
@@ -30,7 +35,9 @@ __all__ = [
 SPACES: Mapping[str, SearchSpace] = {
     space.name: space
     for space in (
-        *(AUTOFORMER_TI, AUTOFORMER_S, AUTOFORMER_B, AUTOFORMER_NANO, PIT, SHUNTED),
+        *(AUTOFORMER_TI, AUTOFORMER_S, AUTOFORMER_B, AUTOFORMER_NANO),
+        *(AUTOFORMER_SUPERNET_TI, AUTOFORMER_SUPERNET_S, AUTOFORMER_SUPERNET_B),
+        *(PIT, PIT_XS, PIT_S, SHUNTED),
         *(BERT, FLEXIBERT, GPT2, GPT2_HW, GPT2_NANO),
     )
 }

@@ -1,9 +1,12 @@
-"""The AutoFormer spaces: Chen et al., "AutoFormer: Searching Transformers for Visual Recognition".
+"""The AutoFormer spaces as in ViT-Bench-101: Wei et al., "Auto-Prox", AAAI 2024.
 
-The paper is of ICCV 2021; the geometry is that of ViT-Bench-101 (Wei et al., "Auto-Prox", AAAI
-2024): 16 x 16 patches of a 224 x 224 image, 64 dimensions a head whatever the embedding, a class
-token, the mean over the patch tokens before the head. The supernets of the first paper also have
-relative position tables, 4 x 30 x 64 parameters a block; these networks have none.
+The choices are those of Chen et al., "AutoFormer: Searching Transformers for Visual Recognition",
+ICCV 2021: 16 x 16 patches of a 224 x 224 image, a class token, the mean over the patch tokens before
+the head. Queries, keys and values are as wide as the embedding, of which the heads have equal
+shares, so that their number changes no parameter. The benchmark has networks of the first space
+only; as the published heads of the other two don't divide their widths, there the nearest numbers
+that do are taken, 4 and 8 for 5 to 7, 8 and 12 for 9 and 10. `autoformer_supernet` has the geometry
+of the supernets.
 """
 
 from collections.abc import Sequence
@@ -21,13 +24,15 @@ CHANNELS = 3
 class AutoFormer(TransformerNetwork):
     """A plain vision transformer, its heads and MLP ratio chosen for each block."""
 
+    block_type: type[EncoderBlock] = EncoderBlock
+
     def __init__(self, blocks: Sequence[Block], patch: int, classes: int) -> None:
         super().__init__()
         width = blocks[0].width
         self.class_token = nn.Parameter(torch.empty(1, 1, width))
         self.position = nn.Parameter(torch.empty(1, blocks[0].tokens, width))
         self.patches = Conv2d(CHANNELS, width, patch, stride=patch)
-        self.blocks = nn.Sequential(*map(EncoderBlock, blocks))
+        self.blocks = nn.Sequential(*map(self.block_type, blocks))
         self.norm = nn.LayerNorm(width, eps=1e-6)
         self.head = Linear(width, classes)
 
@@ -39,12 +44,18 @@ class AutoFormer(TransformerNetwork):
         logits: Tensor = self.head(tokens[:, 1:].mean(1))
         return logits
 
+    def stem(self) -> list[nn.Conv2d]:
+        """The patch embedding."""
+        return [self.patches]
+
 
 class AutoFormerSpace(SearchSpace):
     """Embedding dimension and depth of the network, MLP ratio and number of heads of each block."""
 
     patch: ClassVar[int] = 16
-    head_dim: ClassVar[int] = 64
+    head_dim: ClassVar[int | None] = None  # without, the heads share the embedding's width
+    shape: ClassVar[type[Block]] = Block
+    network_type: ClassVar[type[AutoFormer]] = AutoFormer
 
     @property
     def patches(self) -> int:
@@ -54,14 +65,17 @@ class AutoFormerSpace(SearchSpace):
 
     def blocks(self, arch: Architecture) -> tuple[Block, ...]:
         """The structure of the transformer blocks, in depth order."""
-        width, tokens = arch["hidden_dim"], 1 + self.patches
-        return tuple(
-            Block(width, tokens, heads, inner=self.head_dim * heads, hidden=int(width * ratio))
-            for heads, ratio in zip(arch["num_heads"], arch["mlp_ratio"], strict=True)
-        )
+        width, tokens, blocks = arch["hidden_dim"], 1 + self.patches, []
+        for heads, ratio in zip(arch["num_heads"], arch["mlp_ratio"], strict=True):
+            inner = width if self.head_dim is None else self.head_dim * heads
+            blocks.append(self.shape(width, tokens, heads, inner, int(width * ratio)))
+        return tuple(blocks)
 
     def origins(self, arch: Architecture) -> tuple[int, ...]:
-        """The first blocks, as in AutoFormer's supernet."""
+        """The first blocks.
+
+        Where heads share the width, rows that are one head's may be two heads' of the slice.
+        """
         return tuple(range(arch["depth"]))
 
     def params(self, arch: Architecture, classes: int = 1000) -> int:
@@ -80,7 +94,7 @@ class AutoFormerSpace(SearchSpace):
 
     def network(self, arch: Architecture, classes: int) -> AutoFormer:
         """The network with its parameters unset."""
-        return AutoFormer(self.blocks(arch), self.patch, classes)
+        return self.network_type(self.blocks(arch), self.patch, classes)
 
 
 AUTOFORMER_TI = AutoFormerSpace(
@@ -100,16 +114,16 @@ AUTOFORMER_S = AutoFormerSpace(
         "hidden_dim": one(320, 384, 448),
         "depth": one(12, 13, 14),
         "mlp_ratio": per_layer(3.0, 3.5, 4.0),
-        "num_heads": per_layer(5, 6, 7),
+        "num_heads": per_layer(4, 8),
     },
 )
 AUTOFORMER_B = AutoFormerSpace(
     "autoformer-b",
-    "AutoFormer-B, vision transformers of 42 to 77 M parameters",
+    "AutoFormer-B, vision transformers of 40 to 76 M parameters",
     {
         "hidden_dim": one(528, 576, 624),
         "depth": one(14, 15, 16),
         "mlp_ratio": per_layer(3.0, 3.5, 4.0),
-        "num_heads": per_layer(9, 10),
+        "num_heads": per_layer(8, 12),
     },
 )

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+Layer = nn.Linear | nn.Conv2d
 LinearRule = Callable[[nn.Linear, torch.Generator], None]
 
 # The head has a random stream of its own, so that neither it nor the trunk depends on the other.
@@ -65,7 +66,7 @@ class Embedding(nn.Embedding):
         """Leave the parameters unset."""
 
 
-def fan_in_uniform_(layer: nn.Linear | nn.Conv2d, generator: torch.Generator) -> None:
+def fan_in_uniform_(layer: Layer, generator: torch.Generator) -> None:
     """PyTorch's default rule: weights and biases uniform within 1 / sqrt(fan in)."""
     bound = 1 / math.sqrt(layer.weight[0].numel())
     layer.weight.uniform_(-bound, bound, generator=generator)
@@ -93,6 +94,10 @@ class TransformerBlock(nn.Module):
         named = (("msa", "qkv"), ("msa", "proj"), ("mlp", "fc1"), ("mlp", "fc2"))
         return [(domain, self.get_submodule(name)) for domain, name in named]  # type: ignore[misc]
 
+    def projections(self) -> list[nn.Linear]:
+        """The layers that make its queries, keys and values: here the first."""
+        return [layer for _, layer in self.linears()[:1]]
+
 
 class EncoderBlock(TransformerBlock):
     """A pre-norm transformer block: self-attention, then an MLP with GELU, each residual."""
@@ -117,9 +122,17 @@ class EncoderBlock(TransformerBlock):
         """Multi-head self-attention over tokens [batch, tokens, width]."""
         qkv = self.qkv(x).unflatten(-1, (3, self.heads, -1))
         query, key, value = qkv.permute(2, 0, 3, 1, 4)  # each [batch, heads, tokens, head dim]
-        mixed = functional.scaled_dot_product_attention(query, key, value)
+        mixed = self.mix(query, key, value)
         projected: Tensor = self.proj(mixed.transpose(1, 2).flatten(2))
         return projected
+
+    def mix(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """What each head finds, [batch, heads, tokens, head dim]."""
+        return functional.scaled_dot_product_attention(query, key, value)
+
+
+class Pooling(nn.Module):
+    """What leads from one stage of a network to the next, in itself or in the layers it has."""
 
 
 class TransformerNetwork(nn.Module):
@@ -150,6 +163,27 @@ class TransformerNetwork(nn.Module):
     def layers(self) -> list[tuple[str, nn.Linear]]:
         """The linear layers with their domain, ``msa`` or ``mlp``, block after block."""
         return [pair for block in self.transformer_blocks for pair in block.linears()]
+
+    def stem(self) -> list[nn.Conv2d]:
+        """The convolutions that embed patches of an image; models of language have none."""
+        return []
+
+    def extra_layers(self) -> list[tuple[str, Layer]]:
+        """The layers of the domains beside those of `layers`, each with its domain.
+
+        In depth order: ``stem``, the convolutions of the patch embedding; ``qkv``, what makes the
+        queries, keys and values of a block; ``pool``, the layers between stages; ``head``, the
+        classifier, where it isn't the embedding. Those of ``qkv`` are also in ``msa``.
+        """
+        found: list[tuple[str, Layer]] = [("stem", layer) for layer in self.stem()]
+        for module in self.modules():
+            if isinstance(module, TransformerBlock):
+                found += [("qkv", layer) for layer in module.projections()]
+            elif isinstance(module, Pooling):
+                parts = (part for part in module.modules() if isinstance(part, Layer))
+                found += [("pool", part) for part in parts]
+        head = getattr(self, "head", None)
+        return found if head is None else [*found, ("head", head)]
 
     def ones(self, inputs: Tensor) -> Tensor:
         """The input of the `ones` probe: a single one that is all ones."""

@@ -6,7 +6,7 @@ widths of 192 and more, makes them so weak that a short training gets nowhere.
 """
 
 from autoprox.searchspaces.autoformer import AutoFormer, AutoFormerSpace
-from autoprox.searchspaces.base import Architecture, one, per_layer
+from autoprox.searchspaces.base import one, per_layer
 from autoprox.searchspaces.blocks import fan_in_uniform_
 
 
@@ -22,10 +22,7 @@ class NanoSpace(AutoFormerSpace):
     input_shape = (3, 32, 32)
     patch = 8
     head_dim = 16
-
-    def network(self, arch: Architecture, classes: int) -> NanoFormer:
-        """The network with its parameters unset."""
-        return NanoFormer(self.blocks(arch), self.patch, classes)
+    network_type = NanoFormer
 
 
 AUTOFORMER_NANO = NanoSpace(

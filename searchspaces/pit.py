@@ -1,6 +1,8 @@
-"""The PiT space of ViT-Bench-101: Wei et al., "Auto-Prox", AAAI 2024.
+"""The PiT spaces of T-Razor, of which ViT-Bench-101 has the smallest.
 
-The network is the pooling-based transformer of Heo et al., "Rethinking Spatial Dimensions of Vision
+T-Razor is Zhou et al., "Training-Free Transformer Architecture Search With Zero-Cost Proxy Guided
+Evolution", TPAMI 2024, ViT-Bench-101 of Wei et al., "Auto-Prox", AAAI 2024. PiT-Ti, PiT-XS and PiT-S
+are in their spaces. The network is the pooling-based transformer of Heo et al., "Rethinking Spatial Dimensions of Vision
 Transformers", ICCV 2021, without its distillation token: overlapping 16 x 16 patches at stride 8,
 three stages with 27 x 27, 14 x 14 and 7 x 7 patch tokens, the class token before the head. Its
 published code leaves linear layers and convolutions at PyTorch's default initialisation.
@@ -20,6 +22,7 @@ from autoprox.searchspaces.blocks import (
     Conv2d,
     EncoderBlock,
     Linear,
+    Pooling,
     TransformerNetwork,
     fan_in_uniform_,
 )
@@ -30,8 +33,10 @@ SIDES = (27, 14, 7)
 PATCHES = SIDES[0] ** 2
 KERNEL = 3
 
+Heads = tuple[int, int, int]  # the options of a stage
 
-class Pooling(nn.Module):
+
+class TokenPooling(Pooling):
     """From one stage to the next: patch tokens by a depthwise convolution, class token linearly."""
 
     def __init__(self, width: int, next_width: int) -> None:
@@ -61,7 +66,7 @@ class PiT(TransformerNetwork):
         layers: list[nn.Module] = [EncoderBlock(blocks[0])]
         for before, block in pairwise(blocks):
             if block.tokens != before.tokens:
-                layers.append(Pooling(before.width, block.width))
+                layers.append(TokenPooling(before.width, block.width))
             layers.append(EncoderBlock(block))
         self.blocks = nn.Sequential(*layers)
         self.norm = nn.LayerNorm(blocks[-1].width, eps=1e-6)
@@ -74,6 +79,10 @@ class PiT(TransformerNetwork):
         tokens = self.blocks(torch.cat([class_token, patches], 1))
         logits: Tensor = self.head(self.norm(tokens[:, 0]))
         return logits
+
+    def stem(self) -> list[nn.Conv2d]:
+        """The patch embedding."""
+        return [self.patches]
 
 
 class PiTSpace(SearchSpace):
@@ -131,13 +140,23 @@ def _poolings(arch: Architecture) -> Iterator[tuple[int, int, int]]:
     return ((before, after, side) for (before, after), side in pairs)
 
 
-PIT = PiTSpace(
-    "pit",
-    "PiT, the pooling-based vision transformers of ViT-Bench-101",
-    {
-        "base_dim": one(16, 24, 32, 40),
+def _space(name: str, description: str, base_dims: tuple[int, ...], heads: Heads) -> PiTSpace:
+    fields = {
+        "base_dim": one(*base_dims),
         "mlp_ratio": one(2, 4, 6, 8),
         "depth": per_stage((1, 2, 3), (4, 6, 8), (2, 4, 6)),
-        "num_heads": per_stage((2, 4, 8), (2, 4, 8), (2, 4, 8)),
-    },
+        "num_heads": per_stage(heads, heads, heads),
+    }
+    return PiTSpace(name, description, fields)
+
+
+PIT = _space(
+    "pit",
+    "PiT-Ti, the pooling-based vision transformers of ViT-Bench-101",
+    (16, 24, 32, 40),
+    (2, 4, 8),
 )
+PIT_XS = _space(
+    "pit-xs", "PiT-XS, pooling-based vision transformers", (40, 48, 56, 64), (2, 4, 8)
+)
+PIT_S = _space("pit-s", "PiT-S, pooling-based vision transformers", (36, 48, 60, 72), (3, 6, 12))

@@ -9,8 +9,9 @@ deviation 0.02, convolutions normal by fan out.
 
 T-Razor (Zhou et al., "Training-Free Transformer Architecture Search With Zero-Cost Proxy Guided
 Evolution", TPAMI 2024) searches the base dimension, patch size, layer number, head number and MLP
-ratio of these networks. Its values weren't at hand: the options are chosen around Shunted-T, -S and
--B, which are in the space, and which also differ in the convolutions of the stem. With patches of
+ratio of these networks, about 2.6e12 of them, but doesn't say which values: the options here are
+chosen around Shunted-T, -S and -B, which are in the space and also differ in the convolutions of the
+stem, so that there are as many architectures, 2.5e12. With patches of
 8 pixels a stage has the tokens that the published networks have of 112 x 112 pixels, and as there,
 merging leaves out the last rows and columns that fill no square.
 
@@ -33,6 +34,7 @@ from autoprox.searchspaces.blocks import (
     Block,
     Conv2d,
     Linear,
+    Pooling,
     TransformerBlock,
     TransformerNetwork,
 )
@@ -87,6 +89,13 @@ class Depthwise(Conv2d):
     def forward(self, tokens: Tensor) -> Tensor:
         """Map tokens [batch, tokens, width] to tokens of the same shape."""
         return _tokens(super().forward(_grid(tokens)))
+
+
+class Downsampling(Conv2d, Pooling):
+    """From the grid of a stage to the next, with half of its rows and columns."""
+
+    def __init__(self, width: int, next_width: int) -> None:
+        super().__init__(width, next_width, KERNEL, stride=2, padding=KERNEL // 2)
 
 
 class Embedding(nn.Module):
@@ -154,9 +163,12 @@ class ShuntedBlock(TransformerBlock):
 
     def linears(self) -> list[tuple[str, nn.Linear]]:
         """q, the keys and values of each scale, proj, fc1 and fc2, with their domain."""
-        attention = [self.q, *(scale.kv for scale in self.scales), self.proj]
-        msa = [("msa", layer) for layer in attention]
-        return [*msa, ("mlp", self.fc1), ("mlp", self.fc2)]  # type: ignore[list-item]
+        msa = [("msa", layer) for layer in (*self.projections(), self.proj)]
+        return [*msa, ("mlp", self.fc1), ("mlp", self.fc2)]
+
+    def projections(self) -> list[nn.Linear]:
+        """q, and the keys and values of each scale."""
+        return [self.q, *(scale.kv for scale in self.scales)]  # type: ignore[list-item]
 
     def forward(self, x: Tensor) -> Tensor:
         """Map tokens [batch, tokens, width] to tokens of the same shape."""
@@ -196,10 +208,7 @@ class Shunted(TransformerNetwork):
     ) -> None:
         super().__init__()
         widths = [shapes[0].width for shapes in stages]
-        downs = [
-            Conv2d(before, width, KERNEL, stride=2, padding=KERNEL // 2)
-            for before, width in pairwise(widths)
-        ]
+        downs = [Downsampling(*pair) for pair in pairwise(widths)]
         stem = _stem(widths[0], patch, convolutions)
         self.stages = nn.Sequential(*map(Stage, (stem, *downs), stages))
         self.head = Linear(widths[-1], classes)
@@ -208,6 +217,11 @@ class Shunted(TransformerNetwork):
         """Map images [batch, 3, 224, 224] to logits [batch, classes]."""
         logits: Tensor = self.head(self.stages(images).mean((2, 3)))
         return logits
+
+    def stem(self) -> list[nn.Conv2d]:
+        """The convolutions before the first stage."""
+        layers = self.get_submodule("stages.0.embedding").modules()
+        return [layer for layer in layers if isinstance(layer, nn.Conv2d)]
 
     @torch.no_grad()
     def initialise(self, seed: int) -> None:
@@ -314,11 +328,11 @@ SHUNTED = ShuntedSpace(
     "shunted",
     "Shunted ViT, vision transformers whose heads see tokens of two sizes",
     {
-        "base_dim": one(32, 48, 64, 80),
+        "base_dim": one(*range(32, 97, 8)),
         "patch_size": one(4, 8),
         "stem_convs": one(0, 1, 2),
-        "depth": per_stage((1, 2, 3), (2, 3, 4), (4, 8, 12, 16, 20, 24), (1, 2)),
-        "num_heads": per_stage((2, 4), (2, 4, 8), (4, 8, 16), (8, 16, 32)),
-        "mlp_ratio": per_stage((4, 6, 8), (4, 6, 8), (2, 4, 6), (2, 4, 6)),
+        "depth": per_stage((1, 2, 3, 4), tuple(range(2, 9)), tuple(range(4, 31)), (1, 2, 3, 4)),
+        "num_heads": per_stage((2, 4, 8), (2, 4, 8, 16), (2, 4, 8, 16, 32), (2, 4, 8, 16, 32)),
+        "mlp_ratio": per_stage(*[tuple(half / 2 for half in range(2, 17))] * 4),
     },
 )
