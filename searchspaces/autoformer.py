@@ -1,12 +1,11 @@
 """The AutoFormer spaces as in ViT-Bench-101: Wei et al., "Auto-Prox", AAAI 2024.
 
 The choices are those of Chen et al., "AutoFormer: Searching Transformers for Visual Recognition",
-ICCV 2021: 16 x 16 patches of a 224 x 224 image, a class token, the mean over the patch tokens before
-the head. Queries, keys and values are as wide as the embedding, of which the heads have equal
-shares, so that their number changes no parameter. The benchmark has networks of the first space
-only; as the published heads of the other two don't divide their widths, there the nearest numbers
-that do are taken, 4 and 8 for 5 to 7, 8 and 12 for 9 and 10. `autoformer_supernet` has the geometry
-of the supernets.
+ICCV 2021: 16 x 16 patches of a 224 x 224 image, a class token, the mean over the patch tokens
+before the head. Queries, keys and values are as wide as the embedding, and the heads have equal
+shares of it, so that their number changes no parameter. The benchmark has networks of -ti alone;
+the published heads of -s (5 to 7) and -b (9, 10) don't divide their widths, so that these have the
+nearest numbers that do. `autoformer_supernet` has the geometry of the supernets.
 """
 
 from collections.abc import Sequence

@@ -27,7 +27,9 @@ from autoprox.searchspaces.blocks import Block, Embedding, EncoderBlock
 
 HEAD_DIM = 64
 FARTHEST = 14  # rows or columns; what is farther counts as this far
-ROWS = 2 * FARTHEST + 2  # a vector for each distance, and the first where the class token takes part
+ROWS = (
+    2 * FARTHEST + 2
+)  # a vector for each distance, and the first where the class token takes part
 
 
 @dataclass(frozen=True)

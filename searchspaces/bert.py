@@ -10,6 +10,7 @@ deviation 0.02, biases zero.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +22,7 @@ from autoprox.searchspaces.tokens import LanguageNetwork, TokenSpace
 
 VOCABULARY = 30522
 CONTEXT = 512
+COUNTED = 128  # tokens for which T-Razor's table IV counts FLOPs
 TOKEN_TYPES = 2
 MASK = 103
 WIDTH = 768
@@ -91,12 +93,6 @@ def params_around(width: int, d_embed: int) -> int:
     return embeddings + project + prediction
 
 
-def macs_around(width: int, d_embed: int) -> int:
-    """The multiply-accumulates of `Bert` outside its blocks, for CONTEXT tokens."""
-    project = 0 if width == d_embed else d_embed * width
-    return CONTEXT * (project + (width + VOCABULARY) * d_embed)
-
-
 class MaskedSpace(TokenSpace):
     """What spaces of BERT-like networks have in common: WordPiece tokens, some of them masked."""
 
@@ -125,8 +121,11 @@ class BertSpace(MaskedSpace):
         return params_around(WIDTH, WIDTH) + sum(block.params for block in self.blocks(arch))
 
     def flops(self, arch: Architecture, classes: int = 1000) -> int:
-        """Multiply-accumulates for CONTEXT tokens, the decoder's among them."""
-        return macs_around(WIDTH, WIDTH) + sum(block.macs for block in self.blocks(arch))
+        """Operations of the blocks for COUNTED tokens, as in T-Razor's table IV.
+
+        A multiply-accumulate counts as two, unlike in the other spaces.
+        """
+        return 2 * sum(replace(block, tokens=COUNTED).macs for block in self.blocks(arch))
 
     def network(self, arch: Architecture, classes: int) -> Bert:
         """The network with its parameters unset."""

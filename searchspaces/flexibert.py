@@ -32,14 +32,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from autoprox.searchspaces.base import Architecture, one, per_layer
-from autoprox.searchspaces.bert import (
-    CONTEXT,
-    EPS,
-    Bert,
-    MaskedSpace,
-    macs_around,
-    params_around,
-)
+from autoprox.searchspaces.bert import CONTEXT, EPS, VOCABULARY, Bert, MaskedSpace, params_around
 from autoprox.searchspaces.blocks import Block, Linear, TransformerBlock
 
 D_EMBED = 128
@@ -270,7 +263,9 @@ class FlexiBertSpace(MaskedSpace):
 
     def flops(self, arch: Architecture, classes: int = 1000) -> int:
         """Multiply-accumulates for CONTEXT tokens; the Fourier transforms are not counted."""
-        around = macs_around(arch["hidden_size"], D_EMBED)
+        width: int = arch["hidden_size"]
+        project = 0 if width == D_EMBED else D_EMBED * width
+        around = CONTEXT * (project + (width + VOCABULARY) * D_EMBED)
         return around + sum(block.macs for block in self.blocks(arch))
 
     def network(self, arch: Architecture, classes: int) -> FlexiBert:

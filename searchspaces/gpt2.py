@@ -6,7 +6,9 @@ It follows LiteTransformerSearch (Javaheripi et al., NeurIPS 2022), which search
 own width. A linear layer joins blocks of different widths, and the embedding to the first block
 and the last block to the final norm where theirs differ. Two options are added to the published
 ones, so that GPT-2 small is in the space: 768 for `d_embed`, and 12 for `n_head` where it divides
-`d_model`. As in GPT-2 a head has `d_model / n_head` dimensions, weights begin normal with standard
+`d_model`. The vocabulary is ETAS's, seven tokens more than GPT-2's; but where ETAS has an adaptive
+embedding (factor k = 4), by which rarer tokens have narrower vectors, here all have `d_embed`
+numbers. As in GPT-2 a head has `d_model / n_head` dimensions, weights begin normal with standard
 deviation 0.02, and those at the end of a residual branch 1 / sqrt(2 n_layer) of that.
 """
 
@@ -91,7 +93,7 @@ class GPT2Network(LanguageNetwork):
 class GPT2Space(TokenSpace):
     """Depth and embedding of the network; width, inner width and heads of each block."""
 
-    vocabulary = 50257
+    vocabulary = 50264
     context = 1024
     objective = "causal"
 

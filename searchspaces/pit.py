@@ -1,11 +1,12 @@
-"""The PiT spaces of T-Razor, of which ViT-Bench-101 has the smallest.
+"""The PiT spaces: Zhou et al., "Training-Free Transformer Architecture Search With Zero-Cost Proxy
+Guided Evolution" (T-Razor), TPAMI 2024. The smallest is that of ViT-Bench-101 (Wei et al.,
+"Auto-Prox", AAAI 2024).
 
-T-Razor is Zhou et al., "Training-Free Transformer Architecture Search With Zero-Cost Proxy Guided
-Evolution", TPAMI 2024, ViT-Bench-101 of Wei et al., "Auto-Prox", AAAI 2024. PiT-Ti, PiT-XS and PiT-S
-are in their spaces. The network is the pooling-based transformer of Heo et al., "Rethinking Spatial Dimensions of Vision
-Transformers", ICCV 2021, without its distillation token: overlapping 16 x 16 patches at stride 8,
-three stages with 27 x 27, 14 x 14 and 7 x 7 patch tokens, the class token before the head. Its
-published code leaves linear layers and convolutions at PyTorch's default initialisation.
+The networks are the pooling-based transformers of Heo et al., "Rethinking Spatial Dimensions of
+Vision Transformers", ICCV 2021, without their distillation token: overlapping 16 x 16 patches at
+stride 8, three stages with 27 x 27, 14 x 14 and 7 x 7 patch tokens, the class token before the
+head. PiT-Ti, -XS and -S are in their spaces. The published code leaves linear layers and
+convolutions at PyTorch's default initialisation.
 """
 
 import math
@@ -156,7 +157,5 @@ PIT = _space(
     (16, 24, 32, 40),
     (2, 4, 8),
 )
-PIT_XS = _space(
-    "pit-xs", "PiT-XS, pooling-based vision transformers", (40, 48, 56, 64), (2, 4, 8)
-)
+PIT_XS = _space("pit-xs", "PiT-XS, pooling-based vision transformers", (40, 48, 56, 64), (2, 4, 8))
 PIT_S = _space("pit-s", "PiT-S, pooling-based vision transformers", (36, 48, 60, 72), (3, 6, 12))

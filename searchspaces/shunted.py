@@ -9,11 +9,11 @@ deviation 0.02, convolutions normal by fan out.
 
 T-Razor (Zhou et al., "Training-Free Transformer Architecture Search With Zero-Cost Proxy Guided
 Evolution", TPAMI 2024) searches the base dimension, patch size, layer number, head number and MLP
-ratio of these networks, about 2.6e12 of them, but doesn't say which values: the options here are
-chosen around Shunted-T, -S and -B, which are in the space and also differ in the convolutions of the
-stem, so that there are as many architectures, 2.5e12. With patches of
-8 pixels a stage has the tokens that the published networks have of 112 x 112 pixels, and as there,
-merging leaves out the last rows and columns that fill no square.
+ratio of these networks, about 2.6e12 of them, without saying which values. The options here are
+chosen around Shunted-T, -S and -B, which are in the space and also differ in the convolutions of
+the stem, so that there are as many: 2.5e12. With patches of 8 pixels a stage has the tokens that
+the published networks have of 112 x 112 pixels, and as there, merging leaves out the last rows and
+columns that fill no square.
 
 Networks are built in evaluation mode, where the stem's batch norm, until trained, only divides by
 the root of 1 + 1e-5: what is measured of an image doesn't depend on the others, nor changes a

@@ -15,6 +15,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from autoprox.searchspaces.base import Architecture, ArchitectureError
 from autoprox.searchspaces.gpt2 import GPT2, GPT2Block, GPT2Network
 
+VOCABULARY = 50257 + 7  # that of ETAS has seven tokens more
 SMALL = {
     "n_layer": 12,
     "d_embed": 768,
@@ -44,6 +45,7 @@ def on_meta(arch: Architecture) -> GPT2Network:
 def published(arch: Architecture) -> GPT2LMHeadModel:
     """The network of transformers for an architecture whose widths are all the same."""
     config = GPT2Config(
+        vocab_size=VOCABULARY,
         n_layer=arch["n_layer"],
         n_embd=arch["d_embed"],
         n_head=arch["n_head"][0],
@@ -67,7 +69,7 @@ def randomised(arch: Architecture) -> GPT2Network:
 
 
 def tokens(batch: int, length: int) -> Tensor:
-    return torch.randint(50257, (batch, length), generator=torch.Generator().manual_seed(2))
+    return torch.randint(VOCABULARY, (batch, length), generator=torch.Generator().manual_seed(2))
 
 
 def test_gpt2_small_is_in_the_space() -> None:
@@ -75,7 +77,7 @@ def test_gpt2_small_is_in_the_space() -> None:
     with torch.device("meta"):
         original = published(arch)
     count = sum(p.numel() for p in original.parameters())
-    assert GPT2.params(arch) == count == 124_439_808
+    assert GPT2.params(arch) == count == 124_439_808 + 7 * 768
     assert sum(p.numel() for p in on_meta(arch).parameters()) == count
 
 

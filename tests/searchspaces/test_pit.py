@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from autoprox.searchspaces import Architecture, ArchitectureError, get_space
-from autoprox.searchspaces.pit import PiT, Pooling
+from autoprox.searchspaces.pit import PiT, TokenPooling
 
 
 def architecture(base_dim: int, depth: list[int], heads: list[int], ratio: int) -> Architecture:
@@ -16,14 +16,18 @@ def architecture(base_dim: int, depth: list[int], heads: list[int], ratio: int) 
 
 
 @pytest.mark.parametrize(
-    ("base_dim", "heads", "millions", "gigaflops"),
-    [(32, [2, 4, 8], 4.9, 0.7), (48, [2, 4, 8], 10.6, 1.4), (48, [3, 6, 12], 23.5, 2.9)],
-    ids=["pit-ti", "pit-xs", "pit-s"],
+    ("name", "base_dim", "heads", "millions", "gigaflops"),
+    [
+        ("pit", 32, [2, 4, 8], 4.9, 0.7),
+        ("pit-xs", 48, [2, 4, 8], 10.6, 1.4),
+        ("pit-s", 48, [3, 6, 12], 23.5, 2.9),
+    ],
 )
-def test_published_networks(
-    base_dim: int, heads: list[int], millions: float, gigaflops: float
+def test_published_networks_are_in_their_spaces(
+    name: str, base_dim: int, heads: list[int], millions: float, gigaflops: float
 ) -> None:
-    space, arch = get_space("pit"), architecture(base_dim, [2, 6, 4], heads, 4)
+    space = get_space(name)
+    arch = space.architecture(dict(architecture(base_dim, [2, 6, 4], heads, 4).choices))
     assert space.params(arch) / 1e6 == pytest.approx(millions, abs=0.06)
     assert space.flops(arch) / 1e9 == pytest.approx(gigaflops, abs=0.05)
 
@@ -44,9 +48,10 @@ def test_stages_have_fewer_and_wider_tokens() -> None:
     assert [b.hidden for b in blocks] == [96] + [192] * 4 + [384] * 2
 
 
-def test_the_number_of_architectures() -> None:
+@pytest.mark.parametrize("name", ["pit", "pit-xs", "pit-s"])
+def test_the_number_of_architectures(name: str) -> None:
     """Ten of the 27 triples of heads never fall from a stage to the next."""
-    assert get_space("pit").size() == 4 * 4 * 27 * 10
+    assert get_space(name).size() == 4 * 4 * 27 * 10
 
 
 def test_heads_may_not_fall() -> None:
@@ -83,7 +88,7 @@ def test_forward_is_the_published_one() -> None:
     grid = functional.conv2d(images, network.patches.weight, network.patches.bias, stride=8)
     grid = grid + network.position.mT.reshape(1, -1, 27, 27)
     class_token = network.class_token.repeat(2, 1, 1)
-    poolings = [module for module in network.modules() if isinstance(module, Pooling)]
+    poolings = [module for module in network.modules() if isinstance(module, TokenPooling)]
     for stage, block in enumerate(network.transformer_blocks):
         if stage:
             conv, fc = poolings[stage - 1].conv, poolings[stage - 1].fc

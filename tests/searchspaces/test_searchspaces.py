@@ -168,6 +168,8 @@ def test_params_are_those_of_the_built_network(space: SearchSpace) -> None:
 
 
 def test_flops_are_half_of_what_torch_counts(space: SearchSpace) -> None:
+    if space.name == "bert":
+        pytest.skip("those of BERT are T-Razor's: not all, and each multiply-accumulate is two")
     for arch, classes in zip(samples(space, 3), (1000, 100, 10), strict=True):
         network = on_meta(space, arch, classes)
         with FlopCounterMode(display=False) as counter:

@@ -110,6 +110,18 @@ def test_linear_layers_are_those_of_attention_and_mlp() -> None:
     assert every - {id(layer) for _, layer in network.layers()} == {id(network.head)}
 
 
+def test_extra_layers_are_in_depth_order() -> None:
+    """Between stages a convolution; of the first three stages queries and two keys and values."""
+    arch = tiny(patch_size=4, stem_convs=2)
+    layers = on_meta(arch, classes=7).extra_layers()
+    attention = ["qkv"] * 3
+    pools = [part for _ in range(3) for part in (*attention, "pool")]
+    assert [domain for domain, _ in layers] == ["stem"] * 4 + pools + ["qkv"] * 2 + ["head"]
+    pooled = [tuple(layer.weight.shape) for domain, layer in layers if domain == "pool"]
+    assert pooled == [(16, 8, 3, 3), (32, 16, 3, 3), (64, 32, 3, 3)]
+    assert [layer.weight.shape[2] for domain, layer in layers if domain == "stem"] == [7, 3, 3, 2]
+
+
 def depthwise(grid: Tensor, conv: nn.Conv2d) -> Tensor:
     """Nine shifted copies of a grid of tokens, each weighted feature by feature."""
     side = grid.shape[2]
@@ -244,9 +256,10 @@ def test_initial_weights_are_the_published_ones() -> None:
 
 
 def test_sizes_of_the_space() -> None:
-    single, depths, heads, ratios = 4 * 2 * 3, 3 * 3 * 6 * 2, 2 * 3 * 3 * 3, 3**4
+    single, depths, heads, ratios = 9 * 2 * 3, 4 * 7 * 27 * 4, 3 * 4 * 5 * 5, 15**4
     assert SHUNTED.size() == single * depths * heads * ratios
-    assert SHUNTED.largest()["base_dim"] == 80
+    assert SHUNTED.size() == pytest.approx(2.6e12, rel=0.05)
+    assert SHUNTED.largest()["base_dim"] == 96
     assert SHUNTED.origins(SHUNTED.largest()) is None
 
 
@@ -269,7 +282,7 @@ def test_every_choice_is_a_feature() -> None:
     ("change", "message"),
     [
         ({"patch_size": 16}, "^patch_size must be one of 4, 8, but got 16$"),
-        ({"num_heads": [1, 4, 8, 16]}, r"^num_heads\[0\] must be one of 2, 4, but got 1$"),
+        ({"num_heads": [1, 4, 8, 16]}, r"^num_heads\[0\] must be one of 2, 4, 8, but got 1$"),
         ({"depth": [1, 2, 4]}, r"^depth must be a list of 4 values, but got \[1, 2, 4\]$"),
     ],
 )
