@@ -1,11 +1,11 @@
 """The AutoFormer spaces as in their supernets: Chen et al., "AutoFormer: Searching Transformers for
 Visual Recognition", ICCV 2021.
 
-T-Razor, ETAS and PreNAS search these networks. A head has 64 dimensions whatever the embedding, and
-attention adds vectors for the relative position of two patches (Shaw et al., "Self-Attention with
-Relative Position Representations", NAACL 2018), of rows and of columns, to keys and to values. For
-the heads of -b the paper has 8 to 10, its released code 9 and 10: only with the latter do the sizes
-span the 42 to 76 M parameters of the paper.
+T-Razor, ETAS and PreNAS search these networks. They differ from `autoformer` in that a head has 64
+dimensions whatever the embedding, and that each block adds vectors for the relative position of two
+patches to keys and to values (Shaw et al., "Self-Attention with Relative Position Representations",
+NAACL 2018). For the heads of -b the paper has 8 to 10, its released code 9 and 10: with 8 the least
+would be 39.8 M parameters, where the paper has 42.
 """
 
 import math
@@ -27,9 +27,7 @@ from autoprox.searchspaces.blocks import Block, Embedding, EncoderBlock
 
 HEAD_DIM = 64
 FARTHEST = 14  # rows or columns; what is farther counts as this far
-ROWS = (
-    2 * FARTHEST + 2
-)  # a vector for each distance, and the first where the class token takes part
+ROWS = 2 * FARTHEST + 2  # for each distance one, and the first for the class token
 
 
 @dataclass(frozen=True)

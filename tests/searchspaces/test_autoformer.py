@@ -10,8 +10,8 @@ from autoprox.searchspaces import Architecture, get_space
 from autoprox.searchspaces.autoformer import AutoFormer
 from autoprox.searchspaces.blocks import EncoderBlock
 
-# Networks that Auto-Prox retrained, by its released configurations: width, number of blocks, how many
-# of them have ratio 4 (the others 3.5), classes, and the size in its table 3, in millions.
+# Networks that Auto-Prox retrained, by its released configurations: width, number of blocks, how
+# many of them have ratio 4 (the others 3.5), classes, and the size in its table 3, in millions.
 RETRAINED = {
     "te-nas, cifar-100": (192, 12, 8, 100, "5.40"),
     "te-nas, flowers": (192, 12, 4, 102, "5.25"),

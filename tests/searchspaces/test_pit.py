@@ -48,6 +48,22 @@ def test_stages_have_fewer_and_wider_tokens() -> None:
     assert [b.hidden for b in blocks] == [96] + [192] * 4 + [384] * 2
 
 
+def test_extra_layers_are_in_depth_order() -> None:
+    network = get_space("pit").build(architecture(16, [2, 1, 1], [2, 2, 4], 2), classes=5)
+    shapes = [(domain, tuple(layer.weight.shape)) for domain, layer in network.extra_layers()]
+    assert shapes == [
+        ("stem", (32, 3, 16, 16)),
+        *[("qkv", (96, 32))] * 2,
+        ("pool", (32, 1, 3, 3)),
+        ("pool", (32, 32)),
+        ("qkv", (96, 32)),
+        ("pool", (64, 1, 3, 3)),
+        ("pool", (64, 32)),
+        ("qkv", (192, 64)),
+        ("head", (5, 64)),
+    ]
+
+
 @pytest.mark.parametrize("name", ["pit", "pit-xs", "pit-s"])
 def test_the_number_of_architectures(name: str) -> None:
     """Ten of the 27 triples of heads never fall from a stage to the next."""

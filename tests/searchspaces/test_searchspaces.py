@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from scipy.stats import kendalltau
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from autoprox.searchspaces import (
@@ -201,6 +201,28 @@ def test_blocks_describe_the_built_network(space: SearchSpace) -> None:
             assert mixing[:-1] == [(3 * block.inner, block.width)]
             assert len(feed_forward) == 2
     assert [module.heads for module in network.transformer_blocks] == [b.heads for b in blocks]
+
+
+def test_extra_layers_are_those_of_stem_projections_and_head(space: SearchSpace) -> None:
+    network = on_meta(space, samples(space, 1)[0], classes=7)
+    extra, blocks = network.extra_layers(), network.transformer_blocks
+    domains = [domain for domain, _ in extra]
+    firsts = [block.linears()[0] for block in blocks]
+    queries = [layer for domain, layer in extra if domain == "qkv"]
+    assert {("msa", id(layer)) for layer in queries} <= {(d, id(m)) for d, m in network.layers()}
+    assert {id(layer) for _, layer in firsts} <= {id(layer) for layer in queries}
+    if isinstance(space, TokenSpace):
+        assert domains == ["qkv"] * len(blocks)
+        return
+    assert domains[-1] == "head"
+    assert extra[-1][1] is network.head
+    stem = [layer for domain, layer in extra if domain == "stem"]
+    images = next(m for m in network.modules() if isinstance(m, nn.Conv2d) and m.in_channels == 3)
+    assert stem[0] is images
+    assert domains[: len(stem)] == ["stem"] * len(stem)
+    names = {id(module): i for i, module in enumerate(network.modules())}
+    order = [names[id(layer)] for _, layer in extra]
+    assert order == sorted(order)
 
 
 def test_features_are_finite_and_as_many_for_every_architecture(space: SearchSpace) -> None:
