@@ -73,7 +73,7 @@ class RelativePositions(nn.Module):
         weight of attention.
         """
         side = _side(query.shape[2])
-        grid = query[:, :, 1:].unflatten(2, (side, side))
+        grid = query[:, :, 1:].reshape(*query.shape[:2], side, side, HEAD_DIM)
         vertical, horizontal = self.along(side)
         to_rows = torch.einsum("bhrcd,rsd->bhrcs", grid, vertical)
         to_columns = torch.einsum("bhrcd,ctd->bhrct", grid, horizontal)
@@ -84,7 +84,7 @@ class RelativePositions(nn.Module):
     def values(self, weights: Tensor) -> Tensor:
         """The vectors' means by weights of attention: [batch, heads, tokens, head dim]."""
         side = _side(weights.shape[-1])
-        grid = weights[:, :, 1:, 1:].unflatten(-1, (side, side)).unflatten(2, (side, side))
+        grid = weights[:, :, 1:, 1:].reshape(*weights.shape[:2], *[side] * 4)
         vertical, horizontal = self.along(side)
         of_rows = torch.einsum("bhrcs,rsd->bhrcd", grid.sum(-1), vertical)
         of_columns = torch.einsum("bhrct,ctd->bhrcd", grid.sum(-2), horizontal)
@@ -105,7 +105,8 @@ class RelativeEncoderBlock(EncoderBlock):
         """What each head finds, [batch, heads, tokens, head dim]."""
         logits = query @ key.mT + self.key_positions.keys(query)
         weights = (logits / HEAD_DIM**0.5).softmax(-1)
-        return weights @ value + self.value_positions.values(weights)
+        mixed: Tensor = weights @ value + self.value_positions.values(weights)
+        return mixed
 
 
 class SupernetAutoFormer(AutoFormer):
