@@ -43,17 +43,13 @@ class AutoFormer(TransformerNetwork):
         logits: Tensor = self.head(tokens[:, 1:].mean(1))
         return logits
 
-    def stem(self) -> list[nn.Conv2d]:
-        """The patch embedding."""
-        return [self.patches]
-
 
 class AutoFormerSpace(SearchSpace):
     """Embedding dimension and depth of the network, MLP ratio and number of heads of each block."""
 
     patch: ClassVar[int] = 16
     head_dim: ClassVar[int | None] = None  # without, the heads share the embedding's width
-    shape: ClassVar[type[Block]] = Block
+    structure: ClassVar[type[Block]] = Block
     network_type: ClassVar[type[AutoFormer]] = AutoFormer
 
     @property
@@ -67,7 +63,7 @@ class AutoFormerSpace(SearchSpace):
         width, tokens, blocks = arch["hidden_dim"], 1 + self.patches, []
         for heads, ratio in zip(arch["num_heads"], arch["mlp_ratio"], strict=True):
             inner = width if self.head_dim is None else self.head_dim * heads
-            blocks.append(self.shape(width, tokens, heads, inner, int(width * ratio)))
+            blocks.append(self.structure(width, tokens, heads, inner, int(width * ratio)))
         return tuple(blocks)
 
     def origins(self, arch: Architecture) -> tuple[int, ...]:

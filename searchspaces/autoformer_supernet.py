@@ -32,7 +32,7 @@ ROWS = 2 * FARTHEST + 2  # for each distance one, and the first for the class to
 
 @dataclass(frozen=True)
 class RelativeBlock(Block):
-    """The structure of a block with relative positions, one for each number of rows and columns."""
+    """The structure of a block with relative positions."""
 
     @property
     def params(self) -> int:
@@ -119,7 +119,7 @@ class SupernetSpace(AutoFormerSpace):
     """AutoFormer's choices, all of which are slices of the supernet: the first heads, too."""
 
     head_dim = HEAD_DIM
-    shape = RelativeBlock
+    structure = RelativeBlock
     network_type = SupernetAutoFormer
 
 

@@ -132,7 +132,7 @@ class EncoderBlock(TransformerBlock):
 
 
 class Pooling(nn.Module):
-    """What leads from one stage of a network to the next, in itself or in the layers it has."""
+    """What leads from one stage of a network to the next: a layer, or a module of layers."""
 
 
 class TransformerNetwork(nn.Module):
@@ -164,24 +164,22 @@ class TransformerNetwork(nn.Module):
         """The linear layers with their domain, ``msa`` or ``mlp``, block after block."""
         return [pair for block in self.transformer_blocks for pair in block.linears()]
 
-    def stem(self) -> list[nn.Conv2d]:
-        """The convolutions that embed patches of an image; models of language have none."""
-        return []
-
     def extra_layers(self) -> list[tuple[str, Layer]]:
         """The layers of the domains beside those of `layers`, each with its domain.
 
-        In depth order: ``stem``, the convolutions of the patch embedding; ``qkv``, what makes the
-        queries, keys and values of a block; ``pool``, the layers between stages; ``head``, the
-        classifier, where it isn't the embedding. Those of ``qkv`` are also in ``msa``.
+        In depth order: ``stem``, the convolutions before the first block, which embed patches;
+        ``qkv``, what makes the queries, keys and values of a block, which is also in ``msa``;
+        ``pool``, the layers between stages; ``head``, the classifier, where it isn't the embedding.
         """
-        found: list[tuple[str, Layer]] = [("stem", layer) for layer in self.stem()]
+        found: list[tuple[str, Layer]] = []
         for module in self.modules():
             if isinstance(module, TransformerBlock):
                 found += [("qkv", layer) for layer in module.projections()]
             elif isinstance(module, Pooling):
                 parts = (part for part in module.modules() if isinstance(part, Layer))
                 found += [("pool", part) for part in parts]
+            elif isinstance(module, nn.Conv2d) and all(domain == "stem" for domain, _ in found):
+                found.append(("stem", module))
         head = getattr(self, "head", None)
         return found if head is None else [*found, ("head", head)]
 

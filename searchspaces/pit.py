@@ -81,10 +81,6 @@ class PiT(TransformerNetwork):
         logits: Tensor = self.head(self.norm(tokens[:, 0]))
         return logits
 
-    def stem(self) -> list[nn.Conv2d]:
-        """The patch embedding."""
-        return [self.patches]
-
 
 class PiTSpace(SearchSpace):
     """Head dimension and MLP ratio of the network, depth and number of heads of each stage."""

@@ -218,11 +218,6 @@ class Shunted(TransformerNetwork):
         logits: Tensor = self.head(self.stages(images).mean((2, 3)))
         return logits
 
-    def stem(self) -> list[nn.Conv2d]:
-        """The convolutions before the first stage."""
-        layers = self.get_submodule("stages.0.embedding").modules()
-        return [layer for layer in layers if isinstance(layer, nn.Conv2d)]
-
     @torch.no_grad()
     def initialise(self, seed: int) -> None:
         """Draw every parameter by the published rule from private generators seeded by `seed`."""
