@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -12,16 +11,15 @@ from typing import Any
 from deap import base, tools
 
 from autoprox.errors import AutoproxError
-from autoprox.language.grammar import Limits
+from autoprox.evolution.parameters import EvolutionParameters as Settings
+from autoprox.language.limits import TreeLimits as Limits
 from autoprox.language.tree import Tree
-from autoprox.rules import require_number, require_whole
 
 Evaluate = Callable[[Sequence[Tree]], "list[Individual]"]
 MAX_DRAWS = 100  # random trees for each place in the first population, most of which are valid
 TOURNAMENT = 3
 NEWCOMERS, CROSSOVER = 0.1, 0.45  # shares of the children of `vary_by_mixture`; the rest mutate
 LEADERS = 100  # formulas of which the final one is made
-JOINING = 5  # margins of fitness that a further formula must be worth
 
 
 class EvolutionError(AutoproxError):
@@ -50,40 +48,6 @@ class Individual:
     @property
     def valid(self) -> bool:
         return not self.reason
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Auto-Prox's parameters; its margin of 0.1 is in percent."""
-
-    population: int = 20
-    iterations: int = 200
-    children: int = 10
-    sample_ratio: float = 0.5
-    top: int = 5
-    margin: float = 0.001
-    retries: int = 3
-    evaluations: int | None = None  # a budget that may end the evolution before its iterations
-
-    def __post_init__(self) -> None:
-        least = {"population": 2, "iterations": 1, "children": 1, "top": 1, "retries": 0}
-        for name, value in least.items():
-            require_whole(name, getattr(self, name), value)
-        if self.evaluations is not None:
-            require_whole("evaluations", self.evaluations, 1)
-        require_number("sample_ratio", self.sample_ratio, "> 0 and <= 1", lambda r: 0 < r <= 1)
-        require_number("margin", self.margin, ">= 0 and <= 2", lambda m: 0 <= m <= 2)
-
-    def spent(self, state: State) -> bool:
-        """Whether the evolution is at its end."""
-        budget = math.inf if self.evaluations is None else self.evaluations
-        return state.iteration >= self.iterations or state.evaluations >= budget
-
-    def progress(self, state: State) -> tuple[int, int]:
-        """How much is done, of how much: evaluations where they have a budget, or iterations."""
-        if self.evaluations is None:
-            return state.iteration, self.iterations
-        return min(state.evaluations, self.evaluations), self.evaluations
 
 
 @dataclass
@@ -198,7 +162,7 @@ def most_parsimonious(individuals: Sequence[Individual], settings: Settings) -> 
 
     def worth(individual: Individual) -> tuple[float, int]:
         size = individual.tree.size
-        return individual.jcm - settings.margin * size, -size
+        return individual.jcm - settings.parsimony * size, -size
 
     return _distinct(sorted(individuals, key=worth, reverse=True))[:LEADERS]
 
@@ -227,7 +191,7 @@ def assemble(
         sums = [Tree("add", (ranks, Tree("rank", (other.tree,)))) for other in leaders]
         allowed = evaluate([tree for tree in sums if limits.allow(tree)])
         best = max((i for i in allowed if i.valid), key=lambda i: i.fitness, default=chosen)
-        if best.jcm - chosen.jcm <= JOINING * settings.margin:
+        if best.jcm - chosen.jcm <= settings.joining:
             return chosen
         chosen, ranks = best, best.tree
 

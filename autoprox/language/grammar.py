@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from random import Random
 from typing import NamedTuple
 
 from deap import gp
 
+from autoprox.language.limits import TreeLimits as Limits
 from autoprox.language.tree import (
-    MAX_DEPTH,
-    MAX_SIZE,
     NETWORK,
     OPERATIONS,
     REDUCED,
@@ -35,30 +33,6 @@ from autoprox.language.tree import (
 from autoprox.primitives import COMBINATORS, PRIMITIVES
 
 DEAP_TYPES: Mapping[Type, type] = {t: type(str(t), (), {}) for t in (*REDUCED, NETWORK)}
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The most nodes of a tree, and the most operations between its root and a terminal."""
-
-    max_size: int = 40
-    max_depth: int = 10
-
-    def __post_init__(self) -> None:
-        for name, most in (("max_size", MAX_SIZE), ("max_depth", MAX_DEPTH)):
-            value = getattr(self, name)
-            if not 1 <= value <= most:
-                raise LanguageError(f"`1 <= {name} <= {most}` must hold, got {value}")
-
-    def allow(self, tree: Tree) -> bool:
-        return tree.size <= self.max_size and tree.depth <= self.max_depth
-
-    def require(self, tree: Tree) -> None:
-        if not self.allow(tree):
-            raise LanguageError(
-                f"a tree to vary has at most {self.max_size} nodes and depth {self.max_depth}, "
-                f"got {tree.size} and {tree.depth}: {tree}"
-            )
 
 
 class Signature(NamedTuple):
@@ -196,7 +170,7 @@ class Grammar:
 
     def mutate_subtree(self, tree: Tree, rng: Random) -> Tree:
         """The tree with the subtree of one node grown anew, up to a depth that is drawn first."""
-        self.limits.require(tree)
+        self._require(tree)
         places = [
             (index, old.type, depth, size)
             for index, old, depth, size in self._places(tree)
@@ -212,7 +186,7 @@ class Grammar:
 
     def mutate_points(self, tree: Tree, rng: Random, probability: float = 0.5) -> Tree:
         """The tree with each symbol, at this probability, replaced by another of its signature."""
-        self.limits.require(tree)
+        self._require(tree)
         nodes = self.to_deap(tree)
         for index, old in enumerate(map(_signature, (t for t, _ in _preorder(tree)))):
             others = [s for s in self._alike.get((old.type, *old.args), ()) if s != old]
@@ -227,8 +201,8 @@ class Grammar:
         limits. Where there is no such pair, as of trees of two domains, a binary combinator joins
         the trees; where that doesn't fit either, the tree itself is returned.
         """
-        self.limits.require(tree)
-        self.limits.require(donor)
+        self._require(tree)
+        self._require(donor)
         pairs: dict[Type, list[tuple[int, int]]] = defaultdict(list)
         for i, old, depth, size in self._places(tree)[1:]:
             for j, new, _, _ in self._places(donor):
@@ -240,6 +214,13 @@ class Grammar:
         nodes, donated = self.to_deap(tree), self.to_deap(donor)
         nodes[nodes.searchSubtree(i)] = donated[donated.searchSubtree(j)]
         return self.from_deap(nodes)
+
+    def _require(self, tree: Tree) -> None:
+        if not self.limits.allow(tree):
+            raise LanguageError(
+                f"a tree to vary has at most {self.limits.max_size} nodes and depth "
+                f"{self.limits.max_depth}, got {tree.size} and {tree.depth}: {tree}"
+            )
 
     def _join(self, tree: Tree, donor: Tree, rng: Random) -> Tree:
         combinators = self._alike.get((NETWORK, tree.type, donor.type))

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 import torch
 
-from autoprox.errors import AutoproxError
+from autoprox.errors import RunError
 from autoprox.files.atomic import to_json, write_json
 from autoprox.files.located_json import read_json
 from autoprox.zoo.proxy_file import read_proxy, write_proxy
@@ -30,14 +30,10 @@ LOG = "log.jsonl"
 CHECKPOINT = "checkpoint.json"
 SUMMARY = "summary.json"
 HALL_OF_FAME = "hall_of_fame"
-EVOLVE = "evolve"  # what a run is of whose config doesn't say another `kind`
+COMMANDS = {"build": "bench build"}  # of kinds that aren't named like their command
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
 PACKAGES = ("autoprox", "torch", "numpy", "scipy", "deap", "sympy")
-
-
-class RunError(AutoproxError):
-    """A folder that can't be used as a run."""
 
 
 class Run:
@@ -53,7 +49,10 @@ class Run:
 
     @classmethod
     def create(cls, root: Path, name: str, config: Mapping[str, Any], device: str = "cpu") -> Run:
-        """A new folder `<UTC time>-<name>` below root, with a number behind where that exists."""
+        """A new folder `<UTC time>-<name>` below root, with a number behind where that exists.
+
+        `config` has the run's `kind`: the command whose run it is.
+        """
         if not NAME.fullmatch(name):
             raise RunError(
                 "a run's name must be 1 to 80 letters, digits and . _ + - from a letter or digit "
@@ -69,8 +68,8 @@ class Run:
         return run
 
     @classmethod
-    def open(cls, path: Path, kind: str = EVOLVE) -> Run:
-        """An existing run of a command, to read."""
+    def open(cls, path: Path, kind: str | None = None) -> Run:
+        """An existing run, of this kind where one is given, to read."""
         if not path.is_dir():
             found = "is a file" if path.exists() else "does not exist"
             raise RunError(f"a run must be a folder, but {path} {found}{_similar(path)}")
@@ -81,19 +80,25 @@ class Run:
                 f"a run must hold {', '.join(needed)}, but {path} lacks {', '.join(missing)}"
             )
         run = cls(path)
-        if (found := run.kind) != kind:
-            raise RunError(f"a run of `autoprox {kind}` is needed, but {path} is one of `{found}`")
+        if kind is not None and (found := run.kind) != kind:
+            raise RunError(
+                f"a run of `autoprox {COMMANDS.get(kind, kind)}` is needed, but {path} is one of "
+                f"`autoprox {COMMANDS.get(found, found)}`"
+            )
         return run
 
     @classmethod
-    def resume(cls, path: Path, kind: str = EVOLVE) -> Run:
-        """An existing run of a command, to go on writing where it stopped."""
+    def resume(cls, path: Path, kind: str | None = None) -> Run:
+        """An existing run, to go on writing where it stopped."""
         return cls(path, _locked_log(cls.open(path, kind).path))
 
     @property
     def kind(self) -> str:
         """The command whose run it is."""
-        return str(self.read_config().get("kind", EVOLVE))
+        kind = self.read_config().get("kind")
+        if not isinstance(kind, str):
+            raise RunError(f"{self.path / CONFIG} must say the kind of the run, but says {kind!r}")
+        return kind
 
     @property
     def name(self) -> str:
@@ -165,7 +170,7 @@ class Run:
         return [read_proxy(path) for path in self._proxy_paths()]
 
     def close(self) -> None:
-        """Give the folder free."""
+        """Release the folder."""
         if self._log is not None:
             self._log.close()
             self._log = None

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,61 +17,34 @@ from numpy.typing import ArrayLike
 from autoprox.benchmarks import Benchmark, load_benchmark
 from autoprox.engine.comparison import combine, terms
 from autoprox.engine.evaluator import Engine
-from autoprox.errors import nearest
+from autoprox.errors import ConfigError, nearest
 from autoprox.files.atomic import write_bytes
 from autoprox.inputs.batches import load_batches
 from autoprox.language.tree import Tree, require_network
 from autoprox.parallel.threads import run_threads
+from autoprox.progress import Progress
 from autoprox.report.ranking import as_csv, as_markdown
-from autoprox.rules import require_whole
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import CORRELATIONS, Floats, bootstrap_interval
 from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import Setting
+from autoprox.statistics.devices import resolve_device
 from autoprox.statistics.sources import Fresh
-from autoprox.tasks.config import ConfigError, resolve_device
+from autoprox.tasks.base import Task, completed, path_of
+from autoprox.tasks.configurations import RankConfig
 from autoprox.zoo.expressions import PROXIES
 from autoprox.zoo.functions import MEASURES, measure_all
 from autoprox.zoo.loading import load
 from autoprox.zoo.published import published
 
-KIND = "rank"
 COUNTS = ("params", "flops")
 ALL = (*COUNTS, *PROXIES, *MEASURES)
 FAILED, NOT_FINITE = "network failed", "not finite"
 WORD = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*")
 
-Progress = Callable[[str, int, int, str], None]
 
-
-@dataclass(frozen=True)
-class RankConfig:
-    """All that a ranking depends on, and what it may use; its run's config.json."""
-
-    proxies: tuple[str, ...] = ("all",)
-    benchmark: str | None = None
-    space: str | None = None
-    datasets: tuple[str, ...] | None = None
-    label: str | None = None
-    subset: str = "main"
-    data_dir: str | None = None
-    images: str | None = None
-    text: str | None = None
-    batch_size: int = 4
-    length: int | None = None
-    seed: int = 0
-    seeds: int = 1
-    workers: int = 2
-    device: str = "auto"
-
-    def __post_init__(self) -> None:
-        for name, least in (("batch_size", 1), ("seed", 0), ("seeds", 1), ("workers", 1)):
-            require_whole(name, getattr(self, name), least)
-        object.__setattr__(self, "device", resolve_device(self.device))
-
-
-class Ranking:
-    """What a configuration asks for, everything checked and read, nothing yet measured."""
+class Rank(Task[RankConfig]):
+    """The proxies to rank, and the networks of a benchmark to measure them on."""
 
     def __init__(self, config: RankConfig) -> None:
         self.benchmark: Benchmark = load_benchmark(
@@ -81,15 +53,21 @@ class Ranking:
             datasets=config.datasets,
             label=config.label,
             subset=config.subset,
-            data_dir=_path(config.data_dir),
+            data_dir=path_of(config.data_dir),
         )
         self.space = get_space(self.benchmark.space)
         names = named_proxies(config.proxies)
-        self.config = replace(
-            config, proxies=names, benchmark=config.benchmark or self.benchmark.name,
-            space=self.benchmark.space, datasets=self.benchmark.datasets,
-            label=self.benchmark.label,
-        )  # fmt: skip
+        super().__init__(
+            completed(
+                config,
+                proxies=names,
+                benchmark=config.benchmark or self.benchmark.name,
+                space=self.benchmark.space,
+                datasets=self.benchmark.datasets,
+                label=self.benchmark.label,
+                device=resolve_device(config.device),
+            )
+        )
         self.trees = {
             name: require_network(load(name).tree)
             for name in names
@@ -99,6 +77,10 @@ class Ranking:
         self.terms = list(dict.fromkeys(t for tree in self.trees.values() for t in terms(tree)))
         self.setting(config.seed)
 
+    @property
+    def name(self) -> str:
+        return f"rank-{self.benchmark.name}-{self.benchmark.space}"
+
     def setting(self, seed: int) -> Setting:
         """How networks are measured with one of the seeds, which also draws the noise."""
         config = self.config
@@ -107,14 +89,34 @@ class Ranking:
             self.benchmark.classes,
             batch_size=config.batch_size,
             seed=seed,
-            images=_path(config.images),
-            text=_path(config.text),
+            images=path_of(config.images),
+            text=path_of(config.text),
             length=config.length,
         )
         return Setting(self.space, batches, seed, device=torch.device(config.device))
 
     def seeds(self) -> range:
+        """The seeds, from the configured one on."""
         return range(self.config.seed, self.config.seed + self.config.seeds)
+
+    def work(self, run: Run, progress: Progress) -> dict[str, Any]:
+        """Measure; the log has a line for each network and seed, which isn't measured again."""
+        records = run.read_log()
+        run.truncate_log(len(records))
+        known = {(record["seed"], record["network"]) for record in records}
+        networks = range(len(self.benchmark.architectures))
+        total = len(networks) * self.config.seeds
+        progress("measure", len(records), total, "")
+        for seed in self.seeds():
+            todo = [network for network in networks if (seed, network) not in known]
+            for record in measured_networks(self, seed, todo):
+                run.log(record)
+                records.append(record)
+                progress("measure", len(records), total, "")
+        summary = summarise(self, records)
+        for suffix, text in (("csv", as_csv(summary["rows"])), ("md", as_markdown(summary))):
+            write_bytes(run.path / f"table.{suffix}", text.encode())
+        return summary
 
 
 def named_proxies(given: Sequence[str]) -> tuple[str, ...]:
@@ -127,66 +129,6 @@ def named_proxies(given: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def rank(
-    config: RankConfig, root: Path, name: str | None = None, progress: Progress = lambda *_: None
-) -> dict[str, Any]:
-    """Rank the proxies in a new run folder below `root`; returns the run's summary."""
-    ranking = Ranking(config)
-    name = name or f"rank-{ranking.benchmark.name}-{ranking.benchmark.space}"
-    settings = {"kind": KIND, **asdict(ranking.config)}
-    with Run.create(root, name, settings, config.device) as run:
-        progress("run", 0, 0, str(run.path))
-        return _rank(ranking, run, progress)
-
-
-def resume(path: Path, progress: Progress = lambda *_: None, **resources: Any) -> dict[str, Any]:
-    """Go on with a ranking where it stopped; a finished one is read.
-
-    Only the number of workers, which doesn't change the result, may be another one.
-    """
-    if beyond := [name for name in resources if name != "workers"]:
-        raise ConfigError(
-            "a resumed run keeps its own configuration but for workers, "
-            f"but got {', '.join(beyond)} beside resume"
-        )
-    with Run.resume(path, KIND) as run:
-        config = replace(_read_config(run), **resources)
-        if (summary := run.read_summary()) is not None:
-            return {"run": str(run.path), **summary}
-        return _rank(Ranking(config), run, progress)
-
-
-def _read_config(run: Run) -> RankConfig:
-    data: dict[str, Any] = run.read_config()
-    data = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k != "kind"}
-    try:
-        return RankConfig(**data)
-    except TypeError as error:
-        rule = "a run's config.json must be one that this version wrote"
-        raise ConfigError(f"{rule}, but got: {error}") from error
-
-
-def _rank(ranking: Ranking, run: Run, progress: Progress) -> dict[str, Any]:
-    """The log has a line for each network and seed, which is not measured again."""
-    records = run.read_log()
-    run.truncate_log(len(records))
-    known = {(record["seed"], record["network"]) for record in records}
-    networks = range(len(ranking.benchmark.architectures))
-    total = len(networks) * ranking.config.seeds
-    progress("measure", len(records), total, "")
-    for seed in ranking.seeds():
-        todo = [network for network in networks if (seed, network) not in known]
-        for record in measured_networks(ranking, seed, todo):
-            run.log(record)
-            records.append(record)
-            progress("measure", len(records), total, "")
-    summary = summarise(ranking, records)
-    for suffix, text in (("csv", as_csv(summary["rows"])), ("md", as_markdown(summary))):
-        write_bytes(run.path / f"table.{suffix}", text.encode())
-    run.write_summary(summary)
-    return {"run": str(run.path), **summary}
-
-
 class _Each(Fresh):
     """Networks whose failures are on record, and stop nothing."""
 
@@ -195,7 +137,7 @@ class _Each(Fresh):
 
 
 def measured_networks(
-    ranking: Ranking, seed: int, networks: Sequence[int]
+    ranking: Rank, seed: int, networks: Sequence[int]
 ) -> Iterator[dict[str, Any]]:
     """What is asked of each network, a few at a time, so that little is lost by a kill."""
     setting, workers = ranking.setting(seed), ranking.config.workers
@@ -226,7 +168,7 @@ def measured_networks(
 
 
 def _run_measures(
-    ranking: Ranking, source: Fresh, index: int, found: dict[str, dict[str, float]]
+    ranking: Rank, source: Fresh, index: int, found: dict[str, dict[str, float]]
 ) -> None:
     """Add the measures that aren't expressions: one network, with each dataset's head."""
     if not ranking.measures:
@@ -260,7 +202,7 @@ def _known(
     return {}
 
 
-def summarise(ranking: Ranking, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def summarise(ranking: Rank, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """A row for each proxy and dataset: the best mean of Kendall's tau over the seeds first."""
     benchmark, rows = ranking.benchmark, []
     left_out: dict[str, dict[int, str]] = defaultdict(dict)  # proxy -> network -> reason
@@ -284,7 +226,7 @@ def summarise(ranking: Ranking, records: Sequence[Mapping[str, Any]]) -> dict[st
 
 
 def _scores(
-    ranking: Ranking, records: Sequence[Mapping[str, Any]], proxy: str, dataset: str
+    ranking: Rank, records: Sequence[Mapping[str, Any]], proxy: str, dataset: str
 ) -> Floats:
     """[seeds, networks], nan where a proxy has no value."""
     architectures = ranking.benchmark.architectures
@@ -312,9 +254,7 @@ def _combined(tree: Tree, values: Floats) -> Floats:
     return scores
 
 
-def _row(
-    ranking: Ranking, proxy: str, dataset: str, scores: Floats, truth: Floats
-) -> dict[str, Any]:
+def _row(ranking: Rank, proxy: str, dataset: str, scores: Floats, truth: Floats) -> dict[str, Any]:
     benchmark, seed = ranking.benchmark, ranking.config.seed
     valid = np.isfinite(scores).all(axis=0)
     row: dict[str, Any] = {"proxy": proxy, "dataset": dataset, "std": {}, "interval": {}}
@@ -340,7 +280,3 @@ def _row(
 def _plain(value: Any) -> float | None:
     """JSON has no word for what isn't finite."""
     return float(value) if np.isfinite(value) else None
-
-
-def _path(text: str | None) -> Path | None:
-    return None if text is None else Path(text)

@@ -1,0 +1,40 @@
+"""The command `autoprox show`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from autoprox.cli.options import Debug, Json
+
+
+def show(
+    proxy: Annotated[
+        str,
+        typer.Argument(
+            help="A run, a proxy file, a published name or an expression.", show_default=False
+        ),
+    ],
+    latex: Annotated[bool, typer.Option("--latex", help="Only the formula, in LaTeX.")] = False,
+    tree: Annotated[bool, typer.Option("--tree", help="Only the tree, with types.")] = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show a proxy: its formula, what it reads, where it was found and what it is worth."""
+    if latex + tree + json > 1:
+        raise typer.BadParameter("at most one of --latex, --tree and --json can be given")
+    from autoprox.export import formula  # with torch, which takes seconds to import
+    from autoprox.report import layout
+    from autoprox.report.proxy import proxy_details, proxy_report
+    from autoprox.zoo.loading import load
+
+    loaded = load(proxy)
+    if latex:
+        print(formula.latex(loaded.tree))
+    elif tree:
+        print(formula.ascii_tree(loaded.tree))
+    elif json:
+        layout.show_json(proxy_details(loaded))
+    else:
+        layout.show(*proxy_report(loaded))
