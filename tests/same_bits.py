@@ -108,9 +108,7 @@ def outcome(command: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         places = {"folder": folder, "images": _images(folder), "text": _text(folder)}
         arguments = [word.format(**places) for word in command.split()]
-        if arguments[0] != "bench":
-            arguments += ["--runs", f"{folder}/runs"]
-        document = json.loads(_printed([*arguments, "--json"]))
+        document = json.loads(_printed([*arguments, "--runs", f"{folder}/runs", "--json"]))
         if "--out" in arguments:
             table = Path(arguments[arguments.index("--out") + 1])
             document["table"] = json.loads(table.read_text())

@@ -71,6 +71,7 @@ build = command(
     """,
 )
 bench.command(
+    "build",
     epilog="Example: autoprox bench build --space autoformer-nano --images photos --out photos.json"
 )(build)
 
