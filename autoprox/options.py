@@ -115,17 +115,22 @@ class Options(BaseModel):
             return f"{cls.noun} needs {name}, but got none"
         if first["type"] == "value_error":
             return f"{name} {first['ctx']['error']}, but got {value!r}"
-        return f"{name} must be {rule_of(cls.model_fields[name])}, but got {value!r}"
+        return f"{name} must be {rule_of(cls.model_fields[name], value)}, but got {value!r}"
 
 
-def rule_of(field: FieldInfo) -> str:
-    """What a value must be, by the field's type and constraints: a whole number >= 1."""
+def rule_of(field: FieldInfo, value: Any = None) -> str:
+    """What a value must be, by the field's type and constraints: a whole number >= 1.
+
+    That it must be below END is only said of a value that isn't.
+    """
     kind, constraints = plain_type(field)
     if get_origin(kind) is Sequence:
         return f"a list of {'numbers' if get_args(kind)[0] is float else 'texts'}"
     words = [NOUNS.get(kind, str(kind))]
     for signs, tightest in (((Ge, Gt), max), ((Le, Lt), min)):
         bounds = [(_bound(c), type(c)) for c in constraints if isinstance(c, signs)]
+        if not (isinstance(value, int) and value >= END):
+            bounds = [pair for pair in bounds if pair[0] != END]
         if bounds:
             bound, sign = tightest(bounds, key=lambda pair: pair[0])
             words.append(f"{SIGNS[sign]} {'2**63' if bound == END else f'{bound:g}'}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import platform
@@ -15,9 +14,10 @@ from datetime import datetime, timezone
 from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import torch
+from filelock import FileLock, Timeout
 
 from autoprox.errors import RunError
 from autoprox.files.atomic import to_json, write_json
@@ -30,6 +30,7 @@ LOG = "log.jsonl"
 CHECKPOINT = "checkpoint.json"
 SUMMARY = "summary.json"
 HALL_OF_FAME = "hall_of_fame"
+LOCK = ".lock"
 COMMANDS = {"build": "bench build"}  # of kinds that aren't named like their command
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
@@ -43,9 +44,9 @@ class Run:
     they write. Whatever is written stays readable after a kill at any moment.
     """
 
-    def __init__(self, path: Path, log: BinaryIO | None = None) -> None:
+    def __init__(self, path: Path, lock: FileLock | None = None) -> None:
         self.path = path
-        self._log = log
+        self._lock = lock
 
     @classmethod
     def create(cls, root: Path, name: str, config: Mapping[str, Any], device: str = "cpu") -> Run:
@@ -62,7 +63,8 @@ class Run:
             raise RunError(f"the folder of runs must be a folder, but {root} is a file")
         to_json(config)
         path = _new_folder(root, name)
-        run = cls(path, _locked_log(path))
+        run = cls(path, _locked(path))
+        (path / LOG).touch()
         write_json(path / ENVIRONMENT, environment(device))
         write_json(path / CONFIG, config)
         return run
@@ -90,7 +92,7 @@ class Run:
     @classmethod
     def resume(cls, path: Path, kind: str | None = None) -> Run:
         """An existing run, to go on writing where it stopped."""
-        return cls(path, _locked_log(cls.open(path, kind).path))
+        return cls(path, _locked(cls.open(path, kind).path))
 
     @property
     def kind(self) -> str:
@@ -106,7 +108,7 @@ class Run:
 
     def log(self, record: Mapping[str, Any]) -> None:
         """Append one line, for one iteration."""
-        self._writer()
+        self._require_lock()
         with (self.path / LOG).open("a", encoding="utf-8") as file:
             file.write(f"{to_json(record)}\n")
 
@@ -123,18 +125,20 @@ class Run:
 
     def truncate_log(self, iterations: int) -> None:
         """Keep that many lines, cutting off what was logged after the checkpoint."""
-        log = self._writer()
+        self._require_lock()
         lines = (self.path / LOG).read_bytes().split(b"\n")[:-1]
         if len(lines) < iterations:
             raise RunError(
                 f"{self.path / LOG} must have a line for each of the checkpoint's {iterations} "
                 f"iterations, but has {len(lines)}"
             )
-        os.ftruncate(log.fileno(), sum(len(line) + 1 for line in lines[:iterations]))
+        os.truncate(self.path / LOG, sum(len(line) + 1 for line in lines[:iterations]))
 
     def checkpoint(self, state: Mapping[str, Any]) -> None:
         """Replace the checkpoint; the log is on the disk before it."""
-        os.fsync(self._writer().fileno())
+        self._require_lock()
+        with (self.path / LOG).open("ab") as log:
+            os.fsync(log.fileno())
         write_json(self.path / CHECKPOINT, state)
 
     def read_checkpoint(self) -> dict[str, Any] | None:
@@ -148,7 +152,7 @@ class Run:
         return self._read(ENVIRONMENT)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
-        self._writer()
+        self._require_lock()
         write_json(self.path / SUMMARY, summary)
 
     def read_summary(self) -> dict[str, Any] | None:
@@ -157,7 +161,7 @@ class Run:
 
     def write_proxies(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Replace the hall of fame by these records, best first (see `proxyfile`)."""
-        self._writer()
+        self._require_lock()
         folder = self.path / HALL_OF_FAME
         folder.mkdir(exist_ok=True)
         for rank, record in enumerate(records, start=1):
@@ -171,9 +175,9 @@ class Run:
 
     def close(self) -> None:
         """Release the folder."""
-        if self._log is not None:
-            self._log.close()
-            self._log = None
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     def __enter__(self) -> Run:
         return self
@@ -192,10 +196,9 @@ class Run:
         value: dict[str, Any] = document.plain()
         return value
 
-    def _writer(self) -> BinaryIO:
-        if self._log is None:
+    def _require_lock(self) -> None:
+        if self._lock is None:
             raise RuntimeError(f"{self.path} is open to read only: use Run.create or Run.resume")
-        return self._log
 
 
 def environment(device: str) -> dict[str, Any]:
@@ -243,15 +246,14 @@ def _new_folder(root: Path, name: str) -> Path:
             return path
 
 
-def _locked_log(path: Path) -> BinaryIO:
-    """The log, opened to append; its lock ends with the process, however that ends."""
-    log = (path / LOG).open("ab")
+def _locked(path: Path) -> FileLock:
+    """The lock of a run's folder; it ends with the process, however that ends."""
+    lock = FileLock(path / LOCK, timeout=0)
     try:
-        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        log.close()
+        lock.acquire()
+    except Timeout:
         raise RunError(f"a run has one writer, but another process is writing {path}") from None
-    return log
+    return lock
 
 
 def _similar(path: Path) -> str:

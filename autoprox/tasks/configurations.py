@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from annotated_types import Gt, Le, Lt
@@ -9,7 +10,7 @@ from pydantic import AfterValidator
 
 from autoprox.errors import ConfigError
 from autoprox.evolution.parameters import EvolutionParameters
-from autoprox.files.sizes import SizeRange, read_range, read_size
+from autoprox.files.sizes import read_range, read_size
 from autoprox.language.limits import TreeLimits
 from autoprox.options import Names, Numbers, Option, Paths, PathText, Positive, Whole
 from autoprox.tasks.shared import (
@@ -26,7 +27,7 @@ from autoprox.tasks.shared import (
 )
 
 GIB = 2**30
-Range = Annotated[str | SizeRange | None, AfterValidator(read_range)]
+Range = Annotated[str | Sequence[int | None] | None, AfterValidator(read_range)]
 
 
 def numbers(text: str) -> tuple[float, ...]:

@@ -13,6 +13,8 @@ from autoprox.runs.folder import HALL_OF_FAME, Run, RunError
 from autoprox.zoo.expressions import PROXIES, load_expression
 from autoprox.zoo.proxy_file import read_proxy
 
+FINDERS = ("evolve", "rediscover")  # the commands whose runs have a proxy
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -36,11 +38,14 @@ def load(source: str) -> Loaded:
 
 
 def _chosen(run: Path) -> Path:
-    file = Run.open(run).path / HALL_OF_FAME / "1.json"
+    if (kind := Run.open(run).kind) not in FINDERS:
+        known = " or ".join(f"`autoprox {finder}`" for finder in FINDERS)
+        raise RunError(f"a proxy is in a run of {known}, but {run} is one of `autoprox {kind}`")
+    file = run / HALL_OF_FAME / "1.json"
     if not file.exists():
         raise RunError(
             f"a run must have ended to have a proxy, but {run} has not: "
-            f"`autoprox evolve --resume {run}` goes on with it"
+            f"`autoprox resume {run}` goes on with it"
         )
     return file
 

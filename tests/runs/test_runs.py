@@ -17,9 +17,10 @@ import pytest
 from test_atomic import full_disk
 from test_proxyfile import record
 
-from autoprox.runs.folder import Run, RunError, restored_rng, rng_state
+from autoprox.errors import RunError
+from autoprox.runs.folder import Run, restored_rng, rng_state
 
-CONFIG = {"space": "pit", "datasets": ("cifar100",), "seed": np.int64(3)}
+CONFIG = {"kind": "evolve", "space": "pit", "datasets": ("cifar100",), "seed": np.int64(3)}
 
 WRITER = """
 import itertools, pathlib, sys
@@ -49,7 +50,10 @@ def test_what_is_written_is_read(run: Run) -> None:
     run.checkpoint({"iteration": 1})
     run.log({"iteration": 1, "jcm": np.float64(0.5)})
     reader = Run.open(run.path)
-    assert reader.read_config() == {"space": "pit", "datasets": ["cifar100"], "seed": 3}
+    assert reader.read_config() == {
+        **{"kind": "evolve", "space": "pit"},
+        **{"datasets": ["cifar100"], "seed": 3},
+    }
     assert reader.read_summary() == {"expression": "x"}
     assert reader.read_checkpoint() == {"iteration": 1}
     assert reader.read_log() == [{"iteration": 1, "jcm": 0.5}]

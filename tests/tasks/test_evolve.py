@@ -3,7 +3,6 @@
 import json
 import random
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,13 @@ from scipy import stats
 from torch.nn import functional
 
 from autoprox.errors import AutoproxError, MeasurementError
+from autoprox.evolution.loop import Individual
 from autoprox.language.tree import STATISTICS, Tree, parse
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import SPACES, Architecture, TransformerNetwork
-from autoprox.tasks.config import Config
-from autoprox.tasks.evolve import Problem, discover, measure, resume
+from autoprox.tasks.base import resume, start
+from autoprox.tasks.configurations import EvolveConfig
+from autoprox.tasks.evolve import Evolve, Whole
 
 NETWORKS = 20
 SNIP = parse("sum(sum(abs(mul(all.weight, all.grad))))")
@@ -105,7 +106,7 @@ def results(summary: dict[str, Any]) -> Results:
 
 @pytest.fixture(scope="module")
 def uninterrupted(options: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Results:
-    return results(discover(Config.of(**options), tmp_path_factory.mktemp("runs")))
+    return results(start(EvolveConfig(**options, runs=tmp_path_factory.mktemp("runs"))))
 
 
 def test_a_run_is_complete(uninterrupted: Results, options: dict[str, Any]) -> None:
@@ -126,8 +127,8 @@ def test_a_run_is_complete(uninterrupted: Results, options: dict[str, Any]) -> N
 def test_a_seed_gives_the_same_result(
     uninterrupted: Results, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    assert results(discover(Config.of(**options), tmp_path)) == uninterrupted
-    other = results(discover(Config.of(**{**options, "seed": 1, "iterations": 1}), tmp_path))
+    assert results(start(EvolveConfig(**options, runs=tmp_path))) == uninterrupted
+    other = results(start(EvolveConfig(**{**options, "seed": 1, "iterations": 1}, runs=tmp_path)))
     assert other[1][0] != uninterrupted[1][0]
 
 
@@ -136,7 +137,7 @@ def test_resources_do_not_change_the_result(
     uninterrupted: Results, options: dict[str, Any], tmp_path: Path, changed: dict[str, Any]
 ) -> None:
     changed = {n: str(tmp_path / v) if n == "cache" else v for n, v in changed.items()}
-    found = results(discover(Config.of(**{**options, **changed}), tmp_path / "runs"))
+    found = results(start(EvolveConfig(**{**options, **changed}, runs=tmp_path / "runs")))
     assert found == uninterrupted
 
 
@@ -159,7 +160,7 @@ def test_an_interrupted_run_goes_on_to_the_same_result(
     uninterrupted: Results, options: dict[str, Any], tmp_path: Path, task: str, done: int
 ) -> None:
     with pytest.raises(Stopped):
-        discover(Config.of(**options), tmp_path, progress=stop_at(task, done))
+        start(EvolveConfig(**options, runs=tmp_path), stop_at(task, done))
     (run,) = tmp_path.iterdir()
     assert not (run / "summary.json").exists()
     assert results(resume(run)) == uninterrupted
@@ -183,7 +184,7 @@ def test_what_was_logged_after_the_last_checkpoint_is_made_again(
     with monkeypatch.context() as patch:
         patch.setattr(Run, "checkpoint", killed)
         with pytest.raises(Stopped):
-            discover(Config.of(**options), tmp_path)
+            start(EvolveConfig(**options, runs=tmp_path))
     (run,) = tmp_path.iterdir()
     assert len(Run.open(run).read_log()) == iteration
     assert results(resume(run)) == uninterrupted
@@ -192,13 +193,13 @@ def test_what_was_logged_after_the_last_checkpoint_is_made_again(
 def test_a_finished_run_may_be_resumed(
     uninterrupted: Results, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    run = Path(discover(Config.of(**options), tmp_path)["run"])
+    run = Path(start(EvolveConfig(**options, runs=tmp_path))["run"])
     assert results(resume(run)) == uninterrupted
 
 
-def snip(problem: Problem, dataset: str, arch: Architecture) -> float:
+def snip(task: Evolve, dataset: str, arch: Architecture) -> float:
     """|weight * gradient| of every linear layer of the blocks, by plain PyTorch."""
-    batch, seed = problem.batches[dataset], problem.setting().network_seed(arch)
+    batch, seed = task.batches[dataset], task.setting().network_seed(arch)
     network = SPACE.build(arch, batch.classes, seed)
     functional.cross_entropy(network(batch.inputs), batch.labels).backward()
     linear = (layer for block in network.blocks for layer in block.modules())
@@ -219,8 +220,8 @@ def assert_row(row: dict[str, Any], scores: np.ndarray, truth: np.ndarray) -> No
 
 
 def test_the_report_is_what_scipy_says(options: dict[str, Any]) -> None:
-    problem = Problem(Config.of(**options))
-    found = measure(problem, SNIP)
+    problem = Evolve(EvolveConfig(**options))
+    found = Whole(problem, {}).measured(SNIP)
     parts = problem.parts
     assert sorted([*parts["train"], *parts["test"]]) == list(range(NETWORKS))
     assert len(parts["train"]) == 12
@@ -238,21 +239,22 @@ def test_the_report_is_what_scipy_says(options: dict[str, Any]) -> None:
 
 
 def test_a_proxy_is_chosen_anew_where_it_does_not_hold(options: dict[str, Any]) -> None:
-    problem = Problem(Config.of(**options))
+    whole = Whole(Evolve(EvolveConfig(**options)), {})
     rivals = [parse(text) for text in ("sum(one)", "sum(width)", "sum(heads)", "sum(sum(mlp.act))")]
 
-    def worth(tree: Tree) -> float:
-        found = measure(problem, tree)["train"]
-        return float(np.mean([row["kendall"] for row in found.values()])) - 0.001 * tree.size
+    def fitness(tree: Tree) -> float:
+        found = whole.measured(tree)["train"]
+        return float(np.mean([row["kendall"] for row in found.values()]))
 
-    fitness = worth(SNIP) + 0.001 * SNIP.size
-    for expected in (fitness, fitness + 0.004):
-        found = measure(problem, SNIP, expected=expected, rivals=rivals)
-        assert found == measure(problem, SNIP)
-    anew = parse(measure(problem, SNIP, expected=fitness + 0.006, rivals=rivals)["expression"])
-    best = max(rivals, key=worth)
+    def chosen(expected: float, *among: Tree) -> Tree:
+        return whole.chosen(Individual(SNIP, jcm=expected), among)
+
+    for expected in (fitness(SNIP), fitness(SNIP) + 0.004):
+        assert chosen(expected, *rivals) == SNIP
+    anew = chosen(fitness(SNIP) + 0.006, *rivals)
+    best = max(rivals, key=lambda tree: fitness(tree) - 0.001 * tree.size)
     assert anew == best or str(anew).startswith(f"add(rank({best})")
-    assert measure(problem, SNIP, expected=2.0)["expression"] == str(SNIP)
+    assert chosen(2.0) == SNIP
 
 
 def test_evolution_is_blind_to_the_test_part(
@@ -260,12 +262,12 @@ def test_evolution_is_blind_to_the_test_part(
 ) -> None:
     """With other scores of the test networks everything but their own figures is the same."""
     content = json.loads(table.read_text())
-    for index in Problem(Config.of(**options)).parts["test"]:
+    for index in Evolve(EvolveConfig(**options)).parts["test"]:
         content["architectures"][index]["scores"] = {"few": float(index), "many": -float(index)}
     changed = tmp_path / "tiny.json"
     changed.write_text(json.dumps(content))
     summary, log, proxies = results(
-        discover(Config.of(**{**options, "benchmark": str(changed)}), tmp_path / "runs")
+        start(EvolveConfig(**{**options, "benchmark": str(changed)}, runs=tmp_path / "runs"))
     )
     assert log == uninterrupted[1]
     assert summary["train"] == uninterrupted[0]["train"]
@@ -277,11 +279,11 @@ def test_evolution_is_blind_to_the_test_part(
 
 
 def test_only_the_statistics_of_the_grammar_are_measured(options: dict[str, Any]) -> None:
-    names = {str(statistic) for statistic in Problem(Config.of(**options)).needs()}
+    names = {str(statistic) for statistic in Evolve(EvolveConfig(**options)).needs()}
     assert names == {
         *("msa.weight", "mlp.weight", "msa.grad", "mlp.grad", "mlp.act", "ntk.msa.grad")
     }
-    everything = Problem(replace(Config.of(**options), statistics=tuple(STATISTICS))).needs()
+    everything = Evolve(EvolveConfig(**{**options, "statistics": None})).needs()
     forwards = {"ones.msa.weight", "ones.mlp.weight"}  # |weight|
     forwards |= {"ntk.msa.weight", "ntk.mlp.weight", "ntk.mlp.act"}  # as of the data probe
     assert {str(statistic) for statistic in everything} == {
@@ -306,10 +308,10 @@ class FailingSpace(type(SPACE)):  # type: ignore[misc]
 def test_a_network_that_fails_is_reported_and_left_out(
     options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
-    problem = Problem(Config.of(**options))
+    problem = Evolve(EvolveConfig(**options))
     network = int(problem.parts[part][2])
     monkeypatch.setitem(SPACES, SPACE.name, FailingSpace([ARCHS[network]]))
-    summary = discover(Config.of(**{**options, "iterations": 1}), tmp_path)
+    summary = start(EvolveConfig(**{**options, "iterations": 1}, runs=tmp_path))
     assert summary["failed_networks"] == {str(network): "MemoryError: too large"}
     left = [n for n in problem.parts[part] if n != network]
     for dataset, truth in TRUTH.items():
@@ -321,20 +323,20 @@ def test_a_network_that_fails_is_reported_and_left_out(
 def test_too_many_failures_stop_the_run(
     options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen = Problem(Config.of(**options)).parts["train"][:2]
+    chosen = Evolve(EvolveConfig(**options)).parts["train"][:2]
     monkeypatch.setitem(SPACES, SPACE.name, FailingSpace([ARCHS[n] for n in chosen]))
     with pytest.raises(MeasurementError, match="but 2 of 12 did: MemoryError: too large"):
-        discover(Config.of(**options), tmp_path)
+        start(EvolveConfig(**options, runs=tmp_path))
 
 
 def test_a_training_part_whose_scores_are_all_the_same_is_an_error(
     options: dict[str, Any], table: Path, tmp_path: Path
 ) -> None:
     content = json.loads(table.read_text())
-    for index in Problem(Config.of(**options)).parts["train"]:
+    for index in Evolve(EvolveConfig(**options)).parts["train"]:
         content["architectures"][index]["scores"]["many"] = 40.0
     flat = tmp_path / "tiny.json"
     flat.write_text(json.dumps(content))
     with pytest.raises(AutoproxError, match="many"):
-        discover(Config.of(**{**options, "benchmark": str(flat)}), tmp_path / "runs")
+        start(EvolveConfig(**{**options, "benchmark": str(flat)}, runs=tmp_path / "runs"))
     assert not (tmp_path / "runs").exists()

@@ -63,8 +63,8 @@ def test_a_finished_search_is_shown_again(run: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([SPACE], "a search needs --space and --proxy, or --resume with a run"),
-        ([SPACE, HEADS, "--params=1:0"], "`low <= high` must hold for params"),
+        ([SPACE], "a search needs proxy, but got none"),
+        ([SPACE, HEADS, "--params=1:0"], "params must be LOW:HIGH with `LOW <= HIGH`"),
         ([SPACE, HEADS, "--params=:10"], "its params reach from 22.1K"),
         ([SPACE, HEADS, "--population=3"], "unknown option 'population' of random"),
         ([SPACE, HEADS, "--strategy=etas"], "etas must have an evaluator"),
@@ -102,7 +102,7 @@ def test_networks_that_all_fail_are_a_failure(
 def test_an_interrupted_search_says_how_to_go_on(run: Command, tmp_path: Path) -> None:
     # Where the tests run in the background, interrupts are ignored, and so by every child.
     heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    code = f"{heeding}; from autoprox.cli.main import main; main()"
+    code = f"{heeding}; from autoprox.cli import main; main()"
     process = subprocess.Popen(
         [sys.executable, "-c", code, "search", SPACE, "--proxy=snip", "--samples=5000"],
         cwd=tmp_path,
@@ -114,7 +114,7 @@ def test_an_interrupted_search_says_how_to_go_on(run: Command, tmp_path: Path) -
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert f"`autoprox search --resume runs{os.sep}{records[0].parent.name}` goes on" in err
+    assert f"`autoprox resume runs{os.sep}{records[0].parent.name}` goes on" in err
     assert Run.open(records[0].parent, "search").read_summary() is None
 
 

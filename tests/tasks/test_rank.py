@@ -10,21 +10,22 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.commands import Command
+from helpers.tables import table
 from scipy.stats import kendalltau, pearsonr, spearmanr
-from test_cli import table
 
-from autoprox.cli.rank import outer_names
 from autoprox.engine.evaluator import Engine
+from autoprox.errors import ConfigError, RunError
 from autoprox.inputs.batches import load_batches
 from autoprox.inputs.images import Batch
 from autoprox.report.ranking import as_csv
-from autoprox.runs.folder import RunError
 from autoprox.searchspaces import TransformerNetwork, get_space
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.sources import Fresh
 from autoprox.tasks import rank as ranking_module
-from autoprox.tasks.config import ConfigError
-from autoprox.tasks.rank import ALL, RankConfig, named_proxies, rank, resume
+from autoprox.tasks.base import resume, start
+from autoprox.tasks.configurations import RankConfig
+from autoprox.tasks.rank import ALL, named_proxies
+from autoprox.tasks.shared import names
 from autoprox.zoo.functions import measure_all
 from autoprox.zoo.loading import load
 
@@ -48,7 +49,7 @@ def config(benchmark: Path, **changed: Any) -> RankConfig:
 
 @pytest.fixture(scope="module")
 def summary(benchmark: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return rank(config(benchmark), tmp_path_factory.mktemp("runs"))
+    return start(config(benchmark, runs=tmp_path_factory.mktemp("runs")))
 
 
 def independent(proxy: str, dataset: str, seed: int) -> Sequence[float]:
@@ -116,7 +117,7 @@ def test_a_killed_ranking_goes_on(
     summary: dict[str, Any], benchmark: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is on record isn't measured again; a line that was cut is."""
-    run = Path(rank(config(benchmark, seeds=1), tmp_path)["run"])
+    run = Path(start(config(benchmark, seeds=1, runs=tmp_path))["run"])
     (run / "summary.json").unlink()
     lines = (run / "log.jsonl").read_bytes().splitlines(keepends=True)
     (run / "log.jsonl").write_bytes(b"".join(lines[:7]) + lines[7][:20])
@@ -130,7 +131,7 @@ def test_a_killed_ranking_goes_on(
     monkeypatch.setattr(ranking_module, "measured_networks", counted)
     again = resume(run, workers=1)
     assert asked == list(range(7, 12))
-    first = rank(config(benchmark, seeds=1), tmp_path)
+    first = start(config(benchmark, seeds=1, runs=tmp_path))
     assert again["rows"] == first["rows"]
     assert resume(run)["rows"] == first["rows"]
     assert asked == [*range(7, 12), *range(12)]
@@ -148,7 +149,7 @@ def test_a_proxy_is_ranked_on_the_networks_for_which_it_has_a_value(
 
     monkeypatch.setattr(ranking_module, "measure_all", some)
     names = ("naswot", "grasp", "params")
-    found = rank(config(benchmark, proxies=names, seeds=1), tmp_path)
+    found = start(config(benchmark, proxies=names, seeds=1, runs=tmp_path))
     left_out = sum(arch["depth"] == count for arch in ARCHITECTURES)
     assert found["invalid"] == {
         "naswot": {"not finite": left_out},
@@ -178,13 +179,13 @@ def test_a_network_that_fails_is_left_out_of_all(
         return build(space, arch, *args, **options)
 
     monkeypatch.setattr(type(SPACE), "build", fail)
-    found = rank(config(benchmark, seeds=1), tmp_path)
+    found = start(config(benchmark, seeds=1, runs=tmp_path))
     assert found["invalid"] == {
         proxy: {"network failed": 1} for proxy in PROXIES if proxy != "params"
     }
 
 
-def test_names() -> None:
+def test_named_proxies() -> None:
     assert named_proxies(["snip", "all", "snip"])[0] == "snip"
     assert set(named_proxies(["all"])) == set(ALL)
     assert {"params", "snip", "ntsr", "grasp", "activation_distance"} <= set(ALL)
@@ -192,7 +193,7 @@ def test_names() -> None:
         named_proxies(["snpi"])
     with pytest.raises(ConfigError, match="unknown proxy ''"):
         named_proxies([""])
-    assert outer_names("snip, add(rank(ntkt), rank(sept)),dss") == (
+    assert names("snip, add(rank(ntkt), rank(sept)),dss") == (
         "snip",
         "add(rank(ntkt), rank(sept))",
         "dss",
@@ -201,7 +202,8 @@ def test_names() -> None:
 
 def test_another_commands_run_is_refused(summary: dict[str, Any], run: Command) -> None:
     with pytest.raises(
-        RunError, match=r"a run of `autoprox evolve` is needed, but .* is one of `r"
+        RunError,
+        match=r"in a run of `autoprox evolve` or `autoprox rediscover`, but .* `autoprox r",
     ):
         load(summary["run"])
     result = run("evolve", "--resume", summary["run"])

@@ -1,15 +1,12 @@
 """The commands as a user types them: what they print, where, and with which exit code."""
 
-import inspect
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -17,40 +14,20 @@ from urllib.error import URLError
 import pytest
 import typer
 from helpers.commands import Command
+from helpers.tables import table
 
 import autoprox
 from autoprox import cli
-from autoprox.cli import common as cli_common
-from autoprox.cli import options as cli_options
+from autoprox.cli.command import command
 from autoprox.errors import AutoproxError, MeasurementError
 from autoprox.language.tree import parse
-from autoprox.searchspaces import get_space
-from autoprox.tasks import evolve as discovery
-from autoprox.tasks.config import Config, resolve_device
+from autoprox.tasks import base
+from autoprox.tasks.configurations import CONFIGURATIONS, EvolveConfig
+from autoprox.tasks.shared import TaskConfig
 
 READS = ["mlp.weight", "msa.grad", "ones.mlp.act"]
 SMALL = {"population": 4, "iterations": 3, "children": 2, "batch_size": 1, "thin": 2}
 SNIP = "sum(sum(abs(mul(all.weight, all.grad))))"
-
-
-def table(count: int = 12) -> dict[str, Any]:
-    """Different architectures; one dataset likes parameters, the other depth."""
-    space, rng = get_space("autoformer-nano"), random.Random(0)
-    archs = list(dict.fromkeys(space.sample(rng) for _ in range(2 * count)))[:count]
-    rows = [
-        {
-            "arch": a.to_json()["choices"],
-            "scores": {"wide": space.params(a) / 1e5 + rng.random(), "deep": a["depth"] + i / 9},
-        }
-        for i, a in enumerate(archs)
-    ]
-    return {
-        "format": 1,
-        "name": "mine",
-        "space": "autoformer-nano",
-        "datasets": {"wide": {"classes": 10}, "deep": {"classes": 4}},
-        "architectures": rows,
-    }
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -113,7 +90,7 @@ def test_no_arguments(run: Command) -> None:
 def test_importing_is_quick() -> None:
     """What takes long to import isn't, for the help or for the package."""
     code = (
-        "import sys; from autoprox.cli.main import main\n"
+        "import sys; from autoprox.cli import main\n"
         "try: main(['evolve', '--help'])\n"
         "except SystemExit: print([m for m in ('torch', 'numpy', 'sympy') if m in sys.modules])"
     )
@@ -125,40 +102,17 @@ def test_version(run: Command) -> None:
     assert run("--version").out == f"autoprox {autoprox.__version__}\n"
 
 
-def test_options_are_those_of_the_configuration() -> None:
-    expected = asdict(Config())
-    expected |= expected.pop("settings") | expected.pop("limits")
-    options = {
-        name: parameter.default
-        for name, parameter in inspect.signature(cli.evolve).parameters.items()
-        if name not in cli_common.OWN | {"context"}
-    }
-    options["memory"] = cli_options.size(options["memory"])
-    options["device"] = resolve_device(options["device"])
-    assert options.pop("statistics") is None
-    expected.pop("statistics")
-    assert options == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("4GiB", 4 * 2**30),
-        ("500MB", 500_000_000),
-        ("1.5 gib", 3 * 2**29),
-        ("7k", 7000),
-        ("12", 12),
-        ("2TiB", 2**41),
-    ],
-)
-def test_size(text: str, expected: int) -> None:
-    assert cli_options.size(text) == expected
-
-
-@pytest.mark.parametrize("text", ["", "GiB", "-1GiB", "4 GiBs", "1e9", "4GiB 2"])
-def test_bad_size(text: str) -> None:
-    with pytest.raises(AutoproxError, match=r"a size must be .* such as 4GiB or 500MB, got"):
-        cli_options.size(text)
+@pytest.mark.parametrize("config", CONFIGURATIONS.values(), ids=list(CONFIGURATIONS))
+def test_options_are_those_of_the_configuration(config: type[TaskConfig]) -> None:
+    """Each is an option, with the default that the help states, and what isn't given isn't set."""
+    made = typer.Typer()
+    made.command()(command(config, "Do it."))
+    parameters = {p.name: p for p in typer.main.get_command(made).params}
+    given = {"resume", "json", "debug", "install_completion", "show_completion"}
+    assert set(parameters) - given == set(config.named(listed=True))
+    for name, field, option in config.described():
+        if option.listed and option.default is None and not field.is_required():
+            assert parameters[name].default == field.default
 
 
 def test_evolve(evolve: Command, run: Command, folder: Path) -> None:
@@ -208,7 +162,8 @@ def test_killed_and_resumed(evolve: Command, run: Command, folder: Path) -> None
     """Killed between the log and the checkpoint of an iteration; then as if it hadn't been."""
     whole = evolve("--json").json
     code = (
-        "import os, signal, sys; from autoprox import cli; from autoprox.runs import folder as runs\n"
+        "import os, signal, sys; from autoprox import cli\n"
+        "from autoprox.runs import folder as runs\n"
         "log = runs.Run.log\n"
         "def kill(run, record):\n"
         "    log(run, record)\n"
@@ -222,7 +177,7 @@ def test_killed_and_resumed(evolve: Command, run: Command, folder: Path) -> None
     [path] = folder.glob("runs/*-killed")
     unfinished = run("show", str(path))
     assert unfinished.code == 2
-    assert f"`autoprox evolve --resume {path}` goes on" in unfinished.err
+    assert f"`autoprox resume {path}` goes on" in unfinished.err
     resumed = run("evolve", "--resume", str(path), "--json").json
     assert comparable(resumed) == comparable(whole)
     assert len((path / "log.jsonl").read_text().splitlines()) == 3
@@ -234,7 +189,7 @@ BAD = [
     ("--population 1", "population must be a whole number >= 2, but got 1"),
     ("--train 0.01", "a split must leave networks on both sides"),
     ("--memory 0GiB", "memory must be a whole number >= 1, but got 0"),
-    ("--memory lots", "a size must be a number of bytes such as 4GiB or 500MB, got 'lots'"),
+    ("--memory lots", "a size must be a number such as 4GiB, 500MB or 10M, but got 'lots'"),
     ("--strategy elite", "unknown strategy 'elite' (did you mean elitist?); choose from mixture,"),
     ("--device gpu", "unknown device 'gpu' (did you mean cpu?); choose from auto, cpu, cuda, mps"),
     ("--label kd", "has neither labels nor subsets"),
@@ -307,20 +262,49 @@ def test_bad_table(name: str, run: Command, folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["mine.json", "t.json"]
 
 
-def test_resume_keeps_its_configuration(run: Command) -> None:
-    result = run("evolve", "--resume", "x", "--seed", "0", "--name", "y")
+@pytest.fixture
+def finished(evolve: Command) -> str:
+    """The folder of a run."""
+    return str(evolve("--json").json["run"])
+
+
+def test_resume_keeps_its_configuration(run: Command, finished: str) -> None:
+    result = run("evolve", "--resume", finished, "--seed", "0", "--name", "y")
     assert result.code == 2
-    assert "but for workers, memory, cache, but got seed, name beside resume" in result.err
+    assert "but for workers, cache, memory, but got name, seed" in result.err
 
 
-@pytest.mark.parametrize("content", ["{}", '{"settings": {"size": 1}, "limits": {}}', "[]", "{"])
-def test_resume_of_a_broken_configuration(content: str, run: Command, folder: Path) -> None:
+def test_one_resume_for_every_kind(run: Command, evolve: Command, finished: str) -> None:
+    shown = run("resume", finished, "--workers", "1", "--json").json
+    assert shown == run("evolve", "--resume", finished, "--json").json
+    wrong = run("rank", "--resume", finished)
+    assert wrong.code == 2
+    assert f"a run of `autoprox rank` is needed, but {finished} is one of `autoprox evolve`" in (
+        wrong.err
+    )
+    assert run("resume", finished, "--memory", "x").code == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{}", "config.json must say the kind of the run, but says None"),
+        ('{"kind": "evolv"}', "must be one of evolve, rank"),
+        ('{"kind": "evolve", "sed": 1}', "config.json: unknown option 'sed' (did you mean seed?)"),
+        ('{"kind": "evolve", "seed": "1"}', "config.json: seed must be a whole number >= 0"),
+        ("[]", "must be an object"),
+        ("{", "config.json:1: the file must be complete JSON"),
+    ],
+)
+def test_resume_of_a_broken_configuration(
+    content: str, message: str, run: Command, folder: Path
+) -> None:
     for name in ("environment.json", "log.jsonl"):
         (folder / name).write_text("")
     (folder / "config.json").write_text(content)
-    result = run("evolve", "--resume", str(folder))
+    result = run("resume", str(folder))
     assert result.code == 2
-    assert "config.json" in result.err
+    assert message in result.err
     assert result.err.count("\n") == 1
 
 
@@ -335,24 +319,24 @@ def test_absent_data(run: Command, folder: Path) -> None:
 def stopped_by(error: BaseException) -> Callable[..., Any]:
     """A discovery that makes its folder and then fails."""
 
-    def discover(config: Config, root: Path, name: str | None, progress: Any) -> None:
+    def start(config: EvolveConfig, progress: Any) -> None:
         progress("run", 0, 0, "runs/mine")
         raise error
 
-    return discover
+    return start
 
 
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
-        (KeyboardInterrupt(), 130, "interrupted; `autoprox evolve --resume runs/mine` goes on"),
+        (KeyboardInterrupt(), 130, "interrupted; `autoprox resume runs/mine` goes on"),
         (
             OSError(28, "No space left on device", "runs/mine/log.jsonl"),
             1,
             "error: No space left on device: runs/mine/log.jsonl; "
-            "`autoprox evolve --resume runs/mine` goes on",
+            "`autoprox resume runs/mine` goes on",
         ),
-        (MemoryError(), 1, "error: out of memory; `autoprox evolve --resume runs/mine` goes on"),
+        (MemoryError(), 1, "error: out of memory; `autoprox resume runs/mine` goes on"),
         (MeasurementError("too many failed"), 1, "error: too many failed"),
         (AutoproxError("no such thing"), 2, "error: no such thing"),
         (ZeroDivisionError("by 0"), 1, "error: ZeroDivisionError: by 0 (--debug shows where)"),
@@ -361,12 +345,12 @@ def stopped_by(error: BaseException) -> Callable[..., Any]:
 def test_failure(
     error: BaseException, code: int, message: str, run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(discovery, "discover", stopped_by(error))
+    monkeypatch.setattr(base, "start", stopped_by(error))
     assert run("evolve") == (code, "", f"run  runs/mine\n{message}\n")
 
 
 def test_debug(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(discovery, "discover", stopped_by(ZeroDivisionError("by 0")))
+    monkeypatch.setattr(base, "start", stopped_by(ZeroDivisionError("by 0")))
     with pytest.raises(ZeroDivisionError, match="by 0"):
         cli.main(["evolve", "--debug"])
 
@@ -374,7 +358,7 @@ def test_debug(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_reader_that_goes_away() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "autoprox.cli.main", "bench", "--help"]
+    command = [sys.executable, "-m", "autoprox.cli", "bench", "--help"]
     process = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
     os.close(writing)
     assert (process.returncode, process.stderr) == (1, b"")
@@ -472,6 +456,7 @@ def test_python_evolves_like_the_command(evolve: Command, folder: Path) -> None:
         statistics=READS,
         **SMALL,
     )
-    assert comparable(same) == comparable(summary)
+    assert comparable(same.to_dict()) == comparable(summary)
+    assert str(same.proxy) == summary["expression"]
     assert list(dict.fromkeys(seen)) == ["run", "collect", "evolve", "measure"]
-    assert Path(same["run"]).parent == folder / "python"
+    assert same.run.parent == folder / "python"

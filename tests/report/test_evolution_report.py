@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from autoprox.language.tree import parse
-from autoprox.report.terminal import evolution_report, passes, show, terminals
+from autoprox.report.evolution import evolution_report
+from autoprox.report.layout import show
+from autoprox.report.proxy import passes, terminals
 
 
 def row(kendall: float | None) -> dict[str, Any]:
