@@ -16,15 +16,16 @@ import time
 
 import torch
 
-from autoprox.tasks.rank import ALL, RankConfig, Ranking, measured_networks
+from autoprox.tasks.configurations import RankConfig
+from autoprox.tasks.rank import ALL, Rank, measured_networks
 
 DATASETS = ("cifar100", "flowers", "chaoyang")
 
 
 def seconds(proxies: tuple[str, ...], networks: int, workers: int) -> float:
     """What measuring these proxies on the first networks takes."""
-    config = RankConfig(proxies, space="autoformer", datasets=DATASETS, workers=workers)
-    ranking = Ranking(config)
+    config = RankConfig(proxies=proxies, space="autoformer", datasets=DATASETS, workers=workers)
+    ranking = Rank(config)
     start = time.perf_counter()
     for _ in measured_networks(ranking, config.seed, range(networks)):
         pass

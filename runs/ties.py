@@ -1,4 +1,4 @@
-"""What the proxies of runs are worth beyond one tau: `python runs/closer_look.py RUN ...`.
+"""What the proxies of runs are worth beyond one tau: `python runs/ties.py RUN ...`.
 
 Prints a table of Kendall's tau on a run's test networks, the mean of its datasets, for the proxy
 and for the parameter count: tau-b, which forgives ties; its mean once ties are in random order; and
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +18,12 @@ from autoprox.language.tree import Tree
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import Floats, kendall, ties_broken
 from autoprox.statistics.sources import Fresh
-from autoprox.tasks.config import Config
-from autoprox.tasks.evolve import Problem
+from autoprox.tasks.base import read_config
+from autoprox.tasks.evolve import Evolve
 from autoprox.zoo.loading import load
 
 
-def scores_of(problem: Problem, tree: Tree, networks: list[int]) -> Floats:
+def scores_of(problem: Evolve, tree: Tree, networks: list[int]) -> Floats:
     architectures = [problem.benchmark.architectures[n] for n in networks]
     engine = Engine(Fresh(problem.setting(thin=1), architectures, problem.config.workers))
     return engine.evaluate([tree]).values[0]
@@ -40,8 +39,8 @@ def taus(scores: Floats, truth: Floats, groups: list[list[int]]) -> Iterator[Flo
 
 def lines(path: Path, within: str | None, workers: int) -> Iterator[str]:
     """A table's lines on the proxy of a run and on the parameter count."""
-    config = replace(Config.from_json(Run.open(path).read_config()), workers=workers)
-    problem, tree = Problem(config), load(str(path)).tree
+    config = read_config(Run.open(path, "evolve"), workers=workers)
+    problem, tree = Evolve(config), load(str(path)).tree
     test = problem.parts["test"].tolist()
     truth = np.stack([scores[test] for scores in problem.benchmark.scores.values()])
     architectures = [problem.benchmark.architectures[n] for n in test]
