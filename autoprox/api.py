@@ -108,7 +108,7 @@ def resume(
     from autoprox.tasks import base
 
     resources = {"workers": workers, "memory": memory, "cache": cache}
-    given = {name: value for name, value in resources.items() if value is not None}
+    given: dict[str, Any] = {n: value for n, value in resources.items() if value is not None}
     result = RESULTS[Run.open(Path(run)).kind]
     return result(_followed(progress, lambda show: base.resume(Path(run), show, **given)))
 

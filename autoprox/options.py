@@ -47,7 +47,7 @@ class Option:
 
 def _whole(value: Any) -> Any:
     """numpy's whole numbers are whole numbers too."""
-    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
+    return value if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
 
 
 Whole = Annotated[int, BeforeValidator(_whole), Ge(0), Lt(END)]
@@ -91,13 +91,15 @@ class Options(BaseModel):
     def signature(cls) -> Signature:
         """That of a function with these options as keywords, for people to read."""
         return Signature(
-            Parameter(
-                name,
-                Parameter.KEYWORD_ONLY,
-                default=Parameter.empty if field.is_required() else field.default,
-                annotation=_bare(field.annotation),
-            )
-            for name, field in cls.model_fields.items()
+            [
+                Parameter(
+                    name,
+                    Parameter.KEYWORD_ONLY,
+                    default=Parameter.empty if field.is_required() else field.default,
+                    annotation=_bare(field.annotation),
+                )
+                for name, field in cls.model_fields.items()
+            ]
         )
 
     @classmethod

@@ -45,7 +45,7 @@ def command(config: type[TaskConfig], text: str) -> Callable[..., None]:
 
     parameters = {
         "context": Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context),
-        **{name: _parameter(name, *said) for name, *said in config.described() if said[1].listed},
+        **{n: _parameter(n, f, option) for n, f, option in config.described() if option.listed},
         "resume": Parameter("resume", Parameter.KEYWORD_ONLY, default=None, annotation=Resume),
         "json": Parameter("json", Parameter.KEYWORD_ONLY, default=False, annotation=Json),
         "debug": Parameter("debug", Parameter.KEYWORD_ONLY, default=False, annotation=Debug),
@@ -118,13 +118,13 @@ def _parameter(name: str, field: FieldInfo, option: Option) -> Parameter:
         kind = str
     worded = option.default is not None or field.is_required() or option.repeated
     panel = None if option.group == "Options" else option.group
-    said = {"help": option.help, "metavar": option.metavar, "rich_help_panel": panel}
-    shown: Any = option.default or not field.is_required()
-    info = (
-        typer.Argument(**said, show_default=False)
-        if option.argument
-        else typer.Option(**said, show_default=shown)
-    )
+    said: dict[str, Any] = {
+        "help": option.help,
+        "metavar": option.metavar,
+        "rich_help_panel": panel,
+        "show_default": option.default or not field.is_required(),
+    }
+    info = typer.Argument(**said) if option.argument else typer.Option(**said)
     return Parameter(
         name,
         Parameter.KEYWORD_ONLY,

@@ -33,7 +33,7 @@ def resume(
 
     size = None if memory is None else read_size(memory)
     resources = {"workers": workers, "memory": size, "cache": cache}
-    given = {name: value for name, value in resources.items() if value is not None}
+    given: dict[str, Any] = {n: value for n, value in resources.items() if value is not None}
 
     def call(progress: Progress) -> dict[str, Any]:
         return base.resume(run, progress, **given)

@@ -90,7 +90,7 @@ class Rediscover(Task[RediscoverConfig]):
         fresh: Networks | None = None,
     ) -> None:
         super().__init__(completed(config, device=resolve_device(config.device)))
-        self.target = require_network(load(config.proxy).tree)
+        self.target = require_network(load(str(config.proxy)).tree)
         self.evolved = evolved or Networks(SMALL_PIT, 48, thin=4)
         self.fresh = fresh or Networks(get_space("autoformer-ti"), 64)
 

@@ -47,7 +47,7 @@ class Search(Task[SearchConfig]):
     def __init__(self, config: SearchConfig) -> None:
         self.space = get_space(config.space)
         self.strategy, self.parameters = _strategy(config)
-        tree = load(config.proxy).tree
+        tree = load(str(config.proxy)).tree
         self.proxy = Proxy(tree, self.strategy.by_block)
         if config.weights not in WEIGHTS:
             raise ConfigError(
