@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from autoprox.language.tree import Tree
+    from autoprox.language import Tree
     from autoprox.tasks.evolve import Progress
 
 __all__ = ["__version__", "evolve", "load_proxy", "search"]
@@ -64,7 +64,7 @@ def search(
 
 def load_proxy(source: str | Path) -> Tree:
     """The proxy in a run folder or proxy file, of a published name, or of an expression."""
-    from autoprox.language.tree import require_network
+    from autoprox.language import require_network
     from autoprox.zoo.loading import load
 
     return require_network(load(str(source)).tree)

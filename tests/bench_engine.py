@@ -33,7 +33,7 @@ from torch.nn import functional
 from autoprox.benchmarks.files import user_cache
 from autoprox.engine.evaluator import Engine, parts_of
 from autoprox.evolution.loop import STRATEGIES, Settings, State, evolve
-from autoprox.language.tree import Statistic, canonical, parse, statistics
+from autoprox.language import Statistic, canonical, digest, parse, statistics
 from autoprox.statistics.sources import Store
 from autoprox.tasks.evolve import Config, Problem, make_toolbox
 
@@ -143,7 +143,7 @@ def candidates(problem: Problem, folder: Path) -> dict[str, Any]:
     rng, trees = random.Random(1), {}
     while len(trees) < 500:
         tree = canonical(problem.grammar.generate(rng))
-        trees[tree.digest] = tree
+        trees[digest(tree)] = tree
     fresh = list(trees.values())
     engine = Engine(store)
     start = time.perf_counter()

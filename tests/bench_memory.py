@@ -32,7 +32,7 @@ import torch
 from autoprox.benchmarks.files import user_cache
 from autoprox.engine.evaluator import Engine
 from autoprox.evolution.loop import Settings
-from autoprox.language.tree import parse
+from autoprox.language import parse
 from autoprox.statistics.sources import GIB, Fresh, Store
 from autoprox.tasks.config import Config
 from autoprox.tasks.evolve import Problem, discover

@@ -31,7 +31,7 @@ from autoprox.evolution.loop import (
     evolve,
     most_parsimonious,
 )
-from autoprox.language.tree import Tree, make
+from autoprox.language import Tree, make
 from autoprox.scoring.correlations import kendall, split, ties_broken
 from autoprox.tasks.config import Config
 from autoprox.tasks.evolve import Problem, _individuals, collect_training, make_toolbox

@@ -13,7 +13,7 @@ from deap import base, tools
 
 from autoprox.errors import AutoproxError
 from autoprox.language.grammar import Limits
-from autoprox.language.tree import Tree
+from autoprox.language import Tree
 from autoprox.rules import require_number, require_whole
 
 Evaluate = Callable[[Sequence[Tree]], "list[Individual]"]

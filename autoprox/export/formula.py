@@ -9,8 +9,8 @@ from sympy.printing.pretty.pretty import PrettyPrinter
 from sympy.printing.pretty.pretty_symbology import pretty_use_unicode
 from sympy.printing.pretty.stringpict import prettyForm, stringPict
 
-from autoprox.language.tree import OPERATIONS, STATISTICS, Statistic, Tree, Type
-from autoprox.primitives import Binding, Formula, Operation, fill
+from autoprox.language import STATISTICS, Statistic, Tree, Type
+from autoprox.primitives import OPERATIONS, Binding, Formula, Operation, fill
 from autoprox.primitives.notation import is_sum
 
 LETTERS = {"weight": "W", "grad": "G", "act": "A", "act_grad": "Delta"}

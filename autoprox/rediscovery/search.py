@@ -39,7 +39,7 @@ from autoprox.evolution.loop import (
     survivors,
     vary_by_mixture,
 )
-from autoprox.language.tree import Tree, make
+from autoprox.language import Tree, make
 from autoprox.primitives import COMBINATORS
 from autoprox.rediscovery.growth import GRAMMAR, Growth, Terms, VectorEngine, ranks_of
 from autoprox.scoring.correlations import Floats, pearson

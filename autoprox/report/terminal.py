@@ -14,7 +14,7 @@ from rich.table import Table
 
 from autoprox.export.formula import latex, legend, pretty
 from autoprox.files.atomic import to_json
-from autoprox.language.tree import Tree, canonical, statistics
+from autoprox.language import Tree, canonical, digest, statistics
 from autoprox.scoring.tables import mean_kendall
 from autoprox.zoo.loading import Loaded
 
@@ -164,7 +164,7 @@ def proxy_details(loaded: Loaded) -> dict[str, Any]:
         "type": str(tree.type),
         "size": tree.size,
         "depth": tree.depth,
-        "hash": tree.digest,
+        "hash": digest(tree),
         "reads": terminals(tree),
         "passes": passes(tree),
         "citation": loaded.citation,
@@ -182,7 +182,7 @@ def proxy_report(loaded: Loaded) -> list[str | Table]:
         "size": f"{tree.size} nodes, depth {tree.depth}",
         "reads": ", ".join(terminals(tree)) or "nothing",
         "passes": needed or "none",
-        "hash": tree.digest,
+        "hash": digest(tree),
         "from": loaded.citation,
         **_origin(loaded.found or {}),
     }

@@ -11,7 +11,7 @@ import torch
 from autoprox.errors import AutoproxError, nearest
 from autoprox.evolution.loop import STRATEGIES, Settings
 from autoprox.language.grammar import Limits
-from autoprox.language.tree import STATISTICS
+from autoprox.language import STATISTICS
 from autoprox.rules import require_number, require_whole
 from autoprox.statistics.sources import GIB
 

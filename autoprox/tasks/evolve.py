@@ -33,7 +33,7 @@ from autoprox.evolution.loop import (
 from autoprox.export.formula import pretty
 from autoprox.inputs.batches import load_batches
 from autoprox.language.grammar import Grammar
-from autoprox.language.tree import STATISTICS, Statistic, Tree, parse, statistics
+from autoprox.language import STATISTICS, Statistic, Tree, digest, parse, statistics
 from autoprox.runs.folder import Run, RunError, restored_rng, rng_state
 from autoprox.scoring.correlations import Floats, jcm, kendall, split
 from autoprox.scoring.tables import Table, baselines, correlations
@@ -123,7 +123,7 @@ class Problem:
 
     def needs(self) -> set[Statistic]:
         """The statistics, by single domains, that trees of the grammar can read."""
-        terminals = [s.symbol for s in self.grammar.signatures if s.symbol in STATISTICS]
+        terminals = [name for name in self.grammar.terminals if name in STATISTICS]
         read = {s for name in terminals for s in statistics(parse(name))}
         return {
             replace(s, domain=domain)
@@ -382,7 +382,7 @@ def _proxy_records(
     records = [(chosen, taus)] + [
         (i.tree, {"evolution": dict(zip(problem.benchmark.datasets, i.taus, strict=True))})
         for i in front
-        if i.tree.digest != chosen.digest
+        if digest(i.tree) != digest(chosen)
     ]
     return [
         {"expression": str(tree), "formula": pretty(tree), "found": found, "taus": measured}

@@ -21,7 +21,7 @@ from autoprox.engine.evaluator import Engine
 from autoprox.errors import nearest
 from autoprox.files.atomic import write_bytes
 from autoprox.inputs.batches import load_batches
-from autoprox.language.tree import Tree, require_network
+from autoprox.language import Tree, require_network
 from autoprox.parallel.threads import run_threads
 from autoprox.report.ranking import as_csv, as_markdown
 from autoprox.rules import require_whole

@@ -25,7 +25,7 @@ from autoprox.engine.evaluator import REASONS
 from autoprox.errors import AutoproxError, MeasurementError
 from autoprox.export.formula import pretty
 from autoprox.inputs.batches import load_batches
-from autoprox.language.tree import (
+from autoprox.language import (
     STATISTICS,
     Tree,
     make,

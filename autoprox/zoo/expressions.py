@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from autoprox.language.tree import Tree, parse
+from autoprox.language import Tree, parse
 
 ABDELFATTAH = "Abdelfattah et al., Zero-Cost Proxies for Lightweight NAS, ICLR 2021"
 AUTO_PROX = (

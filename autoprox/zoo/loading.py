@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autoprox.language.tree import Tree, parse
+from autoprox.language import Tree, parse
 from autoprox.runs.folder import HALL_OF_FAME, Run, RunError
 from autoprox.zoo.expressions import PROXIES, load_expression
 from autoprox.zoo.proxy_file import read_proxy

@@ -23,7 +23,7 @@ from autoprox import cli
 from autoprox.cli import common as cli_common
 from autoprox.cli import options as cli_options
 from autoprox.errors import AutoproxError, MeasurementError
-from autoprox.language.tree import parse
+from autoprox.language import parse
 from autoprox.searchspaces import get_space
 from autoprox.tasks import evolve as discovery
 from autoprox.tasks.config import Config, resolve_device

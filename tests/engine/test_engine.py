@@ -16,8 +16,7 @@ from torch import Tensor
 
 from autoprox.engine.evaluator import REASONS, Engine, Program, Scores, parts_of
 from autoprox.language.grammar import Grammar, Limits
-from autoprox.language.tree import (
-    OPERATIONS,
+from autoprox.language import (
     STATISTICS,
     STRUCTURE,
     TERMINALS,
@@ -27,7 +26,7 @@ from autoprox.language.tree import (
     parse,
     statistics,
 )
-from autoprox.primitives import PRIMITIVES, Primitive, apply
+from autoprox.primitives import OPERATIONS, PRIMITIVES, Primitive, apply
 from autoprox.searchspaces import Architecture
 from autoprox.statistics import sources as store
 from autoprox.statistics.collector import Setting

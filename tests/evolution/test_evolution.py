@@ -25,7 +25,7 @@ from autoprox.evolution.loop import (
     survivors,
 )
 from autoprox.language.grammar import Grammar, Limits
-from autoprox.language.tree import Tree, parse
+from autoprox.language import Tree, parse
 from autoprox.tasks.evolve import _checkpoint, _restored
 
 GRAMMAR = Grammar(limits=Limits(14, 6))

@@ -10,8 +10,8 @@ from matplotlib.mathtext import MathTextParser
 
 from autoprox.export.formula import ascii_tree, latex, legend, pretty, to_sympy
 from autoprox.language.grammar import Grammar, Limits
-from autoprox.language.tree import NETWORK, OPERATIONS, REDUCED, TERMINALS, make, parse
-from autoprox.primitives import COMBINATORS, PRIMITIVES, apply
+from autoprox.language import NETWORK, REDUCED, TERMINALS, make, parse
+from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES, apply
 
 SNIP = "sum(sum(abs(mul(all.weight, all.grad))))"
 DSS = (

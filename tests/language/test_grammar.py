@@ -11,9 +11,8 @@ from deap import gp
 from helpers.naive import naive_evaluate, random_world
 
 from autoprox.language.grammar import DEAP_TYPES, Grammar, Limits, Signature, least_trees
-from autoprox.language.tree import (
+from autoprox.language import (
     NETWORK,
-    OPERATIONS,
     STRUCTURE,
     TERMINALS,
     LanguageError,
@@ -23,7 +22,7 @@ from autoprox.language.tree import (
     make,
     parse,
 )
-from autoprox.primitives import COMBINATORS, PRIMITIVES
+from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES
 
 GRAMMAR = Grammar()
 SMALL = Limits(max_size=12, max_depth=6)

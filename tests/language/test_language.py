@@ -10,12 +10,11 @@ import torch
 from helpers.naive import World, naive_evaluate, random_world
 
 from autoprox.language.grammar import Grammar
-from autoprox.language.tree import (
+from autoprox.language import (
     MAX_DEPTH,
     MAX_LENGTH,
     MAX_SIZE,
     NETWORK,
-    OPERATIONS,
     STATISTICS,
     STRUCTURE,
     TERMINALS,
@@ -29,7 +28,7 @@ from autoprox.language.tree import (
     require_network,
     statistics,
 )
-from autoprox.primitives import COMBINATORS, PRIMITIVES, apply
+from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES, apply
 
 GRAMMAR = Grammar()
 SEPT = (

@@ -20,7 +20,7 @@ from autoprox.cli.rediscover import rediscover as command
 from autoprox.errors import AutoproxError
 from autoprox.evolution.loop import Individual
 from autoprox.language.grammar import Grammar, Limits
-from autoprox.language.tree import STATISTICS, Tree, canonical, make, parse, statistics
+from autoprox.language import STATISTICS, Tree, canonical, make, parse, statistics
 from autoprox.rediscovery.evidence import by_form, by_networks, by_tree, relative_deviation
 from autoprox.rediscovery.growth import (
     GRAMMAR,

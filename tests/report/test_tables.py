@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from autoprox.language.tree import parse
+from autoprox.language import parse
 from autoprox.report.terminal import evolution_report, passes, show, terminals
 
 

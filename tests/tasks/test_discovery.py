@@ -15,7 +15,7 @@ from scipy import stats
 from torch.nn import functional
 
 from autoprox.errors import AutoproxError, MeasurementError
-from autoprox.language.tree import STATISTICS, Tree, parse
+from autoprox.language import STATISTICS, Tree, parse
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import SPACES, Architecture, TransformerNetwork
 from autoprox.tasks.config import Config

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from autoprox.engine.evaluator import Engine
-from autoprox.language.tree import LanguageError, parse, require_network
+from autoprox.language import LanguageError, parse, require_network
 from autoprox.searchspaces import Architecture
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.sources import Fresh
