@@ -14,8 +14,8 @@ import numpy as np
 from helpers.naive import World, naive_evaluate, random_world
 
 from autoprox.export.formula import ascii_tree, latex, pretty, to_sympy
-from autoprox.language.grammar import Grammar
 from autoprox.language import NETWORK, Tree, canonical, digest, parse, result_type
+from autoprox.language.grammar import Grammar
 
 
 def check(tree: Tree, grammar: Grammar, world: World) -> None:

@@ -10,26 +10,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from random import Random
 from typing import NamedTuple
 
 from deap import gp
 
-from autoprox.language.tree import (
-    MAX_DEPTH,
-    MAX_SIZE,
-    NETWORK,
-    REDUCED,
-    STATISTICS,
-    STRUCTURE,
-    LanguageError,
-    Statistic,
-    Tree,
-    Type,
-    canonical,
-    make,
-    result_type,
-)
+from autoprox.language.canonical import canonical
+from autoprox.language.tree import MAX_DEPTH, MAX_SIZE, Tree, make
+from autoprox.language.types import NETWORK, REDUCED, LanguageError, Type
+from autoprox.language.vocabulary import STATISTICS, STRUCTURE, Statistic, result_type
 from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES
 
 DEAP_TYPES: Mapping[Type, type] = {t: type(str(t), (), {"type": t}) for t in (*REDUCED, NETWORK)}
@@ -97,8 +87,8 @@ def primitive_set(terminals: Sequence[str], combinators: Iterable[str]) -> gp.Pr
 
 def least_trees(pset: gp.PrimitiveSetTyped) -> dict[Type, Least]:
     """The smallest tree of every type; proves every type terminated and reachable from the root."""
-    nodes = [n for table in (pset.terminals, pset.primitives) for own in table.values() for n in own]
-    signatures = [(_type(node), _arguments(node)) for node in nodes]
+    nodes = chain(*pset.terminals.values(), *pset.primitives.values())
+    signatures = [(node.ret.type, _arguments(node)) for node in nodes]
     least: dict[Type, Least] = {}
     before = None
     while before != least:
@@ -259,9 +249,7 @@ class Grammar:
         least = self.least.get(type_)
         return least is not None and least.depth <= depth and least.size <= size
 
-    def _grow(
-        self, rng: Random, type_: Type, room: Room, full: bool = False
-    ) -> list[Node]:
+    def _grow(self, rng: Random, type_: Type, room: Room, full: bool = False) -> list[Node]:
         ret = DEAP_TYPES[type_]
         nodes = (*self.pset.terminals.get(ret, ()), *self.pset.primitives.get(ret, ()))
         fitting = [node for node in nodes if self._fits(node, room)]
@@ -331,11 +319,6 @@ def _node(tree: Tree) -> Node:
     if not tree.args:
         return gp.Terminal(tree.symbol, True, ret)
     return gp.Primitive(tree.symbol, [DEAP_TYPES[arg.type] for arg in tree.args], ret)
-
-
-def _type(node: Node) -> Type:
-    found: Type = node.ret.type
-    return found
 
 
 def _arguments(node: Node) -> list[Type]:

@@ -19,8 +19,8 @@ import numpy as np
 import torch
 
 from autoprox.engine.evaluator import RELATIVE_SPREAD, Engine, Vectors
-from autoprox.language.grammar import Grammar
 from autoprox.language import REDUCED, Tree, Type, canonical, make, parse
+from autoprox.language.grammar import Grammar
 from autoprox.primitives import COMBINATORS, PRIMITIVES, apply
 from autoprox.scoring.correlations import Floats
 

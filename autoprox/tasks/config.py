@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from autoprox.errors import AutoproxError, nearest
-from autoprox.evolution.loop import STRATEGIES, Settings
-from autoprox.language.grammar import Limits
+from autoprox.evolution import STRATEGIES, EvolutionParameters
 from autoprox.language import STATISTICS
+from autoprox.language.grammar import TreeLimits
 from autoprox.rules import require_number, require_whole
 from autoprox.statistics.sources import GIB
 
@@ -41,8 +41,8 @@ class Config:
     seed: int = 0
     split_seed: int | None = None  # None: the seed
     strategy: str = "mixture"
-    settings: Settings = field(default_factory=Settings)
-    limits: Limits = field(default_factory=Limits)
+    settings: EvolutionParameters = field(default_factory=EvolutionParameters)
+    limits: TreeLimits = field(default_factory=TreeLimits)
     statistics: tuple[str, ...] = tuple(STATISTICS)
     weights: tuple[float, ...] | None = None
     memory: int = 4 * GIB
@@ -65,16 +65,16 @@ class Config:
 
     @classmethod
     def of(cls, **options: Any) -> Config:
-        """A configuration of options by name: its own, and those of `Settings` and `Limits`."""
-        own = {f.name for f in fields(cls)} - {"settings", "limits"}
-        settings, limits = ({f.name for f in fields(part)} for part in (Settings, Limits))
+        """A configuration of options by name: its own, those of the evolution and of trees."""
+        own = _names(cls) - {"settings", "limits"}
+        settings, limits = _names(EvolutionParameters), _names(TreeLimits)
         for name in options:
             if name not in own | settings | limits:
                 choices = nearest(name, sorted(own | settings | limits))
                 raise ConfigError(f"unknown option {name!r}{choices}")
         return cls(
-            settings=Settings(**{k: v for k, v in options.items() if k in settings}),
-            limits=Limits(**{k: v for k, v in options.items() if k in limits}),
+            settings=EvolutionParameters(**{k: v for k, v in options.items() if k in settings}),
+            limits=TreeLimits(**{k: v for k, v in options.items() if k in limits}),
             **{k: _plain(v) for k, v in options.items() if k in own},
         )
 
@@ -82,7 +82,10 @@ class Config:
     def from_json(cls, data: Mapping[str, Any]) -> Config:
         """The inverse of `dataclasses.asdict`, after JSON has made lists of tuples."""
         try:
-            parts = {"settings": Settings(**data["settings"]), "limits": Limits(**data["limits"])}
+            parts = {
+                "settings": EvolutionParameters(**data["settings"]),
+                "limits": TreeLimits(**data["limits"]),
+            }
             return cls(**{k: _plain(v) for k, v in {**data, **parts}.items()})
         except (KeyError, TypeError) as error:
             rule = "a run's config.json must be one that this version wrote"
@@ -104,6 +107,10 @@ def resolve_device(name: str) -> str:
         here = ", ".join(["auto", *(device for device, found in usable.items() if found)])
         raise ConfigError(f"a device must be there, but {name!r} is not; choose from {here}")
     return name
+
+
+def _names(part: type[Any]) -> set[str]:
+    return {f.name for f in fields(part)}
 
 
 def _plain(value: Any) -> Any:

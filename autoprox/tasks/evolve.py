@@ -18,11 +18,11 @@ import numpy as np
 import torch
 from deap import base
 
+from autoprox import evolution
 from autoprox.benchmarks import load_benchmark
 from autoprox.benchmarks.files import user_cache
 from autoprox.engine.evaluator import REASONS, Engine, Scores
-from autoprox.evolution.loop import (
-    JOINING,
+from autoprox.evolution import (
     STRATEGIES,
     Individual,
     State,
@@ -32,8 +32,8 @@ from autoprox.evolution.loop import (
 )
 from autoprox.export.formula import pretty
 from autoprox.inputs.batches import load_batches
-from autoprox.language.grammar import Grammar
 from autoprox.language import STATISTICS, Statistic, Tree, digest, parse, statistics
+from autoprox.language.grammar import Grammar
 from autoprox.runs.folder import Run, RunError, restored_rng, rng_state
 from autoprox.scoring.correlations import Floats, jcm, kendall, split
 from autoprox.scoring.tables import Table, baselines, correlations
@@ -170,14 +170,14 @@ def _discover(problem: Problem, run: Run, progress: Progress) -> dict[str, Any]:
 
     def record(state: State) -> None:
         seconds = before + time.monotonic() - started
-        line = _log_line(state, seconds)
+        line = {**state.logbook[-1], "seconds": round(seconds, 3)}
         run.log(line)
         run.checkpoint(_checkpoint(state, seconds))
         note = f"best {line['best']:.4f}  {line['expression']}"
-        progress("evolve", *config.settings.progress(state), note)
+        progress("evolve", *state.progress(config.settings), note)
 
     toolbox = make_toolbox(problem, engine)
-    progress("evolve", *config.settings.progress(state), "")
+    progress("evolve", *state.progress(config.settings), "")
     evolve(toolbox, STRATEGIES[config.strategy], config.settings, state, record)
     chosen = assemble(state.leaders, toolbox.evaluate, config.settings, config.limits)
     rivals = [leader.tree for leader in state.leaders[:RIVALS]]
@@ -197,12 +197,10 @@ def _discover(problem: Problem, run: Run, progress: Progress) -> dict[str, Any]:
 
 def make_toolbox(problem: Problem, engine: Engine) -> base.Toolbox:
     """What `evolve` needs, on the engine's networks: the training part, or some of it."""
-    toolbox = base.Toolbox()
-    toolbox.register("evaluate", _evaluate, problem, engine)
-    toolbox.register("generate", problem.grammar.generate)
-    toolbox.register("mutate", problem.grammar.mutate)
-    toolbox.register("mate", problem.grammar.crossover)
-    return toolbox
+    config, evaluate = problem.config, partial(_evaluate, problem, engine)
+    return evolution.make_toolbox(
+        problem.grammar, evaluate, STRATEGIES[config.strategy], config.settings
+    )
 
 
 def collect_training(problem: Problem, progress: Progress = silent) -> Store:
@@ -261,7 +259,7 @@ def measure(
     progress("measure", 0, 1, str(tree))
     evaluate = partial(_evaluate_whole, problem, engine, failed)
     (found,) = evaluate([tree])
-    if found.jcm < expected - JOINING * config.settings.margin:
+    if found.jcm < expected - config.settings.joining:
         progress("measure", 0, 1, f"chosen anew among {len(rivals)}: {found.jcm:.4f}, {tree}")
         if valid := [rival for rival in evaluate(rivals) if rival.valid]:
             leaders = most_parsimonious(valid, config.settings)
@@ -294,20 +292,6 @@ def _evaluate_whole(
     lost = {*failed, *engine.source.failures}
     train = [n for n in problem.parts["train"] if n not in lost]
     return _individuals(problem, trees, engine.evaluate(trees, train), problem.truth(train))
-
-
-def _log_line(state: State, seconds: float) -> dict[str, Any]:
-    best = state.population[0]
-    return {
-        "iteration": state.iteration,
-        "evaluations": state.evaluations,
-        "best": best.jcm,
-        "mean": float(np.mean([i.jcm for i in state.population])),
-        "size": best.tree.size,
-        "expression": str(best.tree),
-        "invalid": sum(state.invalid.values()),
-        "seconds": round(seconds, 3),
-    }
 
 
 def _checkpoint(state: State, seconds: float) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from torch import nn
 
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import MeasurementError
-from autoprox.language.grammar import Grammar
 from autoprox.language import STATISTICS, parse
+from autoprox.language.grammar import Grammar
 from autoprox.nas.fresh import Fresh
 from autoprox.nas.inherited import InheritanceError, Inherited
 from autoprox.nas.proxy import NOT_FINITE, Outcome, Proxy

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from autoprox.errors import AutoproxError
-from autoprox.evolution.loop import Settings
-from autoprox.language.grammar import Limits
+from autoprox.evolution import EvolutionParameters
+from autoprox.language.grammar import TreeLimits
 from autoprox.tasks.config import DEVICES, Config, ConfigError, resolve_device
 
 BROKEN = [
@@ -43,7 +43,7 @@ BROKEN = [
     ({"strategy": "elite"}, r"unknown strategy 'elite' \(did you mean elitist\?\); choose from"),
     ({"device": "gpu"}, r"unknown device 'gpu' .*; choose from auto, cpu, cuda, mps"),
     ({"iteration": 1}, r"unknown option 'iteration' \(did you mean iterations\?\); choose from"),
-    ({"settings": Settings()}, r"unknown option 'settings'"),
+    ({"settings": EvolutionParameters()}, r"unknown option 'settings'"),
 ]
 
 
@@ -56,8 +56,8 @@ def test_rules(options: dict[str, Any], message: str) -> None:
 def test_options_by_name() -> None:
     options = {"top": 3, "max_depth": 4, "datasets": ["a", "b"], "cache": Path("x"), "seed": 1}
     config = Config.of(**options)
-    assert config.settings == Settings(top=3)
-    assert config.limits == Limits(max_depth=4)
+    assert config.settings == EvolutionParameters(top=3)
+    assert config.limits == TreeLimits(max_depth=4)
     assert (config.datasets, config.cache, config.seed) == (("a", "b"), "x", 1)
     assert Config.of(seed=np.int64(1), train=np.float32(0.5)).train == 0.5
 
