@@ -35,9 +35,7 @@ FLAGS: Mapping[str, Callable[[Call, Sequence[Tensor]], bool]] = MappingProxyType
 def prove(name: str, primitive: Primitive) -> None:
     """Raise `PrimitiveError` with the first rule that the primitive breaks, and where."""
     if not isinstance(primitive, Primitive) or primitive.name != name:
-        raise PrimitiveError(
-            f"an operation is a `Primitive` of its name, but {name} is {primitive!r}"
-        )
+        raise PrimitiveError(f"an operation is a record of its name, but {name} is {primitive!r}")
     if not primitive.rule:
         raise PrimitiveError(f"an operation states its rule in a docstring, but `{name}` has none")
     arguments = {"x", "y"} if primitive.arity == 2 else {"x"}

@@ -13,7 +13,7 @@ from random import Random
 import numpy as np
 from helpers.naive import World, naive_evaluate, random_world
 
-from autoprox.export.formula import ascii_tree, latex, pretty, to_sympy
+from autoprox.export import ascii_tree, latex, pretty, to_sympy
 from autoprox.language import NETWORK, Tree, canonical, digest, parse, result_type
 from autoprox.language.grammar import Grammar
 

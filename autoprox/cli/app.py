@@ -179,21 +179,22 @@ def show(
     ],
     latex: Annotated[bool, typer.Option("--latex", help="Only the formula, in LaTeX.")] = False,
     tree: Annotated[bool, typer.Option("--tree", help="Only the tree, with types.")] = False,
+    form: Annotated[
+        str, typer.Option(help="Only this form: text, pretty, latex, tree or a plug-in's.")
+    ] = "",
     json: options.Json = False,
     debug: options.Debug = False,
 ) -> None:
     """Show a proxy: its formula, what it reads, where it was found and what it is worth."""
-    if latex + tree + json > 1:
-        raise typer.BadParameter("at most one of --latex, --tree and --json can be given")
-    from autoprox.export import formula as printing
+    if latex + tree + bool(form) + json > 1:
+        raise typer.BadParameter("at most one of --latex, --tree, --form and --json can be given")
+    from autoprox.export import EXPORTERS
     from autoprox.report import terminal as tables
     from autoprox.zoo.loading import load
 
     loaded = load(proxy)
-    if latex:
-        print(printing.latex(loaded.tree))
-    elif tree:
-        print(printing.ascii_tree(loaded.tree))
+    if form := "latex" if latex else "tree" if tree else form:
+        print(EXPORTERS.find(form).write(loaded.tree))
     elif json:
         tables.show_json(tables.proxy_details(loaded))
     else:

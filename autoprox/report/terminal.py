@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import getdoc
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -12,10 +13,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from autoprox.export.formula import latex, legend, pretty
+from autoprox.export import latex, legend, pretty
 from autoprox.files.atomic import to_json
 from autoprox.language import Tree, canonical, digest, statistics
 from autoprox.scoring.tables import mean_kendall
+from autoprox.zoo.functions import FunctionProxy
 from autoprox.zoo.loading import Loaded
 
 MEAN = "mean"
@@ -156,7 +158,9 @@ def rank_report(summary: Mapping[str, Any]) -> list[str | Table]:
 
 def proxy_details(loaded: Loaded) -> dict[str, Any]:
     """All that `autoprox show --json` says."""
-    tree = loaded.tree
+    if isinstance(loaded.proxy, FunctionProxy):
+        return _function_facts(loaded.proxy)
+    tree = loaded.proxy
     return {
         "expression": str(tree),
         "formula": pretty(tree),
@@ -175,7 +179,10 @@ def proxy_details(loaded: Loaded) -> dict[str, Any]:
 
 def proxy_report(loaded: Loaded) -> list[str | Table]:
     """The formula with its legend, the tree's facts, where it was found, and its taus."""
-    tree = loaded.tree
+    if isinstance(loaded.proxy, FunctionProxy):
+        facts = _function_facts(loaded.proxy)
+        return [facts.pop("formula"), facts.pop("rule"), _aligned(facts)]
+    tree = loaded.proxy
     needed = "; ".join(f"{probe} {kind}" for probe, kind in passes(tree).items())
     facts = {
         "type": str(tree.type),
@@ -191,6 +198,15 @@ def proxy_report(loaded: Loaded) -> list[str | Table]:
         parts.append(_aligned(symbols))
     parts += [str(tree), _aligned({name: text for name, text in facts.items() if text})]
     return [*parts, _tau_table(loaded.taus)] if loaded.taus else parts
+
+
+def _function_facts(proxy: FunctionProxy) -> dict[str, str]:
+    return {
+        "formula": proxy.equation,
+        "rule": getdoc(proxy.function) or "",
+        "passes": ", ".join(sorted(proxy.needs)) or "its own",
+        "citation": proxy.citation,
+    }
 
 
 def terminals(tree: Tree) -> list[str]:

@@ -30,7 +30,7 @@ from autoprox.evolution import (
     evolve,
     most_parsimonious,
 )
-from autoprox.export.formula import pretty
+from autoprox.export import pretty
 from autoprox.inputs.batches import load_batches
 from autoprox.language import STATISTICS, Statistic, Tree, digest, parse, statistics
 from autoprox.language.grammar import Grammar

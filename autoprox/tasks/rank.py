@@ -31,14 +31,13 @@ from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.sources import Fresh
 from autoprox.tasks.config import ConfigError, resolve_device
-from autoprox.zoo.expressions import PROXIES
 from autoprox.zoo.functions import MEASURES, measure_all
 from autoprox.zoo.loading import load
 from autoprox.zoo.published import published
+from autoprox.zoo.registry import PROXIES
 
 KIND = "rank"
 COUNTS = ("params", "flops")
-ALL = (*COUNTS, *PROXIES, *MEASURES)
 FAILED, NOT_FINITE = "network failed", "not finite"
 WORD = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*")
 
@@ -119,11 +118,12 @@ class Ranking:
 
 def named_proxies(given: Sequence[str]) -> tuple[str, ...]:
     """The proxies that are meant, each once; `all` is the whole zoo."""
-    names = dict.fromkeys(n for name in given for n in (ALL if name == "all" else (name,)))
+    known = (*COUNTS, *PROXIES)
+    names = dict.fromkeys(n for name in given for n in (known if name == "all" else (name,)))
     for name in names:
         is_word = WORD.fullmatch(name) and not Path(name).exists()
-        if not name or (is_word and name not in ALL):
-            raise ConfigError(f"unknown proxy {name!r}{nearest(name, ALL)}")
+        if not name or (is_word and name not in known):
+            raise ConfigError(f"unknown proxy {name!r}{nearest(name, known)}")
     return tuple(names)
 
 

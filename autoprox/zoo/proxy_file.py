@@ -44,7 +44,7 @@ def read_proxy(path: Path) -> dict[str, Any]:
     return record
 
 
-def _check_expression(expression: Node, digest: Node) -> None:
+def _check_expression(expression: Node, given: Node) -> None:
     try:
         tree = require_network(parse(expression.string()))
     except JSONFileError:
@@ -52,8 +52,8 @@ def _check_expression(expression: Node, digest: Node) -> None:
     except AutoproxError as error:
         where = f"{expression.file}:{expression.line}: {expression.path}"
         raise JSONFileError(f"{where}: {error}") from error
-    if digest.string() != digest(tree):
-        raise digest.error(f"must be the expression's, {digest(tree)}")
+    if given.string() != digest(tree):
+        raise given.error(f"must be the expression's, {digest(tree)}")
 
 
 def _check_found(found: Node) -> None:

@@ -8,7 +8,7 @@ import sympy
 import torch
 from matplotlib.mathtext import MathTextParser
 
-from autoprox.export.formula import ascii_tree, latex, legend, pretty, to_sympy
+from autoprox.export import ascii_tree, latex, legend, pretty, to_sympy
 from autoprox.language import NETWORK, REDUCED, TERMINALS, make, parse
 from autoprox.language.grammar import Grammar, TreeLimits
 from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES, apply
