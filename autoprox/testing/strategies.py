@@ -13,10 +13,17 @@ from autoprox.evolution import (
     evolve,
     make_toolbox,
 )
-from autoprox.language import Tree, digest
+from autoprox.language import Tree, digest, parse
 from autoprox.language.grammar import Grammar, TreeLimits
+from autoprox.nas.evaluators import Evaluator
+from autoprox.nas.fresh import Fresh
+from autoprox.nas.limits import Limits
+from autoprox.nas.parameters import Settings
+from autoprox.nas.proxy import Proxy
 from autoprox.nas.searcher import Searcher
 from autoprox.nas.strategies import SearchStrategy
+from autoprox.searchspaces import get_space
+from autoprox.statistics.collector import Setting
 from autoprox.testing.require import require
 
 PARAMETERS = EvolutionParameters(population=6, iterations=8, children=4, top=2)
@@ -57,17 +64,34 @@ def _evaluate(trees: Sequence[Tree]) -> list[Individual]:
     ]
 
 
-def check_search_strategy(strategy: SearchStrategy, searcher: Callable[[int], Searcher]) -> None:
-    """It scores no more candidates than it says, all of the space, and a seed fixes them.
+def structure_searcher(seed: int) -> Searcher:
+    """A searcher on a proxy of the structure alone, for which no network is built."""
+    space = get_space("autoformer-nano")
+    proxy = Proxy(parse("sum(mul(width, heads))"), by_block=True)
+    evaluator = Evaluator("heads", lambda a: sum(b.heads for b in space.blocks(a)))
+    scorer = Fresh(proxy, Setting(space, {}))
+    return Searcher(Limits(space, 10), proxy, scorer, seed, evaluator=evaluator)
 
-    `searcher` makes a new searcher of a seed, with the scores of your choice.
+
+def check_search_strategy(
+    strategy: SearchStrategy,
+    settings: Settings | None = None,
+    searcher: Callable[[int], Searcher] = structure_searcher,
+) -> None:
+    """It scores no more candidates than it says, all different and valid; a seed fixes them.
+
+    `settings` are the strategy's own, if its defaults take long; `searcher` makes a new searcher of
+    a seed.
     """
-    settings = strategy.settings()
+    settings = settings or strategy.settings()
     first, again = searcher(1), searcher(1)
     for own in (first, again):
         strategy.search(own, settings)
     found = [candidate.architecture for candidate in first.candidates]
     require(found, "a search scores candidates")
+    require(len(set(found)) == len(found), "no candidate is scored twice")
+    for architecture in found:
+        first.space.validate(architecture)
     require(len(found) <= settings.candidates, "a search scores as many candidates as it says")
     require(
         found == [candidate.architecture for candidate in again.candidates],
