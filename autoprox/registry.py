@@ -2,7 +2,7 @@
 
 A package adds its own by an entry point of the group `autoprox.<kind>`: its name is that of the
 item, its value the place of the object, `package.module:NAME`. It is loaded when the registry is
-first read, and one that can't be is a warning that names it.
+first asked for what it hasn't, and one that can't be is a warning that names it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class Registry(Mapping[str, T], Generic[T]):
             self._items = before
 
     def __getitem__(self, name: str) -> T:
-        return self._all()[name]
+        # A package that is being loaded may read what is here already.
+        return self._items[name] if name in self._items else self._all()[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all())
