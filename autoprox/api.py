@@ -30,7 +30,7 @@ from autoprox.tasks.results import (
 from autoprox.tasks.shared import TaskConfig
 
 if TYPE_CHECKING:
-    from autoprox.language.tree import Tree
+    from autoprox.language import Tree
 
 P = ParamSpec("P")
 R = TypeVar("R", bound=Result)
@@ -115,7 +115,7 @@ def resume(
 
 def load_proxy(source: str | Path) -> Tree:
     """The proxy in a run folder or proxy file, of a published name, or of an expression."""
-    from autoprox.language.tree import require_network
+    from autoprox.language import require_network
     from autoprox.zoo.loading import load
 
     return require_network(load(str(source)).tree)

@@ -2,15 +2,16 @@
 
 A package adds its own by an entry point of the group `autoprox.<kind>`: its name is that of the
 item, its value the place of the object, `package.module:NAME`. It is loaded when the registry is
-first read, and one that can't be is a warning that names it.
+first asked for what it hasn't, and one that can't be is a warning that names it.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from autoprox.errors import AutoproxError, nearest
 
@@ -56,8 +57,19 @@ class Registry(Mapping[str, T], Generic[T]):
             raise self._error(f"unknown {self._noun} {name!r}{nearest(name, self)}")
         return self[name]
 
+    @contextmanager
+    def trial(self, name: str, item: T) -> Iterator[T]:
+        """An item that is there within the context, in place of any other of its name."""
+        before = self._all()
+        self._items = {known: other for known, other in before.items() if known != name}
+        try:
+            yield self.register(name, item)
+        finally:
+            self._items = before
+
     def __getitem__(self, name: str) -> T:
-        return self._all()[name]
+        # A package that is being loaded may read what is here already.
+        return self._items[name] if name in self._items else self._all()[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all())
@@ -80,3 +92,39 @@ class Registry(Mapping[str, T], Generic[T]):
             reason = f"{type(error).__name__}: {error}".partition("\n")[0]
             message = f"{point.group} {point.name!r} of {package} is left out: {reason}"
             warnings.warn(PluginWarning(message), stacklevel=2)
+
+
+class View(Mapping[str, T], Generic[T]):
+    """What a function makes of registries: always as they are now."""
+
+    def __init__(self, make: Callable[[], Mapping[str, T]]) -> None:
+        self._make = make
+
+    def __getitem__(self, name: str) -> T:
+        return self._make()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._make())
+
+    def __len__(self) -> int:
+        return len(self._make())
+
+
+class Part(Mapping[str, T], Generic[T]):
+    """The items of a registry that fulfil a condition, always as they are now."""
+
+    def __init__(self, whole: Mapping[str, Any], holds: Callable[[Any], bool]) -> None:
+        self._whole = whole
+        self._holds = holds
+
+    def __getitem__(self, name: str) -> T:
+        item: T = self._whole[name]
+        if not self._holds(item):
+            raise KeyError(name)
+        return item
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, item in self._whole.items() if self._holds(item))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

@@ -32,9 +32,10 @@ FLAGS: Mapping[str, Callable[[Call, Sequence[Tensor]], bool]] = MappingProxyType
 )
 
 
-def prove(primitive: Primitive) -> None:
+def prove(name: str, primitive: Primitive) -> None:
     """Raise `PrimitiveError` with the first rule that the primitive breaks, and where."""
-    name = primitive.name
+    if not isinstance(primitive, Primitive) or primitive.name != name:
+        raise PrimitiveError(f"an operation is a record of its name, but {name} is {primitive!r}")
     if not primitive.rule:
         raise PrimitiveError(f"an operation states its rule in a docstring, but `{name}` has none")
     arguments = {"x", "y"} if primitive.arity == 2 else {"x"}

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from autoprox.engine.evaluator import Engine
-from autoprox.language.tree import Tree
+from autoprox.language import Tree
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import Floats, kendall, ties_broken
 from autoprox.statistics.sources import Fresh

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from autoprox.engine.evaluator import Engine
 from autoprox.files.atomic import write_json
-from autoprox.language.tree import Tree, require_network
+from autoprox.language import Tree, require_network
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import split
 from autoprox.scoring.tables import baselines, correlations, mean_kendall

@@ -32,8 +32,8 @@ from torch.nn import functional
 
 from autoprox.benchmarks.files import user_cache
 from autoprox.engine.evaluator import Engine, parts_of
-from autoprox.evolution.loop import STRATEGIES, Settings, State, evolve
-from autoprox.language.tree import Statistic, canonical, parse, statistics
+from autoprox.evolution import STRATEGIES, EvolutionParameters, State, evolve
+from autoprox.language import Statistic, canonical, digest, parse, statistics
 from autoprox.statistics.sources import Store
 from autoprox.tasks.evolve import Config, Problem, make_toolbox
 
@@ -143,7 +143,7 @@ def candidates(problem: Problem, folder: Path) -> dict[str, Any]:
     rng, trees = random.Random(1), {}
     while len(trees) < 500:
         tree = canonical(problem.grammar.generate(rng))
-        trees[tree.digest] = tree
+        trees[digest(tree)] = tree
     fresh = list(trees.values())
     engine = Engine(store)
     start = time.perf_counter()
@@ -190,7 +190,7 @@ def collection(problem: Problem) -> dict[str, Any]:
 def evolution(problem: Problem, folder: Path) -> dict[str, Any]:
     """Auto-Prox's settings, 20 proxies and 200 iterations, with the configured strategy."""
     store = store_of(problem, folder, 60)
-    state, settings = State(random.Random(0)), Settings(population=20, iterations=200)
+    state, settings = State(random.Random(0)), EvolutionParameters(population=20, iterations=200)
     start = time.perf_counter()
     toolbox = make_toolbox(problem, Engine(store))
     evolve(toolbox, STRATEGIES[problem.config.strategy], settings, state, lambda state: None)

@@ -31,8 +31,8 @@ import torch
 
 from autoprox.benchmarks.files import user_cache
 from autoprox.engine.evaluator import Engine
-from autoprox.evolution.loop import Settings
-from autoprox.language.tree import parse
+from autoprox.evolution import EvolutionParameters
+from autoprox.language import parse
 from autoprox.statistics.sources import GIB, Fresh, Store
 from autoprox.tasks.config import Config
 from autoprox.tasks.evolve import Problem, discover
@@ -127,7 +127,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=Config().workers)
     parser.add_argument("--networks", type=int, default=100, help="of `store` and `fresh`")
     parser.add_argument("--trees", type=int, default=2000)
-    parser.add_argument("--iterations", type=int, default=Settings().iterations)
+    parser.add_argument("--iterations", type=int, default=EvolutionParameters().iterations)
     parser.add_argument("--statistics", help="comma-separated; all by default")
     parser.add_argument("--cache", type=Path, default=user_cache())
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)

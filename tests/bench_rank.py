@@ -17,7 +17,7 @@ import time
 import torch
 
 from autoprox.tasks.configurations import RankConfig
-from autoprox.tasks.rank import ALL, Rank, measured_networks
+from autoprox.tasks.rank import Rank, all_proxies, measured_networks
 
 DATASETS = ("cifar100", "flowers", "chaoyang")
 
@@ -38,9 +38,9 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     seconds(("snip",), 1, options.workers)  # to warm up
-    whole = seconds(ALL, options.networks, options.workers)
+    whole = seconds(all_proxies(), options.networks, options.workers)
     alone = {}
-    for proxy in ALL:
+    for proxy in all_proxies():
         alone[proxy] = seconds((proxy,), options.networks, options.workers)
         print(f"{proxy} {alone[proxy]:.1f} s", file=sys.stderr, flush=True)
     slowest = max(alone, key=lambda proxy: alone[proxy])

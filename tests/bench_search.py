@@ -45,7 +45,7 @@ import autoprox.nas
 from autoprox.benchmarks import load_benchmark
 from autoprox.benchmarks.hw_gpt import load_surrogate
 from autoprox.files.atomic import write_json
-from autoprox.language.tree import Tree, make
+from autoprox.language import Tree, make
 from autoprox.nas.blockwise import BlockwiseSettings
 from autoprox.nas.etas import ETASSettings
 from autoprox.nas.evolution import EvolutionSettings

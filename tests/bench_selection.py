@@ -22,16 +22,16 @@ from typing import Any
 from deap import tools
 
 from autoprox.engine.evaluator import Engine
-from autoprox.evolution.loop import (
+from autoprox.evolution import (
     STRATEGIES,
+    EvolutionParameters,
     Individual,
-    Settings,
     State,
     assemble,
     evolve,
     most_parsimonious,
 )
-from autoprox.language.tree import Tree, make
+from autoprox.language import Tree, make
 from autoprox.scoring.correlations import kendall, split, ties_broken
 from autoprox.tasks.config import Config
 from autoprox.tasks.evolve import Problem, _individuals, collect_training, make_toolbox
@@ -45,12 +45,12 @@ def rank_sum(individuals: Sequence[Individual]) -> Tree:
     return reduce(partial(make, "add"), [make("rank", i.tree) for i in individuals])
 
 
-def best(margin: float, individuals: list[Individual], evaluate: Evaluate) -> Tree:
-    return most_parsimonious(individuals, Settings(margin=margin))[0].tree
+def best(parsimony: float, individuals: list[Individual], evaluate: Evaluate) -> Tree:
+    return most_parsimonious(individuals, EvolutionParameters(parsimony=parsimony))[0].tree
 
 
 def of_the_best(individuals: list[Individual], evaluate: Evaluate) -> Tree:
-    return rank_sum(most_parsimonious(individuals, Settings())[:10])
+    return rank_sum(most_parsimonious(individuals, EvolutionParameters())[:10])
 
 
 def of_the_front(individuals: list[Individual], evaluate: Evaluate) -> Tree:
@@ -91,7 +91,13 @@ def worth(problem: Problem, split_seed: int) -> dict[str, tuple[float, float]]:
 
     toolbox.register("evaluate", evaluate)
     state = State(random.Random(split_seed))
-    evolve(toolbox, STRATEGIES[problem.config.strategy], Settings(), state, lambda state: None)
+    evolve(
+        toolbox,
+        STRATEGIES[problem.config.strategy],
+        EvolutionParameters(),
+        state,
+        lambda state: None,
+    )
     individuals, truth = list(seen.values()), problem.truth(problem.parts["train"][rest])
     found = {}
     for name, rule in RULES.items():

@@ -17,7 +17,7 @@ import matplotlib as mpl
 import numpy as np
 
 from autoprox.engine.evaluator import Engine
-from autoprox.evolution.loop import STRATEGIES, Settings, State, evolve
+from autoprox.evolution import STRATEGIES, EvolutionParameters, State, evolve
 from autoprox.files.atomic import write_json
 from autoprox.tasks.evolve import Config, Problem, collect_training, make_toolbox
 
@@ -39,7 +39,7 @@ def curve(
         if not points or best > points[-1][1]:
             points.append((state.evaluations, best))
 
-    settings = Settings(iterations=budget, evaluations=budget)
+    settings = EvolutionParameters(iterations=budget, evaluations=budget)
     evolve(make_toolbox(problem, engine), STRATEGIES[strategy], settings, state, record)
     return points
 

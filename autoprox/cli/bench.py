@@ -72,7 +72,7 @@ build = command(
 )
 bench.command(
     "build",
-    epilog="Example: autoprox bench build --space autoformer-nano --images photos --out photos.json",
+    epilog="Example: autoprox bench build --space autoformer-nano --images photos --out p.json",
 )(build)
 
 

@@ -18,22 +18,23 @@ def show(
     ],
     latex: Annotated[bool, typer.Option("--latex", help="Only the formula, in LaTeX.")] = False,
     tree: Annotated[bool, typer.Option("--tree", help="Only the tree, with types.")] = False,
+    form: Annotated[
+        str, typer.Option(help="Only this form: text, pretty, latex, tree or a plug-in's.")
+    ] = "",
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Show a proxy: its formula, what it reads, where it was found and what it is worth."""
-    if latex + tree + json > 1:
-        raise typer.BadParameter("at most one of --latex, --tree and --json can be given")
-    from autoprox.export import formula  # with torch, which takes seconds to import
+    if latex + tree + bool(form) + json > 1:
+        raise typer.BadParameter("at most one of --latex, --tree, --form and --json can be given")
+    from autoprox.export import EXPORTERS  # with torch, which takes seconds to import
     from autoprox.report import layout
     from autoprox.report.proxy import proxy_details, proxy_report
     from autoprox.zoo.loading import load
 
     loaded = load(proxy)
-    if latex:
-        print(formula.latex(loaded.tree))
-    elif tree:
-        print(formula.ascii_tree(loaded.tree))
+    if form := "latex" if latex else "tree" if tree else form:
+        print(EXPORTERS.find(form).write(loaded.tree))
     elif json:
         layout.show_json(proxy_details(loaded))
     else:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 
-from autoprox.language.tree import Tree, canonical, require_network
+from autoprox.language import Tree, canonical, require_network
 from autoprox.primitives import COMBINATORS, apply
 from autoprox.scoring.correlations import Floats
 

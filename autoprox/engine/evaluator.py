@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from autoprox.language.tree import (
+from autoprox.language import (
     STATISTICS,
     Statistic,
     Tree,

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from autoprox.errors import AutoproxError, MeasurementError
-from autoprox.language.tree import Statistic
+from autoprox.language import Statistic
 from autoprox.nas.fresh import FAILURES, explained, measure
 from autoprox.nas.proxy import DOMAINS, Layout, Outcome, Proxy
 from autoprox.parallel.threads import run_threads

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from autoprox.engine.comparison import combine, terms
 from autoprox.engine.evaluator import Program, parts_of
-from autoprox.language.tree import NETWORK, Statistic, Tree, canonical, require_network, statistics
+from autoprox.language import NETWORK, Statistic, Tree, canonical, require_network, statistics
 from autoprox.primitives import COMBINATORS, PRIMITIVES, apply
 from autoprox.scoring.correlations import Floats
 from autoprox.searchspaces import Block

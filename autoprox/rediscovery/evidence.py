@@ -11,8 +11,9 @@ import sympy
 
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import MeasurementError
-from autoprox.export.formula import to_sympy
-from autoprox.language.tree import OPERATIONS, Tree, canonical
+from autoprox.export import to_sympy
+from autoprox.language import Tree, canonical
+from autoprox.primitives import OPERATIONS
 from autoprox.scoring.correlations import Floats, kendall
 from autoprox.statistics.sources import Fresh
 

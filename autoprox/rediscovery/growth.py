@@ -19,8 +19,8 @@ import numpy as np
 import torch
 
 from autoprox.engine.evaluator import RELATIVE_SPREAD, Engine, Vectors
-from autoprox.language.grammar import Grammar, Signature
-from autoprox.language.tree import REDUCED, Tree, Type, canonical, make, parse
+from autoprox.language import REDUCED, Tree, Type, canonical, make, parse
+from autoprox.language.grammar import Grammar
 from autoprox.primitives import COMBINATORS, PRIMITIVES, apply
 from autoprox.scoring.correlations import Floats
 
@@ -94,8 +94,8 @@ class VectorEngine(Engine):
 class Bank:
     """Parts of one type in the order in which they were found, and what was made of them."""
 
-    def __init__(self, operations: Sequence[Signature]) -> None:
-        self.symbols = [o.symbol for o in operations if o.args and set(o.args) == {o.type}]
+    def __init__(self, symbols: Sequence[str]) -> None:
+        self.symbols = symbols
         self.parts: list[Tree] = []
         self.values: Vectors = []  # [parts, networks, layers], as the engine has them
         self.weights: Vectors = []
@@ -131,11 +131,8 @@ class Growth:
 
     def __init__(self, engine: VectorEngine, rng: Random) -> None:
         self._engine = engine
-        operations: dict[Type, list[Signature]] = defaultdict(list)
-        for signature in GRAMMAR.signatures:
-            operations[signature.type].append(signature)
-        self._banks = {t: Bank(signatures) for t, signatures in operations.items()}
-        self._terminals = [make(s.symbol) for s in GRAMMAR.signatures if not s.args]
+        self._banks = {t: Bank(GRAMMAR.maps(t)) for t in GRAMMAR.types}
+        self._terminals = [make(name) for name in GRAMMAR.terminals]
         rng.shuffle(self._terminals)
         self._generator = torch.Generator().manual_seed(rng.getrandbits(63))
 

@@ -30,21 +30,22 @@ from typing import Literal
 
 import numpy as np
 import torch
-from deap import base
 
-from autoprox.evolution.loop import (
+from autoprox.evolution import (
+    STRATEGIES,
+    EvolutionParameters,
     Individual,
-    Settings,
     first_population,
+    make_toolbox,
     survivors,
-    vary_by_mixture,
 )
-from autoprox.language.tree import Tree, make
+from autoprox.language import Tree, make
 from autoprox.primitives import COMBINATORS
 from autoprox.rediscovery.growth import GRAMMAR, Growth, Terms, VectorEngine, ranks_of
 from autoprox.scoring.correlations import Floats, pearson
 
-SETTINGS = Settings(population=40, children=100)
+MIXTURE = STRATEGIES["mixture"]
+PARAMETERS = EvolutionParameters(population=40, children=100)
 NICHE = 3  # members of a population of the same size
 POOL, POOL_SIZE = 4_000, 4  # small terms that members of a population are joined with; their nodes
 JOINED = 4  # members that are, in a round
@@ -184,10 +185,7 @@ class Search:
     def __init__(self, engine: VectorEngine, scores: Floats, rng: Random) -> None:
         self._engine = engine
         self._rng = rng
-        self._toolbox = base.Toolbox()
-        self._toolbox.register("generate", GRAMMAR.generate)
-        self._toolbox.register("mutate", GRAMMAR.mutate)
-        self._toolbox.register("mate", GRAMMAR.crossover)
+        self._toolbox = make_toolbox(GRAMMAR, self._first, MIXTURE, PARAMETERS)
         self._growth = Growth(engine, rng)
         self._archive = Archive(len(scores), rng)
         self._pool: list[Terms] = []
@@ -197,7 +195,7 @@ class Search:
         self._ranks = ranks_in(scores)
         self.evaluations = 0
         self._goal = Goal(scores, "ranks" if self._ranks else "scores")
-        self._goal.population = first_population(self._first, self._toolbox, SETTINGS, rng)
+        self._goal.population = first_population(self._first, self._toolbox, PARAMETERS, rng)
 
     @property
     def population(self) -> list[Individual]:
@@ -210,7 +208,7 @@ class Search:
             self._consider(terms)
             self._fill_pool(terms)
         goal = self._rng.choice(list(self._remainders.values()) or [self._goal])
-        children = vary_by_mixture(goal.population, self._toolbox, SETTINGS, self._rng)
+        children = MIXTURE.vary(goal.population, self._toolbox, PARAMETERS, self._rng)
         self._consider(self._scored([tree for _, tree in children]))
         for terms in self._joined(goal):
             self.evaluations += len(terms.scores)

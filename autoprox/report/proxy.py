@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import getdoc
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from autoprox.export.formula import latex, legend, pretty
-from autoprox.language.tree import Tree, canonical, statistics
+from autoprox.export import latex, legend, pretty
+from autoprox.language import Tree, canonical, digest, statistics
 from autoprox.report.layout import Part, aligned, new_table, number
+from autoprox.zoo.functions import FunctionProxy
 from autoprox.zoo.loading import Loaded
 
 
 def proxy_details(loaded: Loaded) -> dict[str, Any]:
     """All that `autoprox show --json` says."""
-    tree = loaded.tree
+    if isinstance(loaded.proxy, FunctionProxy):
+        return _function_facts(loaded.proxy)
+    tree = loaded.proxy
     return {
         "expression": str(tree),
         "formula": pretty(tree),
@@ -24,7 +28,7 @@ def proxy_details(loaded: Loaded) -> dict[str, Any]:
         "type": str(tree.type),
         "size": tree.size,
         "depth": tree.depth,
-        "hash": tree.digest,
+        "hash": digest(tree),
         "reads": terminals(tree),
         "passes": passes(tree),
         "citation": loaded.citation,
@@ -35,14 +39,17 @@ def proxy_details(loaded: Loaded) -> dict[str, Any]:
 
 def proxy_report(loaded: Loaded) -> list[Part]:
     """The formula with its legend, the tree's facts, where it was found, and its taus."""
-    tree = loaded.tree
+    if isinstance(loaded.proxy, FunctionProxy):
+        facts = _function_facts(loaded.proxy)
+        return [facts.pop("formula"), facts.pop("rule"), aligned(facts)]
+    tree = loaded.proxy
     needed = "; ".join(f"{probe} {kind}" for probe, kind in passes(tree).items())
     facts = {
         "type": str(tree.type),
         "size": f"{tree.size} nodes, depth {tree.depth}",
         "reads": ", ".join(terminals(tree)) or "nothing",
         "passes": needed or "none",
-        "hash": tree.digest,
+        "hash": digest(tree),
         "from": loaded.citation,
         **_origin(loaded.found or {}),
     }
@@ -51,6 +58,15 @@ def proxy_report(loaded: Loaded) -> list[Part]:
         parts.append(aligned(symbols))
     parts += [str(tree), aligned({name: text for name, text in facts.items() if text})]
     return [*parts, _tau_table(loaded.taus)] if loaded.taus else parts
+
+
+def _function_facts(proxy: FunctionProxy) -> dict[str, str]:
+    return {
+        "formula": proxy.equation,
+        "rule": getdoc(proxy.function) or "",
+        "passes": ", ".join(sorted(proxy.needs)) or "its own",
+        "citation": proxy.citation,
+    }
 
 
 def terminals(tree: Tree) -> list[str]:

@@ -26,7 +26,7 @@ from torch.func import functional_call
 from torch.nn import functional
 
 from autoprox.inputs.images import IGNORED, Batch
-from autoprox.language.tree import Statistic
+from autoprox.language import Statistic
 from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork
 
 CPU = torch.device("cpu")

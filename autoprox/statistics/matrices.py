@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from autoprox.language.tree import Statistic
+from autoprox.language import Statistic
 
 Shapes = tuple[tuple[int, int, int], ...]  # matrices, rows and columns of each part
 

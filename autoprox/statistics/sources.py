@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from autoprox.errors import MeasurementError
-from autoprox.language.tree import Statistic
+from autoprox.language import Statistic
 from autoprox.parallel.threads import run_threads
 from autoprox.searchspaces import Architecture, Block
 from autoprox.statistics.collector import CPU, Measured, Setting

@@ -7,27 +7,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from autoprox.errors import RunError
-from autoprox.evolution.loop import Individual, State
-from autoprox.language.tree import parse
+from autoprox.evolution import Individual, State
+from autoprox.language import parse
 from autoprox.runs.folder import Run, restored_rng, rng_state
-
-
-def log_line(state: State, seconds: float) -> dict[str, Any]:
-    """What is said of an iteration."""
-    best = state.population[0]
-    return {
-        "iteration": state.iteration,
-        "evaluations": state.evaluations,
-        "best": best.jcm,
-        "mean": float(np.mean([i.jcm for i in state.population])),
-        "size": best.tree.size,
-        "expression": str(best.tree),
-        "invalid": sum(state.invalid.values()),
-        "seconds": round(seconds, 3),
-    }
 
 
 def checkpoint(state: State, seconds: float) -> dict[str, Any]:

@@ -9,10 +9,9 @@ from annotated_types import Gt, Le, Lt
 from pydantic import AfterValidator
 
 from autoprox.errors import ConfigError
-from autoprox.evolution.parameters import EvolutionParameters
 from autoprox.files.sizes import read_range, read_size
-from autoprox.language.limits import TreeLimits
 from autoprox.options import Names, Numbers, Option, Paths, PathText, Positive, Whole
+from autoprox.parameters import EvolutionParameters, TreeLimits
 from autoprox.tasks.shared import (
     MACHINE,
     PROBLEM,

@@ -6,6 +6,7 @@ import itertools
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +17,20 @@ from deap import base
 from autoprox.benchmarks import load_benchmark
 from autoprox.benchmarks.files import user_cache
 from autoprox.engine.evaluator import REASONS, Engine, Scores
-from autoprox.errors import ConfigError, nearest
-from autoprox.evolution.loop import (
+from autoprox.errors import ConfigError
+from autoprox.evolution import (
     STRATEGIES,
     Individual,
     State,
     assemble,
     evolve,
+    make_toolbox,
     most_parsimonious,
 )
-from autoprox.export.formula import pretty
+from autoprox.export import pretty
 from autoprox.inputs.batches import load_batches
+from autoprox.language import STATISTICS, Statistic, Tree, digest, parse, statistics
 from autoprox.language.grammar import Grammar
-from autoprox.language.tree import STATISTICS, Statistic, Tree, parse, statistics
 from autoprox.progress import Progress, silent
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import Floats, jcm, kendall, split
@@ -38,7 +40,7 @@ from autoprox.statistics.collector import Setting
 from autoprox.statistics.devices import resolve_device
 from autoprox.statistics.sources import Fresh, Store
 from autoprox.tasks.base import Task, completed, path_of
-from autoprox.tasks.checkpoint import checkpoint, log_line, restored
+from autoprox.tasks.checkpoint import checkpoint, restored
 from autoprox.tasks.configurations import EvolveConfig
 
 RIVALS = 10  # formulas that are measured on whole matrices where the chosen one fails there
@@ -59,9 +61,7 @@ class Evolve(Task[EvolveConfig]):
         )
         jcm(np.zeros(len(self.benchmark.datasets)), config.weights)
         self.space = get_space(self.benchmark.space)
-        if config.strategy not in STRATEGIES:
-            choices = nearest(config.strategy, STRATEGIES)
-            raise ConfigError(f"unknown strategy {config.strategy!r}{choices}")
+        STRATEGIES.find(config.strategy)
         super().__init__(
             completed(
                 config,
@@ -130,7 +130,7 @@ class Evolve(Task[EvolveConfig]):
 
     def needs(self) -> set[Statistic]:
         """The statistics, by single domains, that trees of the grammar can read."""
-        terminals = [s.symbol for s in self.grammar.signatures if s.symbol in STATISTICS]
+        terminals = [name for name in self.grammar.terminals if name in STATISTICS]
         read = {s for name in terminals for s in statistics(parse(name))}
         return {
             replace(s, domain=domain)
@@ -148,14 +148,14 @@ class Evolve(Task[EvolveConfig]):
             return before + time.monotonic() - started
 
         def record(state: State) -> None:
-            line = log_line(state, seconds())
+            line = {**state.logbook[-1], "seconds": round(seconds(), 3)}
             run.log(line)
             run.checkpoint(checkpoint(state, seconds()))
             note = f"best {line['best']:.4f}  {line['expression']}"
-            progress("evolve", *config.done(state), note)
+            progress("evolve", *state.progress(config), note)
 
         toolbox = self.toolbox(Engine(store))
-        progress("evolve", *config.done(state), "")
+        progress("evolve", *state.progress(config), "")
         evolve(toolbox, STRATEGIES[config.strategy], config, state, record)
         found = assemble(state.leaders, toolbox.evaluate, config, config)
         failed = {int(self.parts["train"][n]): reason for n, reason in store.failures.items()}
@@ -190,12 +190,8 @@ class Evolve(Task[EvolveConfig]):
 
     def toolbox(self, engine: Engine) -> base.Toolbox:
         """What `evolve` needs, on the engine's networks: the training part, or some of it."""
-        toolbox = base.Toolbox()
-        toolbox.register("evaluate", self._evaluate, engine)
-        toolbox.register("generate", self.grammar.generate)
-        toolbox.register("mutate", self.grammar.mutate)
-        toolbox.register("mate", self.grammar.crossover)
-        return toolbox
+        strategy = STRATEGIES[self.config.strategy]
+        return make_toolbox(self.grammar, partial(self._evaluate, engine), strategy, self.config)
 
     def _evaluate(self, engine: Engine, trees: Sequence[Tree]) -> list[Individual]:
         alive = engine.source.alive
@@ -234,7 +230,7 @@ class Evolve(Task[EvolveConfig]):
         records = [(chosen, taus)] + [
             (i.tree, {"evolution": dict(zip(self.benchmark.datasets, i.taus, strict=True))})
             for i in front
-            if i.tree.digest != chosen.digest
+            if digest(i.tree) != digest(chosen)
         ]
         return [
             {"expression": str(tree), "formula": pretty(tree), "found": found, "taus": measured}

@@ -20,7 +20,7 @@ from autoprox.engine.evaluator import Engine
 from autoprox.errors import ConfigError, nearest
 from autoprox.files.atomic import write_bytes
 from autoprox.inputs.batches import load_batches
-from autoprox.language.tree import Tree, require_network
+from autoprox.language import Tree, require_network
 from autoprox.parallel.threads import run_threads
 from autoprox.progress import Progress
 from autoprox.report.ranking import as_csv, as_markdown
@@ -32,13 +32,12 @@ from autoprox.statistics.devices import resolve_device
 from autoprox.statistics.sources import Fresh
 from autoprox.tasks.base import Task, completed, path_of
 from autoprox.tasks.configurations import RankConfig
-from autoprox.zoo.expressions import PROXIES
 from autoprox.zoo.functions import MEASURES, measure_all
 from autoprox.zoo.loading import load
 from autoprox.zoo.published import published
+from autoprox.zoo.registry import PROXIES
 
 COUNTS = ("params", "flops")
-ALL = (*COUNTS, *PROXIES, *MEASURES)
 FAILED, NOT_FINITE = "network failed", "not finite"
 WORD = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*")
 
@@ -119,13 +118,19 @@ class Rank(Task[RankConfig]):
         return summary
 
 
+def all_proxies() -> tuple[str, ...]:
+    """The whole zoo, and the counts that it is compared with."""
+    return (*COUNTS, *PROXIES)
+
+
 def named_proxies(given: Sequence[str]) -> tuple[str, ...]:
     """The proxies that are meant, each once; `all` is the whole zoo."""
-    names = dict.fromkeys(n for name in given for n in (ALL if name == "all" else (name,)))
+    known = all_proxies()
+    names = dict.fromkeys(n for name in given for n in (known if name == "all" else (name,)))
     for name in names:
         is_word = WORD.fullmatch(name) and not Path(name).exists()
-        if not name or (is_word and name not in ALL):
-            raise ConfigError(f"unknown proxy {name!r}{nearest(name, ALL)}")
+        if not name or (is_word and name not in known):
+            raise ConfigError(f"unknown proxy {name!r}{nearest(name, known)}")
     return tuple(names)
 
 

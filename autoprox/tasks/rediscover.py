@@ -23,9 +23,9 @@ import torch
 from autoprox.benchmarks.files import user_cache
 from autoprox.engine.evaluator import REASONS
 from autoprox.errors import AutoproxError, MeasurementError
-from autoprox.export.formula import pretty
+from autoprox.export import pretty
 from autoprox.inputs.batches import load_batches
-from autoprox.language.tree import (
+from autoprox.language import (
     STATISTICS,
     Tree,
     make,

@@ -11,7 +11,7 @@ from autoprox.errors import AutoproxError
 if TYPE_CHECKING:
     import pandas
 
-    from autoprox.language.tree import Tree
+    from autoprox.language import Tree
 
 
 class Result:
@@ -61,7 +61,7 @@ class EvolveResult(Result):
     @property
     def proxy(self) -> Tree:
         """The proxy."""
-        from autoprox.language.tree import parse  # with torch, which takes seconds to import
+        from autoprox.language import parse  # with torch, which takes seconds to import
 
         return parse(self.expression)
 

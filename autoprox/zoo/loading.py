@@ -9,28 +9,39 @@ from pathlib import Path
 from typing import Any
 
 from autoprox.errors import RunError
-from autoprox.language.tree import Tree, parse
+from autoprox.language import Tree, parse
 from autoprox.runs.folder import HALL_OF_FAME, Run
-from autoprox.zoo.expressions import PROXIES, load_expression
+from autoprox.zoo.expressions import EXPRESSIONS, load_expression
+from autoprox.zoo.functions import MEASURES, FunctionProxy
 from autoprox.zoo.proxy_file import read_proxy
+from autoprox.zoo.registry import ProxyError
 
 FINDERS = ("evolve", "rediscover")  # the commands whose runs have a proxy
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A tree, which need not be a complete proxy, and what is known of it."""
+    """A tree, which need not be a complete proxy, or a function, and what is known of it."""
 
-    tree: Tree
+    proxy: Tree | FunctionProxy
     citation: str | None = None  # of a published one
     found: Mapping[str, Any] | None = None  # as in a proxy file
     taus: Mapping[str, Mapping[str, float | None]] | None = None
 
+    @property
+    def tree(self) -> Tree:
+        """The expression, of which a function has none."""
+        if isinstance(self.proxy, Tree):
+            return self.proxy
+        raise ProxyError(f"an expression is needed, but {self.proxy.name} is a function")
+
 
 def load(source: str) -> Loaded:
     """What `source` means; of a run, the proxy that it chose."""
-    if source in PROXIES:
-        return Loaded(load_expression(source), citation=PROXIES[source].citation)
+    if source in MEASURES:
+        return Loaded(MEASURES[source], citation=MEASURES[source].citation)
+    if source in EXPRESSIONS:
+        return Loaded(load_expression(source), citation=EXPRESSIONS[source].citation)
     if os.path.isfile(source) or source.endswith(".json"):
         return _of_record(read_proxy(Path(source)))
     if os.path.isdir(source) or os.sep in source:

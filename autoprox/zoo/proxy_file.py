@@ -7,7 +7,7 @@ from typing import Any
 from autoprox.errors import AutoproxError
 from autoprox.files.atomic import write_json
 from autoprox.files.located_json import JSONFileError, Node, read_json
-from autoprox.language.tree import parse, require_network
+from autoprox.language import digest, parse, require_network
 
 VERSION = 1
 FIELDS = ("version", "expression", "hash", "formula", "found", "taus")
@@ -22,7 +22,7 @@ def write_proxy(path: Path, record: Mapping[str, Any]) -> None:
     """
     tree = require_network(parse(record["expression"]))
     given = {field: record[field] for field in ("formula", "found", "taus")}
-    fixed = {"version": VERSION, "expression": str(tree), "hash": tree.digest}
+    fixed = {"version": VERSION, "expression": str(tree), "hash": digest(tree)}
     write_json(path, fixed | given)
 
 
@@ -44,7 +44,7 @@ def read_proxy(path: Path) -> dict[str, Any]:
     return record
 
 
-def _check_expression(expression: Node, digest: Node) -> None:
+def _check_expression(expression: Node, given: Node) -> None:
     try:
         tree = require_network(parse(expression.string()))
     except JSONFileError:
@@ -52,8 +52,8 @@ def _check_expression(expression: Node, digest: Node) -> None:
     except AutoproxError as error:
         where = f"{expression.file}:{expression.line}: {expression.path}"
         raise JSONFileError(f"{where}: {error}") from error
-    if digest.string() != tree.digest:
-        raise digest.error(f"must be the expression's, {tree.digest}")
+    if given.string() != digest(tree):
+        raise given.error(f"must be the expression's, {digest(tree)}")
 
 
 def _check_found(found: Node) -> None:

@@ -20,7 +20,7 @@ import autoprox
 from autoprox import cli
 from autoprox.cli.command import command
 from autoprox.errors import AutoproxError, MeasurementError
-from autoprox.language.tree import parse
+from autoprox.language import parse
 from autoprox.tasks import base
 from autoprox.tasks.configurations import CONFIGURATIONS, EvolveConfig
 from autoprox.tasks.shared import TaskConfig
@@ -398,7 +398,7 @@ def test_show_one_form(run: Command) -> None:
         (["show", "none.json"], "none.json must be a JSON file, but there is no such file"),
         (["show", "mine.json"], "mine.json:2: unknown key format"),
         (["show", "."], "a run must hold config.json"),
-        (["show", "snip", "--tree", "--json"], "at most one of --latex, --tree and --json"),
+        (["show", "snip", "--tree", "--json"], "at most one of --latex, --tree, --form and --json"),
         (["show"], "Missing argument"),
         (["evolv"], "No such command 'evolv'. Did you mean 'evolve'; choose from evolve, search"),
         (["bench"], "Missing command; choose from list, info, fetch"),

@@ -11,16 +11,15 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
 from autoprox.engine.evaluator import Engine, Program, parts_of
-from autoprox.language.tree import (
+from autoprox.language import (
     NETWORK,
-    OPERATIONS,
     STATISTICS,
     Tree,
     canonical,
     parse,
     statistics,
 )
-from autoprox.primitives import PRIMITIVES, Primitive, apply
+from autoprox.primitives import OPERATIONS, PRIMITIVES, Primitive, apply
 from autoprox.searchspaces import Architecture
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.matrices import Slab

@@ -15,9 +15,7 @@ from scipy.stats import rankdata
 from torch import Tensor
 
 from autoprox.engine.evaluator import REASONS, Engine, Program, Scores, parts_of
-from autoprox.language.grammar import Grammar, Limits
-from autoprox.language.tree import (
-    OPERATIONS,
+from autoprox.language import (
     STATISTICS,
     STRUCTURE,
     TERMINALS,
@@ -27,7 +25,9 @@ from autoprox.language.tree import (
     parse,
     statistics,
 )
-from autoprox.primitives import PRIMITIVES, Primitive, apply
+from autoprox.language.grammar import Grammar
+from autoprox.parameters import TreeLimits
+from autoprox.primitives import OPERATIONS, PRIMITIVES, Primitive, apply
 from autoprox.searchspaces import Architecture
 from autoprox.statistics import sources as store
 from autoprox.statistics.collector import Setting
@@ -38,7 +38,7 @@ from autoprox.statistics.sources import Fresh, Group, Store
 MakeSetting = Callable[..., Setting]
 
 SINGLE = [s for s in STATISTICS.values() if s.domain != "all"]
-GRAMMAR = Grammar(limits=Limits(25, 8))
+GRAMMAR = Grammar(limits=TreeLimits(25, 8))
 SAMPLES = 2  # in every batch
 ALIASES = (  # of terminals that no random tree has, for others have the same value
     "sum(sum(mul(ntk.mlp.act, ntk.mlp.act_grad)))",

@@ -7,7 +7,7 @@ import pytest
 
 from autoprox.engine.comparison import combine, terms
 from autoprox.engine.evaluator import Engine
-from autoprox.language.tree import Tree, parse
+from autoprox.language import Tree, parse
 from autoprox.searchspaces import Architecture
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.sources import Fresh

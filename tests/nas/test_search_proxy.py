@@ -13,15 +13,15 @@ from torch import nn
 
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import MeasurementError
+from autoprox.language import STATISTICS, parse
 from autoprox.language.grammar import Grammar
-from autoprox.language.tree import STATISTICS, parse
 from autoprox.nas.fresh import Fresh
 from autoprox.nas.inherited import InheritanceError, Inherited
 from autoprox.nas.proxy import NOT_FINITE, Outcome, Proxy
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.statistics.collector import Setting, collect
 from autoprox.statistics.sources import Fresh as FreshSource
-from autoprox.zoo.expressions import PROXIES, load_expression
+from autoprox.zoo.expressions import EXPRESSIONS, load_expression
 
 SETTING = Setting(SPACE, {"noise": noise(10)})
 GRADIENTS = "sum(sum(abs(mul(all.weight, all.grad))))"
@@ -43,7 +43,7 @@ def random_proxies(count: int, **options: Any) -> list[str]:
     return [str(grammar.generate(rng)) for _ in range(count)]
 
 
-@pytest.mark.parametrize("name", [*PROXIES, *random_proxies(12)])
+@pytest.mark.parametrize("name", [*EXPRESSIONS, *random_proxies(12)])
 def test_fresh_terms_combine_to_the_scores_of_the_engine(name: str) -> None:
     tree, architectures = load_expression(name), sampled(6)
     expected = Engine(FreshSource(SETTING, architectures, 1)).evaluate([tree]).values[0, 0]
@@ -99,7 +99,7 @@ def world_of_slices(architecture: Architecture) -> dict[str, list[Any]]:
 @pytest.mark.parametrize(
     "name",
     [
-        *PROXIES,
+        *EXPRESSIONS,
         "mean(nuclear_norm(sub(msa.weight, ntk.msa.grad)))",
         "logsumexp(std(mlp.act))",
         "std(effective_rank(all.grad))",

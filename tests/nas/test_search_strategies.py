@@ -10,7 +10,7 @@ import pytest
 from helpers.networks import SPACE, tiny
 
 from autoprox.errors import MeasurementError
-from autoprox.language.tree import parse
+from autoprox.language import parse
 from autoprox.nas import blockwise, etas, evolution
 from autoprox.nas import random as random_search
 from autoprox.nas.evaluators import Evaluator

@@ -18,9 +18,10 @@ from typer.testing import CliRunner
 
 from autoprox.cli.rediscover import rediscover as command
 from autoprox.errors import AutoproxError
-from autoprox.evolution.loop import Individual
-from autoprox.language.grammar import Grammar, Limits
-from autoprox.language.tree import STATISTICS, Tree, canonical, make, parse, statistics
+from autoprox.evolution import Individual
+from autoprox.language import STATISTICS, Tree, canonical, make, parse, statistics
+from autoprox.language.grammar import Grammar
+from autoprox.parameters import TreeLimits
 from autoprox.rediscovery.evidence import by_form, by_networks, by_tree, relative_deviation
 from autoprox.rediscovery.growth import (
     GRAMMAR,
@@ -270,7 +271,7 @@ def test_different_forms_are_not(one: str, other: str) -> None:
 
 
 def test_what_is_proved_of_random_formulas_holds() -> None:
-    grammar, rng = Grammar(limits=Limits(7, 4)), random.Random(3)
+    grammar, rng = Grammar(limits=TreeLimits(7, 4)), random.Random(3)
     world, proved = random_world(1), 0
     for text in ("sum(sum(msa.grad))", "sum(width)", "mean(l1_norm(mlp.act))"):
         tree = parse(text)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from autoprox.language.tree import parse
+from autoprox.language import parse
 from autoprox.report.evolution import evolution_report
 from autoprox.report.layout import show
 from autoprox.report.proxy import passes, terminals

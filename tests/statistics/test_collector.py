@@ -11,7 +11,7 @@ from helpers.networks import SPACE, noise, tiny
 from torch import Tensor, nn
 
 from autoprox.inputs.images import Batch
-from autoprox.language.tree import STATISTICS, Statistic
+from autoprox.language import STATISTICS, Statistic
 from autoprox.searchspaces import TransformerNetwork
 from autoprox.statistics.collector import Setting, collect
 

@@ -10,7 +10,7 @@ from test_engine import SNIP, assert_same_bits
 
 from autoprox.engine.evaluator import REASONS, Engine, Scores
 from autoprox.errors import MeasurementError
-from autoprox.language.tree import STATISTICS, parse
+from autoprox.language import STATISTICS, parse
 from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.sources import Fresh, Store

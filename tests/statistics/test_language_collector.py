@@ -9,7 +9,7 @@ from torch import Tensor
 
 from autoprox.inputs.images import Batch
 from autoprox.inputs.text import load_tokens
-from autoprox.language.tree import STATISTICS, Statistic
+from autoprox.language import STATISTICS, Statistic
 from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork, get_space
 from autoprox.statistics.collector import Setting, collect
 

@@ -16,7 +16,7 @@ from helpers.networks import SPACE, noise, tiny
 from torch import Tensor
 
 from autoprox.errors import MeasurementError
-from autoprox.language.tree import STATISTICS, Statistic
+from autoprox.language import STATISTICS, Statistic
 from autoprox.parallel.threads import run_threads
 from autoprox.searchspaces import Architecture
 from autoprox.statistics import sources as store
@@ -250,7 +250,7 @@ import torch
 
 from autoprox.statistics.collector import Setting
 from autoprox.engine.evaluator import Engine
-from autoprox.language.tree import STATISTICS, parse
+from autoprox.language import STATISTICS, parse
 from autoprox.searchspaces import get_space
 from autoprox.statistics.sources import Store
 sys.path.insert(0, sys.argv[1])

@@ -14,8 +14,8 @@ from scipy import stats
 from torch.nn import functional
 
 from autoprox.errors import AutoproxError, MeasurementError
-from autoprox.evolution.loop import Individual
-from autoprox.language.tree import STATISTICS, Tree, parse
+from autoprox.evolution import Individual
+from autoprox.language import STATISTICS, Tree, parse
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import SPACES, Architecture, TransformerNetwork
 from autoprox.tasks.base import resume, start
@@ -306,12 +306,12 @@ class FailingSpace(type(SPACE)):  # type: ignore[misc]
 
 @pytest.mark.parametrize("part", ["train", "test"])
 def test_a_network_that_fails_is_reported_and_left_out(
-    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+    options: dict[str, Any], tmp_path: Path, part: str
 ) -> None:
     problem = Evolve(EvolveConfig(**options))
     network = int(problem.parts[part][2])
-    monkeypatch.setitem(SPACES, SPACE.name, FailingSpace([ARCHS[network]]))
-    summary = start(EvolveConfig(**{**options, "iterations": 1}, runs=tmp_path))
+    with SPACES.trial(SPACE.name, FailingSpace([ARCHS[network]])):
+        summary = start(EvolveConfig(**{**options, "iterations": 1}, runs=tmp_path))
     assert summary["failed_networks"] == {str(network): "MemoryError: too large"}
     left = [n for n in problem.parts[part] if n != network]
     for dataset, truth in TRUTH.items():
@@ -320,12 +320,13 @@ def test_a_network_that_fails_is_reported_and_left_out(
         assert summary["baselines"]["params"][part][dataset]["kendall"] == pytest.approx(expected)
 
 
-def test_too_many_failures_stop_the_run(
-    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_failures_stop_the_run(options: dict[str, Any], tmp_path: Path) -> None:
     chosen = Evolve(EvolveConfig(**options)).parts["train"][:2]
-    monkeypatch.setitem(SPACES, SPACE.name, FailingSpace([ARCHS[n] for n in chosen]))
-    with pytest.raises(MeasurementError, match="but 2 of 12 did: MemoryError: too large"):
+    space = FailingSpace([ARCHS[n] for n in chosen])
+    with (
+        SPACES.trial(SPACE.name, space),
+        pytest.raises(MeasurementError, match="but 2 of 12 did: MemoryError: too large"),
+    ):
         start(EvolveConfig(**options, runs=tmp_path))
 
 

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from autoprox.engine.evaluator import Engine
-from autoprox.language.tree import LanguageError, parse, require_network
+from autoprox.language import LanguageError, parse, require_network
 from autoprox.searchspaces import Architecture
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.sources import Fresh
-from autoprox.zoo.expressions import PROXIES, load_expression
+from autoprox.zoo.expressions import EXPRESSIONS, load_expression
 
 WORLD = random_world(seed=21, networks=6)
 
@@ -76,7 +76,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("name", PROXIES)
+@pytest.mark.parametrize("name", EXPRESSIONS)
 def test_each_proxy_is_its_formula(name: str) -> None:
     tree = require_network(load_expression(name))
     np.testing.assert_allclose(naive_evaluate(tree, WORLD), EXPECTED[name], rtol=1e-10)
@@ -192,8 +192,8 @@ def test_each_proxy_on_networks() -> None:
     expected = {name: np.array([values[name] for values in parts]) for name in parts[0]}
     for name, pair in (("dss++", ("diversity", "saliency")), ("ntsr", ("ntkt", "sept"))):
         expected[name] = sum(rankdata(expected[part]) for part in pair)
-    scores = scored(list(PROXIES))
-    for name, values in zip(PROXIES, scores, strict=True):
+    scores = scored(list(EXPRESSIONS))
+    for name, values in zip(EXPRESSIONS, scores, strict=True):
         np.testing.assert_allclose(values, expected[name], rtol=1e-5, err_msg=name)
 
 

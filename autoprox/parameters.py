@@ -1,8 +1,7 @@
-"""The parameters of an evolution: Auto-Prox's, and what a final formula must be worth."""
+"""The parameters of evolutions and trees, declared where commands can show them without torch."""
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Protocol
 
 from annotated_types import Ge, Gt, Le
@@ -10,13 +9,33 @@ from annotated_types import Ge, Gt, Le
 from autoprox.options import Option, Options, Positive, Whole
 
 GROUP = "Evolution"
+MAX_SIZE = 1_000
+MAX_DEPTH = 100
 
 
-class Spent(Protocol):
-    """How far an evolution is."""
+class Sized(Protocol):
+    """What has the size of a tree."""
 
-    iteration: int
-    evaluations: int
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def depth(self) -> int: ...
+
+
+class TreeLimits(Options):
+    """The most nodes of a tree, and the most operations between its root and a terminal."""
+
+    noun = "a grammar"
+
+    max_size: Annotated[Positive, Le(MAX_SIZE), Option("Nodes of a formula.", GROUP)] = 40
+    max_depth: Annotated[
+        Positive, Le(MAX_DEPTH), Option("Nested operations of a formula.", GROUP)
+    ] = 10
+
+    def allow(self, tree: Sized) -> bool:
+        """Whether a tree keeps them."""
+        return tree.size <= self.max_size and tree.depth <= self.max_depth
 
 
 class EvolutionParameters(Options):
@@ -50,14 +69,3 @@ class EvolutionParameters(Options):
         Positive | None,
         Option("A budget that may end it before its iterations.", GROUP, default="none"),
     ] = None
-
-    def spent(self, so_far: Spent) -> bool:
-        """Whether the evolution is at its end."""
-        budget = math.inf if self.evaluations is None else self.evaluations
-        return so_far.iteration >= self.iterations or so_far.evaluations >= budget
-
-    def done(self, so_far: Spent) -> tuple[int, int]:
-        """How much is done, of how much: evaluations where they have a budget, or iterations."""
-        if self.evaluations is None:
-            return so_far.iteration, self.iterations
-        return min(so_far.evaluations, self.evaluations), self.evaluations

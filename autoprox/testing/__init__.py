@@ -1,0 +1,21 @@
+"""Conformance suites: what must hold for everything registered, for the authors of plug-ins too.
+
+They import the packages whose registries they test, and nothing imports them. Each `check_...` is
+a plain function that raises AssertionError with the rule that is broken; no pytest is needed.
+"""
+
+from autoprox.testing.exporters import check_exporter
+from autoprox.testing.operations import check_operation
+from autoprox.testing.proxies import check_function_proxy, check_proxy
+from autoprox.testing.spaces import check_space
+from autoprox.testing.strategies import check_evolution_strategy, check_search_strategy
+
+__all__ = [
+    "check_evolution_strategy",
+    "check_exporter",
+    "check_function_proxy",
+    "check_operation",
+    "check_proxy",
+    "check_search_strategy",
+    "check_space",
+]

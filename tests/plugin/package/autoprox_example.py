@@ -1,0 +1,68 @@
+"""A package that adds one item of each kind to autoprox."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+from torch.nn import functional
+
+from autoprox.evolution import EvolutionStrategy
+from autoprox.evolution.strategies import vary_by_chance
+from autoprox.export import Exporter
+from autoprox.language import Tree
+from autoprox.nas.parameters import Settings
+from autoprox.nas.searcher import Searcher
+from autoprox.nas.strategies import SearchStrategy
+from autoprox.primitives import operation
+from autoprox.searchspaces import get_space
+from autoprox.zoo import ExpressionProxy
+from autoprox.zoo.functions import Passes, function_proxy
+
+
+@operation("map", nonnegative=True)
+def softplus(x: Tensor) -> Tensor:
+    """ln(1 + e^x), and x itself where that is the same."""
+    return functional.softplus(x)
+
+
+SMOOTHNESS = ExpressionProxy("Nobody, 2026", "sum(mean(softplus(all.grad)))")
+
+
+@function_proxy("first-loss", "Nobody, 2026", "-L", needs=("forward",))
+def first_loss(passes: Passes) -> float:
+    """How little the untrained network errs."""
+    logits = passes.forward.logits
+    return -float(functional.cross_entropy(logits, passes.labels))
+
+
+_NANO = get_space("autoformer-nano")
+MINI = type(_NANO)("autoformer-mini", "autoformer-nano by another name", _NANO.fields)
+NEWCOMERS = EvolutionStrategy(vary_by_chance)
+
+
+@dataclass(frozen=True)
+class SingleSettings(Settings):
+    """How many architectures are scored, one a step."""
+
+    samples: int = 5
+
+    @property
+    def candidates(self) -> int:
+        return self.samples
+
+
+def search(searcher: Searcher, settings: SingleSettings) -> None:
+    """Score random architectures one by one."""
+    for _ in range(settings.samples):
+        searcher.score(searcher.samples(1))
+        searcher.step()
+
+
+SINGLE = SearchStrategy(search, SingleSettings)
+
+
+def words(tree: Tree) -> str:
+    """The words of the expression."""
+    return " ".join(str(tree).replace("(", " ").replace(")", " ").replace(",", " ").split())
+
+
+WORDS = Exporter(words)
