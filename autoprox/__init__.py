@@ -25,8 +25,8 @@ def evolve(
 ) -> dict[str, Any]:
     """Discover a proxy in a new folder below `runs`, or go on with the run at `resume`.
 
-    The options are the fields of `config.Config`, `evolution.Settings` and `grammar.Limits`, for
-    example ``evolve(space="pit", datasets=["cifar100", "flowers"], seed=1, iterations=50)``.
+    The options are the fields of `Config`, `EvolutionParameters` and `TreeLimits`, for example
+    ``evolve(space="pit", datasets=["cifar100", "flowers"], seed=1, iterations=50)``.
     Returns the run's summary, what `autoprox evolve --json` prints.
     """
     from pathlib import Path

@@ -138,6 +138,8 @@ def evolve(
     sample_ratio: options.SampleRatio = 0.5,
     top: options.Top = 5,
     margin: options.Margin = 0.001,
+    parsimony: options.Parsimony = 0.001,
+    joining: options.Joining = 0.005,
     retries: options.Retries = 3,
     evaluations: options.Evaluations = None,
     statistics: options.Statistics = None,

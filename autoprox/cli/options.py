@@ -104,11 +104,10 @@ SampleRatio = Annotated[float, _evolution("Part of the population that parents a
 Top = Annotated[int, _evolution("A parent is one of the best so many of that part.")]
 Margin = Annotated[
     float,
-    _evolution(
-        "How much better than its parent a child must be (elitist); "
-        "what a node of the formula chosen at the end must be worth, a further formula five times."
-    ),
+    _evolution("How much better than its parent a child must be (elitist)."),
 ]
+Parsimony = Annotated[float, _evolution("What a node of the final formula must be worth.")]
+Joining = Annotated[float, _evolution("What a further formula must be worth in the final one.")]
 Retries = Annotated[int, _evolution("How often a child that isn't is mutated again.")]
 Evaluations = Annotated[
     int | None, _evolution("A budget that may end it before its iterations.", "none")

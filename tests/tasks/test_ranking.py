@@ -24,7 +24,8 @@ from autoprox.statistics.collector import Setting
 from autoprox.statistics.sources import Fresh
 from autoprox.tasks import rank as ranking_module
 from autoprox.tasks.config import ConfigError
-from autoprox.tasks.rank import ALL, RankConfig, named_proxies, rank, resume
+from autoprox.tasks.rank import COUNTS, RankConfig, named_proxies, rank, resume
+from autoprox.zoo import PROXIES as PUBLISHED
 from autoprox.zoo.functions import measure_all
 from autoprox.zoo.loading import load
 
@@ -186,8 +187,8 @@ def test_a_network_that_fails_is_left_out_of_all(
 
 def test_names() -> None:
     assert named_proxies(["snip", "all", "snip"])[0] == "snip"
-    assert set(named_proxies(["all"])) == set(ALL)
-    assert {"params", "snip", "ntsr", "grasp", "activation_distance"} <= set(ALL)
+    assert set(named_proxies(["all"])) == {*COUNTS, *PUBLISHED}
+    assert {"params", "snip", "ntsr", "grasp", "activation_distance"} <= set(named_proxies(["all"]))
     with pytest.raises(ConfigError, match=r"unknown proxy 'snpi' \(did you mean snip\?\); choose"):
         named_proxies(["snpi"])
     with pytest.raises(ConfigError, match="unknown proxy ''"):
