@@ -39,8 +39,13 @@ def curve(
         if not points or best > points[-1][1]:
             points.append((state.evaluations, best))
 
-    settings = EvolutionParameters(iterations=budget, evaluations=budget)
-    evolve(make_toolbox(problem, engine), STRATEGIES[strategy], settings, state, record)
+    settings, chosen = (
+        EvolutionParameters(iterations=budget, evaluations=budget),
+        STRATEGIES[strategy],
+    )
+    toolbox = make_toolbox(problem, engine)
+    toolbox.register("select", chosen.select, parameters=settings)
+    evolve(toolbox, chosen, settings, state, record)
     return points
 
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from deap import gp
 
@@ -23,7 +23,7 @@ from autoprox.parameters import TreeLimits
 from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES
 
 DEAP_TYPES: Mapping[Type, type] = {t: type(str(t), (), {"type": t}) for t in (*REDUCED, NETWORK)}
-Node = gp.Primitive | gp.Terminal
+Node: TypeAlias = Any  # gp.Primitive or gp.Terminal, which have no annotations
 
 
 class Least(NamedTuple):
@@ -234,8 +234,8 @@ class Grammar:
 
     def _grow(self, rng: Random, type_: Type, room: Room, full: bool = False) -> list[Node]:
         ret = DEAP_TYPES[type_]
-        nodes = (*self.pset.terminals.get(ret, ()), *self.pset.primitives.get(ret, ()))
-        fitting = [node for node in nodes if self._fits(node, room)]
+        words = (*self.pset.terminals.get(ret, ()), *self.pset.primitives.get(ret, ()))
+        fitting = [node for node in words if self._fits(node, room)]
         chosen = rng.choice([node for node in fitting if node.arity or not full] or fitting)
         nodes = [chosen]
         for arg, share in zip(_arguments(chosen), self._shares(rng, chosen, room), strict=True):

@@ -40,8 +40,8 @@ def proxy_details(loaded: Loaded) -> dict[str, Any]:
 def proxy_report(loaded: Loaded) -> list[Part]:
     """The formula with its legend, the tree's facts, where it was found, and its taus."""
     if isinstance(loaded.proxy, FunctionProxy):
-        facts = _function_facts(loaded.proxy)
-        return [facts.pop("formula"), facts.pop("rule"), aligned(facts)]
+        formula, rule, *rest = _function_facts(loaded.proxy).items()
+        return [formula[1], rule[1], aligned(dict(rest))]
     tree = loaded.proxy
     needed = "; ".join(f"{probe} {kind}" for probe, kind in passes(tree).items())
     facts = {

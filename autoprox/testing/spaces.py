@@ -117,8 +117,8 @@ def check_weights(space: SearchSpace) -> None:
         require(torch.equal(p, q), f"the seed fixes {name}")
         same = name.startswith("head.") or torch.equal(p, hundred[name])
         require(same, f"{name} doesn't depend on the number of classes")
-    for (_, p), (_, q) in zip(ten.layers(), other.layers(), strict=True):
-        require(not torch.equal(p.weight, q.weight), "another seed gives other weights")
+    for (_, one), (_, two) in zip(ten.layers(), other.layers(), strict=True):
+        require(not torch.equal(one.weight, two.weight), "another seed gives other weights")
     ten(example(space)).logsumexp(-1).sum().backward()
     for name, p in ten.named_parameters():
         gradient = p.grad is not None and bool(p.grad.isfinite().all()) and bool(p.grad.any())

@@ -28,7 +28,7 @@ from autoprox.statistics.collector import Setting
 from autoprox.testing.require import require
 
 PARAMETERS = EvolutionParameters(population=6, iterations=8, children=4, top=2)
-GRAMMAR = Grammar(limits=TreeLimits(14, 6))
+GRAMMAR = Grammar(limits=TreeLimits(max_size=14, max_depth=6))
 
 
 def check_evolution_strategy(strategy: EvolutionStrategy) -> None:

@@ -38,7 +38,7 @@ from autoprox.statistics.sources import Fresh, Group, Store
 MakeSetting = Callable[..., Setting]
 
 SINGLE = [s for s in STATISTICS.values() if s.domain != "all"]
-GRAMMAR = Grammar(limits=TreeLimits(25, 8))
+GRAMMAR = Grammar(limits=TreeLimits(max_size=25, max_depth=8))
 SAMPLES = 2  # in every batch
 ALIASES = (  # of terminals that no random tree has, for others have the same value
     "sum(sum(mul(ntk.mlp.act, ntk.mlp.act_grad)))",

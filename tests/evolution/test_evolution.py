@@ -27,9 +27,9 @@ from autoprox.evolution.strategies import select_of_sample
 from autoprox.language import Tree, digest, parse
 from autoprox.language.grammar import Grammar
 from autoprox.parameters import TreeLimits
-from autoprox.tasks.evolve import _checkpoint, _restored
+from autoprox.tasks.checkpoint import checkpoint, restored
 
-GRAMMAR = Grammar(limits=TreeLimits(14, 6))
+GRAMMAR = Grammar(limits=TreeLimits(max_size=14, max_depth=6))
 SMALL = EvolutionParameters(population=6, iterations=12, children=4, top=2)
 TEXTS = [f"{r}({s})" for r in ("sum", "mean", "std") for s in ("width", "heads", "tokens", "one")]
 
@@ -292,7 +292,7 @@ class SavedRun:
     """A run's checkpoint, after JSON."""
 
     def __init__(self, state: State | None) -> None:
-        self.saved = state and json.loads(json.dumps(_checkpoint(state, 3.0)))
+        self.saved = state and json.loads(json.dumps(checkpoint(state, 3.0)))
         self.kept = -1
 
     def read_checkpoint(self) -> object:
@@ -318,10 +318,10 @@ def test_a_restored_evolution_goes_on_as_if_it_had_never_stopped(strategy: str, 
     half = EvolutionParameters(**{**vars(SMALL), "iterations": 5})
     stopped, _ = Made().run(strategy, half, seed=seed)
     run = SavedRun(stopped)
-    restored, seconds = _restored(run, None)
-    assert everything(restored) == everything(stopped)
+    again, seconds = restored(run, 0)
+    assert everything(again) == everything(stopped)
     assert (run.kept, seconds) == (5, 3.0)
-    resumed, history = Made().run(strategy, state=restored)
+    resumed, history = Made().run(strategy, state=again)
     assert len(history) == SMALL.iterations - 5
     assert everything(resumed) == everything(whole)
 
@@ -332,7 +332,7 @@ def test_a_restored_front_keeps_the_order_of_equals() -> None:
     for individual in alike:
         state.front.update([individual])
     assert len(state.front) == 4
-    assert everything(_restored(SavedRun(state), None)[0]) == everything(state)
+    assert everything(restored(SavedRun(state), 0)[0]) == everything(state)
 
 
 @pytest.mark.parametrize(

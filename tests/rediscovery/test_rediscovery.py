@@ -271,7 +271,7 @@ def test_different_forms_are_not(one: str, other: str) -> None:
 
 
 def test_what_is_proved_of_random_formulas_holds() -> None:
-    grammar, rng = Grammar(limits=TreeLimits(7, 4)), random.Random(3)
+    grammar, rng = Grammar(limits=TreeLimits(max_size=7, max_depth=4)), random.Random(3)
     world, proved = random_world(1), 0
     for text in ("sum(sum(msa.grad))", "sum(width)", "mean(l1_norm(mlp.act))"):
         tree = parse(text)

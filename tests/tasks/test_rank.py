@@ -24,8 +24,9 @@ from autoprox.statistics.sources import Fresh
 from autoprox.tasks import rank as ranking_module
 from autoprox.tasks.base import resume, start
 from autoprox.tasks.configurations import RankConfig
-from autoprox.tasks.rank import all_proxies, named_proxies
+from autoprox.tasks.rank import COUNTS, named_proxies
 from autoprox.tasks.shared import names
+from autoprox.zoo import PROXIES as PUBLISHED
 from autoprox.zoo.functions import measure_all
 from autoprox.zoo.loading import load
 
@@ -187,8 +188,8 @@ def test_a_network_that_fails_is_left_out_of_all(
 
 def test_named_proxies() -> None:
     assert named_proxies(["snip", "all", "snip"])[0] == "snip"
-    assert set(named_proxies(["all"])) == set(all_proxies())
-    assert {"params", "snip", "ntsr", "grasp", "activation_distance"} <= set(all_proxies())
+    assert set(named_proxies(["all"])) == {*COUNTS, *PUBLISHED}
+    assert {"params", "snip", "ntsr", "grasp", "activation_distance"} <= {*COUNTS, *PUBLISHED}
     with pytest.raises(ConfigError, match=r"unknown proxy 'snpi' \(did you mean snip\?\); choose"):
         named_proxies(["snpi"])
     with pytest.raises(ConfigError, match="unknown proxy ''"):

@@ -31,7 +31,7 @@ SMOOTHNESS = ExpressionProxy("Nobody, 2026", "sum(mean(softplus(all.grad)))")
 def first_loss(passes: Passes) -> float:
     """How little the untrained network errs."""
     logits = passes.forward.logits
-    return -float(functional.cross_entropy(logits, passes.labels))
+    return -functional.cross_entropy(logits, passes.labels).item()
 
 
 _NANO = get_space("autoformer-nano")
