@@ -16,5 +16,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"{hint}; choose from {', '.join(names)}"
 
 
-class MeasurementError(AutoproxError):
+class FailureError(AutoproxError):
+    """What went wrong although nothing was used wrongly (exit code 1)."""
+
+
+class MeasurementError(FailureError):
     """Networks that could not be measured, or measurements that could not be read."""

@@ -30,7 +30,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from autoprox.benchmarks.files import user_cache
+from autoprox.files.folders import user_cache
 from autoprox.engine.evaluator import Engine, parts_of
 from autoprox.evolution.loop import STRATEGIES, Settings, State, evolve
 from autoprox.language.tree import Statistic, canonical, parse, statistics

@@ -29,7 +29,7 @@ from typing import Any
 
 import torch
 
-from autoprox.benchmarks.files import user_cache
+from autoprox.files.folders import user_cache
 from autoprox.engine.evaluator import Engine
 from autoprox.evolution.loop import Settings
 from autoprox.language.tree import parse

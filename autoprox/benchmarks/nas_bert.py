@@ -17,20 +17,24 @@ networks, such as Kendall's tau 0.454 of their parameter counts, is of hidden si
 feed-forward dimension 1024 throughout. The rows here have the architectures as they were chosen.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from autoprox.benchmarks.base import BenchmarkError, DataFile, Row, Selection, Source
-from autoprox.benchmarks.table import LABEL
+from autoprox.benchmarks.base import LABEL, BenchmarkError, Row, Selection
+from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
 from autoprox.files.located_json import Node, parse_json
-from autoprox.searchspaces import Architecture, ArchitectureError
-from autoprox.searchspaces.flexibert import FLEXIBERT
+
+if TYPE_CHECKING:
+    from autoprox.searchspaces import Architecture
 
 COMMIT = "2d76e01b9586cad7340e8268dadba3056efd070b"
 REPOSITORY = "aaronserianni/training-free-nas"
 TASKS = ("cola", "mnli", "mrpc", "qnli", "qqp", "rte", "sst", "sts")
 DATASETS = ("glue", *TASKS)
+SPACE, VOCABULARY = "flexibert", 30522
 MAX_SCORE = 100.0  # percent, of an accuracy or a correlation
 OPERATIONS = (
     ("SA", "SDP", "sdp"),
@@ -69,6 +73,8 @@ def _row(node: Node, datasets: Sequence[str]) -> Row:
 
 
 def _architecture(overrides: Node) -> Architecture:
+    from autoprox.searchspaces import ArchitectureError, get_space  # which import torch
+
     chosen = _members(overrides, "hidden_size", "nas_config")
     encoder = _members(chosen["nas_config"], "encoder_layers")["encoder_layers"].items()
     layers = [_members(node, "operation_type", "operation_parameter", *FIELDS) for node in encoder]
@@ -79,7 +85,7 @@ def _architecture(overrides: Node) -> Architecture:
     }
     choices |= {name: [layer[name].plain() for layer in layers] for name in FIELDS}
     try:
-        return FLEXIBERT.architecture(choices)
+        return get_space(SPACE).architecture(choices)
     except ArchitectureError as error:
         raise BenchmarkError(f"{overrides.place}: {error}") from error
 
@@ -100,11 +106,11 @@ def _members(node: Node, *required: str) -> dict[str, Node]:
     return node.members(required, node.entries())
 
 
-NAS_BENCH_BERT = Source(
+NAS_BENCH_BERT = BuiltInBenchmark(
     name="nas-bench-bert",
     description="BERT-like encoders of the FlexiBERT space, pre-trained, and fine-tuned on GLUE",
-    labels={FLEXIBERT.name: {LABEL: DATASETS}},
-    classes=dict.fromkeys(DATASETS, FLEXIBERT.vocabulary),
+    labels={SPACE: {LABEL: DATASETS}},
+    classes=dict.fromkeys(DATASETS, VOCABULARY),
     licence="CC BY 4.0",
     origin=f"github.com/{REPOSITORY} at {COMMIT}",
     url=f"https://raw.githubusercontent.com/{REPOSITORY}/{COMMIT}/data",
@@ -114,7 +120,7 @@ NAS_BENCH_BERT = Source(
             "BERT_benchmark.json",
             "fa2ff7198dcd71e0b8021ed2ace1c221672c33cc56931b6dff31fda3d044784f",
             size=453164,
-            space=FLEXIBERT.name,
+            space=SPACE,
             architectures=491,
         ),
     ),

@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from autoprox.benchmarks.base import (
+    LABEL,
     Benchmark,
     BenchmarkError,
     Row,
@@ -34,7 +35,6 @@ from autoprox.files.located_json import Node, read_json
 from autoprox.searchspaces import ArchitectureError, SearchSpace, get_space
 
 FORMAT = 1
-LABEL = "score"
 MAX_CLASSES = 1_000_000
 MAX_SCORE = 1e100  # a correlation squares it
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

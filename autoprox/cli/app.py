@@ -24,7 +24,7 @@ from autoprox.cli.common import (
 from autoprox.cli.rank import rank
 from autoprox.cli.rediscover import rediscover
 from autoprox.cli.search import search
-from autoprox.errors import AutoproxError
+from autoprox.errors import AutoproxError, FailureError
 
 FAILURE, WRONG_USE = 1, 2
 READ: Read = {
@@ -66,22 +66,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _explained(error: Exception) -> tuple[str, int]:
     """What to say of an error, and the exit code."""
     if isinstance(error, AutoproxError):
-        return str(error), FAILURE if _is_failure(error) else WRONG_USE
+        failed = isinstance(error, StoppedError | FailureError)
+        return str(error), FAILURE if failed else WRONG_USE
     if isinstance(error, OSError):
         return system_message(error), FAILURE
     if hasattr(error, "format_message"):  # a typer usage error, whose class depends on its version
         return _usage_message(error), WRONG_USE
     return f"{type(error).__name__}: {error} (--debug shows where)", FAILURE
-
-
-def _is_failure(error: AutoproxError) -> bool:
-    from urllib.error import URLError
-
-    from autoprox.errors import MeasurementError
-
-    return isinstance(error, StoppedError | MeasurementError) or isinstance(
-        error.__cause__, URLError | ConnectionError | TimeoutError
-    )
 
 
 def _usage_message(error: Any) -> str:

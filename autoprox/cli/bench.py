@@ -27,41 +27,44 @@ Name = Annotated[str, typer.Argument(help="A benchmark's name, as `autoprox benc
 def list_(data_dir: DataDir = None, json: Json = False, debug: Debug = False) -> None:
     """List the benchmarks, and whether their files are there."""
     from autoprox.benchmarks import list_benchmarks
-    from autoprox.report import terminal as tables
+    from autoprox.report import benchmarks as tables
+    from autoprox.report.console import show, show_json
 
     found = list_benchmarks(_path(data_dir))
     if json:
-        tables.show_json(found)
+        show_json(found)
     else:
-        tables.show(tables.benchmark_table(found))
+        show(tables.benchmark_table(found))
 
 
 @bench.command(epilog="Example: autoprox bench info vit-bench-101")
 def info(name: Name, data_dir: DataDir = None, json: Json = False, debug: Debug = False) -> None:
     """Show a benchmark's datasets, labels, licence, source and files."""
     from autoprox.benchmarks import benchmark_info
-    from autoprox.report import terminal as tables
+    from autoprox.report import benchmarks as tables
+    from autoprox.report.console import show, show_json
 
     found = benchmark_info(name, _path(data_dir))
     if json:
-        tables.show_json(found)
+        show_json(found)
     else:
-        tables.show(*tables.benchmark_details(found))
+        show(*tables.benchmark_details(found))
 
 
 @bench.command(epilog="Example: autoprox bench fetch vit-bench-101")
 def fetch(name: Name, data_dir: DataDir = None, json: Json = False, debug: Debug = False) -> None:
     """Download a benchmark's files from their public source, checked by their sha256."""
     from autoprox.benchmarks import fetch_benchmark
-    from autoprox.report import terminal as tables
+    from autoprox.report import benchmarks as tables
+    from autoprox.report.console import show, show_json
 
     done = fetch_benchmark(name, _path(data_dir))
     if json:
-        tables.show_json(done)
+        show_json(done)
     elif done:
-        tables.show(tables.file_table(done))
+        show(tables.file_table(done))
     else:
-        tables.show(f"{name} comes with autoprox: nothing needs to be fetched")
+        show(f"{name} comes with autoprox: nothing needs to be fetched")
 
 
 @bench.command(
@@ -117,7 +120,8 @@ def build(
     byte of a text's last fifth. A stopped build goes on when it is started again;
     nothing is trained twice.
     """
-    from autoprox.report import terminal as tables
+    from autoprox.report import benchmarks as tables
+    from autoprox.report.console import show, show_json
     from autoprox.report.progress import progress_on
     from autoprox.tasks.build import build_table
 
@@ -131,9 +135,9 @@ def build(
         raise typer.Exit(INTERRUPTED) from None
     details = tables.build_details(table, out)
     if json:
-        tables.show_json(details)
+        show_json(details)
     else:
-        tables.show(*tables.build_report(details))
+        show(*tables.build_report(details))
 
 
 def _dataset_options(

@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from autoprox.benchmarks import BENCHMARKS, load_benchmark
-from autoprox.benchmarks.hw_gpt import HW_GPT_BENCH, load_surrogate
+from autoprox.benchmarks.hw_gpt import HW_GPT_BENCH
+from autoprox.benchmarks.surrogate import load_surrogate
 from autoprox.errors import AutoproxError, nearest
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.searchspaces.gpt2_hw import GPT2_HW

@@ -3,41 +3,20 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from statistics import median
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from autoprox.export.formula import latex, legend, pretty
-from autoprox.files.atomic import to_json
 from autoprox.language.tree import Tree, canonical, statistics
+from autoprox.report.console import WIDTH, aligned, digits, plain_table
 from autoprox.scoring.tables import mean_kendall
 from autoprox.zoo.loading import Loaded
 
 MEAN = "mean"
-WIDTH = 80
 ROUNDING = 1e-9
-
-
-def show(*parts: str | Table) -> None:
-    """Print the parts with an empty line between two."""
-    console = Console(highlight=False, markup=False, emoji=False)
-    console.width = max(console.width, WIDTH)
-    for number, part in enumerate(parts):
-        if number:
-            print()
-        if isinstance(part, str):
-            print(part, flush=True)
-        else:
-            console.print(part)
-
-
-def show_json(value: Any) -> None:
-    print(to_json(value, indent=2))
 
 
 def evolution_report(summary: Mapping[str, Any]) -> list[str | Table]:
@@ -53,7 +32,7 @@ def evolution_report(summary: Mapping[str, Any]) -> list[str | Table]:
 
 
 def _worth_table(summary: Mapping[str, Any]) -> Table:
-    table = _table("\nscored by")
+    table = plain_table("\nscored by")
     for heading in ("test\nKendall", "\n95 % interval", "\nSpearman", "\nPearson"):
         table.add_column(heading, justify="right", no_wrap=True)
     for heading in ("train\nKendall", "\n95 % interval"):
@@ -65,13 +44,13 @@ def _worth_table(summary: Mapping[str, Any]) -> Table:
             test, train = parts["test"][dataset], parts["train"][dataset]
             table.add_row(
                 f"  {name}",
-                *(_number(test["kendall"]), _interval(test["interval"])),
-                *(_number(test["spearman"]), _number(test["pearson"])),
-                *(_number(train["kendall"]), _interval(train["interval"])),
+                *(digits(test["kendall"]), _interval(test["interval"])),
+                *(digits(test["spearman"]), digits(test["pearson"])),
+                *(digits(train["kendall"]), _interval(train["interval"])),
             )
     table.add_row(MEAN)
     for name, parts in rows.items():
-        means = {part: _number(mean_kendall(parts[part])) for part in ("test", "train")}
+        means = {part: digits(mean_kendall(parts[part])) for part in ("test", "train")}
         table.add_row(f"  {name}", means["test"], "", "", "", means["train"])
     return table
 
@@ -120,12 +99,12 @@ def rank_report(summary: Mapping[str, Any]) -> list[str | Table]:
     """How well each proxy ranks, the best first, a part for each dataset."""
     rows = summary["rows"]
     shown: dict[str, Callable[[Mapping[str, Any]], str]] = {
-        "Ken-\ndall": lambda row: _number(row["kendall"]),
-        "std of\nseeds": lambda row: _number(row["std"]["kendall"]),
+        "Ken-\ndall": lambda row: digits(row["kendall"]),
+        "std of\nseeds": lambda row: digits(row["std"]["kendall"]),
         "\n95 % interval": lambda row: _interval(row["interval"]["kendall"]),
-        "Spear-\nman": lambda row: _number(row["spearman"]),
-        "Pear-\nson": lambda row: _number(row["pearson"]),
-        "pub-\nlished": lambda row: _number(row["published"]["kendall"]),
+        "Spear-\nman": lambda row: digits(row["spearman"]),
+        "Pear-\nson": lambda row: digits(row["pearson"]),
+        "pub-\nlished": lambda row: digits(row["published"]["kendall"]),
         "left\nout": lambda row: str(row["invalid"] or ""),
     }
     if summary["seeds"] == 1:
@@ -134,7 +113,7 @@ def rank_report(summary: Mapping[str, Any]) -> list[str | Table]:
         del shown["pub-\nlished"]
     if not summary["invalid"]:
         del shown["left\nout"]
-    table = _table("\nproxy")
+    table = plain_table("\nproxy")
     table.columns[0].no_wrap, table.columns[0].max_width = True, 26
     for heading in shown:
         table.add_column(heading, justify="right", no_wrap=True)
@@ -188,8 +167,8 @@ def proxy_report(loaded: Loaded) -> list[str | Table]:
     }
     parts: list[str | Table] = [pretty(tree, Console().width)]
     if symbols := legend(tree):
-        parts.append(_aligned(symbols))
-    parts += [str(tree), _aligned({name: text for name, text in facts.items() if text})]
+        parts.append(aligned(symbols))
+    parts += [str(tree), aligned({name: text for name, text in facts.items() if text})]
     return [*parts, _tau_table(loaded.taus)] if loaded.taus else parts
 
 
@@ -224,140 +203,12 @@ def _origin(found: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _tau_table(taus: Mapping[str, Mapping[str, float | None]]) -> Table:
-    table = _table("Kendall's tau")
+    table = plain_table("Kendall's tau")
     for part in taus:
         table.add_column(part, justify="right")
     for dataset in dict.fromkeys(dataset for part in taus.values() for dataset in part):
-        table.add_row(dataset, *(_number(part.get(dataset)) for part in taus.values()))
+        table.add_row(dataset, *(digits(part.get(dataset)) for part in taus.values()))
     return table
-
-
-def benchmark_table(benchmarks: Iterable[Mapping[str, Any]]) -> Table:
-    """A line for each benchmark."""
-    table = _table("benchmark")
-    for heading in ("spaces", "datasets", "networks", "installed"):
-        table.add_column(heading, justify="right" if heading == "networks" else "left")
-    for found in benchmarks:
-        table.add_row(
-            found["name"],
-            "\n".join(found["spaces"]),
-            "\n".join(found["datasets"]),
-            str(found["architectures"]),
-            _installed(found),
-        )
-    return table
-
-
-def _installed(found: Mapping[str, Any]) -> str:
-    if found["embedded"]:
-        return "embedded"
-    if not found["installed"]:
-        return f"no: autoprox bench fetch {found['name']}"
-    there = sum(file["status"] == "installed" for file in found["files"])
-    return "yes" if there == len(found["files"]) else f"{there} of {len(found['files'])} files"
-
-
-def benchmark_details(found: Mapping[str, Any]) -> list[str | Table]:
-    """Everything of a benchmark that a user chooses from or has to know."""
-    labels = _table("space")
-    labels.add_column("label")
-    labels.add_column("datasets")
-    for space, own in found["labels"].items():
-        for label, datasets in own.items():
-            labels.add_row(space, label, ", ".join(datasets))
-    facts = {
-        "datasets": ", ".join(f"{d} ({count} classes)" for d, count in found["datasets"].items()),
-        "licence": found["licence"],
-        "source": found["source"],
-        "embedded" if found["embedded"] else "looked in": ", ".join(found["folders"]),
-    }
-    if ceilings := found["noise_ceiling"]:
-        taus = ", ".join(f"{dataset} {_number(tau)}" for dataset, tau in ceilings.items())
-        facts["noise ceiling"] = f"{taus} (Kendall's tau between two trainings)"
-    return [
-        f"{found['name']}: {found['description']}",
-        labels,
-        _aligned(facts),
-        file_table(found["files"]),
-    ]
-
-
-def build_details(table: Mapping[str, Any], file: Path) -> dict[str, Any]:
-    """What was built: the range of the scores, how far they can be trusted, what failed."""
-    training = table["training"]
-    datasets = {}
-    for dataset, ceiling in training["noise_ceiling"].items():
-        scores = [entry["scores"][dataset] for entry in table["architectures"]]
-        datasets[dataset] = {
-            "lowest": min(scores),
-            "median": median(scores),
-            "highest": max(scores),
-            "noise_ceiling": ceiling,
-        }
-    return {
-        "file": str(file),
-        "name": table["name"],
-        "space": table["space"],
-        "architectures": len(table["architectures"]),
-        "datasets": datasets,
-        **{name: training[name] for name in ("measure", "seeds", "core_hours", "failures")},
-    }
-
-
-def build_report(details: Mapping[str, Any]) -> list[str | Table]:
-    """The same for people, with the next command."""
-    table = _table(details["measure"])
-    for heading in ("lowest", "median", "highest", "tau between seeds"):
-        table.add_column(heading, justify="right")
-    for dataset, row in details["datasets"].items():
-        scores = (f"{row[name]:.2f}" for name in ("lowest", "median", "highest"))
-        table.add_row(dataset, *scores, _number(row["noise_ceiling"]))
-    failures = details["failures"]
-    counts = (
-        f"{details['architectures']} architectures of {details['space']}, seeds: "
-        f"{details['seeds']}; {details['core_hours']:g} core hours; "
-        f"trainings failed: {len(failures)}"
-    )
-    left_out = [f"left out: {f['dataset']}, seed {f['seed']}: {f['failure']}" for f in failures]
-    file = details["file"]
-    return [
-        table,
-        "\n".join([counts, *left_out]),
-        f"Table: {file}\nNext: autoprox evolve --benchmark {file}",
-    ]
-
-
-def file_table(files: Sequence[Mapping[str, Any]]) -> Table:
-    """A benchmark's files, with what is known or was done of each."""
-    columns = [name for name in ("file", "subset", "architectures", "status") if name in files[0]]
-    table = _table(columns[0])
-    for column in columns[1:]:
-        table.add_column(column)
-    for file in files:
-        table.add_row(*(str(file[column]) for column in columns))
-    return table
-
-
-def _table(first: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    table.add_column(first)
-    return table
-
-
-def _aligned(facts: Mapping[str, str]) -> str:
-    width = max(map(len, facts)) + 2
-    wrap = textwrap.TextWrapper(
-        WIDTH,
-        subsequent_indent=width * " ",
-        drop_whitespace=True,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return "\n".join(wrap.fill(f"{name:{width}}{text}") for name, text in facts.items())
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
 
 
 def _interval(bounds: Sequence[float | None]) -> str:

@@ -19,7 +19,6 @@ import torch
 from deap import base
 
 from autoprox.benchmarks import load_benchmark
-from autoprox.benchmarks.files import user_cache
 from autoprox.engine.evaluator import REASONS, Engine, Scores
 from autoprox.evolution.loop import (
     JOINING,
@@ -31,6 +30,7 @@ from autoprox.evolution.loop import (
     most_parsimonious,
 )
 from autoprox.export.formula import pretty
+from autoprox.files.folders import user_cache
 from autoprox.inputs.batches import load_batches
 from autoprox.language.grammar import Grammar
 from autoprox.language.tree import STATISTICS, Statistic, Tree, parse, statistics

@@ -7,12 +7,10 @@ import random
 import signal
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
 
 import pytest
 import typer
@@ -20,6 +18,7 @@ from helpers.commands import Command
 
 import autoprox
 from autoprox import cli
+from autoprox.benchmarks import files
 from autoprox.cli import common as cli_common
 from autoprox.cli import options as cli_options
 from autoprox.errors import AutoproxError, MeasurementError
@@ -442,13 +441,11 @@ def test_bench(run: Command) -> None:
 
 
 def test_fetch_without_a_network(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any, **__: Any) -> None:
-        raise URLError("no network")
-
-    monkeypatch.setattr(urllib.request, "urlopen", refuse)
+    monkeypatch.setattr(files, "RETRIES", 0)
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
     result = run("bench", "fetch", "vit-bench-101")
     assert (result.code, result.out) == (1, "")
-    assert "could not be downloaded: <urlopen error no network>" in result.err
+    assert "could not be downloaded: HTTPSConnectionPool" in result.err
 
 
 def test_python() -> None:

@@ -72,8 +72,7 @@ def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
         assert not path.exists()
         file.write(b"two")
     assert path.read_bytes() == b"one, two"
-    with pytest.raises(KeyError), atomic_file(path) as file:
-        file.write(b"three")
-        raise KeyError
+    with pytest.raises(TypeError, match="bytes-like"), atomic_file(path) as file:
+        file.write("three")  # type: ignore[arg-type]
     assert path.read_bytes() == b"one, two"
     assert list(tmp_path.iterdir()) == [path]

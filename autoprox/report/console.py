@@ -1,0 +1,58 @@
+"""How results are printed: tables, facts and numbers for people, or one JSON document."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from autoprox.files.atomic import to_json
+
+WIDTH = 80
+
+
+def show(*parts: str | Table) -> None:
+    """Print the parts with an empty line between two."""
+    console = Console(highlight=False, markup=False, emoji=False)
+    console.width = max(console.width, WIDTH)
+    for number, part in enumerate(parts):
+        if number:
+            print()
+        if isinstance(part, str):
+            print(part, flush=True)
+        else:
+            console.print(part)
+
+
+def show_json(value: Any) -> None:
+    """Print one JSON document."""
+    print(to_json(value, indent=2))
+
+
+def plain_table(first: str) -> Table:
+    """A table without lines, so far with one column."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    table.add_column(first)
+    return table
+
+
+def aligned(facts: Mapping[str, str]) -> str:
+    """A line for each fact, all beginning in one column."""
+    width = max(map(len, facts)) + 2
+    wrap = textwrap.TextWrapper(
+        WIDTH,
+        subsequent_indent=width * " ",
+        drop_whitespace=True,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(wrap.fill(f"{name:{width}}{text}") for name, text in facts.items())
+
+
+def digits(value: float | None) -> str:
+    """Three digits, or a dash where there is no number."""
+    return "-" if value is None else f"{value:.3f}"
