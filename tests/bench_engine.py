@@ -30,9 +30,9 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from autoprox.files.folders import user_cache
 from autoprox.engine.evaluator import Engine, parts_of
 from autoprox.evolution.loop import STRATEGIES, Settings, State, evolve
+from autoprox.files.folders import user_cache
 from autoprox.language.tree import Statistic, canonical, parse, statistics
 from autoprox.statistics.sources import Store
 from autoprox.tasks.evolve import Config, Problem, make_toolbox

@@ -12,7 +12,7 @@ from autoprox.cli.common import INTERRUPTED
 from autoprox.cli.options import DataDir, Debug, Json
 
 if TYPE_CHECKING:
-    from autoprox.training.recipes import Recipe
+    from autoprox.training.recipes import TrainingRecipe
 
 bench = typer.Typer(
     name="bench",
@@ -123,7 +123,7 @@ def build(
     from autoprox.report import benchmarks as tables
     from autoprox.report.console import show, show_json
     from autoprox.report.progress import progress_on
-    from autoprox.tasks.build import build_table
+    from autoprox.training.table import build_table
 
     paths, recipe = _dataset_options(images, text, epochs, teacher, mirror)
     given = {"samples": samples, "seeds": seeds, "workers": workers, "seed": seed}
@@ -146,9 +146,11 @@ def _dataset_options(
     epochs: int,
     teacher: str | None,
     mirror: list[str] | None,
-) -> tuple[list[Path], Recipe[Any]]:
+) -> tuple[list[Path], TrainingRecipe[Any]]:
     """The datasets, and how to train on them."""
-    from autoprox.training.recipes import ImageRecipe, TextRecipe, TrainingError
+    from autoprox.training.images import ImageRecipe
+    from autoprox.training.recipes import TrainingError
+    from autoprox.training.texts import TextRecipe
 
     if images and not text:
         recipe = ImageRecipe(epochs=epochs, teacher=teacher, mirror=tuple(mirror or ()))

@@ -16,7 +16,7 @@ from autoprox.errors import AutoproxError, nearest
 from autoprox.files.atomic import write_json
 from autoprox.files.json_lines import Record
 from autoprox.inputs.batches import load_batches
-from autoprox.inputs.images import CLASSES
+from autoprox.inputs.classes import CLASSES
 from autoprox.nas.evaluators import load_evaluator
 from autoprox.nas.fresh import Fresh
 from autoprox.nas.inherited import Inherited, require_slices

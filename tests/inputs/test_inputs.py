@@ -18,7 +18,8 @@ from scipy.io import savemat
 
 from autoprox.errors import AutoproxError
 from autoprox.files.located_json import JSONFileError
-from autoprox.inputs.images import InputError, images_of, load_batch
+from autoprox.inputs.batch import InputError
+from autoprox.inputs.images import images_of, load_batch
 
 SHAPE = (3, 32, 32)
 

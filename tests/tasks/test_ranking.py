@@ -15,8 +15,8 @@ from test_cli import table
 
 from autoprox.cli.rank import outer_names
 from autoprox.engine.evaluator import Engine
+from autoprox.inputs.batch import Batch
 from autoprox.inputs.batches import load_batches
-from autoprox.inputs.images import Batch
 from autoprox.report.ranking import as_csv
 from autoprox.runs.folder import RunError
 from autoprox.searchspaces import TransformerNetwork, get_space

@@ -249,7 +249,7 @@ def test_what_an_evaluator_fails_on_is_recorded() -> None:
             r"given as MODULE:FUNCTION, but 'nowhere:value' gives ModuleNot",
         ),
         ("mine:absent", r"given as MODULE:FUNCTION, but 'mine:absent' gives AttributeErr"),
-        ("mine:constant", r"an evaluator must be a function, but 'mine:constant' is 3"),
+        ("mine:constant", r"an evaluator must be a function given as MODULE:FUNCTION, but 'mine:constant' is 3"),
         ("hw-gpt-bnch", r"did you mean hw-gpt-bench\?\); choose from .*, or give MODULE:FUNCTION"),
         ("hw-gpt-bench", r"answers for gpt2-hw, but the space is autoformer-nano"),
         (None, r"etas must have an evaluator, a benchmark or MODULE:FUNCTION, but got none"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from autoprox.errors import nearest
-from autoprox.inputs.images import Batch
+from autoprox.inputs.batch import Batch
 from autoprox.searchspaces import TransformerNetwork
 from autoprox.zoo.functions.passes import SHARED, MeasureError, Passes
 

@@ -1,14 +1,10 @@
-"""Builds a benchmark of one's own: a sample of a space with true accuracies, by training it."""
+"""Makes a benchmark of one's own: a sample of a space with true scores, by training it."""
 
-import hashlib
 import math
 import platform
-import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from functools import lru_cache
-from importlib.metadata import version
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
@@ -17,46 +13,44 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from autoprox.benchmarks.base import MIN_ARCHITECTURES
+from autoprox.benchmarks import MIN_ARCHITECTURES
 from autoprox.errors import MeasurementError
 from autoprox.files.atomic import to_json, write_json
 from autoprox.files.located_json import read_json
-from autoprox.inputs.datasets import Images, Text, dataset_name, slug
+from autoprox.files.references import first_line
+from autoprox.inputs.datasets import slug
 from autoprox.parallel.threads import one_thread
 from autoprox.scoring.correlations import kendall
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
-from autoprox.searchspaces.tokens import TokenSpace
-from autoprox.training.recipes import ImageRecipe, Recipe, TextRecipe, TrainingError, first_line
+from autoprox.training.plan import Dataset, Job, TrainingPlan, plan_training
+from autoprox.training.recipes import TrainingError, TrainingRecipe
 
 FORMAT = 1
 SETTINGS = "settings.json"
-PACKAGES = ("autoprox", "torch", "numpy")
-DRAWS = 100  # for each architecture, most of which differ from those before
 
-Dataset = Images | Text
 Progress = Callable[[str, int, int, str], None]  # task, done, of how many, a note on the last one
 
 
-@dataclass(frozen=True)
-class Job:
-    """One training: an architecture on a dataset, with a seed."""
+def train_table(
+    name: str,
+    plan: TrainingPlan,
+    parts: Path,
+    workers: int = 1,
+    progress: Progress = lambda task, done, total, note: None,
+) -> dict[str, Any]:
+    """Do all jobs of a plan; returns the table of the scores, under this name.
 
-    architecture: Architecture
-    dataset: str
-    path: Path
-    digest: str  # of the dataset
-    seed: int
-
-    @property
-    def file(self) -> str:
-        """The name of the file of its result."""
-        return f"{self.seed}-{self.dataset}-{self.architecture.digest[:16]}.json"
-
-    @property
-    def stream(self) -> int:
-        """Seeds the weights, and the order of the samples and their crops."""
-        text = f"{self.seed}:{self.dataset}:{self.architecture.digest}"
-        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")
+    Every result is a file in the folder of parts before the worker's next training begins. What is
+    there isn't trained again. If a training fails, the table has the failure instead of the
+    architecture; fewer than MIN_ARCHITECTURES are no table.
+    """
+    parts.mkdir(parents=True, exist_ok=True)
+    _settle(parts / SETTINGS, plan.settings)
+    _run(plan.jobs, plan.recipe, parts, workers, progress)
+    results = {job: _read(parts / job.file) for job in plan.jobs}
+    table = _table(name, plan.settings, plan.recipe, results)
+    _check_count(table, len({job.architecture for job in plan.jobs}))
+    return table
 
 
 def build_table(
@@ -66,36 +60,22 @@ def build_table(
     *,
     samples: int = 64,
     seeds: int = 2,
-    recipe: Recipe[Any] | None = None,
+    recipe: TrainingRecipe[Any] | None = None,
     seed: int = 0,
     workers: int = 1,
     progress: Progress = lambda task, done, total, note: None,
 ) -> dict[str, Any]:
     """Train a sample of a space on each dataset with each seed; write the table and return it.
 
-    The paths are those of images, or of texts for a space of tokens, and so is the recipe; without
-    one the default is taken. Every result is a file in the folder `out`.parts before the worker's
-    next training begins. What is there isn't trained again: a stopped build goes on where it was,
-    and `samples` and `seeds` may be raised later. If a training fails, the table has the failure
-    instead of the architecture; fewer than MIN_ARCHITECTURES are no table.
+    Results gather in the folder `out`.parts: a stopped build goes on where it was, and `samples`
+    and `seeds` may be raised later.
     """
     _check(out, samples, seeds, seed, workers)
-    searched = get_space(space)
-    recipe = _default(searched) if recipe is None else recipe
-    named = _named(paths)
-    datasets = {name: recipe.load(path, searched) for name, path in named.items()}
-    recipe.check(datasets)
-    architectures = _sample(searched, samples, seed)
-    settings = _settings(searched, recipe, seed, datasets)
+    plan = plan_training(
+        get_space(space), paths, samples=samples, seeds=seeds, recipe=recipe, seed=seed
+    )
     parts = out.with_name(f"{out.name}.parts")
-    parts.mkdir(parents=True, exist_ok=True)
-    _settle(parts / SETTINGS, settings)
-    sources = [(name, path, datasets[name].digest) for name, path in named.items()]
-    jobs = [Job(a, *source, s) for s in range(seeds) for a in architectures for source in sources]
-    _run(jobs, recipe, parts, workers, progress)
-    results = {job: _read(parts / job.file) for job in jobs}
-    table = _table(slug(out.stem), settings, recipe, results)
-    _check_count(table, samples)
+    table = train_table(slug(out.stem), plan, parts, workers, progress)
     write_json(out, table)
     return table
 
@@ -107,59 +87,6 @@ def _check(out: Path, samples: int, seeds: int, seed: int, workers: int) -> None
         raise TrainingError(f"{rule} must hold, but got {got}")
     if out.is_dir():
         raise TrainingError(f"the table must be written to a file, but {out} is a folder")
-
-
-def _default(space: SearchSpace) -> Recipe[Any]:
-    return TextRecipe() if isinstance(space, TokenSpace) else ImageRecipe()
-
-
-def _named(paths: Sequence[Path]) -> dict[str, Path]:
-    """The paths by the names of their datasets."""
-    named = {dataset_name(path): path for path in paths}
-    if not named or len(named) < len(paths):
-        got = ", ".join(map(str, paths)) or "none"
-        rule = "datasets must be at paths of different names, at least one"
-        raise TrainingError(f"{rule}, but got {got}")
-    return named
-
-
-@lru_cache(maxsize=8)
-def _dataset(path: Path, recipe: Recipe[Any], space: SearchSpace, digest: str) -> Dataset:
-    """Read the dataset once in each process, as the one that the build began with."""
-    data: Dataset = recipe.load(path, space)
-    if data.digest != digest:
-        raise TrainingError(f"{path} must not change during the build, but has other content now")
-    return data
-
-
-def _sample(space: SearchSpace, count: int, seed: int) -> list[Architecture]:
-    """Different architectures of a space; the first of more are the same."""
-    rng = random.Random(seed)
-    drawn: dict[Architecture, None] = {}
-    for _ in range(DRAWS * count):
-        if len(drawn) == count:
-            break
-        drawn[space.sample(rng)] = None
-    if len(drawn) < count:
-        rule = f"{space.name} must have as many architectures as samples"
-        raise TrainingError(f"{rule}, but of {count} only {len(drawn)} were found")
-    return list(drawn)
-
-
-def _settings(
-    space: SearchSpace, recipe: Recipe[Any], seed: int, datasets: Mapping[str, Dataset]
-) -> dict[str, Any]:
-    """What all results of a table have in common."""
-    return {
-        "space": space.name,
-        "seed": seed,
-        "recipe": asdict(recipe),
-        "datasets": {
-            name: {"classes": data.classes, **data.sizes, "sha256": data.digest}
-            for name, data in datasets.items()
-        },
-        "versions": {name: version(name) for name in PACKAGES},
-    }
 
 
 def _settle(path: Path, settings: Mapping[str, Any]) -> None:
@@ -182,19 +109,19 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _run(
-    jobs: Sequence[Job], recipe: Recipe[Any], parts: Path, workers: int, progress: Progress
+    jobs: Sequence[Job], recipe: TrainingRecipe[Any], parts: Path, workers: int, progress: Progress
 ) -> None:
     todo = [job for job in jobs if not (parts / job.file).exists()]
     done = len(jobs) - len(todo)
     progress("train", done, len(jobs), "")
-    calls = (delayed(_train_one)(job, recipe, parts / job.file) for job in todo)
+    calls = (delayed(train_one)(job, recipe, parts / job.file) for job in todo)
     parallel = Parallel(n_jobs=workers, return_as="generator")
     for job, text in zip(todo, parallel(calls), strict=True):
         done += 1
         progress("train", done, len(jobs), f"{job.dataset}: {text}")
 
 
-def _train_one(job: Job, recipe: Recipe[Any], file: Path) -> str:
+def train_one(job: Job, recipe: TrainingRecipe[Any], file: Path) -> str:
     """Train, write the result, and say it in a word; a failure of the training is a result too."""
     space = get_space(job.architecture.space)
     data = _dataset(job.path, recipe, space, job.digest)
@@ -216,10 +143,19 @@ def _train_one(job: Job, recipe: Recipe[Any], file: Path) -> str:
     return result.get("failure") or f"{recipe.measure} {result[recipe.measure]:.2f}"
 
 
+@lru_cache(maxsize=8)
+def _dataset(path: Path, recipe: TrainingRecipe[Any], space: SearchSpace, digest: str) -> Dataset:
+    """Read the dataset once in each process, as the one that the build began with."""
+    data: Dataset = recipe.load(path, space)
+    if data.digest != digest:
+        raise TrainingError(f"{path} must not change during the build, but has other content now")
+    return data
+
+
 def _table(
     name: str,
     settings: Mapping[str, Any],
-    recipe: Recipe[Any],
+    recipe: TrainingRecipe[Any],
     results: Mapping[Job, Mapping[str, Any]],
 ) -> dict[str, Any]:
     """The table in the JSON format of a benchmark; scores are means over the seeds."""
