@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from pydantic import Field
 from scipy.io import loadmat
 
+from autoprox.files.documents import Excerpt, Must, validate
 from autoprox.files.located_json import read_json
 from autoprox.inputs.batch import InputError
 from autoprox.inputs.classes import CLASSES
@@ -155,18 +157,22 @@ def _read_flowers(path: Path) -> ImageSet:
     return _image_set(labels, len(files), source, lambda i: _open_image(files[i]))
 
 
+class ChaoyangImage(Excerpt):
+    """An entry of Chaoyang's list of images."""
+
+    name: str
+    label: Annotated[int, Field(ge=0, lt=CLASSES["chaoyang"]), Must("an integer from 0 to 3")]
+
+
 def _read_chaoyang(path: Path) -> ImageSet:
     source = _first(path, "train.json", "test.json")
-    files, labels = [], []
-    for node in read_json(source).items():
-        entries = node.entries()
-        if not {"name", "label"} <= set(entries):
-            raise node.error("must have the keys name, label", ", ".join(entries) or "none")
-        file = path / entries["name"].string()
+    document = read_json(source)
+    entries = validate(document, list[ChaoyangImage])
+    files = [path / entry.name for entry in entries]
+    for index, file in enumerate(files):
         if not file.resolve().is_relative_to(path.resolve()):
-            raise entries["name"].error(f"must be a file below {path}")
-        files.append(file)
-        labels.append(entries["label"].integer(0, CLASSES["chaoyang"] - 1))
+            raise document.at([index, "name"]).error(f"must be a file below {path}")
+    labels = [entry.label for entry in entries]
     return _image_set(labels, len(files), source, lambda i: _open_image(files[i]))
 
 

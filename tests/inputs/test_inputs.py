@@ -331,7 +331,7 @@ def test_wrong_flowers(tmp_path: Path) -> None:
             [{"name": "a.png", "label": 4}],
             r"\[0\]\.label must be an integer from 0 to 3, but got 4",
         ),
-        ([{"name": "a.png"}], r"\[0\] must have the keys name, label, but got name"),
+        ([{"name": "a.png"}], r"\[0\] must have the key label, but got only name"),
         ([3], r"\[0\] must be an object, but got 3"),
         ({}, r"the file must be an array, but got an object"),
     ],
