@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from autoprox.benchmarks.base import MIN_ARCHITECTURES, Benchmark, BenchmarkError
-from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
+from autoprox.benchmarks.builtin import BENCHMARKS, BuiltInBenchmark, DataFile
 from autoprox.benchmarks.catalogue import (
-    BENCHMARKS,
     benchmark_info,
     fetch_benchmark,
     list_benchmarks,

@@ -11,8 +11,7 @@ from autoprox.benchmarks.base import (
     assemble,
     choose_datasets,
 )
-from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
-from autoprox.benchmarks.catalogue import BENCHMARKS
+from autoprox.benchmarks.builtin import BENCHMARKS, BuiltInBenchmark, DataFile
 from autoprox.benchmarks.files import read_verified
 from autoprox.benchmarks.table import load_table
 from autoprox.errors import nearest

@@ -147,15 +147,16 @@ def evolve(
     All is kept in a new folder; with --resume, an interrupted run goes on.
     """
     from autoprox.report import terminal as tables
+    from autoprox.report.console import show, show_json
 
     given = {"resume": resume, "runs": runs, "name": name, **given_options(context, READ)}
     summary = followed(
         "evolve", resume, lambda progress: autoprox.evolve(progress=progress, **given)
     )
     if json:
-        tables.show_json(summary)
+        show_json(summary)
     else:
-        tables.show(*tables.evolution_report(summary))
+        show(*tables.evolution_report(summary))
 
 
 app.command(epilog="Example: autoprox search --space pit --proxy dss++ --params 5M:10M")(search)
@@ -178,6 +179,7 @@ def show(
         raise typer.BadParameter("at most one of --latex, --tree and --json can be given")
     from autoprox.export import formula as printing
     from autoprox.report import terminal as tables
+    from autoprox.report.console import show, show_json
     from autoprox.zoo.loading import load
 
     loaded = load(proxy)
@@ -186,9 +188,9 @@ def show(
     elif tree:
         print(printing.ascii_tree(loaded.tree))
     elif json:
-        tables.show_json(tables.proxy_details(loaded))
+        show_json(tables.proxy_details(loaded))
     else:
-        tables.show(*tables.proxy_report(loaded))
+        show(*tables.proxy_report(loaded))
 
 
 if __name__ == "__main__":

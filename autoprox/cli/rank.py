@@ -61,6 +61,7 @@ def rank(
     the table as JSON, CSV and Markdown. A killed ranking goes on with --resume.
     """
     from autoprox.report import terminal as tables
+    from autoprox.report.console import show, show_json
     from autoprox.tasks.rank import RankConfig
     from autoprox.tasks.rank import rank as measure
     from autoprox.tasks.rank import resume as go_on
@@ -74,6 +75,6 @@ def rank(
 
     summary = followed("rank", resume, call)
     if json:
-        tables.show_json(summary)
+        show_json(summary)
     else:
-        tables.show(*tables.rank_report(summary))
+        show(*tables.rank_report(summary))

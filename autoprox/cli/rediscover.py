@@ -46,6 +46,7 @@ def rediscover(
     space. The exit code is 1 where none is found in time.
     """
     from autoprox.report import terminal as tables
+    from autoprox.report.console import show, show_json
     from autoprox.report.progress import progress_on
     from autoprox.tasks.rediscover import Setup
     from autoprox.tasks.rediscover import rediscover as run_rediscovery
@@ -58,9 +59,9 @@ def rediscover(
         print("interrupted", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
     if json:
-        tables.show_json(summary)
+        show_json(summary)
     else:
-        tables.show(*report(summary))
+        show(*report(summary))
     if not summary["success"]:
         raise typer.Exit(FAILURE)
 

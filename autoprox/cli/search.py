@@ -123,6 +123,7 @@ def search(
     """
     from autoprox import search as run_search
     from autoprox.report import terminal as tables
+    from autoprox.report.console import show, show_json
 
     given = given_options(context)
     if resume is None and not {"space", "proxy"} <= set(given):
@@ -133,9 +134,9 @@ def search(
 
     summary = followed("search", resume, call)
     if json:
-        tables.show_json(summary)
+        show_json(summary)
     else:
-        tables.show(*report(summary))
+        show(*report(summary))
 
 
 def report(summary: Mapping[str, Any]) -> list[Any]:

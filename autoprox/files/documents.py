@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, TypeVar, get_args
 
 from pydantic import (
@@ -62,16 +61,11 @@ class Must:
 def validate(node: Node, kind: type[T]) -> T:
     """The value as what it has to be; the error of the first rule that it breaks."""
     try:
-        return _adapter(kind).validate_python(node.plain())
+        return TypeAdapter(kind).validate_python(node.plain())
     except ValidationError as error:
         broken = error.errors(include_url=False, include_input=False)
     unknown = [details for details in broken if details["type"] == "extra_forbidden"]
     raise _error(node, (unknown or broken)[0], kind)
-
-
-@lru_cache(maxsize=32)
-def _adapter(kind: type[T]) -> TypeAdapter[T]:
-    return TypeAdapter(kind)
 
 
 def _error(node: Node, details: ErrorDetails, kind: Any) -> JSONFileError:
@@ -80,7 +74,7 @@ def _error(node: Node, details: ErrorDetails, kind: Any) -> JSONFileError:
         return node.at(place[:-1]).lacks(str(place[-1]))
     if name == "extra_forbidden":
         return node.at(place).unknown(_keys(kind, place[:-1]))
-    rule = RULES.get(name, lambda limits: details["msg"])(details.get("ctx", {}))
+    rule = RULES[name](details.get("ctx", {})) if name in RULES else details["msg"]
     return node.at(place).error(rule)
 
 

@@ -70,7 +70,7 @@ class Node:
         """The value within this one that is reached by these keys and indices."""
         node = self
         for step in path:
-            node = node.value[step]  # type: ignore[index,call-overload,assignment]
+            node = node.value[step]  # type: ignore[index,assignment]
         return node
 
     def lacks(self, key: str) -> JSONFileError:

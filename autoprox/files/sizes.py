@@ -6,7 +6,6 @@ from typing import Any
 
 from autoprox.errors import AutoproxError
 
-POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)(B?)", re.IGNORECASE)
 
 Range = tuple[int | None, int | None]
@@ -22,7 +21,7 @@ def read_bytes(text: str) -> int:
     if match is None:
         raise SizeError(f"a size must be a number of bytes such as 4GiB or 500MB, got {text!r}")
     number, unit, binary, _ = match.groups()
-    return int(float(number) * (1024 if binary else 1000) ** POWERS[unit.upper()])
+    return int(float(number) * _unit(unit, 1024 if binary else 1000))
 
 
 def read_range(name: str, given: Any) -> Range:
@@ -48,8 +47,14 @@ def show_range(ends: Range) -> str:
 
 def short(number: float) -> str:
     """A number for people: 5.72M."""
-    unit = next((unit for unit in "TGMK" if number >= 1000 ** POWERS[unit]), "")
-    return f"{number / 1000 ** POWERS[unit]:.4g}{unit}"
+    unit = next((unit for unit in "TGMK" if number >= _unit(unit)), "")
+    return f"{number / _unit(unit):.4g}{unit}"
+
+
+def _unit(letter: str, base: int = 1000) -> int:
+    power = " KMGT".index(letter.upper() or " ")
+    found: int = base**power
+    return found
 
 
 def _end(end: Any) -> int | None:
@@ -59,7 +64,7 @@ def _end(end: Any) -> int | None:
         match = SIZE.fullmatch(end.strip())
         if match is None or match[3] or match[4]:  # bytes, which aren't counted here
             raise ValueError(end)
-        return round(float(match[1]) * 1000 ** POWERS[match[2].upper()])
+        return round(float(match[1]) * _unit(match[2]))
     if isinstance(end, bool) or not math.isfinite(end):
         raise ValueError(end)
     return int(end)

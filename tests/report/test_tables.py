@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from autoprox.language.tree import parse
-from autoprox.report.terminal import evolution_report, passes, show, terminals
+from autoprox.report.console import show
+from autoprox.report.terminal import evolution_report, passes, terminals
 
 
 def row(kendall: float | None) -> dict[str, Any]:
