@@ -42,7 +42,7 @@ class JSONLines:
         return value
 
     def truncate(self, count: int) -> None:
-        """Keep the first lines, so many, and cut off the others."""
+        """Keep the first `count` lines and cut off the others."""
         lines = self.lines()
         if len(lines) < count:
             raise JSONFileError(f"{self.path} must have {count} lines, but has {len(lines)}")

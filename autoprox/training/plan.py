@@ -64,7 +64,7 @@ def plan_training(
     """A sample of a space, trained on each dataset with each seed.
 
     The paths are those of images, or of texts for a space of tokens, and so is the recipe; without
-    one the default is taken. More samples or seeds have all the jobs of fewer.
+    one the default is taken. More samples or seeds include all the jobs of fewer.
     """
     recipe = default_recipe(space) if recipe is None else recipe
     named = _named(paths)

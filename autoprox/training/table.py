@@ -122,7 +122,7 @@ def _run(
 
 
 def train_one(job: Job, recipe: TrainingRecipe[Any], file: Path) -> str:
-    """Train, write the result, and say it in a word; a failure of the training is a result too."""
+    """Train, write the result and sum it up; a failed training is a result too."""
     space = get_space(job.architecture.space)
     data = _dataset(job.path, recipe, space, job.digest)
     result: dict[str, Any] = {
@@ -145,7 +145,7 @@ def train_one(job: Job, recipe: TrainingRecipe[Any], file: Path) -> str:
 
 @lru_cache(maxsize=8)
 def _dataset(path: Path, recipe: TrainingRecipe[Any], space: SearchSpace, digest: str) -> Dataset:
-    """Read the dataset once in each process, as the one that the build began with."""
+    """Read a dataset once in each process; it must be the one that the build began with."""
     data: Dataset = recipe.load(path, space)
     if data.digest != digest:
         raise TrainingError(f"{path} must not change during the build, but has other content now")

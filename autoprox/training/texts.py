@@ -67,7 +67,7 @@ class TextRecipe(TrainingRecipe[Text]):
         return _next_token_loss(network, data.tokens, begins, self.length)
 
     def score(self, network: nn.Module, data: Text) -> float:
-        """The perplexity of the held-out part, for a byte; whole sequences are counted."""
+        """The perplexity per byte of the held-out part, of which whole sequences are counted."""
         return perplexity(network, data.held_out, self.length, self.batch_size)
 
 
