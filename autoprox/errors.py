@@ -8,7 +8,11 @@ class AutoproxError(Exception):
     """Wrong use: the message states the rule, the value and the choices (exit code 2)."""
 
 
-class MeasurementError(AutoproxError):
+class FailureError(AutoproxError):
+    """What went wrong although nothing was used wrongly (exit code 1)."""
+
+
+class MeasurementError(FailureError):
     """Networks that could not be measured, or measurements that could not be read."""
 
 

@@ -115,8 +115,6 @@ class Options(BaseModel):
             return f"unknown option {name!r}{nearest(name, cls.named(listed=True))}"
         if first["type"] == "missing":
             return f"{cls.noun} needs {name}, but got none"
-        if first["type"] == "value_error":
-            return f"{name} {first['ctx']['error']}, but got {value!r}"
         return f"{name} must be {rule_of(cls.model_fields[name], value)}, but got {value!r}"
 
 

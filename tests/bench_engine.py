@@ -30,9 +30,9 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from autoprox.benchmarks.files import user_cache
 from autoprox.engine.evaluator import Engine, parts_of
 from autoprox.evolution import STRATEGIES, EvolutionParameters, State, evolve
+from autoprox.files.folders import user_cache
 from autoprox.language import Statistic, canonical, digest, parse, statistics
 from autoprox.statistics.sources import Store
 from autoprox.tasks.evolve import Config, Problem, make_toolbox

@@ -29,9 +29,9 @@ from typing import Any
 
 import torch
 
-from autoprox.benchmarks.files import user_cache
 from autoprox.engine.evaluator import Engine
 from autoprox.evolution import EvolutionParameters
+from autoprox.files.folders import user_cache
 from autoprox.language import parse
 from autoprox.statistics.sources import GIB, Fresh, Store
 from autoprox.tasks.config import Config

@@ -7,7 +7,7 @@ from helpers.commands import Command, Result
 from helpers.networks import SPACE, noise, tiny
 
 from autoprox import cli
-from autoprox.inputs.images import Batch
+from autoprox.inputs.batch import Batch
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.statistics.collector import Setting
 

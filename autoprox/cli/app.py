@@ -11,14 +11,14 @@ import typer
 
 import autoprox
 from autoprox.cli.bench import bench
-from autoprox.cli.command import FAILURE, INTERRUPTED, StoppedError, system_message
+from autoprox.cli.command import FAILURE, INTERRUPTED, system_message
 from autoprox.cli.evolve import evolve
 from autoprox.cli.rank import rank
 from autoprox.cli.rediscover import rediscover
 from autoprox.cli.resume import resume
 from autoprox.cli.search import search
 from autoprox.cli.show import show
-from autoprox.errors import AutoproxError, MeasurementError
+from autoprox.errors import AutoproxError, FailureError
 
 WRONG_USE = 2
 
@@ -53,20 +53,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _explained(error: Exception) -> tuple[str, int]:
     """What to say of an error, and the exit code."""
     if isinstance(error, AutoproxError):
-        return str(error), FAILURE if _is_failure(error) else WRONG_USE
+        return str(error), FAILURE if isinstance(error, FailureError) else WRONG_USE
     if isinstance(error, OSError):
         return system_message(error), FAILURE
     if hasattr(error, "format_message"):  # a typer usage error, whose class depends on its version
         return _usage_message(error), WRONG_USE
     return f"{type(error).__name__}: {error} (--debug shows where)", FAILURE
-
-
-def _is_failure(error: AutoproxError) -> bool:
-    from urllib.error import URLError
-
-    return isinstance(error, StoppedError | MeasurementError) or isinstance(
-        error.__cause__, URLError | ConnectionError | TimeoutError
-    )
 
 
 def _usage_message(error: Any) -> str:

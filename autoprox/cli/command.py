@@ -12,7 +12,7 @@ import typer
 from pydantic.fields import FieldInfo
 
 from autoprox.cli.options import Debug, Json
-from autoprox.errors import AutoproxError
+from autoprox.errors import FailureError
 from autoprox.options import Option, plain_type
 from autoprox.progress import Progress
 from autoprox.tasks.shared import TaskConfig
@@ -23,7 +23,7 @@ Resume = Annotated[
 ]
 
 
-class StoppedError(AutoproxError):
+class StoppedError(FailureError):
     """A failure of the machine, after which a run can go on."""
 
 

@@ -9,7 +9,7 @@ import typer
 
 from autoprox.cli.command import finish, followed
 from autoprox.cli.options import Debug, Json
-from autoprox.files.sizes import read_size
+from autoprox.files.sizes import read_bytes
 from autoprox.progress import Progress
 
 
@@ -31,7 +31,7 @@ def resume(
     from autoprox.runs.folder import Run  # with torch, which takes seconds to import
     from autoprox.tasks import base
 
-    size = None if memory is None else read_size(memory)
+    size = None if memory is None else read_bytes(memory)
     resources = {"workers": workers, "memory": size, "cache": cache}
     given: dict[str, Any] = {n: value for n, value in resources.items() if value is not None}
 

@@ -1,7 +1,6 @@
 """JSON from a file that a user wrote, with the line and the field of whatever is wrong in it."""
 
 import json
-import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
@@ -25,7 +24,7 @@ class JSONFileError(AutoproxError):
 
 @dataclass(frozen=True)
 class Node:
-    """One value of the file; its methods return it as what it has to be, or raise that rule."""
+    """One value of the file; `documents` says what it has to be."""
 
     value: Value
     text: str  # as an error quotes it: a number the way it was written
@@ -56,61 +55,37 @@ class Node:
             raise self.error("must be an object")
         return self.value
 
-    def members(self, required: Iterable[str], optional: Iterable[str] = ()) -> dict[str, "Node"]:
-        """The members of an object that has every required key and no unknown one."""
-        entries, required = self.entries(), tuple(required)
-        known = (*required, *optional)
+    def members(self, keys: Iterable[str]) -> dict[str, "Node"]:
+        """The members of an object that has these keys and no others."""
+        entries, known = self.entries(), tuple(keys)
         for key, node in entries.items():
             if key not in known:
-                where = f"{node.file}:{node.line}"
-                raise JSONFileError(f"{where}: unknown key {node.path}{nearest(key, known)}")
-        for key in required:
+                raise node.unknown(known)
+        for key in known:
             if key not in entries:
-                raise self.error(f"must have the key {key}", f"only {', '.join(entries) or 'none'}")
+                raise self.lacks(key)
         return entries
 
-    def items(self) -> list["Node"]:
-        """The items of an array."""
-        if not isinstance(self.value, list):
-            raise self.error("must be an array")
-        return self.value
+    def at(self, path: Iterable[int | str]) -> "Node":
+        """The value within this one that is reached by these keys and indices."""
+        node = self
+        for step in path:
+            node = node.value[step]  # type: ignore[index,assignment]
+        return node
 
-    def string(self) -> str:
-        """A string."""
-        if not isinstance(self.value, str):
-            raise self.error("must be a string")
-        return self.value
+    def lacks(self, key: str) -> JSONFileError:
+        """The error that this object must have a key."""
+        return self.error(f"must have the key {key}", f"only {', '.join(self.entries()) or 'none'}")
 
-    def boolean(self) -> bool:
-        """True or false."""
-        if not isinstance(self.value, bool):
-            raise self.error("must be true or false")
-        return self.value
-
-    def number(self, limit: float) -> float:
-        """A finite number of at most this size."""
-        value = self.value
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not math.isfinite(value)
-        ):
-            raise self.error("must be a finite number")
-        if abs(value) > limit:
-            raise self.error(f"must be at most {limit:g} in size")
-        return float(value)
-
-    def integer(self, low: int, high: int) -> int:
-        """An integer from low to high."""
-        value = self.value
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            rule = f"an integer from {low} to {high}" if low < high else f"{low}"
-            raise self.error(f"must be {rule}")
-        return value
+    def unknown(self, known: Iterable[str]) -> JSONFileError:
+        """The error that the key of this value is none of those known."""
+        key = self.path.rpartition(".")[2]
+        where = f"{self.file}:{self.line}"
+        return JSONFileError(f"{where}: unknown key {self.path}{nearest(key, known)}")
 
 
 def read_json(path: Path) -> Node:
-    """Parse a UTF-8 JSON file; NaN and Infinity are numbers here, which `Node.number` refuses."""
+    """Parse a UTF-8 JSON file; NaN and Infinity are numbers, for models to refuse."""
     if not path.is_file():
         found = "is a directory" if path.is_dir() else "there is no such file"
         raise JSONFileError(f"{path} must be a JSON file, but {found}")

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from autoprox.inputs.images import InputError, find_layout
+from autoprox.inputs.batch import InputError
+from autoprox.inputs.layouts import find_layout
 from autoprox.inputs.text import read_bytes
 from autoprox.searchspaces.tokens import TokenSpace
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from autoprox.inputs.images import IGNORED, Batch, InputError
+from autoprox.inputs.batch import IGNORED, Batch, InputError
 from autoprox.rules import require_whole
 from autoprox.searchspaces.tokens import TokenSpace
 

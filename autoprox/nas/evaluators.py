@@ -7,10 +7,7 @@ higher is better.
 
 from __future__ import annotations
 
-import importlib
 import math
-import os
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +17,10 @@ from typing import Any
 import numpy as np
 
 from autoprox.benchmarks import BENCHMARKS, load_benchmark
-from autoprox.benchmarks.hw_gpt import HW_GPT_BENCH, load_surrogate
+from autoprox.benchmarks.hw_gpt import HW_GPT_BENCH
+from autoprox.benchmarks.surrogate import load_surrogate
 from autoprox.errors import AutoproxError, nearest
+from autoprox.files.references import load_function
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.searchspaces.gpt2_hw import GPT2_HW
 
@@ -94,16 +93,5 @@ def _tabulated(
 
 
 def _function(reference: str) -> Callable[[Architecture], Any]:
-    """The function of a module, which may be in the current folder."""
-    module, _, name = reference.partition(":")
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())
-    try:
-        function = getattr(importlib.import_module(module), name)
-    except Exception as error:  # it isn't our code
-        reason = f"{type(error).__name__}: {error}".partition("\n")[0]
-        rule = "an evaluator must be a function given as MODULE:FUNCTION"
-        raise EvaluatorError(f"{rule}, but {reference!r} gives {reason}") from error
-    if not callable(function):
-        raise EvaluatorError(f"an evaluator must be a function, but {reference!r} is {function!r}")
+    function = load_function(reference, "an evaluator", EvaluatorError)
     return lambda architecture: function(architecture.to_json())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import random
@@ -21,6 +20,7 @@ from filelock import FileLock, Timeout
 
 from autoprox.errors import RunError
 from autoprox.files.atomic import to_json, write_json
+from autoprox.files.json_lines import JSONLines
 from autoprox.files.located_json import read_json
 from autoprox.zoo.proxy_file import read_proxy, write_proxy
 
@@ -47,6 +47,7 @@ class Run:
     def __init__(self, path: Path, lock: FileLock | None = None) -> None:
         self.path = path
         self._lock = lock
+        self._log = JSONLines(path / LOG)
 
     @classmethod
     def create(cls, root: Path, name: str, config: Mapping[str, Any], device: str = "cpu") -> Run:
@@ -107,32 +108,18 @@ class Run:
         return self.path.absolute().name
 
     def log(self, record: Mapping[str, Any]) -> None:
-        """Append one line, for one iteration."""
+        """Append one line."""
         self._require_lock()
-        with (self.path / LOG).open("a", encoding="utf-8") as file:
-            file.write(f"{to_json(record)}\n")
+        self._log.append(record)
 
     def read_log(self) -> list[dict[str, Any]]:
         """The records of all complete lines."""
-        lines = (self.path / LOG).read_bytes().split(b"\n")[:-1]
-        records = []
-        for number, line in enumerate(lines, start=1):
-            try:
-                records.append(json.loads(line))
-            except ValueError as error:
-                raise RunError(f"{self.path / LOG}:{number} must be JSON, but {error}") from error
-        return records
+        return self._log.read()
 
-    def truncate_log(self, iterations: int) -> None:
+    def truncate_log(self, count: int) -> None:
         """Keep that many lines, cutting off what was logged after the checkpoint."""
         self._require_lock()
-        lines = (self.path / LOG).read_bytes().split(b"\n")[:-1]
-        if len(lines) < iterations:
-            raise RunError(
-                f"{self.path / LOG} must have a line for each of the checkpoint's {iterations} "
-                f"iterations, but has {len(lines)}"
-            )
-        os.truncate(self.path / LOG, sum(len(line) + 1 for line in lines[:iterations]))
+        self._log.truncate(count)
 
     def checkpoint(self, state: Mapping[str, Any]) -> None:
         """Replace the checkpoint; the log is on the disk before it."""

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
 
-from autoprox.inputs.images import IGNORED, Batch
+from autoprox.inputs.batch import IGNORED, Batch
 from autoprox.language import Statistic
 from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork
 

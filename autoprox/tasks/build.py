@@ -7,43 +7,59 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from autoprox.benchmarks import MIN_ARCHITECTURES
 from autoprox.errors import ConfigError
+from autoprox.files.atomic import write_json
+from autoprox.inputs.datasets import slug
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import get_space
 from autoprox.tasks.base import Task, completed
 from autoprox.tasks.configurations import BuildConfig
-from autoprox.training.recipes import ImageRecipe, Recipe, TextRecipe
-from autoprox.training.table import build_table
+from autoprox.training.images import ImageRecipe
+from autoprox.training.plan import plan_training
+from autoprox.training.recipes import TrainingRecipe
+from autoprox.training.table import train_table
+from autoprox.training.texts import TextRecipe
 
 
 class Build(Task[BuildConfig]):
     """The architectures to train, the datasets to train them on, and how."""
 
     def __init__(self, config: BuildConfig) -> None:
-        space = get_space(config.space).name
-        super().__init__(completed(config, space=space, out=str(Path(config.out).absolute())))
-        self.recipe = _recipe(config)
+        space = get_space(config.space)
+        super().__init__(completed(config, space=space.name))
+        self.out = Path(config.out)
+        if config.samples < MIN_ARCHITECTURES:
+            rule = f"samples must be a whole number >= {MIN_ARCHITECTURES}"
+            raise ConfigError(f"{rule}, but got {config.samples}")
+        if self.out.is_dir():
+            raise ConfigError(f"the table must be written to a file, but {self.out} is a folder")
+        self.plan = plan_training(
+            space,
+            [Path(path) for path in config.images or config.text],
+            samples=config.samples,
+            seeds=config.seeds,
+            recipe=_recipe(config),
+            seed=config.seed,
+        )
 
     @property
     def name(self) -> str:
         return f"build-{self.config.space}-seed{self.config.seed}"
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
-        """Train what isn't trained yet; the results are files beside the table."""
-        config, out = self.config, Path(self.config.out)
-        table = build_table(
-            config.space,
-            [Path(path) for path in config.images or config.text],
-            out,
-            samples=config.samples,
-            seeds=config.seeds,
-            recipe=self.recipe,
-            seed=config.seed,
-            workers=config.workers,
-            progress=progress,
+        """Train what isn't trained yet; results gather in the folder FILE.parts.
+
+        What another build with the same table has trained there isn't trained again, so that
+        samples and seeds may be raised later.
+        """
+        parts = self.out.with_name(f"{self.out.name}.parts")
+        table = train_table(
+            slug(self.out.stem), self.plan, parts, self.config.workers, progress, run.log
         )
-        return summarised(table, out)
+        write_json(self.out, table)
+        return summarised(table, self.out)
 
 
 def summarised(table: Mapping[str, Any], file: Path) -> dict[str, Any]:
@@ -68,7 +84,7 @@ def summarised(table: Mapping[str, Any], file: Path) -> dict[str, Any]:
     }
 
 
-def _recipe(config: BuildConfig) -> Recipe[Any]:
+def _recipe(config: BuildConfig) -> TrainingRecipe[Any]:
     """How to train on images, or on texts, whichever are given."""
     if config.images and not config.text:
         return ImageRecipe(

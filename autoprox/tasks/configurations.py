@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 from annotated_types import Gt, Le, Lt
 from pydantic import AfterValidator
 
 from autoprox.errors import ConfigError
-from autoprox.files.sizes import read_range, read_size
+from autoprox.files.sizes import read_bytes, read_range
 from autoprox.options import Names, Numbers, Option, Paths, PathText, Positive, Whole
 from autoprox.parameters import EvolutionParameters, TreeLimits
 from autoprox.tasks.shared import (
@@ -26,7 +27,7 @@ from autoprox.tasks.shared import (
 )
 
 GIB = 2**30
-Range = Annotated[str | Sequence[int | None] | None, AfterValidator(read_range)]
+Range = str | Sequence[int | None] | None
 
 
 def numbers(text: str) -> tuple[float, ...]:
@@ -74,7 +75,7 @@ class EvolveConfig(
         Positive,
         Option(
             "Statistics kept in memory; the others are read from the disk.",
-            MACHINE, "SIZE", "4GiB", read=read_size, resource=True,
+            MACHINE, "SIZE", "4GiB", read=read_bytes, resource=True,
         ),
     ] = 4 * GIB  # fmt: skip
     thin: Annotated[
@@ -118,10 +119,13 @@ class SearchConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
         Option("A run, a proxy file, a published name or an expression; needed.", PROBLEM),
     ]
     params: Annotated[
-        Range, Option("Parameters: 10M:40M, 5M: or :6M.", PROBLEM, "LOW:HIGH", "any", read=str)
+        Range,
+        AfterValidator(partial(read_range, "params")),
+        Option("Parameters: 10M:40M, 5M: or :6M.", PROBLEM, "LOW:HIGH", "any", read=str),
     ] = (None, None)
     flops: Annotated[
         Range,
+        AfterValidator(partial(read_range, "flops")),
         Option("Multiply-accumulates for one input: 1.2G:2G.", PROBLEM, "LOW:HIGH", "any", str),
     ] = (None, None)
     weights: Annotated[

@@ -15,7 +15,6 @@ import torch
 from deap import base
 
 from autoprox.benchmarks import load_benchmark
-from autoprox.benchmarks.files import user_cache
 from autoprox.engine.evaluator import REASONS, Engine, Scores
 from autoprox.errors import ConfigError
 from autoprox.evolution import (
@@ -28,6 +27,7 @@ from autoprox.evolution import (
     most_parsimonious,
 )
 from autoprox.export import pretty
+from autoprox.files.folders import user_cache
 from autoprox.inputs.batches import load_batches
 from autoprox.language import STATISTICS, Statistic, Tree, digest, parse, statistics
 from autoprox.language.grammar import Grammar

@@ -20,10 +20,10 @@ from typing import Any
 
 import torch
 
-from autoprox.benchmarks.files import user_cache
 from autoprox.engine.evaluator import REASONS
 from autoprox.errors import AutoproxError, MeasurementError
 from autoprox.export import pretty
+from autoprox.files.folders import user_cache
 from autoprox.inputs.batches import load_batches
 from autoprox.language import (
     STATISTICS,

@@ -16,7 +16,7 @@ from autoprox.files.atomic import write_json
 from autoprox.files.json_lines import Record
 from autoprox.files.sizes import read_range
 from autoprox.inputs.batches import load_batches
-from autoprox.inputs.images import CLASSES
+from autoprox.inputs.classes import CLASSES
 from autoprox.nas.evaluators import Evaluator, load_evaluator
 from autoprox.nas.fresh import Fresh
 from autoprox.nas.inherited import Inherited, require_slices
@@ -64,7 +64,7 @@ class Search(Task[SearchConfig]):
             )
         )
         classes = _classes(config.dataset)
-        params, flops = read_range(config.params), read_range(config.flops)
+        params, flops = read_range("params", config.params), read_range("flops", config.flops)
         self.limits = Limits(self.space, classes, params, flops)
         self.evaluator = self._evaluator()
         if config.weights == "inherited":

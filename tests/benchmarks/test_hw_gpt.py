@@ -22,7 +22,8 @@ from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
 from autoprox.benchmarks.base import BenchmarkError, Selection, assemble
 from autoprox.benchmarks.files import read_verified
-from autoprox.benchmarks.hw_gpt import HW_GPT_BENCH, Surrogate, load_surrogate
+from autoprox.benchmarks.hw_gpt import HW_GPT_BENCH
+from autoprox.benchmarks.surrogate import Surrogate, load_surrogate
 from autoprox.searchspaces.base import Architecture, ArchitectureError
 from autoprox.searchspaces.gpt2_hw import GPT2_HW, HWGPT
 

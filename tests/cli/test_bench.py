@@ -14,8 +14,10 @@ import pytest
 from autoprox import cli
 from autoprox.benchmarks import load_benchmark
 from autoprox.cli import bench as cli_bench
-from autoprox.tasks import build as building
-from autoprox.training.recipes import DivergedError, ImageRecipe, TextRecipe
+from autoprox.training import table as building
+from autoprox.training.images import ImageRecipe
+from autoprox.training.recipes import DivergedError
+from autoprox.training.texts import TextRecipe
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -5,11 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
 
 import pytest
 import typer
@@ -18,6 +16,7 @@ from helpers.tables import table
 
 import autoprox
 from autoprox import cli
+from autoprox.benchmarks import files
 from autoprox.cli.command import command
 from autoprox.errors import AutoproxError, MeasurementError
 from autoprox.language import parse
@@ -426,13 +425,11 @@ def test_bench(run: Command) -> None:
 
 
 def test_fetch_without_a_network(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any, **__: Any) -> None:
-        raise URLError("no network")
-
-    monkeypatch.setattr(urllib.request, "urlopen", refuse)
+    monkeypatch.setattr(files, "RETRIES", 0)
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
     result = run("bench", "fetch", "vit-bench-101")
     assert (result.code, result.out) == (1, "")
-    assert "could not be downloaded: <urlopen error no network>" in result.err
+    assert "could not be downloaded: HTTPSConnectionPool" in result.err
 
 
 def test_python() -> None:

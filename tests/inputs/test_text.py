@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from autoprox.errors import AutoproxError
+from autoprox.inputs.batch import InputError
 from autoprox.inputs.batches import load_batches
-from autoprox.inputs.images import InputError
 from autoprox.inputs.text import load_tokens
 from autoprox.searchspaces import get_space
 from autoprox.searchspaces.base import Architecture, one

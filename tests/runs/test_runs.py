@@ -18,6 +18,7 @@ from test_atomic import full_disk
 from test_proxyfile import record
 
 from autoprox.errors import RunError
+from autoprox.files.located_json import JSONFileError
 from autoprox.runs.folder import Run, restored_rng, rng_state
 
 CONFIG = {"kind": "evolve", "space": "pit", "datasets": ("cifar100",), "seed": np.int64(3)}
@@ -146,13 +147,13 @@ def test_log_lines_after_the_checkpoint_are_cut(run: Run) -> None:
 
 def test_a_log_shorter_than_its_checkpoint_is_refused(run: Run) -> None:
     run.log({})
-    with pytest.raises(RunError, match=r"checkpoint's 2 iterations, but has 1"):
+    with pytest.raises(JSONFileError, match=r"must have 2 lines, but has 1"):
         run.truncate_log(2)
 
 
 def test_a_damaged_log_line_is_named(run: Run) -> None:
     (run.path / "log.jsonl").write_text('{}\n{"a": \n{}\n')
-    with pytest.raises(RunError, match=r"log.jsonl:2 must be JSON"):
+    with pytest.raises(JSONFileError, match=r"log.jsonl:2 must be JSON"):
         run.read_log()
 
 

@@ -10,7 +10,7 @@ import torch
 from helpers.networks import SPACE, noise, tiny
 from torch import Tensor, nn
 
-from autoprox.inputs.images import Batch
+from autoprox.inputs.batch import Batch
 from autoprox.language import STATISTICS, Statistic
 from autoprox.searchspaces import TransformerNetwork
 from autoprox.statistics.collector import Setting, collect

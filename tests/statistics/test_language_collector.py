@@ -7,7 +7,7 @@ import torch
 from test_collector import SINGLE, assert_same, plainly
 from torch import Tensor
 
-from autoprox.inputs.images import Batch
+from autoprox.inputs.batch import Batch
 from autoprox.inputs.text import load_tokens
 from autoprox.language import STATISTICS, Statistic
 from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork, get_space

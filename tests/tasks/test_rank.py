@@ -15,8 +15,8 @@ from scipy.stats import kendalltau, pearsonr, spearmanr
 
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import ConfigError, RunError
+from autoprox.inputs.batch import Batch
 from autoprox.inputs.batches import load_batches
-from autoprox.inputs.images import Batch
 from autoprox.report.ranking import as_csv
 from autoprox.searchspaces import TransformerNetwork, get_space
 from autoprox.statistics.collector import Setting

@@ -16,6 +16,7 @@ import pytest
 import autoprox
 from autoprox.benchmarks import load_benchmark
 from autoprox.errors import AutoproxError, ConfigError, MeasurementError, RunError
+from autoprox.files.located_json import JSONFileError
 from autoprox.nas.evaluators import EvaluatorError, load_evaluator
 from autoprox.searchspaces import from_json, get_space
 from autoprox.zoo.loading import load
@@ -182,10 +183,10 @@ def test_a_record_of_another_search_is_refused() -> None:
     records = path / "candidates.jsonl"
     first, *others = records.read_text().splitlines(keepends=True)
     records.write_text("".join([others[0], first, *others[1:]]))
-    with pytest.raises(RunError, match=r"candidates.jsonl:1 must be the architecture that"):
+    with pytest.raises(JSONFileError, match=r"candidates.jsonl:1 must be the architecture that"):
         resume(path)
     records.write_text("no JSON\n")
-    with pytest.raises(RunError, match=r"candidates.jsonl:1 must be JSON"):
+    with pytest.raises(JSONFileError, match=r"candidates.jsonl:1 must be JSON"):
         resume(path)
 
 

@@ -11,7 +11,7 @@ from helpers.networks import SPACE, noise, tiny
 from torch import Tensor, nn
 from torch.nn import functional
 
-from autoprox.inputs.images import Batch
+from autoprox.inputs.batch import Batch
 from autoprox.searchspaces import TransformerNetwork
 from autoprox.searchspaces.blocks import EncoderBlock
 from autoprox.zoo import EXPRESSIONS, ProxyError

@@ -13,7 +13,7 @@ from torch.func import functional_call
 from torch.nn import functional
 
 from autoprox.errors import AutoproxError
-from autoprox.inputs.images import IGNORED, Batch
+from autoprox.inputs.batch import IGNORED, Batch
 from autoprox.searchspaces import TransformerNetwork
 from autoprox.searchspaces.tokens import LanguageNetwork
 from autoprox.statistics.collector import cross_entropy

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autoprox.errors import nearest
-from autoprox.inputs.images import Batch
+from autoprox.inputs.batch import Batch
 from autoprox.registry import Part
 from autoprox.searchspaces import TransformerNetwork
 from autoprox.zoo.functions.passes import SHARED, MeasureError, Passes

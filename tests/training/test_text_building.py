@@ -15,8 +15,10 @@ from autoprox import cli
 from autoprox.benchmarks import load_benchmark
 from autoprox.errors import AutoproxError
 from autoprox.searchspaces import get_space
-from autoprox.tasks.build import Job, build_table
-from autoprox.training.recipes import ImageRecipe, TextRecipe
+from autoprox.training.images import ImageRecipe
+from autoprox.training.plan import Job
+from autoprox.training.table import build_table
+from autoprox.training.texts import TextRecipe
 
 SPACE = "gpt2-nano"
 RECIPE = TextRecipe(epochs=1)

@@ -15,9 +15,12 @@ from scipy.stats import kendalltau
 
 from autoprox.benchmarks import load_benchmark
 from autoprox.errors import AutoproxError, MeasurementError
-from autoprox.tasks import build as building
-from autoprox.tasks.build import build_table
-from autoprox.training.recipes import DivergedError, ImageRecipe, accuracy
+from autoprox.searchspaces import get_space
+from autoprox.training import table as building
+from autoprox.training.images import ImageRecipe, accuracy
+from autoprox.training.plan import Job, sample
+from autoprox.training.recipes import DivergedError
+from autoprox.training.table import build_table
 
 SPACE = "autoformer-nano"
 RECIPE = ImageRecipe(epochs=1, batch_size=32)
@@ -101,10 +104,10 @@ def test_results_are_those_of_their_training(built: Path, images: list[Path]) ->
     parts = sorted((built.parent / f"{built.name}.parts").glob("1-two-*.json"))
     assert len(parts) == 12
     result = json.loads(parts[0].read_text())
-    space = building.get_space(SPACE)
+    space = get_space(SPACE)
     architecture = space.architecture(result["arch"])
     data = RECIPE.load(images[1], space)
-    job = building.Job(architecture, "two", images[1], data.digest, 1)
+    job = Job(architecture, "two", images[1], data.digest, 1)
     network = space.build(architecture, 2, job.stream)
     RECIPE.train(network, data, job.stream)
     held_out = accuracy(network, data.held_out_images, data.held_out_labels)
@@ -112,9 +115,9 @@ def test_results_are_those_of_their_training(built: Path, images: list[Path]) ->
 
 
 def test_seeds_and_datasets_differ(images: list[Path]) -> None:
-    architecture = building._sample(building.get_space(SPACE), 1, 0)[0]
+    architecture = sample(get_space(SPACE), 1, 0)[0]
     jobs = [
-        building.Job(architecture, name, path, "", seed)
+        Job(architecture, name, path, "", seed)
         for name, path in zip(("one", "two"), images, strict=True)
         for seed in (0, 1)
     ]
@@ -316,11 +319,11 @@ def test_bad_input(
 
 
 def test_images_that_change_during_the_build(images: list[Path], tmp_path: Path) -> None:
-    space = building.get_space(SPACE)
+    space = get_space(SPACE)
     path = save(tmp_path / "one.npz", 1)
     digest = RECIPE.load(path, space).digest
     save(path, 2)
-    job = building.Job(building._sample(space, 1, 0)[0], "one", path, digest, 0)
+    job = Job(sample(space, 1, 0)[0], "one", path, digest, 0)
     with pytest.raises(AutoproxError, match=r"one\.npz must not change during the build"):
-        building._train_one(job, RECIPE, tmp_path / "result.json")
+        building.train_one(job, RECIPE, tmp_path / "result.json")
     assert not (tmp_path / "result.json").exists()
