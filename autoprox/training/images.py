@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from autoprox.errors import nearest
-from autoprox.files.references import first_line, load_function
+from autoprox.errors import nearest, one_line
+from autoprox.files.references import load_function
 from autoprox.inputs.datasets import Images, load_images
 from autoprox.inputs.images import MEAN, STD
 from autoprox.rules import require_whole
@@ -102,7 +102,7 @@ def load_teacher(
             found = list(teacher(torch.zeros(1, *shape)).shape)
     except Exception as error:  # it isn't our code
         rule = "the teacher must be a function given as MODULE:FUNCTION"
-        raise TrainingError(f"{rule}, but {reference!r} gives {first_line(error)}") from error
+        raise TrainingError(f"{rule}, but {reference!r} gives {one_line(error)}") from error
     if found != [1, classes]:
         rule = f"a teacher's logits of one image of {dataset} must be [1, {classes}]"
         raise TrainingError(f"{rule}, but those of {reference} are {found}")

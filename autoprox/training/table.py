@@ -1,10 +1,3 @@
-<<<<<<<< HEAD:autoprox/tasks/build.py
-"""Builds a benchmark of one's own: a sample of a space with true scores, by training it."""
-
-from __future__ import annotations
-
-from collections.abc import Mapping
-========
 """Makes a benchmark of one's own: a sample of a space with true scores, by training it."""
 
 import math
@@ -13,48 +6,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
->>>>>>>> files:autoprox/training/table.py
 from pathlib import Path
-from statistics import median
+from statistics import fmean
 from typing import Any
 
-<<<<<<<< HEAD:autoprox/tasks/build.py
-from autoprox.errors import ConfigError
-from autoprox.progress import Progress
-from autoprox.runs.folder import Run
-from autoprox.searchspaces import get_space
-from autoprox.tasks.base import Task, completed
-from autoprox.tasks.configurations import BuildConfig
-from autoprox.training.recipes import ImageRecipe, Recipe, TextRecipe
-from autoprox.training.table import build_table
-
-
-class Build(Task[BuildConfig]):
-    """The architectures to train, the datasets to train them on, and how."""
-
-    def __init__(self, config: BuildConfig) -> None:
-        space = get_space(config.space).name
-        super().__init__(completed(config, space=space, out=str(Path(config.out).absolute())))
-        self.recipe = _recipe(config)
-
-    @property
-    def name(self) -> str:
-        return f"build-{self.config.space}-seed{self.config.seed}"
-
-    def work(self, run: Run, progress: Progress) -> dict[str, Any]:
-        """Train what isn't trained yet; the results are files beside the table."""
-        config, out = self.config, Path(self.config.out)
-        table = build_table(
-            config.space,
-            [Path(path) for path in config.images or config.text],
-            out,
-            samples=config.samples,
-            seeds=config.seeds,
-            recipe=self.recipe,
-            seed=config.seed,
-            workers=config.workers,
-            progress=progress,
-========
 import numpy as np
 from joblib import Parallel, delayed
 
@@ -62,12 +17,11 @@ from autoprox.benchmarks import MIN_ARCHITECTURES
 from autoprox.errors import MeasurementError, one_line
 from autoprox.files.atomic import to_json, write_json
 from autoprox.files.located_json import read_json
-from autoprox.inputs.datasets import slug
 from autoprox.parallel.threads import one_thread
 from autoprox.progress import Progress, silent
 from autoprox.scoring.correlations import kendall
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
-from autoprox.training.plan import Dataset, Job, TrainingPlan, plan_training
+from autoprox.training.plan import Dataset, Job, TrainingPlan
 from autoprox.training.recipes import TrainingError, TrainingRecipe
 
 FORMAT = 1
@@ -84,7 +38,7 @@ def train_table(
 ) -> dict[str, Any]:
     """Do all jobs of a plan; returns the table of the scores, under this name.
 
-    What was trained is recorded by a line for each. Every result is a file in the folder of parts before the worker's next training begins. What is
+    What was trained is recorded, a line for each. Every result is a file in the folder of parts before the worker's next training begins. What is
     there isn't trained again. If a training fails, the table has the failure instead of the
     architecture; fewer than MIN_ARCHITECTURES are no table.
     """
@@ -215,43 +169,14 @@ def _check_count(table: Mapping[str, Any], samples: int) -> None:
         raise MeasurementError(
             f"at least {MIN_ARCHITECTURES} architectures must be trained without a failure, "
             f"but {trained} of {samples} were: {table['training']['failures'][0]['failure']}"
->>>>>>>> files:autoprox/training/table.py
         )
-        return summarised(table, out)
 
 
-def summarised(table: Mapping[str, Any], file: Path) -> dict[str, Any]:
-    """What was built: the range of the scores, how far they can be trusted, what failed."""
-    training = table["training"]
-    datasets = {}
-    for dataset, ceiling in training["noise_ceiling"].items():
-        scores = [entry["scores"][dataset] for entry in table["architectures"]]
-        datasets[dataset] = {
-            "lowest": min(scores),
-            "median": median(scores),
-            "highest": max(scores),
-            "noise_ceiling": ceiling,
-        }
-    return {
-        "file": str(file),
-        "name": table["name"],
-        "space": table["space"],
-        "architectures": len(table["architectures"]),
-        "datasets": datasets,
-        **{name: training[name] for name in ("measure", "seeds", "core_hours", "failures")},
-    }
+def _noise_ceiling(runs: Sequence[Sequence[float]]) -> float | None:
+    """Kendall's tau between the scores of two seeds, the mean over all pairs of seeds.
 
-
-def _recipe(config: BuildConfig) -> Recipe[Any]:
-    """How to train on images, or on texts, whichever are given."""
-    if config.images and not config.text:
-        return ImageRecipe(
-            epochs=config.epochs, teacher=config.teacher, mirror=tuple(config.mirror)
-        )
-    if not config.text or config.images:
-        got = "both" if config.images else "neither"
-        raise ConfigError(f"either images or text must be given, but got {got}")
-    for option in ("teacher", "mirror"):
-        if getattr(config, option):
-            raise ConfigError(f"{option} must be given with images only, but got text")
-    return TextRecipe(epochs=config.epochs)
+    `runs` are the scores of each network with each seed.
+    """
+    seeds = np.array(runs, dtype=np.float64).T  # [seeds, networks]
+    taus = [float(kendall(one, other)) for one, other in combinations(seeds, 2)]
+    return fmean(taus) if taus and all(map(math.isfinite, taus)) else None

@@ -1,7 +1,6 @@
 """`autoprox bench build` as a user types it, and the benchmark that needs no fetching."""
 
 import errno
-import inspect
 import json
 import os
 from collections.abc import Callable
@@ -13,7 +12,7 @@ import pytest
 
 from autoprox import cli
 from autoprox.benchmarks import load_benchmark
-from autoprox.cli import bench as cli_bench
+from autoprox.tasks.configurations import BuildConfig
 from autoprox.training import table as building
 from autoprox.training.images import ImageRecipe
 from autoprox.training.recipes import DivergedError
@@ -86,12 +85,9 @@ def test_build(build: Run, run: Run, folder: Path) -> None:
         assert found["noise_ceiling"] == table["training"]["noise_ceiling"][dataset]
 
 
-def test_defaults_are_those_of_the_recipe() -> None:
-    options = inspect.signature(cli_bench.build).parameters
-    assert options["epochs"].default == ImageRecipe().epochs == TextRecipe().epochs
-    arguments = inspect.signature(building.build_table).parameters
-    for name in ("samples", "seeds", "seed"):
-        assert options[name].default == arguments[name].default
+def test_the_default_epochs_are_those_of_the_recipes() -> None:
+    config = BuildConfig(space="autoformer-nano", out="t.json")
+    assert config.epochs == ImageRecipe().epochs == TextRecipe().epochs
 
 
 def test_failed_training(build: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,15 +106,24 @@ def test_too_many_failed_trainings(build: Run, monkeypatch: pytest.MonkeyPatch) 
     assert err.splitlines()[-1].startswith("error: at least 10 architectures must be trained")
 
 
-def test_interrupted_and_again(build: Run, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+@pytest.mark.parametrize("again", ["resume", "start"])
+def test_interrupted_and_again(
+    build: Run, run: Run, monkeypatch: pytest.MonkeyPatch, folder: Path, again: str
+) -> None:
     with monkeypatch.context() as patch:
         failing(patch, 4, KeyboardInterrupt())
         code, out, err = build()
     assert (code, out) == (130, "")
-    assert err.splitlines()[-1] == "interrupted; the same command goes on"
+    [interrupted] = folder.glob("runs/*")
+    place = interrupted.relative_to(folder)
+    assert err.splitlines()[-1] == f"interrupted; `autoprox resume {place}` goes on"
     assert not (folder / "t.json").exists()
     begun = failing(monkeypatch, 0, KeyboardInterrupt())
-    assert build()[0] == 0
+    if again == "resume":
+        assert run("resume", str(place))[0] == 0
+        assert len((interrupted / "log.jsonl").read_text().splitlines()) == 10
+    else:
+        assert build()[0] == 0
     assert len(begun) == 7
 
 
@@ -129,7 +134,11 @@ def test_full_disk(build: Run, monkeypatch: pytest.MonkeyPatch, folder: Path) ->
     monkeypatch.setattr(building, "write_json", full)
     code, out, err = build()
     assert (code, out) == (1, "")
-    assert err == "error: No space left on device: t.json.parts/settings.json\n"
+    place = next(folder.glob("runs/*")).relative_to(folder)
+    assert err.splitlines()[-1] == (
+        "error: No space left on device: t.json.parts/settings.json; "
+        f"`autoprox resume {place}` goes on"
+    )
 
 
 @pytest.mark.parametrize(
@@ -142,7 +151,7 @@ def test_full_disk(build: Run, monkeypatch: pytest.MonkeyPatch, folder: Path) ->
         (["--space=autoformer-nan"], "unknown search space 'autoformer-nan' (did you mean autof"),
         (
             ["--samples=9"],
-            "`samples >= 10`, `seeds >= 1`, `workers >= 1` and `seed >= 0` must",
+            "samples must be a whole number >= 10, but got 9",
         ),
         (["--samples=ten"], "Invalid value for '--samples'"),
         (["--epochs=0"], "epochs must be a whole number >= 1, but got 0"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.building import build_table
 from scipy.stats import kendalltau
 
 from autoprox import cli
@@ -17,7 +18,6 @@ from autoprox.errors import AutoproxError
 from autoprox.searchspaces import get_space
 from autoprox.training.images import ImageRecipe
 from autoprox.training.plan import Job
-from autoprox.training.table import build_table
 from autoprox.training.texts import TextRecipe
 
 SPACE = "gpt2-nano"
