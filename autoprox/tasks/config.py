@@ -13,7 +13,7 @@ from autoprox.evolution.loop import STRATEGIES, Settings
 from autoprox.language.grammar import Limits
 from autoprox.language.tree import STATISTICS
 from autoprox.rules import require_number, require_whole
-from autoprox.statistics.sources import GIB
+from autoprox.statistics.cached import GIB
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 

@@ -38,8 +38,10 @@ from autoprox.runs.folder import Run, RunError, restored_rng, rng_state
 from autoprox.scoring.correlations import Floats, jcm, kendall, split
 from autoprox.scoring.tables import Table, baselines, correlations
 from autoprox.searchspaces import get_space
+from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import Setting
-from autoprox.statistics.sources import Fresh, Store
+from autoprox.statistics.networks import SpaceNetwork, space_networks
+from autoprox.statistics.streamed import StreamedMatrices
 from autoprox.tasks.config import Config, ConfigError
 
 RESOURCES = ("workers", "memory", "cache")
@@ -115,7 +117,11 @@ class Problem:
         """How networks are measured: thinned as configured, unless said otherwise."""
         device = torch.device(self.config.device)
         thin = thin or self.config.thin or 1
-        return Setting(self.space, self.batches, self.config.seed, thin, device)
+        return Setting(self.batches, thin, device)
+
+    def networks(self) -> list[SpaceNetwork]:
+        """The benchmark's untrained networks."""
+        return space_networks(self.space, self.benchmark.architectures, self.config.seed)
 
     def truth(self, networks: Sequence[int]) -> Floats:
         """[datasets, networks]: the true scores of some of the benchmark's networks."""
@@ -205,20 +211,22 @@ def make_toolbox(problem: Problem, engine: Engine) -> base.Toolbox:
     return toolbox
 
 
-def collect_training(problem: Problem, progress: Progress = silent) -> Store:
+def collect_training(problem: Problem, progress: Progress = silent) -> CachedMatrices:
     """The statistics of the training networks that trees of the grammar can read."""
     config = problem.config
-    networks = [problem.benchmark.architectures[n] for n in problem.parts["train"]]
+    all_networks = problem.networks()
+    networks = [all_networks[n] for n in problem.parts["train"]]
     done = itertools.count(1)
-    return Store(
+    matrices = CachedMatrices(
         problem.setting(),
         networks,
         problem.needs(),
         folder=problem.cache,
         memory=config.memory,
         workers=config.workers,
-        progress=lambda: progress("collect", next(done), len(networks), ""),
     )
+    matrices.collect(lambda: progress("collect", next(done), len(networks), ""))
+    return matrices
 
 
 def _evaluate(problem: Problem, engine: Engine, trees: Sequence[Tree]) -> list[Individual]:
@@ -256,7 +264,7 @@ def measure(
     now, are left out of all figures.
     """
     config, benchmark = problem.config, problem.benchmark
-    fresh = Fresh(problem.setting(thin=1), benchmark.architectures, config.workers)
+    fresh = StreamedMatrices(problem.setting(thin=1), problem.networks(), config.workers)
     engine = Engine(fresh)
     progress("measure", 0, 1, str(tree))
     evaluate = partial(_evaluate_whole, problem, engine, failed)

@@ -21,7 +21,8 @@ from typing import Any
 import torch
 
 from autoprox.benchmarks.files import user_cache
-from autoprox.engine.evaluator import REASONS
+from autoprox.engine.evaluator import REASONS, Engine
+from autoprox.engine.program import single_domains
 from autoprox.errors import AutoproxError, MeasurementError
 from autoprox.export.formula import pretty
 from autoprox.inputs.batches import load_batches
@@ -34,7 +35,6 @@ from autoprox.language.tree import (
 )
 from autoprox.parallel.threads import one_thread
 from autoprox.rediscovery.evidence import Evidence, by_form, by_networks, by_tree
-from autoprox.rediscovery.growth import VectorEngine, parts_of
 from autoprox.rediscovery.search import Search
 from autoprox.rules import require_number, require_whole
 from autoprox.runs.folder import NAME, Run
@@ -42,8 +42,10 @@ from autoprox.scoring.correlations import Floats
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
 from autoprox.searchspaces.base import one
 from autoprox.searchspaces.pit import PIT, PiTSpace
+from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import Setting
-from autoprox.statistics.sources import Fresh, Store
+from autoprox.statistics.networks import space_networks
+from autoprox.statistics.streamed import StreamedMatrices
 from autoprox.tasks.config import resolve_device
 from autoprox.tasks.evolve import Progress, silent
 from autoprox.zoo.loading import load
@@ -76,7 +78,7 @@ class Networks:
 
     def setting(self, seed: int, device: torch.device) -> Setting:
         batches = load_batches(self.space, {DATASET: CLASSES}, batch_size=BATCH, seed=seed)
-        return Setting(self.space, batches, seed, self.thin, device)
+        return Setting(batches, self.thin, device)
 
 
 @dataclass(frozen=True)
@@ -123,12 +125,13 @@ def rediscover(
     started = time.monotonic()
     with one_thread():
         rng = Random(setup.seed)
-        engine = VectorEngine(_collect(setup, rng, progress))
+        engine = Engine(_collect(setup, rng, progress))
         scores = _scores(engine, target)
         config = {"target": source, "expression": str(target), **setup.to_json()}
         with Run.create(root, name or _name(source, setup.seed), config, setup.device) as run:
             progress("run", 0, 0, str(run.path))
             search, judge = Search(engine, scores, rng), Judge(target, setup)
+            search.begin()
             rounds, success = _evolve(search, judge, run, setup.seconds, started, progress)
             summary = {
                 **_outcome(search, success),
@@ -201,30 +204,31 @@ class Judge:
             return []
         device = torch.device(self._setup.device)
         setting = self._setup.fresh.setting(self._setup.seed, device)
-        fresh = Fresh(setting, architectures, self._setup.workers)
+        networks = space_networks(self._setup.fresh.space, architectures, self._setup.seed)
+        fresh = StreamedMatrices(setting, networks, self._setup.workers)
         judged = zip(trees, by_networks(trees, self._target, fresh), strict=True)
         return [(tree, evidence) for tree, evidence in judged if evidence]
 
 
-def _collect(setup: Setup, rng: Random, progress: Progress) -> Store:
+def _collect(setup: Setup, rng: Random, progress: Progress) -> CachedMatrices:
     """All statistics of the networks to evolve on, whichever the proxy reads."""
     architectures = setup.evolved.architectures(rng)
-    parts = [part for name in STATISTICS for part in parts_of(make(name))]
+    parts = [part for name in STATISTICS for part in single_domains(make(name))]
     done = itertools.count(1)
-    store = Store(
+    store = CachedMatrices(
         setup.evolved.setting(setup.seed, torch.device(setup.device)),
-        architectures,
-        {s for part in parts for s in statistics(part) if s.domain != "all"},
+        space_networks(setup.evolved.space, architectures, setup.seed),
+        {s for part in parts for s in statistics(part)},
         folder=(Path(setup.cache) if setup.cache else user_cache()) / "statistics",
         workers=setup.workers,
-        progress=lambda: progress("collect", next(done), len(architectures), ""),
     )
+    store.collect(lambda: progress("collect", next(done), len(architectures), ""))
     if store.failures:
         raise MeasurementError(f"a network failed: {next(iter(store.failures.values()))}")
     return store
 
 
-def _scores(engine: VectorEngine, target: Tree) -> Floats:
+def _scores(engine: Engine, target: Tree) -> Floats:
     scores = engine.evaluate([target])
     if reason := scores.reasons.max():
         raise AutoproxError(

@@ -18,11 +18,11 @@ from autoprox.files.json_lines import Record
 from autoprox.inputs.batches import load_batches
 from autoprox.inputs.images import CLASSES
 from autoprox.nas.evaluators import load_evaluator
-from autoprox.nas.fresh import Fresh
-from autoprox.nas.inherited import Inherited, require_slices
-from autoprox.nas.limits import Limits
+from autoprox.nas.own_weights import OwnWeights
 from autoprox.nas.proxy import Proxy
 from autoprox.nas.searcher import Scorer, Searcher
+from autoprox.nas.size_limits import SizeLimits
+from autoprox.nas.sliced_weights import SlicedWeights, require_slices
 from autoprox.nas.strategies import STRATEGIES
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import get_space
@@ -54,7 +54,7 @@ class Problem:
         # As an expression: the file or run may be gone when the search is resumed.
         self.config = replace(config, space=self.space.name, proxy=str(tree))
         classes = _classes(config.dataset)
-        self.limits = Limits(self.space, classes, config.params, config.flops)
+        self.limits = SizeLimits(self.space, classes, config.params, config.flops)
         self.evaluator = None
         if config.evaluator is not None:
             data_dir = _path(config.data_dir)
@@ -77,12 +77,14 @@ class Problem:
             text=_path(config.text),
             length=config.length,
         )
-        self.setting = Setting(self.space, batches, config.seed, device=torch.device(config.device))
+        self.setting = Setting(batches, device=torch.device(config.device))
 
     def scorer(self) -> Scorer:
         """What measures the candidates."""
-        kinds: dict[str, Callable[..., Scorer]] = {"fresh": Fresh, "inherited": Inherited}
-        return kinds[self.config.weights](self.proxy, self.setting, self.config.workers)
+        kinds: dict[str, Callable[..., Scorer]] = {"fresh": OwnWeights, "inherited": SlicedWeights}
+        config = self.config
+        make = kinds[config.weights]
+        return make(self.proxy, self.space, self.setting, config.seed, config.workers)
 
     def _check_statistics(self) -> None:
         """A space may lack a domain: its networks then have no such layers."""

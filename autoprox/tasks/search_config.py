@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from autoprox.errors import nearest
-from autoprox.nas.limits import Limit, read_limit
-from autoprox.nas.parameters import Settings
 from autoprox.nas.random import RandomSettings
+from autoprox.nas.search_parameters import SearchParameters
+from autoprox.nas.size_limits import Limit, read_limit
 from autoprox.nas.strategies import STRATEGIES
 from autoprox.rules import require_whole
 from autoprox.tasks.config import ConfigError, resolve_device
@@ -25,7 +25,7 @@ class SearchConfig:
     space: str
     proxy: str
     strategy: str = "random"
-    settings: Settings = field(default_factory=RandomSettings)
+    settings: SearchParameters = field(default_factory=RandomSettings)
     params: Limit = (None, None)
     flops: Limit = (None, None)
     weights: str = "fresh"

@@ -15,8 +15,8 @@ from autoprox.engine.evaluator import Engine
 from autoprox.errors import MeasurementError
 from autoprox.language.grammar import Grammar
 from autoprox.language.tree import STATISTICS, parse
-from autoprox.nas.fresh import Fresh
-from autoprox.nas.inherited import InheritanceError, Inherited
+from autoprox.nas.own_weights import Fresh
+from autoprox.nas.sliced_weights import InheritanceError, Inherited
 from autoprox.nas.proxy import NOT_FINITE, Outcome, Proxy
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.statistics.collector import Setting, collect

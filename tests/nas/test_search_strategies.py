@@ -14,8 +14,8 @@ from autoprox.language.tree import parse
 from autoprox.nas import blockwise, etas, evolution
 from autoprox.nas import random as random_search
 from autoprox.nas.evaluators import Evaluator
-from autoprox.nas.fresh import Fresh
-from autoprox.nas.limits import Limit, Limits, LimitsError
+from autoprox.nas.own_weights import Fresh
+from autoprox.nas.size_limits import Limit, SizeLimits, LimitsError
 from autoprox.nas.proxy import Outcome, Proxy
 from autoprox.nas.searcher import Searcher
 from autoprox.nas.strategies import STRATEGIES
@@ -45,7 +45,7 @@ def searcher_of(
     prepared = Proxy(parse(proxy), by_block=True)
     value = evaluator or (lambda architecture: sum(b.heads for b in space.blocks(architecture)))
     return Searcher(
-        Limits(space, 10, params),
+        SizeLimits(space, 10, params),
         prepared,
         scorer or Fresh(prepared, Setting(space, {})),
         seed,
