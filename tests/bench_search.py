@@ -49,11 +49,11 @@ from autoprox.language.tree import Tree, make
 from autoprox.nas.blockwise import BlockwiseSettings
 from autoprox.nas.etas import ETASSettings
 from autoprox.nas.evolution import EvolutionSettings
-from autoprox.nas.size_limits import SizeLimits, read_limit
-from autoprox.nas.search_parameters import SearchParameters
 from autoprox.nas.proxy import Outcome, Proxy
 from autoprox.nas.random import RandomSettings
+from autoprox.nas.search_parameters import SearchParameters
 from autoprox.nas.searcher import Searcher
+from autoprox.nas.size_limits import SizeLimits, read_limit
 from autoprox.nas.strategies import STRATEGIES
 from autoprox.scoring.correlations import kendall
 from autoprox.searchspaces import Architecture, get_space

@@ -13,7 +13,7 @@ from autoprox.nas.proxy import Outcome, Proxy
 from autoprox.parallel.threads import run_threads
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.statistics.collector import CPU, Measured, Setting
-from autoprox.statistics.networks import SpaceNetwork, UntrainedNetwork
+from autoprox.statistics.networks import SpaceNetwork, Structure, UntrainedNetwork
 from autoprox.statistics.sources import FAILURES, explained
 
 
@@ -51,12 +51,18 @@ class OwnWeights:
     def _outcome(self, architecture: Architecture) -> Outcome:
         network = SpaceNetwork(self.space, architecture, self.seed)
         try:
-            structure = network.structure()
+            structure = self._structure(network)
             measured = measure(network, self.setting, self.proxy)
         except FAILURES as error:
             return Outcome(failure=explained(error))
         [outcome] = self.proxy.outcomes([structure], self._reduced(measured))
         return outcome
+
+    def _structure(self, network: SpaceNetwork) -> Structure:
+        """Nothing is built for a proxy of structure alone."""
+        if self.proxy.needs:
+            return network.structure()
+        return Structure(blocks=self.space.blocks(network.architecture))
 
     def _reduced(self, measured: Measured) -> dict[str, Tensor]:
         """[layers, reductions] of each domain."""

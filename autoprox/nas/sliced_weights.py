@@ -123,15 +123,16 @@ class SlicedWeights:
 
     def _measure_largest(self) -> None:
         network = SpaceNetwork(self.space, self.space.largest(), self.seed)
-        if set(network.structure().domains) != {STANDARD}:
-            raise RuntimeError("blocks that are sliced must have qkv, proj, fc1 and fc2")
         try:
+            domains = network.structure().domains
             self._measured = measure(network, self.setting, self.proxy)
         except FAILURES as error:
             raise MeasurementError(
                 f"the largest network of {self.space.name} must be measured, but got "
                 f"{explained(error)}"
             ) from error
+        if set(domains) != {STANDARD}:
+            raise RuntimeError("blocks that are sliced must have qkv, proj, fc1 and fc2")
 
 
 def _part(matrix: Tensor, statistic: Statistic, layer: int, part: Slice) -> Tensor:

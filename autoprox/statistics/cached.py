@@ -63,7 +63,7 @@ class CachedMatrices(MatrixSource):
         self._collected = True
 
     def visit(self, groups: Sequence[Group], reduce: Reduce) -> None:
-        packed = self._packed  # on this thread, before others begin
+        packed = self.packed  # on this thread, before others begin
         run_threads(self.workers, self._pieces(packed, groups, reduce))
 
     def _pieces(
@@ -139,7 +139,7 @@ class CachedMatrices(MatrixSource):
         progress()
 
     @cached_property
-    def _packed(self) -> Packed:
+    def packed(self) -> Packed:
         """Read at the first visit, after the networks were measured."""
         if not self._collected:
             self.collect()
@@ -153,7 +153,7 @@ class CachedMatrices(MatrixSource):
             packed.load(memory, self.device)
             memory -= packed.resident_bytes
         # Once a block of this size was freed, glibc keeps smaller ones for reuse (dynamic mmap
-        # threshold, mallopt(3)): the buffers of every chunk would otherwise be mapped and cleared anew.
+        # threshold, mallopt(3)): the buffers of chunks would otherwise be mapped and cleared anew.
         torch.empty(2**24, dtype=torch.uint8)
         return found
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from helpers.networks import SPACE
 
-from autoprox.nas.size_limits import SizeLimits, LimitsError, Sizes, extremes, read_limit
+from autoprox.nas.size_limits import LimitsError, SizeLimits, Sizes, extremes, read_limit
 from autoprox.searchspaces import SPACES, get_space
 
 

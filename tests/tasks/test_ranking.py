@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.commands import Command
+from helpers.measuring import Conditions, streamed
 from scipy.stats import kendalltau, pearsonr, spearmanr
 from test_cli import table
 
@@ -20,8 +21,6 @@ from autoprox.inputs.images import Batch
 from autoprox.report.ranking import as_csv
 from autoprox.runs.folder import RunError
 from autoprox.searchspaces import TransformerNetwork, get_space
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.sources import Fresh
 from autoprox.tasks import rank as ranking_module
 from autoprox.tasks.config import ConfigError
 from autoprox.tasks.rank import ALL, RankConfig, named_proxies, rank, resume
@@ -55,11 +54,11 @@ def independent(proxy: str, dataset: str, seed: int) -> Sequence[float]:
     """The scores of all networks, from all of them at once."""
     classes = {"wide": 10, "deep": 4}
     batches = load_batches(SPACE, {dataset: classes[dataset]}, batch_size=2, seed=seed)
-    setting = Setting(SPACE, batches, seed)
+    setting = Conditions(SPACE, batches, seed)
     if proxy == "params":
         return [SPACE.params(a, classes[dataset]) for a in ARCHITECTURES]
     if proxy != "naswot":
-        engine = Engine(Fresh(setting, ARCHITECTURES, 1))
+        engine = Engine(streamed(setting, ARCHITECTURES, 1))
         return list(engine.evaluate([load(proxy).tree]).values[0, 0])
     values = []
     for arch in ARCHITECTURES:
