@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import traceback
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -58,7 +59,10 @@ class CachedMatrices(MatrixSource):
 
     def collect(self, progress: Callable[[], None] = lambda: None) -> None:
         """Measure what isn't in the folder; `progress` is called after each network."""
-        self._open()
+        if not self._locked:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            weakref.finalize(self, _hold(self.folder, self._paths()).close)
+            self._locked = True
         run_threads(self.workers, (partial(self._collect, n, progress) for n in self.alive))
         self._collected = True
 
@@ -105,21 +109,6 @@ class CachedMatrices(MatrixSource):
             for dataset, *_ in self.variants([statistic])
             for network in self.alive
         }
-
-    def _open(self) -> None:
-        """Hold the folder together with others, after trimming it where there are none."""
-        if self._locked:
-            return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        lock = ReadWriteLock(self.folder / LOCK, is_singleton=False)
-        try:
-            with lock.write_lock(blocking=False):
-                _trim(self.folder, self._paths())
-        except Timeout:
-            pass  # it is trimmed by who is alone
-        lock.acquire_read()
-        weakref.finalize(self, lock.close)
-        self._locked = True
 
     def _collect(self, network: int, progress: Callable[[], None]) -> None:
         missing: dict[str, set[Statistic]] = defaultdict(set)
@@ -198,6 +187,19 @@ def _read_header(path: Path) -> list[tuple[int, tuple[int, int]]]:
 
 def _shape(rows: int, cols: int) -> tuple[int, int]:
     return int(rows), int(cols)
+
+
+def _hold(folder: Path, needed: Container[Path]) -> ReadWriteLock:
+    """Hold the folder together with others, after trimming it where there are none."""
+    lock = ReadWriteLock(folder / LOCK, is_singleton=False)
+    try:
+        with lock.write_lock(blocking=False):
+            _trim(folder, needed)
+    except Timeout as busy:  # others trim it once they are alone
+        # filelock's frames hold their own error, and so all callers, until a garbage collection.
+        traceback.clear_frames(busy.__traceback__)
+    lock.acquire_read()
+    return lock
 
 
 def _trim(folder: Path, needed: Container[Path]) -> None:

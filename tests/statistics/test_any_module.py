@@ -132,9 +132,7 @@ def test_a_layer_that_is_not_there_is_an_error(module: Classifier) -> None:
         ("x", Quantity("x", "weight", (), torch.abs), "must read something"),
     ],
 )
-def test_a_quantity_that_breaks_a_rule_is_refused(
-    name: str, quantity: Quantity, rule: str
-) -> None:
+def test_a_quantity_that_breaks_a_rule_is_refused(name: str, quantity: Quantity, rule: str) -> None:
     with pytest.raises(QuantityError, match=rule):
         QUANTITIES.register(name, quantity)
 

@@ -265,7 +265,7 @@ from helpers.networks import SPACE, noise, tiny
 class Sizes(Setting):
     def measure(self, network, needs):
         for dataset, wanted in needs.items():
-            yield dataset, {s: [torch.ones(256, 256)] * 4 for s in wanted}
+            yield dataset, {s: [torch.ones(256, 256) for _ in range(4)] for s in wanted}
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 2**10
@@ -288,7 +288,14 @@ print(peak() - before)
 def test_peak_memory_follows_the_bound(tmp_path: Path) -> None:
     """160 MiB of matrices, in a process of their own."""
     memory = 8 * 2**20
-    command = [sys.executable, "-c", PEAK, str(Path(__file__).parents[1]), str(tmp_path), str(memory)]
+    command = [
+        sys.executable,
+        "-c",
+        PEAK,
+        str(Path(__file__).parents[1]),
+        str(tmp_path),
+        str(memory),
+    ]
     added = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert added < 48 * 2**20
 
