@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from autoprox.errors import MeasurementError
-from autoprox.searchspaces import Architecture, SearchSpace
+from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork
 
 Prepare = Callable[[int], "Measurable"]  # takes the number of classes
 
@@ -104,11 +104,11 @@ class SpaceNetwork:
         domains = tuple(tuple(domain for domain, _ in block.linears()) for block in blocks)
         return Structure(domains, self.space.blocks(self.architecture))
 
-    def build(self, device: torch.device) -> Prepare:
+    def build(self, device: torch.device) -> Callable[[int], TransformerNetwork]:
         """The network; each head is the one that building with these classes would give."""
         network = self.space.build(self.architecture, classes=1, seed=self.seed).to(device)
 
-        def prepare(classes: int) -> Measurable:
+        def prepare(classes: int) -> TransformerNetwork:
             network.reset_head(classes, self.seed)
             return network
 
@@ -180,7 +180,11 @@ class _NamedLayers(nn.Module):
         super().__init__()
         self.module = module
         self._named = layers
-        self.__dict__["final_block"] = final  # no second entry among the submodules
+        self._final = [final]  # listed, so as not to be a submodule again
+
+    @property
+    def final_block(self) -> nn.Module:
+        return self._final[0]
 
     def layers(self) -> list[tuple[str, nn.Linear]]:
         return self._named

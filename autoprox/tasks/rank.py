@@ -29,7 +29,7 @@ from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import CORRELATIONS, Floats, bootstrap_interval
 from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import Setting
-from autoprox.statistics.networks import space_networks
+from autoprox.statistics.networks import SpaceNetwork, space_networks
 from autoprox.statistics.sources import FAILURES, explained
 from autoprox.statistics.streamed import StreamedMatrices
 from autoprox.tasks.config import ConfigError, resolve_device
@@ -197,17 +197,17 @@ def measured_networks(
     for first in range(0, len(networks), 2 * workers):
         chunk, started = networks[first : first + 2 * workers], time.monotonic()
         architectures = [ranking.benchmark.architectures[n] for n in chunk]
-        own = space_networks(ranking.space, architectures, seed)
+        untrained = space_networks(ranking.space, architectures, seed)
         # A proxy is ranked on the networks for which it has a value, however few.
-        source = StreamedMatrices(setting, own, workers, max_failed=1.0)
+        source = StreamedMatrices(setting, untrained, workers, max_failed=1.0)
         values = Engine(source).evaluate(ranking.terms).values  # [terms, datasets, networks]
         found: list[dict[str, dict[str, float]]] = [{} for _ in chunk]
         names = list(map(str, ranking.terms))
         for i, own in enumerate(found):
             for d, dataset in enumerate(source.datasets):
                 own[dataset] = dict(zip(names, values[:, d, i].tolist(), strict=True))
-        run = partial(_run_measures, ranking, source, seed)
-        run_threads(workers, [partial(run, i, found[i]) for i in source.alive])
+        run = partial(_run_measures, ranking, source)
+        run_threads(workers, [partial(run, i, untrained[i], found[i]) for i in source.alive])
         seconds = (time.monotonic() - started) / len(chunk)
         for i, network in enumerate(chunk):
             yield {
@@ -224,8 +224,8 @@ def measured_networks(
 def _run_measures(
     ranking: Ranking,
     source: StreamedMatrices,
-    seed: int,
     index: int,
+    untrained: SpaceNetwork,
     found: dict[str, dict[str, float]]
 ) -> None:
     """Add the measures that aren't expressions: one network, with each dataset's head."""
@@ -233,12 +233,12 @@ def _run_measures(
         return
     setting = source.setting
     try:
-        prepare = source.networks[index].build(setting.device)
+        prepare = untrained.build(setting.device)
         for dataset, batch in setting.batches.items():
             network = prepare(batch.classes)
             known = _known(setting, dataset, found)
             names = [name for name in ranking.measures if name not in known]
-            found[dataset] |= known | measure_all(network, batch, names, seed)
+            found[dataset] |= known | measure_all(network, batch, names, untrained.run_seed)
     except FAILURES as error:
         source.failures[index] = explained(error)
 

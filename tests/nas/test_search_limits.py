@@ -1,4 +1,4 @@
-"""SizeLimits: how they are read, and that architectures within them are found where there are any."""
+"""Limits to the size of candidates: how they are read, and how architectures are led into them."""
 
 import random
 from typing import Any

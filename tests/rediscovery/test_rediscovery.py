@@ -54,7 +54,8 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
         arch = NANO.sample(rng)
         if arch["hidden_dim"] <= 24 and arch["depth"] <= 3:
             architectures[arch] = None
-    needs = {s for name in STATISTICS for part in single_domains(make(name)) for s in statistics(part)}
+    parts = [part for name in STATISTICS for part in single_domains(make(name))]
+    needs = {s for part in parts for s in statistics(part)}
     store = cached(
         Conditions(NANO, {"noise": noise(4)}, thin=2),
         list(architectures),

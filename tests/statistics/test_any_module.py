@@ -93,7 +93,8 @@ def test_the_parts_of_dss_of_a_transformer_encoder(module: Classifier) -> None:
         for layer in layers(module, "msa")
         for matrix in (layer.weight, layer.weight.grad)
     ]
-    saliency = sum((l.weight * l.weight.grad).abs().sum().item() for l in layers(module, "mlp"))
+    mlps = layers(module, "mlp")
+    saliency = sum((own.weight * own.weight.grad).abs().sum().item() for own in mlps)
     expected = [sum(a * b for a, b in zip(norms[::2], norms[1::2], strict=True)), saliency]
     assert found == pytest.approx(expected, rel=1e-4)
 
