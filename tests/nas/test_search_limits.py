@@ -1,4 +1,4 @@
-"""Limits to the size of candidates: how they are read, and how architectures are led into them."""
+"""Limits: how they are read, and that architectures within them are found where there are any."""
 
 import random
 from typing import Any

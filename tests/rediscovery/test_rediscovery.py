@@ -37,6 +37,8 @@ from autoprox.rediscovery.growth import (
 from autoprox.rediscovery.search import Archive, Goal, Search, ranks_in
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import Architecture, get_space
+from autoprox.statistics.networks import space_networks
+from autoprox.statistics.streamed import StreamedMatrices
 from autoprox.tasks import rediscover as rediscovery
 from autoprox.tasks.rediscover import SMALL_PIT, Judge, Networks, Setup, rediscover
 from autoprox.zoo.loading import load
@@ -348,7 +350,9 @@ def test_rediscoveries(cache: Path, tmp_path: Path, target: str, kind: str) -> N
     if kind == "networks":
         fresh = setup(cache).fresh
         archs = fresh.architectures(random.Random("fresh 0"))
-        source = streamed(fresh.setting(0, torch.device("cpu")), archs, 1)
+        source = StreamedMatrices(
+            fresh.setting(0, torch.device("cpu")), space_networks(fresh.space, archs)
+        )
         one, other = Engine(source).evaluate([found, wanted]).values[:, 0]
         assert stats.kendalltau(one, other).statistic == pytest.approx(1)
     else:
