@@ -30,11 +30,13 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from autoprox.engine.evaluator import Engine, parts_of
+from autoprox.engine.evaluator import Engine
+from autoprox.engine.program import reductions
 from autoprox.evolution import STRATEGIES, EvolutionParameters, State, evolve
 from autoprox.files.folders import user_cache
 from autoprox.language import Statistic, canonical, digest, parse, statistics
-from autoprox.statistics.sources import Store
+from autoprox.statistics.cached import CachedMatrices
+from autoprox.statistics.networks import space_networks
 from autoprox.tasks.evolve import Config, Problem, make_toolbox
 
 DATASETS = ("cifar100", "flowers", "chaoyang")
@@ -69,10 +71,11 @@ def copy_bandwidth() -> float:
 
 def store_of(
     problem: Problem, folder: Path, networks: int, needs: Iterable[Statistic] = ()
-) -> Store:
+) -> CachedMatrices:
     config = problem.config
-    chosen = [problem.benchmark.architectures[n] for n in problem.parts["train"][:networks]]
-    return Store(
+    every = problem.networks()
+    chosen = [every[n] for n in problem.parts["train"][:networks]]
+    matrices = CachedMatrices(
         problem.setting(),
         chosen,
         needs or problem.needs(),
@@ -80,20 +83,23 @@ def store_of(
         memory=config.memory,
         workers=config.workers,
     )
+    matrices.collect()
+    return matrices
 
 
 def inputs(expression: str) -> set[Statistic]:
     """The statistics that an expression reads, by single domains."""
     found: set[Statistic] = set()
     tree = canonical(parse(expression))
-    tree.fold(lambda node, _: found.update(*map(statistics, parts_of(node))))
+    for parts in reductions(tree).values():
+        found.update(*map(statistics, parts))
     return found
 
 
-def bytes_read(store: Store, expression: str) -> int:
+def bytes_read(store: CachedMatrices, expression: str) -> int:
     """What the inputs of an expression take, of all networks and datasets, each read once."""
     return sum(
-        store._shelf(statistic, datasets[0]).bytes
+        store.packed[statistic, datasets[0]].bytes
         for statistic in inputs(expression)
         for datasets in store.variants([statistic])
     )
@@ -175,7 +181,8 @@ def collection(problem: Problem) -> dict[str, Any]:
 
     def collected() -> None:
         with tempfile.TemporaryDirectory() as folder:
-            Store(problem.setting(), archs, needs, folder=Path(folder), memory=0, workers=1)
+            networks = space_networks(problem.space, archs)
+            CachedMatrices(problem.setting(), networks, needs, folder=Path(folder)).collect()
 
     timings = [(seconds(bare, 1), seconds(collected, 1)) for _ in range(3)]
     bare_seconds, collected_seconds = (median(column) for column in zip(*timings, strict=True))

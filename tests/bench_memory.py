@@ -33,7 +33,8 @@ from autoprox.engine.evaluator import Engine
 from autoprox.evolution import EvolutionParameters
 from autoprox.files.folders import user_cache
 from autoprox.language import parse
-from autoprox.statistics.sources import GIB, Fresh, Store
+from autoprox.statistics.cached import GIB, CachedMatrices
+from autoprox.statistics.streamed import StreamedMatrices
 from autoprox.tasks.config import Config
 from autoprox.tasks.evolve import Problem, discover
 
@@ -51,32 +52,33 @@ def idle(config: Config, options: argparse.Namespace) -> dict[str, Any]:
 
 def store(config: Config, options: argparse.Namespace) -> dict[str, Any]:
     problem = Problem(config)
-    source = Store(
+    source = CachedMatrices(
         problem.setting(config.thin),
-        problem.benchmark.architectures[: options.networks],
+        problem.networks()[: options.networks],
         problem.needs(),
         folder=Path(str(config.cache)) / "statistics",
         memory=config.memory,
         workers=config.workers,
     )
+    source.collect()
     collected = peak()
     rng, engine = random.Random(0), Engine(source)
     for _ in range(0, options.trees, 10):
         engine.evaluate([problem.grammar.generate(rng) for _ in range(10)])
-    shelves = source._shelves.values()
+    packed = source.packed.values()
     return {
         "networks": len(source.alive),
         "trees": options.trees,
-        "statistics_gib": sum(shelf.bytes for shelf in shelves) / GIB,
-        "resident_gib": sum(shelf.resident_bytes for shelf in shelves) / GIB,
+        "statistics_gib": sum(own.bytes for own in packed) / GIB,
+        "resident_gib": sum(own.resident_bytes for own in packed) / GIB,
         "peak_of_collection_gib": collected,
     }
 
 
 def fresh(config: Config, options: argparse.Namespace) -> dict[str, Any]:
     problem = Problem(config)
-    networks = problem.benchmark.architectures[: options.networks]
-    source = Fresh(problem.setting(thin=1), networks, config.workers)
+    networks = problem.networks()[: options.networks]
+    source = StreamedMatrices(problem.setting(thin=1), networks, config.workers)
     Engine(source).evaluate([parse(text) for text in EVERY_KIND])
     return {"networks": len(source.alive)}
 

@@ -49,11 +49,11 @@ from autoprox.language import Tree, make
 from autoprox.nas.blockwise import BlockwiseSettings
 from autoprox.nas.etas import ETASSettings
 from autoprox.nas.evolution import EvolutionSettings
-from autoprox.nas.limits import Limits, read_limit
-from autoprox.nas.parameters import Settings
 from autoprox.nas.proxy import Outcome, Proxy
 from autoprox.nas.random import RandomSettings
+from autoprox.nas.search_parameters import SearchParameters
 from autoprox.nas.searcher import Searcher
+from autoprox.nas.size_limits import SizeLimits, read_limit
 from autoprox.nas.strategies import STRATEGIES
 from autoprox.scoring.correlations import kendall
 from autoprox.searchspaces import Architecture, get_space
@@ -211,7 +211,7 @@ def forward_passes(name: str) -> int:
 
 
 QUERIES = 33
-BUDGETS: dict[str, Settings] = {  # 1,300 candidates each, as ETAS has for GPT-2
+BUDGETS: dict[str, SearchParameters] = {  # 1,300 candidates each, as ETAS has for GPT-2
     "random": RandomSettings(1300),
     "evolution": EvolutionSettings(steps=120),
     "etas": ETASSettings(samples=300, probability=0.3),
@@ -220,7 +220,7 @@ BUDGETS: dict[str, Settings] = {  # 1,300 candidates each, as ETAS has for GPT-2
 GRID = list(range(50, 1301, 50))
 
 
-def least_perplexity(limits: Limits, perplexity: Callable[[Architecture], float]) -> float:
+def least_perplexity(limits: SizeLimits, perplexity: Callable[[Architecture], float]) -> float:
     """By steepest descent from the smallest network of each embedding, depth and bias."""
     space, best = limits.space, math.inf
     fields = ("embed_dim", "n_layer", "bias")
@@ -294,7 +294,7 @@ def regret(save: Save) -> None:
     surrogate = load_surrogate()
     results: dict[str, Any] = {"grid": GRID, "settings": {}}
     for limit in (None, ":80M"):
-        limits = Limits(get_space("gpt2-hw"), 1000, read_limit("params", limit))
+        limits = SizeLimits(get_space("gpt2-hw"), 1000, read_limit("params", limit))
         least = least_perplexity(limits, surrogate)
         found: dict[str, dict[str, Any]] = {}
         for proxy in ("l2_norm", "ntsr"):

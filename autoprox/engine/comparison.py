@@ -17,7 +17,7 @@ from autoprox.primitives import COMBINATORS, apply
 from autoprox.scoring.correlations import Floats
 
 
-def terms(tree: Tree) -> tuple[Tree, ...]:
+def terms_of(tree: Tree) -> tuple[Tree, ...]:
     """The terms of a complete proxy's canonical form, each once."""
     found: dict[Tree, None] = {}
 
@@ -34,7 +34,7 @@ def terms(tree: Tree) -> tuple[Tree, ...]:
     return tuple(found) if whole.fold(visit) else (whole,)
 
 
-def combine(tree: Tree, measured: Mapping[Tree, Floats]) -> Floats:
+def compare(tree: Tree, measured: Mapping[Tree, Floats]) -> Floats:
     """The scores [..., networks] of the networks whose terms were measured, [..., networks]."""
 
     def visit(node: Tree, args: Sequence[torch.Tensor | None]) -> torch.Tensor | None:

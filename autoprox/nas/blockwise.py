@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, ClassVar
 
-from autoprox.nas.parameters import Settings
+from autoprox.nas.search_parameters import SearchParameters
 from autoprox.nas.searcher import Candidate, Searcher
 from autoprox.searchspaces import Architecture, SearchSpace
 
@@ -40,7 +40,7 @@ Place = tuple[str, int]  # a field, and where in its list
 
 
 @dataclass(frozen=True)
-class BlockwiseSettings(Settings):
+class BlockwiseSettings(SearchParameters):
     """The published numbers: 160 populations of 50, 8,000 candidates."""
 
     LEAST: ClassVar[Mapping[str, int]] = {"crossovers": 0}

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from autoprox.nas.parameters import Settings
+from autoprox.nas.search_parameters import SearchParameters
 from autoprox.nas.searcher import Candidate, Searcher
 
 
 @dataclass(frozen=True)
-class ETASSettings(Settings):
+class ETASSettings(SearchParameters):
     """The published numbers."""
 
     samples: int = 500

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from autoprox.nas.parameters import Settings
+from autoprox.nas.search_parameters import SearchParameters
 from autoprox.nas.searcher import Candidate, Searcher
 
 
 @dataclass(frozen=True)
-class EvolutionSettings(Settings):
+class EvolutionSettings(SearchParameters):
     """The paper's population P = 100 and sample S = 25; 1,000 candidates in all."""
 
     population: int = 100

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autoprox.nas.parameters import Settings
+from autoprox.nas.search_parameters import SearchParameters
 from autoprox.nas.searcher import Searcher
 
 BATCH = 50  # candidates of a step
 
 
 @dataclass(frozen=True)
-class RandomSettings(Settings):
+class RandomSettings(SearchParameters):
     """How many architectures are scored."""
 
     samples: int = 400

@@ -14,8 +14,8 @@ import numpy as np
 from autoprox.errors import MeasurementError
 from autoprox.files.json_lines import Record
 from autoprox.nas.evaluators import Evaluator
-from autoprox.nas.limits import Limits, LimitsError, Sizes
 from autoprox.nas.proxy import Outcome, Proxy
+from autoprox.nas.size_limits import LimitsError, SizeLimits, Sizes
 from autoprox.scoring.correlations import Floats
 from autoprox.searchspaces import Architecture
 
@@ -51,7 +51,7 @@ class Searcher:
 
     def __init__(
         self,
-        limits: Limits,
+        limits: SizeLimits,
         proxy: Proxy,
         scorer: Scorer,
         seed: int = 0,

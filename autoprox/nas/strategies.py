@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from autoprox.errors import AutoproxError
 from autoprox.nas import blockwise, etas, evolution, random
-from autoprox.nas.parameters import Settings
+from autoprox.nas.search_parameters import SearchParameters
 from autoprox.nas.searcher import Searcher
 from autoprox.registry import Registry
 
@@ -20,7 +20,7 @@ class SearchStrategy(NamedTuple):
     """A way to search, and what it needs besides a proxy."""
 
     search: Callable[[Searcher, Any], None]
-    settings: type[Settings]
+    settings: type[SearchParameters]
     by_block: bool = False
     evaluator: bool = False
 

@@ -31,6 +31,7 @@ from typing import Literal
 import numpy as np
 import torch
 
+from autoprox.engine.evaluator import Engine
 from autoprox.evolution import (
     STRATEGIES,
     EvolutionParameters,
@@ -41,7 +42,7 @@ from autoprox.evolution import (
 )
 from autoprox.language import Tree, make
 from autoprox.primitives import COMBINATORS
-from autoprox.rediscovery.growth import GRAMMAR, Growth, Terms, VectorEngine, ranks_of
+from autoprox.rediscovery.growth import GRAMMAR, Formulas, Growth, ranks_of
 from autoprox.scoring.correlations import Floats, pearson
 
 MIXTURE = STRATEGIES["mixture"]
@@ -69,11 +70,11 @@ class Goal:
     population: list[Individual] = field(default_factory=list)
     joined: set[Tree] = field(default_factory=set)
 
-    def of(self, terms: Terms) -> Floats:
+    def of(self, terms: Formulas) -> Floats:
         """What is compared with the goal, [formulas, networks]."""
         return terms.scores if self.kind == "scores" else terms.ranks
 
-    def fits(self, terms: Terms) -> np.ndarray:
+    def fits(self, terms: Formulas) -> np.ndarray:
         """Which formulas have these ranks, or scores proportional to these."""
         values = self.of(terms)
         if self.kind != "scores":
@@ -84,7 +85,7 @@ class Goal:
             room = FIT * np.abs(expected) + SAME * np.abs(expected).max(axis=1, keepdims=True)
             return np.asarray((scale > 0) & (np.abs(values - expected) <= room).all(axis=1))
 
-    def individuals(self, terms: Terms) -> list[Individual]:
+    def individuals(self, terms: Formulas) -> list[Individual]:
         """The formulas of each size that correlate best, of different correlations."""
         with np.errstate(over="ignore", invalid="ignore"):
             fitness = np.round(np.nan_to_num(pearson(self.of(terms), self.values), nan=-1), 12)
@@ -136,7 +137,7 @@ class Archive:
         self._keys = {"sum": np.empty(0), "product": np.empty(0)}
         self._order = {kind: np.empty(0, dtype=int) for kind in self._keys}
 
-    def add(self, terms: Terms) -> None:
+    def add(self, terms: Formulas) -> None:
         """Remember new terms."""
         self._starts.append(self._count)
         self._makers.append(terms.tree)
@@ -151,7 +152,7 @@ class Archive:
         batch = bisect(self._starts, number) - 1
         return self._makers[batch](number - self._starts[batch])
 
-    def partnerships(self, scores: Floats, terms: Terms) -> Iterator[Tree]:
+    def partnerships(self, scores: Floats, terms: Formulas) -> Iterator[Tree]:
         """One of these terms and one kept, under a combinator, that may have the scores."""
         for kind, direct, inverse in (("sum", "add", "sub"), ("product", "mul", "div")):
             (whole,), own = self._key(kind, scores[None]), self._key(kind, terms.scores)
@@ -182,20 +183,26 @@ class Archive:
 class Search:
     """Looks for formulas with these scores; `evaluations` counts those that it compared."""
 
-    def __init__(self, engine: VectorEngine, scores: Floats, rng: Random) -> None:
+    def __init__(self, engine: Engine, scores: Floats, rng: Random) -> None:
         self._engine = engine
         self._rng = rng
         self._toolbox = make_toolbox(GRAMMAR, self._first, MIXTURE, PARAMETERS)
         self._growth = Growth(engine, rng)
         self._archive = Archive(len(scores), rng)
-        self._pool: list[Terms] = []
+        self._pool: list[Formulas] = []
         self._pool_room = POOL
         self._remainders: dict[bytes, Goal] = {}
         self._found: list[Tree] = []
         self._ranks = ranks_in(scores)
         self.evaluations = 0
         self._goal = Goal(scores, "ranks" if self._ranks else "scores")
-        self._goal.population = first_population(self._first, self._toolbox, PARAMETERS, rng)
+
+    def begin(self) -> None:
+        """Make the first population, once; the first round does it otherwise."""
+        if not self._goal.population:
+            self._goal.population = first_population(
+                self._first, self._toolbox, PARAMETERS, self._rng
+            )
 
     @property
     def population(self) -> list[Individual]:
@@ -204,6 +211,7 @@ class Search:
 
     def round(self) -> list[Tree]:
         """One round; returns the formulas found in it that fit."""
+        self.begin()
         for terms in self._growth.round():
             self._consider(terms)
             self._fill_pool(terms)
@@ -220,12 +228,12 @@ class Search:
         terms = self._scored(trees)
         return self._goal.individuals(terms.choose(~self._goal.fits(terms)))
 
-    def _scored(self, trees: Sequence[Tree]) -> Terms:
+    def _scored(self, trees: Sequence[Tree]) -> Formulas:
         sizes = np.array([tree.size for tree in trees], dtype=int)
         scores = self._engine.evaluate(trees).values[:, 0]
-        return Terms(scores, sizes, trees.__getitem__).varying()
+        return Formulas(scores, sizes, trees.__getitem__).varying()
 
-    def _consider(self, terms: Terms) -> None:
+    def _consider(self, terms: Formulas) -> None:
         """Compare new terms with all that is searched, alone and with a partner."""
         self.evaluations += len(terms.scores)
         if self._ranks == 2:
@@ -237,7 +245,7 @@ class Search:
             pairs = self._archive.partnerships(self._goal.values, terms)
             self._match(self._goal, self._scored(list(islice(pairs, TRIED))))
 
-    def _match(self, goal: Goal, terms: Terms) -> None:
+    def _match(self, goal: Goal, terms: Formulas) -> None:
         fitting = np.flatnonzero(goal.fits(terms))
         for k in fitting[np.argsort(terms.sizes[fitting], kind="stable")][:ALIKE]:
             self._add_second(goal, terms.tree(int(k)))
@@ -247,7 +255,7 @@ class Search:
         goal.seconds.append(tree)
         self._found += goal.complete(goal.firsts, [tree])
 
-    def _split(self, terms: Terms) -> None:
+    def _split(self, terms: Formulas) -> None:
         """Where the scores without a term's ranks look like ranks, search these."""
         rest = self._goal.values - terms.ranks
         for k in np.flatnonzero((ranks_of(rest) == rest).all(axis=1)):
@@ -267,13 +275,13 @@ class Search:
             self._match(goal, terms)
         return goal
 
-    def _fill_pool(self, terms: Terms) -> None:
+    def _fill_pool(self, terms: Formulas) -> None:
         small = np.flatnonzero(terms.sizes <= POOL_SIZE)[: self._pool_room]
         if len(small):
             self._pool.append(terms.choose(small))
             self._pool_room -= len(small)
 
-    def _joined(self, goal: Goal) -> Iterator[Terms]:
+    def _joined(self, goal: Goal) -> Iterator[Formulas]:
         """The smallest new members of a population with every term of the pool, in both orders."""
         new = [i.tree for i in goal.population if i.tree not in goal.joined]
         some = sorted(new, key=lambda tree: tree.size)[:JOINED]
@@ -282,7 +290,7 @@ class Search:
             yield joined(symbol, tree, self._engine.evaluate([tree]).values[0], pooled)
 
 
-def joined(symbol: str, tree: Tree, scores: Floats, terms: Terms) -> Terms:
+def joined(symbol: str, tree: Tree, scores: Floats, terms: Formulas) -> Formulas:
     """A combinator of a tree with scores [1, networks] and each term, then of each and the tree."""
     count, function = len(terms.scores), COMBINATORS[symbol].function
     left, right = torch.from_numpy(scores), torch.from_numpy(terms.scores)
@@ -292,7 +300,7 @@ def joined(symbol: str, tree: Tree, scores: Floats, terms: Terms) -> Terms:
         other = terms.tree(k % count)
         return make(symbol, tree, other) if k < count else make(symbol, other, tree)
 
-    return Terms(values, np.tile(1 + tree.size + terms.sizes, 2), tree_of).varying()
+    return Formulas(values, np.tile(1 + tree.size + terms.sizes, 2), tree_of).varying()
 
 
 def ranks_in(scores: Floats) -> Literal[0, 1, 2]:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 
 from autoprox.errors import AutoproxError
+from autoprox.scoring.spread import varies
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -160,7 +161,7 @@ def _result_shape(scores: ArrayLike, truth: ArrayLike) -> tuple[int, ...]:
 
 
 def _masked(values: Floats, *inputs: Floats) -> Floats:
-    valid = [np.isfinite(x).all(axis=-1) & (x != x[..., :1]).any(axis=-1) for x in inputs]
+    valid = [varies(x, tolerance=0.0) for x in inputs]
     return np.where(np.logical_and(*valid), values, np.nan)
 
 

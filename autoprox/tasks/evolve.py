@@ -36,9 +36,11 @@ from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import Floats, jcm, kendall, split
 from autoprox.scoring.tables import Table, baselines, correlations
 from autoprox.searchspaces import get_space
+from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.devices import resolve_device
-from autoprox.statistics.sources import Fresh, Store
+from autoprox.statistics.networks import SpaceNetwork, space_networks
+from autoprox.statistics.streamed import StreamedMatrices
 from autoprox.tasks.base import Task, completed, path_of
 from autoprox.tasks.checkpoint import checkpoint, restored
 from autoprox.tasks.configurations import EvolveConfig
@@ -122,7 +124,11 @@ class Evolve(Task[EvolveConfig]):
         """How networks are measured: thinned as configured, unless said otherwise."""
         device = torch.device(self.config.device)
         thin = thin or self.config.thin or 1
-        return Setting(self.space, self.batches, self.config.seed, thin, device)
+        return Setting(self.batches, thin, device)
+
+    def networks(self) -> list[SpaceNetwork]:
+        """The benchmark's untrained networks."""
+        return space_networks(self.space, self.benchmark.architectures, self.config.seed)
 
     def truth(self, networks: Sequence[int]) -> Floats:
         """[datasets, networks]: the true scores of some of the benchmark's networks."""
@@ -174,19 +180,20 @@ class Evolve(Task[EvolveConfig]):
         run.write_proxies(self._proxy_records(run, state.front, summary))
         return summary
 
-    def collect(self, progress: Progress = silent) -> Store:
+    def collect(self, progress: Progress = silent) -> CachedMatrices:
         """The statistics of the training networks that trees of the grammar can read."""
-        networks = [self.benchmark.architectures[n] for n in self.parts["train"]]
-        done = itertools.count(1)
-        return Store(
+        networks, train = self.networks(), self.parts["train"]
+        matrices = CachedMatrices(
             self.setting(),
-            networks,
+            [networks[n] for n in train],
             self.needs(),
             folder=self.cache,
             memory=self.config.memory,
             workers=self.config.workers,
-            progress=lambda: progress("collect", next(done), len(networks), ""),
         )
+        done = itertools.count(1)
+        matrices.collect(lambda: progress("collect", next(done), len(train), ""))
+        return matrices
 
     def toolbox(self, engine: Engine) -> base.Toolbox:
         """What `evolve` needs, on the engine's networks: the training part, or some of it."""
@@ -244,8 +251,8 @@ class Whole:
     def __init__(self, task: Evolve, failed: Mapping[int, str]) -> None:
         self._task = task
         self._failed = dict(failed)
-        architectures = task.benchmark.architectures
-        self._engine = Engine(Fresh(task.setting(thin=1), architectures, task.config.workers))
+        source = StreamedMatrices(task.setting(thin=1), task.networks(), task.config.workers)
+        self._engine = Engine(source)
 
     def chosen(
         self, found: Individual, rivals: Sequence[Tree], progress: Progress = silent

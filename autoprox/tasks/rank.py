@@ -15,7 +15,7 @@ import torch
 from numpy.typing import ArrayLike
 
 from autoprox.benchmarks import Benchmark, load_benchmark
-from autoprox.engine.comparison import combine, terms
+from autoprox.engine.comparison import compare, terms_of
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import ConfigError, nearest
 from autoprox.files.atomic import write_bytes
@@ -29,7 +29,9 @@ from autoprox.scoring.correlations import CORRELATIONS, Floats, bootstrap_interv
 from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.devices import resolve_device
-from autoprox.statistics.sources import Fresh
+from autoprox.statistics.networks import space_networks
+from autoprox.statistics.sources import FAILURES, explained
+from autoprox.statistics.streamed import StreamedMatrices
 from autoprox.tasks.base import Task, completed, path_of
 from autoprox.tasks.configurations import RankConfig
 from autoprox.zoo.functions import MEASURES, measure_all
@@ -73,7 +75,7 @@ class Rank(Task[RankConfig]):
             if name not in COUNTS and name not in MEASURES
         }
         self.measures = [name for name in names if name in MEASURES]
-        self.terms = list(dict.fromkeys(t for tree in self.trees.values() for t in terms(tree)))
+        self.terms = list(dict.fromkeys(t for tree in self.trees.values() for t in terms_of(tree)))
         self.setting(config.seed)
 
     @property
@@ -92,7 +94,7 @@ class Rank(Task[RankConfig]):
             text=path_of(config.text),
             length=config.length,
         )
-        return Setting(self.space, batches, seed, device=torch.device(config.device))
+        return Setting(batches, device=torch.device(config.device))
 
     def seeds(self) -> range:
         """The seeds, from the configured one on."""
@@ -134,13 +136,6 @@ def named_proxies(given: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-class _Each(Fresh):
-    """Networks whose failures are on record, and stop nothing."""
-
-    def _check_failures(self, error: Exception) -> None:
-        """A proxy is ranked on the networks for which it has a value."""
-
-
 def measured_networks(
     ranking: Rank, seed: int, networks: Sequence[int]
 ) -> Iterator[dict[str, Any]]:
@@ -149,16 +144,17 @@ def measured_networks(
     for first in range(0, len(networks), 2 * workers):
         chunk, started = networks[first : first + 2 * workers], time.monotonic()
         architectures = [ranking.benchmark.architectures[n] for n in chunk]
-        source = _Each(setting, architectures, workers)
+        networks_ = space_networks(ranking.space, architectures, seed)
+        # A proxy is ranked on the networks for which it has a value, however few.
+        source = StreamedMatrices(setting, networks_, workers, max_failed=1.0)
         values = Engine(source).evaluate(ranking.terms).values  # [terms, datasets, networks]
         found: list[dict[str, dict[str, float]]] = [{} for _ in chunk]
         names = list(map(str, ranking.terms))
         for i, own in enumerate(found):
             for d, dataset in enumerate(source.datasets):
                 own[dataset] = dict(zip(names, values[:, d, i].tolist(), strict=True))
-        run_threads(
-            workers, [partial(_run_measures, ranking, source, i, found[i]) for i in source.alive]
-        )
+        measure = partial(_run_measures, ranking, source, seed)
+        run_threads(workers, [partial(measure, i, found[i]) for i in source.alive])
         seconds = (time.monotonic() - started) / len(chunk)
         for i, network in enumerate(chunk):
             yield {
@@ -173,22 +169,25 @@ def measured_networks(
 
 
 def _run_measures(
-    ranking: Rank, source: Fresh, index: int, found: dict[str, dict[str, float]]
+    ranking: Rank,
+    source: StreamedMatrices,
+    seed: int,
+    index: int,
+    found: dict[str, dict[str, float]],
 ) -> None:
     """Add the measures that aren't expressions: one network, with each dataset's head."""
     if not ranking.measures:
         return
-    setting, architecture = source.setting, source.architectures[index]
-    seed = setting.network_seed(architecture)
+    setting = source.setting
     try:
-        network = ranking.space.build(architecture, classes=1, seed=seed).to(setting.device)
+        prepare = source.networks[index].build(setting.device)
         for dataset, batch in setting.batches.items():
-            network.reset_head(batch.classes, seed)
+            network = prepare(batch.classes)
             known = _known(setting, dataset, found)
             names = [name for name in ranking.measures if name not in known]
-            found[dataset] |= known | measure_all(network, batch, names, setting.seed)
-    except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
-        source.failures[index] = f"{type(error).__name__}: {error}".partition("\n")[0]
+            found[dataset] |= known | measure_all(network, batch, names, seed)
+    except FAILURES as error:
+        source.failures[index] = explained(error)
 
 
 def _known(
@@ -241,7 +240,7 @@ def _scores(
         classes = ranking.benchmark.classes[dataset]
         return np.broadcast_to([float(count(a, classes)) for a in architectures], shape)
     tree = ranking.trees.get(proxy)
-    columns = [proxy] if tree is None else list(map(str, terms(tree)))
+    columns = [proxy] if tree is None else list(map(str, terms_of(tree)))
     values = np.full((len(columns), *shape), np.nan)
     for record in records:
         known = record["values"].get(dataset, {})
@@ -255,7 +254,7 @@ def _combined(tree: Tree, values: Floats) -> Floats:
     scores = np.full(values.shape[1:], np.nan)
     for seed, own in enumerate(np.moveaxis(values, 1, 0)):
         valid = np.isfinite(own).all(axis=0)
-        scores[seed, valid] = combine(tree, dict(zip(terms(tree), own[:, valid], strict=True)))
+        scores[seed, valid] = compare(tree, dict(zip(terms_of(tree), own[:, valid], strict=True)))
     return scores
 
 

@@ -20,7 +20,8 @@ from typing import Any
 
 import torch
 
-from autoprox.engine.evaluator import REASONS
+from autoprox.engine.evaluator import REASONS, Engine
+from autoprox.engine.program import single_domains
 from autoprox.errors import AutoproxError, MeasurementError
 from autoprox.export import pretty
 from autoprox.files.folders import user_cache
@@ -35,16 +36,17 @@ from autoprox.language import (
 from autoprox.parallel.threads import one_thread
 from autoprox.progress import Progress
 from autoprox.rediscovery.evidence import Evidence, by_form, by_networks, by_tree
-from autoprox.rediscovery.growth import VectorEngine, parts_of
 from autoprox.rediscovery.search import Search
 from autoprox.runs.folder import NAME, Run
 from autoprox.scoring.correlations import Floats
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
 from autoprox.searchspaces.base import one
 from autoprox.searchspaces.pit import PIT, PiTSpace
+from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.devices import resolve_device
-from autoprox.statistics.sources import Fresh, Store
+from autoprox.statistics.networks import space_networks
+from autoprox.statistics.streamed import StreamedMatrices
 from autoprox.tasks.base import Task, completed, path_of
 from autoprox.tasks.configurations import RediscoverConfig
 from autoprox.zoo.loading import load
@@ -77,7 +79,7 @@ class Networks:
 
     def setting(self, seed: int, device: torch.device) -> Setting:
         batches = load_batches(self.space, {DATASET: CLASSES}, batch_size=BATCH, seed=seed)
-        return Setting(self.space, batches, seed, self.thin, device)
+        return Setting(batches, self.thin, device)
 
 
 class Rediscover(Task[RediscoverConfig]):
@@ -115,8 +117,9 @@ class Rediscover(Task[RediscoverConfig]):
         run.truncate_log(len(log))
         with one_thread():
             rng = Random(config.seed)
-            engine = VectorEngine(self._collect(rng, progress))
+            engine = Engine(self._collect(rng, progress))
             search = Search(engine, self._scores(engine), rng)
+            search.begin()
             rounds = Rounds(search, Judge(self), run, progress)
             rounds.repeat(log)
             success = rounds.until(config.seconds, started)
@@ -132,24 +135,24 @@ class Rediscover(Task[RediscoverConfig]):
             run.write_proxies([self._record(run, *success)])
         return summary
 
-    def _collect(self, rng: Random, progress: Progress) -> Store:
+    def _collect(self, rng: Random, progress: Progress) -> CachedMatrices:
         """All statistics of the networks to evolve on, whichever the proxy reads."""
         architectures = self.evolved.architectures(rng)
-        parts = [part for name in STATISTICS for part in parts_of(make(name))]
-        done = itertools.count(1)
-        store = Store(
+        parts = [part for name in STATISTICS for part in single_domains(make(name))]
+        matrices = CachedMatrices(
             self.evolved.setting(self.config.seed, self.device),
-            architectures,
-            {s for part in parts for s in statistics(part) if s.domain != "all"},
+            space_networks(self.evolved.space, architectures, self.config.seed),
+            {s for part in parts for s in statistics(part)},
             folder=(path_of(self.config.cache) or user_cache()) / "statistics",
             workers=self.config.workers,
-            progress=lambda: progress("collect", next(done), len(architectures), ""),
         )
-        if store.failures:
-            raise MeasurementError(f"a network failed: {next(iter(store.failures.values()))}")
-        return store
+        done = itertools.count(1)
+        matrices.collect(lambda: progress("collect", next(done), len(architectures), ""))
+        if matrices.failures:
+            raise MeasurementError(f"a network failed: {next(iter(matrices.failures.values()))}")
+        return matrices
 
-    def _scores(self, engine: VectorEngine) -> Floats:
+    def _scores(self, engine: Engine) -> Floats:
         scores = engine.evaluate([self.target])
         if reason := scores.reasons.max():
             raise AutoproxError(
@@ -273,7 +276,8 @@ class Judge:
             return []
         config = self._task.config
         setting = self._task.fresh.setting(config.seed, self._task.device)
-        fresh = Fresh(setting, architectures, config.workers)
+        networks = space_networks(self._task.fresh.space, architectures, config.seed)
+        fresh = StreamedMatrices(setting, networks, config.workers)
         judged = zip(trees, by_networks(trees, self._target, fresh), strict=True)
         return [(tree, evidence) for tree, evidence in judged if evidence]
 

@@ -18,13 +18,13 @@ from autoprox.files.sizes import read_range
 from autoprox.inputs.batches import load_batches
 from autoprox.inputs.classes import CLASSES
 from autoprox.nas.evaluators import Evaluator, load_evaluator
-from autoprox.nas.fresh import Fresh
-from autoprox.nas.inherited import Inherited, require_slices
-from autoprox.nas.limits import Limits
-from autoprox.nas.parameters import Settings
+from autoprox.nas.own_weights import OwnWeights
 from autoprox.nas.proxy import Proxy
+from autoprox.nas.search_parameters import SearchParameters
 from autoprox.nas.searcher import Scorer, Searcher
-from autoprox.nas.strategies import STRATEGIES, Strategy
+from autoprox.nas.size_limits import SizeLimits
+from autoprox.nas.sliced_weights import SlicedWeights, require_slices
+from autoprox.nas.strategies import STRATEGIES, SearchStrategy
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import get_space
@@ -65,7 +65,7 @@ class Search(Task[SearchConfig]):
         )
         classes = _classes(config.dataset)
         params, flops = read_range("params", config.params), read_range("flops", config.flops)
-        self.limits = Limits(self.space, classes, params, flops)
+        self.limits = SizeLimits(self.space, classes, params, flops)
         self.evaluator = self._evaluator()
         if config.weights == "inherited":
             require_slices(self.space)
@@ -81,7 +81,7 @@ class Search(Task[SearchConfig]):
             length=config.length,
         )
         device = torch.device(self.config.device)
-        self.setting = Setting(self.space, batches, config.seed, device=device)
+        self.setting = Setting(batches, device=device)
 
     @property
     def name(self) -> str:
@@ -90,8 +90,10 @@ class Search(Task[SearchConfig]):
 
     def scorer(self) -> Scorer:
         """What measures the candidates."""
-        kinds: dict[str, Callable[..., Scorer]] = {"fresh": Fresh, "inherited": Inherited}
-        return kinds[self.config.weights](self.proxy, self.setting, self.config.workers)
+        kinds: dict[str, Callable[..., Scorer]] = {"fresh": OwnWeights, "inherited": SlicedWeights}
+        config = self.config
+        make = kinds[config.weights]
+        return make(self.proxy, self.space, self.setting, config.seed, config.workers)
 
     def _evaluator(self) -> Evaluator | None:
         config = self.config
@@ -192,12 +194,9 @@ def _step(searcher: Searcher) -> dict[str, Any]:
     }
 
 
-def _strategy(config: SearchConfig) -> tuple[Strategy, Settings]:
+def _strategy(config: SearchConfig) -> tuple[SearchStrategy, SearchParameters]:
     """The strategy, and its parameters: those that are given, and its own for the others."""
-    if config.strategy not in STRATEGIES:
-        choices = nearest(config.strategy, STRATEGIES)
-        raise ConfigError(f"unknown strategy {config.strategy!r}{choices}")
-    strategy = STRATEGIES[config.strategy]
+    strategy = STRATEGIES.find(config.strategy)
     own = {field.name for field in fields(strategy.settings)}
     offered = [n for n, _, option in config.described() if option.group == STRATEGY]
     given = {n: value for n in offered if (value := getattr(config, n)) is not None}

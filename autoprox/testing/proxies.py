@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from autoprox.inputs.images import Batch
+from autoprox.inputs.batch import Batch
 from autoprox.language import canonical, parse, require_network
 from autoprox.searchspaces import TransformerNetwork
 from autoprox.testing.require import require

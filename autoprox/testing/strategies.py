@@ -16,11 +16,11 @@ from autoprox.evolution import (
 from autoprox.language import Tree, digest, parse
 from autoprox.language.grammar import Grammar
 from autoprox.nas.evaluators import Evaluator
-from autoprox.nas.fresh import Fresh
-from autoprox.nas.limits import Limits
-from autoprox.nas.parameters import Settings
+from autoprox.nas.own_weights import OwnWeights
 from autoprox.nas.proxy import Proxy
+from autoprox.nas.search_parameters import SearchParameters
 from autoprox.nas.searcher import Searcher
+from autoprox.nas.size_limits import SizeLimits
 from autoprox.nas.strategies import SearchStrategy
 from autoprox.parameters import TreeLimits
 from autoprox.searchspaces import get_space
@@ -70,13 +70,13 @@ def structure_searcher(seed: int) -> Searcher:
     space = get_space("autoformer-nano")
     proxy = Proxy(parse("sum(mul(width, heads))"), by_block=True)
     evaluator = Evaluator("heads", lambda a: sum(b.heads for b in space.blocks(a)))
-    scorer = Fresh(proxy, Setting(space, {}))
-    return Searcher(Limits(space, 10), proxy, scorer, seed, evaluator=evaluator)
+    scorer = OwnWeights(proxy, space, Setting({}))
+    return Searcher(SizeLimits(space, 10), proxy, scorer, seed, evaluator=evaluator)
 
 
 def check_search_strategy(
     strategy: SearchStrategy,
-    settings: Settings | None = None,
+    settings: SearchParameters | None = None,
     searcher: Callable[[int], Searcher] = structure_searcher,
 ) -> None:
     """It scores no more candidates than it says, all different and valid; a seed fixes them.

@@ -10,7 +10,7 @@ from autoprox.errors import AutoproxError
 from autoprox.files.atomic import write_json
 from autoprox.files.documents import Document, Excerpt, Must, validate
 from autoprox.files.located_json import JSONFileError, Node, read_json
-from autoprox.language.tree import parse, require_network
+from autoprox.language import parse, require_network
 
 VERSION = 1
 

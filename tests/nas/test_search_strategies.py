@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.measuring import Conditions, own_weights
 from helpers.networks import SPACE, tiny
 
 from autoprox.errors import MeasurementError
@@ -14,13 +15,11 @@ from autoprox.language import parse
 from autoprox.nas import blockwise, etas, evolution
 from autoprox.nas import random as random_search
 from autoprox.nas.evaluators import Evaluator
-from autoprox.nas.fresh import Fresh
-from autoprox.nas.limits import Limit, Limits, LimitsError
 from autoprox.nas.proxy import Outcome, Proxy
 from autoprox.nas.searcher import Searcher
+from autoprox.nas.size_limits import Limit, LimitsError, SizeLimits
 from autoprox.nas.strategies import STRATEGIES
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
-from autoprox.statistics.collector import Setting
 
 HEADS = "sum(mul(width, heads))"
 COMPARED = f"sub(rank({HEADS}), rank(sum(one)))"
@@ -45,9 +44,9 @@ def searcher_of(
     prepared = Proxy(parse(proxy), by_block=True)
     value = evaluator or (lambda architecture: sum(b.heads for b in space.blocks(architecture)))
     return Searcher(
-        Limits(space, 10, params),
+        SizeLimits(space, 10, params),
         prepared,
-        scorer or Fresh(prepared, Setting(space, {})),
+        scorer or own_weights(prepared, Conditions(space, {})),
         seed,
         evaluator=Evaluator("heads", value),
         **options,

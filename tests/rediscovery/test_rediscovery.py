@@ -11,12 +11,15 @@ import numpy as np
 import pytest
 import torch
 import typer
+from helpers.measuring import Conditions, cached, streamed
 from helpers.naive import naive_evaluate, random_world
 from helpers.networks import noise
 from scipy import stats
 from typer.testing import CliRunner
 
 from autoprox.cli.rediscover import rediscover as command
+from autoprox.engine.evaluator import Engine
+from autoprox.engine.program import single_domains
 from autoprox.errors import AutoproxError
 from autoprox.evolution import Individual
 from autoprox.language import STATISTICS, Tree, canonical, make, parse, statistics
@@ -27,18 +30,16 @@ from autoprox.rediscovery.growth import (
     GRAMMAR,
     REDUCTIONS,
     Bank,
+    Formulas,
     Growth,
-    Terms,
-    VectorEngine,
     pair,
-    parts_of,
     ranks_of,
 )
 from autoprox.rediscovery.search import Archive, Goal, Search, ranks_in
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.sources import Fresh, Store
+from autoprox.statistics.networks import space_networks
+from autoprox.statistics.streamed import StreamedMatrices
 from autoprox.tasks import rediscover as rediscovery
 from autoprox.tasks.rediscover import SMALL_PIT, Judge, Networks, Setup, rediscover
 from autoprox.zoo.loading import load
@@ -48,7 +49,7 @@ NANO = get_space("autoformer-nano")
 
 
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> VectorEngine:
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
     """Twelve of the smallest networks of the nano space, with all their statistics."""
     rng = random.Random(0)
     architectures: dict[Architecture, None] = {}
@@ -56,14 +57,15 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> VectorEngine:
         arch = NANO.sample(rng)
         if arch["hidden_dim"] <= 24 and arch["depth"] <= 3:
             architectures[arch] = None
-    needs = {s for name in STATISTICS for part in parts_of(make(name)) for s in statistics(part)}
-    store = Store(
-        Setting(NANO, {"noise": noise(4)}, thin=2),
+    parts = [part for name in STATISTICS for part in single_domains(make(name))]
+    needs = {s for part in parts for s in statistics(part)}
+    store = cached(
+        Conditions(NANO, {"noise": noise(4)}, thin=2),
         list(architectures),
         {s for s in needs if s.domain != "all"},
         folder=tmp_path_factory.mktemp("statistics"),
     )
-    return VectorEngine(store)
+    return Engine(store)
 
 
 def test_pairs_come_in_shells() -> None:
@@ -74,17 +76,16 @@ def test_pairs_come_in_shells() -> None:
         assert largest == sorted(largest)
 
 
-def test_parts_of_all_layers() -> None:
+def test_single_domains_of_all_layers() -> None:
     matrix = parse("add(all.weight, ones.all.grad)")
-    assert [str(part) for part in parts_of(matrix)] == [
-        "add(all.weight, ones.all.grad)",
+    assert [str(part) for part in single_domains(matrix)] == [
         "add(msa.weight, ones.msa.grad)",
         "add(mlp.weight, ones.mlp.grad)",
     ]
-    assert parts_of(parse("mlp.act")) == [parse("mlp.act")]
+    assert single_domains(parse("mlp.act")) == [parse("mlp.act")]
 
 
-def test_grown_terms_have_the_scores_of_their_trees(engine: VectorEngine) -> None:
+def test_grown_terms_have_the_scores_of_their_trees(engine: Engine) -> None:
     growth, rng = Growth(engine, random.Random(1)), random.Random(2)
     first = {str(terms.tree(k)) for terms in growth.round() for k in range(len(terms.scores))}
     same = {f"sum({name})" for name in ("sum(ones.msa.weight)", "l1_norm(msa.weight)")}
@@ -117,10 +118,10 @@ def test_an_operation_is_applied_to_all_parts_once() -> None:
     assert {max(pair) for pair in bank.next_arguments("mul", 99)} == {3}
 
 
-def some_terms(scores: Any, symbols: str = "width tokens heads one") -> Terms:
+def some_terms(scores: Any, symbols: str = "width tokens heads one") -> Formulas:
     trees = [parse(f"sum({symbol})") for symbol in symbols.split()][: len(scores)]
     values = np.asarray(scores, dtype=float)
-    return Terms(values, np.array([tree.size for tree in trees]), trees.__getitem__)
+    return Formulas(values, np.array([tree.size for tree in trees]), trees.__getitem__)
 
 
 def test_terms_that_vary() -> None:
@@ -185,7 +186,7 @@ def test_a_population_has_the_best_of_each_size() -> None:
     assert goal.population == [*reversed(small[-3:]), larger[0]]
 
 
-def test_the_first_population_does_not_have_the_target(engine: VectorEngine) -> None:
+def test_the_first_population_does_not_have_the_target(engine: Engine) -> None:
     def search(target: str) -> Search:
         scores = engine.evaluate([parse(target)]).values[0, 0]
         return Search(engine, scores, random.Random(4))
@@ -197,7 +198,7 @@ def test_the_first_population_does_not_have_the_target(engine: VectorEngine) -> 
         assert max(i.jcm for i in again) < 1 - 1e-9
 
 
-def found_in(engine: VectorEngine, target: str, seed: int) -> list[Tree]:
+def found_in(engine: Engine, target: str, seed: int) -> list[Tree]:
     scores = engine.evaluate([parse(target)]).values[0, 0]
     return Search(engine, scores, random.Random(seed)).round()
 
@@ -211,7 +212,7 @@ def found_in(engine: VectorEngine, target: str, seed: int) -> list[Tree]:
         "add(rank(ntkt), rank(mul(sum(std(msa.weight)), sum(nuclear_norm(mlp.act)))))",
     ],
 )
-def test_terms_of_one_round_are_put_together(engine: VectorEngine, target: str) -> None:
+def test_terms_of_one_round_are_put_together(engine: Engine, target: str) -> None:
     tree = load(target).tree
     scores = engine.evaluate([tree]).values[0, 0]
     search = Search(engine, scores, random.Random(0))
@@ -222,10 +223,10 @@ def test_terms_of_one_round_are_put_together(engine: VectorEngine, target: str) 
         np.testing.assert_allclose(values / values[0], scores / scores[0], rtol=1e-4)
 
 
-def test_a_search_depends_on_its_seed_alone(engine: VectorEngine) -> None:
+def test_a_search_depends_on_its_seed_alone(engine: Engine) -> None:
     target = "add(rank(sum(nuclear_norm(msa.weight))), rank(sum(mul(width, tokens))))"
     first = found_in(engine, target, 1)
-    assert first == found_in(VectorEngine(engine.source), target, 1)
+    assert first == found_in(Engine(engine.source), target, 1)
     assert first != found_in(engine, target, 2)
     assert first
     expected = engine.evaluate([parse(target)]).values
@@ -300,10 +301,10 @@ def test_relative_deviation() -> None:
 
 
 def test_evidence_by_networks(
-    setting: Callable[..., Setting], architectures: list[Architecture]
+    setting: Callable[..., Conditions], architectures: list[Architecture]
 ) -> None:
     def judge(target: str, *found: str) -> list[bool]:
-        networks = Fresh(setting(batches={"few": noise(4)}), architectures, 1)
+        networks = streamed(setting(batches={"few": noise(4)}), architectures, 1)
         evidence = by_networks([parse(text) for text in found], parse(target), networks)
         assert all(e is None or e.kind == "networks" for e in evidence)
         return [e is not None for e in evidence]
@@ -350,8 +351,10 @@ def test_rediscoveries(cache: Path, tmp_path: Path, target: str, kind: str) -> N
     if kind == "networks":
         fresh = setup(cache).fresh
         archs = fresh.architectures(random.Random("fresh 0"))
-        source = Fresh(fresh.setting(0, torch.device("cpu")), archs, 1)
-        one, other = VectorEngine(source).evaluate([found, wanted]).values[:, 0]
+        source = StreamedMatrices(
+            fresh.setting(0, torch.device("cpu")), space_networks(fresh.space, archs)
+        )
+        one, other = Engine(source).evaluate([found, wanted]).values[:, 0]
         assert stats.kendalltau(one, other).statistic == pytest.approx(1)
     else:
         world = random_world(5, networks=4)

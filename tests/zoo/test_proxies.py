@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+from helpers.measuring import Conditions, streamed
 from helpers.naive import Array, naive_evaluate, random_world
 from helpers.networks import SPACE, noise, tiny
 from scipy.stats import rankdata
@@ -14,8 +15,6 @@ from torch.nn import functional
 from autoprox.engine.evaluator import Engine
 from autoprox.language import LanguageError, parse, require_network
 from autoprox.searchspaces import Architecture
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.sources import Fresh
 from autoprox.zoo.expressions import EXPRESSIONS, load_expression
 
 WORLD = random_world(seed=21, networks=6)
@@ -98,12 +97,12 @@ ARCHITECTURES = [
     tiny(12, (1, 1.0), (2, 3.0)),
 ]
 BATCH = noise(4, size=3)
-SETTING = Setting(SPACE, {"data": BATCH}, seed=2)
+SETTING = Conditions(SPACE, {"data": BATCH}, seed=2)
 
 
-def scored(names: list[str], setting: Setting = SETTING) -> Array:
+def scored(names: list[str], setting: Conditions = SETTING) -> Array:
     """The scores [proxies, networks] of the whole program."""
-    engine = Engine(Fresh(setting, ARCHITECTURES, 1))
+    engine = Engine(streamed(setting, ARCHITECTURES, 1))
     return engine.evaluate(map(load_expression, names)).values[:, 0]
 
 
@@ -201,7 +200,7 @@ def test_dss_does_not_depend_on_the_data() -> None:
     """T-Razor, table XII; the weights stay the same."""
     names = ["dss", "dss++", "synflow", "sept"]
     first, other = (
-        Setting(SPACE, {"data": noise(4, size=3, seed=seed)}, seed=2) for seed in (0, 1)
+        Conditions(SPACE, {"data": noise(4, size=3, seed=seed)}, seed=2) for seed in (0, 1)
     )
     assert np.array_equal(scored(names, first), scored(names, other))
     assert (scored(["snip"], first) != scored(["snip"], other)).all()

@@ -9,7 +9,7 @@ from autoprox.evolution import EvolutionStrategy
 from autoprox.evolution.strategies import vary_by_chance
 from autoprox.export import Exporter
 from autoprox.language import Tree
-from autoprox.nas.parameters import Settings
+from autoprox.nas.search_parameters import SearchParameters
 from autoprox.nas.searcher import Searcher
 from autoprox.nas.strategies import SearchStrategy
 from autoprox.primitives import operation
@@ -40,7 +40,7 @@ NEWCOMERS = EvolutionStrategy(vary_by_chance)
 
 
 @dataclass(frozen=True)
-class SingleSettings(Settings):
+class SingleSettings(SearchParameters):
     """How many architectures are scored, one a step."""
 
     samples: int = 5

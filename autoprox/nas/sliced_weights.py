@@ -9,7 +9,6 @@ of the blocks is the candidate's own.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -18,11 +17,14 @@ from torch import Tensor
 
 from autoprox.errors import AutoproxError, MeasurementError
 from autoprox.language import Statistic
-from autoprox.nas.fresh import FAILURES, explained, measure
-from autoprox.nas.proxy import DOMAINS, Layout, Outcome, Proxy
+from autoprox.nas.own_weights import measure
+from autoprox.nas.proxy import Outcome, Proxy
 from autoprox.parallel.threads import run_threads
 from autoprox.searchspaces import SPACES, Architecture, Block, SearchSpace
 from autoprox.statistics.collector import Measured, Setting
+from autoprox.statistics.layers import DOMAINS
+from autoprox.statistics.networks import SpaceNetwork, Structure
+from autoprox.statistics.sources import FAILURES, explained
 
 BATCH = 500  # candidates that are evaluated together
 STANDARD = ("msa", "msa", "mlp", "mlp")  # qkv, proj, fc1, fc2
@@ -45,13 +47,17 @@ def require_slices(space: SearchSpace) -> None:
         )
 
 
-class Inherited:
+class SlicedWeights:
     """Measures the largest network at the first call, and then only looks things up."""
 
-    def __init__(self, proxy: Proxy, setting: Setting, workers: int = 1) -> None:
-        require_slices(setting.space)
+    def __init__(
+        self, proxy: Proxy, space: SearchSpace, setting: Setting, seed: int = 0, workers: int = 1
+    ) -> None:
+        require_slices(space)
         self.proxy = proxy
+        self.space = space
         self.setting = setting
+        self.seed = seed
         self.workers = workers
         self._measured: Measured = {}
         self._domains = [domain for domain in DOMAINS if proxy.reductions[domain]]
@@ -70,35 +76,25 @@ class Inherited:
                 record(outcome)
 
     def _outcomes(self, architectures: Sequence[Architecture]) -> list[Outcome]:
-        blocks = [self.setting.space.blocks(architecture) for architecture in architectures]
-        by_depth: dict[int, list[int]] = defaultdict(list)
-        for index, own in enumerate(blocks):
-            by_depth[len(own)].append(index)
-        outcomes: dict[int, Outcome] = {}
-        for depth, chosen in by_depth.items():
-            equal = [blocks[index] for index in chosen]
-            origins = [self.setting.space.origins(architectures[index]) or () for index in chosen]
-            layers = {domain: self._layers(domain, origins, equal) for domain in self._domains}
-            found = self.proxy.outcomes(layers, equal, Layout((STANDARD,) * depth))
-            outcomes.update(zip(chosen, found, strict=True))
-        return [outcomes[index] for index in range(len(architectures))]
+        blocks = [self.space.blocks(architecture) for architecture in architectures]
+        origins = [self.space.origins(architecture) or () for architecture in architectures]
+        pairs = [
+            pair for own in zip(origins, blocks, strict=True) for pair in zip(*own, strict=True)
+        ]
+        structures = [Structure((STANDARD,) * len(own), own) for own in blocks]
+        reduced = {domain: self._reduced(domain, pairs) for domain in self._domains}
+        return self.proxy.outcomes(structures, reduced)
 
-    def _layers(
-        self, domain: str, origins: Sequence[Sequence[int]], blocks: Sequence[Sequence[Block]]
-    ) -> Tensor:
-        """[networks, layers, reductions] of networks of equal depth."""
+    def _reduced(self, domain: str, blocks: Sequence[tuple[int, Block]]) -> Tensor:
+        """[layers of all networks, reductions] from the blocks, and of which each is a slice."""
         slices = [
-            [
-                (origin, block.width, block.inner if domain == "msa" else block.hidden)
-                for origin, block in zip(*pair, strict=True)
-            ]
-            for pair in zip(origins, blocks, strict=True)
+            (origin, block.width, block.inner if domain == "msa" else block.hidden)
+            for origin, block in blocks
         ]
         rows = self._rows[domain]
-        if new := dict.fromkeys(s for own in slices for s in own if s not in rows):
+        if new := dict.fromkeys(part for part in slices if part not in rows):
             self._extend(domain, list(new))
-        indices = torch.tensor([[rows[s] for s in own] for own in slices])
-        return self._tables[domain][indices].flatten(1, 2)
+        return self._tables[domain][[rows[part] for part in slices]].flatten(0, 1)
 
     def _extend(self, domain: str, slices: Sequence[Slice]) -> None:
         """Reduce new slices."""
@@ -126,15 +122,16 @@ class Inherited:
         return self._measured
 
     def _measure_largest(self) -> None:
-        architecture = self.setting.space.largest()
+        network = SpaceNetwork(self.space, self.space.largest(), self.seed)
         try:
-            self._measured, layout = measure(self.setting, architecture, self.proxy)
+            domains = network.structure().domains
+            self._measured = measure(network, self.setting, self.proxy)
         except FAILURES as error:
             raise MeasurementError(
-                f"the largest network of {self.setting.space.name} must be measured, but got "
+                f"the largest network of {self.space.name} must be measured, but got "
                 f"{explained(error)}"
             ) from error
-        if set(layout.blocks) != {STANDARD}:
+        if set(domains) != {STANDARD}:
             raise RuntimeError("blocks that are sliced must have qkv, proj, fc1 and fc2")
 
 

@@ -15,20 +15,20 @@ Shapes = tuple[tuple[int, int, int], ...]  # matrices, rows and columns of each 
 
 
 @dataclass(frozen=True)
-class Slab:
+class MatrixChunk:
     """Every statistic's matrices of the same layers, so that elementwise work ignores shapes."""
 
     values: Mapping[Statistic, Tensor]  # [elements]
     shapes: Shapes
 
     @classmethod
-    def of(cls, stacks: Mapping[Statistic, Tensor]) -> Slab:
+    def of(cls, stacks: Mapping[Statistic, Tensor]) -> MatrixChunk:
         """From matrices of one shape, [n, rows, cols]."""
         values = {s: stack.reshape(-1) for s, stack in stacks.items()}
         return cls.aligned(values, [(_shape(stack),) for stack in stacks.values()])
 
     @classmethod
-    def aligned(cls, values: Mapping[Statistic, Tensor], shapes: Sequence[Shapes]) -> Slab:
+    def aligned(cls, values: Mapping[Statistic, Tensor], shapes: Sequence[Shapes]) -> MatrixChunk:
         """Repeat the rows of activations of one all-ones sample for every sample of a batch."""
         if len(set(shapes)) == 1:
             return cls(values, shapes[0])
@@ -37,7 +37,7 @@ class Slab:
         return cls({s: _repeated(value, shape, common) for (s, value), shape in own}, common)
 
     def parts(self, values: Tensor) -> list[Tensor]:
-        """Views [n, rows, cols] of what was computed from the slab's values."""
+        """Views [n, rows, cols] of what was computed from the chunk's values."""
         return _parts(values, self.shapes)
 
 

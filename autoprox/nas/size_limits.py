@@ -23,7 +23,7 @@ Limit = tuple[int | None, int | None]
 
 
 class LimitsError(AutoproxError):
-    """Limits that can't be read, or that no architecture meets."""
+    """SizeLimits that can't be read, or that no architecture meets."""
 
 
 class Sizes(NamedTuple):
@@ -69,7 +69,7 @@ def short(number: float) -> str:
 
 
 @dataclass(frozen=True)
-class Limits:
+class SizeLimits:
     """The sizes that candidates of a space may have, their head made for so many classes."""
 
     space: SearchSpace

@@ -10,7 +10,7 @@ from autoprox.rules import require_number, require_whole
 
 
 @dataclass(frozen=True)
-class Settings:
+class SearchParameters:
     """Whole numbers, least 1 unless LEAST says another, and perhaps a mutation probability."""
 
     LEAST: ClassVar[Mapping[str, int]] = {}
