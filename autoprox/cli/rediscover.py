@@ -45,7 +45,6 @@ def rediscover(
     canonical form, by sympy, or by the scores of 64 fresh networks of another
     space. The exit code is 1 where none is found in time.
     """
-    from autoprox.report import terminal as tables
     from autoprox.report.console import show, show_json
     from autoprox.report.progress import progress_on
     from autoprox.tasks.rediscover import Setup

@@ -122,7 +122,6 @@ def search(
     interrupted search goes on, and measures nothing twice.
     """
     from autoprox import search as run_search
-    from autoprox.report import terminal as tables
     from autoprox.report.console import show, show_json
 
     given = given_options(context)

@@ -1,4 +1,4 @@
-"""Documents: what a JSON file must hold, declared as a model; errors name the line and the field."""
+"""Documents: what a JSON file must hold, as a model; errors name the line and the field."""
 
 from __future__ import annotations
 
