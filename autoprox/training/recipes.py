@@ -78,7 +78,7 @@ class TrainingRecipe(ABC, Generic[Dataset]):
         steps = self.epochs * (self.samples(data) // size)
         loss = torch.zeros(())
         network.train()
-        for step, chosen in enumerate(self._batches(self.samples(data), size, generator)):
+        for step, chosen in enumerate(self.batches(self.samples(data), size, generator)):
             loss = self.loss(network, data, chosen, generator)
             for group in optimizer.param_groups:
                 group["lr"] = self.learning_rate * self.factor(step, steps)
@@ -95,7 +95,8 @@ class TrainingRecipe(ABC, Generic[Dataset]):
         warm = (step + 1) / max(1, round(self.warmup * steps))
         return min(warm, (1 + math.cos(math.pi * step / steps)) / 2)
 
-    def _batches(self, count: int, size: int, generator: torch.Generator) -> Iterator[Tensor]:
+    def batches(self, count: int, size: int, generator: torch.Generator) -> Iterator[Tensor]:
+        """The indices of the samples of each step, in an order that differs by epoch."""
         for _ in range(self.epochs):
             order = torch.randperm(count, generator=generator)
             yield from order[: count // size * size].view(-1, size)

@@ -39,8 +39,8 @@ def train_table(
     """Do all jobs of a plan; returns the table of the scores, under this name.
 
     What was trained is recorded, a line for each. Every result is a file in the folder of parts
-    before the worker's next training begins. What is there isn't trained again. If a training fails, the table has the failure instead of the
-    architecture; fewer than MIN_ARCHITECTURES are no table.
+    before the worker's next training begins. What is there isn't trained again. If a training
+    fails, the table has the failure instead of the architecture; fewer than MIN_ARCHITECTURES are no table.
     """
     parts.mkdir(parents=True, exist_ok=True)
     _settle(parts / SETTINGS, plan.settings)

@@ -81,7 +81,7 @@ def test_normalisation() -> None:
 
 def test_every_epoch_is_another_permutation() -> None:
     recipe = ImageRecipe(epochs=4)
-    batches = torch.stack(list(recipe._batches(10, 3, torch.Generator().manual_seed(0))))
+    batches = torch.stack(list(recipe.batches(10, 3, torch.Generator().manual_seed(0))))
     epochs = batches.reshape(4, 9).tolist()
     assert all(len(set(epoch)) == 9 and set(epoch) <= set(range(10)) for epoch in epochs)
     assert len({tuple(epoch) for epoch in epochs}) == 4
