@@ -48,12 +48,17 @@ def task_of(config: TaskConfig) -> Task[Any]:
 
 def start(config: TaskConfig, progress: Progress = silent) -> dict[str, Any]:
     """Do what a configuration asks for in a new run; returns the run's summary, and where it is."""
-    task = task_of(config)
-    stored = {name: getattr(task.config, name) for name in config.named(stored=True)}
+    return begin(task_of(config), progress)
+
+
+def begin(task: Task[Any], progress: Progress = silent) -> dict[str, Any]:
+    """Do a task in a new run."""
+    config = task.config
+    stored = {name: getattr(config, name) for name in config.named(stored=True)}
     device = str(stored.get("device", "cpu"))
     name = config.name or task.name
     with Run.create(Path(config.runs), name, {"kind": config.kind, **stored}, device) as run:
-        return _finished(task, run, progress)
+        return finish(task, run, progress)
 
 
 def resume(
@@ -68,7 +73,7 @@ def resume(
         config = read_config(run, **resources)
         if (summary := run.read_summary()) is not None:
             return {"run": str(run.path), **summary}
-        return _finished(task_of(config), run, progress)
+        return finish(task_of(config), run, progress)
 
 
 def read_config(run: Run, **resources: Any) -> TaskConfig:
@@ -89,7 +94,8 @@ def read_config(run: Run, **resources: Any) -> TaskConfig:
         raise ConfigError(f"{run.path}/config.json: {error}") from error
 
 
-def _finished(task: Task[Any], run: Run, progress: Progress) -> dict[str, Any]:
+def finish(task: Task[Any], run: Run, progress: Progress = silent) -> dict[str, Any]:
+    """Do a task in a run, from where it is; returns the summary, and where the run is."""
     progress("run", 0, 0, str(run.path))
     summary = task.work(run, progress)
     run.write_summary(summary)

@@ -40,7 +40,8 @@ def train_table(
 
     What was trained is recorded, a line for each. Every result is a file in the folder of parts
     before the worker's next training begins. What is there isn't trained again. If a training
-    fails, the table has the failure instead of the architecture; fewer than MIN_ARCHITECTURES are no table.
+    fails, the table has the failure instead of the architecture; fewer than MIN_ARCHITECTURES are
+    no table.
     """
     parts.mkdir(parents=True, exist_ok=True)
     _settle(parts / SETTINGS, plan.settings)

@@ -1,28 +1,21 @@
 """The parts of a rediscovery against plain oracles, and whole ones on tiny networks."""
 
 import itertools
-import json
 import random
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
-import typer
 from helpers.measuring import Conditions, cached, streamed
 from helpers.naive import naive_evaluate, random_world
 from helpers.networks import noise
 from scipy import stats
-from typer.testing import CliRunner
 
-from autoprox.cli.rediscover import rediscover as command
 from autoprox.engine.evaluator import Engine
 from autoprox.engine.program import single_domains
-from autoprox.errors import AutoproxError
 from autoprox.evolution import Individual
-from autoprox.language import STATISTICS, Tree, canonical, make, parse, statistics
+from autoprox.language import STATISTICS, Tree, Type, canonical, make, parse, statistics
 from autoprox.language.grammar import Grammar
 from autoprox.parameters import TreeLimits
 from autoprox.rediscovery.evidence import by_form, by_networks, by_tree, relative_deviation
@@ -36,12 +29,7 @@ from autoprox.rediscovery.growth import (
     ranks_of,
 )
 from autoprox.rediscovery.search import Archive, Goal, Search, ranks_in
-from autoprox.runs.folder import Run
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.statistics.networks import space_networks
-from autoprox.statistics.streamed import StreamedMatrices
-from autoprox.tasks import rediscover as rediscovery
-from autoprox.tasks.rediscover import SMALL_PIT, Judge, Networks, Setup, rediscover
 from autoprox.zoo.loading import load
 
 SNIP = "sum(sum(abs(mul(all.weight, all.grad))))"
@@ -104,7 +92,7 @@ def test_grown_terms_have_the_scores_of_their_trees(engine: Engine) -> None:
 
 
 def test_an_operation_is_applied_to_all_parts_once() -> None:
-    bank = Bank(GRAMMAR.signatures)
+    bank = Bank(GRAMMAR.maps(Type("Layers", "block")))
     bank.parts += [parse(name) for name in ("width", "tokens", "heads")]
     assert sorted(bank.next_arguments("log", 2) + bank.next_arguments("log", 2)) == [
         (0,),
@@ -312,174 +300,3 @@ def test_evidence_by_networks(
     double, logarithm = "add(sum(width), sum(width))", "logsumexp(log(width))"
     assert judge("sum(width)", double, logarithm, "sum(one)") == [True, False, False]
     assert judge("rank(sum(width))", double, logarithm, "sum(one)") == [True, True, False]
-
-
-def setup(cache: Path, **changed: Any) -> Setup:
-    """A rediscovery of seconds."""
-    small = {
-        "seconds": 60.0,
-        "workers": 1,
-        "device": "cpu",
-        "cache": str(cache),
-        "evolved": Networks(NANO, 12, thin=4),
-        "fresh": Networks(SMALL_PIT, 5, thin=4),
-    }
-    return Setup(**{**small, **changed})
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Statistics that the rediscoveries share."""
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.mark.parametrize(
-    ("target", "kind"),
-    [
-        ("rank(sum(log(width)))", "tree"),
-        ("mul(sum(width), sum(std(msa.weight)))", "tree"),
-        ("sum(square(frobenius_norm(ones.mlp.grad)))", "sympy"),
-        ("add(rank(l2_norm), rank(ntkt))", "networks"),
-    ],
-)
-def test_rediscoveries(cache: Path, tmp_path: Path, target: str, kind: str) -> None:
-    summary = rediscover(target, setup(cache), tmp_path)
-    assert summary["success"]
-    assert summary["evidence"]["kind"] == kind
-    found, wanted = parse(summary["expression"]), load(target).tree
-    assert (canonical(found) == canonical(wanted)) is (kind == "tree")
-    if kind == "networks":
-        fresh = setup(cache).fresh
-        archs = fresh.architectures(random.Random("fresh 0"))
-        source = StreamedMatrices(
-            fresh.setting(0, torch.device("cpu")), space_networks(fresh.space, archs)
-        )
-        one, other = Engine(source).evaluate([found, wanted]).values[:, 0]
-        assert stats.kendalltau(one, other).statistic == pytest.approx(1)
-    else:
-        world = random_world(5, networks=4)
-        one, other = (naive_evaluate(tree, world) for tree in (found, wanted))
-        np.testing.assert_allclose(one / one[0], other / other[0], rtol=1e-9)
-    run = Run.open(Path(summary["run"]))
-    assert {"run": summary["run"], **(run.read_summary() or {})} == summary
-    assert load(summary["run"]).tree == found
-    log = run.read_log()
-    assert [line["round"] for line in log] == list(range(1, summary["rounds"] + 1))
-    assert log[-1]["evaluations"] == summary["evaluations"]
-    assert run.read_config()["expression"] == str(wanted)
-
-
-def test_a_rediscovery_does_not_depend_on_the_workers(cache: Path, tmp_path: Path) -> None:
-    def result(**changed: Any) -> dict[str, Any]:
-        found = rediscover("rank(sum(sum(msa.weight)))", setup(cache, **changed), tmp_path)
-        return {name: value for name, value in found.items() if name not in ("run", "seconds")}
-
-    assert result() == result(workers=2)
-
-
-def test_what_is_not_found_in_time(cache: Path, tmp_path: Path) -> None:
-    summary = rediscover("sum(width)", setup(cache, seconds=1e-6), tmp_path)
-    assert not summary["success"]
-    assert summary["evidence"] is None
-    assert summary["rounds"] == 0
-    assert summary["correlation"] < 1
-    assert not (Path(summary["run"]) / "hall_of_fame").exists()
-
-
-def test_a_formula_that_only_fits_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    measured = []
-
-    def measure(trees: list[Tree], *rest: Any) -> Any:
-        measured.append(len(trees))
-        return by_networks(trees, *rest)
-
-    monkeypatch.setattr(rediscovery, "by_networks", measure)
-    judge = Judge(parse("rank(sum(width))"), setup(Path(), fresh=Networks(NANO, 9)))
-    by_depth, by_width = parse("rank(sum(one))"), parse("rank(add(sum(width), sum(width)))")
-    assert judge([by_depth]) is None
-    assert judge([by_depth]) is None
-    assert measured == [1]
-    found, evidence = judge([by_depth, by_width]) or pytest.fail("the second one is right")
-    assert found == by_width
-    assert evidence.tau == 1
-    assert measured == [1, 1, 1]
-    assert "9 fresh networks of autoformer-nano" in evidence.statement
-
-
-@pytest.mark.parametrize(
-    ("source", "changed", "message"),
-    [
-        ("snop", {}, "unknown name `snop`; nearest: .*`snip`"),
-        ("sum(msa.grad)", {}, "a proxy is a Network, got Layers"),
-        ("mean(one)", {}, "must tell the 12 networks apart, but the scores .* are constant"),
-        ("nowhere.json", {}, "nowhere.json"),
-        ("snip", {"seconds": 0.0}, "seconds must be a number > 0"),
-        ("snip", {"seed": -1}, "seed must be a whole number >= 0"),
-        ("snip", {"workers": 0}, "workers must be a whole number >= 1"),
-    ],
-)
-def test_wrong_use(
-    cache: Path, tmp_path: Path, source: str, changed: dict[str, Any], message: str
-) -> None:
-    with pytest.raises((AutoproxError, OSError), match=message):
-        rediscover(source, setup(cache, **changed), tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
-def test_small_networks_vary_in_what_structure_reads() -> None:
-    architectures = Networks(SMALL_PIT, 48).architectures(random.Random(0))
-    assert len(set(architectures)) == 48
-    blocks = [block for arch in architectures for block in SMALL_PIT.blocks(arch)]
-    assert len({block.tokens for block in blocks}) == 3
-    assert max(block.width for block in blocks) <= 80
-
-
-def run_command(monkeypatch: pytest.MonkeyPatch, *arguments: str, **summary: Any) -> Any:
-    """The command with a rediscovery that returns this summary."""
-
-    def pretend(source: str, given: Setup, root: Path, name: str | None, progress: Any) -> Any:
-        if summary.get("interrupted"):
-            raise KeyboardInterrupt
-        run, target = str(root / str(name)), {"source": source, "expression": source}
-        return {"run": run, "target": target, "seed": given.seed, **summary}
-
-    monkeypatch.setattr(rediscovery, "rediscover", pretend)
-    app = typer.Typer()
-    app.command()(command)
-    return CliRunner().invoke(app, list(arguments))
-
-
-SUMMARY = {
-    "success": True,
-    "evidence": {"kind": "tree", "statement": "it has the target's canonical form"},
-    "expression": "sum(one)",
-    "formula": "∑ₖ 1",
-    "correlation": None,
-    "rounds": 3,
-    "evaluations": 12,
-    "seconds": 1.5,
-}
-
-
-def test_the_command_prints_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    arguments = ("snip", "--seed", "7", "--name", "mine")
-    result = run_command(monkeypatch, *arguments, **SUMMARY)
-    assert result.exit_code == 0
-    assert "Rediscovered snip: it has the target's canonical form." in result.stdout
-    assert "Run: runs/mine" in result.stdout
-    result = run_command(monkeypatch, *arguments, "--json", **SUMMARY)
-    assert json.loads(result.stdout)["seed"] == 7
-
-
-def test_the_command_fails_where_nothing_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    failed = {**SUMMARY, "success": False, "evidence": None, "correlation": 0.5}
-    result = run_command(monkeypatch, "snip", **failed)
-    assert result.exit_code == 1
-    assert "snip was not rediscovered" in result.stdout
-    assert "0.500000" in result.stdout
-
-
-def test_the_command_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = run_command(monkeypatch, "snip", interrupted=True)
-    assert result.exit_code == 130
-    assert result.stderr == "interrupted\n"

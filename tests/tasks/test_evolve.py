@@ -18,6 +18,7 @@ from autoprox.evolution import Individual
 from autoprox.language import STATISTICS, Tree, parse
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import SPACES, Architecture, TransformerNetwork
+from autoprox.statistics.networks import SpaceNetwork
 from autoprox.tasks.base import resume, start
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.evolve import Evolve, Whole
@@ -199,7 +200,7 @@ def test_a_finished_run_may_be_resumed(
 
 def snip(task: Evolve, dataset: str, arch: Architecture) -> float:
     """|weight * gradient| of every linear layer of the blocks, by plain PyTorch."""
-    batch, seed = task.batches[dataset], task.setting().network_seed(arch)
+    batch, seed = task.batches[dataset], SpaceNetwork(SPACE, arch, task.config.seed).seed
     network = SPACE.build(arch, batch.classes, seed)
     functional.cross_entropy(network(batch.inputs), batch.labels).backward()
     linear = (layer for block in network.blocks for layer in block.modules())

@@ -20,7 +20,8 @@ from autoprox.inputs.batches import load_batches
 from autoprox.report.ranking import as_csv
 from autoprox.searchspaces import TransformerNetwork, get_space
 from autoprox.statistics.collector import Setting
-from autoprox.statistics.sources import Fresh
+from autoprox.statistics.networks import SpaceNetwork, space_networks
+from autoprox.statistics.streamed import StreamedMatrices
 from autoprox.tasks import rank as ranking_module
 from autoprox.tasks.base import resume, start
 from autoprox.tasks.configurations import RankConfig
@@ -57,15 +58,15 @@ def independent(proxy: str, dataset: str, seed: int) -> Sequence[float]:
     """The scores of all networks, from all of them at once."""
     classes = {"wide": 10, "deep": 4}
     batches = load_batches(SPACE, {dataset: classes[dataset]}, batch_size=2, seed=seed)
-    setting = Setting(SPACE, batches, seed)
+    setting = Setting(batches)
     if proxy == "params":
         return [SPACE.params(a, classes[dataset]) for a in ARCHITECTURES]
     if proxy != "naswot":
-        engine = Engine(Fresh(setting, ARCHITECTURES, 1))
+        engine = Engine(StreamedMatrices(setting, space_networks(SPACE, ARCHITECTURES, seed), 1))
         return list(engine.evaluate([load(proxy).tree]).values[0, 0])
     values = []
     for arch in ARCHITECTURES:
-        network = SPACE.build(arch, classes[dataset], setting.network_seed(arch))
+        network = SPACE.build(arch, classes[dataset], SpaceNetwork(SPACE, arch, seed).seed)
         values.append(measure_all(network, batches[dataset], [proxy], seed)[proxy])
     return values
 
