@@ -52,6 +52,7 @@ def _whole(value: Any) -> Any:
 
 Whole = Annotated[int, BeforeValidator(_whole), Ge(0), Lt(END)]
 Positive = Annotated[int, BeforeValidator(_whole), Ge(1), Lt(END)]
+Probability = Annotated[float, Gt(0), Le(1)]
 PathText = Annotated[str | os.PathLike[str], AfterValidator(os.fspath)]
 Names = Annotated[Sequence[str], AfterValidator(tuple)]
 Numbers = Annotated[Sequence[float], AfterValidator(tuple)]
@@ -74,9 +75,11 @@ class Options(BaseModel):
 
     @classmethod
     def described(cls) -> Iterator[tuple[str, FieldInfo, Option]]:
-        """Each field with what is said of it."""
+        """Each field of which something is said, with that."""
         for name, field in cls.model_fields.items():
-            yield name, field, next(m for m in field.metadata if isinstance(m, Option))
+            for said in field.metadata:
+                if isinstance(said, Option):
+                    yield name, field, said
 
     @classmethod
     def named(cls, **wanted: bool) -> tuple[str, ...]:
@@ -112,7 +115,8 @@ class Options(BaseModel):
         first = error.errors(include_url=False)[0]
         name, value = str(first["loc"][0]), first["input"]
         if first["type"] == "extra_forbidden":
-            return f"unknown option {name!r}{nearest(name, cls.named(listed=True))}"
+            known = cls.named(listed=True) or tuple(cls.model_fields)
+            return f"unknown option {name!r}{nearest(name, known)}"
         if first["type"] == "missing":
             return f"{cls.noun} needs {name}, but got none"
         return f"{name} must be {rule_of(cls.model_fields[name], value)}, but got {value!r}"

@@ -46,11 +46,11 @@ from autoprox.benchmarks import load_benchmark
 from autoprox.benchmarks.surrogate import load_surrogate
 from autoprox.files.atomic import write_json
 from autoprox.language import Tree, make
-from autoprox.nas.blockwise import BlockwiseSettings
-from autoprox.nas.etas import ETASSettings
+from autoprox.nas.blockwise import BlockwiseParameters
+from autoprox.nas.etas import ETASParameters
 from autoprox.nas.evolution import EvolutionSettings
 from autoprox.nas.proxy import Outcome, Proxy
-from autoprox.nas.random import RandomSettings
+from autoprox.nas.random import RandomParameters
 from autoprox.nas.search_parameters import SearchParameters
 from autoprox.nas.searcher import Searcher
 from autoprox.nas.size_limits import SizeLimits, read_limit
@@ -212,10 +212,10 @@ def forward_passes(name: str) -> int:
 
 QUERIES = 33
 BUDGETS: dict[str, SearchParameters] = {  # 1,300 candidates each, as ETAS has for GPT-2
-    "random": RandomSettings(1300),
+    "random": RandomParameters(samples=1300),
     "evolution": EvolutionSettings(steps=120),
-    "etas": ETASSettings(samples=300, probability=0.3),
-    "blockwise": BlockwiseSettings(steps=26),
+    "etas": ETASParameters(samples=300, probability=0.3),
+    "blockwise": BlockwiseParameters(steps=26),
 }
 GRID = list(range(50, 1301, 50))
 

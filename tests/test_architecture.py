@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 ORDER = (
-    *("errors", "registry", "progress", "options"),
+    *("errors", "registry", "progress", "options", "parameters"),
     *("parallel", "files"),
     *("primitives", "searchspaces"),
     *("language", "export", "runs", "inputs", "benchmarks", "scoring"),

@@ -7,7 +7,6 @@ import torch
 from numpy.typing import NDArray
 
 from autoprox.inputs.batch import IGNORED, Batch, InputError
-from autoprox.rules import require_whole
 from autoprox.searchspaces.tokens import TokenSpace
 
 BYTES = 256
@@ -25,9 +24,10 @@ def load_tokens(
     token, at least one in each sequence. Random tokens are uniform over the vocabulary; the
     sequences of a text are drawn by the seed from its consecutive pieces.
     """
-    require_whole("batch_size", batch_size, 1)
-    require_whole("seed", seed, 0)
-    require_whole("length", length, 2)
+    if batch_size < 1 or seed < 0 or length < 2:
+        got = f"(batch_size={batch_size}, seed={seed}, length={length})"
+        rule = "`batch_size >= 1`, `seed >= 0` and `length >= 2` must hold"
+        raise InputError(f"{rule}, but got {got}")
     if length > space.context:
         raise InputError(
             f"length must be at most the context of {space.name}, {space.context}, but got {length}"

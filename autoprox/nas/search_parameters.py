@@ -1,28 +1,16 @@
 """What the parameters of every strategy have in common."""
 
-from __future__ import annotations
+from abc import abstractmethod
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
-
-from autoprox.rules import require_number, require_whole
+from autoprox.options import Options
 
 
-@dataclass(frozen=True)
-class SearchParameters:
-    """Whole numbers, least 1 unless LEAST says another, and perhaps a mutation probability."""
+class SearchParameters(Options):
+    """The parameters of a strategy, with their defaults; those that a user gives come in here."""
 
-    LEAST: ClassVar[Mapping[str, int]] = {}
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name == "probability":
-                require_number(name, value, "> 0 and <= 1", lambda p: 0 < p <= 1)
-            else:
-                require_whole(name, value, self.LEAST.get(name, 1))
+    noun = "a strategy"
 
     @property
+    @abstractmethod
     def candidates(self) -> int:
         """How many candidates a search with them scores at most."""
-        raise NotImplementedError

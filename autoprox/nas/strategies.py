@@ -33,9 +33,9 @@ def _prove(name: str, strategy: SearchStrategy) -> None:
 STRATEGIES: Registry[SearchStrategy] = Registry(
     "search_strategies", "search strategy", StrategyError, _prove
 )
-STRATEGIES.register("random", SearchStrategy(random.search, random.RandomSettings))
+STRATEGIES.register("random", SearchStrategy(random.search, random.RandomParameters))
 STRATEGIES.register(
-    "blockwise", SearchStrategy(blockwise.search, blockwise.BlockwiseSettings, by_block=True)
+    "blockwise", SearchStrategy(blockwise.search, blockwise.BlockwiseParameters, by_block=True)
 )
-STRATEGIES.register("etas", SearchStrategy(etas.search, etas.ETASSettings, evaluator=True))
-STRATEGIES.register("evolution", SearchStrategy(evolution.search, evolution.EvolutionSettings))
+STRATEGIES.register("etas", SearchStrategy(etas.search, etas.ETASParameters, evaluator=True))
+STRATEGIES.register("evolution", SearchStrategy(evolution.search, evolution.AgeingParameters))

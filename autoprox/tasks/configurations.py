@@ -6,12 +6,21 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
 
-from annotated_types import Gt, Le, Lt
+from annotated_types import Gt, Lt
 from pydantic import AfterValidator
 
 from autoprox.errors import ConfigError
 from autoprox.files.sizes import read_bytes, read_range
-from autoprox.options import Names, Numbers, Option, Paths, PathText, Positive, Whole
+from autoprox.options import (
+    Names,
+    Numbers,
+    Option,
+    Paths,
+    PathText,
+    Positive,
+    Probability,
+    Whole,
+)
 from autoprox.parameters import EvolutionParameters, TreeLimits
 from autoprox.tasks.shared import (
     MACHINE,
@@ -182,7 +191,7 @@ class SearchConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
         Option("Members from which evolution takes the best as parent.", STRATEGY, default="25"),
     ] = None
     probability: Annotated[
-        float | None, Gt(0), Le(1),
+        Probability | None,
         Option("With which etas and evolution mutate a value.", STRATEGY, default="0.4, 0.1"),
     ] = None  # fmt: skip
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 import torch
@@ -60,7 +59,7 @@ class Search(Task[SearchConfig]):
                 # As an expression: the file or run may be gone when the search is resumed.
                 proxy=str(tree),
                 device=resolve_device(config.device),
-                **vars(self.parameters),
+                **self.parameters.model_dump(),
             )
         )
         classes = _classes(config.dataset)
@@ -197,7 +196,7 @@ def _step(searcher: Searcher) -> dict[str, Any]:
 def _strategy(config: SearchConfig) -> tuple[SearchStrategy, SearchParameters]:
     """The strategy, and its parameters: those that are given, and its own for the others."""
     strategy = STRATEGIES.find(config.strategy)
-    own = {field.name for field in fields(strategy.settings)}
+    own = set(strategy.settings.model_fields)
     offered = [n for n, _, option in config.described() if option.group == STRATEGY]
     given = {n: value for n in offered if (value := getattr(config, n)) is not None}
     del given["strategy"]

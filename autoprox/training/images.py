@@ -5,7 +5,6 @@ head.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from autoprox.errors import nearest, one_line
 from autoprox.files.references import load_function
 from autoprox.inputs.datasets import Images, load_images
 from autoprox.inputs.images import MEAN, STD
-from autoprox.rules import require_whole
+from autoprox.options import Names, Whole
 from autoprox.searchspaces import SearchSpace
 from autoprox.searchspaces.tokens import TokenSpace
 from autoprox.training.recipes import TrainingError, TrainingRecipe
@@ -27,21 +26,16 @@ EVALUATION_BATCH = 500
 Teacher = Callable[[Tensor], Tensor]  # images [batch, 3, height, width] to logits
 
 
-@dataclass(frozen=True)
 class ImageRecipe(TrainingRecipe[Images]):
     """How image classifiers are trained; `teacher` is MODULE:FUNCTION."""
 
     label_smoothing: float = 0.1
-    crop: int = 2  # pixels by which an image is moved at most, its border repeated
-    mirror: tuple[str, ...] = ()  # the datasets whose images may be mirrored
+    crop: Whole = 2  # pixels by which an image is moved at most, its border repeated
+    mirror: Names = ()  # the datasets whose images may be mirrored
     teacher: str | None = None
 
     measure = "accuracy"
     higher_is_better = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_whole("crop", self.crop, 0)
 
     def load(self, path: Path, space: SearchSpace) -> Images:
         """All images at a path, in the size that a space sees."""

@@ -3,7 +3,7 @@
 import hashlib
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -112,7 +112,7 @@ def _settings(
     return {
         "space": space.name,
         "seed": seed,
-        "recipe": asdict(recipe),
+        "recipe": recipe.model_dump(),
         "datasets": {
             name: {"classes": data.classes, **data.sizes, "sha256": data.digest}
             for name, data in datasets.items()

@@ -3,7 +3,6 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
@@ -12,7 +11,7 @@ from torch import Tensor, nn
 
 from autoprox.errors import AutoproxError
 from autoprox.inputs.datasets import Images, Text
-from autoprox.rules import require_whole
+from autoprox.options import Options, Positive
 from autoprox.searchspaces import SearchSpace
 
 Dataset = TypeVar("Dataset", Images, Text)
@@ -26,22 +25,19 @@ class DivergedError(ArithmeticError):
     """A training whose loss is no longer finite."""
 
 
-@dataclass(frozen=True)
-class TrainingRecipe(ABC, Generic[Dataset]):
+class TrainingRecipe(Options, ABC, Generic[Dataset]):
     """How every network of a table is trained and scored."""
 
-    epochs: int = 8
-    batch_size: int = 64
+    noun = "a recipe"
+
+    epochs: Positive = 8
+    batch_size: Positive = 64
     learning_rate: float = 3e-3
     weight_decay: float = 0.05
     warmup: float = 0.1  # of all steps
 
     measure: ClassVar[str]
     higher_is_better: ClassVar[bool]
-
-    def __post_init__(self) -> None:
-        require_whole("epochs", self.epochs, 1)
-        require_whole("batch_size", self.batch_size, 1)
 
     @abstractmethod
     def load(self, path: Path, space: SearchSpace) -> Dataset:

@@ -5,7 +5,6 @@ Each sequence begins at a random byte of its piece of the text.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -13,25 +12,20 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from autoprox.inputs.datasets import Text, load_text
-from autoprox.rules import require_whole
+from autoprox.options import Positive
 from autoprox.searchspaces import SPACES, SearchSpace
 from autoprox.searchspaces.tokens import TokenSpace
 from autoprox.training.recipes import DivergedError, TrainingError, TrainingRecipe
 
 
-@dataclass(frozen=True)
 class TextRecipe(TrainingRecipe[Text]):
     """How language models are trained, those that predict the next token."""
 
-    batch_size: int = 16
-    length: int = 64  # of the sequences
+    batch_size: Positive = 16
+    length: Positive = 64  # of the sequences
 
     measure = "perplexity"
     higher_is_better = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_whole("length", self.length, 1)
 
     def load(self, path: Path, space: SearchSpace) -> Text:
         """A text file, its bytes as tokens of a space."""

@@ -10,7 +10,7 @@ from autoprox.errors import AutoproxError
 from autoprox.files.atomic import write_json
 from autoprox.files.documents import Document, Excerpt, Must, validate
 from autoprox.files.located_json import JSONFileError, Node, read_json
-from autoprox.language import parse, require_network
+from autoprox.language import digest, parse, require_network
 
 VERSION = 1
 
@@ -52,7 +52,7 @@ def write_proxy(path: Path, record: Mapping[str, Any]) -> None:
     """
     tree = require_network(parse(record["expression"]))
     given = {field: record[field] for field in ("formula", "found", "taus")}
-    fixed = {"version": VERSION, "expression": str(tree), "hash": tree.digest}
+    fixed = {"version": VERSION, "expression": str(tree), "hash": digest(tree)}
     write_json(path, fixed | given)
 
 
@@ -73,5 +73,5 @@ def _check_hash(proxy: ProxyFile, document: Node) -> None:
         tree = require_network(parse(proxy.expression))
     except AutoproxError as error:
         raise JSONFileError(f"{document.at(['expression']).place}: {error}") from error
-    if proxy.hash != tree.digest:
-        raise document.at(["hash"]).error(f"must be the expression's, {tree.digest}")
+    if proxy.hash != digest(tree):
+        raise document.at(["hash"]).error(f"must be the expression's, {digest(tree)}")

@@ -188,8 +188,11 @@ BAD = [
     ("--population 1", "population must be a whole number >= 2, but got 1"),
     ("--train 0.01", "a split must leave networks on both sides"),
     ("--memory 0GiB", "memory must be a whole number >= 1, but got 0"),
-    ("--memory lots", "a size must be a number such as 4GiB, 500MB or 10M, but got 'lots'"),
-    ("--strategy elite", "unknown strategy 'elite' (did you mean elitist?); choose from mixture,"),
+    ("--memory lots", "a size must be a number of bytes such as 4GiB or 500MB, got 'lots'"),
+    (
+        "--strategy elite",
+        "unknown evolution strategy 'elite' (did you mean elitist?); choose",
+    ),
     ("--device gpu", "unknown device 'gpu' (did you mean cpu?); choose from auto, cpu, cuda, mps"),
     ("--label kd", "has neither labels nor subsets"),
     (
@@ -395,7 +398,7 @@ def test_show_one_form(run: Command) -> None:
         (["evolve", "--resume", "."], "a run must hold config.json, environment.json, log.jsonl"),
         (["show", "runs/none"], "a run must be a folder, but runs/none does not exist"),
         (["show", "none.json"], "none.json must be a JSON file, but there is no such file"),
-        (["show", "mine.json"], "mine.json:2: unknown key format"),
+        (["show", "mine.json"], "mine.json:1: the file must have the key version"),
         (["show", "."], "a run must hold config.json"),
         (["show", "snip", "--tree", "--json"], "at most one of --latex, --tree, --form and --json"),
         (["show"], "Missing argument"),

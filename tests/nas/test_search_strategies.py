@@ -24,10 +24,10 @@ from autoprox.searchspaces import Architecture, SearchSpace, get_space
 HEADS = "sum(mul(width, heads))"
 COMPARED = f"sub(rank({HEADS}), rank(sum(one)))"
 SMALL = {
-    "random": random_search.RandomSettings(60),
-    "blockwise": blockwise.BlockwiseSettings(population=20, mutants=6, crossovers=4, steps=5),
-    "etas": etas.ETASSettings(samples=20, mutants=10, steps=4),
-    "evolution": evolution.EvolutionSettings(population=20, tournament=5, mutants=8, steps=5),
+    "random": random_search.RandomParameters(samples=60),
+    "blockwise": blockwise.BlockwiseParameters(population=20, mutants=6, crossovers=4, steps=5),
+    "etas": etas.ETASParameters(samples=20, mutants=10, steps=4),
+    "evolution": evolution.AgeingParameters(population=20, tournament=5, mutants=8, steps=5),
 }
 
 
@@ -102,7 +102,7 @@ def test_a_search_finds_more_than_chance(name: str) -> None:
 
     def chance(seed: int) -> float:
         searcher = searcher_of(seed=seed)
-        random_search.search(searcher, random_search.RandomSettings(count))
+        random_search.search(searcher, random_search.RandomParameters(samples=count))
         return best(searcher)
 
     searched = [best(run(name, seed=seed)) for seed in range(8)]
@@ -112,7 +112,7 @@ def test_a_search_finds_more_than_chance(name: str) -> None:
 def test_random_search_ends_where_the_limits_hold_no_more() -> None:
     """Below 7,000 parameters there are 1-block networks of width 16, and nothing else."""
     searcher = searcher_of(params=(None, 7_000))
-    random_search.search(searcher, random_search.RandomSettings(500))
+    random_search.search(searcher, random_search.RandomParameters(samples=500))
     smaller = [tiny(16, (heads, ratio)) for heads in (1, 2, 3, 4) for ratio in (1.0, 2.0, 3.0, 4.0)]
     within = {a for a in smaller if SPACE.params(a, 10) <= 7_000}
     assert within

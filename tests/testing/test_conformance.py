@@ -28,10 +28,10 @@ from autoprox.zoo import EXPRESSIONS, ExpressionProxy
 from autoprox.zoo.functions import MEASURES, Passes, function_proxy
 
 SMALL = {
-    "random": random_search.RandomSettings(60),
-    "blockwise": blockwise.BlockwiseSettings(population=20, mutants=6, crossovers=4, steps=3),
-    "etas": etas.ETASSettings(samples=20, mutants=10, steps=3),
-    "evolution": evolution.EvolutionSettings(population=20, tournament=5, mutants=8, steps=3),
+    "random": random_search.RandomParameters(samples=60),
+    "blockwise": blockwise.BlockwiseParameters(population=20, mutants=6, crossovers=4, steps=3),
+    "etas": etas.ETASParameters(samples=20, mutants=10, steps=3),
+    "evolution": evolution.AgeingParameters(population=20, tournament=5, mutants=8, steps=3),
 }
 
 
@@ -123,9 +123,9 @@ def test_a_search_strategy_that_scores_too_many_is_refused() -> None:
     def search(searcher, settings):
         searcher.score(searcher.samples(settings.samples + 1))
 
-    strategy = SearchStrategy(search, random_search.RandomSettings)
+    strategy = SearchStrategy(search, random_search.RandomParameters)
     with pytest.raises(AssertionError, match="as many candidates as it says"):
-        check_search_strategy(strategy, random_search.RandomSettings(5))
+        check_search_strategy(strategy, random_search.RandomParameters(samples=5))
 
 
 def test_a_form_that_changes_is_refused() -> None:
