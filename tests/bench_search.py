@@ -43,7 +43,7 @@ import torch
 
 import autoprox.nas
 from autoprox.benchmarks import load_benchmark
-from autoprox.benchmarks.surrogate import load_surrogate
+from autoprox.benchmarks.hw_gpt import load_surrogate
 from autoprox.files.atomic import write_json
 from autoprox.language import Tree, make
 from autoprox.nas.blockwise import BlockwiseParameters

@@ -10,9 +10,15 @@ Code and file: github.com/automl/HW-GPT-Bench, Apache-2.0.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from autoprox.benchmarks.base import Row, Selection
 from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
+from autoprox.benchmarks.files import read_verified
+
+if TYPE_CHECKING:
+    from autoprox.benchmarks.surrogate import Surrogate
 
 COMMIT = "1f43ee8322e6295d56c1e2004319123509fd53b8"
 REPOSITORY = "automl/HW-GPT-Bench"
@@ -34,7 +40,14 @@ def read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[
     from autoprox.benchmarks.surrogate import read_sample  # which imports torch
 
     [(file, content)] = files
-    return read_sample(file, content)
+    return read_sample(file, content, DATASET)
+
+
+def load_surrogate(data_dir: Path | None = None) -> Surrogate:
+    """The published surrogate, from where the benchmark's file lies."""
+    from autoprox.benchmarks.surrogate import Surrogate  # which imports torch
+
+    return Surrogate(read_verified(HW_GPT_BENCH, FILE, data_dir), FILE.name)
 
 
 HW_GPT_BENCH = BuiltInBenchmark(

@@ -3,7 +3,6 @@
 import io
 import random
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,8 +10,6 @@ from torch import Tensor
 
 from autoprox.benchmarks.base import BenchmarkError, Row
 from autoprox.benchmarks.builtin import DataFile
-from autoprox.benchmarks.files import read_verified
-from autoprox.benchmarks.hw_gpt import DATASET, FILE, HW_GPT_BENCH
 from autoprox.searchspaces.base import Architecture
 from autoprox.searchspaces.gpt2_hw import GPT2_HW
 
@@ -36,9 +33,9 @@ SHAPES = {
 class Surrogate:
     """Predicts the perplexity of any architecture of `gpt2-hw`; lower is better."""
 
-    def __init__(self, content: bytes) -> None:
-        """Take the content of the published file."""
-        tensors = _tensors(content)
+    def __init__(self, content: bytes, file: str) -> None:
+        """Take the content of the published file, which is named so in errors."""
+        tensors = _tensors(content, file)
         self._layers = [(tensors[f"fc{i}.weight"], tensors[f"fc{i}.bias"]) for i in range(1, 6)]
 
     def __call__(self, arch: Architecture) -> float:
@@ -52,17 +49,12 @@ class Surrogate:
         return (weight @ x + bias).item()
 
 
-def load_surrogate(data_dir: Path | None = None) -> Surrogate:
-    """The published surrogate, from where the benchmark's file lies."""
-    return Surrogate(read_verified(HW_GPT_BENCH, FILE, data_dir))
-
-
-def read_sample(file: DataFile, content: bytes) -> list[Row]:
+def read_sample(file: DataFile, content: bytes, dataset: str) -> list[Row]:
     """The rows of the sample; since higher is better in every benchmark, minus the perplexity."""
-    surrogate, rng = Surrogate(content), random.Random(SEED)
+    surrogate, rng = Surrogate(content, file.name), random.Random(SEED)
     archs = [GPT2_HW.sample(rng) for _ in range(file.architectures)]
     return [
-        Row(arch, {DATASET: -surrogate(arch)}, f"{file.name}: architecture {i}")
+        Row(arch, {dataset: -surrogate(arch)}, f"{file.name}: architecture {i}")
         for i, arch in enumerate(archs)
     ]
 
@@ -78,27 +70,27 @@ def _one_hot(arch: Architecture) -> Iterator[float]:
             yield from [0.0] * len(options) * (MAX_LAYERS - len(values))
 
 
-def _tensors(content: bytes) -> dict[str, Tensor]:
+def _tensors(content: bytes, file: str) -> dict[str, Tensor]:
     """The surrogate's parameters in double precision, after their shapes have been checked."""
-    state = _load(content)
+    state = _load(content, file)
     names = ", ".join(SHAPES)
     if not isinstance(state, Mapping):
         kind = type(state).__name__
-        raise BenchmarkError(f"{FILE.name} must map {names} to tensors, but is a {kind}")
+        raise BenchmarkError(f"{file} must map {names} to tensors, but is a {kind}")
     tensors = {name: p.double() for name, p in state.items() if isinstance(p, Tensor)}
     for name, shape in SHAPES.items():
         if name not in tensors:
-            raise BenchmarkError(f"{FILE.name} must map {names} to tensors, but has no {name}")
+            raise BenchmarkError(f"{file} must map {names} to tensors, but has no {name}")
         if (found := tuple(tensors[name].shape)) != shape:
-            raise BenchmarkError(f"{FILE.name}: {name} must have shape {shape}, but has {found}")
+            raise BenchmarkError(f"{file}: {name} must have shape {shape}, but has {found}")
     return tensors
 
 
-def _load(content: bytes) -> Any:
+def _load(content: bytes, file: str) -> Any:
     try:
         return torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
     except Exception as error:  # of a corrupt file anything may come
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise BenchmarkError(
-            f"{FILE.name} must be a state that torch.save wrote, but got: {reason}"
+            f"{file} must be a state that torch.save wrote, but got: {reason}"
         ) from error

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from autoprox.benchmarks import BENCHMARKS, load_benchmark
-from autoprox.benchmarks.hw_gpt import HW_GPT_BENCH
-from autoprox.benchmarks.surrogate import load_surrogate
+from autoprox.benchmarks.hw_gpt import HW_GPT_BENCH, load_surrogate
 from autoprox.errors import AutoproxError, nearest
 from autoprox.files.references import load_function
 from autoprox.searchspaces import Architecture, SearchSpace

@@ -22,7 +22,7 @@ from autoprox.errors import RunError
 from autoprox.files.atomic import to_json, write_json
 from autoprox.files.json_lines import JSONLines
 from autoprox.files.located_json import read_json
-from autoprox.zoo.proxy_file import read_proxy, write_proxy
+from autoprox.runs.proxy_file import read_proxy, write_proxy
 
 CONFIG = "config.json"
 ENVIRONMENT = "environment.json"

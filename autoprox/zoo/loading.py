@@ -11,9 +11,9 @@ from typing import Any
 from autoprox.errors import RunError
 from autoprox.language import Tree, parse
 from autoprox.runs.folder import HALL_OF_FAME, Run
+from autoprox.runs.proxy_file import read_proxy
 from autoprox.zoo.expressions import EXPRESSIONS, load_expression
 from autoprox.zoo.functions import MEASURES, FunctionProxy
-from autoprox.zoo.proxy_file import read_proxy
 from autoprox.zoo.registry import ProxyError
 
 FINDERS = ("evolve", "rediscover")  # the commands whose runs have a proxy

@@ -64,7 +64,7 @@ def test_a_finished_search_is_shown_again(run: Command) -> None:
     ("arguments", "message"),
     [
         ([SPACE], "a search needs proxy, but got none"),
-        ([SPACE, HEADS, "--params=1:0"], "params must be LOW:HIGH with `LOW <= HIGH`"),
+        ([SPACE, HEADS, "--params=1:0"], "`low <= high` must hold for params, but got '1:0'"),
         ([SPACE, HEADS, "--params=:10"], "its params reach from 22.1K"),
         ([SPACE, HEADS, "--population=3"], "unknown option 'population' of random"),
         ([SPACE, HEADS, "--strategy=etas"], "etas must have an evaluator"),
@@ -88,12 +88,12 @@ def test_wrong_use_is_one_line_and_exit_code_2(
 def test_networks_that_all_fail_are_a_failure(
     run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from autoprox.nas import fresh
+    from autoprox.nas import own_weights
 
     def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("no luck")
 
-    monkeypatch.setattr(fresh, "collect", broken)
+    monkeypatch.setattr(own_weights, "collect", broken)
     result = run(SPACE, "--proxy=snip", "--samples=3")
     assert result.code == 1
     assert "all 3 failed: RuntimeError: no luck" in result.err

@@ -412,9 +412,8 @@ def test_further_formulas_have_to_be_worth_their_place(
 ) -> None:
     evaluate = RankSums()
     individuals = [evaluate.individual(parse(f"sum({name})")) for name in leaders.split()]
-    found = assemble(
-        individuals, evaluate, EvolutionParameters(joining=joining), TreeLimits(*limits)
-    )
+    within = TreeLimits(max_size=limits[0], max_depth=limits[1])
+    found = assemble(individuals, evaluate, EvolutionParameters(joining=joining), within)
     assert str(found.tree) == chosen
     assert found.jcm == pytest.approx(kendalltau(evaluate.scores(found.tree), TRUTH).statistic)
     assert all(parse(text).size <= limits[0] for text in evaluate.asked)

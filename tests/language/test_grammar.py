@@ -10,6 +10,7 @@ import pytest
 from deap import gp
 from helpers.naive import naive_evaluate, random_world
 
+from autoprox.errors import ConfigError
 from autoprox.language import (
     NETWORK,
     STRUCTURE,
@@ -154,7 +155,7 @@ def test_wrong_settings_are_refused() -> None:
         Grammar(["width"])
     with pytest.raises(LanguageError, match=r"unknown name `msa.wieght`; nearest: `msa.weight`"):
         Grammar(["msa.wieght"])
-    with pytest.raises(LanguageError, match="`1 <= max_size <= 1000` must hold, got 0"):
+    with pytest.raises(ConfigError, match="max_size must be a whole number >= 1 and <= 1000"):
         TreeLimits(max_size=0)
     with pytest.raises(
         LanguageError, match=r"a proxy needs max_size >= 3 and max_depth >= 2, got 2 and 10"

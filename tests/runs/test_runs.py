@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from test_atomic import full_disk
-from test_proxyfile import record
+from test_proxy_file import record
 
 from autoprox.errors import RunError
 from autoprox.files.located_json import JSONFileError

@@ -158,10 +158,10 @@ def test_command(run: Run, texts: list[Path]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--space=gpt2-nano"], "either --images or --text must be given, but got neither"),
+        (["--space=gpt2-nano"], "either images or text must be given, but got neither"),
         (
             ["--space=gpt2-nano", "--images=one.txt", "--text=one.txt"],
-            "either --images or --text must be given, but got both",
+            "either images or text must be given, but got both",
         ),
         (
             ["--space=gpt2-nano", "--images=one.txt"],
@@ -173,11 +173,11 @@ def test_command(run: Run, texts: list[Path]) -> None:
         ),
         (
             ["--space=gpt2-nano", "--text=one.txt", "--mirror=one"],
-            "--mirror must be given with --images only, but got --text",
+            "mirror must be given with images only, but got text",
         ),
         (
             ["--space=gpt2-nano", "--text=one.txt", "--teacher=my:teacher"],
-            "--teacher must be given with --images only, but got --text",
+            "teacher must be given with images only, but got text",
         ),
         (["--space=gpt2-nano", "--text=none"], "none must be a text file, but does not exist"),
         (["--space=gpt2-nano", "--text=."], ". must be a text file, but is none"),

@@ -1,7 +1,5 @@
 """A package that adds one item of each kind to autoprox."""
 
-from dataclasses import dataclass
-
 from torch import Tensor
 from torch.nn import functional
 
@@ -12,6 +10,7 @@ from autoprox.language import Tree
 from autoprox.nas.search_parameters import SearchParameters
 from autoprox.nas.searcher import Searcher
 from autoprox.nas.strategies import SearchStrategy
+from autoprox.options import Positive
 from autoprox.primitives import operation
 from autoprox.searchspaces import get_space
 from autoprox.zoo import ExpressionProxy
@@ -39,25 +38,24 @@ MINI = type(_NANO)("autoformer-mini", "autoformer-nano by another name", _NANO.f
 NEWCOMERS = EvolutionStrategy(vary_by_chance)
 
 
-@dataclass(frozen=True)
-class SingleSettings(SearchParameters):
+class SingleParameters(SearchParameters):
     """How many architectures are scored, one a step."""
 
-    samples: int = 5
+    samples: Positive = 5
 
     @property
     def candidates(self) -> int:
         return self.samples
 
 
-def search(searcher: Searcher, settings: SingleSettings) -> None:
+def search(searcher: Searcher, settings: SingleParameters) -> None:
     """Score random architectures one by one."""
     for _ in range(settings.samples):
         searcher.score(searcher.samples(1))
         searcher.step()
 
 
-SINGLE = SearchStrategy(search, SingleSettings)
+SINGLE = SearchStrategy(search, SingleParameters)
 
 
 def words(tree: Tree) -> str:

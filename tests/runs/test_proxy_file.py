@@ -8,7 +8,7 @@ import pytest
 
 from autoprox.files.located_json import JSONFileError
 from autoprox.language import LanguageError, digest, parse
-from autoprox.zoo.proxy_file import read_proxy, write_proxy
+from autoprox.runs.proxy_file import read_proxy, write_proxy
 
 SNIP = "sum(sum(abs(mul(all.weight, all.grad))))"
 
