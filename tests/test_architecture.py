@@ -19,7 +19,6 @@ ORDER = (
 LATE = {  # modules that import late: help and the package itself must be there at once
     *("autoprox", "autoprox.api", "autoprox.benchmarks", "autoprox.tasks.results"),
     *(
-        "autoprox.cli.app",
         "autoprox.cli.bench",
         "autoprox.cli.command",
         "autoprox.cli.resume",

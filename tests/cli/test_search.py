@@ -88,12 +88,12 @@ def test_wrong_use_is_one_line_and_exit_code_2(
 def test_networks_that_all_fail_are_a_failure(
     run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from autoprox.nas import own_weights
+    from autoprox.statistics import collector
 
     def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("no luck")
 
-    monkeypatch.setattr(own_weights, "collect", broken)
+    monkeypatch.setattr(collector, "collect", broken)
     result = run(SPACE, "--proxy=snip", "--samples=3")
     assert result.code == 1
     assert "all 3 failed: RuntimeError: no luck" in result.err
