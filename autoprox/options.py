@@ -8,8 +8,6 @@ pydantic checks, and typer makes the commands (`cli.command`). cyclopts, tried b
 models by itself, but hands them the texts of the command line, which strict fields refuse.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

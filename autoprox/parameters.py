@@ -1,7 +1,5 @@
 """The parameters of evolutions and trees, declared where commands can show them without torch."""
 
-from __future__ import annotations
-
 from typing import Annotated, Protocol
 
 from annotated_types import Ge, Gt, Le

@@ -1,7 +1,5 @@
 """`autoprox bench`: the tables of architectures with true scores."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

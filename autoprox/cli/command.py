@@ -1,7 +1,5 @@
 """Makes the command of a task: an option for each field of its configuration."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from inspect import Parameter, Signature

@@ -1,7 +1,5 @@
 """The options that commands have beside those of a configuration."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """The command `autoprox show`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

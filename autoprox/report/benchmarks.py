@@ -1,7 +1,5 @@
 """The benchmarks, and what was built."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a discovery found, and what it is worth."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Mapping
 from typing import Any

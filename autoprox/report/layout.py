@@ -1,7 +1,5 @@
 """How the terminal shows texts and tables, or one JSON document."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any

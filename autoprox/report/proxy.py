@@ -1,7 +1,5 @@
 """A proxy as text and facts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from inspect import getdoc
 from typing import Any

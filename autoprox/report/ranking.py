@@ -1,7 +1,5 @@
 """How well proxies rank: for the terminal, for other programs, for papers."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What a rediscovery found, and why it is that."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Mapping
 from typing import Any

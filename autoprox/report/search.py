@@ -1,7 +1,5 @@
 """What a search of architectures found."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Mapping
 from typing import Any

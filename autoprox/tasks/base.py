@@ -1,18 +1,21 @@
 """What every task is, and the life of its run: created, gone on with, finished, or read."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+from autoprox.benchmarks import Benchmark, load_benchmark
 from autoprox.errors import ConfigError, RunError
+from autoprox.inputs.batch import Batch
+from autoprox.inputs.batches import load_batches
 from autoprox.progress import Progress, silent
 from autoprox.runs.folder import Run
+from autoprox.searchspaces import SearchSpace
 from autoprox.tasks.configurations import CONFIGURATIONS
-from autoprox.tasks.shared import TaskConfig
+from autoprox.tasks.shared import BenchmarkOptions, InputOptions, TaskConfig
 
 C = TypeVar("C", bound=TaskConfig)
 
@@ -100,6 +103,33 @@ def finish(task: Task[Any], run: Run, progress: Progress = silent) -> dict[str, 
     summary = task.work(run, progress)
     run.write_summary(summary)
     return {"run": str(run.path), **summary}
+
+
+def benchmark_of(config: BenchmarkOptions) -> Benchmark:
+    """The benchmark that is asked for, or the first that fits."""
+    return load_benchmark(
+        None if config.benchmark is None else str(config.benchmark),
+        space=config.space,
+        datasets=config.datasets,
+        label=config.label,
+        subset=config.subset,
+        data_dir=path_of(config.data_dir),
+    )
+
+
+def batches_of(
+    config: InputOptions, space: SearchSpace, classes: Mapping[str, int], seed: int
+) -> dict[str, Batch]:
+    """What the networks see, of each dataset."""
+    return load_batches(
+        space,
+        classes,
+        batch_size=config.batch_size,
+        seed=seed,
+        images=path_of(config.images),
+        text=path_of(config.text),
+        length=config.length,
+    )
 
 
 def path_of(text: str | PathLike[str] | None) -> Path | None:

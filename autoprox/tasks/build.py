@@ -1,7 +1,5 @@
 """Builds a benchmark of one's own: a sample of a space with true scores, by training it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import median

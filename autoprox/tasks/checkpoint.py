@@ -1,7 +1,5 @@
 """The state of an evolution as JSON, and back."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The configurations of all tasks, quick to import: the commands' help is made of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Discovers a proxy: from a benchmark and a seed to a formula, and what it is worth on the rest."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections.abc import Mapping, Sequence
@@ -14,7 +12,6 @@ import numpy as np
 import torch
 from deap import base
 
-from autoprox.benchmarks import load_benchmark
 from autoprox.engine.evaluator import REASONS, Engine, Scores
 from autoprox.errors import ConfigError
 from autoprox.evolution import (
@@ -28,7 +25,6 @@ from autoprox.evolution import (
 )
 from autoprox.export import pretty
 from autoprox.files.folders import user_cache
-from autoprox.inputs.batches import load_batches
 from autoprox.language import STATISTICS, Statistic, Tree, digest, parse, statistics
 from autoprox.language.grammar import Grammar
 from autoprox.progress import Progress, silent
@@ -41,7 +37,7 @@ from autoprox.statistics.collector import Setting
 from autoprox.statistics.devices import resolve_device
 from autoprox.statistics.networks import SpaceNetwork, space_networks
 from autoprox.statistics.streamed import StreamedMatrices
-from autoprox.tasks.base import Task, completed, path_of
+from autoprox.tasks.base import Task, batches_of, benchmark_of, completed, path_of
 from autoprox.tasks.checkpoint import checkpoint, restored
 from autoprox.tasks.configurations import EvolveConfig
 
@@ -53,14 +49,7 @@ class Evolve(Task[EvolveConfig]):
     """The discovery of a proxy on the training part of a benchmark's networks."""
 
     def __init__(self, config: EvolveConfig) -> None:
-        self.benchmark = load_benchmark(
-            config.benchmark,
-            space=config.space,
-            datasets=config.datasets,
-            label=config.label,
-            subset=config.subset,
-            data_dir=path_of(config.data_dir),
-        )
+        self.benchmark = benchmark_of(config)
         jcm(np.zeros(len(self.benchmark.datasets)), config.weights)
         self.space = get_space(self.benchmark.space)
         STRATEGIES.find(config.strategy)
@@ -78,15 +67,7 @@ class Evolve(Task[EvolveConfig]):
             )
         )
         self.grammar = Grammar(self.config.statistics or (), limits=self.config)
-        self.batches = load_batches(
-            self.space,
-            self.benchmark.classes,
-            batch_size=config.batch_size,
-            seed=config.seed,
-            images=path_of(config.images),
-            text=path_of(config.text),
-            length=config.length,
-        )
+        self.batches = batches_of(config, self.space, self.benchmark.classes, config.seed)
         networks = len(self.benchmark.architectures)
         chosen = split(networks, self.config.split_seed or 0, config.train)
         self.parts = dict(zip(("train", "test"), chosen, strict=True))

@@ -1,38 +1,34 @@
 """Ranks proxies side by side: each of them on every network of a benchmark, over several seeds."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from autoprox.benchmarks import Benchmark, load_benchmark
 from autoprox.engine.comparison import compare, terms_of
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import ConfigError, nearest
 from autoprox.files.atomic import write_bytes
-from autoprox.inputs.batches import load_batches
 from autoprox.language import Tree, require_network
 from autoprox.parallel.threads import run_threads
 from autoprox.progress import Progress
 from autoprox.report.ranking import as_csv, as_markdown
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import CORRELATIONS, Floats, bootstrap_interval
-from autoprox.searchspaces import get_space
+from autoprox.searchspaces import TransformerNetwork, get_space
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.devices import resolve_device
 from autoprox.statistics.networks import space_networks
 from autoprox.statistics.sources import FAILURES, explained
 from autoprox.statistics.streamed import StreamedMatrices
-from autoprox.tasks.base import Task, completed, path_of
+from autoprox.tasks.base import Task, batches_of, benchmark_of, completed
 from autoprox.tasks.configurations import RankConfig
 from autoprox.zoo.functions import MEASURES, measure_all
 from autoprox.zoo.loading import load
@@ -48,14 +44,7 @@ class Rank(Task[RankConfig]):
     """The proxies to rank, and the networks of a benchmark to measure them on."""
 
     def __init__(self, config: RankConfig) -> None:
-        self.benchmark: Benchmark = load_benchmark(
-            config.benchmark,
-            space=config.space,
-            datasets=config.datasets,
-            label=config.label,
-            subset=config.subset,
-            data_dir=path_of(config.data_dir),
-        )
+        self.benchmark = benchmark_of(config)
         self.space = get_space(self.benchmark.space)
         names = named_proxies(config.proxies)
         super().__init__(
@@ -84,17 +73,8 @@ class Rank(Task[RankConfig]):
 
     def setting(self, seed: int) -> Setting:
         """How networks are measured with one of the seeds, which also draws the noise."""
-        config = self.config
-        batches = load_batches(
-            self.space,
-            self.benchmark.classes,
-            batch_size=config.batch_size,
-            seed=seed,
-            images=path_of(config.images),
-            text=path_of(config.text),
-            length=config.length,
-        )
-        return Setting(batches, device=torch.device(config.device))
+        batches = batches_of(self.config, self.space, self.benchmark.classes, seed)
+        return Setting(batches, device=torch.device(self.config.device))
 
     def seeds(self) -> range:
         """The seeds, from the configured one on."""
@@ -182,7 +162,7 @@ def _run_measures(
     try:
         prepare = source.networks[index].build(setting.device)
         for dataset, batch in setting.batches.items():
-            network = prepare(batch.classes)
+            network = cast(TransformerNetwork, prepare(batch.classes))  # as those of spaces are
             known = _known(setting, dataset, found)
             names = [name for name in ranking.measures if name not in known]
             found[dataset] |= known | measure_all(network, batch, names, seed)

@@ -1,7 +1,5 @@
 """Runs a search: from a configuration to the best architectures, everything kept in a folder."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable
@@ -14,7 +12,6 @@ from autoprox.errors import AutoproxError, ConfigError, nearest
 from autoprox.files.atomic import write_json
 from autoprox.files.json_lines import Record
 from autoprox.files.sizes import read_range
-from autoprox.inputs.batches import load_batches
 from autoprox.inputs.classes import CLASSES
 from autoprox.nas.evaluators import Evaluator, load_evaluator
 from autoprox.nas.own_weights import OwnWeights
@@ -29,7 +26,7 @@ from autoprox.runs.folder import Run
 from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.devices import resolve_device
-from autoprox.tasks.base import Task, completed, path_of
+from autoprox.tasks.base import Task, batches_of, completed, path_of
 from autoprox.tasks.configurations import SearchConfig
 from autoprox.tasks.shared import STRATEGY
 from autoprox.zoo.loading import load
@@ -70,17 +67,8 @@ class Search(Task[SearchConfig]):
             require_slices(self.space)
         self._check_statistics()
         self.limits.approach(self.space.sample(rng := random.Random(config.seed)), rng)
-        batches = load_batches(
-            self.space,
-            {config.dataset: classes},
-            batch_size=config.batch_size,
-            seed=config.seed,
-            images=path_of(config.images),
-            text=path_of(config.text),
-            length=config.length,
-        )
-        device = torch.device(self.config.device)
-        self.setting = Setting(batches, device=device)
+        batches = batches_of(config, self.space, {config.dataset: classes}, config.seed)
+        self.setting = Setting(batches, device=torch.device(self.config.device))
 
     @property
     def name(self) -> str:

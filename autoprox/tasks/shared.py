@@ -1,7 +1,5 @@
 """The options that several tasks have in common."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from annotated_types import Ge
