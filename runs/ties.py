@@ -17,15 +17,16 @@ from autoprox.engine.evaluator import Engine
 from autoprox.language import Tree
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import Floats, kendall, ties_broken
-from autoprox.statistics.sources import Fresh
+from autoprox.statistics.streamed import StreamedMatrices
 from autoprox.tasks.base import read_config
 from autoprox.tasks.evolve import Evolve
 from autoprox.zoo.loading import load
 
 
 def scores_of(problem: Evolve, tree: Tree, networks: list[int]) -> Floats:
-    architectures = [problem.benchmark.architectures[n] for n in networks]
-    engine = Engine(Fresh(problem.setting(thin=1), architectures, problem.config.workers))
+    every = problem.networks()
+    chosen = [every[n] for n in networks]
+    engine = Engine(StreamedMatrices(problem.setting(thin=1), chosen, problem.config.workers))
     return engine.evaluate([tree]).values[0]
 
 

@@ -23,7 +23,7 @@ from autoprox.language import Tree, require_network
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import split
 from autoprox.scoring.tables import baselines, correlations, mean_kendall
-from autoprox.statistics.sources import Fresh
+from autoprox.statistics.streamed import StreamedMatrices
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.evolve import Evolve
 from autoprox.zoo.loading import load
@@ -60,7 +60,7 @@ def measure(
     """The correlations of each proxy, and of each baseline on the same splits."""
     problem = Evolve(EvolveConfig(space=space, seed=seed, workers=workers))
     benchmark = problem.benchmark
-    source = Fresh(problem.setting(thin=1), benchmark.architectures, workers)
+    source = StreamedMatrices(problem.setting(thin=1), problem.networks(), workers)
     engine = Engine(source)
     engine.evaluate([proxy.tree for proxy in proxies])
     tables, compared = [], {}

@@ -37,7 +37,8 @@ from autoprox.files.folders import user_cache
 from autoprox.language import Statistic, canonical, digest, parse, statistics
 from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.networks import space_networks
-from autoprox.tasks.evolve import Config, Problem, make_toolbox
+from autoprox.tasks.configurations import EvolveConfig
+from autoprox.tasks.evolve import Evolve
 
 DATASETS = ("cifar100", "flowers", "chaoyang")
 ELEMENTWISE = (
@@ -70,7 +71,7 @@ def copy_bandwidth() -> float:
 
 
 def store_of(
-    problem: Problem, folder: Path, networks: int, needs: Iterable[Statistic] = ()
+    problem: Evolve, folder: Path, networks: int, needs: Iterable[Statistic] = ()
 ) -> CachedMatrices:
     config = problem.config
     every = problem.networks()
@@ -105,7 +106,7 @@ def bytes_read(store: CachedMatrices, expression: str) -> int:
     )
 
 
-def bandwidth(problem: Problem, folder: Path) -> dict[str, Any]:
+def bandwidth(problem: Evolve, folder: Path) -> dict[str, Any]:
     needs = {statistic for expression in ELEMENTWISE for statistic in inputs(expression)}
     store = store_of(problem, folder, 60, needs)
     speed = copy_bandwidth()
@@ -126,7 +127,7 @@ def bandwidth(problem: Problem, folder: Path) -> dict[str, Any]:
     return {"copy_gb_per_second": speed / 1e9, "thin": problem.config.thin, "trees": rows}
 
 
-def published_way(problem: Problem) -> float:
+def published_way(problem: Evolve) -> float:
     """Seconds for one candidate on 60 networks and 3 datasets, extrapolated from a few networks."""
     torch.set_num_threads(os.cpu_count() or 1)
     archs = [problem.benchmark.architectures[n] for n in problem.parts["train"]]
@@ -143,7 +144,7 @@ def published_way(problem: Problem) -> float:
     return sum(timings) / len(timings) * len(archs)
 
 
-def candidates(problem: Problem, folder: Path) -> dict[str, Any]:
+def candidates(problem: Evolve, folder: Path) -> dict[str, Any]:
     """Random new trees, in batches of ten: none has been evaluated before."""
     store = store_of(problem, folder, 60)
     rng, trees = random.Random(1), {}
@@ -166,7 +167,7 @@ def candidates(problem: Problem, folder: Path) -> dict[str, Any]:
     }
 
 
-def collection(problem: Problem) -> dict[str, Any]:
+def collection(problem: Evolve) -> dict[str, Any]:
     """The `data` probe of a few networks, thinned and written to files, against its bare passes."""
     archs = [problem.benchmark.architectures[n] for n in problem.parts["train"]][:4]
     needs = [s for s in problem.needs() if s.probe == "data"]
@@ -194,12 +195,12 @@ def collection(problem: Problem) -> dict[str, Any]:
     }
 
 
-def evolution(problem: Problem, folder: Path) -> dict[str, Any]:
+def evolution(problem: Evolve, folder: Path) -> dict[str, Any]:
     """Auto-Prox's settings, 20 proxies and 200 iterations, with the configured strategy."""
     store = store_of(problem, folder, 60)
     state, settings = State(random.Random(0)), EvolutionParameters(population=20, iterations=200)
     start = time.perf_counter()
-    toolbox = make_toolbox(problem, Engine(store))
+    toolbox = problem.toolbox(Engine(store))
     evolve(toolbox, STRATEGIES[problem.config.strategy], settings, state, lambda state: None)
     return {
         "strategy": problem.config.strategy,
@@ -212,7 +213,7 @@ def evolution(problem: Problem, folder: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    parts: dict[str, Callable[[Problem, Path], dict[str, Any]]] = {
+    parts: dict[str, Callable[[Evolve, Path], dict[str, Any]]] = {
         "bandwidth": bandwidth,
         "candidates": candidates,
         "collection": lambda problem, folder: collection(problem),
@@ -220,19 +221,19 @@ def main() -> None:
     }
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=[[], *parts], default=[])
-    parser.add_argument("--strategy", choices=list(STRATEGIES), default=Config().strategy)
+    parser.add_argument("--strategy", choices=list(STRATEGIES), default=EvolveConfig().strategy)
     parser.add_argument("--thin", type=int, help="instead of the default for the space")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--cache", type=Path, default=user_cache() / "statistics")
     options = parser.parse_args()
-    config = Config(
+    config = EvolveConfig(
         space="autoformer",
         datasets=DATASETS,
         strategy=options.strategy,
         thin=options.thin,
         workers=options.workers,
     )
-    problem = Problem(config)
+    problem = Evolve(config)
     results = {}
     for name in options.parts or parts:
         results[name] = parts[name](problem, options.cache)

@@ -23,7 +23,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +34,9 @@ from autoprox.files.folders import user_cache
 from autoprox.language import parse
 from autoprox.statistics.cached import GIB, CachedMatrices
 from autoprox.statistics.streamed import StreamedMatrices
-from autoprox.tasks.config import Config
-from autoprox.tasks.evolve import Problem, discover
+from autoprox.tasks.base import start
+from autoprox.tasks.configurations import EvolveConfig
+from autoprox.tasks.evolve import Evolve
 
 EVERY_KIND = (
     "sum(sum(mul(all.weight, all.grad)))",
@@ -46,12 +46,12 @@ EVERY_KIND = (
 )
 
 
-def idle(config: Config, options: argparse.Namespace) -> dict[str, Any]:
-    return {"networks": len(Problem(config).benchmark.architectures)}
+def idle(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
+    return {"networks": len(Evolve(config).benchmark.architectures)}
 
 
-def store(config: Config, options: argparse.Namespace) -> dict[str, Any]:
-    problem = Problem(config)
+def store(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
+    problem = Evolve(config)
     source = CachedMatrices(
         problem.setting(config.thin),
         problem.networks()[: options.networks],
@@ -75,21 +75,21 @@ def store(config: Config, options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def fresh(config: Config, options: argparse.Namespace) -> dict[str, Any]:
-    problem = Problem(config)
+def fresh(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
+    problem = Evolve(config)
     networks = problem.networks()[: options.networks]
     source = StreamedMatrices(problem.setting(thin=1), networks, config.workers)
     Engine(source).evaluate([parse(text) for text in EVERY_KIND])
     return {"networks": len(source.alive)}
 
 
-def evolve(config: Config, options: argparse.Namespace) -> dict[str, Any]:
+def evolve(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        summary = discover(config, Path(folder))
+        summary = start(config.model_copy(update={"runs": folder}))
     return {name: summary[name] for name in ("expression", "evaluations", "failed_networks")}
 
 
-PARTS: dict[str, Callable[[Config, argparse.Namespace], dict[str, Any]]] = {
+PARTS: dict[str, Callable[[EvolveConfig, argparse.Namespace], dict[str, Any]]] = {
     "idle": idle,
     "store": store,
     "fresh": fresh,
@@ -104,7 +104,7 @@ def peak() -> float:
 
 
 def measured(part: str, options: argparse.Namespace) -> dict[str, Any]:
-    config = Config.of(
+    config = EvolveConfig(
         benchmark="vit-bench-101",
         space="autoformer",
         thin=options.thin,
@@ -113,9 +113,8 @@ def measured(part: str, options: argparse.Namespace) -> dict[str, Any]:
         iterations=options.iterations,
         cache=options.cache,
         device="cpu",
+        statistics=options.statistics and options.statistics.split(","),
     )
-    if options.statistics:
-        config = replace(config, statistics=tuple(options.statistics.split(",")))
     start = time.perf_counter()
     result = PARTS[part](config, options)
     return {**result, "seconds": time.perf_counter() - start, "peak_gib": peak()}
@@ -125,8 +124,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], default=[])
     parser.add_argument("--memory", type=float, default=1.0, help="GiB")
-    parser.add_argument("--thin", type=int, default=Config().thin)
-    parser.add_argument("--workers", type=int, default=Config().workers)
+    parser.add_argument("--thin", type=int, default=EvolveConfig().thin)
+    parser.add_argument("--workers", type=int, default=EvolveConfig().workers)
     parser.add_argument("--networks", type=int, default=100, help="of `store` and `fresh`")
     parser.add_argument("--trees", type=int, default=2000)
     parser.add_argument("--iterations", type=int, default=EvolutionParameters().iterations)

@@ -33,8 +33,8 @@ from autoprox.evolution import (
 )
 from autoprox.language import Tree, make
 from autoprox.scoring.correlations import kendall, split, ties_broken
-from autoprox.tasks.config import Config
-from autoprox.tasks.evolve import Problem, _individuals, collect_training, make_toolbox
+from autoprox.tasks.configurations import EvolveConfig
+from autoprox.tasks.evolve import Evolve
 
 BASE = "0.001 a node"
 Evaluate = Callable[[Sequence[Tree]], list[Individual]]
@@ -60,9 +60,9 @@ def of_the_front(individuals: list[Individual], evaluate: Evaluate) -> Tree:
 
 
 def joined(individuals: list[Individual], evaluate: Evaluate) -> Tree:
-    config = Config()
-    leaders = most_parsimonious(individuals, config.settings)
-    return assemble(leaders, evaluate, config.settings, config.limits).tree
+    config = EvolveConfig()
+    leaders = most_parsimonious(individuals, config)
+    return assemble(leaders, evaluate, config, config).tree
 
 
 RULES: dict[str, Rule] = {
@@ -75,17 +75,17 @@ RULES: dict[str, Rule] = {
 }
 
 
-def worth(problem: Problem, split_seed: int) -> dict[str, tuple[float, float]]:
+def worth(problem: Evolve, split_seed: int) -> dict[str, tuple[float, float]]:
     """For each rule tau-b and tau with ties broken, the means over the datasets."""
-    store = collect_training(problem)
+    store = problem.collect()
     engine = Engine(store)
-    toolbox = make_toolbox(problem, engine)
-    fit, rest = (part.tolist() for part in split(len(store.architectures), split_seed, 2 / 3))
+    toolbox = problem.toolbox(engine)
+    fit, rest = (part.tolist() for part in split(len(store.networks), split_seed, 2 / 3))
     seen: dict[Tree, Individual] = {}
 
     def evaluate(trees: Sequence[Tree]) -> list[Individual]:
         scores = engine.evaluate(trees, fit)
-        found = _individuals(problem, trees, scores, problem.truth(problem.parts["train"][fit]))
+        found = problem.individuals(trees, scores, problem.truth(problem.parts["train"][fit]))
         seen.update({i.tree: i for i in found if i.valid})
         return found
 
@@ -129,7 +129,9 @@ def main() -> None:
     options = parser.parse_args()
     rows = []
     for seed in map(int, options.splits.split(",")):
-        problem = Problem(Config.of(space=options.space, split_seed=seed, workers=options.workers))
+        problem = Evolve(
+            EvolveConfig(space=options.space, split_seed=seed, workers=options.workers)
+        )
         rows.append(worth(problem, seed))
         print(f"split {seed} done", file=sys.stderr, flush=True)
     json.dump({"command": sys.argv[1:], **summary(rows)}, sys.stdout, indent=2)
