@@ -22,7 +22,7 @@ from autoprox.searchspaces import SPACES
 
 torch.set_num_threads(1)
 torch.set_flush_denormal(True)
-DATA = Path("/root/pilot/data")
+DATA = Path("DATA")  # what prepare.py wrote
 TEXTS = ("python-sources", "english-docs")
 
 
@@ -66,7 +66,7 @@ class Muon(torch.optim.Optimizer):
             for shape, pairs in by_shape.items():
                 updates = orthogonal(torch.stack([u for _, u in pairs]))
                 scale = group["lr"] * max(1, shape[0] / shape[1]) ** 0.5
-                for (p, _), update in zip(pairs, updates):
+                for (p, _), update in zip(pairs, updates, strict=False):
                     p.sub_(update, alpha=scale)
 
 
@@ -134,7 +134,7 @@ def run(o, space, is_text, data, index, arch, seed):
     if matrices:
         opts.append(Muon(matrices, o.muon))
     g = torch.Generator().manual_seed(seed)
-    steps, L = max(o.at), 64
+    steps, length = max(o.at), 64
     n = len(data[0])
     begin, spent, train_losses = time.process_time(), 0.0, []
     order = torch.cat([torch.randperm(n, generator=g) for _ in range(1 + steps * o.batch // n)])
@@ -144,12 +144,12 @@ def run(o, space, is_text, data, index, arch, seed):
             f = min(step / (0.1 * steps), (1 + math.cos(math.pi * step / steps)) / 2)
         elif o.schedule == "linear":
             f = min(step / (0.1 * steps), 1 - (step - 1) / steps)
-        for opt, base in zip(opts, (o.lr, o.muon)):
+        for opt, base in zip(opts, (o.lr, o.muon), strict=False):
             for group in opt.param_groups:
                 group["lr"] = base * f
         if is_text:
-            b = torch.randint(n - L - 1, (o.batch,), generator=g)
-            w = data[0][b[:, None] + torch.arange(L + 1)]
+            b = torch.randint(n - length - 1, (o.batch,), generator=g)
+            w = data[0][b[:, None] + torch.arange(length + 1)]
             loss = functional.cross_entropy(net(w[:, :-1]).flatten(0, 1), w[:, 1:].flatten())
         else:
             c = order[(step - 1) * o.batch : step * o.batch]
@@ -191,16 +191,16 @@ def evaluate(net, is_text, data, held):
     net.eval()
     total = right = count = 0
     if is_text:
-        t, L = data[1], 64
-        begins = torch.arange(0, len(t) - L - 1, L)
+        t, length = data[1], 64
+        begins = torch.arange(0, len(t) - length - 1, length)
         begins = begins[:: max(1, len(begins) // (held or 4000))]
         for some in begins.split(250):
-            w = t[some[:, None] + torch.arange(L + 1)]
+            w = t[some[:, None] + torch.arange(length + 1)]
             z, y = net(w[:, :-1]).flatten(0, 1), w[:, 1:].flatten()
             total += functional.cross_entropy(z, y, reduction="sum").item()
             count += len(y)
     else:
-        for x, y in zip(data[2].split(500), data[3].split(500)):
+        for x, y in zip(data[2].split(500), data[3].split(500), strict=False):
             z = net(x)
             total += functional.cross_entropy(z, y, reduction="sum").item()
             right += int((z.argmax(1) == y).sum())
