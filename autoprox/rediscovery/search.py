@@ -18,8 +18,6 @@ So ranked terms are found one after the other, and a formula of two terms costs 
 larger of them. Which formulas fit is decided on these networks; whether one is right is not.
 """
 
-from __future__ import annotations
-
 from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """What a proxy is worth: its correlations on networks it wasn't chosen by, beside the baselines."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

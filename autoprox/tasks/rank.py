@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from autoprox.benchmarks import Benchmark, load_benchmark
 from autoprox.engine.comparison import compare, terms_of
 from autoprox.engine.evaluator import Engine
-from autoprox.errors import ConfigError, nearest
+from autoprox.errors import ConfigError, nearest, one_line
 from autoprox.files.atomic import write_bytes
 from autoprox.inputs.batches import load_batches
 from autoprox.language import Tree, require_network
@@ -27,11 +27,9 @@ from autoprox.report.ranking import as_csv, as_markdown
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import CORRELATIONS, Floats, bootstrap_interval
 from autoprox.searchspaces import get_space
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.devices import resolve_device
+from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import space_networks
-from autoprox.statistics.sources import FAILURES, explained
-from autoprox.statistics.streamed import StreamedMatrices
+from autoprox.statistics.sources import FAILURES, StreamedMatrices
 from autoprox.tasks.base import Task, completed, path_of
 from autoprox.tasks.configurations import RankConfig
 from autoprox.zoo.functions import MEASURES, measure_all
@@ -187,7 +185,7 @@ def _run_measures(
             names = [name for name in ranking.measures if name not in known]
             found[dataset] |= known | measure_all(network, batch, names, seed)
     except FAILURES as error:
-        source.failures[index] = explained(error)
+        source.failures[index] = one_line(error)
 
 
 def _known(
