@@ -49,6 +49,7 @@ from autoprox.files.sizes import read_range
 from autoprox.language import Tree, make
 from autoprox.nas.blockwise import BlockwiseParameters
 from autoprox.nas.etas import ETASParameters
+from autoprox.nas.evolution import AgeingParameters
 from autoprox.nas.proxy import Outcome, Proxy
 from autoprox.nas.random import RandomParameters
 from autoprox.nas.searcher import Searcher, SearchParameters

@@ -58,11 +58,8 @@ class SlicedWeights:
         self.setting = setting
         self.seed = seed
         self.workers = workers
-        self._domains = [domain for domain in DOMAINS if proxy.reductions[domain]]
-        self._rows: dict[str, dict[Slice, int]] = {domain: {} for domain in DOMAINS}
-        self._tables = {  # [slices, layers of a block, reductions]
-            domain: torch.empty(0, PER_DOMAIN, len(proxy.reductions[domain]), dtype=torch.float64)
-            for domain in DOMAINS
+        self._known: dict[str, dict[Slice, Tensor]] = {  # each [layers of a block, reductions]
+            domain: {} for domain in DOMAINS if proxy.reductions[domain]
         }
 
     def measure(
@@ -78,7 +75,7 @@ class SlicedWeights:
         origins = [self.space.origins(architecture) or () for architecture in architectures]
         pairs = list(zip(chain(*origins), chain(*blocks), strict=True))
         structures = [Structure((STANDARD,) * len(own), own) for own in blocks]
-        reduced = {domain: self._reduced(domain, pairs) for domain in self._domains}
+        reduced = {domain: self._reduced(domain, pairs) for domain in self._known}
         return self.proxy.outcomes(structures, reduced)
 
     def _reduced(self, domain: str, blocks: Sequence[tuple[int, Block]]) -> Tensor:
@@ -87,30 +84,20 @@ class SlicedWeights:
             (origin, block.width, block.inner if domain == "msa" else block.hidden)
             for origin, block in blocks
         ]
-        rows = self._rows[domain]
-        if new := dict.fromkeys(part for part in slices if part not in rows):
-            self._extend(domain, list(new))
-        return self._tables[domain][[rows[part] for part in slices]].flatten(0, 1)
+        known = self._known[domain]
+        largest = {s: values for s, values in self._largest.items() if s.domain == domain}
 
-    def _extend(self, domain: str, slices: Sequence[Slice]) -> None:
-        """Reduce new slices."""
-        largest = self._largest  # on this thread, before others begin
-        table = self._tables[domain]
-        added = torch.empty(len(slices), *table.shape[1:], dtype=table.dtype)
-
-        def reduce(index: int) -> None:
+        def reduce(part: Slice) -> None:
+            reduced = []
             for layer in range(PER_DOMAIN):
-                matrices = {
-                    s: _part(values[PER_DOMAIN * slices[index][0] + layer], s, layer, slices[index])
-                    for s, values in largest.items()
-                    if s.domain == domain
-                }
-                added[index, layer] = self.proxy.reduce(domain, matrices)
+                place = PER_DOMAIN * part[0] + layer
+                own = {s: _part(values[place], s, layer, part) for s, values in largest.items()}
+                reduced.append(self.proxy.reduce(domain, own))
+            known[part] = torch.stack(reduced)
 
-        run_threads(self.workers, (partial(reduce, index) for index in range(len(slices))))
-        rows = self._rows[domain]
-        rows.update({s: len(rows) + i for i, s in enumerate(slices)})
-        self._tables[domain] = torch.cat([table, added])
+        new = dict.fromkeys(part for part in slices if part not in known)
+        run_threads(self.workers, [partial(reduce, part) for part in new])
+        return torch.cat([known[part] for part in slices])
 
     @cached_property
     def _largest(self) -> Measured:

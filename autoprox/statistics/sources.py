@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -17,17 +17,10 @@ from autoprox.statistics.layers import LayerTable
 from autoprox.statistics.networks import Structure, UntrainedNetwork
 
 T = TypeVar("T")
-
 Group = frozenset[Statistic]  # what one matrix expression reads: one domain, one kind of shape
+# Takes a group, datasets of equal matrices, where among the layers of their domain they stand.
+Reduce = Callable[[Group, list[int], np.ndarray, MatrixChunk], None]
 FAILURES = (ArithmeticError, MemoryError, RuntimeError, ValueError)
-
-
-class Reduce(Protocol):
-    """Takes matrices that stand at `positions` among the layers of their domain."""
-
-    def __call__(
-        self, group: Group, datasets: list[int], positions: np.ndarray, chunk: MatrixChunk
-    ) -> None: ...
 
 
 class MatrixSource(ABC):
