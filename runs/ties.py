@@ -17,7 +17,7 @@ from autoprox.engine.evaluator import Engine
 from autoprox.language import Tree
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import Floats, kendall, ties_broken
-from autoprox.statistics.streamed import StreamedMatrices
+from autoprox.statistics.sources import StreamedMatrices
 from autoprox.tasks.base import read_config
 from autoprox.tasks.evolve import Evolve
 from autoprox.zoo.loading import load

@@ -23,7 +23,7 @@ from autoprox.language import Tree, require_network
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import split
 from autoprox.scoring.tables import baselines, correlations, mean_kendall
-from autoprox.statistics.streamed import StreamedMatrices
+from autoprox.statistics.sources import StreamedMatrices
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.evolve import Evolve
 from autoprox.zoo.loading import load

@@ -33,7 +33,7 @@ from autoprox.evolution import EvolutionParameters
 from autoprox.files.folders import user_cache
 from autoprox.language import parse
 from autoprox.statistics.cached import GIB, CachedMatrices
-from autoprox.statistics.streamed import StreamedMatrices
+from autoprox.statistics.sources import StreamedMatrices
 from autoprox.tasks.base import start
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.evolve import Evolve
@@ -65,7 +65,7 @@ def store(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
     rng, engine = random.Random(0), Engine(source)
     for _ in range(0, options.trees, 10):
         engine.evaluate([problem.grammar.generate(rng) for _ in range(10)])
-    packed = source.packed.values()
+    packed = set(source.packed.values())
     return {
         "networks": len(source.alive),
         "trees": options.trees,

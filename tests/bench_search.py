@@ -45,15 +45,15 @@ import autoprox
 from autoprox.benchmarks import load_benchmark
 from autoprox.benchmarks.hw_gpt import load_surrogate
 from autoprox.files.atomic import write_json
+from autoprox.files.sizes import read_range
 from autoprox.language import Tree, make
 from autoprox.nas.blockwise import BlockwiseParameters
 from autoprox.nas.etas import ETASParameters
 from autoprox.nas.evolution import AgeingParameters
 from autoprox.nas.proxy import Outcome, Proxy
 from autoprox.nas.random import RandomParameters
-from autoprox.nas.search_parameters import SearchParameters
-from autoprox.nas.searcher import Searcher
-from autoprox.nas.size_limits import SizeLimits, read_limit
+from autoprox.nas.searcher import Searcher, SearchParameters
+from autoprox.nas.size_limits import SizeLimits
 from autoprox.nas.strategies import STRATEGIES
 from autoprox.scoring.correlations import kendall
 from autoprox.searchspaces import Architecture, get_space
@@ -294,7 +294,7 @@ def regret(save: Save) -> None:
     surrogate = load_surrogate()
     results: dict[str, Any] = {"grid": GRID, "settings": {}}
     for limit in (None, ":80M"):
-        limits = SizeLimits(get_space("gpt2-hw"), 1000, read_limit("params", limit))
+        limits = SizeLimits(get_space("gpt2-hw"), 1000, read_range("params", limit))
         least = least_perplexity(limits, surrogate)
         found: dict[str, dict[str, Any]] = {}
         for proxy in ("l2_norm", "ntsr"):

@@ -5,8 +5,6 @@ a network: they can be measured network by network, and combined once it is know
 compared.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

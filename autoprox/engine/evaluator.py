@@ -6,10 +6,8 @@ over the networks. Layer values that came from matrices are kept for good, so th
 differs from an earlier one only above them costs next to nothing.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,7 +19,7 @@ from autoprox.engine.program import Program, by_group, reductions
 from autoprox.engine.vectors import LayerVectors, Vectors
 from autoprox.language import Tree, canonical, require_network
 from autoprox.primitives import Primitive, apply
-from autoprox.scoring.spread import varies
+from autoprox.scoring.correlations import varies
 from autoprox.statistics.chunks import MatrixChunk
 from autoprox.statistics.sources import Group, MatrixSource
 
@@ -45,8 +43,8 @@ class Engine:
         self.source = source
         self._reduced: dict[Tree, np.ndarray] = {}  # [datasets or 1, layers of all networks]
         self._parts: dict[Tree, list[Tree]] = {}  # of each reduction of matrices
-        self._vectors: OrderedDict[Tree, Vectors] = OrderedDict()
-        self._vector_bytes = 0
+        self.memo: OrderedDict[Tree, Vectors] = OrderedDict()  # what was used last is last
+        self._memo_bytes = 0
 
     @cached_property
     def layers(self) -> LayerVectors:
@@ -78,46 +76,19 @@ class Engine:
 
     def _reduce_matrices(self, forms: Sequence[Tree]) -> None:
         """Run the programs of all matrix reductions that are new, sharing what they read."""
-        _ = self.layers
+        _ = self.layers  # before networks that fail in the visit are missing
         wanted: dict[Tree, None] = {}
         for form in forms:
             for tree, parts in reductions(form).items():
                 self._parts[tree] = parts
                 wanted.update(dict.fromkeys(parts))
         groups = by_group(tree for tree in wanted if tree not in self._reduced)
-        programs = {group: Program(trees) for group, trees in groups.items()}
-        # One tensor for all pieces: small ones kept among the chunks would fragment the memory.
-        reduced = {
-            (group, tuple(datasets)): self._unreduced(group, len(trees))
-            for group, trees in groups.items()
-            for datasets in self.source.variants(group)
-        }
-
-        def reduce(
-            group: Group, datasets: list[int], positions: np.ndarray, chunk: MatrixChunk
-        ) -> None:
-            found = programs[group](chunk)
-            places = torch.from_numpy(positions).to(found.device)
-            reduced[group, tuple(datasets)].index_copy_(1, places, found)
-
-        if programs:
-            self.source.visit(list(programs), reduce)
-        for group, trees in groups.items():
-            self._keep(trees, {d: values for (g, d), values in reduced.items() if g == group})
-
-    def _unreduced(self, group: Group, expressions: int) -> Tensor:
-        """[expressions, layers of all networks]"""
-        starts = self.source.layers.starts(next(iter(group)).domain)
-        shape = (expressions, int(starts[-1]))
-        return torch.full(shape, torch.nan, dtype=torch.float64, device=self.source.device)
-
-    def _keep(self, trees: Sequence[Tree], reduced: dict[tuple[int, ...], Tensor]) -> None:
-        """Remember [datasets or 1, layers of all networks] for each tree."""
-        variant = {dataset: index for index, same in enumerate(reduced) for dataset in same}
-        values = np.stack([tensor.cpu().numpy() for tensor in reduced.values()], axis=1)
-        if len(reduced) > 1:
-            values = values[:, [variant[dataset] for dataset in range(len(variant))]]
-        self._reduced.update(zip(trees, values, strict=True))
+        for group, reduced in reduce_matrices(self.source, groups).items():
+            variant = {dataset: index for index, same in enumerate(reduced) for dataset in same}
+            values = np.stack([tensor.cpu().numpy() for tensor in reduced.values()], axis=1)
+            if len(reduced) > 1:
+                values = values[:, [variant[dataset] for dataset in range(len(variant))]]
+            self._reduced.update(zip(groups[group], values, strict=True))
 
     def _value(self, tree: Tree, args: list[Vectors], alive: list[int]) -> Vectors:
         """A layer vector's parts, or a single part [datasets or 1, networks alive]: the scores."""
@@ -126,26 +97,46 @@ class Engine:
             scores = [apply(primitive, [vector], "layers") for vector in vectors]
             return [self.layers.together(scores)[:, alive]]
 
-        if tree in self._vectors:
-            self._vectors.move_to_end(tree)
-            return self._vectors[tree]
-        value = self.layers.value(tree, args, self._read, reduce)
+        def read(tree: Tree) -> list[np.ndarray]:
+            return [self._reduced[part] for part in self._parts[tree]]
+
+        if tree in self.memo:
+            self.memo.move_to_end(tree)
+            return self.memo[tree]
+        value = self.layers.value(tree, args, read, reduce)
         if tree.type.level == "Layers" and tree.args:
-            self._remember(tree, value)
+            self.memo[tree] = value
+            self._memo_bytes += sum(vector.nbytes for vector in value)
+            while self._memo_bytes > MEMO_BYTES:
+                _, dropped = self.memo.popitem(last=False)
+                self._memo_bytes -= sum(vector.nbytes for vector in dropped)
         return value
 
-    def _read(self, tree: Tree) -> list[np.ndarray]:
-        return [self._reduced[part] for part in self._parts[tree]]
 
-    def _remember(self, tree: Tree, vectors: Vectors) -> None:
-        self._vectors[tree] = vectors
-        self._vector_bytes += _bytes(vectors)
-        while self._vector_bytes > MEMO_BYTES:
-            self._vector_bytes -= _bytes(self._vectors.popitem(last=False)[1])
+def reduce_matrices(
+    source: MatrixSource, groups: Mapping[Group, Sequence[Tree]]
+) -> dict[Group, dict[tuple[int, ...], Tensor]]:
+    """[expressions, layers of all networks] for datasets of equal matrices, in one visit."""
+    programs = {group: Program(trees) for group, trees in groups.items()}
+    reduced: dict[Group, dict[tuple[int, ...], Tensor]] = {}
+    for group, trees in groups.items():
+        # One tensor for all pieces: small ones kept among the chunks would fragment the memory.
+        shape = (len(trees), int(source.layers.starts[next(iter(group)).domain][-1]))
+        reduced[group] = {
+            tuple(same): torch.full(shape, torch.nan, dtype=torch.float64, device=source.device)
+            for same in source.variants(group)
+        }
 
+    def reduce(
+        group: Group, datasets: list[int], positions: np.ndarray, chunk: MatrixChunk
+    ) -> None:
+        found = programs[group](chunk)
+        places = torch.from_numpy(positions).to(found.device)
+        reduced[group][tuple(datasets)].index_copy_(1, places, found)
 
-def _bytes(vectors: Vectors) -> int:
-    return sum(vector.nbytes for vector in vectors)
+    if programs:
+        source.visit(list(programs), reduce)
+    return reduced
 
 
 def _reasons(scores: np.ndarray) -> np.ndarray:

@@ -1,7 +1,5 @@
 """Matrix expressions as straight-line code, and which of them a tree needs."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -16,7 +14,7 @@ from autoprox.statistics.sources import Group
 
 
 class Program:
-    """Matrix expressions as straight-line code, each distinct subtree once.
+    """Each distinct subtree is computed once.
 
     A register is dropped after its last use, or overwritten with what is computed from it, so that
     a chunk's intermediate values stay in cache.
@@ -68,11 +66,14 @@ class Program:
 
 def single_domains(tree: Tree) -> list[Tree]:
     """A tree over matrices of `all` layers as one over each domain; any other as it is."""
-    if tree.args[:1] and tree.args[0].type.level == "Matrix":
-        domain = tree.args[0].type.domain
-    else:
-        domain = tree.type.domain
-    return [_in_domain(tree, part) for part in DOMAINS] if domain == "all" else [tree]
+    domain = (tree.args[0] if is_reduction(tree) else tree).type.domain
+    if domain != "all":
+        return [tree]
+
+    def within(part: str) -> Tree:
+        return tree.fold(lambda t, args: make(t.symbol.replace("all.", f"{part}."), *args))
+
+    return [within(part) for part in DOMAINS]
 
 
 def reductions(tree: Tree) -> dict[Tree, list[Tree]]:
@@ -98,7 +99,3 @@ def by_group(trees: Iterable[Tree]) -> dict[Group, list[Tree]]:
     for tree in trees:
         groups[statistics(tree)].append(tree)
     return groups
-
-
-def _in_domain(tree: Tree, domain: str) -> Tree:
-    return tree.fold(lambda t, args: make(t.symbol.replace("all.", f"{domain}."), *args))

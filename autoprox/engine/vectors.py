@@ -1,7 +1,5 @@
 """The levels above the matrices: layer vectors, computed together for networks of equal depth."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -24,7 +22,7 @@ class LayerVectors:
     def __init__(self, table: LayerTable, networks: Sequence[int], by_block: bool = False) -> None:
         self.table = table
         self.sets = table.sets(networks, by_block)
-        starts = {domain: table.starts(domain) for domain in (*DOMAINS, "block", "all")}
+        starts = {domain: table.starts[domain] for domain in (*DOMAINS, "block", "all")}
         self._places = {  # [networks, layers] for each set
             domain: [np.stack([np.arange(own[n], own[n + 1]) for n in same]) for same in self.sets]
             for domain, own in starts.items()

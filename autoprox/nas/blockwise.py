@@ -26,8 +26,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from autoprox.nas.search_parameters import SearchParameters
-from autoprox.nas.searcher import Candidate, Searcher
+from autoprox.nas.searcher import Candidate, Searcher, SearchParameters
 from autoprox.options import Positive, Whole
 from autoprox.searchspaces import Architecture, SearchSpace
 

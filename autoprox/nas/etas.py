@@ -7,12 +7,9 @@ are evaluated, 10 times. The paper calls it regularised; since only what was eva
 and that is little, nothing is aged here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
-from autoprox.nas.search_parameters import SearchParameters
-from autoprox.nas.searcher import Candidate, Searcher
+from autoprox.nas.searcher import Candidate, Searcher, SearchParameters
 from autoprox.options import Positive, Probability
 
 

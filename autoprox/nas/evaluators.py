@@ -5,10 +5,8 @@ architecture as its `to_json` says it, ``{"space": "pit", "choices": {...}}``, a
 higher is better.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +16,7 @@ import numpy as np
 
 from autoprox.benchmarks import BENCHMARKS, load_benchmark
 from autoprox.benchmarks.hw_gpt import HW_GPT_BENCH, load_surrogate
-from autoprox.errors import AutoproxError, nearest
+from autoprox.errors import AutoproxError, nearest, one_line
 from autoprox.files.references import load_function
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.searchspaces.gpt2_hw import GPT2_HW
@@ -41,16 +39,14 @@ class Evaluator:
         try:
             value = float(self.function(architecture))
         except Exception as error:
-            return None, f"evaluator: {type(error).__name__}: {error}".partition("\n")[0]
+            return None, f"evaluator: {one_line(error)}"
         if not math.isfinite(value):
             return None, f"evaluator: {value}"
         return value, None
 
 
 # Benchmarks that answer for any architecture of a space: lower is better.
-SURROGATES: Mapping[str, tuple[SearchSpace, Callable[[Path | None], Callable[..., float]]]] = (
-    MappingProxyType({HW_GPT_BENCH.name: (GPT2_HW, load_surrogate)})
-)
+SURROGATES = MappingProxyType({HW_GPT_BENCH.name: (GPT2_HW, load_surrogate)})
 
 
 def load_evaluator(
@@ -67,7 +63,8 @@ def load_evaluator(
     if reference in BENCHMARKS or reference.endswith(".json"):
         return _tabulated(reference, space, dataset, data_dir)
     if ":" in reference:
-        return Evaluator(reference, _function(reference))
+        function = load_function(reference, "an evaluator", EvaluatorError)
+        return Evaluator(reference, lambda architecture: function(architecture.to_json()))
     names = dict.fromkeys([*BENCHMARKS, *SURROGATES])
     raise EvaluatorError(
         f"unknown evaluator {reference!r}{nearest(reference, names)}, or give MODULE:FUNCTION"
@@ -89,8 +86,3 @@ def _tabulated(
         return values[architecture]
 
     return Evaluator(reference, value)
-
-
-def _function(reference: str) -> Callable[[Architecture], Any]:
-    function = load_function(reference, "an evaluator", EvaluatorError)
-    return lambda architecture: function(architecture.to_json())

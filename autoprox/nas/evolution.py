@@ -5,12 +5,9 @@ The paper's workers mutate one choice at a time and know of each other's childre
 choice is mutated with a small probability, and children are made and scored a few at a time.
 """
 
-from __future__ import annotations
-
 from collections import deque
 
-from autoprox.nas.search_parameters import SearchParameters
-from autoprox.nas.searcher import Candidate, Searcher
+from autoprox.nas.searcher import Candidate, Searcher, SearchParameters
 from autoprox.options import Positive, Probability
 
 

@@ -1,50 +1,47 @@
 """Scores each candidate by its own network: built, initialised and measured for it alone."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import torch
 from torch import Tensor
 
+from autoprox.errors import one_line
 from autoprox.nas.proxy import Outcome, Proxy
 from autoprox.parallel.threads import run_threads
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.statistics.collector import CPU, Measured, Setting
 from autoprox.statistics.networks import SpaceNetwork, Structure, UntrainedNetwork
-from autoprox.statistics.sources import FAILURES, explained
+from autoprox.statistics.sources import FAILURES
 
 
+@dataclass(frozen=True)
 class OwnWeights:
     """Measures candidates in threads; one that fails stops nothing."""
 
-    def __init__(
-        self, proxy: Proxy, space: SearchSpace, setting: Setting, seed: int = 0, workers: int = 1
-    ) -> None:
-        self.proxy = proxy
-        self.space = space
-        self.setting = setting
-        self.seed = seed
-        self.workers = workers
+    proxy: Proxy
+    space: SearchSpace
+    setting: Setting
+    seed: int = 0
+    workers: int = 1
 
     def measure(
         self, architectures: Sequence[Architecture], record: Callable[[Outcome], None]
     ) -> None:
         """Record the outcome of each, in their order, as soon as it is known."""
         outcomes: dict[int, Outcome] = {}
-        lock, following = threading.Lock(), iter(range(len(architectures)))
-        waiting = next(following, -1)
+        lock, recorded = threading.Lock(), 0
 
         def run(index: int) -> None:
-            nonlocal waiting
+            nonlocal recorded
             outcome = self._outcome(architectures[index])
             with lock:
                 outcomes[index] = outcome
-                while waiting in outcomes:
-                    record(outcomes.pop(waiting))
-                    waiting = next(following, -1)
+                while recorded in outcomes:
+                    record(outcomes.pop(recorded))
+                    recorded += 1
 
         run_threads(self.workers, (partial(run, index) for index in range(len(architectures))))
 
@@ -54,7 +51,7 @@ class OwnWeights:
             structure = self._structure(network)
             measured = measure(network, self.setting, self.proxy)
         except FAILURES as error:
-            return Outcome(failure=explained(error))
+            return Outcome(failure=one_line(error))
         [outcome] = self.proxy.outcomes([structure], self._reduced(measured))
         return outcome
 

@@ -5,8 +5,6 @@ them is also evaluated for every block: its last reduction, over the layers, the
 layers of the block.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain

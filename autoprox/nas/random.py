@@ -1,9 +1,6 @@
 """Random search, as of Auto-Prox (Wei et al., AAAI 2024): 400 candidates, the best by the proxy."""
 
-from __future__ import annotations
-
-from autoprox.nas.search_parameters import SearchParameters
-from autoprox.nas.searcher import Searcher
+from autoprox.nas.searcher import Searcher, SearchParameters
 from autoprox.options import Positive
 
 BATCH = 50  # candidates of a step

@@ -1,29 +1,23 @@
 """Limits to the size of candidates, and how architectures within them are found."""
 
-from __future__ import annotations
-
 import math
 import random
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from autoprox.errors import AutoproxError
+from autoprox.files.sizes import Range, short, show_range
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.searchspaces.base import Option
 
-UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)", re.IGNORECASE)
 SAMPLES, CLIMBS = 200, 1000
 CLIMB_PROBABILITY = 0.1
 
-Limit = tuple[int | None, int | None]
-
 
 class LimitsError(AutoproxError):
-    """SizeLimits that can't be read, or that no architecture meets."""
+    """Limits that no architecture meets."""
 
 
 class Sizes(NamedTuple):
@@ -33,49 +27,14 @@ class Sizes(NamedTuple):
     flops: int
 
 
-def read_limit(name: str, given: Any) -> Limit:
-    """The two ends of a limit: text such as 10M:40M, 1.2G: or :6M, or a pair, None for no end."""
-    if given is None:
-        return None, None
-    ends = given.split(":") if isinstance(given, str) else given
-    try:
-        low, high = map(_number, ends)
-    except (TypeError, ValueError):
-        raise LimitsError(
-            f"{name} must be LOW:HIGH, for example 10M:40M, 1.2G: or :6M, but got {given!r}"
-        ) from None
-    if low is not None and high is not None and low > high:
-        raise LimitsError(f"`low <= high` must hold for {name}, but got {given!r}")
-    return low, high
-
-
-def _number(end: Any) -> int | None:
-    if end is None or end == "":
-        return None
-    if isinstance(end, str):
-        match = NUMBER.fullmatch(end.strip())
-        if match is None:
-            raise ValueError(end)
-        return round(float(match[1]) * UNITS[match[2].upper()])
-    if isinstance(end, bool) or not math.isfinite(end):
-        raise ValueError(end)
-    return int(end)
-
-
-def short(number: float) -> str:
-    """A size for people: 5.72M."""
-    unit = next((u for u in "TGMK" if number >= UNITS[u]), "")
-    return f"{number / UNITS[unit]:.4g}{unit}"
-
-
 @dataclass(frozen=True)
 class SizeLimits:
     """The sizes that candidates of a space may have, their head made for so many classes."""
 
     space: SearchSpace
     classes: int
-    params: Limit = (None, None)
-    flops: Limit = (None, None)
+    params: Range = (None, None)
+    flops: Range = (None, None)
 
     def sizes(self, architecture: Architecture) -> Sizes:
         """The number of parameters and of multiply-accumulates."""
@@ -131,7 +90,7 @@ class SizeLimits:
     def _unmet(self, seen: Sequence[Sizes]) -> str:
         params, flops = zip(*seen, strict=True)
         asked = ", ".join(
-            f"{name} {_text(limit)}"
+            f"{name} {show_range(limit)}"
             for name, limit in (("params", self.params), ("flops", self.flops))
             if limit != (None, None)
         )
@@ -155,7 +114,3 @@ def extremes(
             choices[name] = fixed[name] if name in fixed else field.value(values)
         found.append(space.architecture(choices))
     return found
-
-
-def _text(limit: Limit) -> str:
-    return ":".join("" if end is None else short(end) for end in limit)

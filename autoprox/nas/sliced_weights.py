@@ -7,24 +7,23 @@ first columns of activations. Equal slices of different candidates are reduced o
 of the blocks is the candidate's own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
+from itertools import chain
 
 import torch
 from torch import Tensor
 
-from autoprox.errors import AutoproxError, MeasurementError
+from autoprox.errors import AutoproxError, MeasurementError, one_line
 from autoprox.language import Statistic
 from autoprox.nas.own_weights import measure
 from autoprox.nas.proxy import Outcome, Proxy
-from autoprox.parallel.threads import run_threads
+from autoprox.parallel.threads import one_thread, run_threads
 from autoprox.searchspaces import SPACES, Architecture, Block, SearchSpace
 from autoprox.statistics.collector import Measured, Setting
 from autoprox.statistics.layers import DOMAINS
 from autoprox.statistics.networks import SpaceNetwork, Structure
-from autoprox.statistics.sources import FAILURES, explained
+from autoprox.statistics.sources import FAILURES
 
 BATCH = 500  # candidates that are evaluated together
 STANDARD = ("msa", "msa", "mlp", "mlp")  # qkv, proj, fc1, fc2
@@ -59,12 +58,8 @@ class SlicedWeights:
         self.setting = setting
         self.seed = seed
         self.workers = workers
-        self._measured: Measured = {}
-        self._domains = [domain for domain in DOMAINS if proxy.reductions[domain]]
-        self._rows: dict[str, dict[Slice, int]] = {domain: {} for domain in DOMAINS}
-        self._tables = {  # [slices, layers of a block, reductions]
-            domain: torch.empty(0, PER_DOMAIN, len(proxy.reductions[domain]), dtype=torch.float64)
-            for domain in DOMAINS
+        self._known: dict[str, dict[Slice, Tensor]] = {  # each [layers of a block, reductions]
+            domain: {} for domain in DOMAINS if proxy.reductions[domain]
         }
 
     def measure(
@@ -78,11 +73,9 @@ class SlicedWeights:
     def _outcomes(self, architectures: Sequence[Architecture]) -> list[Outcome]:
         blocks = [self.space.blocks(architecture) for architecture in architectures]
         origins = [self.space.origins(architecture) or () for architecture in architectures]
-        pairs = [
-            pair for own in zip(origins, blocks, strict=True) for pair in zip(*own, strict=True)
-        ]
+        pairs = list(zip(chain(*origins), chain(*blocks), strict=True))
         structures = [Structure((STANDARD,) * len(own), own) for own in blocks]
-        reduced = {domain: self._reduced(domain, pairs) for domain in self._domains}
+        reduced = {domain: self._reduced(domain, pairs) for domain in self._known}
         return self.proxy.outcomes(structures, reduced)
 
     def _reduced(self, domain: str, blocks: Sequence[tuple[int, Block]]) -> Tensor:
@@ -91,48 +84,36 @@ class SlicedWeights:
             (origin, block.width, block.inner if domain == "msa" else block.hidden)
             for origin, block in blocks
         ]
-        rows = self._rows[domain]
-        if new := dict.fromkeys(part for part in slices if part not in rows):
-            self._extend(domain, list(new))
-        return self._tables[domain][[rows[part] for part in slices]].flatten(0, 1)
+        known = self._known[domain]
+        largest = {s: values for s, values in self._largest.items() if s.domain == domain}
 
-    def _extend(self, domain: str, slices: Sequence[Slice]) -> None:
-        """Reduce new slices."""
-        largest = self._largest()
-        table = self._tables[domain]
-        added = torch.empty(len(slices), *table.shape[1:], dtype=table.dtype)
-
-        def reduce(index: int) -> None:
+        def reduce(part: Slice) -> None:
+            reduced = []
             for layer in range(PER_DOMAIN):
-                matrices = {
-                    s: _part(values[PER_DOMAIN * slices[index][0] + layer], s, layer, slices[index])
-                    for s, values in largest.items()
-                    if s.domain == domain
-                }
-                added[index, layer] = self.proxy.reduce(domain, matrices)
+                place = PER_DOMAIN * part[0] + layer
+                own = {s: _part(values[place], s, layer, part) for s, values in largest.items()}
+                reduced.append(self.proxy.reduce(domain, own))
+            known[part] = torch.stack(reduced)
 
-        run_threads(self.workers, (partial(reduce, index) for index in range(len(slices))))
-        rows = self._rows[domain]
-        rows.update({s: len(rows) + i for i, s in enumerate(slices)})
-        self._tables[domain] = torch.cat([table, added])
+        new = dict.fromkeys(part for part in slices if part not in known)
+        run_threads(self.workers, [partial(reduce, part) for part in new])
+        return torch.cat([known[part] for part in slices])
 
+    @cached_property
     def _largest(self) -> Measured:
-        if not self._measured:
-            run_threads(1, [self._measure_largest])
-        return self._measured
-
-    def _measure_largest(self) -> None:
         network = SpaceNetwork(self.space, self.space.largest(), self.seed)
         try:
-            domains = network.structure().domains
-            self._measured = measure(network, self.setting, self.proxy)
+            with one_thread():
+                domains = network.structure().domains
+                measured = measure(network, self.setting, self.proxy)
         except FAILURES as error:
             raise MeasurementError(
                 f"the largest network of {self.space.name} must be measured, but got "
-                f"{explained(error)}"
+                f"{one_line(error)}"
             ) from error
         if set(domains) != {STANDARD}:
             raise RuntimeError("blocks that are sliced must have qkv, proj, fc1 and fc2")
+        return measured
 
 
 def _part(matrix: Tensor, statistic: Statistic, layer: int, part: Slice) -> Tensor:

@@ -1,14 +1,11 @@
 """The registry of search strategies."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from autoprox.errors import AutoproxError
 from autoprox.nas import blockwise, etas, evolution, random
-from autoprox.nas.search_parameters import SearchParameters
-from autoprox.nas.searcher import Searcher
+from autoprox.nas.searcher import Searcher, SearchParameters
 from autoprox.registry import Registry
 
 

@@ -1,7 +1,5 @@
 """Tells whether a formula that was found is the one that was looked for, and by what evidence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -15,7 +13,7 @@ from autoprox.export import to_sympy
 from autoprox.language import Tree, canonical
 from autoprox.primitives import OPERATIONS
 from autoprox.scoring.correlations import Floats, kendall
-from autoprox.statistics.streamed import StreamedMatrices
+from autoprox.statistics.sources import StreamedMatrices
 
 PROPORTIONAL = 1e-9
 LARGEST_FORM = 40  # nodes of trees whose forms are compared: sympy's time has no other bound

@@ -24,8 +24,7 @@ from autoprox.engine.vectors import Vectors
 from autoprox.language import REDUCED, Tree, Type, canonical, make
 from autoprox.language.grammar import Grammar
 from autoprox.primitives import COMBINATORS, PRIMITIVES, apply
-from autoprox.scoring.correlations import Floats
-from autoprox.scoring.spread import varies
+from autoprox.scoring.correlations import Floats, varies
 
 GRAMMAR = Grammar()  # the whole language
 REDUCTIONS = tuple(name for name, primitive in PRIMITIVES.items() if primitive.kind == "reduce")

@@ -18,8 +18,6 @@ So ranked terms are found one after the other, and a formula of two terms costs 
 larger of them. Which formulas fit is decided on these networks; whether one is right is not.
 """
 
-from __future__ import annotations
-
 from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -248,12 +246,9 @@ class Search:
     def _match(self, goal: Goal, terms: Formulas) -> None:
         fitting = np.flatnonzero(goal.fits(terms))
         for k in fitting[np.argsort(terms.sizes[fitting], kind="stable")][:ALIKE]:
-            self._add_second(goal, terms.tree(int(k)))
+            goal.seconds.append(terms.tree(int(k)))
+            self._found += goal.complete(goal.firsts, goal.seconds[-1:])
         goal.keep(goal.individuals(terms))
-
-    def _add_second(self, goal: Goal, tree: Tree) -> None:
-        goal.seconds.append(tree)
-        self._found += goal.complete(goal.firsts, [tree])
 
     def _split(self, terms: Formulas) -> None:
         """Where the scores without a term's ranks look like ranks, search these."""

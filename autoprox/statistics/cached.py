@@ -1,7 +1,5 @@
 """Matrices that are measured once and kept, by shape, for any number of formulas."""
 
-from __future__ import annotations
-
 import json
 import os
 import traceback
@@ -30,7 +28,7 @@ GIB = 2**30
 CACHE_LIMIT = 20 * GIB  # bytes that a folder may hold beside what those who open it need
 LOCK = "lock.db"
 
-Packed = dict[tuple[Statistic, int], PackedMatrices]  # by the first dataset that has them
+Packed = dict[tuple[Statistic, int], PackedMatrices]  # datasets may share them
 
 
 class CachedMatrices(MatrixSource):
@@ -61,7 +59,8 @@ class CachedMatrices(MatrixSource):
         """Measure what isn't in the folder; `progress` is called after each network."""
         if not self._locked:
             self.folder.mkdir(parents=True, exist_ok=True)
-            weakref.finalize(self, _hold(self.folder, self._paths()).close)
+            needed = {path for n in self.alive for path in self._paths(n).values()}
+            weakref.finalize(self, _hold(self.folder, needed).close)
             self._locked = True
         run_threads(self.workers, (partial(self._collect, n, progress) for n in self.alive))
         self._collected = True
@@ -75,7 +74,7 @@ class CachedMatrices(MatrixSource):
     ) -> Iterator[Callable[[], None]]:
         for group in groups:
             variants = self.variants(group)
-            packed = [[kept[s, self._variant(s, same[0])] for s in group] for same in variants]
+            packed = [[kept[s, same[0]] for s in group] for same in variants]
             shapes = tuple(own.shapes for own in packed[0])
             for cut in chunks_of(shapes, CHUNK[self.device.type]):
                 # What datasets share, such as weights, is still in cache for the next of them.
@@ -94,33 +93,25 @@ class CachedMatrices(MatrixSource):
         chunk = MatrixChunk.aligned(dict(zip(group, values, strict=True)), cut.shapes)
         reduce(group, datasets, packed[0].positions[cut.start : cut.stop], chunk)
 
-    def _variant(self, statistic: Statistic, dataset: int) -> int:
-        """The first dataset for which a statistic is the same."""
-        return next(same for same in self.variants([statistic]) if dataset in same)[0]
-
     def _path(self, network: int, dataset: int, statistic: Statistic) -> Path:
         key = self.setting.key(self.networks[network], self.datasets[dataset], statistic)
         return self.folder / key[:2] / key[2:]
 
-    def _paths(self) -> set[Path]:
+    def _paths(self, network: int) -> dict[tuple[str, Statistic], Path]:
         return {
-            self._path(network, dataset, statistic)
+            (self.datasets[dataset], statistic): self._path(network, dataset, statistic)
             for statistic in self.needs
             for dataset, *_ in self.variants([statistic])
-            for network in self.alive
         }
 
     def _collect(self, network: int, progress: Callable[[], None]) -> None:
         missing: dict[str, set[Statistic]] = defaultdict(set)
-        paths = {}
-        for statistic in self.needs:
-            for dataset, *_ in self.variants([statistic]):
-                path = self._path(network, dataset, statistic)
-                if _read_header(path):
-                    os.utime(path)
-                else:
-                    missing[self.datasets[dataset]].add(statistic)
-                    paths[self.datasets[dataset], statistic] = path
+        paths = self._paths(network)
+        for (dataset, statistic), path in paths.items():
+            if _read_header(path):
+                os.utime(path)
+            else:
+                missing[dataset].add(statistic)
         for name, measured in self._measured(network, missing) if missing else ():
             for statistic, matrices in measured.items():
                 _write(paths[name, statistic], matrices)
@@ -132,15 +123,14 @@ class CachedMatrices(MatrixSource):
         """Read at the first visit, after the networks were measured."""
         if not self._collected:
             self.collect()
-        found = {
-            (statistic, datasets[0]): self._index(statistic, datasets[0])
-            for statistic in self.needs
-            for datasets in self.variants([statistic])
-        }
+        found: Packed = {}
         memory = self.memory
-        for packed in found.values():
-            packed.load(memory, self.device)
-            memory -= packed.resident_bytes
+        for statistic in self.needs:
+            for datasets in self.variants([statistic]):
+                packed = self._index(statistic, datasets[0])
+                packed.load(memory, self.device)
+                memory -= packed.resident_bytes
+                found |= {(statistic, dataset): packed for dataset in datasets}
         # Once a block of this size was freed, glibc keeps smaller ones for reuse (dynamic mmap
         # threshold, mallopt(3)): the buffers of chunks would otherwise be mapped and cleared anew.
         torch.empty(2**24, dtype=torch.uint8)
@@ -149,7 +139,7 @@ class CachedMatrices(MatrixSource):
     def _index(self, statistic: Statistic, dataset: int) -> PackedMatrices:
         """With shapes in the order in which they occur: the same for aligned statistics."""
         found: dict[tuple[int, int], list[Place]] = defaultdict(list)
-        starts = self.layers.starts(statistic.domain)
+        starts = self.layers.starts[statistic.domain]
         for network in self.alive:
             path = self._path(network, dataset, statistic)
             header = _read_header(path)
@@ -178,15 +168,12 @@ def _read_header(path: Path) -> list[tuple[int, tuple[int, int]]]:
             size = os.fstat(file.fileno()).st_size
             header = json.loads(file.read(min(length, size)))
         layers = [header[name] for name in sorted(header)]
-        found = [(8 + length + m["data_offsets"][0], _shape(*m["shape"])) for m in layers]
+        shapes = [(int(rows), int(cols)) for rows, cols in (m["shape"] for m in layers)]
+        starts = [8 + length + m["data_offsets"][0] for m in layers]
         ends = [8 + length + m["data_offsets"][1] for m in layers]
     except (AttributeError, FileNotFoundError, KeyError, TypeError, ValueError):
         return []
-    return found if max(ends, default=0) == size else []
-
-
-def _shape(rows: int, cols: int) -> tuple[int, int]:
-    return int(rows), int(cols)
+    return list(zip(starts, shapes, strict=True)) if max(ends, default=0) == size else []
 
 
 def _hold(folder: Path, needed: Container[Path]) -> ReadWriteLock:

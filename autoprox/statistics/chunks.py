@@ -25,7 +25,8 @@ class MatrixChunk:
     def of(cls, stacks: Mapping[Statistic, Tensor]) -> MatrixChunk:
         """From matrices of one shape, [n, rows, cols]."""
         values = {s: stack.reshape(-1) for s, stack in stacks.items()}
-        return cls.aligned(values, [(_shape(stack),) for stack in stacks.values()])
+        shapes: list[Shapes] = [((n, r, c),) for n, r, c in (s.shape for s in stacks.values())]
+        return cls.aligned(values, shapes)
 
     @classmethod
     def aligned(cls, values: Mapping[Statistic, Tensor], shapes: Sequence[Shapes]) -> MatrixChunk:
@@ -41,12 +42,7 @@ class MatrixChunk:
         return _parts(values, self.shapes)
 
 
-def _shape(stack: Tensor) -> tuple[int, int, int]:
-    matrices, rows, columns = stack.shape
-    return matrices, rows, columns
-
-
-def _parts(values: Tensor, shapes: Sequence[tuple[int, int, int]]) -> list[Tensor]:
+def _parts(values: Tensor, shapes: Shapes) -> list[Tensor]:
     flat = values.split_with_sizes([math.prod(shape) for shape in shapes])
     return [part.view(shape) for part, shape in zip(flat, shapes, strict=True)]
 

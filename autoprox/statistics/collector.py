@@ -11,8 +11,6 @@ Probes (which pass a statistic comes from):
   the gradient is an unbiased estimate of ETAS's equation 13.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import hashlib
@@ -20,26 +18,27 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
 
+from autoprox.errors import ConfigError, nearest
 from autoprox.inputs.batch import IGNORED, Batch
 from autoprox.language import Statistic
 from autoprox.language.quantities import QUANTITIES
-from autoprox.statistics.networks import Measurable, UntrainedNetwork
+from autoprox.statistics.networks import Layered, UntrainedNetwork
 
 CPU = torch.device("cpu")
+DEVICES = ("auto", "cpu", "cuda", "mps")
 FORMAT = 1  # of what is measured: raised when the same network would give other values
-Key = tuple[str, str]  # a domain, and what is captured of its layers
 Measured = dict[Statistic, list[Tensor]]  # one 2-D float32 matrix a layer, in depth order
 
 
 def collect(
-    network: Measurable,
+    network: Layered,
     batch: Batch,
     needs: Collection[Statistic],
     *,
@@ -74,29 +73,26 @@ def _as_matrix(values: Tensor, thin: int) -> Tensor:
 class _Pass:
     """One probe's pass: nothing for weights, forward for activations, backward for gradients."""
 
-    def __init__(self, network: Measurable, probe: str, wanted: list[Statistic]) -> None:
-        if not isinstance(network, nn.Module):
-            raise TypeError(f"a measured network must be a module, but got {network!r}")
+    def __init__(self, network: Layered, probe: str, wanted: list[Statistic]) -> None:
         self.network = network
-        self.measurable: Measurable = network
         self.probe = probe
         self.wanted = wanted
         self.modules: dict[str, list[nn.Linear]] = defaultdict(list)
-        for domain, layer in self.measurable.layers():
+        for domain, layer in network.layers():
             self.modules[domain].append(layer)
         names = {id(p): name for name, p in network.named_parameters()}
         self.names = {d: [names[id(m.weight)] for m in ms] for d, ms in self.modules.items()}
-        self.needs = {s: QUANTITIES[s.quantity].needs for s in wanted}
+        self.passes = {QUANTITIES[s.quantity].needs for s in wanted}
         self.captures = {(s.domain, c) for s in wanted for c in QUANTITIES[s.quantity].reads}
-        self.captured: dict[Key, list[Tensor]] = {}
+        self.captured: dict[tuple[str, str], list[Tensor]] = {}  # by domain and capture
         self.final_output: Tensor | None = None
 
     def run(self, batch: Batch, seed: int) -> Measured:
         parameters = self._parameters()
         for domain, names in self.names.items():
             self.captured[domain, "weight"] = [parameters[name] for name in names]
-        backward = "backward" in self.needs.values()
-        if backward or "forward" in self.needs.values():
+        backward = "backward" in self.passes
+        if backward or "forward" in self.passes:
             with self._hooks(), torch.set_grad_enabled(backward):
                 loss = self._loss(parameters, batch, seed)
                 self._capture_gradients(loss)
@@ -122,7 +118,7 @@ class _Pass:
 
     @contextlib.contextmanager
     def _hooks(self) -> Iterator[None]:
-        handles = [self.measurable.final_block.register_forward_hook(self._keep_final)]
+        handles = [self.network.final_block.register_forward_hook(self._keep_final)]
         for domain, modules in self.modules.items():
             if {(domain, "output"), (domain, "output_grad"), (domain, "input")} & self.captures:
                 self.captured.update({(domain, "input"): [], (domain, "output"): []})
@@ -152,7 +148,7 @@ class _Pass:
         # Copies of the buffers: running averages change in a pass.
         state = parameters | {name: b.clone() for name, b in self.network.named_buffers()}
         if self.probe == "ones":
-            output: Tensor = functional_call(self.network, state, (self.measurable.ones(inputs),))
+            output: Tensor = functional_call(self.network, state, (self.network.ones(inputs),))
             return output.sum()
         output = functional_call(self.network, state, (inputs,))
         if self.probe == "data":
@@ -183,11 +179,10 @@ class Setting:
     batches: Mapping[str, Batch]  # a mini-batch of each dataset
     thin: int = 1
     device: torch.device = CPU
-    _digests: dict[str, tuple[str, str]] = dataclasses.field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        digests = {d: (_digest(b.inputs), _digest(b.labels)) for d, b in self.batches.items()}
-        object.__setattr__(self, "_digests", digests)
+    @cached_property
+    def _digests(self) -> dict[str, tuple[str, str]]:
+        return {d: (_digest(b.inputs), _digest(b.labels)) for d, b in self.batches.items()}
 
     def measure(
         self, network: UntrainedNetwork, needs: Mapping[str, Collection[Statistic]]
@@ -222,3 +217,20 @@ class Setting:
 
 def _digest(tensor: Tensor) -> str:
     return hashlib.sha256(tensor.cpu().contiguous().numpy().tobytes()).hexdigest()
+
+
+def resolve_device(name: str) -> str:
+    """The device that is meant: `auto` is CUDA, else MPS, else the CPU."""
+    usable = {
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+        "cpu": True,
+    }
+    if name == "auto":
+        return next(device for device, found in usable.items() if found)
+    if name not in DEVICES:
+        raise ConfigError(f"unknown device {name!r}{nearest(name, DEVICES)}")
+    if not usable[name]:
+        here = ", ".join(["auto", *(device for device, found in usable.items() if found)])
+        raise ConfigError(f"a device must be there, but {name!r} is not; choose from {here}")
+    return name

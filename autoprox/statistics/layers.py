@@ -1,7 +1,5 @@
 """Where the layers of each network stand when those of all networks are put in one row."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,13 +20,18 @@ class LayerTable:
 
     structures: tuple[Structure, ...]
 
+    @cached_property
+    def starts(self) -> dict[str, np.ndarray]:
+        """[networks + 1] of each domain, and of blocks: where each network's layers begin."""
+        kinds = [[d for block in s.domains for d in block] for s in self.structures]
+        counts = {domain: [own.count(domain) for own in kinds] for domain in DOMAINS}
+        counts["block"] = [len(structure.blocks) for structure in self.structures]
+        counts["all"] = [len(own) for own in kinds]
+        return {domain: np.cumsum([0, *own]) for domain, own in counts.items()}
+
     def count(self, network: int, domain: str) -> int:
         """The number of a network's layers in a domain."""
-        return int(np.diff(self.starts(domain)[network : network + 2])[0])
-
-    def starts(self, domain: str) -> np.ndarray:
-        """[networks + 1]: where each network's layers begin."""
-        return self._starts[domain]
+        return int(np.diff(self.starts[domain][network : network + 2])[0])
 
     def sets(self, networks: Iterable[int], by_block: bool = False) -> list[list[int]]:
         """Networks with equally many layers in every domain, or in every block."""
@@ -61,14 +64,3 @@ class LayerTable:
         named = {name: [getattr(block, name) for block in blocks] for name in STRUCTURE}
         values = {**named, "one": [1] * len(blocks)}
         return {name: np.array(own, dtype=np.float64) for name, own in values.items()}
-
-    @cached_property
-    def _starts(self) -> dict[str, np.ndarray]:
-        counts = {domain: [_count(s, domain) for s in self.structures] for domain in DOMAINS}
-        counts["block"] = [len(structure.blocks) for structure in self.structures]
-        counts["all"] = [sum(map(len, structure.domains)) for structure in self.structures]
-        return {domain: np.cumsum([0, *own]) for domain, own in counts.items()}
-
-
-def _count(structure: Structure, domain: str) -> int:
-    return sum(own == domain for block in structure.domains for own in block)

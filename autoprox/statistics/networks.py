@@ -13,20 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from autoprox.errors import MeasurementError
-from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork
-
-Prepare = Callable[[int], "Measurable"]  # takes the number of classes
-
-
-class BlockShape(Protocol):
-    """What structure terminals read of a block."""
-
-    @property
-    def width(self) -> int: ...
-    @property
-    def tokens(self) -> int: ...
-    @property
-    def heads(self) -> int: ...
+from autoprox.searchspaces import Architecture, Block, SearchSpace, TransformerNetwork
 
 
 class Shape(NamedTuple):
@@ -42,22 +29,7 @@ class Structure:
     """What is known of a network before its weights: of one that can't be built, nothing."""
 
     domains: tuple[tuple[str, ...], ...] = ()  # of each block's linear layers, in depth order
-    blocks: tuple[BlockShape, ...] = ()
-
-
-class Measurable(Protocol):
-    """A module whose linear layers have domains; `TransformerNetwork` is one."""
-
-    @property
-    def final_block(self) -> nn.Module: ...
-
-    def layers(self) -> list[tuple[str, nn.Linear]]:
-        """The linear layers with their domain, in depth order."""
-
-    def ones(self, inputs: Tensor) -> Tensor:
-        """The input of the `ones` probe."""
-
-    def __call__(self, inputs: Tensor) -> Tensor: ...
+    blocks: tuple[Block | Shape, ...] = ()
 
 
 class UntrainedNetwork(Protocol):
@@ -74,7 +46,7 @@ class UntrainedNetwork(Protocol):
     def structure(self) -> Structure:
         """Its layers and blocks, without building the weights."""
 
-    def build(self, device: torch.device) -> Prepare:
+    def build(self, device: torch.device) -> Callable[[int], Layered]:
         """Build it once; the result gives it a head for so many classes."""
 
 
@@ -129,7 +101,7 @@ class ModuleNetwork:
         self,
         module: nn.Module,
         layers: Mapping[str, Sequence[str]],
-        blocks: Sequence[BlockShape] = (),
+        blocks: Sequence[Shape] = (),
         *,
         final_block: str | None = None,
         seed: int = 0,
@@ -163,16 +135,16 @@ class ModuleNetwork:
         own = tuple(d for d in dict.fromkeys(domains) for _ in range(domains.count(d) // count))
         return Structure((own,) * count, self._blocks)
 
-    def build(self, device: torch.device) -> Prepare:
+    def build(self, device: torch.device) -> Callable[[int], NamedLayers]:
         """The module itself, which must be where it is measured."""
         found = next(self._module.parameters()).device
         if found.type != device.type:
             raise MeasurementError(f"the module must be on {device}, but is on {found}")
-        return lambda classes: _NamedLayers(self._module, self._layers, self._final)
+        return lambda classes: NamedLayers(self._module, self._layers, self._final)
 
 
-class _NamedLayers(nn.Module):
-    """A module without dropout while it runs; its mode is put back."""
+class NamedLayers(nn.Module):
+    """A module, and its layers by domain; without dropout while it runs, its mode put back."""
 
     def __init__(
         self, module: nn.Module, layers: list[tuple[str, nn.Linear]], final: nn.Module
@@ -196,6 +168,9 @@ class _NamedLayers(nn.Module):
         with _evaluating(self.module):
             outputs: Tensor = self.module(inputs)
         return outputs
+
+
+Layered = TransformerNetwork | NamedLayers  # what can be measured
 
 
 @contextmanager

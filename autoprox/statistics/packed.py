@@ -1,7 +1,5 @@
 """All matrices of one statistic end to end: in memory as far as they fit, the others in files."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,35 +1,26 @@
 """Where the engine reads matrices from: the untrained networks that are compared."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from autoprox.errors import MeasurementError
+from autoprox.errors import MeasurementError, one_line
 from autoprox.language import Statistic
+from autoprox.parallel.threads import run_threads
 from autoprox.statistics.chunks import MatrixChunk
 from autoprox.statistics.collector import CPU, Measured, Setting
 from autoprox.statistics.layers import LayerTable
 from autoprox.statistics.networks import Structure, UntrainedNetwork
 
 T = TypeVar("T")
-
 Group = frozenset[Statistic]  # what one matrix expression reads: one domain, one kind of shape
-MAX_FAILED = 0.1
+# Takes a group, datasets of equal matrices, where among the layers of their domain they stand.
+Reduce = Callable[[Group, list[int], np.ndarray, MatrixChunk], None]
 FAILURES = (ArithmeticError, MemoryError, RuntimeError, ValueError)
-
-
-class Reduce(Protocol):
-    """Takes matrices that stand at `positions` among the layers of their domain."""
-
-    def __call__(
-        self, group: Group, datasets: list[int], positions: np.ndarray, chunk: MatrixChunk
-    ) -> None: ...
 
 
 class MatrixSource(ABC):
@@ -40,7 +31,7 @@ class MatrixSource(ABC):
         setting: Setting,
         networks: Sequence[UntrainedNetwork],
         workers: int = 1,
-        max_failed: float = MAX_FAILED,
+        max_failed: float = 0.1,
     ) -> None:
         self.setting = setting
         self.networks = tuple(networks)
@@ -92,7 +83,7 @@ class MatrixSource(ABC):
         try:
             return call()
         except FAILURES as error:
-            self.failures[network] = explained(error)
+            self.failures[network] = one_line(error)
             failed, total = len(self.failures), len(self.networks)
             if failed > self._max_failed * total:
                 raise MeasurementError(
@@ -102,7 +93,25 @@ class MatrixSource(ABC):
             return None
 
 
-def explained(error: Exception) -> str:
-    """An error in one line."""
-    reason = str(error).strip().partition("\n")[0] or "no message"
-    return f"{type(error).__name__}: {reason}"
+class StreamedMatrices(MatrixSource):
+    """Builds and measures each network at every visit, and keeps nothing."""
+
+    def visit(self, groups: Sequence[Group], reduce: Reduce) -> None:
+        visits = (partial(self._visit_network, n, groups, reduce) for n in self.alive)
+        run_threads(self.workers, visits)
+
+    def _visit_network(self, network: int, groups: Sequence[Group], reduce: Reduce) -> None:
+        needs: dict[str, set[Statistic]] = defaultdict(set)
+        wanted: dict[str, list[tuple[Group, list[int]]]] = defaultdict(list)
+        for group in groups:
+            for datasets in self.variants(group):
+                needs[self.datasets[datasets[0]]] |= group
+                wanted[self.datasets[datasets[0]]].append((group, datasets))
+        for dataset, measured in self._measured(network, needs):
+            for group, datasets in wanted[dataset]:
+                start = self.layers.starts[next(iter(group)).domain][network]
+                for layer in range(len(measured[next(iter(group))])):
+                    matrices = {s: measured[s][layer][None].to(self.device) for s in group}
+                    position = np.array([start + layer])
+                    reduce(group, datasets, position, MatrixChunk.of(matrices))
+            del measured

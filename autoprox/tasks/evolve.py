@@ -33,10 +33,9 @@ from autoprox.scoring.correlations import Floats, jcm, kendall, split
 from autoprox.scoring.tables import Table, baselines, correlations
 from autoprox.searchspaces import get_space
 from autoprox.statistics.cached import CachedMatrices
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.devices import resolve_device
+from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import SpaceNetwork, space_networks
-from autoprox.statistics.streamed import StreamedMatrices
+from autoprox.statistics.sources import StreamedMatrices
 from autoprox.tasks.base import Task, batches_of, benchmark_of, completed, path_of
 from autoprox.tasks.checkpoint import checkpoint, restored
 from autoprox.tasks.configurations import EvolveConfig

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from autoprox.engine.comparison import compare, terms_of
 from autoprox.engine.evaluator import Engine
-from autoprox.errors import ConfigError, nearest
+from autoprox.errors import ConfigError, nearest, one_line
 from autoprox.files.atomic import write_bytes
 from autoprox.language import Tree, require_network
 from autoprox.parallel.threads import run_threads
@@ -23,11 +23,9 @@ from autoprox.report.ranking import as_csv, as_markdown
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import CORRELATIONS, Floats, bootstrap_interval
 from autoprox.searchspaces import TransformerNetwork, get_space
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.devices import resolve_device
+from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import space_networks
-from autoprox.statistics.sources import FAILURES, explained
-from autoprox.statistics.streamed import StreamedMatrices
+from autoprox.statistics.sources import FAILURES, StreamedMatrices
 from autoprox.tasks.base import Task, batches_of, benchmark_of, completed
 from autoprox.tasks.configurations import RankConfig
 from autoprox.zoo.functions import MEASURES, measure_all
@@ -167,7 +165,7 @@ def _run_measures(
             names = [name for name in ranking.measures if name not in known]
             found[dataset] |= known | measure_all(network, batch, names, seed)
     except FAILURES as error:
-        source.failures[index] = explained(error)
+        source.failures[index] = one_line(error)
 
 
 def _known(

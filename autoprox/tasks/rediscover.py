@@ -43,10 +43,9 @@ from autoprox.searchspaces import Architecture, SearchSpace, get_space
 from autoprox.searchspaces.base import one
 from autoprox.searchspaces.pit import PIT, PiTSpace
 from autoprox.statistics.cached import CachedMatrices
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.devices import resolve_device
+from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import space_networks
-from autoprox.statistics.streamed import StreamedMatrices
+from autoprox.statistics.sources import StreamedMatrices
 from autoprox.tasks.base import Task, completed, path_of
 from autoprox.tasks.configurations import RediscoverConfig
 from autoprox.zoo.loading import load

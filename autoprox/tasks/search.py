@@ -16,16 +16,14 @@ from autoprox.inputs.classes import CLASSES
 from autoprox.nas.evaluators import Evaluator, load_evaluator
 from autoprox.nas.own_weights import OwnWeights
 from autoprox.nas.proxy import Proxy
-from autoprox.nas.search_parameters import SearchParameters
-from autoprox.nas.searcher import Scorer, Searcher
+from autoprox.nas.searcher import Scorer, Searcher, SearchParameters
 from autoprox.nas.size_limits import SizeLimits
 from autoprox.nas.sliced_weights import SlicedWeights, require_slices
 from autoprox.nas.strategies import STRATEGIES, SearchStrategy
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import get_space
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.devices import resolve_device
+from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.tasks.base import Task, batches_of, completed, path_of
 from autoprox.tasks.configurations import SearchConfig
 from autoprox.tasks.shared import STRATEGY

@@ -18,8 +18,7 @@ from autoprox.language.grammar import Grammar
 from autoprox.nas.evaluators import Evaluator
 from autoprox.nas.own_weights import OwnWeights
 from autoprox.nas.proxy import Proxy
-from autoprox.nas.search_parameters import SearchParameters
-from autoprox.nas.searcher import Searcher
+from autoprox.nas.searcher import Searcher, SearchParameters
 from autoprox.nas.size_limits import SizeLimits
 from autoprox.nas.strategies import SearchStrategy
 from autoprox.parameters import TreeLimits

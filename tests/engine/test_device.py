@@ -11,14 +11,13 @@ from test_engine import GRAMMAR, distinct, random_trees
 from torch import Tensor
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
-from autoprox.engine.evaluator import Engine
-from autoprox.engine.program import Program, reductions
+from autoprox.engine.evaluator import reduce_matrices
+from autoprox.engine.program import Program, by_group, reductions
 from autoprox.language import NETWORK, STATISTICS, Tree, canonical, parse, statistics
 from autoprox.primitives import OPERATIONS, PRIMITIVES, Primitive, apply
 from autoprox.searchspaces import Architecture
 from autoprox.statistics.chunks import MatrixChunk
-from autoprox.statistics.sources import Group, Reduce
-from autoprox.statistics.streamed import StreamedMatrices
+from autoprox.statistics.sources import Group, Reduce, StreamedMatrices
 
 
 def layer_trees(count: int) -> Iterator[Tree]:
@@ -57,7 +56,7 @@ class OnCuda(StreamedMatrices):
 
     def visit(self, groups: Sequence[Group], reduce: Reduce) -> None:
         for group in groups:
-            layers = self.layers.starts(next(iter(group)).domain)[-1]
+            layers = self.layers.starts[next(iter(group)).domain][-1]
             for datasets in self.variants(group):
                 for start in range(0, layers, 2):
                     chunk = fake_matrices(group, 2)
@@ -65,18 +64,20 @@ class OnCuda(StreamedMatrices):
 
 
 def test_a_pass_over_the_matrices_is_clean_on_cuda(
-    setting: Callable[..., Conditions],
-    architectures: list[Architecture],
-    monkeypatch: pytest.MonkeyPatch,
+    setting: Callable[..., Conditions], architectures: list[Architecture]
 ) -> None:
-    kept: list[Tensor] = []
-    monkeypatch.setattr(Engine, "_keep", lambda self, trees, found: kept.extend(found.values()))
-    engine = Engine(streamed(setting(device=torch.device("cuda")), architectures, 1, OnCuda))
-    assert engine.layers.sets  # networks on the meta device can't be fake too
+    source = streamed(setting(device=torch.device("cuda")), architectures, 1, OnCuda)
+    forms = [canonical(tree) for tree in random_trees(50, seed=5)]
+    parts = {part: None for form in forms for own in reductions(form).values() for part in own}
+    groups = by_group(parts)
+    # Networks on the meta device, and the batches, can't be fake too.
+    assert source.layers.structures
+    assert all(map(source.variants, groups))
     with FakeTensorMode():
-        engine._reduce_matrices([canonical(tree) for tree in random_trees(50, seed=5)])
-    assert len(kept) > 30
-    assert {tensor.device.type for tensor in kept} == {"cuda"}
+        found = reduce_matrices(source, groups)
+    reduced = [tensor for variants in found.values() for tensor in variants.values()]
+    assert len(reduced) > 30
+    assert {tensor.device.type for tensor in reduced} == {"cuda"}
 
 
 def test_code_of_layers_and_networks_is_clean_on_cuda() -> None:

@@ -35,8 +35,7 @@ from autoprox.searchspaces import Architecture
 from autoprox.statistics import sources as store
 from autoprox.statistics.chunks import MatrixChunk
 from autoprox.statistics.packed import CHUNK
-from autoprox.statistics.sources import Group
-from autoprox.statistics.streamed import StreamedMatrices
+from autoprox.statistics.sources import Group, StreamedMatrices
 
 MakeSetting = Callable[..., Conditions]
 
@@ -313,7 +312,7 @@ def test_layer_vectors_stay_within_their_memory(
     bounded, most = Engine(counted), 0
     for tree, values in zip(trees, expected.values, strict=True):
         np.testing.assert_array_equal(bounded.evaluate([tree]).values[0], values)
-        held = [v.nbytes for vs in bounded._vectors.values() for v in vs]
+        held = [v.nbytes for vs in bounded.memo.values() for v in vs]
         most = max(most, sum(held))
     assert 3_000 < most <= 5_000
 
@@ -439,11 +438,11 @@ def test_the_layer_vectors_that_were_used_last_stay(
     setting: MakeSetting, architectures: list[Architecture], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = Engine(streamed(setting(), architectures, 1))
-    one_vector = 8 * int(engine.source.layers.starts("block")[-1])
+    one_vector = 8 * int(engine.source.layers.starts["block"][-1])
     monkeypatch.setattr("autoprox.engine.evaluator.MEMO_BYTES", 2 * one_vector)
     for name in ("width", "heads", "width", "tokens"):
         engine.evaluate([parse(f"sum(neg({name}))")])
-    assert set(map(str, engine._vectors)) == {"neg(width)", "neg(tokens)"}
+    assert set(map(str, engine.memo)) == {"neg(width)", "neg(tokens)"}
 
 
 def test_ranks_are_among_the_networks_that_are_compared(counted: Counted) -> None:
@@ -518,7 +517,7 @@ def test_scores_that_are_not_finite_are_invalid(
         """Gives one network's gradients no square in float32."""
 
         def visit(self, groups: Sequence[Group], reduce: store.Reduce) -> None:
-            ends = self.layers.starts("mlp")[1:3]
+            ends = self.layers.starts["mlp"][1:3]
 
             def scaled(g: Group, d: list[int], p: np.ndarray, chunk: MatrixChunk) -> None:
                 factor = 1e30 if ends[0] <= p[0] < ends[1] else 1.0

@@ -15,7 +15,7 @@ from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import CPU, Measured, Setting
 from autoprox.statistics.networks import SpaceNetwork, space_networks
-from autoprox.statistics.streamed import StreamedMatrices
+from autoprox.statistics.sources import StreamedMatrices
 
 
 @dataclass(frozen=True)

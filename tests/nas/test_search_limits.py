@@ -1,43 +1,12 @@
-"""Limits: how they are read, and that architectures within them are found where there are any."""
+"""Limits: architectures within them are found where there are any."""
 
 import random
-from typing import Any
 
 import pytest
 from helpers.networks import SPACE
 
-from autoprox.nas.size_limits import LimitsError, SizeLimits, Sizes, extremes, read_limit
+from autoprox.nas.size_limits import LimitsError, SizeLimits, Sizes, extremes
 from autoprox.searchspaces import SPACES, get_space
-
-
-@pytest.mark.parametrize(
-    ("given", "limit"),
-    [
-        ("10M:40M", (10_000_000, 40_000_000)),
-        ("1.2G:", (1_200_000_000, None)),
-        (":6M", (None, 6_000_000)),
-        ("5k:7.5K", (5_000, 7_500)),
-        ("100:2T", (100, 2 * 10**12)),
-        ([None, 5.0], (None, 5)),
-        ((10, 20), (10, 20)),
-        (None, (None, None)),
-    ],
-)
-def test_limits_are_read(given: Any, limit: Any) -> None:
-    assert read_limit("params", given) == limit
-
-
-@pytest.mark.parametrize(
-    "given", ["10M", "10Q:", "a:b", "1:2:3", "-1:5", "", (1, 2, 3), 7, (True, None), "nan:", "1e6:"]
-)
-def test_what_is_no_limit_is_refused(given: Any) -> None:
-    with pytest.raises(LimitsError, match=r"^flops must be LOW:HIGH, for example 10M:40M.*got"):
-        read_limit("flops", given)
-
-
-def test_a_limit_begins_below_its_end() -> None:
-    with pytest.raises(LimitsError, match=r"`low <= high` must hold for params, but got '4M:3M'"):
-        read_limit("params", "4M:3M")
 
 
 @pytest.mark.parametrize(

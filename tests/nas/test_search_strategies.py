@@ -11,13 +11,14 @@ from helpers.measuring import Conditions, own_weights
 from helpers.networks import SPACE, tiny
 
 from autoprox.errors import MeasurementError
+from autoprox.files.sizes import Range
 from autoprox.language import parse
 from autoprox.nas import blockwise, etas, evolution
 from autoprox.nas import random as random_search
 from autoprox.nas.evaluators import Evaluator
 from autoprox.nas.proxy import Outcome, Proxy
 from autoprox.nas.searcher import Searcher
-from autoprox.nas.size_limits import Limit, LimitsError, SizeLimits
+from autoprox.nas.size_limits import LimitsError, SizeLimits
 from autoprox.nas.strategies import STRATEGIES
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
 
@@ -35,7 +36,7 @@ def searcher_of(
     proxy: str = HEADS,
     space: SearchSpace = SPACE,
     seed: int = 0,
-    params: Limit = (None, None),
+    params: Range = (None, None),
     scorer: Any = None,
     evaluator: Callable[[Architecture], Any] | None = None,
     **options: Any,
@@ -120,7 +121,7 @@ def test_random_search_ends_where_the_limits_hold_no_more() -> None:
 
 
 @pytest.mark.parametrize("params", [(None, 80_000_000), (75_000_000, 80_000_000)])
-def test_a_population_has_every_option_that_the_limits_allow(params: Limit) -> None:
+def test_a_population_has_every_option_that_the_limits_allow(params: Range) -> None:
     """Of GPT-2s below 80 M parameters one in 2,000 has the widest embedding."""
     space = get_space("gpt2-hw")
     searcher = searcher_of(space=space, params=params)

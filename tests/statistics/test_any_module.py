@@ -14,7 +14,7 @@ from autoprox.language import STATISTICS
 from autoprox.language.quantities import QUANTITIES, Quantity, QuantityError
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import ModuleNetwork, Shape
-from autoprox.statistics.streamed import StreamedMatrices
+from autoprox.statistics.sources import StreamedMatrices
 from autoprox.zoo.loading import load
 
 BLOCKS, WIDTH, CLASSES = 2, 12, 3

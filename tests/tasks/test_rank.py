@@ -21,7 +21,7 @@ from autoprox.report.ranking import as_csv
 from autoprox.searchspaces import TransformerNetwork, get_space
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import SpaceNetwork, space_networks
-from autoprox.statistics.streamed import StreamedMatrices
+from autoprox.statistics.sources import StreamedMatrices
 from autoprox.tasks import rank as ranking_module
 from autoprox.tasks.base import resume, start
 from autoprox.tasks.configurations import RankConfig

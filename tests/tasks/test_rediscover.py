@@ -19,7 +19,7 @@ from autoprox.rediscovery.evidence import by_networks
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import get_space
 from autoprox.statistics.networks import space_networks
-from autoprox.statistics.streamed import StreamedMatrices
+from autoprox.statistics.sources import StreamedMatrices
 from autoprox.tasks import base
 from autoprox.tasks import rediscover as rediscovery
 from autoprox.tasks.base import begin, finish

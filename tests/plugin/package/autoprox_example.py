@@ -7,8 +7,7 @@ from autoprox.evolution import EvolutionStrategy
 from autoprox.evolution.strategies import vary_by_chance
 from autoprox.export import Exporter
 from autoprox.language import Tree
-from autoprox.nas.search_parameters import SearchParameters
-from autoprox.nas.searcher import Searcher
+from autoprox.nas.searcher import Searcher, SearchParameters
 from autoprox.nas.strategies import SearchStrategy
 from autoprox.options import Positive
 from autoprox.primitives import operation
