@@ -16,4 +16,4 @@ again: Path = autoprox.resume("runs/x", workers=1).run
 autoprox.evolve(spac="pit")  # type: ignore[call-arg]
 autoprox.evolve(seed="x")  # type: ignore[arg-type]
 autoprox.search(space="pit")  # type: ignore[call-arg]
-found.best  # type: ignore[attr-defined]
+print(found.best)  # type: ignore[attr-defined]
