@@ -18,7 +18,7 @@ from autoprox.benchmarks import Benchmark, load_benchmark
 from autoprox.engine.comparison import compare, terms_of
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import ConfigError, nearest
-from autoprox.files.atomic import write_bytes
+from autoprox.files.atomic import write_text
 from autoprox.inputs.batches import load_batches
 from autoprox.language import Tree, require_network
 from autoprox.parallel.threads import run_threads
@@ -116,7 +116,7 @@ class Rank(Task[RankConfig]):
                 progress("measure", len(records), total, "")
         summary = summarise(self, records)
         for suffix, text in (("csv", as_csv(summary["rows"])), ("md", as_markdown(summary))):
-            write_bytes(run.path / f"table.{suffix}", text.encode())
+            write_text(run.path / f"table.{suffix}", text)
         return summary
 
 
