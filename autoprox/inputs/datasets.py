@@ -20,12 +20,11 @@ from PIL import Image
 from torch import Tensor
 
 from autoprox.inputs.batch import InputError
-from autoprox.inputs.layouts import find_layout
+from autoprox.inputs.layouts import IDX, find_layout
 from autoprox.inputs.text import read_bytes
 from autoprox.searchspaces.tokens import TokenSpace
 
 HELD_OUT = 0.2
-IDX = "{}-images-idx3-ubyte"
 PARTS = (  # of training and of held-out images
     ("train", "test"),
     ("train", "val"),
@@ -94,10 +93,10 @@ def load_text(path: Path, space: TokenSpace) -> Text:
     if not path.is_file():
         found = "is none" if path.exists() else "does not exist"
         raise InputError(f"{path} must be a text file, but {found}")
-    tokens = read_bytes(path, space)
+    tokens = torch.from_numpy(read_bytes(path, space))
     _check_text(path)
-    begin = len(tokens) - round(HELD_OUT * len(tokens))
-    parts = (torch.from_numpy(part) for part in np.split(tokens, [begin]))
+    held_out = round(HELD_OUT * len(tokens))
+    parts = tokens.split([len(tokens) - held_out, held_out])
     return Text(dataset_name(path), space.vocabulary, *parts)
 
 

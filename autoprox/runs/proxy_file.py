@@ -61,7 +61,7 @@ def read_proxy(path: Path) -> dict[str, Any]:
     document = read_json(path)
     if validate(document, Version).version > VERSION:
         rule = f"must be at most {VERSION} for this autoprox: upgrade it to read this"
-        raise document.at(["version"]).error(rule)
+        raise document.at("version").error(rule)
     proxy = validate(document, ProxyFile)
     _check_hash(proxy, document)
     record: dict[str, Any] = document.plain()
@@ -74,4 +74,4 @@ def _check_hash(proxy: ProxyFile, document: Node) -> None:
     except AutoproxError as error:
         raise JSONFileError(f"{document.at(['expression']).place}: {error}") from error
     if proxy.hash != digest(tree):
-        raise document.at(["hash"]).error(f"must be the expression's, {digest(tree)}")
+        raise document.at("hash").error(f"must be the expression's, {digest(tree)}")
