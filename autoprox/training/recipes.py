@@ -65,16 +65,14 @@ class TrainingRecipe(Options, ABC, Generic[Dataset]):
         """Train the network in place; returns the last loss, and raises if it isn't finite."""
         generator = torch.Generator().manual_seed(seed)
         optimizer = torch.optim.AdamW(
-            network.parameters(),
-            lr=self.learning_rate,
-            weight_decay=self.weight_decay,
-            fused=True,
+            network.parameters(), weight_decay=self.weight_decay, fused=True
         )
-        size = min(self.batch_size, self.samples(data))
-        steps = self.epochs * (self.samples(data) // size)
+        samples = self.samples(data)
+        size = min(self.batch_size, samples)
+        steps = self.epochs * (samples // size)
         loss = torch.zeros(())
         network.train()
-        for step, chosen in enumerate(self.batches(self.samples(data), size, generator)):
+        for step, chosen in enumerate(self.batches(samples, size, generator)):
             loss = self.loss(network, data, chosen, generator)
             for group in optimizer.param_groups:
                 group["lr"] = self.learning_rate * self.factor(step, steps)

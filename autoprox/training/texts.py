@@ -32,8 +32,10 @@ class TextRecipe(TrainingRecipe[Text]):
         if not isinstance(space, TokenSpace):
             raise TrainingError(f"{space.name} must be trained on images, but got text: {path}")
         if space.objective != "causal":
-            rule = "a space must be causal to be trained on text"
-            raise TrainingError(f"{rule}, but {space.name} is {space.objective}; {_causal()}")
+            spaces = (own for own in SPACES.values() if isinstance(own, TokenSpace))
+            names = ", ".join(own.name for own in spaces if own.objective == "causal")
+            got = f"{space.name} is {space.objective}; choose from {names}"
+            raise TrainingError(f"a space must be causal to be trained on text, but {got}")
         if self.length > space.context:
             rule = f"length must be at most the context of {space.name}, {space.context}"
             raise TrainingError(f"{rule}, but got {self.length}")
@@ -63,11 +65,6 @@ class TextRecipe(TrainingRecipe[Text]):
     def score(self, network: nn.Module, data: Text) -> float:
         """The perplexity per byte of the held-out part, of which whole sequences are counted."""
         return perplexity(network, data.held_out, self.length, self.batch_size)
-
-
-def _causal() -> str:
-    spaces = (s for s in SPACES.values() if isinstance(s, TokenSpace) and s.objective == "causal")
-    return f"choose from {', '.join(space.name for space in spaces)}"
 
 
 @torch.no_grad()
