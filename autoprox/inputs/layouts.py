@@ -4,11 +4,10 @@ Each reader finds all the labels, and opens only the images that are chosen.
 """
 
 import gzip
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,16 +30,14 @@ IDX_FILES = [IDX.format(part) + end for part in ("train", "t10k") for end in (""
 Labels = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class ImageSet:
+class ImageSet(NamedTuple):
     """The labels of all images of a dataset, and a way to open one of them."""
 
     labels: Labels
     open: Callable[[int], Image.Image]
 
 
-@dataclass(frozen=True)
-class ImageLayout:
+class ImageLayout(NamedTuple):
     """A way to lay out images in files; `dataset` if only one dataset has it."""
 
     name: str
@@ -77,23 +74,24 @@ def _open_image(path: Path) -> Image.Image:
 
 
 def _image_set(
-    labels: Any, count: int, path: Path, open_one: Callable[[int], Image.Image]
+    labels: Any,
+    images: Sequence[Path] | NDArray[np.uint8],
+    path: Path,
+    show: Callable[[Any], Image.Image],
 ) -> ImageSet:
     labels = np.asarray(labels)
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
         got = f"{labels.dtype} {labels.shape}"
         raise InputError(f"{path}: the labels must be a list of integers, but are {got}")
-    if len(labels) != count:
-        got = f"{len(labels)} and {count}"
+    if len(labels) != len(images):
+        got = f"{len(labels)} and {len(images)}"
         raise InputError(f"{path} must have as many labels as images, but has {got}")
-    return ImageSet(labels.astype(np.int64), open_one)
+    return ImageSet(labels.astype(np.int64), lambda i: show(images[i]))
 
 
 def _of_cifar(pixels: NDArray[np.uint8], labels: Any, path: Path) -> ImageSet:
-    planes = pixels.reshape(-1, 3, 32, 32)
-    return _image_set(
-        labels, len(planes), path, lambda i: Image.fromarray(planes[i].transpose(1, 2, 0).copy())
-    )
+    images = pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+    return _image_set(labels, images, path, lambda image: Image.fromarray(image.copy()))
 
 
 def _cifar_records(path: Path, name: str, labels: int) -> NDArray[np.uint8]:
@@ -121,7 +119,7 @@ def _read_idx(path: Path) -> ImageSet:
     path = _file(path, *IDX_FILES)
     images = _idx_array(path, 3)
     labels = _idx_array(path.with_name(path.name.replace("images-idx3", "labels-idx1")), 1)
-    return _image_set(labels, len(images), path, lambda i: Image.fromarray(images[i]))
+    return _image_set(labels, images, path, Image.fromarray)
 
 
 def _idx_array(path: Path, axes: int) -> NDArray[np.uint8]:
@@ -149,7 +147,7 @@ def _read_flowers(path: Path) -> ImageSet:
     with _must_be("the labels of Flowers-102", source):
         labels = loadmat(source)["labels"].ravel().astype(np.int64) - 1
     files = _image_files(path / "jpg")
-    return _image_set(labels, len(files), source, lambda i: _open_image(files[i]))
+    return _image_set(labels, files, source, _open_image)
 
 
 class ChaoyangImage(Excerpt):
@@ -168,7 +166,7 @@ def _read_chaoyang(path: Path) -> ImageSet:
         if not file.resolve().is_relative_to(path.resolve()):
             raise document.at(index, "name").error(f"must be a file below {path}")
     labels = [entry.label for entry in entries]
-    return _image_set(labels, len(files), source, lambda i: _open_image(files[i]))
+    return _image_set(labels, files, source, _open_image)
 
 
 def _read_folder(path: Path) -> ImageSet:
@@ -178,7 +176,7 @@ def _read_folder(path: Path) -> ImageSet:
             raise InputError(f"{folder} must have the images of one class, but has none")
     files = [file for _, found in classes for file in found]
     labels = [label for label, (_, found) in enumerate(classes) for _ in found]
-    return _image_set(labels, len(files), path, lambda i: _open_image(files[i]))
+    return _image_set(labels, files, path, _open_image)
 
 
 def _read_npz(path: Path) -> ImageSet:
@@ -191,7 +189,7 @@ def _read_npz(path: Path) -> ImageSet:
     if images.dtype != np.uint8 or not (images.ndim == 3 or images.shape[3:] == (3,)):
         rule = "images must be uint8 [n, height, width, 3], or [n, height, width] for grey"
         raise InputError(f"{path}: {rule}, but are {images.dtype} {list(images.shape)}")
-    return _image_set(labels, len(images), path, lambda i: Image.fromarray(images[i]))
+    return _image_set(labels, images, path, Image.fromarray)
 
 
 def _file(path: Path, *names: str) -> Path:

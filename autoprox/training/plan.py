@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from autoprox.inputs.datasets import Images, Text, dataset_name
+from autoprox.inputs.datasets import Dataset, dataset_name
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.training.recipes import TrainingError, TrainingRecipe
 
@@ -96,7 +96,7 @@ def _settings(
     space: SearchSpace,
     recipe: TrainingRecipe[Any],
     seed: int,
-    datasets: Mapping[str, Images | Text],
+    datasets: Mapping[str, Dataset],
 ) -> dict[str, Any]:
     """What all results of a table have in common."""
     return {

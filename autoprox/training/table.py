@@ -18,7 +18,7 @@ from autoprox.benchmarks.table import FORMAT
 from autoprox.errors import MeasurementError, one_line
 from autoprox.files.atomic import to_json, write_json
 from autoprox.files.located_json import read_object
-from autoprox.inputs.datasets import Images, Text
+from autoprox.inputs.datasets import Dataset
 from autoprox.parallel.threads import one_thread
 from autoprox.progress import Progress, silent
 from autoprox.scoring.correlations import kendall
@@ -105,11 +105,9 @@ def train_one(job: Job, recipe: TrainingRecipe[Any], file: Path) -> str:
 
 
 @lru_cache(maxsize=8)
-def _dataset(
-    path: Path, recipe: TrainingRecipe[Any], space: SearchSpace, digest: str
-) -> Images | Text:
+def _dataset(path: Path, recipe: TrainingRecipe[Any], space: SearchSpace, digest: str) -> Dataset:
     """Read a dataset once in each process; it must be the one that the build began with."""
-    data: Images | Text = recipe.load(path, space)
+    data: Dataset = recipe.load(path, space)
     if data.digest != digest:
         raise TrainingError(f"{path} must not change during the build, but has other content now")
     return data

@@ -28,7 +28,6 @@ class TextRecipe(TrainingRecipe[Text]):
     higher_is_better = False
 
     def load(self, path: Path, space: SearchSpace) -> Text:
-        """A text file, its bytes as tokens of a space."""
         if not isinstance(space, TokenSpace):
             raise TrainingError(f"{space.name} must be trained on images, but got text: {path}")
         if space.objective != "causal":
@@ -42,13 +41,11 @@ class TextRecipe(TrainingRecipe[Text]):
         return load_text(path, space)
 
     def check(self, datasets: Mapping[str, Text]) -> None:
-        """Raise TrainingError unless there is a sequence to train on and one that is held out."""
+        """There must be a sequence to train on and one that is held out."""
         for name, data in datasets.items():
             if len(data.held_out) <= self.length or self.samples(data) < 1:
-                raise TrainingError(
-                    f"a text must be long enough to hold out more than {self.length} bytes, "
-                    f"but {name} has {len(data.tokens) + len(data.held_out)} in all"
-                )
+                rule = f"a text must be long enough to hold out more than {self.length} bytes"
+                raise TrainingError(f"{rule}, but {name} has {sum(data.sizes.values())} in all")
 
     def samples(self, data: Text) -> int:
         """The number of pieces to train on: from every byte of each a sequence fits in the text."""
