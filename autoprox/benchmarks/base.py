@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,18 @@ class Row:
     architecture: Architecture
     scores: Mapping[str, float]
     where: str
+
+
+def make_row(
+    space: str, choices: Mapping[str, Any], scores: Mapping[str, float], where: str
+) -> Row:
+    """The row of these choices, which must be those of an architecture of the space."""
+    from autoprox.searchspaces import ArchitectureError, get_space  # which import torch
+
+    try:
+        return Row(get_space(space).architecture(choices), scores, where)
+    except ArchitectureError as error:
+        raise BenchmarkError(f"{where}: {error}") from error
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,9 @@
 A description doesn't import torch: listing the benchmarks takes no longer than reading a page.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from autoprox.benchmarks.base import BenchmarkError, Row, Selection
@@ -49,6 +48,12 @@ class BuiltInBenchmark:
     noise_ceiling: Mapping[str, float | None] = field(default_factory=dict)
 
     @property
+    def datasets(self) -> tuple[str, ...]:
+        """All that have a label in some space."""
+        labels = (own for labels in self.labels.values() for own in labels.values())
+        return tuple(dict.fromkeys(chain.from_iterable(labels)))
+
+    @property
     def embedded(self) -> bool:
         """Whether its files come with a package."""
         return self.folder is not None
@@ -65,11 +70,10 @@ def prove(name: str, benchmark: BuiltInBenchmark) -> None:
     if not benchmark.labels or main != set(benchmark.labels):
         got = f"labels of {', '.join(benchmark.labels)} and files of {', '.join(sorted(main))}"
         raise BenchmarkError(f"{name} must have labels and a main file for each space, but {got}")
-    for labels in benchmark.labels.values():
-        for dataset in (dataset for datasets in labels.values() for dataset in datasets):
-            if dataset not in benchmark.classes:
-                known = nearest(dataset, benchmark.classes)
-                raise BenchmarkError(f"{name} must have the classes of {dataset}{known}")
+    for dataset in benchmark.datasets:
+        if dataset not in benchmark.classes:
+            known = nearest(dataset, benchmark.classes)
+            raise BenchmarkError(f"{name} must have the classes of {dataset}{known}")
 
 
 BENCHMARKS: Registry[BuiltInBenchmark] = Registry("benchmarks", "benchmark", BenchmarkError, prove)

@@ -1,7 +1,5 @@
 """The files of the built-in benchmarks: where they lie, whether they are right, their download."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sys
@@ -9,7 +7,7 @@ from pathlib import Path
 
 from autoprox.benchmarks.base import BenchmarkError
 from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
-from autoprox.errors import FailureError
+from autoprox.errors import FailureError, one_line
 from autoprox.files.folders import user_cache
 
 TIMEOUT = 30.0  # seconds without an answer
@@ -42,7 +40,7 @@ def status(path: Path | None, file: DataFile) -> str:
     """`absent`, `changed` (it isn't the published file) or `installed`."""
     if path is None:
         return "absent"
-    return "installed" if _sha256(_content(path)) == file.sha256 else "changed"
+    return "installed" if hashlib.sha256(_content(path)).hexdigest() == file.sha256 else "changed"
 
 
 def read_verified(source: BuiltInBenchmark, file: DataFile, data_dir: Path | None) -> bytes:
@@ -56,7 +54,7 @@ def read_verified(source: BuiltInBenchmark, file: DataFile, data_dir: Path | Non
             "and nano-vit-bench or a table of your own (--benchmark NAME|FILE) needs no download"
         )
     content = _content(path)
-    if (found := _sha256(content)) != file.sha256:
+    if (found := hashlib.sha256(content).hexdigest()) != file.sha256:
         size = f"{len(content)} bytes" + (f" of {file.size}" if file.size else "")
         raise BenchmarkError(
             f"{path} must have sha256 {file.sha256}, but has {found} ({size}): {fetch} replaces it"
@@ -93,13 +91,12 @@ def _download(folder: str, file: DataFile, path: Path) -> None:
     try:
         fetcher.fetch(file.name, downloader=downloader)
     except requests.RequestException as error:
-        reason = str(error).partition("\n")[0]
-        raise DownloadError(f"{url} could not be downloaded: {reason}") from error
+        raise DownloadError(f"{url} could not be downloaded: {one_line(error)}") from error
     except ValueError as error:
         rule = f"{url} must have sha256 {file.sha256}, but has another: not stored"
         raise BenchmarkError(rule) from error
     except OSError as error:
-        reason = error.strerror or str(error).partition("\n")[0]
+        reason = error.strerror or one_line(error)
         raise BenchmarkError(f"{path} must be writable, but got: {reason}") from error
 
 
@@ -110,7 +107,3 @@ def _content(path: Path) -> bytes:
         raise BenchmarkError(
             f"{path} must be a readable file, but got: {error.strerror}"
         ) from error
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

@@ -23,16 +23,7 @@ if TYPE_CHECKING:
 COMMIT = "1f43ee8322e6295d56c1e2004319123509fd53b8"
 REPOSITORY = "automl/HW-GPT-Bench"
 FOLDER = "data_collection/gpt_datasets/predictor_ckpts/metric"
-SPACE = "gpt2-hw"
-FILE = DataFile(
-    "perplexity_s.pt",
-    "e843a1afdcaa35707bd0a0659b8d88d9565ee7e2bc1ec30fb55e685f6193407b",
-    size=243966,
-    space=SPACE,
-    architectures=500,
-)
-DATASET = "perplexity"
-VOCABULARY = 50304
+SPACE, DATASET, VOCABULARY = "gpt2-hw", "perplexity", 50304
 
 
 def read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[Row]:
@@ -47,7 +38,8 @@ def load_surrogate(data_dir: Path | None = None) -> Surrogate:
     """The published surrogate, from where the benchmark's file lies."""
     from autoprox.benchmarks.surrogate import Surrogate  # which imports torch
 
-    return Surrogate(read_verified(HW_GPT_BENCH, FILE, data_dir), FILE.name)
+    [file] = HW_GPT_BENCH.files
+    return Surrogate(read_verified(HW_GPT_BENCH, file, data_dir), file.name)
 
 
 HW_GPT_BENCH = BuiltInBenchmark(
@@ -58,6 +50,14 @@ HW_GPT_BENCH = BuiltInBenchmark(
     licence="Apache-2.0",
     origin=f"github.com/{REPOSITORY} at {COMMIT}",
     url=f"https://raw.githubusercontent.com/{REPOSITORY}/{COMMIT}/{FOLDER}",
-    files=(FILE,),
+    files=(
+        DataFile(
+            "perplexity_s.pt",
+            "e843a1afdcaa35707bd0a0659b8d88d9565ee7e2bc1ec30fb55e685f6193407b",
+            size=243966,
+            space=SPACE,
+            architectures=500,
+        ),
+    ),
     read=read,
 )

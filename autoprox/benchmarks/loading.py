@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from autoprox.benchmarks.base import (
     LABEL,
@@ -11,11 +12,19 @@ from autoprox.benchmarks.base import (
     assemble,
     choose_datasets,
 )
-from autoprox.benchmarks.builtin import BENCHMARKS, BuiltInBenchmark, DataFile
+from autoprox.benchmarks.builtin import BENCHMARKS, BuiltInBenchmark
 from autoprox.benchmarks.files import read_verified
 from autoprox.benchmarks.table import load_table
 from autoprox.errors import nearest
-from autoprox.searchspaces import get_space
+
+
+class Request(NamedTuple):
+    """What a user asks for; None where the benchmark may choose."""
+
+    space: str | None
+    datasets: Sequence[str] | None
+    label: str | None
+    subset: str
 
 
 def load_benchmark(
@@ -37,45 +46,14 @@ def load_benchmark(
     """
     if data_dir is not None and not data_dir.expanduser().is_dir():
         raise BenchmarkError(f"data_dir must be a folder, but {data_dir} is none")
-    if name_or_path is None:
-        name_or_path = _default(space, datasets, label, subset)
-    name = str(name_or_path)
-    if name not in BENCHMARKS:
-        return _load_path(Path(name_or_path), space, datasets, label, subset)
-    source = BENCHMARKS[name]
-    selection = _select(source, space, datasets, label, subset)
-    files = _files(source, selection.space, selection.subset)
-    rows = source.read(selection, [(file, read_verified(source, file, data_dir)) for file in files])
-    used = ", ".join(f"{file.name} (sha256 {file.sha256})" for file in files)
-    provenance = f"{len(rows)} architectures of {used}, from {source.origin}, {source.licence}"
-    places = {dataset: f"{name}: {dataset}" for dataset in selection.datasets}
-    return assemble(
-        rows, selection, source.classes, name, provenance, f"{name}: architectures", places
-    )
-
-
-def _default(
-    space: str | None, datasets: Sequence[str] | None, label: str | None, subset: str
-) -> str:
-    """The name of the first benchmark of which all this can be selected."""
-    lacks = []
-    for name, source in BENCHMARKS.items():
-        try:
-            _select(source, space, datasets, label, subset)
-        except BenchmarkError as error:
-            lacks.append(str(error))
-        else:
-            return name
-    reasons = ", and ".join(dict.fromkeys(lacks))
-    raise BenchmarkError(f"no built-in benchmark has all that is asked for: {reasons}")
-
-
-def _load_path(
-    path: Path, space: str | None, datasets: Sequence[str] | None, label: str | None, subset: str
-) -> Benchmark:
+    request = Request(space, datasets, label, subset)
+    name = _default(request) if name_or_path is None else str(name_or_path)
+    if name in BENCHMARKS:
+        return _load_built_in(BENCHMARKS[name], request, data_dir)
+    path = Path(name)
     if not path.exists() and path.suffix != ".json":
-        choices = f"{nearest(str(path), BENCHMARKS)}, or give the path of a JSON table"
-        raise BenchmarkError(f"unknown benchmark {str(path)!r}{choices}")
+        choices = f"{nearest(name, BENCHMARKS)}, or give the path of a JSON table"
+        raise BenchmarkError(f"unknown benchmark {name!r}{choices}")
     given = [f"label {label!r}"] if label not in (None, LABEL) else []
     given += [f"subset {subset!r}"] if subset != "main" else []
     if given:
@@ -86,32 +64,57 @@ def _load_path(
     return load_table(path, space, datasets)
 
 
-def _select(
-    source: BuiltInBenchmark,
-    space: str | None,
-    datasets: Sequence[str] | None,
-    label: str | None,
-    subset: str,
-) -> Selection:
-    space = next(iter(source.labels)) if space is None else get_space(space).name
+def _default(request: Request) -> str:
+    """The name of the first benchmark of which all this can be selected."""
+    lacks = []
+    for name, source in BENCHMARKS.items():
+        try:
+            _select(source, request)
+            return name
+        except BenchmarkError as error:
+            lacks.append(str(error))
+    reasons = ", and ".join(dict.fromkeys(lacks))
+    raise BenchmarkError(f"no built-in benchmark has all that is asked for: {reasons}")
+
+
+def _load_built_in(source: BuiltInBenchmark, request: Request, data_dir: Path | None) -> Benchmark:
+    chosen = _select(source, request)
+    of_space = (file for file in source.files if file.space == chosen.space)
+    files = [file for file in of_space if chosen.subset in (file.subset, "all")]
+    rows = source.read(chosen, [(file, read_verified(source, file, data_dir)) for file in files])
+    used = ", ".join(f"{file.name} (sha256 {file.sha256})" for file in files)
+    return assemble(
+        rows,
+        chosen,
+        source.classes,
+        source.name,
+        f"{len(rows)} architectures of {used}, from {source.origin}, {source.licence}",
+        f"{source.name}: architectures",
+        {dataset: f"{source.name}: {dataset}" for dataset in chosen.datasets},
+    )
+
+
+def _select(source: BuiltInBenchmark, request: Request) -> Selection:
+    from autoprox.searchspaces import get_space  # which imports torch
+
+    space = next(iter(source.labels))
+    if request.space is not None:
+        space = get_space(request.space).name
     if space not in source.labels:
         raise BenchmarkError(f"{source.name} has no space {space!r}{nearest(space, source.labels)}")
     labels = source.labels[space]
-    label = next(iter(labels)) if label is None else label
+    label = next(iter(labels)) if request.label is None else request.label
     if label not in labels:
         raise BenchmarkError(f"{space} has no label {label!r}{nearest(label, labels)}")
     subsets = [*dict.fromkeys(file.subset for file in source.files if file.space == space)]
     subsets += ["all"] if len(subsets) > 1 else []
-    if subset not in subsets:
-        raise BenchmarkError(f"{space} has no subset {subset!r}{nearest(subset, subsets)}")
-    for other, known in labels.items():
-        if absent := set(datasets or ()).intersection(known).difference(labels[label]):
+    if request.subset not in subsets:
+        known = nearest(request.subset, subsets)
+        raise BenchmarkError(f"{space} has no subset {request.subset!r}{known}")
+    for other, datasets in labels.items():
+        if absent := set(request.datasets or ()).intersection(datasets).difference(labels[label]):
             message = f"{space} has no {label} scores for {', '.join(sorted(absent))}"
             raise BenchmarkError(f"{message}: their label is {other}")
-    asked = source.default_datasets if datasets is None else datasets
+    asked = source.default_datasets if request.datasets is None else request.datasets
     chosen = choose_datasets(asked, labels[label], f"{source.name} ({space}, {label})")
-    return Selection(space, label, chosen, subset)
-
-
-def _files(source: BuiltInBenchmark, space: str, subset: str) -> list[DataFile]:
-    return [f for f in source.files if f.space == space and subset in (f.subset, "all")]
+    return Selection(space, label, chosen, request.subset)

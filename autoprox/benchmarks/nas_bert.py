@@ -17,21 +17,18 @@ networks, such as Kendall's tau 0.454 of their parameter counts, is of hidden si
 feed-forward dimension 1024 throughout. The rows here have the architectures as they were chosen.
 """
 
-from __future__ import annotations
-
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from autoprox.benchmarks.base import LABEL, BenchmarkError, Row, Selection
+from autoprox.benchmarks.base import LABEL, Row, Selection, make_row
 from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
 from autoprox.files.documents import Excerpt, validate
 from autoprox.files.located_json import Node, parse_json
-
-if TYPE_CHECKING:
-    from autoprox.searchspaces import Architecture
 
 COMMIT = "2d76e01b9586cad7340e8268dadba3056efd070b"
 REPOSITORY = "aaronserianni/training-free-nas"
@@ -47,7 +44,6 @@ OPERATIONS = (
     ("DSC", 9, "dsc9"),
 )
 FIELDS = ("num_operation_heads", "feed_forward_dimension", "num_feed_forward")
-
 
 Percent = Annotated[float, Field(ge=-100, le=100, allow_inf_nan=False)]  # or a correlation
 
@@ -86,48 +82,37 @@ def read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[
     """The rows of the one file, one for each architecture."""
     [(file, content)] = files
     document = parse_json(content, file.name)
-    trained: dict[Architecture, list[Row]] = {}
+    trained = defaultdict(list)
     for index, entry in enumerate(validate(document, list[TrainedEncoder])):
-        row = _row(entry, document.at([index]), selection.datasets)
-        trained.setdefault(row.architecture, []).append(row)
+        row = _row(entry, document.at(index), selection.datasets)
+        trained[row.architecture].append(row)
     return [_mean(rows) for rows in trained.values()]
 
 
 def _mean(rows: Sequence[Row]) -> Row:
-    first = rows[0]
-    scores = {dataset: fmean(row.scores[dataset] for row in rows) for dataset in first.scores}
-    return Row(first.architecture, scores, first.where)
+    scores = {d: fmean(row.scores[d] for row in rows) for d in rows[0].scores}
+    return replace(rows[0], scores=scores)
 
 
 def _row(entry: TrainedEncoder, node: Node, datasets: Sequence[str]) -> Row:
     for dataset in datasets:
         if dataset not in entry.scores:
-            raise node.at(["scores"]).lacks(dataset)
-    overrides = node.at(["hparams", "model_hparam_overrides"])
-    architecture = _architecture(entry.hparams.model_hparam_overrides, overrides)
-    scores = {dataset: entry.scores[dataset] for dataset in datasets}
-    return Row(architecture, scores, overrides.place)
-
-
-def _architecture(overrides: Overrides, node: Node) -> Architecture:
-    from autoprox.searchspaces import ArchitectureError, get_space  # which import torch
-
+            raise node.at("scores").lacks(dataset)
+    overrides, place = entry.hparams.model_hparam_overrides, ("hparams", "model_hparam_overrides")
     layers = overrides.nas_config.encoder_layers
-    nodes = (node.at(["nas_config", "encoder_layers", i]) for i in range(len(layers)))
-    choices: dict[str, Any] = {
+    nodes = (node.at(*place, "nas_config", "encoder_layers", i) for i in range(len(layers)))
+    choices = {
         "hidden_size": overrides.hidden_size,
         "depth": len(layers),
         "operation": [_operation(layer) for layer in nodes],
+        **{name: [getattr(layer, name) for layer in layers] for name in FIELDS},
     }
-    choices |= {name: [getattr(layer, name) for layer in layers] for name in FIELDS}
-    try:
-        return get_space(SPACE).architecture(choices)
-    except ArchitectureError as error:
-        raise BenchmarkError(f"{node.place}: {error}") from error
+    scores = {dataset: entry.scores[dataset] for dataset in datasets}
+    return make_row(SPACE, choices, scores, node.at(*place).place)
 
 
 def _operation(layer: Node) -> str:
-    kind, parameter = layer.at(["operation_type"]), layer.at(["operation_parameter"])
+    kind, parameter = layer.at("operation_type"), layer.at("operation_parameter")
     for known, of_known, operation in OPERATIONS:
         if (known, of_known) == (kind.value, parameter.value):
             return operation

@@ -3,30 +3,25 @@
 import io
 import random
 from collections.abc import Iterator, Mapping
-from typing import Any
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 
 from autoprox.benchmarks.base import BenchmarkError, Row
 from autoprox.benchmarks.builtin import DataFile
+from autoprox.errors import one_line
 from autoprox.searchspaces.base import Architecture
 from autoprox.searchspaces.gpt2_hw import GPT2_HW
 
 SEED = 0  # of the sample
 INPUTS = ("embed_dim", "n_layer", "mlp_ratio", "n_head", "bias")  # one-hot, in this order
 MAX_LAYERS = 12
-SHAPES = {
-    "fc1.weight": (128, 80),
-    "fc1.bias": (128,),
-    "fc2.weight": (128, 128),
-    "fc2.bias": (128,),
-    "fc3.weight": (128, 128),
-    "fc3.bias": (128,),
-    "fc4.weight": (128, 128),
-    "fc4.bias": (128,),
-    "fc5.weight": (1, 128),
-    "fc5.bias": (1,),
+WIDTHS = (80, 128, 128, 128, 128, 1)  # from the choices to the perplexity
+SHAPES: dict[str, tuple[int, ...]] = {
+    f"fc{i}.{name}": shape
+    for i, (before, after) in enumerate(pairwise(WIDTHS), start=1)
+    for name, shape in (("weight", (after, before)), ("bias", (after,)))
 }
 
 
@@ -72,25 +67,18 @@ def _one_hot(arch: Architecture) -> Iterator[float]:
 
 def _tensors(content: bytes, file: str) -> dict[str, Tensor]:
     """The surrogate's parameters in double precision, after their shapes have been checked."""
-    state = _load(content, file)
-    names = ", ".join(SHAPES)
+    try:
+        state = torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
+    except Exception as error:  # of a corrupt file anything may come
+        rule = f"{file} must be a state that torch.save wrote"
+        raise BenchmarkError(f"{rule}, but got: {one_line(error)}") from error
+    rule = f"{file} must map {', '.join(SHAPES)} to tensors"
     if not isinstance(state, Mapping):
-        kind = type(state).__name__
-        raise BenchmarkError(f"{file} must map {names} to tensors, but is a {kind}")
+        raise BenchmarkError(f"{rule}, but is a {type(state).__name__}")
     tensors = {name: p.double() for name, p in state.items() if isinstance(p, Tensor)}
     for name, shape in SHAPES.items():
         if name not in tensors:
-            raise BenchmarkError(f"{file} must map {names} to tensors, but has no {name}")
+            raise BenchmarkError(f"{rule}, but has no {name}")
         if (found := tuple(tensors[name].shape)) != shape:
             raise BenchmarkError(f"{file}: {name} must have shape {shape}, but has {found}")
     return tensors
-
-
-def _load(content: bytes, file: str) -> Any:
-    try:
-        return torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
-    except Exception as error:  # of a corrupt file anything may come
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        raise BenchmarkError(
-            f"{file} must be a state that torch.save wrote, but got: {reason}"
-        ) from error

@@ -1,4 +1,4 @@
-"""A table of one's own as a benchmark: a JSON file of this form.
+"""A table of one's own as a benchmark, or the one that comes along: a JSON file of this form.
 
     {
       "format": 1,
@@ -33,13 +33,16 @@ from autoprox.benchmarks.base import (
     Selection,
     assemble,
     choose_datasets,
+    make_row,
 )
+from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
 from autoprox.files.documents import Document, Must, validate
-from autoprox.files.located_json import Node, read_json
-from autoprox.searchspaces import Architecture, ArchitectureError, SearchSpace, get_space
+from autoprox.files.located_json import Node, parse_json, read_json
 
 FORMAT = 1
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+NANO_SPACE = "autoformer-nano"
+NANO_DATASETS = ("cifar10", "fashion-mnist", "digits")
 
 Score = Annotated[float, Field(ge=-1e100, le=1e100, allow_inf_nan=False)]  # for it is squared
 
@@ -49,11 +52,6 @@ class TableDataset(Document):
 
     classes: Annotated[int, Field(ge=2, le=10**6), Must("an integer from 2 to 1000000")]
     higher_is_better: bool = True
-
-    @property
-    def sign(self) -> float:
-        """What makes higher scores the better ones."""
-        return 1.0 if self.higher_is_better else -1.0
 
 
 class TableEntry(Document):
@@ -79,60 +77,82 @@ def load_table(path: Path, space: str | None, datasets: Sequence[str] | None) ->
     """Read the table and keep these datasets, or all of them."""
     document = read_json(path)
     table = validate(document, Table)
-    own_space = _space(table, document)
-    if space is not None and get_space(space) is not own_space:
-        rule = f"must be the space that was asked for, {get_space(space).name}"
-        raise document.at(["space"]).error(rule)
+    own_space = _space(table, document, space)
     _check_names(table, document)
     chosen = choose_datasets(datasets, table.datasets, path.name)
     rows = _rows(table, own_space, document)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     return assemble(
         rows,
-        Selection(own_space.name, LABEL, chosen),
+        Selection(own_space, LABEL, chosen),
         {name: dataset.classes for name, dataset in table.datasets.items()},
         table.name,
         f"{path.name} (sha256 {digest}), {len(rows)} architectures",
-        document.at(["architectures"]).place,
-        {name: document.at(["datasets", name]).place for name in table.datasets},
+        document.at("architectures").place,
+        {name: document.at("datasets", name).place for name in table.datasets},
     )
 
 
-def read_rows(document: Node) -> list[Row]:
-    """The rows of a table, with the scores of all its datasets."""
-    table = validate(document, Table)
-    return _rows(table, _space(table, document), document)
+def _space(table: Table, document: Node, asked: str | None) -> str:
+    """The full name of the table's space, which must be the one that was asked for."""
+    from autoprox.searchspaces import ArchitectureError, get_space  # which import torch
 
-
-def _space(table: Table, document: Node) -> SearchSpace:
     try:
-        return get_space(table.space)
+        own = get_space(table.space).name
     except ArchitectureError as error:
-        raise BenchmarkError(f"{document.at(['space']).place}: {error}") from error
+        raise BenchmarkError(f"{document.at('space').place}: {error}") from error
+    if asked is not None and (wanted := get_space(asked).name) != own:
+        raise document.at("space").error(f"must be the space that was asked for, {wanted}")
+    return own
 
 
 def _check_names(table: Table, document: Node) -> None:
-    named = {name: document.at(["datasets", name]) for name in table.datasets}
-    if not named:
-        raise document.at(["datasets"]).error("must have at least one dataset", "none")
-    for name, node in [(table.name, document.at(["name"])), *named.items()]:
+    if not table.datasets:
+        raise document.at("datasets").error("must have at least one dataset", "none")
+    named = {name: document.at("datasets", name) for name in table.datasets}
+    for name, node in [(table.name, document.at("name")), *named.items()]:
         if not NAME.fullmatch(name):
             raise node.error("must be 1 to 64 letters, digits, `.`, `_` and `-`", repr(name))
 
 
-def _rows(table: Table, space: SearchSpace, document: Node) -> list[Row]:
-    signs = {name: dataset.sign for name, dataset in table.datasets.items()}
+def _rows(table: Table, space: str, document: Node) -> list[Row]:
+    signs = {name: 1.0 if data.higher_is_better else -1.0 for name, data in table.datasets.items()}
     rows = []
     for index, entry in enumerate(table.architectures):
-        node = document.at(["architectures", index])
-        node.at(["scores"]).members(signs)
+        node = document.at("architectures", index)
+        node.at("scores").require_keys(signs)
         scores = {dataset: sign * entry.scores[dataset] for dataset, sign in signs.items()}
-        rows.append(Row(_architecture(entry, space, node), scores, node.at(["arch"]).place))
+        rows.append(make_row(space, entry.arch, scores, node.at("arch").place))
     return rows
 
 
-def _architecture(entry: TableEntry, space: SearchSpace, node: Node) -> Architecture:
-    try:
-        return space.architecture(entry.arch)
-    except ArchitectureError as error:
-        raise BenchmarkError(f"{node.at(['arch']).place}: {error}") from error
+def _read_nano(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[Row]:
+    [(file, content)] = files
+    document = parse_json(content, file.name)
+    return _rows(validate(document, Table), selection.space, document)
+
+
+NANO_VIT_BENCH = BuiltInBenchmark(
+    name="nano-vit-bench",
+    description="small vision transformers trained on CIFAR-10, Fashion-MNIST and digits",
+    labels={NANO_SPACE: {LABEL: NANO_DATASETS}},
+    classes=dict.fromkeys(NANO_DATASETS, 10),
+    licence="MIT",
+    origin="autoprox (runs/nano-vit-bench)",
+    folder=Path(__file__).parent.parent / "data",
+    files=(
+        DataFile(
+            "nano-vit-bench.json",
+            "58721b6c8ff084f364e13a635b132fc179fe22cd2eb8374d9378834eef849c28",
+            size=37314,
+            space=NANO_SPACE,
+            architectures=64,
+        ),
+    ),
+    read=_read_nano,
+    noise_ceiling={
+        "cifar10": 0.8024846949535361,
+        "fashion-mnist": 0.77648228635918,
+        "digits": 0.7848982587964999,
+    },
+)

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from autoprox.benchmarks.base import BenchmarkError, Row, Selection
+from autoprox.benchmarks.base import BenchmarkError, Row, Selection, make_row
 from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
 from autoprox.inputs.classes import CLASSES
 
@@ -61,8 +61,6 @@ def read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[
 
 
 def _row(selection: Selection, file: DataFile, i: int, entry: dict[str, Any]) -> Row | None:
-    from autoprox.searchspaces import ArchitectureError, get_space  # which import torch
-
     where = f"{file.name}: entry {i}"
     scores = {}
     for dataset in selection.datasets:
@@ -73,11 +71,7 @@ def _row(selection: Selection, file: DataFile, i: int, entry: dict[str, Any]) ->
                 return None
             raise BenchmarkError(f"{where} must have a finite {column}, but got {score}")
         scores[dataset] = float(score)
-    try:
-        architecture = get_space(selection.space).architecture(entry["arch"])
-    except ArchitectureError as error:
-        raise BenchmarkError(f"{where}: {error}") from error
-    return Row(architecture, scores, where)
+    return make_row(selection.space, entry["arch"], scores, where)
 
 
 VIT_BENCH_101 = BuiltInBenchmark(

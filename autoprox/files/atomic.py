@@ -32,15 +32,10 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file as a whole."""
-    with atomic_file(path) as file:
-        file.write(content)
-
-
-def write_text(path: Path, content: str) -> None:
+def write_text(path: Path, text: str) -> None:
     """Write a text as a whole, in UTF-8."""
-    write_bytes(path, content.encode())
+    with atomic_file(path) as file:
+        file.write(text.encode())
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -54,9 +49,7 @@ def to_json(value: Any, indent: int | None = None) -> str:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if isinstance(value, Path):
         return str(value)

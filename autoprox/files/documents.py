@@ -1,34 +1,24 @@
 """Documents: what a JSON file must hold, as a model; errors name the line and the field."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_args
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    GetCoreSchemaHandler,
-    TypeAdapter,
-    ValidationError,
-)
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, TypeAdapter, ValidationError
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from autoprox.files.located_json import JSONFileError, Node
 
 T = TypeVar("T")
 
-RULES: Mapping[str, Callable[[dict[str, Any]], str]] = {
-    "string_type": lambda limits: "must be a string",
-    "bool_type": lambda limits: "must be true or false",
-    "list_type": lambda limits: "must be an array",
-    "dict_type": lambda limits: "must be an object",
-    "model_type": lambda limits: "must be an object",
-    "float_type": lambda limits: "must be a finite number",
-    "finite_number": lambda limits: "must be a finite number",
-    "greater_than_equal": lambda limits: f"must be at most {-limits['ge']:g} in size",
-    "less_than_equal": lambda limits: f"must be at most {limits['le']:g} in size",
+RULES: Mapping[str, str] = {
+    "string_type": "must be a string",
+    "bool_type": "must be true or false",
+    "list_type": "must be an array",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "float_type": "must be a finite number",
+    "finite_number": "must be a finite number",
 }
 
 
@@ -38,10 +28,8 @@ class Document(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-class Excerpt(BaseModel):
+class Excerpt(Document, extra="ignore"):
     """An object of a foreign file, which must have these keys and may have others."""
-
-    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
 
 @dataclass(frozen=True)
@@ -71,11 +59,13 @@ def validate(node: Node, kind: type[T]) -> T:
 def _error(node: Node, details: ErrorDetails, kind: Any) -> JSONFileError:
     place, name = details["loc"], details["type"]
     if name == "missing":
-        return node.at(place[:-1]).lacks(str(place[-1]))
+        return node.at(*place[:-1]).lacks(str(place[-1]))
     if name == "extra_forbidden":
-        return node.at(place).unknown(_keys(kind, place[:-1]))
-    rule = RULES[name](details.get("ctx", {})) if name in RULES else details["msg"]
-    return node.at(place).error(rule)
+        return node.at(*place).unknown(_keys(kind, place[:-1]))
+    if name in ("greater_than_equal", "less_than_equal"):  # bounds are the same on both sides
+        [bound] = details["ctx"].values()
+        return node.at(*place).error(f"must be at most {abs(bound):g} in size")
+    return node.at(*place).error(RULES.get(name, details["msg"]))
 
 
 def _keys(kind: Any, place: Sequence[int | str]) -> tuple[str, ...]:

@@ -1,7 +1,5 @@
 """Files of JSON objects, one on a line: the logs of runs, and what a search has measured."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping
@@ -59,9 +57,10 @@ class Record:
 
     def __init__(self, path: Path | None = None) -> None:
         self._file = None if path is None else JSONLines(path)
-        self._lines = [] if self._file is None else self._file.lines()
+        self._lines: list[bytes] = []
         self._read = 0
         if self._file is not None:
+            self._lines = self._file.lines()
             self._file.truncate(len(self._lines))
 
     def next(self) -> dict[str, Any] | None:

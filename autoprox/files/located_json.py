@@ -49,39 +49,31 @@ class Node:
             return [node.plain() for node in self.value]
         return self.value
 
-    def entries(self) -> dict[str, "Node"]:
-        """The members of an object with any keys."""
-        if not isinstance(self.value, dict):
-            raise self.error("must be an object")
-        return self.value
-
-    def members(self, keys: Iterable[str]) -> dict[str, "Node"]:
-        """The members of an object that has these keys and no others."""
-        entries, known = self.entries(), tuple(keys)
-        for key, node in entries.items():
-            if key not in known:
-                raise node.unknown(known)
-        for key in known:
-            if key not in entries:
-                raise self.lacks(key)
-        return entries
-
-    def at(self, path: Iterable[int | str]) -> "Node":
+    def at(self, *path: int | str) -> "Node":
         """The value within this one that is reached by these keys and indices."""
         node = self
         for step in path:
             node = node.value[step]  # type: ignore[index,assignment]
         return node
 
+    def require_keys(self, keys: Iterable[str]) -> None:
+        """Raise JSONFileError unless this object has these keys and no others."""
+        known, found = tuple(keys), self.plain()
+        for key in found:
+            if key not in known:
+                raise self.at(key).unknown(known)
+        for key in known:
+            if key not in found:
+                raise self.lacks(key)
+
     def lacks(self, key: str) -> JSONFileError:
         """The error that this object must have a key."""
-        return self.error(f"must have the key {key}", f"only {', '.join(self.entries()) or 'none'}")
+        return self.error(f"must have the key {key}", f"only {', '.join(self.plain()) or 'none'}")
 
     def unknown(self, known: Iterable[str]) -> JSONFileError:
         """The error that the key of this value is none of those known."""
-        key = self.path.rpartition(".")[2]
-        where = f"{self.file}:{self.line}"
-        return JSONFileError(f"{where}: unknown key {self.path}{nearest(key, known)}")
+        close = nearest(self.path.rpartition(".")[2], known)
+        return JSONFileError(f"{self.file}:{self.line}: unknown key {self.path}{close}")
 
 
 def read_json(path: Path) -> Node:
@@ -94,6 +86,14 @@ def read_json(path: Path) -> Node:
     except OSError as error:
         raise JSONFileError(f"{path} must be readable, but got: {error.strerror}") from error
     return parse_json(content, str(path))
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object that a file holds, as `json.load` returns it."""
+    document = read_json(path)
+    if not isinstance(document.value, dict):
+        raise document.error("must be an object")
+    return {key: node.plain() for key, node in document.value.items()}
 
 
 def parse_json(content: bytes, file: str) -> Node:
@@ -166,11 +166,11 @@ class _Parser:
     def scalar(self) -> Any:
         try:
             value, self.position = self.decoder.raw_decode(self.text, self.position)
+            return value
         except json.JSONDecodeError as error:
             cut = error.msg.startswith("Unterminated")
             self.position = len(self.text) if cut else error.pos
             raise self.error(f"must be complete JSON ({error.msg})") from error
-        return value
 
     def expect(self, characters: str) -> str:
         found = self.peek()

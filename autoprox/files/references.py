@@ -9,9 +9,7 @@ from typing import Any
 from autoprox.errors import AutoproxError, one_line
 
 
-def load_function(
-    reference: str, noun: str, error: type[AutoproxError] = AutoproxError
-) -> Callable[..., Any]:
+def load_function(reference: str, noun: str, error: type[AutoproxError]) -> Callable[..., Any]:
     """The function of a module, which may be in the current folder; `error` if there is none.
 
     The noun says what it should be, with an article, for the message.
@@ -26,5 +24,4 @@ def load_function(
         raise error(f"{rule}, but {reference!r} gives {one_line(reason)}") from reason
     if not callable(function):
         raise error(f"{rule}, but {reference!r} is {function!r}")
-    found: Callable[..., Any] = function
-    return found
+    return function

@@ -40,11 +40,6 @@ def read_range(name: str, given: Any) -> Range:
     return low, high
 
 
-def show_range(ends: Range) -> str:
-    """A range as `read_range` takes it."""
-    return ":".join("" if end is None else short(end) for end in ends)
-
-
 def short(number: float) -> str:
     """A number for people: 5.72M."""
     unit = next((unit for unit in "TGMK" if number >= _unit(unit)), "")

@@ -46,31 +46,20 @@ def load_batch(
     found = layout.read(images)
     _check_labels(found.labels, images, dataset, classes)
     chosen = _spread(found.labels, batch_size, rng, images)
-    pixels = np.stack([_pixels(found.open(i), shape) for i in chosen])
-    return Batch(
-        torch.from_numpy(pixels),
-        torch.from_numpy(found.labels[chosen]),
-        classes,
-        f"{layout.name}: {images}",
-    )
+    pixels = torch.from_numpy(np.stack([_pixels(found.open(i), shape) for i in chosen]))
+    labels = torch.from_numpy(found.labels[chosen])
+    return Batch(pixels, labels, classes, f"{layout.name}: {images}")
 
 
 def images_of(images: Path, datasets: Sequence[str]) -> dict[str, Path]:
-    """Where the images of each dataset are.
-
-    They are in the folder or .npz file of its name below `images`; those of a single dataset may be
-    at `images` itself.
-    """
+    """The folder or .npz file of each dataset below `images`; one alone may be `images` itself."""
     paths = {}
     for dataset in datasets:
-        below = [images / dataset, images / f"{dataset}.npz"]
-        existing = [path for path in below if path.exists()]
-        if not existing and len(datasets) > 1:
-            raise InputError(
-                f"{images} must have a folder for each dataset, {', '.join(datasets)}, "
-                f"but has no {dataset}"
-            )
-        paths[dataset] = existing[0] if existing else images
+        below = (images / dataset, images / f"{dataset}.npz")
+        paths[dataset] = next((path for path in below if path.exists()), images)
+        if paths[dataset] == images and len(datasets) > 1:
+            rule = f"{images} must have a folder for each dataset, {', '.join(datasets)}"
+            raise InputError(f"{rule}, but has no {dataset}")
     return paths
 
 
@@ -79,10 +68,8 @@ def _check_labels(labels: Labels, path: Path, dataset: str, classes: int) -> Non
         raise InputError(f"{path} must have images, but has none")
     low, high = labels.min(), labels.max()
     if low < 0 or high >= classes:
-        raise InputError(
-            f"{path}: the labels of {dataset} must be from 0 to {classes - 1}, "
-            f"but go from {low} to {high}"
-        )
+        rule = f"the labels of {dataset} must be from 0 to {classes - 1}"
+        raise InputError(f"{path}: {rule}, but go from {low} to {high}")
     if low == high:
         raise InputError(f"{path} must have images of at least two classes, but all are of {low}")
 
@@ -101,6 +88,6 @@ def _spread(labels: Labels, size: int, rng: np.random.Generator, path: Path) -> 
 def _pixels(image: Image.Image, shape: Sequence[int]) -> NDArray[np.float32]:
     _, height, width = shape
     resized = image.convert("RGB").resize((width, height), Image.Resampling.BILINEAR)
-    scaled: NDArray[np.float32] = np.asarray(resized, dtype=np.float32) / np.float32(255)
+    scaled = np.asarray(resized, dtype=np.float32) / np.float32(255)
     normalised: NDArray[np.float32] = (scaled - MEAN) / STD
     return normalised.transpose(2, 0, 1)

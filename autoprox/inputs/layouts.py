@@ -4,11 +4,10 @@ Each reader finds all the labels, and opens only the images that are chosen.
 """
 
 import gzip
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from PIL import Image
 from pydantic import Field
 from scipy.io import loadmat
 
+from autoprox.errors import one_line
 from autoprox.files.documents import Excerpt, Must, validate
 from autoprox.files.located_json import read_json
 from autoprox.inputs.batch import InputError
@@ -23,26 +23,21 @@ from autoprox.inputs.classes import CLASSES
 from autoprox.inputs.pickles import load_data
 
 SUFFIXES = {".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
-CIFAR_PIXELS = 3 * 32 * 32
-CIFAR_RECORD = 2 + CIFAR_PIXELS  # coarse label, fine label, planes of red, green and blue
-CIFAR10_RECORD = 1 + CIFAR_PIXELS
-IDX_FILES = tuple(
-    f"{part}-images-idx3-ubyte{end}" for part in ("train", "t10k") for end in ("", ".gz")
-)
+CIFAR_PIXELS = 3 * 32 * 32  # planes of red, green and blue
+IDX = "{}-images-idx3-ubyte"
+IDX_FILES = [IDX.format(part) + end for part in ("train", "t10k") for end in ("", ".gz")]
 
 Labels = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class ImageSet:
+class ImageSet(NamedTuple):
     """The labels of all images of a dataset, and a way to open one of them."""
 
     labels: Labels
     open: Callable[[int], Image.Image]
 
 
-@dataclass(frozen=True)
-class ImageLayout:
+class ImageLayout(NamedTuple):
     """A way to lay out images in files; `dataset` if only one dataset has it."""
 
     name: str
@@ -69,11 +64,8 @@ def _must_be(rule: str, path: Path) -> Iterator[None]:
     """Name the file and the rule: on corrupt content a decoder may raise anything."""
     try:
         yield
-    except InputError:
-        raise
     except Exception as error:
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        raise InputError(f"{path} must be {rule}, but got: {reason}") from error
+        raise InputError(f"{path} must be {rule}, but got: {one_line(error)}") from error
 
 
 def _open_image(path: Path) -> Image.Image:
@@ -82,28 +74,29 @@ def _open_image(path: Path) -> Image.Image:
 
 
 def _image_set(
-    labels: Any, count: int, path: Path, open_one: Callable[[int], Image.Image]
+    labels: Any,
+    images: Sequence[Path] | NDArray[np.uint8],
+    path: Path,
+    show: Callable[[Any], Image.Image],
 ) -> ImageSet:
     labels = np.asarray(labels)
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
         got = f"{labels.dtype} {labels.shape}"
         raise InputError(f"{path}: the labels must be a list of integers, but are {got}")
-    if len(labels) != count:
-        raise InputError(
-            f"{path} must have as many labels as images, but has {len(labels)} and {count}"
-        )
-    return ImageSet(labels.astype(np.int64), open_one)
+    if len(labels) != len(images):
+        got = f"{len(labels)} and {len(images)}"
+        raise InputError(f"{path} must have as many labels as images, but has {got}")
+    return ImageSet(labels.astype(np.int64), lambda i: show(images[i]))
 
 
 def _of_cifar(pixels: NDArray[np.uint8], labels: Any, path: Path) -> ImageSet:
-    def image(i: int) -> Image.Image:
-        return Image.fromarray(pixels[i].reshape(3, 32, 32).transpose(1, 2, 0).copy())
-
-    return _image_set(labels, len(pixels), path, image)
+    images = pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+    return _image_set(labels, images, path, lambda image: Image.fromarray(image.copy()))
 
 
-def _cifar_records(path: Path, name: str, length: int) -> NDArray[np.uint8]:
-    size = path.stat().st_size
+def _cifar_records(path: Path, name: str, labels: int) -> NDArray[np.uint8]:
+    """Each is so many labels and an image."""
+    size, length = path.stat().st_size, labels + CIFAR_PIXELS
     if not size or size % length:
         rule = f"must be whole {name} records of {length} bytes"
         raise InputError(f"{path} {rule}, but has {size} bytes")
@@ -111,22 +104,22 @@ def _cifar_records(path: Path, name: str, length: int) -> NDArray[np.uint8]:
 
 
 def _read_cifar_binary(path: Path) -> ImageSet:
-    path = path if path.is_file() else _first(path, "train.bin", "test.bin")
-    records = _cifar_records(path, "CIFAR-100", CIFAR_RECORD)
+    path = _file(path, "train.bin", "test.bin")
+    records = _cifar_records(path, "CIFAR-100", 2)  # coarse and fine
     return _of_cifar(records[:, 2:], records[:, 1], path)
 
 
 def _read_cifar10(path: Path) -> ImageSet:
     files = [path] if path.is_file() else sorted(path.glob("data_batch_*.bin"))
-    records = np.concatenate([_cifar_records(f, "CIFAR-10", CIFAR10_RECORD) for f in files])
+    records = np.concatenate([_cifar_records(file, "CIFAR-10", 1) for file in files])
     return _of_cifar(records[:, 1:], records[:, 0], path)
 
 
 def _read_idx(path: Path) -> ImageSet:
-    path = path if path.is_file() else _first(path, *IDX_FILES)
+    path = _file(path, *IDX_FILES)
     images = _idx_array(path, 3)
     labels = _idx_array(path.with_name(path.name.replace("images-idx3", "labels-idx1")), 1)
-    return _image_set(labels, len(images), path, lambda i: Image.fromarray(images[i]))
+    return _image_set(labels, images, path, Image.fromarray)
 
 
 def _idx_array(path: Path, axes: int) -> NDArray[np.uint8]:
@@ -141,7 +134,7 @@ def _idx_array(path: Path, axes: int) -> NDArray[np.uint8]:
 
 
 def _read_cifar_pickle(path: Path) -> ImageSet:
-    path = path if path.is_file() else _first(path, "train", "test")
+    path = _file(path, "train", "test")
     with _must_be("a CIFAR-100 pickle", path), path.open("rb") as file:
         content = load_data(file)
         pixels = content[b"data"].array().reshape(-1, CIFAR_PIXELS)
@@ -154,7 +147,7 @@ def _read_flowers(path: Path) -> ImageSet:
     with _must_be("the labels of Flowers-102", source):
         labels = loadmat(source)["labels"].ravel().astype(np.int64) - 1
     files = _image_files(path / "jpg")
-    return _image_set(labels, len(files), source, lambda i: _open_image(files[i]))
+    return _image_set(labels, files, source, _open_image)
 
 
 class ChaoyangImage(Excerpt):
@@ -165,27 +158,25 @@ class ChaoyangImage(Excerpt):
 
 
 def _read_chaoyang(path: Path) -> ImageSet:
-    source = _first(path, "train.json", "test.json")
+    source = _file(path, "train.json", "test.json")
     document = read_json(source)
     entries = validate(document, list[ChaoyangImage])
     files = [path / entry.name for entry in entries]
     for index, file in enumerate(files):
         if not file.resolve().is_relative_to(path.resolve()):
-            raise document.at([index, "name"]).error(f"must be a file below {path}")
+            raise document.at(index, "name").error(f"must be a file below {path}")
     labels = [entry.label for entry in entries]
-    return _image_set(labels, len(files), source, lambda i: _open_image(files[i]))
+    return _image_set(labels, files, source, _open_image)
 
 
 def _read_folder(path: Path) -> ImageSet:
-    files: list[Path] = []
-    labels: list[int] = []
-    for label, folder in enumerate(_folders(path)):
-        found = _image_files(folder)
+    classes = [(folder, _image_files(folder)) for folder in _folders(path)]
+    for folder, found in classes:
         if not found:
             raise InputError(f"{folder} must have the images of one class, but has none")
-        files += found
-        labels += [label] * len(found)
-    return _image_set(labels, len(files), path, lambda i: _open_image(files[i]))
+    files = [file for _, found in classes for file in found]
+    labels = [label for label, (_, found) in enumerate(classes) for _ in found]
+    return _image_set(labels, files, path, _open_image)
 
 
 def _read_npz(path: Path) -> ImageSet:
@@ -198,11 +189,12 @@ def _read_npz(path: Path) -> ImageSet:
     if images.dtype != np.uint8 or not (images.ndim == 3 or images.shape[3:] == (3,)):
         rule = "images must be uint8 [n, height, width, 3], or [n, height, width] for grey"
         raise InputError(f"{path}: {rule}, but are {images.dtype} {list(images.shape)}")
-    return _image_set(labels, len(images), path, lambda i: Image.fromarray(images[i]))
+    return _image_set(labels, images, path, Image.fromarray)
 
 
-def _first(folder: Path, *names: str) -> Path:
-    return next(folder / name for name in names if (folder / name).is_file())
+def _file(path: Path, *names: str) -> Path:
+    """The path, or the first of these files of the folder that it is."""
+    return next(file for file in (path, *(path / name for name in names)) if file.is_file())
 
 
 def _has(*names: str) -> Callable[[Path], bool]:

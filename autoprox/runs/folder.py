@@ -1,4 +1,4 @@
-"""Run folders: all that is needed to read, compare and resume an evolution."""
+"""Run folders: all that is needed to read, compare and resume what a command did."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from filelock import FileLock, Timeout
 from autoprox.errors import RunError
 from autoprox.files.atomic import to_json, write_json
 from autoprox.files.json_lines import JSONLines
-from autoprox.files.located_json import read_json
-from autoprox.runs.proxy_file import read_proxy, write_proxy
+from autoprox.files.located_json import read_object
+from autoprox.runs.proxy_file import write_proxy
 
 CONFIG = "config.json"
 ENVIRONMENT = "environment.json"
@@ -56,10 +56,8 @@ class Run:
         `config` has the run's `kind`: the command whose run it is.
         """
         if not NAME.fullmatch(name):
-            raise RunError(
-                "a run's name must be 1 to 80 letters, digits and . _ + - from a letter or digit "
-                f"on, but got {name!r}"
-            )
+            rule = "a run's name must be 1 to 80 letters, digits and . _ + -, no sign first"
+            raise RunError(f"{rule}, but got {name!r}")
         if root.exists() and not root.is_dir():
             raise RunError(f"the folder of runs must be a folder, but {root} is a file")
         to_json(config)
@@ -77,17 +75,13 @@ class Run:
             found = "is a file" if path.exists() else "does not exist"
             raise RunError(f"a run must be a folder, but {path} {found}{_similar(path)}")
         needed = (CONFIG, ENVIRONMENT, LOG)
-        missing = [name for name in needed if not (path / name).is_file()]
-        if missing:
-            raise RunError(
-                f"a run must hold {', '.join(needed)}, but {path} lacks {', '.join(missing)}"
-            )
+        if missing := [name for name in needed if not (path / name).is_file()]:
+            lacks = f"{path} lacks {', '.join(missing)}"
+            raise RunError(f"a run must hold {', '.join(needed)}, but {lacks}")
         run = cls(path)
         if kind is not None and (found := run.kind) != kind:
-            raise RunError(
-                f"a run of `autoprox {COMMANDS.get(kind, kind)}` is needed, but {path} is one of "
-                f"`autoprox {COMMANDS.get(found, found)}`"
-            )
+            rule = f"a run of `autoprox {COMMANDS.get(kind, kind)}` is needed"
+            raise RunError(f"{rule}, but {path} is one of `autoprox {COMMANDS.get(found, found)}`")
         return run
 
     @classmethod
@@ -130,13 +124,10 @@ class Run:
 
     def read_checkpoint(self) -> dict[str, Any] | None:
         """The last checkpoint; None before the first."""
-        return self._read(CHECKPOINT) if (self.path / CHECKPOINT).exists() else None
+        return self._read(CHECKPOINT)
 
     def read_config(self) -> dict[str, Any]:
-        return self._read(CONFIG)
-
-    def read_environment(self) -> dict[str, Any]:
-        return self._read(ENVIRONMENT)
+        return read_object(self.path / CONFIG)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         self._require_lock()
@@ -144,21 +135,18 @@ class Run:
 
     def read_summary(self) -> dict[str, Any] | None:
         """What the run found; None before its end."""
-        return self._read(SUMMARY) if (self.path / SUMMARY).exists() else None
+        return self._read(SUMMARY)
 
     def write_proxies(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Replace the hall of fame by these records, best first (see `proxyfile`)."""
+        """Replace the hall of fame by these records, best first (see `proxy_file`)."""
         self._require_lock()
         folder = self.path / HALL_OF_FAME
         folder.mkdir(exist_ok=True)
         for rank, record in enumerate(records, start=1):
             write_proxy(folder / f"{rank}.json", record)
-        for path in self._proxy_paths()[len(records) :]:
-            path.unlink()
-
-    def read_proxies(self) -> list[dict[str, Any]]:
-        """The hall of fame, best first."""
-        return [read_proxy(path) for path in self._proxy_paths()]
+        for path in folder.glob("*.json"):
+            if path.stem.isdecimal() and int(path.stem) > len(records):
+                path.unlink()
 
     def close(self) -> None:
         """Release the folder."""
@@ -172,16 +160,9 @@ class Run:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _proxy_paths(self) -> list[Path]:
-        paths = (self.path / HALL_OF_FAME).glob("*.json")
-        ranked = [path for path in paths if path.stem.isdecimal()]
-        return sorted(ranked, key=lambda path: int(path.stem))
-
-    def _read(self, name: str) -> dict[str, Any]:
-        document = read_json(self.path / name)
-        document.entries()
-        value: dict[str, Any] = document.plain()
-        return value
+    def _read(self, name: str) -> dict[str, Any] | None:
+        path = self.path / name
+        return read_object(path) if path.exists() else None
 
     def _require_lock(self) -> None:
         if self._lock is None:
@@ -226,11 +207,10 @@ def _new_folder(root: Path, name: str) -> Path:
     while True:
         try:
             path.mkdir()
+            return path
         except FileExistsError:
             number += 1
             path = root / f"{stem}-{number}"
-        else:
-            return path
 
 
 def _locked(path: Path) -> FileLock:
@@ -255,16 +235,8 @@ def _commit() -> str | None:
     top = Path(__file__).parent.parent.parent
     if not (top / ".git").exists():
         return None
-    command = [
-        "git",
-        "-C",
-        str(top),
-        "describe",
-        "--always",
-        "--dirty",
-        "--abbrev=40",
-        "--exclude=*",
-    ]
+    describe = ["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    command = ["git", "-C", str(top), *describe]
     try:
         result = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):

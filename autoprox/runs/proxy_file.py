@@ -9,7 +9,7 @@ from pydantic import Field
 from autoprox.errors import AutoproxError
 from autoprox.files.atomic import write_json
 from autoprox.files.documents import Document, Excerpt, Must, validate
-from autoprox.files.located_json import JSONFileError, Node, read_json
+from autoprox.files.located_json import JSONFileError, read_json
 from autoprox.language import digest, parse, require_network
 
 VERSION = 1
@@ -61,17 +61,13 @@ def read_proxy(path: Path) -> dict[str, Any]:
     document = read_json(path)
     if validate(document, Version).version > VERSION:
         rule = f"must be at most {VERSION} for this autoprox: upgrade it to read this"
-        raise document.at(["version"]).error(rule)
+        raise document.at("version").error(rule)
     proxy = validate(document, ProxyFile)
-    _check_hash(proxy, document)
-    record: dict[str, Any] = document.plain()
-    return record
-
-
-def _check_hash(proxy: ProxyFile, document: Node) -> None:
     try:
         tree = require_network(parse(proxy.expression))
     except AutoproxError as error:
-        raise JSONFileError(f"{document.at(['expression']).place}: {error}") from error
+        raise JSONFileError(f"{document.at('expression').place}: {error}") from error
     if proxy.hash != digest(tree):
-        raise document.at(["hash"]).error(f"must be the expression's, {digest(tree)}")
+        raise document.at("hash").error(f"must be the expression's, {digest(tree)}")
+    record: dict[str, Any] = document.plain()
+    return record

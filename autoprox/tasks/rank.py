@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from autoprox.engine.comparison import compare, terms_of
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import ConfigError, nearest, one_line
-from autoprox.files.atomic import write_bytes
+from autoprox.files.atomic import write_text
 from autoprox.language import Tree, require_network
 from autoprox.parallel.threads import run_threads
 from autoprox.progress import Progress
@@ -94,7 +94,7 @@ class Rank(Task[RankConfig]):
                 progress("measure", len(records), total, "")
         summary = summarise(self, records)
         for suffix, text in (("csv", as_csv(summary["rows"])), ("md", as_markdown(summary))):
-            write_bytes(run.path / f"table.{suffix}", text.encode())
+            write_text(run.path / f"table.{suffix}", text)
         return summary
 
 

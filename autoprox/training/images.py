@@ -38,13 +38,12 @@ class ImageRecipe(TrainingRecipe[Images]):
     higher_is_better = True
 
     def load(self, path: Path, space: SearchSpace) -> Images:
-        """All images at a path, in the size that a space sees."""
         if isinstance(space, TokenSpace):
             raise TrainingError(f"{space.name} must be trained on text, but got images: {path}")
         return load_images(path, space.input_shape)
 
     def check(self, datasets: Mapping[str, Images]) -> None:
-        """Raise TrainingError unless what is to be mirrored is known and the teacher can teach."""
+        """What is to be mirrored must be known, and the teacher teach these classes."""
         for name in self.mirror:
             if name not in datasets:
                 raise TrainingError(f"unknown dataset {name!r} to mirror{nearest(name, datasets)}")
@@ -52,7 +51,6 @@ class ImageRecipe(TrainingRecipe[Images]):
             self._teacher(data)
 
     def samples(self, data: Images) -> int:
-        """The number of images to train on."""
         return len(data.labels)
 
     def loss(

@@ -8,17 +8,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from autoprox.inputs.datasets import Images, Text, dataset_name
+from autoprox.inputs.datasets import Dataset, dataset_name
 from autoprox.searchspaces import Architecture, SearchSpace
-from autoprox.searchspaces.tokens import TokenSpace
-from autoprox.training.images import ImageRecipe
 from autoprox.training.recipes import TrainingError, TrainingRecipe
-from autoprox.training.texts import TextRecipe
 
 PACKAGES = ("autoprox", "torch", "numpy")
 DRAWS = 100  # for each architecture, most of which differ from those before
-
-Dataset = Images | Text
 
 
 @dataclass(frozen=True)
@@ -58,15 +53,14 @@ def plan_training(
     *,
     samples: int,
     seeds: int,
-    recipe: TrainingRecipe[Any] | None = None,
+    recipe: TrainingRecipe[Any],
     seed: int = 0,
 ) -> TrainingPlan:
     """A sample of a space, trained on each dataset with each seed.
 
-    The paths are those of images, or of texts for a space of tokens, and so is the recipe; without
-    one the default is taken. More samples or seeds include all the jobs of fewer.
+    The paths are those of images, or of texts for a space of tokens, and so is the recipe. More
+    samples or seeds include all the jobs of fewer.
     """
-    recipe = default_recipe(space) if recipe is None else recipe
     named = _named(paths)
     datasets = {name: recipe.load(path, space) for name, path in named.items()}
     recipe.check(datasets)
@@ -76,23 +70,16 @@ def plan_training(
     return TrainingPlan(recipe, _settings(space, recipe, seed, datasets), tuple(jobs))
 
 
-def default_recipe(space: SearchSpace) -> TrainingRecipe[Any]:
-    """How networks of a space are trained unless said otherwise."""
-    return TextRecipe() if isinstance(space, TokenSpace) else ImageRecipe()
-
-
 def sample(space: SearchSpace, count: int, seed: int) -> list[Architecture]:
     """Different architectures of a space; the first of more are the same."""
     rng = random.Random(seed)
     drawn: dict[Architecture, None] = {}
     for _ in range(DRAWS * count):
-        if len(drawn) == count:
-            break
         drawn[space.sample(rng)] = None
-    if len(drawn) < count:
-        rule = f"{space.name} must have as many architectures as samples"
-        raise TrainingError(f"{rule}, but of {count} only {len(drawn)} were found")
-    return list(drawn)
+        if len(drawn) == count:
+            return list(drawn)
+    rule = f"{space.name} must have as many architectures as samples"
+    raise TrainingError(f"{rule}, but of {count} only {len(drawn)} were found")
 
 
 def _named(paths: Sequence[Path]) -> dict[str, Path]:
@@ -106,7 +93,10 @@ def _named(paths: Sequence[Path]) -> dict[str, Path]:
 
 
 def _settings(
-    space: SearchSpace, recipe: TrainingRecipe[Any], seed: int, datasets: Mapping[str, Dataset]
+    space: SearchSpace,
+    recipe: TrainingRecipe[Any],
+    seed: int,
+    datasets: Mapping[str, Dataset],
 ) -> dict[str, Any]:
     """What all results of a table have in common."""
     return {

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from autoprox.errors import AutoproxError
-from autoprox.inputs.datasets import Images, Text
+from autoprox.inputs.datasets import Dataset
 from autoprox.options import Options, Positive
 from autoprox.searchspaces import SearchSpace
 
-Dataset = TypeVar("Dataset", Images, Text)
+Data = TypeVar("Data", bound=Dataset)
 
 
 class TrainingError(AutoproxError):
@@ -25,7 +25,7 @@ class DivergedError(ArithmeticError):
     """A training whose loss is no longer finite."""
 
 
-class TrainingRecipe(Options, ABC, Generic[Dataset]):
+class TrainingRecipe(Options, ABC, Generic[Data]):
     """How every network of a table is trained and scored."""
 
     noun = "a recipe"
@@ -40,41 +40,39 @@ class TrainingRecipe(Options, ABC, Generic[Dataset]):
     higher_is_better: ClassVar[bool]
 
     @abstractmethod
-    def load(self, path: Path, space: SearchSpace) -> Dataset:
+    def load(self, path: Path, space: SearchSpace) -> Data:
         """The dataset at a path, as the networks of a space see it."""
 
     @abstractmethod
-    def check(self, datasets: Mapping[str, Dataset]) -> None:
+    def check(self, datasets: Mapping[str, Data]) -> None:
         """Raise TrainingError unless the recipe can be followed on these datasets."""
 
     @abstractmethod
-    def samples(self, data: Dataset) -> int:
+    def samples(self, data: Data) -> int:
         """The number of samples in an epoch."""
 
     @abstractmethod
     def loss(
-        self, network: nn.Module, data: Dataset, chosen: Tensor, generator: torch.Generator
+        self, network: nn.Module, data: Data, chosen: Tensor, generator: torch.Generator
     ) -> Tensor:
         """The loss of a batch, the chosen samples."""
 
     @abstractmethod
-    def score(self, network: nn.Module, data: Dataset) -> float:
+    def score(self, network: nn.Module, data: Data) -> float:
         """What a trained network is worth on the part that was held out."""
 
-    def train(self, network: nn.Module, data: Dataset, seed: int) -> float:
+    def train(self, network: nn.Module, data: Data, seed: int) -> float:
         """Train the network in place; returns the last loss, and raises if it isn't finite."""
         generator = torch.Generator().manual_seed(seed)
         optimizer = torch.optim.AdamW(
-            network.parameters(),
-            lr=self.learning_rate,
-            weight_decay=self.weight_decay,
-            fused=True,
+            network.parameters(), weight_decay=self.weight_decay, fused=True
         )
-        size = min(self.batch_size, self.samples(data))
-        steps = self.epochs * (self.samples(data) // size)
+        samples = self.samples(data)
+        size = min(self.batch_size, samples)
+        steps = self.epochs * (samples // size)
         loss = torch.zeros(())
         network.train()
-        for step, chosen in enumerate(self.batches(self.samples(data), size, generator)):
+        for step, chosen in enumerate(self.batches(samples, size, generator)):
             loss = self.loss(network, data, chosen, generator)
             for group in optimizer.param_groups:
                 group["lr"] = self.learning_rate * self.factor(step, steps)

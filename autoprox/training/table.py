@@ -14,18 +14,19 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from autoprox.benchmarks import MIN_ARCHITECTURES
+from autoprox.benchmarks.table import FORMAT
 from autoprox.errors import MeasurementError, one_line
 from autoprox.files.atomic import to_json, write_json
-from autoprox.files.located_json import read_json
+from autoprox.files.located_json import read_object
+from autoprox.inputs.datasets import Dataset
 from autoprox.parallel.threads import one_thread
 from autoprox.progress import Progress, silent
 from autoprox.scoring.correlations import kendall
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
-from autoprox.training.plan import Dataset, Job, TrainingPlan
+from autoprox.training.plan import Job, TrainingPlan
 from autoprox.training.recipes import TrainingError, TrainingRecipe
 
-FORMAT = 1
-SETTINGS = "settings.json"
+Record = Callable[[Mapping[str, Any]], None]
 
 
 def train_table(
@@ -34,7 +35,7 @@ def train_table(
     parts: Path,
     workers: int = 1,
     progress: Progress = silent,
-    record: Callable[[Mapping[str, Any]], None] = lambda line: None,
+    record: Record = lambda line: None,
 ) -> dict[str, Any]:
     """Do all jobs of a plan; returns the table of the scores, under this name.
 
@@ -44,11 +45,16 @@ def train_table(
     no table.
     """
     parts.mkdir(parents=True, exist_ok=True)
-    _settle(parts / SETTINGS, plan.settings)
+    _settle(parts / "settings.json", plan.settings)
     _run(plan, parts, workers, progress, record)
-    results = {job: _read(parts / job.file) for job in plan.jobs}
-    table = _table(name, plan.settings, plan.recipe, results)
-    _check_count(table, len({job.architecture for job in plan.jobs}))
+    results = {job: read_object(parts / job.file) for job in plan.jobs}
+    table = _table(name, plan, results)
+    trained, samples = len(table["architectures"]), len({job.architecture for job in plan.jobs})
+    if trained < MIN_ARCHITECTURES:
+        raise MeasurementError(
+            f"at least {MIN_ARCHITECTURES} architectures must be trained without a failure, "
+            f"but {trained} of {samples} were: {table['training']['failures'][0]['failure']}"
+        )
     return table
 
 
@@ -57,7 +63,7 @@ def _settle(path: Path, settings: Mapping[str, Any]) -> None:
     if not path.exists():
         write_json(path, settings)
         return
-    earlier = _read(path)
+    earlier = read_object(path)
     for name, value in settings.items():
         found, wanted = to_json(earlier.get(name)), to_json(value)
         if found != wanted:
@@ -67,17 +73,7 @@ def _settle(path: Path, settings: Mapping[str, Any]) -> None:
             )
 
 
-def _read(path: Path) -> dict[str, Any]:
-    return {name: node.plain() for name, node in read_json(path).entries().items()}
-
-
-def _run(
-    plan: TrainingPlan,
-    parts: Path,
-    workers: int,
-    progress: Progress,
-    record: Callable[[Mapping[str, Any]], None],
-) -> None:
+def _run(plan: TrainingPlan, parts: Path, workers: int, progress: Progress, record: Record) -> None:
     todo = [job for job in plan.jobs if not (parts / job.file).exists()]
     done, total = len(plan.jobs) - len(todo), len(plan.jobs)
     progress("train", done, total, "")
@@ -93,11 +89,8 @@ def train_one(job: Job, recipe: TrainingRecipe[Any], file: Path) -> str:
     """Train, write the result and sum it up; a failed training is a result too."""
     space = get_space(job.architecture.space)
     data = _dataset(job.path, recipe, space, job.digest)
-    result: dict[str, Any] = {
-        "dataset": job.dataset,
-        "seed": job.seed,
-        "arch": job.architecture.to_json()["choices"],
-    }
+    choices = job.architecture.to_json()["choices"]
+    result: dict[str, Any] = {"dataset": job.dataset, "seed": job.seed, "arch": choices}
     begin = time.process_time()
     try:
         with one_thread():
@@ -121,13 +114,10 @@ def _dataset(path: Path, recipe: TrainingRecipe[Any], space: SearchSpace, digest
 
 
 def _table(
-    name: str,
-    settings: Mapping[str, Any],
-    recipe: TrainingRecipe[Any],
-    results: Mapping[Job, Mapping[str, Any]],
+    name: str, plan: TrainingPlan, results: Mapping[Job, Mapping[str, Any]]
 ) -> dict[str, Any]:
     """The table in the JSON format of a benchmark; scores are means over the seeds."""
-    datasets = settings["datasets"]
+    recipe, datasets = plan.recipe, plan.settings["datasets"]
     failures = {job: result for job, result in results.items() if recipe.measure not in result}
     failed = {job.architecture for job in failures}
     runs: dict[Architecture, dict[str, list[float]]] = {}
@@ -139,13 +129,13 @@ def _table(
     return {
         "format": FORMAT,
         "name": name,
-        "space": settings["space"],
+        "space": plan.settings["space"],
         "datasets": {
             dataset: {"classes": data["classes"], "higher_is_better": recipe.higher_is_better}
             for dataset, data in datasets.items()
         },
         "training": {
-            **settings,
+            **plan.settings,
             "measure": recipe.measure,
             "seeds": len({job.seed for job in results}),
             "noise_ceiling": ceiling,
@@ -164,20 +154,8 @@ def _table(
     }
 
 
-def _check_count(table: Mapping[str, Any], samples: int) -> None:
-    trained = len(table["architectures"])
-    if trained < MIN_ARCHITECTURES:
-        raise MeasurementError(
-            f"at least {MIN_ARCHITECTURES} architectures must be trained without a failure, "
-            f"but {trained} of {samples} were: {table['training']['failures'][0]['failure']}"
-        )
-
-
 def _noise_ceiling(runs: Sequence[Sequence[float]]) -> float | None:
-    """Kendall's tau between the scores of two seeds, the mean over all pairs of seeds.
-
-    `runs` are the scores of each network with each seed.
-    """
-    seeds = np.array(runs, dtype=np.float64).T  # [seeds, networks]
+    """Kendall's tau between the scores of two seeds, the mean over all pairs of seeds."""
+    seeds = np.array(runs, dtype=np.float64).T  # [networks, seeds] to [seeds, networks]
     taus = [float(kendall(one, other)) for one, other in combinations(seeds, 2)]
     return fmean(taus) if taus and all(map(math.isfinite, taus)) else None

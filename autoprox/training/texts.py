@@ -28,25 +28,24 @@ class TextRecipe(TrainingRecipe[Text]):
     higher_is_better = False
 
     def load(self, path: Path, space: SearchSpace) -> Text:
-        """A text file, its bytes as tokens of a space."""
         if not isinstance(space, TokenSpace):
             raise TrainingError(f"{space.name} must be trained on images, but got text: {path}")
         if space.objective != "causal":
-            rule = "a space must be causal to be trained on text"
-            raise TrainingError(f"{rule}, but {space.name} is {space.objective}; {_causal()}")
+            spaces = (own for own in SPACES.values() if isinstance(own, TokenSpace))
+            names = ", ".join(own.name for own in spaces if own.objective == "causal")
+            got = f"{space.name} is {space.objective}; choose from {names}"
+            raise TrainingError(f"a space must be causal to be trained on text, but {got}")
         if self.length > space.context:
             rule = f"length must be at most the context of {space.name}, {space.context}"
             raise TrainingError(f"{rule}, but got {self.length}")
         return load_text(path, space)
 
     def check(self, datasets: Mapping[str, Text]) -> None:
-        """Raise TrainingError unless there is a sequence to train on and one that is held out."""
+        """There must be a sequence to train on and one that is held out."""
         for name, data in datasets.items():
             if len(data.held_out) <= self.length or self.samples(data) < 1:
-                raise TrainingError(
-                    f"a text must be long enough to hold out more than {self.length} bytes, "
-                    f"but {name} has {len(data.tokens) + len(data.held_out)} in all"
-                )
+                rule = f"a text must be long enough to hold out more than {self.length} bytes"
+                raise TrainingError(f"{rule}, but {name} has {sum(data.sizes.values())} in all")
 
     def samples(self, data: Text) -> int:
         """The number of pieces to train on: from every byte of each a sequence fits in the text."""
@@ -63,11 +62,6 @@ class TextRecipe(TrainingRecipe[Text]):
     def score(self, network: nn.Module, data: Text) -> float:
         """The perplexity per byte of the held-out part, of which whole sequences are counted."""
         return perplexity(network, data.held_out, self.length, self.batch_size)
-
-
-def _causal() -> str:
-    spaces = (s for s in SPACES.values() if isinstance(s, TokenSpace) and s.objective == "causal")
-    return f"choose from {', '.join(space.name for space in spaces)}"
 
 
 @torch.no_grad()

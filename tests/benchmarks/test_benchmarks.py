@@ -425,7 +425,9 @@ def test_fetch_stores_nothing_wrong(
     ):
         fetch_files(source, None)
     (folder / "gt_autoformer.pth").unlink()
-    with pytest.raises(BenchmarkError, match=r"could not be downloaded: 404 Client Error"):
+    with pytest.raises(
+        BenchmarkError, match=r"could not be downloaded: HTTPError: 404 Client Error"
+    ):
         fetch_files(source, None)
     assert not list(nowhere.iterdir())
     published(served)

@@ -11,14 +11,14 @@ from autoprox.files.references import load_function
 
 
 def test_a_function_of_an_installed_module() -> None:
-    assert load_function("math:sqrt", "an evaluator") is math.sqrt
+    assert load_function("math:sqrt", "an evaluator", MeasurementError) is math.sqrt
 
 
 def test_a_function_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own_references.py").write_text("def seven():\n    return 7\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    assert load_function("own_references:seven", "a teacher")() == 7
+    assert load_function("own_references:seven", "a teacher", MeasurementError)() == 7
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from autoprox.files.sizes import SizeError, read_bytes, read_range, short, show_range
+from autoprox.files.sizes import SizeError, read_bytes, read_range, short
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,3 @@ def test_a_range_begins_below_its_end() -> None:
 )
 def test_numbers_for_people(number: float, text: str) -> None:
     assert short(number) == text
-
-
-@pytest.mark.parametrize("text", ["10M:40M", "1.2G:", ":6M", "12:34"])
-def test_a_range_is_shown_as_it_is_read(text: str) -> None:
-    assert show_range(read_range("params", text)) == text

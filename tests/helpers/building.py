@@ -8,6 +8,7 @@ from autoprox.files.atomic import write_json
 from autoprox.inputs.datasets import slug
 from autoprox.progress import Progress, silent
 from autoprox.searchspaces import get_space
+from autoprox.training.images import ImageRecipe
 from autoprox.training.plan import plan_training
 from autoprox.training.recipes import TrainingRecipe
 from autoprox.training.table import train_table
@@ -26,6 +27,7 @@ def build_table(
     progress: Progress = silent,
 ) -> Mapping[str, Any]:
     """Train a sample of a space on each dataset with each seed; write the table and return it."""
+    recipe = recipe or ImageRecipe()
     plan = plan_training(
         get_space(space), paths, samples=samples, seeds=seeds, recipe=recipe, seed=seed
     )

@@ -20,6 +20,7 @@ from test_proxy_file import record
 from autoprox.errors import RunError
 from autoprox.files.located_json import JSONFileError
 from autoprox.runs.folder import Run, restored_rng, rng_state
+from autoprox.runs.proxy_file import read_proxy
 
 CONFIG = {"kind": "evolve", "space": "pit", "datasets": ("cifar100",), "seed": np.int64(3)}
 
@@ -63,7 +64,7 @@ def test_what_is_written_is_read(run: Run) -> None:
 def test_the_environment_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/somewhere/bin/autoprox", "evolve", "--seed", "3"])
     with Run.create(tmp_path, "test", CONFIG, device="cuda") as run:
-        found = run.read_environment()
+        found = json.loads((run.path / "environment.json").read_text())
     assert found["command"] == ["autoprox", "evolve", "--seed", "3"]
     assert found["device"] == "cuda"
     assert found["python"] == platform.python_version()
@@ -193,14 +194,15 @@ def test_a_full_disk_keeps_what_was_written(run: Run) -> None:
 
 
 def test_the_hall_of_fame_is_replaced_and_keeps_its_order(run: Run) -> None:
+    def formulas() -> dict[str, str]:
+        """Those of the files, by rank."""
+        paths = sorted((run.path / "hall_of_fame").iterdir(), key=lambda path: int(path.stem))
+        return {path.name: read_proxy(path)["formula"] for path in paths}
+
     run.write_proxies([record(formula=str(rank)) for rank in range(12)])
-    assert [proxy["formula"] for proxy in run.read_proxies()] == [str(rank) for rank in range(12)]
+    assert formulas() == {f"{rank + 1}.json": str(rank) for rank in range(12)}
     run.write_proxies([record(formula="best"), record(formula="second")])
-    assert [proxy["formula"] for proxy in run.read_proxies()] == ["best", "second"]
-    assert sorted(path.name for path in (run.path / "hall_of_fame").iterdir()) == [
-        "1.json",
-        "2.json",
-    ]
+    assert formulas() == {"1.json": "best", "2.json": "second"}
 
 
 def test_a_generator_goes_on_from_its_saved_state() -> None:

@@ -17,6 +17,7 @@ from autoprox.errors import AutoproxError, MeasurementError
 from autoprox.evolution import Individual
 from autoprox.language import STATISTICS, Tree, parse
 from autoprox.runs.folder import Run
+from autoprox.runs.proxy_file import read_proxy
 from autoprox.searchspaces import SPACES, Architecture, TransformerNetwork
 from autoprox.statistics.networks import SpaceNetwork
 from autoprox.tasks.base import resume, start
@@ -99,7 +100,9 @@ def results(summary: dict[str, Any]) -> Results:
     assert written == json.loads(json.dumps(summary))
     kept = {name: v for name, v in summary.items() if name not in ("run", "seconds")}
     log = [{n: v for n, v in line.items() if n != "seconds"} for line in run.read_log()]
-    proxies = run.read_proxies()
+    folder = run.path / "hall_of_fame"
+    count = len(list(folder.iterdir()))
+    proxies = [read_proxy(folder / f"{rank}.json") for rank in range(1, count + 1)]
     for proxy in proxies:
         assert proxy["found"].pop("run") == run.name
     return kept, log, proxies

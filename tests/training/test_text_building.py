@@ -125,7 +125,7 @@ def test_without_a_recipe_it_is_that_of_the_space(texts: list[Path], tmp_path: P
         build_table(SPACE, texts, tmp_path / "t.json", recipe=ImageRecipe())
     (tmp_path / "short.txt").write_text("a" * 300)
     with pytest.raises(AutoproxError, match=r"more than 64 bytes, but short has 300 in all$"):
-        build_table(SPACE, [tmp_path / "short.txt"], tmp_path / "t.json")
+        build_table(SPACE, [tmp_path / "short.txt"], tmp_path / "t.json", recipe=TextRecipe())
 
 
 @pytest.fixture
