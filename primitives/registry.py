@@ -8,16 +8,19 @@ from typing import Any, TypeVar
 import sympy as sp
 from torch import Tensor
 
-from autoprox.registry import Part, Registry
+from autoprox.registry import Registry, View
 
 from .base import Kind, Primitive, PrimitiveError
 from .notation import Binding, Operation
 from .proof import prove
 
 OPERATIONS: Registry[Primitive] = Registry("operations", "operation", PrimitiveError, prove)
-PRIMITIVES: Mapping[str, Primitive] = Part(OPERATIONS, lambda p: p.kind != "combinator")
-COMBINATORS: Mapping[str, Primitive] = Part(
-    OPERATIONS, lambda p: p.kind in ("binary", "combinator")
+PRIMITIVES: Mapping[str, Primitive] = View(
+    OPERATIONS, lambda: {name: p for name, p in OPERATIONS.items() if p.kind != "combinator"}
+)
+COMBINATORS: Mapping[str, Primitive] = View(
+    OPERATIONS,
+    lambda: {name: p for name, p in OPERATIONS.items() if p.kind in ("binary", "combinator")},
 )
 
 Function = TypeVar("Function", bound=Callable[..., Tensor])

@@ -94,7 +94,7 @@ class Grammar:
 
     def __init__(
         self,
-        statistics: Iterable[Statistic | str] = tuple(STATISTICS),
+        statistics: Iterable[Statistic | str] | None = None,
         *,
         structure: bool = True,
         combinators: bool = True,
@@ -102,7 +102,12 @@ class Grammar:
         limits: TreeLimits | None = None,
     ) -> None:
         scores = [name for name in COMBINATORS if combinators and (rank or name != "rank")]
-        self.terminals = sorted({*_spelled(statistics), *(STRUCTURE if structure else ())})
+        self.terminals = sorted(
+            {
+                *_spelled(STATISTICS if statistics is None else statistics),
+                *(STRUCTURE if structure else ()),
+            }
+        )
         self.limits = limits or TreeLimits()
         self.pset = primitive_set(self.terminals, scores)
         self.least = least_trees(self.pset)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
 from typing import Literal
 
+from autoprox.language.quantities import QUANTITIES
 from autoprox.language.types import NETWORK, REDUCED, LanguageError, Type
 from autoprox.primitives import COMBINATORS, OPERATIONS, Primitive
 from autoprox.registry import View
@@ -17,7 +17,6 @@ Domain = Literal["msa", "mlp", "all"]
 PROBES: tuple[Probe, ...] = ("data", "ones", "ntk")
 DOMAINS: tuple[Domain, ...] = ("msa", "mlp", "all")
 STRUCTURE = ("width", "tokens", "heads", "one")
-QUANTITIES = ("weight", "grad", "act", "act_grad")
 
 
 @dataclass(frozen=True)
@@ -34,31 +33,30 @@ class Statistic:
 
     @property
     def type(self) -> Type:
-        return Type("Matrix", "act" if self.quantity.startswith("act") else self.domain)
+        like = QUANTITIES[self.quantity].like
+        return Type("Matrix", self.domain if like == "weight" else "act")
 
 
-@cache
-def _statistics(quantities: tuple[str, ...]) -> Mapping[str, Statistic]:
-    of_layers = [q for q in quantities if not q.startswith("act")]
+def _statistics() -> Mapping[str, Statistic]:
+    likes: dict[str, tuple[Domain, ...]] = {"weight": DOMAINS, "activation": ("mlp",)}
     made = [
-        statistic
+        Statistic(probe, domain, quantity.name)
         for probe in PROBES
-        for statistic in (
-            *(Statistic(probe, domain, q) for domain in DOMAINS for q in of_layers),
-            *(Statistic(probe, "mlp", q) for q in quantities if q not in of_layers),
-        )
+        for like, domains in likes.items()
+        for domain in domains
+        for quantity in QUANTITIES.values()
+        if quantity.like == like
     ]
     return {str(statistic): statistic for statistic in made}
 
 
-@cache
-def _terminals(quantities: tuple[str, ...]) -> Mapping[str, Type]:
-    types = {name: statistic.type for name, statistic in _statistics(quantities).items()}
+def _terminals() -> Mapping[str, Type]:
+    types = {name: statistic.type for name, statistic in STATISTICS.items()}
     return types | dict.fromkeys(STRUCTURE, Type("Layers", "block"))
 
 
-STATISTICS: Mapping[str, Statistic] = View(lambda: _statistics(tuple(QUANTITIES)))
-TERMINALS: Mapping[str, Type] = View(lambda: _terminals(tuple(QUANTITIES)))
+STATISTICS: Mapping[str, Statistic] = View(QUANTITIES, _statistics)
+TERMINALS: Mapping[str, Type] = View(QUANTITIES, _terminals)
 
 
 def result_type(symbol: str, args: Sequence[Type]) -> Type:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autoprox.language import Tree, parse
-from autoprox.registry import Part
+from autoprox.registry import View
 from autoprox.zoo.registry import PROXIES, Proxy
 
 ABDELFATTAH = "Abdelfattah et al., Zero-Cost Proxies for Lightweight NAS, ICLR 2021"
@@ -41,8 +41,8 @@ class ExpressionProxy(Proxy):
     expression: str
 
 
-EXPRESSIONS: Mapping[str, ExpressionProxy] = Part(
-    PROXIES, lambda proxy: isinstance(proxy, ExpressionProxy)
+EXPRESSIONS: Mapping[str, ExpressionProxy] = View(
+    PROXIES, lambda: {name: p for name, p in PROXIES.items() if isinstance(p, ExpressionProxy)}
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from autoprox.errors import nearest
 from autoprox.inputs.batch import Batch
-from autoprox.registry import Part
+from autoprox.registry import View
 from autoprox.searchspaces import TransformerNetwork
 from autoprox.zoo.functions.passes import SHARED, MeasureError, Passes
 from autoprox.zoo.registry import PROXIES, Proxy
@@ -33,8 +33,8 @@ class FunctionProxy(Proxy):
     trunk: bool
 
 
-MEASURES: Mapping[str, FunctionProxy] = Part(
-    PROXIES, lambda proxy: isinstance(proxy, FunctionProxy)
+MEASURES: Mapping[str, FunctionProxy] = View(
+    PROXIES, lambda: {name: p for name, p in PROXIES.items() if isinstance(p, FunctionProxy)}
 )
 
 
