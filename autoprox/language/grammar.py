@@ -102,12 +102,8 @@ class Grammar:
         limits: TreeLimits | None = None,
     ) -> None:
         scores = [name for name in COMBINATORS if combinators and (rank or name != "rank")]
-        self.terminals = sorted(
-            {
-                *_spelled(STATISTICS if statistics is None else statistics),
-                *(STRUCTURE if structure else ()),
-            }
-        )
+        spelled = _spelled(STATISTICS if statistics is None else statistics)
+        self.terminals = sorted({*spelled, *(STRUCTURE if structure else ())})
         self.limits = limits or TreeLimits()
         self.pset = primitive_set(self.terminals, scores)
         self.least = least_trees(self.pset)
