@@ -5,8 +5,6 @@ item, its value the place of the object, `package.module:NAME`. It is loaded whe
 first asked for what it hasn't, and one that can't be is a warning that names it.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The registry of operations, open to packages that are installed beside autoprox."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 

@@ -1,17 +1,14 @@
 """A tree as a LaTeX formula."""
 
-from __future__ import annotations
-
 from sympy.printing.pretty.pretty_symbology import greek_unicode
 
-from autoprox.export.registry import register
+from autoprox.export.registry import EXPORTERS
 from autoprox.export.symbols import indices, is_nonnegative
 from autoprox.language import STATISTICS, Tree
 from autoprox.language.quantities import QUANTITIES
 from autoprox.primitives import OPERATIONS, Binding, Formula, fill
 
 
-@register("latex")
 def latex(tree: Tree) -> str:
     """The tree as a LaTeX formula, in the part of LaTeX that matplotlib can draw."""
 
@@ -37,3 +34,6 @@ def _terminal(name: str) -> Formula:
     probe = "" if statistic.probe == "data" else rf",\mathrm{{{statistic.probe}}}"
     text = rf"{letter}^{{\mathrm{{{statistic.domain}}}{probe}}}_{{l}}"
     return Formula(text, Binding.POWER, is_nonnegative(statistic))
+
+
+EXPORTERS.register("latex", latex)

@@ -1,7 +1,5 @@
 """The letters of formulas, and what they mean."""
 
-from __future__ import annotations
-
 from sympy.printing.pretty.pretty_symbology import greek_unicode
 
 from autoprox.language import STATISTICS, Statistic, Tree, Type

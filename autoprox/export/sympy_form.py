@@ -1,7 +1,5 @@
 """A tree as a sympy expression."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import sympy

@@ -1,7 +1,5 @@
 """The canonical form of a tree, its hash, and the statistics that it reads."""
 
-from __future__ import annotations
-
 import hashlib
 
 from autoprox.language.quantities import QUANTITIES

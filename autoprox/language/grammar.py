@@ -5,8 +5,6 @@ has no terminal. These draw from the generator they are given and from sorted ty
 least tree of every type, so that they stay within the limits without trial and error.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -17,8 +15,16 @@ from deap import gp
 
 from autoprox.language.canonical import canonical
 from autoprox.language.tree import Tree, make
-from autoprox.language.types import NETWORK, REDUCED, LanguageError, Type
-from autoprox.language.vocabulary import STATISTICS, STRUCTURE, Statistic, result_type
+from autoprox.language.vocabulary import (
+    NETWORK,
+    REDUCED,
+    STATISTICS,
+    STRUCTURE,
+    LanguageError,
+    Statistic,
+    Type,
+    result_type,
+)
 from autoprox.parameters import TreeLimits
 from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES
 

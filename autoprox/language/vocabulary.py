@@ -1,14 +1,13 @@
-"""The words of the language: terminals and operations, as they are registered now."""
-
-from __future__ import annotations
+"""The types of the language and its words, as they are registered now."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Literal
 
+from autoprox.errors import AutoproxError
 from autoprox.language.quantities import QUANTITIES
-from autoprox.language.types import NETWORK, REDUCED, LanguageError, Type
 from autoprox.primitives import COMBINATORS, OPERATIONS, Primitive
 from autoprox.registry import View
 
@@ -17,6 +16,29 @@ Domain = Literal["msa", "mlp", "all"]
 PROBES: tuple[Probe, ...] = ("data", "ones", "ntk")
 DOMAINS: tuple[Domain, ...] = ("msa", "mlp", "all")
 STRUCTURE = ("width", "tokens", "heads", "one")
+
+
+class LanguageError(AutoproxError):
+    """A text or a tree that isn't of the language."""
+
+
+@dataclass(frozen=True)
+class Type:
+    """What a value is for one network: a matrix per layer, a number per layer, or one number."""
+
+    level: Literal["Matrix", "Layers", "Network"]
+    domain: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.level}[{self.domain}]" if self.domain else self.level
+
+
+NETWORK = Type("Network")
+REDUCED: Mapping[Type, Type] = MappingProxyType(
+    {Type("Matrix", "act"): Type("Layers", "mlp")}
+    | {Type("Matrix", d): Type("Layers", d) for d in ("msa", "mlp", "all")}
+    | {Type("Layers", d): NETWORK for d in ("msa", "mlp", "all", "block")}
+)
 
 
 @dataclass(frozen=True)

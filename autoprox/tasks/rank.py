@@ -34,10 +34,10 @@ from autoprox.statistics.sources import FAILURES, explained
 from autoprox.statistics.streamed import StreamedMatrices
 from autoprox.tasks.base import Task, completed, path_of
 from autoprox.tasks.configurations import RankConfig
+from autoprox.zoo.expressions import PROXIES
 from autoprox.zoo.functions import MEASURES, measure_all
 from autoprox.zoo.loading import load
 from autoprox.zoo.published import published
-from autoprox.zoo.registry import PROXIES
 
 COUNTS = ("params", "flops")
 FAILED, NOT_FINITE = "network failed", "not finite"

@@ -113,7 +113,7 @@ check_function_proxy(
 )
 check_evolution_strategy(example.NEWCOMERS)
 check_search_strategy(example.SINGLE)
-check_exporter(example.WORDS)
+check_exporter(example.words)
 """
 
 

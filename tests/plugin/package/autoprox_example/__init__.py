@@ -9,7 +9,6 @@ from autoprox.benchmarks import BuiltInBenchmark, DataFile
 from autoprox.benchmarks.embedded import read
 from autoprox.evolution import EvolutionStrategy
 from autoprox.evolution.strategies import vary_by_chance
-from autoprox.export import Exporter
 from autoprox.language import Tree
 from autoprox.language.quantities import Quantity
 from autoprox.nas.search_parameters import SearchParameters
@@ -93,6 +92,3 @@ SINGLE = SearchStrategy(search, SingleParameters)
 def words(tree: Tree) -> str:
     """The words of the expression."""
     return " ".join(str(tree).replace("(", " ").replace(")", " ").replace(",", " ").split())
-
-
-WORDS = Exporter(words)
