@@ -5,8 +5,6 @@ item, its value the place of the object, `package.module:NAME`. It is loaded whe
 first asked for what it hasn't, and one that can't be is a warning that names it.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -41,6 +39,7 @@ class Registry(Mapping[str, T], Generic[T]):
         self._error = error
         self._prove = prove
         self._items: dict[str, T] = {}
+        self._changes = 0
         self._loaded = False
 
     def register(self, name: str, item: T) -> T:
@@ -49,6 +48,7 @@ class Registry(Mapping[str, T], Generic[T]):
             raise self._error(f"the name of a new {self._noun} must be new, but got {name!r}")
         self._prove(name, item)
         self._items[name] = item
+        self._changes += 1
         return item
 
     def find(self, name: str) -> T:
@@ -66,6 +66,13 @@ class Registry(Mapping[str, T], Generic[T]):
             yield self.register(name, item)
         finally:
             self._items = before
+            self._changes += 1
+
+    @property
+    def changes(self) -> int:
+        """How often it has changed."""
+        self._all()
+        return self._changes
 
     def __getitem__(self, name: str) -> T:
         # A package that is being loaded may read what is here already.
@@ -95,36 +102,25 @@ class Registry(Mapping[str, T], Generic[T]):
 
 
 class View(Mapping[str, T], Generic[T]):
-    """What a function makes of registries: always as they are now."""
+    """What a function makes of a registry, always as the registry is now."""
 
-    def __init__(self, make: Callable[[], Mapping[str, T]]) -> None:
+    def __init__(self, registry: Registry[Any], make: Callable[[], Mapping[str, T]]) -> None:
+        self._registry = registry
         self._make = make
+        self._made: Mapping[str, T] = {}
+        self._changes = -1
 
     def __getitem__(self, name: str) -> T:
-        return self._make()[name]
+        return self._now()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._make())
+        return iter(self._now())
 
     def __len__(self) -> int:
-        return len(self._make())
+        return len(self._now())
 
-
-class Part(Mapping[str, T], Generic[T]):
-    """The items of a registry that fulfil a condition, always as they are now."""
-
-    def __init__(self, whole: Mapping[str, Any], holds: Callable[[Any], bool]) -> None:
-        self._whole = whole
-        self._holds = holds
-
-    def __getitem__(self, name: str) -> T:
-        item: T = self._whole[name]
-        if not self._holds(item):
-            raise KeyError(name)
-        return item
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, item in self._whole.items() if self._holds(item))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
+    def _now(self) -> Mapping[str, T]:
+        changes = self._registry.changes
+        if changes != self._changes:
+            self._made, self._changes = self._make(), changes
+        return self._made

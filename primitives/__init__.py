@@ -4,7 +4,7 @@ They import errors, registries and threads, and give `OPERATIONS`, `apply` and t
 `operation` makes a record of a function, `register` enters it too.
 """
 
-from . import binary, combine, maps, normalise, reduce
+from . import combine, maps, normalise, reduce
 from .base import Kind, Level, Primitive, PrimitiveError, apply
 from .notation import Binding, Formula, Operation, fill
 from .registry import COMBINATORS, OPERATIONS, PRIMITIVES, operation, register
@@ -21,7 +21,6 @@ __all__ = [
     "Primitive",
     "PrimitiveError",
     "apply",
-    "binary",
     "combine",
     "fill",
     "maps",

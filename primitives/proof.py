@@ -1,7 +1,5 @@
 """The proof that an operation passes before it is registered: called on values of every size."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from types import MappingProxyType

@@ -1,23 +1,24 @@
 """The registry of operations, open to packages that are installed beside autoprox."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import sympy as sp
 from torch import Tensor
 
-from autoprox.registry import Part, Registry
+from autoprox.registry import Registry, View
 
 from .base import Kind, Primitive, PrimitiveError
 from .notation import Binding, Operation
 from .proof import prove
 
 OPERATIONS: Registry[Primitive] = Registry("operations", "operation", PrimitiveError, prove)
-PRIMITIVES: Mapping[str, Primitive] = Part(OPERATIONS, lambda p: p.kind != "combinator")
-COMBINATORS: Mapping[str, Primitive] = Part(
-    OPERATIONS, lambda p: p.kind in ("binary", "combinator")
+PRIMITIVES: Mapping[str, Primitive] = View(
+    OPERATIONS, lambda: {name: p for name, p in OPERATIONS.items() if p.kind != "combinator"}
+)
+COMBINATORS: Mapping[str, Primitive] = View(
+    OPERATIONS,
+    lambda: {name: p for name, p in OPERATIONS.items() if p.kind in ("binary", "combinator")},
 )
 
 Function = TypeVar("Function", bound=Callable[..., Tensor])

@@ -3,7 +3,7 @@
 import pytest
 
 from autoprox.errors import AutoproxError
-from autoprox.registry import Part, Registry, View
+from autoprox.registry import Registry, View
 
 
 def even(name: str, number: int) -> None:
@@ -46,11 +46,12 @@ def test_an_item_on_trial_is_there_for_a_while() -> None:
     assert dict(registry) == {"two": 2, "six": 6}
 
 
-def test_views_and_parts_follow_the_registry() -> None:
+def test_views_follow_the_registry() -> None:
     registry = numbers()
-    doubled = View(lambda: {name: 2 * number for name, number in registry.items()})
-    large: Part[int] = Part(registry, lambda number: number > 4)
+    doubled = View(registry, lambda: {name: 2 * number for name, number in registry.items()})
+    assert (dict(doubled), "ten" in doubled) == ({"two": 4, "six": 12}, False)
     registry.register("ten", 10)
     assert dict(doubled) == {"two": 4, "six": 12, "ten": 20}
-    assert dict(large) == {"six": 6, "ten": 10}
-    assert (len(doubled), len(large), "two" in large) == (3, 2, False)
+    with registry.trial("two", 22):
+        assert (len(doubled), doubled["two"]) == (3, 44)
+    assert doubled["two"] == 4

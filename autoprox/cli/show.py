@@ -32,7 +32,7 @@ def show(
 
     loaded = load(proxy)
     if form := "latex" if latex else "tree" if tree else form:
-        print(EXPORTERS.find(form).write(loaded.tree))
+        print(EXPORTERS.find(form)(loaded.tree))
     elif json:
         layout.show_json(proxy_details(loaded))
     else:

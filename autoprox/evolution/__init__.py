@@ -3,8 +3,13 @@
 It imports the language and gives `evolve`, the registry `STRATEGIES`, and what `evolve` needs.
 """
 
-from autoprox.evolution.choice import assemble, most_parsimonious
-from autoprox.evolution.individuals import EvolutionError, Individual, survivors
+from autoprox.evolution.individuals import (
+    EvolutionError,
+    Individual,
+    assemble,
+    most_parsimonious,
+    survivors,
+)
 from autoprox.evolution.loop import State, evolve, first_population
 from autoprox.evolution.strategies import STRATEGIES, EvolutionStrategy, make_toolbox
 from autoprox.parameters import EvolutionParameters

@@ -1,14 +1,15 @@
-"""Individuals: trees with their fitness."""
+"""Individuals, which are trees with their fitness, and the choice of the final one."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from deap import base
 
 from autoprox.errors import AutoproxError
 from autoprox.language import Tree
+from autoprox.parameters import EvolutionParameters, TreeLimits
+
+LEADERS = 100  # formulas of which the final one is made
 
 
 class EvolutionError(AutoproxError):
@@ -50,3 +51,40 @@ def distinct(individuals: Sequence[Individual]) -> list[Individual]:
     for individual in individuals:
         found.setdefault(individual.taus, individual)
     return list(found.values())
+
+
+def most_parsimonious(
+    individuals: Sequence[Individual], parameters: EvolutionParameters
+) -> list[Individual]:
+    """The best when each node of a formula has to be worth something.
+
+    A larger formula fits the training networks by chance a little better than a smaller one. DEAP's
+    hall of fame would rank them by fitness.
+    """
+
+    def worth(individual: Individual) -> tuple[float, int]:
+        size = individual.tree.size
+        return individual.jcm - parameters.parsimony * size, -size
+
+    return distinct(sorted(individuals, key=worth, reverse=True))[:LEADERS]
+
+
+def assemble(
+    leaders: Sequence[Individual],
+    evaluate: Callable[[Sequence[Tree]], Sequence[Individual]],
+    parameters: EvolutionParameters,
+    limits: TreeLimits,
+) -> Individual:
+    """The first leader, with the ranks of others added as long as each is worth its place.
+
+    Formulas that err by chance err differently, so that a sum of ranks errs less.
+    """
+    chosen = leaders[0]
+    ranks = Tree("rank", (chosen.tree,))
+    while True:
+        sums = [Tree("add", (ranks, Tree("rank", (other.tree,)))) for other in leaders]
+        allowed = evaluate([tree for tree in sums if limits.allow(tree)])
+        best = max((i for i in allowed if i.valid), key=lambda i: i.fitness, default=chosen)
+        if best.jcm - chosen.jcm <= parameters.joining:
+            return chosen
+        chosen, ranks = best, best.tree

@@ -1,7 +1,5 @@
 """The loop of Auto-Prox, and all that its next iteration depends on."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -12,8 +10,12 @@ from typing import Any
 import numpy as np
 from deap import base, tools
 
-from autoprox.evolution.choice import most_parsimonious
-from autoprox.evolution.individuals import EvolutionError, Individual, survivors
+from autoprox.evolution.individuals import (
+    EvolutionError,
+    Individual,
+    most_parsimonious,
+    survivors,
+)
 from autoprox.evolution.strategies import Evaluate, EvolutionStrategy
 from autoprox.language import Tree
 from autoprox.parameters import EvolutionParameters

@@ -4,8 +4,6 @@ DEAP's own selections and variations draw from the global `random`; these draw f
 of the call, so that one seed fixes everything.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -21,15 +19,16 @@ from autoprox.registry import Registry
 TOURNAMENT = 3
 NEWCOMERS, CROSSOVER = 0.1, 0.45  # shares of the children of `vary_by_mixture`; the rest mutate
 
+Population = Sequence[Individual]
 Evaluate = Callable[[Sequence[Tree]], list[Individual]]
 Offspring = tuple[Individual | None, Tree]
-Vary = Callable[[Sequence[Individual], base.Toolbox, EvolutionParameters, Random], list[Offspring]]
+Vary = Callable[[Population, base.Toolbox, EvolutionParameters, Random], list[Offspring]]
 Keep = Callable[[Individual | None, Individual, EvolutionParameters], bool]
-Select = Callable[[Sequence[Individual], int, Random, EvolutionParameters], list[Individual]]
+Select = Callable[[Population, int, Random, EvolutionParameters], list[Individual]]
 
 
 def select_by_tournament(
-    population: Sequence[Individual], count: int, rng: Random, parameters: EvolutionParameters
+    population: Population, count: int, rng: Random, parameters: EvolutionParameters
 ) -> list[Individual]:
     """Each the best of a few."""
     size = min(TOURNAMENT, len(population))
@@ -38,7 +37,7 @@ def select_by_tournament(
 
 
 def select_of_sample(
-    population: Sequence[Individual], count: int, rng: Random, parameters: EvolutionParameters
+    population: Population, count: int, rng: Random, parameters: EvolutionParameters
 ) -> list[Individual]:
     """Each one of the top-k of a random sample."""
     size = max(1, round(parameters.sample_ratio * len(population)))
@@ -51,10 +50,7 @@ def select_of_sample(
 
 
 def vary_by_mutation(
-    population: Sequence[Individual],
-    toolbox: base.Toolbox,
-    parameters: EvolutionParameters,
-    rng: Random,
+    population: Population, toolbox: base.Toolbox, parameters: EvolutionParameters, rng: Random
 ) -> list[Offspring]:
     """Mutants."""
     parents = toolbox.select(population, parameters.children, rng)
@@ -62,36 +58,29 @@ def vary_by_mutation(
 
 
 def vary_by_mixture(
-    population: Sequence[Individual],
-    toolbox: base.Toolbox,
-    parameters: EvolutionParameters,
-    rng: Random,
+    population: Population, toolbox: base.Toolbox, parameters: EvolutionParameters, rng: Random
 ) -> list[Offspring]:
     """Crossover, mutation, and now and then a newcomer."""
 
     def parent() -> Tree:
-        (chosen,) = toolbox.select(population, 1, rng)
-        tree: Tree = chosen.tree
-        return tree
+        chosen: list[Individual] = toolbox.select(population, 1, rng)
+        return chosen[0].tree
 
-    def child() -> Tree:
+    offspring: list[Offspring] = []
+    for _ in range(parameters.children):
         draw = rng.random()
         if draw < NEWCOMERS:
-            tree: Tree = toolbox.generate(rng)
+            child = toolbox.generate(rng)
         elif draw < NEWCOMERS + CROSSOVER:
-            tree = toolbox.mate(parent(), parent(), rng)
+            child = toolbox.mate(parent(), parent(), rng)
         else:
-            tree = toolbox.mutate(parent(), rng)
-        return tree
-
-    return [(None, child()) for _ in range(parameters.children)]
+            child = toolbox.mutate(parent(), rng)
+        offspring.append((None, child))
+    return offspring
 
 
 def vary_by_chance(
-    population: Sequence[Individual],
-    toolbox: base.Toolbox,
-    parameters: EvolutionParameters,
-    rng: Random,
+    population: Population, toolbox: base.Toolbox, parameters: EvolutionParameters, rng: Random
 ) -> list[Offspring]:
     """Newcomers."""
     return [(None, toolbox.generate(rng)) for _ in range(parameters.children)]
@@ -102,17 +91,12 @@ def improves(parent: Individual | None, child: Individual, parameters: Evolution
     return parent is None or child.jcm - parent.jcm >= parameters.margin
 
 
-def always(parent: Individual | None, child: Individual, parameters: EvolutionParameters) -> bool:
-    """No test."""
-    return True
-
-
 @dataclass(frozen=True)
 class EvolutionStrategy:
     """How children are made of a population, and which of them are kept."""
 
     vary: Vary
-    keep: Keep = always
+    keep: Keep = lambda parent, child, parameters: True
     select: Select = select_by_tournament
     retries: bool = False
 

@@ -5,7 +5,7 @@ It imports the language and sympy, and gives the registry `EXPORTERS` and each f
 
 from autoprox.export.latex_form import latex
 from autoprox.export.pretty_form import pretty
-from autoprox.export.registry import EXPORTERS, Exporter, ExportError, register
+from autoprox.export.registry import EXPORTERS, Exporter, ExportError
 from autoprox.export.symbols import legend
 from autoprox.export.sympy_form import to_sympy
 from autoprox.export.tree_form import ascii_tree
@@ -18,6 +18,5 @@ __all__ = [
     "latex",
     "legend",
     "pretty",
-    "register",
     "to_sympy",
 ]

@@ -1,14 +1,14 @@
 """A tree as a LaTeX formula."""
 
-from __future__ import annotations
+from sympy.printing.pretty.pretty_symbology import greek_unicode
 
-from autoprox.export.registry import register
-from autoprox.export.symbols import LETTERS, indices, is_nonnegative
+from autoprox.export.registry import EXPORTERS
+from autoprox.export.symbols import indices, is_nonnegative
 from autoprox.language import STATISTICS, Tree
+from autoprox.language.quantities import QUANTITIES
 from autoprox.primitives import OPERATIONS, Binding, Formula, fill
 
 
-@register("latex")
 def latex(tree: Tree) -> str:
     """The tree as a LaTeX formula, in the part of LaTeX that matplotlib can draw."""
 
@@ -28,7 +28,12 @@ def _terminal(name: str) -> Formula:
     if name not in STATISTICS:
         return Formula("1" if name == "one" else rf"\mathrm{{{name}}}_{{k}}", nonnegative=True)
     statistic = STATISTICS[name]
-    letter = LETTERS[statistic.quantity].replace("Delta", r"\Delta")
+    letter = QUANTITIES[statistic.quantity].symbol
+    if len(letter) > 1:
+        letter = rf"\{letter}" if letter in greek_unicode else rf"\mathrm{{{letter}}}"
     probe = "" if statistic.probe == "data" else rf",\mathrm{{{statistic.probe}}}"
     text = rf"{letter}^{{\mathrm{{{statistic.domain}}}{probe}}}_{{l}}"
     return Formula(text, Binding.POWER, is_nonnegative(statistic))
+
+
+EXPORTERS.register("latex", latex)

@@ -1,13 +1,11 @@
 """A tree as a formula in text."""
 
-from __future__ import annotations
-
 import sympy
 from sympy.printing.pretty.pretty import PrettyPrinter
 from sympy.printing.pretty.pretty_symbology import pretty_use_unicode
 from sympy.printing.pretty.stringpict import prettyForm, stringPict
 
-from autoprox.export.registry import register
+from autoprox.export.registry import EXPORTERS
 from autoprox.export.sympy_form import Matrices, to_sympy
 from autoprox.language import Tree
 from autoprox.primitives import Operation
@@ -17,7 +15,6 @@ LEAST_WIDTH = 20
 TALLEST_FRACTION = 12
 
 
-@register("pretty")
 def pretty(tree: Tree, width: int | None = None) -> str:
     """The tree as a formula in text, two-dimensional and in Unicode, `width` (80) columns wide."""
     columns = max(width or 80, LEAST_WIDTH)
@@ -111,3 +108,6 @@ def _elementwise(expr: sympy.Expr) -> bool:
 def _negated(expr: sympy.Expr) -> sympy.Expr | None:
     """The y of an expression -y."""
     return expr.args[1] if expr.is_Mul and expr.args[0] == -1 else None
+
+
+EXPORTERS.register("pretty", pretty)

@@ -1,18 +1,12 @@
 """The letters of formulas, and what they mean."""
 
-from __future__ import annotations
+from sympy.printing.pretty.pretty_symbology import greek_unicode
 
 from autoprox.language import STATISTICS, Statistic, Tree, Type
+from autoprox.language.quantities import QUANTITIES
 from autoprox.primitives import OPERATIONS
 
-LETTERS = {"weight": "W", "grad": "G", "act": "A", "act_grad": "Delta"}
-SUBSCRIPTS = {"msa": "ₘₛₐ", "mlp": "ₘₗₚ", "all": "ₐₗₗ"}
-SUPERSCRIPTS = {"data": "", "ones": "ᵒⁿᵉˢ", "ntk": "ⁿᵗᵏ"}
 MEANINGS = {
-    "weight": ("W", "weights of a layer"),
-    "grad": ("G", "gradient of the loss with respect to the weights"),
-    "act": ("A", "outputs of a layer"),
-    "act_grad": ("Δ", "gradient of the loss with respect to the outputs"),
     "msa": ("ₘₛₐ", "qkv and proj of each block"),
     "mlp": ("ₘₗₚ", "fc1 and fc2 of each block"),
     "all": ("ₐₗₗ", "qkv, proj, fc1 and fc2 of each block"),
@@ -35,7 +29,14 @@ def legend(tree: Tree) -> dict[str, str]:
             found.add(indices(node.args[0].type))
 
     tree.fold(visit)
-    return {label: meaning for key, (label, meaning) in MEANINGS.items() if key in found}
+    quantities = {name: (unicode(q.symbol), q.meaning or name) for name, q in QUANTITIES.items()}
+    meanings = quantities | MEANINGS
+    return {label: meaning for key, (label, meaning) in meanings.items() if key in found}
+
+
+def unicode(letter: str) -> str:
+    """A quantity's letter as one character where it is Greek."""
+    return greek_unicode.get(letter, letter)
 
 
 def indices(argument: Type) -> str:

@@ -1,14 +1,13 @@
 """A tree as a sympy expression."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import sympy
 from sympy.printing.pretty.stringpict import prettyForm
 
-from autoprox.export.symbols import LETTERS, SUBSCRIPTS, SUPERSCRIPTS, indices, is_nonnegative
+from autoprox.export.symbols import MEANINGS, indices, is_nonnegative, unicode
 from autoprox.language import STATISTICS, Tree
+from autoprox.language.quantities import QUANTITIES
 from autoprox.primitives import OPERATIONS
 
 
@@ -17,8 +16,7 @@ class Matrices(sympy.Symbol):  # type: ignore[misc]
 
     def _pretty(self, _: Any) -> prettyForm:
         letter, domain, *probe = self.name.split("_")
-        letter = letter.replace("Delta", "Δ")
-        return prettyForm(letter + "".join(SUPERSCRIPTS[p] for p in probe) + SUBSCRIPTS[domain])
+        return prettyForm(unicode(letter) + "".join(MEANINGS[key][0] for key in (*probe, domain)))
 
 
 def to_sympy(tree: Tree) -> sympy.Expr:
@@ -44,7 +42,7 @@ def _symbol(name: str) -> sympy.Expr:
         # The number 1 would let sympy compute towers of powers.
         return sympy.Symbol("1" if name == "one" else name, positive=True)
     statistic = STATISTICS[name]
-    text = f"{LETTERS[statistic.quantity]}_{statistic.domain}"
+    text = f"{QUANTITIES[statistic.quantity].symbol}_{statistic.domain}"
     if statistic.probe != "data":
         text += f"_{statistic.probe}"
     return Matrices(text, real=True, nonnegative=is_nonnegative(statistic) or None)

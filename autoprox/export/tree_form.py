@@ -1,18 +1,14 @@
 """A tree as its branches, and as the text that the parser reads."""
 
-from __future__ import annotations
-
-from autoprox.export.registry import register
+from autoprox.export.registry import EXPORTERS
 from autoprox.language import Tree
 
 
-@register("text")
 def text(tree: Tree) -> str:
     """The tree as an expression of the language."""
     return str(tree)
 
 
-@register("tree")
 def ascii_tree(tree: Tree) -> str:
     """The tree's nodes with their types, one a line, each below the operation that it feeds."""
 
@@ -25,3 +21,7 @@ def ascii_tree(tree: Tree) -> str:
 
     lines = tree.fold(visit)
     return "\n".join(lines)
+
+
+EXPORTERS.register("text", text)
+EXPORTERS.register("tree", ascii_tree)

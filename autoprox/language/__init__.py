@@ -7,12 +7,15 @@ It imports errors, registries and primitives, and gives `parse`, `Tree` and what
 from autoprox.language.canonical import canonical, digest, nonnegative, statistics
 from autoprox.language.parser import MAX_LENGTH, parse
 from autoprox.language.tree import MAX_DEPTH, MAX_SIZE, Tree, make, require_network
-from autoprox.language.types import NETWORK, REDUCED, LanguageError, Type
 from autoprox.language.vocabulary import (
+    NETWORK,
+    REDUCED,
     STATISTICS,
     STRUCTURE,
     TERMINALS,
+    LanguageError,
     Statistic,
+    Type,
     result_type,
 )
 

@@ -1,15 +1,11 @@
 """The canonical form of a tree, its hash, and the statistics that it reads."""
 
-from __future__ import annotations
-
 import hashlib
 
+from autoprox.language.quantities import QUANTITIES
 from autoprox.language.tree import Tree
 from autoprox.language.vocabulary import STATISTICS, STRUCTURE, TERMINALS, Statistic
 from autoprox.primitives import OPERATIONS
-
-# What a layer has before the loss, which is the same for the probes `data` and `ntk`.
-SAME_VALUE = ("weight", "act")
 
 
 def canonical(tree: Tree) -> Tree:
@@ -56,7 +52,9 @@ def _simplest(symbol: str, *args: Tree) -> Tree:
 def _terminal(name: str) -> Tree:
     """One forward pass serves two probes, and the `ones` probe's weights are absolute values."""
     statistic = STATISTICS.get(name)
-    if statistic is None or statistic.probe == "data" or statistic.quantity not in SAME_VALUE:
+    if statistic is None or statistic.probe == "data":
+        return Tree(name)
+    if QUANTITIES[statistic.quantity].needs == "backward":
         return Tree(name)
     plain = Tree(name.partition(".")[2])
     if statistic.probe == "ntk":

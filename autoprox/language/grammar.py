@@ -5,8 +5,6 @@ has no terminal. These draw from the generator they are given and from sorted ty
 least tree of every type, so that they stay within the limits without trial and error.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -17,8 +15,16 @@ from deap import gp
 
 from autoprox.language.canonical import canonical
 from autoprox.language.tree import Tree, make
-from autoprox.language.types import NETWORK, REDUCED, LanguageError, Type
-from autoprox.language.vocabulary import STATISTICS, STRUCTURE, Statistic, result_type
+from autoprox.language.vocabulary import (
+    NETWORK,
+    REDUCED,
+    STATISTICS,
+    STRUCTURE,
+    LanguageError,
+    Statistic,
+    Type,
+    result_type,
+)
 from autoprox.parameters import TreeLimits
 from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES
 
@@ -94,7 +100,7 @@ class Grammar:
 
     def __init__(
         self,
-        statistics: Iterable[Statistic | str] = tuple(STATISTICS),
+        statistics: Iterable[Statistic | str] | None = None,
         *,
         structure: bool = True,
         combinators: bool = True,
@@ -102,7 +108,8 @@ class Grammar:
         limits: TreeLimits | None = None,
     ) -> None:
         scores = [name for name in COMBINATORS if combinators and (rank or name != "rank")]
-        self.terminals = sorted({*_spelled(statistics), *(STRUCTURE if structure else ())})
+        spelled = _spelled(STATISTICS if statistics is None else statistics)
+        self.terminals = sorted({*spelled, *(STRUCTURE if structure else ())})
         self.limits = limits or TreeLimits()
         self.pset = primitive_set(self.terminals, scores)
         self.least = least_trees(self.pset)

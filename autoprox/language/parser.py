@@ -3,15 +3,12 @@
 Text is read here and by nothing else, and never evaluated.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from autoprox.language.tree import MAX_DEPTH, Tree, make
-from autoprox.language.types import LanguageError
-from autoprox.language.vocabulary import TERMINALS, plain, quote, unknown
+from autoprox.language.vocabulary import TERMINALS, LanguageError, plain, quote, unknown
 from autoprox.primitives import OPERATIONS
 
 MAX_LENGTH = 20_000

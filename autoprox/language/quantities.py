@@ -28,13 +28,16 @@ class Quantity:
     """A matrix of each linear layer, made by `matrix` of what it `reads` of the layer.
 
     `like` says which matrices have its shape: the weights, in both domains, or the outputs of the
-    layers of the MLPs, tokens x features.
+    layers of the MLPs, tokens x features. In formulas it is a `letter`, Latin or a Greek one's
+    English name, or by default its name; legends say its `meaning`.
     """
 
     name: str
     like: Literal["weight", "activation"]
     reads: tuple[Capture, ...]
     matrix: Callable[..., Tensor]  # takes what is read, in this order
+    letter: str = ""
+    meaning: str = ""
 
     @property
     def needs(self) -> Literal["none", "forward", "backward"]:
@@ -43,9 +46,16 @@ class Quantity:
             return "backward"
         return "none" if set(self.reads) == {"weight"} else "forward"
 
+    @property
+    def symbol(self) -> str:
+        """What stands for it in formulas: a word of letters and digits."""
+        return self.letter or self.name.replace("_", "")
+
 
 def _prove(name: str, quantity: Quantity) -> None:
-    if name != quantity.name or not name.isidentifier() or not name.islower():
+    if not isinstance(quantity, Quantity):
+        raise QuantityError(f"a quantity must be a `Quantity`, but {name} is {quantity!r}")
+    if name != quantity.name or not (name.isascii() and name.isidentifier() and name.islower()):
         raise QuantityError(
             "a quantity's name must be a word of small letters, the one it is registered by, "
             f"but got {quantity.name!r} for {name!r}"
@@ -57,6 +67,10 @@ def _prove(name: str, quantity: Quantity) -> None:
             "a quantity must read something, and be like weight or activation, "
             f"but {name!r} reads {quantity.reads} and is like {quantity.like!r}"
         )
+    if not (quantity.symbol.isascii() and quantity.symbol.isalnum()):
+        raise QuantityError(
+            f"a quantity's letter must be of ASCII letters and digits, but got {quantity.letter!r}"
+        )
 
 
 QUANTITIES: Registry[Quantity] = Registry("statistics", "quantity", QuantityError, _prove)
@@ -67,9 +81,15 @@ def _same(values: Tensor) -> Tensor:
 
 
 for _quantity in (
-    Quantity("weight", "weight", ("weight",), _same),
-    Quantity("grad", "weight", ("weight_grad",), _same),
-    Quantity("act", "activation", ("output",), _same),
-    Quantity("act_grad", "activation", ("output_grad",), _same),
+    Quantity("weight", "weight", ("weight",), _same, "W", "weights of a layer"),
+    Quantity(
+        *("grad", "weight", ("weight_grad",), _same),
+        *("G", "gradient of the loss with respect to the weights"),
+    ),
+    Quantity("act", "activation", ("output",), _same, "A", "outputs of a layer"),
+    Quantity(
+        *("act_grad", "activation", ("output_grad",), _same),
+        *("Delta", "gradient of the loss with respect to the outputs"),
+    ),
 ):
     QUANTITIES.register(_quantity.name, _quantity)

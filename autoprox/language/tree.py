@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
-from autoprox.language.types import NETWORK, LanguageError, Type
-from autoprox.language.vocabulary import listed, plain, result_type
+from autoprox.language.vocabulary import NETWORK, LanguageError, Type, listed, plain, result_type
 from autoprox.parameters import MAX_DEPTH, MAX_SIZE
 from autoprox.primitives import PRIMITIVES
 

@@ -1,14 +1,13 @@
-"""The words of the language: terminals and operations, as they are registered now."""
-
-from __future__ import annotations
+"""The types of the language and its words, as they are registered now."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
+from types import MappingProxyType
 from typing import Literal
 
-from autoprox.language.types import NETWORK, REDUCED, LanguageError, Type
+from autoprox.errors import AutoproxError
+from autoprox.language.quantities import QUANTITIES
 from autoprox.primitives import COMBINATORS, OPERATIONS, Primitive
 from autoprox.registry import View
 
@@ -17,7 +16,29 @@ Domain = Literal["msa", "mlp", "all"]
 PROBES: tuple[Probe, ...] = ("data", "ones", "ntk")
 DOMAINS: tuple[Domain, ...] = ("msa", "mlp", "all")
 STRUCTURE = ("width", "tokens", "heads", "one")
-QUANTITIES = ("weight", "grad", "act", "act_grad")
+
+
+class LanguageError(AutoproxError):
+    """A text or a tree that isn't of the language."""
+
+
+@dataclass(frozen=True)
+class Type:
+    """What a value is for one network: a matrix per layer, a number per layer, or one number."""
+
+    level: Literal["Matrix", "Layers", "Network"]
+    domain: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.level}[{self.domain}]" if self.domain else self.level
+
+
+NETWORK = Type("Network")
+REDUCED: Mapping[Type, Type] = MappingProxyType(
+    {Type("Matrix", "act"): Type("Layers", "mlp")}
+    | {Type("Matrix", d): Type("Layers", d) for d in ("msa", "mlp", "all")}
+    | {Type("Layers", d): NETWORK for d in ("msa", "mlp", "all", "block")}
+)
 
 
 @dataclass(frozen=True)
@@ -34,31 +55,30 @@ class Statistic:
 
     @property
     def type(self) -> Type:
-        return Type("Matrix", "act" if self.quantity.startswith("act") else self.domain)
+        like = QUANTITIES[self.quantity].like
+        return Type("Matrix", self.domain if like == "weight" else "act")
 
 
-@cache
-def _statistics(quantities: tuple[str, ...]) -> Mapping[str, Statistic]:
-    of_layers = [q for q in quantities if not q.startswith("act")]
+def _statistics() -> Mapping[str, Statistic]:
+    likes: dict[str, tuple[Domain, ...]] = {"weight": DOMAINS, "activation": ("mlp",)}
     made = [
-        statistic
+        Statistic(probe, domain, quantity.name)
         for probe in PROBES
-        for statistic in (
-            *(Statistic(probe, domain, q) for domain in DOMAINS for q in of_layers),
-            *(Statistic(probe, "mlp", q) for q in quantities if q not in of_layers),
-        )
+        for like, domains in likes.items()
+        for domain in domains
+        for quantity in QUANTITIES.values()
+        if quantity.like == like
     ]
     return {str(statistic): statistic for statistic in made}
 
 
-@cache
-def _terminals(quantities: tuple[str, ...]) -> Mapping[str, Type]:
-    types = {name: statistic.type for name, statistic in _statistics(quantities).items()}
+def _terminals() -> Mapping[str, Type]:
+    types = {name: statistic.type for name, statistic in STATISTICS.items()}
     return types | dict.fromkeys(STRUCTURE, Type("Layers", "block"))
 
 
-STATISTICS: Mapping[str, Statistic] = View(lambda: _statistics(tuple(QUANTITIES)))
-TERMINALS: Mapping[str, Type] = View(lambda: _terminals(tuple(QUANTITIES)))
+STATISTICS: Mapping[str, Statistic] = View(QUANTITIES, _statistics)
+TERMINALS: Mapping[str, Type] = View(QUANTITIES, _terminals)
 
 
 def result_type(symbol: str, args: Sequence[Type]) -> Type:

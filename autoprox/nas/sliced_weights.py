@@ -119,7 +119,7 @@ class SlicedWeights:
 def _part(matrix: Tensor, statistic: Statistic, layer: int, part: Slice) -> Tensor:
     """The slice of a matrix of layer 0 or 1 of its domain: qkv and proj, or fc1 and fc2."""
     _, width, size = part
-    if statistic.quantity.startswith("act"):
+    if statistic.type.domain == "act":
         return matrix[:, : (size, width)[layer]].contiguous()
     if statistic.domain == "msa" and layer == 0:
         return torch.cat([third[:size, :width] for third in matrix.chunk(3)])

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from autoprox.export import latex, legend, pretty
 from autoprox.language import Tree, canonical, digest, statistics
+from autoprox.language.quantities import QUANTITIES
 from autoprox.report.layout import Part, aligned, new_table, number
 from autoprox.zoo.functions import FunctionProxy
 from autoprox.zoo.loading import Loaded
@@ -80,9 +81,10 @@ def passes(tree: Tree) -> dict[str, str]:
     """Of each probe that the tree needs a pass of: `forward`, or `forward and backward`."""
     found: dict[str, str] = {}
     for statistic in sorted(statistics(tree), key=str):
-        if statistic.quantity in ("grad", "act_grad"):
+        needs = QUANTITIES[statistic.quantity].needs
+        if needs == "backward":
             found[statistic.probe] = "forward and backward"
-        elif statistic.quantity == "act":
+        elif needs == "forward":
             found.setdefault(statistic.probe, "forward")
     return found
 

@@ -28,10 +28,10 @@ from autoprox.statistics.networks import space_networks
 from autoprox.statistics.sources import FAILURES, StreamedMatrices
 from autoprox.tasks.base import Task, batches_of, benchmark_of, completed
 from autoprox.tasks.configurations import RankConfig
+from autoprox.zoo.expressions import PROXIES
 from autoprox.zoo.functions import MEASURES, measure_all
 from autoprox.zoo.loading import load
 from autoprox.zoo.published import published
-from autoprox.zoo.registry import PROXIES
 
 COUNTS = ("params", "flops")
 FAILED, NOT_FINITE = "network failed", "not finite"

@@ -4,13 +4,14 @@ They import the packages whose registries they test, and nothing imports them. E
 a plain function that raises AssertionError with the rule that is broken; no pytest is needed.
 """
 
-from autoprox.testing.exporters import check_exporter
-from autoprox.testing.operations import check_operation
+from autoprox.testing.benchmarks import check_benchmark
 from autoprox.testing.proxies import check_function_proxy, check_proxy
 from autoprox.testing.spaces import check_space
 from autoprox.testing.strategies import check_evolution_strategy, check_search_strategy
+from autoprox.testing.words import check_exporter, check_operation, check_statistic
 
 __all__ = [
+    "check_benchmark",
     "check_evolution_strategy",
     "check_exporter",
     "check_function_proxy",
@@ -18,4 +19,5 @@ __all__ = [
     "check_proxy",
     "check_search_strategy",
     "check_space",
+    "check_statistic",
 ]

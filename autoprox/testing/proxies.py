@@ -1,7 +1,5 @@
 """What must hold for a proxy, an expression or a function."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """What must hold for a search space: its architectures as data, and the networks they build."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """What must hold for a strategy of evolution or of search, on fitnesses that are made up."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from random import Random
 

@@ -4,8 +4,14 @@ It imports the language, inputs, search spaces and files, and gives the registry
 `functions` and `loading`, which need more, are imported by themselves.
 """
 
-from autoprox.zoo.expressions import EXPRESSIONS, ExpressionProxy, load_expression
-from autoprox.zoo.registry import PROXIES, Proxy, ProxyError
+from autoprox.zoo.expressions import (
+    EXPRESSIONS,
+    PROXIES,
+    ExpressionProxy,
+    Proxy,
+    ProxyError,
+    load_expression,
+)
 
 __all__ = [
     "EXPRESSIONS",

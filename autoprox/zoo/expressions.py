@@ -1,13 +1,12 @@
-"""The zoo: published proxies as expressions of the language."""
+"""The registry of proxies, expressions and functions side by side, and published expressions."""
 
-from __future__ import annotations
-
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from autoprox.errors import AutoproxError
 from autoprox.language import Tree, parse
-from autoprox.registry import Part
-from autoprox.zoo.registry import PROXIES, Proxy
+from autoprox.registry import Registry, View
 
 ABDELFATTAH = "Abdelfattah et al., Zero-Cost Proxies for Lightweight NAS, ICLR 2021"
 AUTO_PROX = (
@@ -32,6 +31,28 @@ ETAS = (
     "Yang and Liu, ETAS: Zero-Shot Transformer Architecture Search via Network Trainability and "
     "Expressivity, Findings of ACL 2024"
 )
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*")
+
+
+class ProxyError(AutoproxError):
+    """A proxy that breaks a rule of the registry, or that a command can't use."""
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """What the registry knows of every proxy: where it comes from."""
+
+    citation: str
+
+
+def _prove(name: str, proxy: Proxy) -> None:
+    if not isinstance(proxy, Proxy) or not proxy.citation:
+        raise ProxyError(f"a proxy is a record with a citation, but {name} is {proxy!r}")
+    if not NAME.fullmatch(name):
+        raise ProxyError(f"a proxy's name is a letter, then letters, digits, _ + -, got {name!r}")
+
+
+PROXIES: Registry[Proxy] = Registry("proxies", "proxy", ProxyError, _prove)
 
 
 @dataclass(frozen=True)
@@ -41,8 +62,8 @@ class ExpressionProxy(Proxy):
     expression: str
 
 
-EXPRESSIONS: Mapping[str, ExpressionProxy] = Part(
-    PROXIES, lambda proxy: isinstance(proxy, ExpressionProxy)
+EXPRESSIONS: Mapping[str, ExpressionProxy] = View(
+    PROXIES, lambda: {name: p for name, p in PROXIES.items() if isinstance(p, ExpressionProxy)}
 )
 
 

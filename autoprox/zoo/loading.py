@@ -1,7 +1,5 @@
 """Finds the proxy that a word means: a published name, a run, a proxy file, or an expression."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,9 +10,8 @@ from autoprox.errors import RunError
 from autoprox.language import Tree, parse
 from autoprox.runs.folder import HALL_OF_FAME, Run
 from autoprox.runs.proxy_file import read_proxy
-from autoprox.zoo.expressions import EXPRESSIONS, load_expression
+from autoprox.zoo.expressions import EXPRESSIONS, ProxyError, load_expression
 from autoprox.zoo.functions import MEASURES, FunctionProxy
-from autoprox.zoo.registry import ProxyError
 
 FINDERS = ("evolve", "rediscover")  # the commands whose runs have a proxy
 

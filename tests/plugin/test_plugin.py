@@ -63,6 +63,26 @@ def test_its_proxies_are_ranked(plugins: Path, tmp_path: Path) -> None:
     assert all(row["kendall"] is not None for row in found["rows"])
 
 
+def test_its_statistic_is_shown_by_its_letter(plugins: Path) -> None:
+    done = run(plugins, "show", "sum(sum(abs(mlp.saliency)))")
+    assert done.returncode == 0, done.stderr
+    assert "│Sₘₗₚ│" in done.stdout
+    assert "weights times their gradients" in done.stdout
+    done = run(plugins, "show", "sum(sum(abs(mlp.saliency)))", "--form", "latex")
+    assert r"\left|S^{\mathrm{mlp}}_{l}\right|" in done.stdout
+
+
+def test_its_statistic_is_measured_on_its_benchmark(plugins: Path, tmp_path: Path) -> None:
+    # On the same networks, snip is the same number by another way.
+    given = ("--benchmark", "mini-bench", "--proxies", "sum(sum(abs(all.saliency))),snip")
+    found = summary(
+        run(plugins, "rank", *given, "--batch-size", "2", "--json", "--runs", str(tmp_path))
+    )
+    saliency, snip = found["rows"]
+    assert found["networks"] == 12
+    assert saliency["kendall"] == snip["kendall"] is not None
+
+
 def test_its_evolution_strategy_evolves(plugins: Path, tmp_path: Path) -> None:
     given = ("--strategy", "newcomers", "--datasets", "digits", "--batch-size", "2")
     small = ("--iterations", "2", "--population", "4")
@@ -83,6 +103,8 @@ from autoprox.inputs.images import load_batch
 from autoprox.testing import *
 
 check_operation(example.softplus)
+check_statistic(example.SALIENCY)
+check_benchmark(example.BENCHMARK)
 check_space(example.MINI)
 check_proxy(example.SMOOTHNESS)
 network = example.MINI.build(example.MINI.largest(), classes=4, seed=1)
@@ -91,7 +113,7 @@ check_function_proxy(
 )
 check_evolution_strategy(example.NEWCOMERS)
 check_search_strategy(example.SINGLE)
-check_exporter(example.WORDS)
+check_exporter(example.words)
 """
 
 
@@ -102,7 +124,7 @@ def test_its_author_can_run_the_suites(plugins: Path) -> None:
 
 def test_a_package_that_cannot_be_loaded_is_a_warning_that_names_it(tmp_path: Path) -> None:
     source = shutil.copytree(PACKAGE, tmp_path / "source")
-    (source / "autoprox_example.py").write_text("import nothing_there\n")
+    (source / "autoprox_example" / "__init__.py").write_text("import nothing_there\n")
     broken = installed(source, tmp_path / "installed")
     done = run(broken, "show", "smoothness", "--form", "words")
     assert done.returncode == 2

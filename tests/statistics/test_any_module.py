@@ -131,6 +131,8 @@ def test_a_layer_that_is_not_there_is_an_error(module: Classifier) -> None:
         ("other", QUANTITIES["act"], "the one it is registered by"),
         ("x", Quantity("x", "weight", ("bias",), torch.abs), "but got 'bias'"),  # type: ignore[arg-type]
         ("x", Quantity("x", "weight", (), torch.abs), "must read something"),
+        ("x", Quantity("x", "weight", ("weight",), torch.abs, "x_y"), "but got 'x_y'"),
+        ("é", Quantity("é", "weight", ("weight",), torch.abs), "a word of small letters"),
     ],
 )
 def test_a_quantity_that_breaks_a_rule_is_refused(name: str, quantity: Quantity, rule: str) -> None:

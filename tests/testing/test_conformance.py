@@ -1,14 +1,18 @@
 """The suites on everything that is registered, and one bad item for each rule that matters."""
 
+from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 import pytest
 import torch
 from helpers.networks import SPACE, noise, tiny
 
+from autoprox.benchmarks import BENCHMARKS, benchmark_info
 from autoprox.evolution import STRATEGIES, EvolutionStrategy
-from autoprox.export import EXPORTERS, Exporter
+from autoprox.export import EXPORTERS
 from autoprox.language import LanguageError, Tree
+from autoprox.language.quantities import QUANTITIES, Quantity
 from autoprox.nas import blockwise, etas, evolution
 from autoprox.nas import random as random_search
 from autoprox.nas.strategies import STRATEGIES as SEARCH_STRATEGIES
@@ -16,6 +20,7 @@ from autoprox.nas.strategies import SearchStrategy
 from autoprox.primitives import OPERATIONS, PrimitiveError, operation
 from autoprox.searchspaces import SPACES, Architecture
 from autoprox.testing import (
+    check_benchmark,
     check_evolution_strategy,
     check_exporter,
     check_function_proxy,
@@ -23,6 +28,7 @@ from autoprox.testing import (
     check_proxy,
     check_search_strategy,
     check_space,
+    check_statistic,
 )
 from autoprox.zoo import EXPRESSIONS, ExpressionProxy
 from autoprox.zoo.functions import MEASURES, Passes, function_proxy
@@ -38,6 +44,18 @@ SMALL = {
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_operations(name: str) -> None:
     check_operation(OPERATIONS[name])
+
+
+@pytest.mark.parametrize("name", QUANTITIES)
+def test_statistics(name: str) -> None:
+    check_statistic(QUANTITIES[name])
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_benchmarks(name: str) -> None:
+    if not benchmark_info(name)["installed"]:
+        pytest.skip(f"needs the files of {name}: set AUTOPROX_DATA to a folder that has them")
+    check_benchmark(BENCHMARKS[name])
 
 
 @pytest.mark.parametrize("name", SPACES)
@@ -91,6 +109,27 @@ def test_an_operation_that_breaks_its_proof_is_refused() -> None:
         check_operation(reciprocal)
 
 
+def test_a_quantity_that_breaks_its_word_is_refused() -> None:
+    def drawn(weight: torch.Tensor) -> torch.Tensor:
+        return torch.rand_like(weight)
+
+    bad = {
+        "has the shapes of msa.weight": torch.t,
+        "is finite": torch.log,
+        "is always the same": drawn,
+        "leaves the network as it found it": lambda weight: weight.detach().zero_(),
+    }
+    for rule, matrix in bad.items():
+        with pytest.raises(AssertionError, match=rule):
+            check_statistic(Quantity("bad", "weight", ("weight",), matrix))
+
+
+def test_a_benchmark_without_its_file_is_refused(tmp_path: Path) -> None:
+    absent = replace(BENCHMARKS["nano-vit-bench"], folder=tmp_path)
+    with pytest.raises(AssertionError, match="files of nano-vit-bench are those that it pins"):
+        check_benchmark(absent)
+
+
 def test_a_proxy_that_is_no_score_is_refused() -> None:
     with pytest.raises(LanguageError, match="a proxy is a Network"):
         check_proxy(ExpressionProxy("Nobody, 2020", "sum(all.weight)"))
@@ -136,7 +175,7 @@ def test_a_form_that_changes_is_refused() -> None:
         return f"{tree} {rng.random()}"
 
     with pytest.raises(AssertionError, match="a form is always the same"):
-        check_exporter(Exporter(changing))
+        check_exporter(changing)
 
 
 def test_a_space_that_miscounts_is_refused() -> None:

@@ -7,7 +7,7 @@ docstring.
 
 from autoprox.zoo import expressions  # before: expressions come first in the registry
 
-from . import activations, gradients, jacobians, kernels
+from . import activations, gradients, jacobians
 from .passes import MeasureError, Passes
 from .registry import MEASURES, FunctionProxy, function_proxy, measure_all, register
 
@@ -21,7 +21,6 @@ __all__ = [
     "function_proxy",
     "gradients",
     "jacobians",
-    "kernels",
     "measure_all",
     "register",
 ]

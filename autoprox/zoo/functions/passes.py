@@ -1,7 +1,5 @@
 """The passes through one untrained network that measures share, each run once and when needed."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The record of a function proxy, and the measurement of many at once."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +7,10 @@ from typing import Any
 
 from autoprox.errors import nearest
 from autoprox.inputs.batch import Batch
-from autoprox.registry import Part
+from autoprox.registry import View
 from autoprox.searchspaces import TransformerNetwork
+from autoprox.zoo.expressions import PROXIES, Proxy
 from autoprox.zoo.functions.passes import SHARED, MeasureError, Passes
-from autoprox.zoo.registry import PROXIES, Proxy
 
 Function = Callable[[Passes], float]
 
@@ -33,8 +31,8 @@ class FunctionProxy(Proxy):
     trunk: bool
 
 
-MEASURES: Mapping[str, FunctionProxy] = Part(
-    PROXIES, lambda proxy: isinstance(proxy, FunctionProxy)
+MEASURES: Mapping[str, FunctionProxy] = View(
+    PROXIES, lambda: {name: p for name, p in PROXIES.items() if isinstance(p, FunctionProxy)}
 )
 
 

@@ -1,12 +1,16 @@
 """A package that adds one item of each kind to autoprox."""
 
+from pathlib import Path
+
 from torch import Tensor
 from torch.nn import functional
 
+from autoprox.benchmarks import BuiltInBenchmark, DataFile
+from autoprox.benchmarks.embedded import read
 from autoprox.evolution import EvolutionStrategy
 from autoprox.evolution.strategies import vary_by_chance
-from autoprox.export import Exporter
 from autoprox.language import Tree
+from autoprox.language.quantities import Quantity
 from autoprox.nas.searcher import Searcher, SearchParameters
 from autoprox.nas.strategies import SearchStrategy
 from autoprox.options import Positive
@@ -22,6 +26,15 @@ def softplus(x: Tensor) -> Tensor:
     return functional.softplus(x)
 
 
+def product(weight: Tensor, gradient: Tensor) -> Tensor:
+    """What SNIP takes the absolute values of."""
+    return weight * gradient
+
+
+SALIENCY = Quantity(
+    *("saliency", "weight", ("weight", "weight_grad"), product),
+    *("S", "weights times their gradients"),
+)
 SMOOTHNESS = ExpressionProxy("Nobody, 2026", "sum(mean(softplus(all.grad)))")
 
 
@@ -34,6 +47,24 @@ def first_loss(passes: Passes) -> float:
 
 _NANO = get_space("autoformer-nano")
 MINI = type(_NANO)("autoformer-mini", "autoformer-nano by another name", _NANO.fields)
+FILE = DataFile(
+    "mini-bench.json",
+    "ecad8db7c838b80862dac522154f1d4e70a8d531b5080a9371f706a17f225279",
+    size=1653,
+    space="autoformer-nano",
+    architectures=12,
+)
+BENCHMARK = BuiltInBenchmark(
+    name="mini-bench",
+    description="some networks of nano-vit-bench",
+    labels={"autoformer-nano": {"score": ("digits",)}},
+    classes={"digits": 10},
+    licence="MIT",
+    origin="nano-vit-bench",
+    files=(FILE,),
+    read=read,
+    folder=Path(__file__).parent,
+)
 NEWCOMERS = EvolutionStrategy(vary_by_chance)
 
 
@@ -60,6 +91,3 @@ SINGLE = SearchStrategy(search, SingleParameters)
 def words(tree: Tree) -> str:
     """The words of the expression."""
     return " ".join(str(tree).replace("(", " ").replace(")", " ").replace(",", " ").split())
-
-
-WORDS = Exporter(words)
