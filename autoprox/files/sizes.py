@@ -63,3 +63,8 @@ def _end(end: Any) -> int | None:
     if isinstance(end, bool) or not math.isfinite(end):
         raise ValueError(end)
     return int(end)
+
+
+def show_range(ends: Range) -> str:
+    """A range as `read_range` takes it."""
+    return ":".join("" if end is None else short(end) for end in ends)
