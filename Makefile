@@ -29,6 +29,7 @@ types: $(STAMP)
 	rm -rf build *.egg-info
 	$(BIN)/pip install -q --no-deps --no-build-isolation --no-index --target build/mypy .
 	cd build/mypy && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache -p autoprox
+	cd build/mypy && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache ../../tests/typed_use.py
 
 tests: $(STAMP)
 	$(BIN)/pytest

@@ -8,6 +8,22 @@ class AutoproxError(Exception):
     """Wrong use: the message states the rule, the value and the choices (exit code 2)."""
 
 
+class FailureError(AutoproxError):
+    """What went wrong although nothing was used wrongly (exit code 1)."""
+
+
+class MeasurementError(FailureError):
+    """Networks that could not be measured, or measurements that could not be read."""
+
+
+class ConfigError(AutoproxError):
+    """An option that doesn't exist, or a value that breaks its rule."""
+
+
+class RunError(AutoproxError):
+    """A folder that can't be used as a run."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown name: the nearest known one, and all of them."""
     names = list(known)
@@ -16,5 +32,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"{hint}; choose from {', '.join(names)}"
 
 
-class MeasurementError(AutoproxError):
-    """Networks that could not be measured, or measurements that could not be read."""
+def one_line(error: BaseException) -> str:
+    """An error of whatever kind, with its type, as one line."""
+    reason = str(error).strip().partition("\n")[0] or "no message"
+    return f"{type(error).__name__}: {reason}"

@@ -2,15 +2,14 @@
 
 A package adds its own by an entry point of the group `autoprox.<kind>`: its name is that of the
 item, its value the place of the object, `package.module:NAME`. It is loaded when the registry is
-first read, and one that can't be is a warning that names it.
+first asked for what it hasn't, and one that can't be is a warning that names it.
 """
-
-from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from autoprox.errors import AutoproxError, nearest
 
@@ -40,6 +39,7 @@ class Registry(Mapping[str, T], Generic[T]):
         self._error = error
         self._prove = prove
         self._items: dict[str, T] = {}
+        self._changes = 0
         self._loaded = False
 
     def register(self, name: str, item: T) -> T:
@@ -48,6 +48,7 @@ class Registry(Mapping[str, T], Generic[T]):
             raise self._error(f"the name of a new {self._noun} must be new, but got {name!r}")
         self._prove(name, item)
         self._items[name] = item
+        self._changes += 1
         return item
 
     def find(self, name: str) -> T:
@@ -56,8 +57,26 @@ class Registry(Mapping[str, T], Generic[T]):
             raise self._error(f"unknown {self._noun} {name!r}{nearest(name, self)}")
         return self[name]
 
+    @contextmanager
+    def trial(self, name: str, item: T) -> Iterator[T]:
+        """An item that is there within the context, in place of any other of its name."""
+        before = self._all()
+        self._items = {known: other for known, other in before.items() if known != name}
+        try:
+            yield self.register(name, item)
+        finally:
+            self._items = before
+            self._changes += 1
+
+    @property
+    def changes(self) -> int:
+        """How often it has changed."""
+        self._all()
+        return self._changes
+
     def __getitem__(self, name: str) -> T:
-        return self._all()[name]
+        # A package that is being loaded may read what is here already.
+        return self._items[name] if name in self._items else self._all()[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all())
@@ -80,3 +99,28 @@ class Registry(Mapping[str, T], Generic[T]):
             reason = f"{type(error).__name__}: {error}".partition("\n")[0]
             message = f"{point.group} {point.name!r} of {package} is left out: {reason}"
             warnings.warn(PluginWarning(message), stacklevel=2)
+
+
+class View(Mapping[str, T], Generic[T]):
+    """What a function makes of a registry, always as the registry is now."""
+
+    def __init__(self, registry: Registry[Any], make: Callable[[], Mapping[str, T]]) -> None:
+        self._registry = registry
+        self._make = make
+        self._made: Mapping[str, T] = {}
+        self._changes = -1
+
+    def __getitem__(self, name: str) -> T:
+        return self._now()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._now())
+
+    def __len__(self) -> int:
+        return len(self._now())
+
+    def _now(self) -> Mapping[str, T]:
+        changes = self._registry.changes
+        if changes != self._changes:
+            self._made, self._changes = self._make(), changes
+        return self._made

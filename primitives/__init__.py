@@ -1,12 +1,17 @@
-"""The operations of the proxy language: one record each, proved when it is registered."""
+"""The operations of the proxy language: one record each, proved when it is registered.
 
-from . import binary, combine, maps, normalise, reduce
+They import errors, registries and threads, and give `OPERATIONS`, `apply` and two decorators:
+`operation` makes a record of a function, `register` enters it too.
+"""
+
+from . import combine, maps, normalise, reduce
 from .base import Kind, Level, Primitive, PrimitiveError, apply
 from .notation import Binding, Formula, Operation, fill
-from .registry import COMBINATORS, PRIMITIVES, register
+from .registry import COMBINATORS, OPERATIONS, PRIMITIVES, operation, register
 
 __all__ = [
     "COMBINATORS",
+    "OPERATIONS",
     "PRIMITIVES",
     "Binding",
     "Formula",
@@ -16,11 +21,11 @@ __all__ = [
     "Primitive",
     "PrimitiveError",
     "apply",
-    "binary",
     "combine",
     "fill",
     "maps",
     "normalise",
+    "operation",
     "reduce",
     "register",
 ]

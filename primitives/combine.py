@@ -1,9 +1,61 @@
-"""Combinators: operations on the scores of all networks compared."""
+"""Binary operations, on two values of one type, and the combinator of scores."""
 
 import torch
+from sympy import Add, Integer, Mul, Pow
 from torch import Tensor
+from torch.nn.functional import hardshrink
 
+from .base import EPSILON
+from .notation import Binding
 from .registry import register
+
+
+@register(
+    "binary",
+    sympy=lambda x, y: Add(x, y, evaluate=False),
+    latex="<x> + <y:TERM>",
+    binding=Binding.TERM,
+    commutative=True,
+)
+def add(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
+    """x + y."""
+    return torch.add(x, y, out=out)
+
+
+@register(
+    "binary",
+    sympy=lambda x, y: Add(x, Mul(Integer(-1), y, evaluate=False), evaluate=False),
+    latex="<x> - <y:SERIES>",
+    binding=Binding.TERM,
+)
+def sub(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
+    """x - y."""
+    return torch.sub(x, y, out=out)
+
+
+@register(
+    "binary",
+    sympy=lambda x, y: Mul(x, y, evaluate=False),
+    latex="<x:PRODUCT> <times> <y:PRODUCT>",
+    binding=Binding.PRODUCT,
+    commutative=True,
+)
+def mul(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
+    """x times y."""
+    return torch.mul(x, y, out=out)
+
+
+@register(
+    "binary",
+    sympy=lambda x, y: Mul(x, Pow(y, Integer(-1), evaluate=False), evaluate=False),
+    latex=r"\frac{<x>}{<y>}",
+    binding=Binding.POWER,
+)
+def div(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
+    """x / y, and 0 where |y| <= 1e-12."""
+    # Infinite where |y| <= 1e-12, else 0; on a CPU, faster than a comparison and a mask.
+    gap = hardshrink(hardshrink(y, EPSILON).reciprocal_(), 2 / EPSILON)
+    return torch.div(x, gap.add_(y), out=out)
 
 
 @register("combinator", nonnegative=True, idempotent=True)

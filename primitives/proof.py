@@ -1,7 +1,5 @@
 """The proof that an operation passes before it is registered: called on values of every size."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from types import MappingProxyType
@@ -32,9 +30,10 @@ FLAGS: Mapping[str, Callable[[Call, Sequence[Tensor]], bool]] = MappingProxyType
 )
 
 
-def prove(primitive: Primitive) -> None:
+def prove(name: str, primitive: Primitive) -> None:
     """Raise `PrimitiveError` with the first rule that the primitive breaks, and where."""
-    name = primitive.name
+    if not isinstance(primitive, Primitive) or primitive.name != name:
+        raise PrimitiveError(f"an operation is a record of its name, but {name} is {primitive!r}")
     if not primitive.rule:
         raise PrimitiveError(f"an operation states its rule in a docstring, but `{name}` has none")
     arguments = {"x", "y"} if primitive.arity == 2 else {"x"}

@@ -1,27 +1,30 @@
-"""The registry: every operation that is known, each entered by one decorator."""
-
-from __future__ import annotations
+"""The registry of operations, open to packages that are installed beside autoprox."""
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import sympy as sp
 from torch import Tensor
+
+from autoprox.registry import Registry, View
 
 from .base import Kind, Primitive, PrimitiveError
 from .notation import Binding, Operation
 from .proof import prove
 
-_PRIMITIVES: dict[str, Primitive] = {}
-_COMBINATORS: dict[str, Primitive] = {}
-PRIMITIVES: Mapping[str, Primitive] = MappingProxyType(_PRIMITIVES)
-COMBINATORS: Mapping[str, Primitive] = MappingProxyType(_COMBINATORS)
+OPERATIONS: Registry[Primitive] = Registry("operations", "operation", PrimitiveError, prove)
+PRIMITIVES: Mapping[str, Primitive] = View(
+    OPERATIONS, lambda: {name: p for name, p in OPERATIONS.items() if p.kind != "combinator"}
+)
+COMBINATORS: Mapping[str, Primitive] = View(
+    OPERATIONS,
+    lambda: {name: p for name, p in OPERATIONS.items() if p.kind in ("binary", "combinator")},
+)
 
 Function = TypeVar("Function", bound=Callable[..., Tensor])
 
 
-def register(
+def operation(
     kind: Kind,
     *,
     sympy: Callable[..., sp.Expr] | None = None,
@@ -30,17 +33,16 @@ def register(
     binding: Binding = Binding.ATOM,
     of_magnitude: Callable[..., Tensor] | None = None,
     **flags: bool,
-) -> Callable[[Function], Function]:
-    """Prove the decorated function and enter it under its name, less a final underscore.
+) -> Callable[[Callable[..., Tensor]], Primitive]:
+    """Make a record of the decorated function, named like it less a final underscore.
 
     Without `sympy`, its sympy form is a function of that name, pretty-printed by the template
-    `text`; without templates it is written as name(x), the axis as a subscript.
+    `text`; without templates it is written as name(x), the axis as a subscript. What an installed
+    package makes so is registered by its entry point.
     """
 
-    def enter(function: Function) -> Function:
+    def make(function: Callable[..., Tensor]) -> Primitive:
         name = function.__name__.rstrip("_")
-        if name in _PRIMITIVES or name in _COMBINATORS:
-            raise PrimitiveError(f"an operation's name must be free, but {name!r} is registered")
         template = latex or _call(name, along_axis=kind in ("normalise", "reduce"))
         form = sympy or Operation.named(
             name,
@@ -49,14 +51,19 @@ def register(
             reduces=kind == "reduce",
             nonnegative=flags.get("nonnegative", False),
         )
-        primitive = Primitive(
+        return Primitive(
             name, kind, function, form, template, binding, of_magnitude=of_magnitude, **flags
         )
-        prove(primitive)
-        if kind != "combinator":
-            _PRIMITIVES[name] = primitive
-        if kind in ("binary", "combinator"):
-            _COMBINATORS[name] = primitive
+
+    return make
+
+
+def register(kind: Kind, **details: Any) -> Callable[[Function], Function]:
+    """Register the `operation` of the decorated function, which stays a function."""
+
+    def enter(function: Function) -> Function:
+        primitive = operation(kind, **details)(function)
+        OPERATIONS.register(primitive.name, primitive)
         return function
 
     return enter

@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 
 from autoprox.engine.evaluator import Engine
 from autoprox.files.atomic import write_json
-from autoprox.language.tree import Tree, require_network
+from autoprox.language import Tree, require_network
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import split
 from autoprox.scoring.tables import baselines, correlations, mean_kendall
-from autoprox.statistics.sources import Fresh
-from autoprox.tasks.config import Config
-from autoprox.tasks.evolve import Problem
+from autoprox.statistics.sources import StreamedMatrices
+from autoprox.tasks.configurations import EvolveConfig
+from autoprox.tasks.evolve import Evolve
 from autoprox.zoo.loading import load
 
 SPACES = ("autoformer-nano", "autoformer-ti", "pit")
@@ -51,16 +51,16 @@ def read_proxy(source: str, seed: int) -> Proxy:
         return Proxy(path.resolve().name, tree, config["space"], division)
     if loaded.found:
         raise SystemExit(f"{source} doesn't say which split it was found on: give its run")
-    return Proxy(source, tree, "-", (seed, Config.train))
+    return Proxy(source, tree, "-", (seed, EvolveConfig().train))
 
 
 def measure(
     space: str, proxies: Sequence[Proxy], seed: int, workers: int
 ) -> tuple[list[dict[str, Any]], dict[str, list[dict[str, Any]]]]:
     """The correlations of each proxy, and of each baseline on the same splits."""
-    problem = Problem(Config(space=space, seed=seed, workers=workers))
+    problem = Evolve(EvolveConfig(space=space, seed=seed, workers=workers))
     benchmark = problem.benchmark
-    source = Fresh(problem.setting(thin=1), benchmark.architectures, workers)
+    source = StreamedMatrices(problem.setting(thin=1), problem.networks(), workers)
     engine = Engine(source)
     engine.evaluate([proxy.tree for proxy in proxies])
     tables, compared = [], {}

@@ -1,9 +1,12 @@
-"""The search spaces, by name."""
+"""The search spaces: architectures as data, drawn and varied, and the networks that they build.
+
+They import errors and registries, and give `SPACES` and what every space has in common.
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
-from autoprox.errors import nearest
+from autoprox.registry import Registry
 from autoprox.searchspaces.autoformer import AUTOFORMER_B, AUTOFORMER_S, AUTOFORMER_TI
 from autoprox.searchspaces.autoformer_supernet import (
     AUTOFORMER_SUPERNET_B,
@@ -32,24 +35,26 @@ __all__ = [
     "get_space",
 ]
 
-SPACES: Mapping[str, SearchSpace] = {
-    space.name: space
-    for space in (
-        *(AUTOFORMER_TI, AUTOFORMER_S, AUTOFORMER_B, AUTOFORMER_NANO),
-        *(AUTOFORMER_SUPERNET_TI, AUTOFORMER_SUPERNET_S, AUTOFORMER_SUPERNET_B),
-        *(PIT, PIT_XS, PIT_S, SHUNTED),
-        *(BERT, FLEXIBERT, GPT2, GPT2_HW, GPT2_NANO),
-    )
-}
+
+def _prove(name: str, space: SearchSpace) -> None:
+    if not isinstance(space, SearchSpace) or space.name != name:
+        raise ArchitectureError(f"a search space is a record of its name, but {name} is {space!r}")
+
+
+SPACES: Registry[SearchSpace] = Registry("spaces", "search space", ArchitectureError, _prove)
+for _space in (
+    *(AUTOFORMER_TI, AUTOFORMER_S, AUTOFORMER_B, AUTOFORMER_NANO),
+    *(AUTOFORMER_SUPERNET_TI, AUTOFORMER_SUPERNET_S, AUTOFORMER_SUPERNET_B),
+    *(PIT, PIT_XS, PIT_S, SHUNTED),
+    *(BERT, FLEXIBERT, GPT2, GPT2_HW, GPT2_NANO),
+):
+    SPACES.register(_space.name, _space)
 ALIASES = {"autoformer": "autoformer-ti"}
 
 
 def get_space(name: str) -> SearchSpace:
     """The search space of this name."""
-    name = ALIASES.get(name, name)
-    if name not in SPACES:
-        raise ArchitectureError(f"unknown search space {name!r}{nearest(name, SPACES)}")
-    return SPACES[name]
+    return SPACES.find(ALIASES.get(name, name))
 
 
 def from_json(data: Mapping[str, Any]) -> Architecture:

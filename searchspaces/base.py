@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from numbers import Real
 from statistics import fmean
-from typing import Any
+from typing import Any, ClassVar
 
 from autoprox.errors import AutoproxError, nearest
 from autoprox.searchspaces.blocks import Block, TransformerNetwork
@@ -127,6 +127,7 @@ class SearchSpace(ABC):
     """
 
     input_shape: tuple[int, ...] = (3, 224, 224)
+    counts_macs: ClassVar[bool] = True  # else `flops` says what it counts
 
     def __init__(self, name: str, description: str, fields: Mapping[str, Field]) -> None:
         self.name = name

@@ -120,6 +120,8 @@ class BertSpace(MaskedSpace):
         """The number of parameters, from the choices alone; the decoder is the embedding."""
         return params_around(WIDTH, WIDTH) + sum(block.params for block in self.blocks(arch))
 
+    counts_macs = False
+
     def flops(self, arch: Architecture, classes: int = 1000) -> int:
         """Operations of the blocks for COUNTED tokens, as in T-Razor's table IV.
 

@@ -30,12 +30,15 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from autoprox.benchmarks.files import user_cache
-from autoprox.engine.evaluator import Engine, parts_of
-from autoprox.evolution.loop import STRATEGIES, Settings, State, evolve
-from autoprox.language.tree import Statistic, canonical, parse, statistics
-from autoprox.statistics.sources import Store
-from autoprox.tasks.evolve import Config, Problem, make_toolbox
+from autoprox.engine.evaluator import Engine
+from autoprox.engine.program import reductions
+from autoprox.evolution import STRATEGIES, EvolutionParameters, State, evolve
+from autoprox.files.folders import user_cache
+from autoprox.language import Statistic, canonical, digest, parse, statistics
+from autoprox.statistics.cached import CachedMatrices
+from autoprox.statistics.networks import space_networks
+from autoprox.tasks.configurations import EvolveConfig
+from autoprox.tasks.evolve import Evolve
 
 DATASETS = ("cifar100", "flowers", "chaoyang")
 ELEMENTWISE = (
@@ -68,11 +71,12 @@ def copy_bandwidth() -> float:
 
 
 def store_of(
-    problem: Problem, folder: Path, networks: int, needs: Iterable[Statistic] = ()
-) -> Store:
+    problem: Evolve, folder: Path, networks: int, needs: Iterable[Statistic] = ()
+) -> CachedMatrices:
     config = problem.config
-    chosen = [problem.benchmark.architectures[n] for n in problem.parts["train"][:networks]]
-    return Store(
+    every = problem.networks()
+    chosen = [every[n] for n in problem.parts["train"][:networks]]
+    matrices = CachedMatrices(
         problem.setting(),
         chosen,
         needs or problem.needs(),
@@ -80,26 +84,29 @@ def store_of(
         memory=config.memory,
         workers=config.workers,
     )
+    matrices.collect()
+    return matrices
 
 
 def inputs(expression: str) -> set[Statistic]:
     """The statistics that an expression reads, by single domains."""
     found: set[Statistic] = set()
     tree = canonical(parse(expression))
-    tree.fold(lambda node, _: found.update(*map(statistics, parts_of(node))))
+    for parts in reductions(tree).values():
+        found.update(*map(statistics, parts))
     return found
 
 
-def bytes_read(store: Store, expression: str) -> int:
+def bytes_read(store: CachedMatrices, expression: str) -> int:
     """What the inputs of an expression take, of all networks and datasets, each read once."""
     return sum(
-        store._shelf(statistic, datasets[0]).bytes
+        store.packed[statistic, datasets[0]].bytes
         for statistic in inputs(expression)
         for datasets in store.variants([statistic])
     )
 
 
-def bandwidth(problem: Problem, folder: Path) -> dict[str, Any]:
+def bandwidth(problem: Evolve, folder: Path) -> dict[str, Any]:
     needs = {statistic for expression in ELEMENTWISE for statistic in inputs(expression)}
     store = store_of(problem, folder, 60, needs)
     speed = copy_bandwidth()
@@ -120,7 +127,7 @@ def bandwidth(problem: Problem, folder: Path) -> dict[str, Any]:
     return {"copy_gb_per_second": speed / 1e9, "thin": problem.config.thin, "trees": rows}
 
 
-def published_way(problem: Problem) -> float:
+def published_way(problem: Evolve) -> float:
     """Seconds for one candidate on 60 networks and 3 datasets, extrapolated from a few networks."""
     torch.set_num_threads(os.cpu_count() or 1)
     archs = [problem.benchmark.architectures[n] for n in problem.parts["train"]]
@@ -137,13 +144,13 @@ def published_way(problem: Problem) -> float:
     return sum(timings) / len(timings) * len(archs)
 
 
-def candidates(problem: Problem, folder: Path) -> dict[str, Any]:
+def candidates(problem: Evolve, folder: Path) -> dict[str, Any]:
     """Random new trees, in batches of ten: none has been evaluated before."""
     store = store_of(problem, folder, 60)
     rng, trees = random.Random(1), {}
     while len(trees) < 500:
         tree = canonical(problem.grammar.generate(rng))
-        trees[tree.digest] = tree
+        trees[digest(tree)] = tree
     fresh = list(trees.values())
     engine = Engine(store)
     start = time.perf_counter()
@@ -160,7 +167,7 @@ def candidates(problem: Problem, folder: Path) -> dict[str, Any]:
     }
 
 
-def collection(problem: Problem) -> dict[str, Any]:
+def collection(problem: Evolve) -> dict[str, Any]:
     """The `data` probe of a few networks, thinned and written to files, against its bare passes."""
     archs = [problem.benchmark.architectures[n] for n in problem.parts["train"]][:4]
     needs = [s for s in problem.needs() if s.probe == "data"]
@@ -175,7 +182,8 @@ def collection(problem: Problem) -> dict[str, Any]:
 
     def collected() -> None:
         with tempfile.TemporaryDirectory() as folder:
-            Store(problem.setting(), archs, needs, folder=Path(folder), memory=0, workers=1)
+            networks = space_networks(problem.space, archs)
+            CachedMatrices(problem.setting(), networks, needs, folder=Path(folder)).collect()
 
     timings = [(seconds(bare, 1), seconds(collected, 1)) for _ in range(3)]
     bare_seconds, collected_seconds = (median(column) for column in zip(*timings, strict=True))
@@ -187,12 +195,12 @@ def collection(problem: Problem) -> dict[str, Any]:
     }
 
 
-def evolution(problem: Problem, folder: Path) -> dict[str, Any]:
+def evolution(problem: Evolve, folder: Path) -> dict[str, Any]:
     """Auto-Prox's settings, 20 proxies and 200 iterations, with the configured strategy."""
     store = store_of(problem, folder, 60)
-    state, settings = State(random.Random(0)), Settings(population=20, iterations=200)
+    state, settings = State(random.Random(0)), EvolutionParameters(population=20, iterations=200)
     start = time.perf_counter()
-    toolbox = make_toolbox(problem, Engine(store))
+    toolbox = problem.toolbox(Engine(store))
     evolve(toolbox, STRATEGIES[problem.config.strategy], settings, state, lambda state: None)
     return {
         "strategy": problem.config.strategy,
@@ -205,7 +213,7 @@ def evolution(problem: Problem, folder: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    parts: dict[str, Callable[[Problem, Path], dict[str, Any]]] = {
+    parts: dict[str, Callable[[Evolve, Path], dict[str, Any]]] = {
         "bandwidth": bandwidth,
         "candidates": candidates,
         "collection": lambda problem, folder: collection(problem),
@@ -213,19 +221,19 @@ def main() -> None:
     }
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=[[], *parts], default=[])
-    parser.add_argument("--strategy", choices=list(STRATEGIES), default=Config().strategy)
+    parser.add_argument("--strategy", choices=list(STRATEGIES), default=EvolveConfig().strategy)
     parser.add_argument("--thin", type=int, help="instead of the default for the space")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--cache", type=Path, default=user_cache() / "statistics")
     options = parser.parse_args()
-    config = Config(
+    config = EvolveConfig(
         space="autoformer",
         datasets=DATASETS,
         strategy=options.strategy,
         thin=options.thin,
         workers=options.workers,
     )
-    problem = Problem(config)
+    problem = Evolve(config)
     results = {}
     for name in options.parts or parts:
         results[name] = parts[name](problem, options.cache)

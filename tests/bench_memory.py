@@ -23,19 +23,20 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from autoprox.benchmarks.files import user_cache
 from autoprox.engine.evaluator import Engine
-from autoprox.evolution.loop import Settings
-from autoprox.language.tree import parse
-from autoprox.statistics.sources import GIB, Fresh, Store
-from autoprox.tasks.config import Config
-from autoprox.tasks.evolve import Problem, discover
+from autoprox.evolution import EvolutionParameters
+from autoprox.files.folders import user_cache
+from autoprox.language import parse
+from autoprox.statistics.cached import GIB, CachedMatrices
+from autoprox.statistics.sources import StreamedMatrices
+from autoprox.tasks.base import start
+from autoprox.tasks.configurations import EvolveConfig
+from autoprox.tasks.evolve import Evolve
 
 EVERY_KIND = (
     "sum(sum(mul(all.weight, all.grad)))",
@@ -45,49 +46,50 @@ EVERY_KIND = (
 )
 
 
-def idle(config: Config, options: argparse.Namespace) -> dict[str, Any]:
-    return {"networks": len(Problem(config).benchmark.architectures)}
+def idle(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
+    return {"networks": len(Evolve(config).benchmark.architectures)}
 
 
-def store(config: Config, options: argparse.Namespace) -> dict[str, Any]:
-    problem = Problem(config)
-    source = Store(
+def store(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
+    problem = Evolve(config)
+    source = CachedMatrices(
         problem.setting(config.thin),
-        problem.benchmark.architectures[: options.networks],
+        problem.networks()[: options.networks],
         problem.needs(),
         folder=Path(str(config.cache)) / "statistics",
         memory=config.memory,
         workers=config.workers,
     )
+    source.collect()
     collected = peak()
     rng, engine = random.Random(0), Engine(source)
     for _ in range(0, options.trees, 10):
         engine.evaluate([problem.grammar.generate(rng) for _ in range(10)])
-    shelves = source._shelves.values()
+    packed = set(source.packed.values())
     return {
         "networks": len(source.alive),
         "trees": options.trees,
-        "statistics_gib": sum(shelf.bytes for shelf in shelves) / GIB,
-        "resident_gib": sum(shelf.resident_bytes for shelf in shelves) / GIB,
+        "statistics_gib": sum(own.bytes for own in packed) / GIB,
+        "resident_gib": sum(own.resident_bytes for own in packed) / GIB,
         "peak_of_collection_gib": collected,
     }
 
 
-def fresh(config: Config, options: argparse.Namespace) -> dict[str, Any]:
-    problem = Problem(config)
-    networks = problem.benchmark.architectures[: options.networks]
-    source = Fresh(problem.setting(thin=1), networks, config.workers)
+def fresh(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
+    problem = Evolve(config)
+    networks = problem.networks()[: options.networks]
+    source = StreamedMatrices(problem.setting(thin=1), networks, config.workers)
     Engine(source).evaluate([parse(text) for text in EVERY_KIND])
     return {"networks": len(source.alive)}
 
 
-def evolve(config: Config, options: argparse.Namespace) -> dict[str, Any]:
+def evolve(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        summary = discover(config, Path(folder))
+        summary = start(config.model_copy(update={"runs": folder}))
     return {name: summary[name] for name in ("expression", "evaluations", "failed_networks")}
 
 
-PARTS: dict[str, Callable[[Config, argparse.Namespace], dict[str, Any]]] = {
+PARTS: dict[str, Callable[[EvolveConfig, argparse.Namespace], dict[str, Any]]] = {
     "idle": idle,
     "store": store,
     "fresh": fresh,
@@ -102,7 +104,7 @@ def peak() -> float:
 
 
 def measured(part: str, options: argparse.Namespace) -> dict[str, Any]:
-    config = Config.of(
+    config = EvolveConfig(
         benchmark="vit-bench-101",
         space="autoformer",
         thin=options.thin,
@@ -111,9 +113,8 @@ def measured(part: str, options: argparse.Namespace) -> dict[str, Any]:
         iterations=options.iterations,
         cache=options.cache,
         device="cpu",
+        statistics=options.statistics and options.statistics.split(","),
     )
-    if options.statistics:
-        config = replace(config, statistics=tuple(options.statistics.split(",")))
     start = time.perf_counter()
     result = PARTS[part](config, options)
     return {**result, "seconds": time.perf_counter() - start, "peak_gib": peak()}
@@ -123,11 +124,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], default=[])
     parser.add_argument("--memory", type=float, default=1.0, help="GiB")
-    parser.add_argument("--thin", type=int, default=Config().thin)
-    parser.add_argument("--workers", type=int, default=Config().workers)
+    parser.add_argument("--thin", type=int, default=EvolveConfig().thin)
+    parser.add_argument("--workers", type=int, default=EvolveConfig().workers)
     parser.add_argument("--networks", type=int, default=100, help="of `store` and `fresh`")
     parser.add_argument("--trees", type=int, default=2000)
-    parser.add_argument("--iterations", type=int, default=Settings().iterations)
+    parser.add_argument("--iterations", type=int, default=EvolutionParameters().iterations)
     parser.add_argument("--statistics", help="comma-separated; all by default")
     parser.add_argument("--cache", type=Path, default=user_cache())
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)

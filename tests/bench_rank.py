@@ -16,15 +16,16 @@ import time
 
 import torch
 
-from autoprox.tasks.rank import ALL, RankConfig, Ranking, measured_networks
+from autoprox.tasks.configurations import RankConfig
+from autoprox.tasks.rank import Rank, all_proxies, measured_networks
 
 DATASETS = ("cifar100", "flowers", "chaoyang")
 
 
 def seconds(proxies: tuple[str, ...], networks: int, workers: int) -> float:
     """What measuring these proxies on the first networks takes."""
-    config = RankConfig(proxies, space="autoformer", datasets=DATASETS, workers=workers)
-    ranking = Ranking(config)
+    config = RankConfig(proxies=proxies, space="autoformer", datasets=DATASETS, workers=workers)
+    ranking = Rank(config)
     start = time.perf_counter()
     for _ in measured_networks(ranking, config.seed, range(networks)):
         pass
@@ -37,9 +38,9 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     seconds(("snip",), 1, options.workers)  # to warm up
-    whole = seconds(ALL, options.networks, options.workers)
+    whole = seconds(all_proxies(), options.networks, options.workers)
     alone = {}
-    for proxy in ALL:
+    for proxy in all_proxies():
         alone[proxy] = seconds((proxy,), options.networks, options.workers)
         print(f"{proxy} {alone[proxy]:.1f} s", file=sys.stderr, flush=True)
     slowest = max(alone, key=lambda proxy: alone[proxy])

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from autoprox.tasks.rediscover import Setup, rediscover
+import autoprox
 
 TARGETS = ("snip", "dss++", "ntsr")
 
@@ -23,14 +23,15 @@ TARGETS = ("snip", "dss++", "ntsr")
 def job(target: str, seed: int, seconds: float) -> dict[str, Any]:
     """One rediscovery, in a folder of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        setup = Setup(seed=seed, seconds=seconds, cache=folder)
-        summary = rediscover(target, setup, Path(folder))
+        found = autoprox.rediscover(
+            proxy=target, seed=seed, seconds=seconds, cache=folder, runs=folder
+        )
+    summary = found.to_dict()
     evidence = summary["evidence"] or {}
     return {
         "target": target,
         "seed": seed,
         "limit": seconds,
-        "workers": setup.workers,
         "success": summary["success"],
         "evidence": evidence.get("kind"),
         "deviation": evidence.get("deviation"),

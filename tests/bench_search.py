@@ -41,25 +41,25 @@ import matplotlib as mpl
 import numpy as np
 import torch
 
-import autoprox.nas
+import autoprox
 from autoprox.benchmarks import load_benchmark
 from autoprox.benchmarks.hw_gpt import load_surrogate
 from autoprox.files.atomic import write_json
-from autoprox.language.tree import Tree, make
-from autoprox.nas.blockwise import BlockwiseSettings
-from autoprox.nas.etas import ETASSettings
-from autoprox.nas.evolution import EvolutionSettings
-from autoprox.nas.limits import Limits, read_limit
-from autoprox.nas.parameters import Settings
+from autoprox.files.sizes import read_range
+from autoprox.language import Tree, make
+from autoprox.nas.blockwise import BlockwiseParameters
+from autoprox.nas.etas import ETASParameters
+from autoprox.nas.evolution import AgeingParameters
 from autoprox.nas.proxy import Outcome, Proxy
-from autoprox.nas.random import RandomSettings
-from autoprox.nas.searcher import Searcher
+from autoprox.nas.random import RandomParameters
+from autoprox.nas.searcher import Searcher, SearchParameters
+from autoprox.nas.size_limits import SizeLimits
 from autoprox.nas.strategies import STRATEGIES
 from autoprox.scoring.correlations import kendall
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.statistics.collector import cross_entropy
-from autoprox.tasks.search import Problem
-from autoprox.tasks.search_config import SearchConfig
+from autoprox.tasks.configurations import SearchConfig
+from autoprox.tasks.search import Search
 from autoprox.zoo.expressions import load_expression
 
 mpl.use("Agg")
@@ -69,8 +69,8 @@ RUNS = Path(__file__).parent.parent / "runs"
 Save = Callable[[dict[str, Any]], None]
 
 
-def problem_of(proxy: str, **options: Any) -> Problem:
-    return Problem(SearchConfig.of(proxy=proxy, **options))
+def problem_of(proxy: str, **options: Any) -> Search:
+    return Search(SearchConfig(proxy=proxy, **options))
 
 
 def together(names: Sequence[str]) -> str:
@@ -82,7 +82,7 @@ def together(names: Sequence[str]) -> str:
     return str(whole)
 
 
-def measured(problem: Problem, architectures: Sequence[Architecture]) -> dict[Tree, np.ndarray]:
+def measured(problem: Search, architectures: Sequence[Architecture]) -> dict[Tree, np.ndarray]:
     """[networks] of each term."""
     outcomes: list[Outcome] = []
     problem.scorer().measure(architectures, outcomes.append)
@@ -98,8 +98,8 @@ def scores_of(name: str, terms: dict[Tree, np.ndarray]) -> np.ndarray:
 def timed(**options: Any) -> tuple[dict[str, Any], dict[str, float]]:
     """The summary of a search by inherited weights, and its time, from its folder to its end."""
     start, start_cpu = time.perf_counter(), time.process_time()
-    summary = autoprox.nas.search(weights="inherited", **options)
-    return summary, {
+    found = autoprox.search(weights="inherited", progress=False, **options)
+    return found.to_dict(), {
         "seconds": time.perf_counter() - start,
         "processor_seconds": time.process_time() - start_cpu,
     }
@@ -176,7 +176,7 @@ def fresh(save: Save) -> None:
     save(results)
 
 
-def bare_pass(problem: Problem, architecture: Architecture) -> float:
+def bare_pass(problem: Search, architecture: Architecture) -> float:
     """Seconds of forward and backward of the built network, of the passes that a proxy needs."""
     [batch] = problem.setting.batches.values()
     network = problem.space.build(architecture, batch.classes, 0)
@@ -211,16 +211,16 @@ def forward_passes(name: str) -> int:
 
 
 QUERIES = 33
-BUDGETS: dict[str, Settings] = {  # 1,300 candidates each, as ETAS has for GPT-2
-    "random": RandomSettings(1300),
-    "evolution": EvolutionSettings(steps=120),
-    "etas": ETASSettings(samples=300, probability=0.3),
-    "blockwise": BlockwiseSettings(steps=26),
+BUDGETS: dict[str, SearchParameters] = {  # 1,300 candidates each, as ETAS has for GPT-2
+    "random": RandomParameters(samples=1300),
+    "evolution": AgeingParameters(steps=120),
+    "etas": ETASParameters(samples=300, probability=0.3),
+    "blockwise": BlockwiseParameters(steps=26),
 }
 GRID = list(range(50, 1301, 50))
 
 
-def least_perplexity(limits: Limits, perplexity: Callable[[Architecture], float]) -> float:
+def least_perplexity(limits: SizeLimits, perplexity: Callable[[Architecture], float]) -> float:
     """By steepest descent from the smallest network of each embedding, depth and bias."""
     space, best = limits.space, math.inf
     fields = ("embed_dim", "n_layer", "bias")
@@ -254,7 +254,7 @@ def neighbours(arch: Architecture) -> list[Architecture]:
 
 
 def curve(
-    problem: Problem, strategy: str, seed: int, perplexity: Callable[[Architecture], float]
+    problem: Search, strategy: str, seed: int, perplexity: Callable[[Architecture], float]
 ) -> dict[str, Any]:
     """The perplexity of what the search would return after so many candidates."""
     asked: list[tuple[int, float]] = []  # candidates so far, least perplexity evaluated
@@ -294,7 +294,7 @@ def regret(save: Save) -> None:
     surrogate = load_surrogate()
     results: dict[str, Any] = {"grid": GRID, "settings": {}}
     for limit in (None, ":80M"):
-        limits = Limits(get_space("gpt2-hw"), 1000, read_limit("params", limit))
+        limits = SizeLimits(get_space("gpt2-hw"), 1000, read_range("params", limit))
         least = least_perplexity(limits, surrogate)
         found: dict[str, dict[str, Any]] = {}
         for proxy in ("l2_norm", "ntsr"):

@@ -22,19 +22,19 @@ from typing import Any
 from deap import tools
 
 from autoprox.engine.evaluator import Engine
-from autoprox.evolution.loop import (
+from autoprox.evolution import (
     STRATEGIES,
+    EvolutionParameters,
     Individual,
-    Settings,
     State,
     assemble,
     evolve,
     most_parsimonious,
 )
-from autoprox.language.tree import Tree, make
+from autoprox.language import Tree, make
 from autoprox.scoring.correlations import kendall, split, ties_broken
-from autoprox.tasks.config import Config
-from autoprox.tasks.evolve import Problem, _individuals, collect_training, make_toolbox
+from autoprox.tasks.configurations import EvolveConfig
+from autoprox.tasks.evolve import Evolve
 
 BASE = "0.001 a node"
 Evaluate = Callable[[Sequence[Tree]], list[Individual]]
@@ -45,12 +45,12 @@ def rank_sum(individuals: Sequence[Individual]) -> Tree:
     return reduce(partial(make, "add"), [make("rank", i.tree) for i in individuals])
 
 
-def best(margin: float, individuals: list[Individual], evaluate: Evaluate) -> Tree:
-    return most_parsimonious(individuals, Settings(margin=margin))[0].tree
+def best(parsimony: float, individuals: list[Individual], evaluate: Evaluate) -> Tree:
+    return most_parsimonious(individuals, EvolutionParameters(parsimony=parsimony))[0].tree
 
 
 def of_the_best(individuals: list[Individual], evaluate: Evaluate) -> Tree:
-    return rank_sum(most_parsimonious(individuals, Settings())[:10])
+    return rank_sum(most_parsimonious(individuals, EvolutionParameters())[:10])
 
 
 def of_the_front(individuals: list[Individual], evaluate: Evaluate) -> Tree:
@@ -60,9 +60,9 @@ def of_the_front(individuals: list[Individual], evaluate: Evaluate) -> Tree:
 
 
 def joined(individuals: list[Individual], evaluate: Evaluate) -> Tree:
-    config = Config()
-    leaders = most_parsimonious(individuals, config.settings)
-    return assemble(leaders, evaluate, config.settings, config.limits).tree
+    config = EvolveConfig()
+    leaders = most_parsimonious(individuals, config)
+    return assemble(leaders, evaluate, config, config).tree
 
 
 RULES: dict[str, Rule] = {
@@ -75,23 +75,29 @@ RULES: dict[str, Rule] = {
 }
 
 
-def worth(problem: Problem, split_seed: int) -> dict[str, tuple[float, float]]:
+def worth(problem: Evolve, split_seed: int) -> dict[str, tuple[float, float]]:
     """For each rule tau-b and tau with ties broken, the means over the datasets."""
-    store = collect_training(problem)
+    store = problem.collect()
     engine = Engine(store)
-    toolbox = make_toolbox(problem, engine)
-    fit, rest = (part.tolist() for part in split(len(store.architectures), split_seed, 2 / 3))
+    toolbox = problem.toolbox(engine)
+    fit, rest = (part.tolist() for part in split(len(store.networks), split_seed, 2 / 3))
     seen: dict[Tree, Individual] = {}
 
     def evaluate(trees: Sequence[Tree]) -> list[Individual]:
         scores = engine.evaluate(trees, fit)
-        found = _individuals(problem, trees, scores, problem.truth(problem.parts["train"][fit]))
+        found = problem.individuals(trees, scores, problem.truth(problem.parts["train"][fit]))
         seen.update({i.tree: i for i in found if i.valid})
         return found
 
     toolbox.register("evaluate", evaluate)
     state = State(random.Random(split_seed))
-    evolve(toolbox, STRATEGIES[problem.config.strategy], Settings(), state, lambda state: None)
+    evolve(
+        toolbox,
+        STRATEGIES[problem.config.strategy],
+        EvolutionParameters(),
+        state,
+        lambda state: None,
+    )
     individuals, truth = list(seen.values()), problem.truth(problem.parts["train"][rest])
     found = {}
     for name, rule in RULES.items():
@@ -123,7 +129,9 @@ def main() -> None:
     options = parser.parse_args()
     rows = []
     for seed in map(int, options.splits.split(",")):
-        problem = Problem(Config.of(space=options.space, split_seed=seed, workers=options.workers))
+        problem = Evolve(
+            EvolveConfig(space=options.space, split_seed=seed, workers=options.workers)
+        )
         rows.append(worth(problem, seed))
         print(f"split {seed} done", file=sys.stderr, flush=True)
     json.dump({"command": sys.argv[1:], **summary(rows)}, sys.stdout, indent=2)

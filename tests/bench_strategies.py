@@ -17,9 +17,10 @@ import matplotlib as mpl
 import numpy as np
 
 from autoprox.engine.evaluator import Engine
-from autoprox.evolution.loop import STRATEGIES, Settings, State, evolve
+from autoprox.evolution import STRATEGIES, EvolutionParameters, State, evolve
 from autoprox.files.atomic import write_json
-from autoprox.tasks.evolve import Config, Problem, collect_training, make_toolbox
+from autoprox.tasks.configurations import EvolveConfig
+from autoprox.tasks.evolve import Evolve
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -28,7 +29,7 @@ FOLDER = Path(__file__).parent.parent / "runs" / "strategies"
 
 
 def curve(
-    problem: Problem, engine: Engine, strategy: str, seed: int, budget: int
+    problem: Evolve, engine: Engine, strategy: str, seed: int, budget: int
 ) -> list[tuple[int, float]]:
     """[evaluations, best joint correlation so far], at every improvement."""
     points: list[tuple[int, float]] = []
@@ -39,8 +40,13 @@ def curve(
         if not points or best > points[-1][1]:
             points.append((state.evaluations, best))
 
-    settings = Settings(iterations=budget, evaluations=budget)
-    evolve(make_toolbox(problem, engine), STRATEGIES[strategy], settings, state, record)
+    settings, chosen = (
+        EvolutionParameters(iterations=budget, evaluations=budget),
+        STRATEGIES[strategy],
+    )
+    toolbox = problem.toolbox(engine)
+    toolbox.register("select", chosen.select, parameters=settings)
+    evolve(toolbox, chosen, settings, state, record)
     return points
 
 
@@ -75,7 +81,7 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=1000)
     options = parser.parse_args()
     path = FOLDER / f"{options.space}.json"
-    problem = Problem(Config(space=options.space))
+    problem = Evolve(EvolveConfig(space=options.space))
     results: dict[str, Any] = {
         "benchmark": problem.benchmark.source,
         "space": problem.benchmark.space,
@@ -85,7 +91,7 @@ def main() -> None:
     if path.exists():
         results["curves"] |= json.loads(path.read_text())["curves"]
     path.parent.mkdir(parents=True, exist_ok=True)
-    store = collect_training(problem)
+    store = problem.collect()
     for seed in range(options.seeds):
         for strategy in STRATEGIES:
             if str(seed) not in results["curves"][strategy]:

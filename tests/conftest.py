@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 from helpers.commands import Command, Result
+from helpers.measuring import Conditions
 from helpers.networks import SPACE, noise, tiny
 
 from autoprox import cli
-from autoprox.inputs.images import Batch
+from autoprox.inputs.batch import Batch
 from autoprox.searchspaces import Architecture, SearchSpace
-from autoprox.statistics.collector import Setting
 
 
 @pytest.fixture(scope="session")
@@ -36,9 +36,9 @@ def batches() -> dict[str, Batch]:
 
 
 @pytest.fixture
-def setting(space: SearchSpace, batches: dict[str, Batch]) -> Callable[..., Setting]:
+def setting(space: SearchSpace, batches: dict[str, Batch]) -> Callable[..., Conditions]:
     """What tiny networks are measured with; arguments replace the defaults."""
-    return lambda **changed: Setting(**{"space": space, "batches": batches, **changed})
+    return lambda **changed: Conditions(**{"space": space, "batches": batches, **changed})
 
 
 @pytest.fixture

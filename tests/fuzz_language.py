@@ -13,9 +13,9 @@ from random import Random
 import numpy as np
 from helpers.naive import World, naive_evaluate, random_world
 
-from autoprox.export.formula import ascii_tree, latex, pretty, to_sympy
+from autoprox.export import ascii_tree, latex, pretty, to_sympy
+from autoprox.language import NETWORK, Tree, canonical, digest, parse, result_type
 from autoprox.language.grammar import Grammar
-from autoprox.language.tree import NETWORK, Tree, canonical, parse, result_type
 
 
 def check(tree: Tree, grammar: Grammar, world: World) -> None:
@@ -24,10 +24,10 @@ def check(tree: Tree, grammar: Grammar, world: World) -> None:
     assert tree.depth <= grammar.limits.max_depth
     assert grammar.from_deap(grammar.to_deap(tree)) == tree
     assert parse(str(tree)) == tree
-    assert parse(str(tree)).digest == tree.digest
+    assert digest(parse(str(tree))) == digest(tree)
     form = canonical(tree)
     assert canonical(form) == form
-    assert parse(str(form)).digest == tree.digest
+    assert digest(parse(str(form))) == digest(tree)
     assert to_sympy(tree).args
     assert pretty(tree)
     assert latex(tree)
@@ -56,7 +56,7 @@ def main(count: int = 100_000, seed: int = 0) -> None:
         except Exception as error:
             raise RuntimeError(f"seed {seed}, number {number}, {kind}: {tree}") from error
         population[rng.randrange(len(population))] = tree
-        digests.add(tree.digest)
+        digests.add(digest(tree))
         counts[kind] += 1
     print(json.dumps({"seed": seed, "checked": count, "distinct": len(digests), **counts}))
 

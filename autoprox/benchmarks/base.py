@@ -1,15 +1,21 @@
-"""What a benchmark is, what every one must fulfil, and how a built-in one is described."""
+"""What a benchmark is, and what every one must fulfil."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from autoprox.errors import AutoproxError, nearest
-from autoprox.searchspaces import Architecture
+
+if TYPE_CHECKING:
+    from autoprox.searchspaces import Architecture  # which imports torch, seconds of start-up
 
 MIN_ARCHITECTURES = 10
+LABEL = "score"  # of a table that has one score for each dataset
 
 
 class BenchmarkError(AutoproxError):
@@ -43,6 +49,18 @@ class Row:
     where: str
 
 
+def make_row(
+    space: str, choices: Mapping[str, Any], scores: Mapping[str, float], where: str
+) -> Row:
+    """The row of these choices, which must be those of an architecture of the space."""
+    from autoprox.searchspaces import ArchitectureError, get_space  # which import torch
+
+    try:
+        return Row(get_space(space).architecture(choices), scores, where)
+    except ArchitectureError as error:
+        raise BenchmarkError(f"{where}: {error}") from error
+
+
 @dataclass(frozen=True)
 class Selection:
     """What is read of a benchmark: one space, one label, some datasets."""
@@ -51,44 +69,6 @@ class Selection:
     label: str
     datasets: tuple[str, ...]
     subset: str = "main"
-
-
-@dataclass(frozen=True)
-class DataFile:
-    """A file of a built-in benchmark, pinned by its hash."""
-
-    name: str
-    sha256: str
-    size: int | None  # bytes; None where only the hash is published
-    space: str
-    architectures: int
-    subset: str = "main"
-
-
-@dataclass(frozen=True)
-class Source:
-    """A built-in benchmark: what it has, where its files come from, and how they are read.
-
-    Of its spaces, and of the labels of each, the first is the default.
-    """
-
-    name: str
-    description: str
-    labels: Mapping[str, Mapping[str, tuple[str, ...]]]  # space -> label -> datasets
-    classes: Mapping[str, int]
-    licence: str
-    origin: str
-    url: str | None  # of the folder that holds the files; None where the package does
-    files: tuple[DataFile, ...]
-    read: Callable[[Selection, Sequence[tuple[DataFile, bytes]]], list[Row]]
-    default_datasets: tuple[str, ...] | None = None  # None: all that the label has
-    # dataset -> Kendall's tau between the scores of two trainings, where that was measured
-    noise_ceiling: Mapping[str, float | None] = field(default_factory=dict)
-
-    @property
-    def embedded(self) -> bool:
-        """Whether its files come with the package."""
-        return self.url is None
 
 
 def choose_datasets(

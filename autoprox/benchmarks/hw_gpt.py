@@ -7,128 +7,57 @@ surrogate to them, a network over the one-hot choices, which answers for every a
 Code and file: github.com/automl/HW-GPT-Bench, Apache-2.0.
 """
 
-import io
-import random
-from collections.abc import Iterator, Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
-from autoprox.benchmarks.base import BenchmarkError, DataFile, Row, Selection, Source
+from autoprox.benchmarks.base import Row, Selection
+from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
 from autoprox.benchmarks.files import read_verified
-from autoprox.searchspaces.base import Architecture
-from autoprox.searchspaces.gpt2_hw import GPT2_HW
+
+if TYPE_CHECKING:
+    from autoprox.benchmarks.surrogate import Surrogate
 
 COMMIT = "1f43ee8322e6295d56c1e2004319123509fd53b8"
 REPOSITORY = "automl/HW-GPT-Bench"
 FOLDER = "data_collection/gpt_datasets/predictor_ckpts/metric"
-FILE = DataFile(
-    "perplexity_s.pt",
-    "e843a1afdcaa35707bd0a0659b8d88d9565ee7e2bc1ec30fb55e685f6193407b",
-    size=243966,
-    space=GPT2_HW.name,
-    architectures=500,
-)
-SEED = 0  # of the sample
-DATASET = "perplexity"
-INPUTS = ("embed_dim", "n_layer", "mlp_ratio", "n_head", "bias")  # one-hot, in this order
-MAX_LAYERS = 12
-SHAPES = {
-    "fc1.weight": (128, 80),
-    "fc1.bias": (128,),
-    "fc2.weight": (128, 128),
-    "fc2.bias": (128,),
-    "fc3.weight": (128, 128),
-    "fc3.bias": (128,),
-    "fc4.weight": (128, 128),
-    "fc4.bias": (128,),
-    "fc5.weight": (1, 128),
-    "fc5.bias": (1,),
-}
+SPACE, DATASET, VOCABULARY = "gpt2-hw", "perplexity", 50304
 
 
-class Surrogate:
-    """Predicts the perplexity of any architecture of `gpt2-hw`; lower is better."""
+def read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[Row]:
+    """The rows of the sample, from the one file."""
+    from autoprox.benchmarks.surrogate import read_sample  # which imports torch
 
-    def __init__(self, content: bytes) -> None:
-        """Take the content of the published file."""
-        tensors = _tensors(content)
-        self._layers = [(tensors[f"fc{i}.weight"], tensors[f"fc{i}.bias"]) for i in range(1, 6)]
-
-    def __call__(self, arch: Architecture) -> float:
-        """The perplexity that is predicted for this architecture."""
-        GPT2_HW.validate(arch)
-        x = torch.tensor(list(_one_hot(arch)), dtype=torch.float64)
-        *hidden, last = self._layers
-        for weight, bias in hidden:
-            x = (weight @ x + bias).relu()
-        weight, bias = last
-        return (weight @ x + bias).item()
+    [(file, content)] = files
+    return read_sample(file, content, DATASET)
 
 
 def load_surrogate(data_dir: Path | None = None) -> Surrogate:
     """The published surrogate, from where the benchmark's file lies."""
-    return Surrogate(read_verified(HW_GPT_BENCH, FILE, data_dir))
+    from autoprox.benchmarks.surrogate import Surrogate  # which imports torch
+
+    [file] = HW_GPT_BENCH.files
+    return Surrogate(read_verified(HW_GPT_BENCH, file, data_dir), file.name)
 
 
-def read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[Row]:
-    """The rows of the sample; since higher is better in every benchmark, minus the perplexity."""
-    [(file, content)] = files
-    surrogate, rng = Surrogate(content), random.Random(SEED)
-    archs = [GPT2_HW.sample(rng) for _ in range(file.architectures)]
-    return [
-        Row(arch, {DATASET: -surrogate(arch)}, f"{file.name}: architecture {i}")
-        for i, arch in enumerate(archs)
-    ]
-
-
-def _one_hot(arch: Architecture) -> Iterator[float]:
-    for name in INPUTS:
-        field = GPT2_HW.fields[name]
-        [options] = field.options
-        values = arch[name] if field.listed else [arch[name]]
-        for value in values:
-            yield from (float(value == option) for option in options)
-        if field.listed:
-            yield from [0.0] * len(options) * (MAX_LAYERS - len(values))
-
-
-def _tensors(content: bytes) -> dict[str, Tensor]:
-    """The surrogate's parameters in double precision, after their shapes have been checked."""
-    state = _load(content)
-    names = ", ".join(SHAPES)
-    if not isinstance(state, Mapping):
-        kind = type(state).__name__
-        raise BenchmarkError(f"{FILE.name} must map {names} to tensors, but is a {kind}")
-    tensors = {name: p.double() for name, p in state.items() if isinstance(p, Tensor)}
-    for name, shape in SHAPES.items():
-        if name not in tensors:
-            raise BenchmarkError(f"{FILE.name} must map {names} to tensors, but has no {name}")
-        if (found := tuple(tensors[name].shape)) != shape:
-            raise BenchmarkError(f"{FILE.name}: {name} must have shape {shape}, but has {found}")
-    return tensors
-
-
-def _load(content: bytes) -> Any:
-    try:
-        return torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
-    except Exception as error:  # of a corrupt file anything may come
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        raise BenchmarkError(
-            f"{FILE.name} must be a state that torch.save wrote, but got: {reason}"
-        ) from error
-
-
-HW_GPT_BENCH = Source(
+HW_GPT_BENCH = BuiltInBenchmark(
     name="hw-gpt-bench",
     description="GPT-2 small networks with their perplexity on OpenWebText, by its surrogate",
-    labels={GPT2_HW.name: {"surrogate": (DATASET,)}},
-    classes={DATASET: GPT2_HW.vocabulary},
+    labels={SPACE: {"surrogate": (DATASET,)}},
+    classes={DATASET: VOCABULARY},
     licence="Apache-2.0",
     origin=f"github.com/{REPOSITORY} at {COMMIT}",
     url=f"https://raw.githubusercontent.com/{REPOSITORY}/{COMMIT}/{FOLDER}",
-    files=(FILE,),
+    files=(
+        DataFile(
+            "perplexity_s.pt",
+            "e843a1afdcaa35707bd0a0659b8d88d9565ee7e2bc1ec30fb55e685f6193407b",
+            size=243966,
+            space=SPACE,
+            architectures=500,
+        ),
+    ),
     read=read,
 )

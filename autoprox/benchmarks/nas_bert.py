@@ -17,21 +17,24 @@ networks, such as Kendall's tau 0.454 of their parameter counts, is of hidden si
 feed-forward dimension 1024 throughout. The rows here have the architectures as they were chosen.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
-from typing import Any
+from typing import Annotated, Any
 
-from autoprox.benchmarks.base import BenchmarkError, DataFile, Row, Selection, Source
-from autoprox.benchmarks.table import LABEL
+from pydantic import Field
+
+from autoprox.benchmarks.base import LABEL, Row, Selection, make_row
+from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
+from autoprox.files.documents import Excerpt, validate
 from autoprox.files.located_json import Node, parse_json
-from autoprox.searchspaces import Architecture, ArchitectureError
-from autoprox.searchspaces.flexibert import FLEXIBERT
 
 COMMIT = "2d76e01b9586cad7340e8268dadba3056efd070b"
 REPOSITORY = "aaronserianni/training-free-nas"
 TASKS = ("cola", "mnli", "mrpc", "qnli", "qqp", "rte", "sst", "sts")
 DATASETS = ("glue", *TASKS)
-MAX_SCORE = 100.0  # percent, of an accuracy or a correlation
+SPACE, VOCABULARY = "flexibert", 30522
 OPERATIONS = (
     ("SA", "SDP", "sdp"),
     ("SA", "WMA", "wma"),
@@ -42,50 +45,74 @@ OPERATIONS = (
 )
 FIELDS = ("num_operation_heads", "feed_forward_dimension", "num_feed_forward")
 
+Percent = Annotated[float, Field(ge=-100, le=100, allow_inf_nan=False)]  # or a correlation
+
+
+class EncoderLayer(Excerpt):
+    """A layer as the file describes it; the space says what its numbers may be."""
+
+    operation_type: Any
+    operation_parameter: Any
+    num_operation_heads: Any
+    feed_forward_dimension: Any
+    num_feed_forward: Any
+
+
+class Encoder(Excerpt):
+    encoder_layers: list[EncoderLayer]
+
+
+class Overrides(Excerpt):
+    hidden_size: Any
+    nas_config: Encoder
+
+
+class Parameters(Excerpt):
+    model_hparam_overrides: Overrides
+
+
+class TrainedEncoder(Excerpt):
+    """An entry of the file."""
+
+    hparams: Parameters
+    scores: dict[str, Percent]
+
 
 def read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[Row]:
     """The rows of the one file, one for each architecture."""
     [(file, content)] = files
-    trained: dict[Architecture, list[Row]] = {}
-    for node in parse_json(content, file.name).items():
-        row = _row(node, selection.datasets)
-        trained.setdefault(row.architecture, []).append(row)
+    document = parse_json(content, file.name)
+    trained = defaultdict(list)
+    for index, entry in enumerate(validate(document, list[TrainedEncoder])):
+        row = _row(entry, document.at(index), selection.datasets)
+        trained[row.architecture].append(row)
     return [_mean(rows) for rows in trained.values()]
 
 
 def _mean(rows: Sequence[Row]) -> Row:
-    first = rows[0]
-    scores = {dataset: fmean(row.scores[dataset] for row in rows) for dataset in first.scores}
-    return Row(first.architecture, scores, first.where)
+    scores = {d: fmean(row.scores[d] for row in rows) for d in rows[0].scores}
+    return replace(rows[0], scores=scores)
 
 
-def _row(node: Node, datasets: Sequence[str]) -> Row:
-    entry = _members(node, "hparams", "scores")
-    scores = _members(entry["scores"], *datasets)
-    overrides = _members(entry["hparams"], "model_hparam_overrides")["model_hparam_overrides"]
-    architecture = _architecture(overrides)
-    found = {dataset: scores[dataset].number(MAX_SCORE) for dataset in datasets}
-    return Row(architecture, found, overrides.place)
-
-
-def _architecture(overrides: Node) -> Architecture:
-    chosen = _members(overrides, "hidden_size", "nas_config")
-    encoder = _members(chosen["nas_config"], "encoder_layers")["encoder_layers"].items()
-    layers = [_members(node, "operation_type", "operation_parameter", *FIELDS) for node in encoder]
-    choices: dict[str, Any] = {
-        "hidden_size": chosen["hidden_size"].plain(),
+def _row(entry: TrainedEncoder, node: Node, datasets: Sequence[str]) -> Row:
+    for dataset in datasets:
+        if dataset not in entry.scores:
+            raise node.at("scores").lacks(dataset)
+    overrides, place = entry.hparams.model_hparam_overrides, ("hparams", "model_hparam_overrides")
+    layers = overrides.nas_config.encoder_layers
+    nodes = (node.at(*place, "nas_config", "encoder_layers", i) for i in range(len(layers)))
+    choices = {
+        "hidden_size": overrides.hidden_size,
         "depth": len(layers),
-        "operation": [_operation(layer) for layer in layers],
+        "operation": [_operation(layer) for layer in nodes],
+        **{name: [getattr(layer, name) for layer in layers] for name in FIELDS},
     }
-    choices |= {name: [layer[name].plain() for layer in layers] for name in FIELDS}
-    try:
-        return FLEXIBERT.architecture(choices)
-    except ArchitectureError as error:
-        raise BenchmarkError(f"{overrides.place}: {error}") from error
+    scores = {dataset: entry.scores[dataset] for dataset in datasets}
+    return make_row(SPACE, choices, scores, node.at(*place).place)
 
 
-def _operation(layer: dict[str, Node]) -> str:
-    kind, parameter = layer["operation_type"], layer["operation_parameter"]
+def _operation(layer: Node) -> str:
+    kind, parameter = layer.at("operation_type"), layer.at("operation_parameter")
     for known, of_known, operation in OPERATIONS:
         if (known, of_known) == (kind.value, parameter.value):
             return operation
@@ -95,16 +122,11 @@ def _operation(layer: dict[str, Node]) -> str:
     )
 
 
-def _members(node: Node, *required: str) -> dict[str, Node]:
-    """The members of an object that must have these keys, and may have others."""
-    return node.members(required, node.entries())
-
-
-NAS_BENCH_BERT = Source(
+NAS_BENCH_BERT = BuiltInBenchmark(
     name="nas-bench-bert",
     description="BERT-like encoders of the FlexiBERT space, pre-trained, and fine-tuned on GLUE",
-    labels={FLEXIBERT.name: {LABEL: DATASETS}},
-    classes=dict.fromkeys(DATASETS, FLEXIBERT.vocabulary),
+    labels={SPACE: {LABEL: DATASETS}},
+    classes=dict.fromkeys(DATASETS, VOCABULARY),
     licence="CC BY 4.0",
     origin=f"github.com/{REPOSITORY} at {COMMIT}",
     url=f"https://raw.githubusercontent.com/{REPOSITORY}/{COMMIT}/data",
@@ -114,7 +136,7 @@ NAS_BENCH_BERT = Source(
             "BERT_benchmark.json",
             "fa2ff7198dcd71e0b8021ed2ace1c221672c33cc56931b6dff31fda3d044784f",
             size=453164,
-            space=FLEXIBERT.name,
+            space=SPACE,
             architectures=491,
         ),
     ),

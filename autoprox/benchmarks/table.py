@@ -1,4 +1,4 @@
-"""A table of one's own as a benchmark: a JSON file of this form.
+"""A table of one's own as a benchmark, or the one that comes along: a JSON file of this form.
 
     {
       "format": 1,
@@ -13,7 +13,7 @@
 
 `arch` holds the choices of the space. `higher_is_better` is true unless stated; where it is false,
 the scores change sign on reading. At least 10 different architectures, a score for each dataset, at
-least two distinct scores a dataset, no other keys but two that `building.build_table` adds:
+least two distinct scores a dataset, no other keys but two that `training.table` adds:
 `training`, on how the scores were measured, and each architecture's `runs`, those of every seed.
 """
 
@@ -21,95 +21,138 @@ import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from autoprox.benchmarks.base import (
+    LABEL,
     Benchmark,
     BenchmarkError,
     Row,
     Selection,
     assemble,
     choose_datasets,
+    make_row,
 )
-from autoprox.files.located_json import Node, read_json
-from autoprox.searchspaces import ArchitectureError, SearchSpace, get_space
+from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
+from autoprox.files.documents import Document, Must, validate
+from autoprox.files.located_json import Node, parse_json, read_json
 
 FORMAT = 1
-LABEL = "score"
-MAX_CLASSES = 1_000_000
-MAX_SCORE = 1e100  # a correlation squares it
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+NANO_SPACE = "autoformer-nano"
+NANO_DATASETS = ("cifar10", "fashion-mnist", "digits")
+
+Score = Annotated[float, Field(ge=-1e100, le=1e100, allow_inf_nan=False)]  # for it is squared
+
+
+class TableDataset(Document):
+    """A dataset of a table."""
+
+    classes: Annotated[int, Field(ge=2, le=10**6), Must("an integer from 2 to 1000000")]
+    higher_is_better: bool = True
+
+
+class TableEntry(Document):
+    """An architecture of a table."""
+
+    arch: dict[str, Any]
+    scores: dict[str, Score]
+    runs: Any = None
+
+
+class Table(Document):
+    """The content of a table."""
+
+    format: Annotated[int, Field(ge=FORMAT, le=FORMAT), Must(f"{FORMAT}")]
+    name: str
+    space: str
+    datasets: dict[str, TableDataset]
+    architectures: list[TableEntry]
+    training: Any = None
 
 
 def load_table(path: Path, space: str | None, datasets: Sequence[str] | None) -> Benchmark:
     """Read the table and keep these datasets, or all of them."""
-    table = _members(read_json(path))
-    own_space = _space(table["space"])
-    if space is not None and get_space(space) is not own_space:
-        raise table["space"].error(f"must be the space that was asked for, {get_space(space).name}")
-    classes, signs = _datasets(table["datasets"])
-    chosen = choose_datasets(datasets, classes, path.name)
-    architectures = table["architectures"]
-    rows = [_row(node, own_space, signs) for node in architectures.items()]
+    document = read_json(path)
+    table = validate(document, Table)
+    own_space = _space(table, document, space)
+    _check_names(table, document)
+    chosen = choose_datasets(datasets, table.datasets, path.name)
+    rows = _rows(table, own_space, document)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     return assemble(
         rows,
-        Selection(own_space.name, LABEL, chosen),
-        classes,
-        _name(table["name"], table["name"].string()),
+        Selection(own_space, LABEL, chosen),
+        {name: dataset.classes for name, dataset in table.datasets.items()},
+        table.name,
         f"{path.name} (sha256 {digest}), {len(rows)} architectures",
-        architectures.place,
-        {dataset: node.place for dataset, node in table["datasets"].entries().items()},
+        document.at("architectures").place,
+        {name: document.at("datasets", name).place for name in table.datasets},
     )
 
 
-def read_rows(document: Node) -> list[Row]:
-    """The rows of a table, with the scores of all its datasets."""
-    table = _members(document)
-    space, (_, signs) = _space(table["space"]), _datasets(table["datasets"])
-    return [_row(node, space, signs) for node in table["architectures"].items()]
+def _space(table: Table, document: Node, asked: str | None) -> str:
+    """The full name of the table's space, which must be the one that was asked for."""
+    from autoprox.searchspaces import ArchitectureError, get_space  # which import torch
 
-
-def _members(document: Node) -> dict[str, Node]:
-    keys = ("format", "name", "space", "datasets", "architectures")
-    table = document.members(keys, ("training",))
-    table["format"].integer(FORMAT, FORMAT)
-    return table
-
-
-def _space(node: Node) -> SearchSpace:
     try:
-        return get_space(node.string())
+        own = get_space(table.space).name
     except ArchitectureError as error:
-        raise BenchmarkError(f"{node.place}: {error}") from error
+        raise BenchmarkError(f"{document.at('space').place}: {error}") from error
+    if asked is not None and (wanted := get_space(asked).name) != own:
+        raise document.at("space").error(f"must be the space that was asked for, {wanted}")
+    return own
 
 
-def _name(node: Node, name: str) -> str:
-    if not NAME.fullmatch(name):
-        raise node.error("must be 1 to 64 letters, digits, `.`, `_` and `-`", repr(name))
-    return name
+def _check_names(table: Table, document: Node) -> None:
+    if not table.datasets:
+        raise document.at("datasets").error("must have at least one dataset", "none")
+    named = {name: document.at("datasets", name) for name in table.datasets}
+    for name, node in [(table.name, document.at("name")), *named.items()]:
+        if not NAME.fullmatch(name):
+            raise node.error("must be 1 to 64 letters, digits, `.`, `_` and `-`", repr(name))
 
 
-def _datasets(node: Node) -> tuple[dict[str, int], dict[str, float]]:
-    """The class count of each dataset, and the sign that makes higher scores the better ones."""
-    classes, signs = {}, {}
-    for dataset, entry in node.entries().items():
-        members = entry.members(("classes",), ("higher_is_better",))
-        classes[_name(entry, dataset)] = members["classes"].integer(2, MAX_CLASSES)
-        higher = "higher_is_better" not in members or members["higher_is_better"].boolean()
-        signs[dataset] = 1.0 if higher else -1.0
-    if not classes:
-        raise node.error("must have at least one dataset", "none")
-    return classes, signs
+def _rows(table: Table, space: str, document: Node) -> list[Row]:
+    signs = {name: 1.0 if data.higher_is_better else -1.0 for name, data in table.datasets.items()}
+    rows = []
+    for index, entry in enumerate(table.architectures):
+        node = document.at("architectures", index)
+        node.at("scores").require_keys(signs)
+        scores = {dataset: sign * entry.scores[dataset] for dataset, sign in signs.items()}
+        rows.append(make_row(space, entry.arch, scores, node.at("arch").place))
+    return rows
 
 
-def _row(node: Node, space: SearchSpace, signs: dict[str, float]) -> Row:
-    members = node.members(("arch", "scores"), ("runs",))
-    arch = members["arch"]
-    arch.entries()
-    try:
-        architecture = space.architecture(arch.plain())
-    except ArchitectureError as error:
-        raise BenchmarkError(f"{arch.place}: {error}") from error
-    scores = members["scores"].members(signs)
-    signed = {dataset: sign * scores[dataset].number(MAX_SCORE) for dataset, sign in signs.items()}
-    return Row(architecture, signed, arch.place)
+def _read_nano(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[Row]:
+    [(file, content)] = files
+    document = parse_json(content, file.name)
+    return _rows(validate(document, Table), selection.space, document)
+
+
+NANO_VIT_BENCH = BuiltInBenchmark(
+    name="nano-vit-bench",
+    description="small vision transformers trained on CIFAR-10, Fashion-MNIST and digits",
+    labels={NANO_SPACE: {LABEL: NANO_DATASETS}},
+    classes=dict.fromkeys(NANO_DATASETS, 10),
+    licence="MIT",
+    origin="autoprox (runs/nano-vit-bench)",
+    folder=Path(__file__).parent.parent / "data",
+    files=(
+        DataFile(
+            "nano-vit-bench.json",
+            "58721b6c8ff084f364e13a635b132fc179fe22cd2eb8374d9378834eef849c28",
+            size=37314,
+            space=NANO_SPACE,
+            architectures=64,
+        ),
+    ),
+    read=_read_nano,
+    noise_ceiling={
+        "cifar10": 0.8024846949535361,
+        "fashion-mnist": 0.77648228635918,
+        "digits": 0.7848982587964999,
+    },
+)

@@ -7,16 +7,19 @@ they inherit from a supernet (`supernet`). A second AutoFormer file, the subset 
 more, without `base`. Code and files: github.com/lilujunai/Auto-Prox-AAAI24, Apache-2.0.
 """
 
+from __future__ import annotations
+
 import io
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
+from autoprox.benchmarks.base import BenchmarkError, Row, Selection, make_row
+from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
+from autoprox.inputs.classes import CLASSES
 
-from autoprox.benchmarks.base import BenchmarkError, DataFile, Row, Selection, Source
-from autoprox.inputs.images import CLASSES
-from autoprox.searchspaces import Architecture, ArchitectureError, get_space
+if TYPE_CHECKING:
+    from autoprox.searchspaces import Architecture
 
 COMMIT = "90ed458eff6948a6f0d23e440a8d21bbec50d091"
 REPOSITORY = "lilujunai/Auto-Prox-AAAI24"
@@ -38,6 +41,8 @@ def read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[
     Left out of the `extra` file are the rows without a score that is asked for, and those of an
     architecture that is there already. In a main file either is an error.
     """
+    import torch  # takes seconds of start-up
+
     rows: list[Row] = []
     seen: set[Architecture] = set()
     for file, content in files:
@@ -66,14 +71,10 @@ def _row(selection: Selection, file: DataFile, i: int, entry: dict[str, Any]) ->
                 return None
             raise BenchmarkError(f"{where} must have a finite {column}, but got {score}")
         scores[dataset] = float(score)
-    try:
-        architecture = get_space(selection.space).architecture(entry["arch"])
-    except ArchitectureError as error:
-        raise BenchmarkError(f"{where}: {error}") from error
-    return Row(architecture, scores, where)
+    return make_row(selection.space, entry["arch"], scores, where)
 
 
-VIT_BENCH_101 = Source(
+VIT_BENCH_101 = BuiltInBenchmark(
     name="vit-bench-101",
     description="vision transformers trained on CIFAR-100, Flowers-102 and Chaoyang (Auto-Prox)",
     labels={

@@ -1,41 +1,26 @@
-"""The command line: `autoprox evolve`, `show` and `bench`."""
-
-from __future__ import annotations
+"""The command line: all commands, and how each of them ends."""
 
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import autoprox
-from autoprox.cli import options
 from autoprox.cli.bench import bench
-from autoprox.cli.common import (
-    INTERRUPTED,
-    Read,
-    StoppedError,
-    followed,
-    given_options,
-    system_message,
-)
+from autoprox.cli.command import FAILURE, INTERRUPTED, system_message
+from autoprox.cli.evolve import evolve
 from autoprox.cli.rank import rank
 from autoprox.cli.rediscover import rediscover
+from autoprox.cli.resume import resume
 from autoprox.cli.search import search
-from autoprox.errors import AutoproxError
+from autoprox.cli.show import show
+from autoprox.errors import AutoproxError, FailureError
 
-FAILURE, WRONG_USE = 1, 2
-READ: Read = {
-    "datasets": options.names,
-    "statistics": options.names,
-    "weights": options.numbers,
-    "memory": options.size,
-}
+WRONG_USE = 2
 
 app = typer.Typer(
-    add_completion=False,
     pretty_exceptions_enable=False,
     epilog="Example: autoprox evolve --datasets cifar100,flowers,chaoyang",
 )
@@ -66,22 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _explained(error: Exception) -> tuple[str, int]:
     """What to say of an error, and the exit code."""
     if isinstance(error, AutoproxError):
-        return str(error), FAILURE if _is_failure(error) else WRONG_USE
+        return str(error), FAILURE if isinstance(error, FailureError) else WRONG_USE
     if isinstance(error, OSError):
         return system_message(error), FAILURE
     if hasattr(error, "format_message"):  # a typer usage error, whose class depends on its version
         return _usage_message(error), WRONG_USE
     return f"{type(error).__name__}: {error} (--debug shows where)", FAILURE
-
-
-def _is_failure(error: AutoproxError) -> bool:
-    from urllib.error import URLError
-
-    from autoprox.errors import MeasurementError
-
-    return isinstance(error, StoppedError | MeasurementError) or isinstance(
-        error.__cause__, URLError | ConnectionError | TimeoutError
-    )
 
 
 def _usage_message(error: Any) -> str:
@@ -109,96 +84,12 @@ def autoprox_(
     """Discovers zero-cost proxies for transformers: formulas that rank untrained networks."""
 
 
-@app.command(epilog="Example: autoprox evolve --space pit --datasets cifar100,flowers --seed 1")
-def evolve(
-    context: typer.Context,
-    resume: options.Resume = None,
-    runs: options.Runs = Path("runs"),
-    name: options.Name = None,
-    json: options.Json = False,
-    debug: options.Debug = False,
-    benchmark: options.Benchmark = None,
-    space: options.Space = None,
-    datasets: options.Datasets = None,
-    weights: options.Weights = None,
-    label: options.Label = None,
-    subset: options.Subset = "main",
-    data_dir: options.DataDir = None,
-    images: options.Images = None,
-    text: options.Text = None,
-    batch_size: options.BatchSize = 4,
-    length: options.Length = None,
-    train: options.Train = 0.6,
-    seed: options.Seed = 0,
-    split_seed: options.SplitSeed = None,
-    strategy: options.Strategy = "mixture",
-    population: options.Population = 20,
-    iterations: options.Iterations = 200,
-    children: options.Children = 10,
-    sample_ratio: options.SampleRatio = 0.5,
-    top: options.Top = 5,
-    margin: options.Margin = 0.001,
-    retries: options.Retries = 3,
-    evaluations: options.Evaluations = None,
-    statistics: options.Statistics = None,
-    max_size: options.MaxSize = 40,
-    max_depth: options.MaxDepth = 10,
-    device: options.Device = "auto",
-    workers: options.Workers = 2,
-    memory: options.Memory = "4GiB",
-    thin: options.Thin = None,
-    cache: options.Cache = None,
-) -> None:
-    """Discover a proxy: the formula that ranks untrained networks as training them would.
-
-    It is evolved on some of a benchmark's architectures and tested on the
-    others, beside the parameter count, the FLOPs and a regression on the choices.
-    All is kept in a new folder; with --resume, an interrupted run goes on.
-    """
-    from autoprox.report import terminal as tables
-
-    given = {"resume": resume, "runs": runs, "name": name, **given_options(context, READ)}
-    summary = followed(
-        "evolve", resume, lambda progress: autoprox.evolve(progress=progress, **given)
-    )
-    if json:
-        tables.show_json(summary)
-    else:
-        tables.show(*tables.evolution_report(summary))
-
-
-app.command(epilog="Example: autoprox search --space pit --proxy dss++ --params 5M:10M")(search)
-app.command(epilog="Example: autoprox rank --proxies snip,dss++,params --space pit --seeds 3")(rank)
-app.command(epilog="Example: autoprox rediscover snip --seed 1")(rediscover)
-
-
-@app.command(epilog="Example: autoprox show snip, or: autoprox show runs/20260102T030405Z-mine")
-def show(
-    proxy: Annotated[
-        str, typer.Argument(help="A run, a proxy file, a published name or an expression.")
-    ],
-    latex: Annotated[bool, typer.Option("--latex", help="Only the formula, in LaTeX.")] = False,
-    tree: Annotated[bool, typer.Option("--tree", help="Only the tree, with types.")] = False,
-    json: options.Json = False,
-    debug: options.Debug = False,
-) -> None:
-    """Show a proxy: its formula, what it reads, where it was found and what it is worth."""
-    if latex + tree + json > 1:
-        raise typer.BadParameter("at most one of --latex, --tree and --json can be given")
-    from autoprox.export import formula as printing
-    from autoprox.report import terminal as tables
-    from autoprox.zoo.loading import load
-
-    loaded = load(proxy)
-    if latex:
-        print(printing.latex(loaded.tree))
-    elif tree:
-        print(printing.ascii_tree(loaded.tree))
-    elif json:
-        tables.show_json(tables.proxy_details(loaded))
-    else:
-        tables.show(*tables.proxy_report(loaded))
-
-
-if __name__ == "__main__":
-    main()
+for function, name, example in (
+    (evolve, "evolve", "evolve --space pit --datasets cifar100,flowers --seed 1"),
+    (search, "search", "search --space pit --proxy dss++ --params 5M:10M"),
+    (rank, "rank", "rank --proxies snip,dss++,params --space pit --seeds 3"),
+    (rediscover, "rediscover", "rediscover snip --seed 1"),
+    (resume, "resume", "resume runs/20260102T030405Z-mine"),
+    (show, "show", "show snip, or: autoprox show runs/20260102T030405Z-mine"),
+):
+    app.command(name, epilog=f"Example: autoprox {example}")(function)

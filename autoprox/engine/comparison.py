@@ -5,19 +5,17 @@ a network: they can be measured network by network, and combined once it is know
 compared.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
 
-from autoprox.language.tree import Tree, canonical, require_network
+from autoprox.language import Tree, canonical, require_network
 from autoprox.primitives import COMBINATORS, apply
 from autoprox.scoring.correlations import Floats
 
 
-def terms(tree: Tree) -> tuple[Tree, ...]:
+def terms_of(tree: Tree) -> tuple[Tree, ...]:
     """The terms of a complete proxy's canonical form, each once."""
     found: dict[Tree, None] = {}
 
@@ -34,7 +32,7 @@ def terms(tree: Tree) -> tuple[Tree, ...]:
     return tuple(found) if whole.fold(visit) else (whole,)
 
 
-def combine(tree: Tree, measured: Mapping[Tree, Floats]) -> Floats:
+def compare(tree: Tree, measured: Mapping[Tree, Floats]) -> Floats:
     """The scores [..., networks] of the networks whose terms were measured, [..., networks]."""
 
     def visit(node: Tree, args: Sequence[torch.Tensor | None]) -> torch.Tensor | None:

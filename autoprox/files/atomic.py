@@ -2,28 +2,28 @@
 
 import json
 import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
-
-def to_json(value: Any, indent: int | None = None) -> str:
-    """Strict JSON text; numpy values and paths become plain, NaN and infinity raise ValueError."""
-    return json.dumps(value, allow_nan=False, ensure_ascii=False, indent=indent, default=_plain)
+UNFINISHED = ".part"  # how the name of a file ends until it is whole
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write a value as JSON for people to read."""
-    write_bytes(path, f"{to_json(value, indent=2)}\n".encode())
+@contextmanager
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """A binary file to write, which takes its place when all of it is on the disk.
 
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write to a temporary file beside `path`, to the disk, and rename; what fails leaves none."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    Whatever fails before leaves what was there, and no other file.
+    """
+    writer = f"{os.getpid()}-{threading.get_ident()}"
+    temporary = path.with_name(f".{path.name}.{writer}{UNFINISHED}")
     try:
         with temporary.open("wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -32,10 +32,24 @@ def write_bytes(path: Path, content: bytes) -> None:
         raise
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text as a whole, in UTF-8."""
+    with atomic_file(path) as file:
+        file.write(text.encode())
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a value as JSON for people to read."""
+    write_text(path, f"{to_json(value, indent=2)}\n")
+
+
+def to_json(value: Any, indent: int | None = None) -> str:
+    """Strict JSON text; numpy values and paths become plain, NaN and infinity raise ValueError."""
+    return json.dumps(value, allow_nan=False, ensure_ascii=False, indent=indent, default=_plain)
+
+
 def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if isinstance(value, Path):
         return str(value)

@@ -1,51 +1,82 @@
-"""What a search measured, a line for each, so that nothing is measured twice after a kill."""
-
-from __future__ import annotations
+"""Files of JSON objects, one on a line: the logs of runs, and what a search has measured."""
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from autoprox.files.atomic import to_json
-from autoprox.runs.folder import RunError
+from autoprox.files.located_json import JSONFileError
 
 
-class Record:
-    """A file of lines of JSON, read once from its begin, then written; without a path in memory.
+class JSONLines:
+    """A file that grows by lines; a last line that a kill left unfinished doesn't count."""
 
-    A last line that a kill left unfinished is cut off.
-    """
-
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        content = path.read_bytes() if path is not None and path.exists() else b""
-        whole = content[: content.rfind(b"\n") + 1]
-        if path is not None and len(whole) < len(content):
-            with path.open("r+b") as file:
-                file.truncate(len(whole))
-        self._lines = whole.splitlines()
-        self._read = 0
-
-    def next(self) -> dict[str, Any] | None:
-        """The next line on record; None after the last."""
-        if self._read == len(self._lines):
-            return None
-        self._read += 1
-        try:
-            value = json.loads(self._lines[self._read - 1])
-        except ValueError as error:
-            raise self.error(f"must be JSON, but {error}") from error
-        if not isinstance(value, dict):
-            raise self.error(f"must be an object, but is {value!r}")
-        return value
 
     def append(self, line: Mapping[str, Any]) -> None:
         """Write a line at once."""
-        if self.path is not None:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(f"{to_json(line)}\n")
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(f"{to_json(line)}\n")
 
-    def error(self, rule: str) -> RunError:
+    def read(self) -> list[dict[str, Any]]:
+        """All complete lines; none where there is no file."""
+        return [self.parse(number, line) for number, line in enumerate(self.lines(), start=1)]
+
+    def lines(self) -> list[bytes]:
+        """The text of all complete lines."""
+        return self.path.read_bytes().split(b"\n")[:-1] if self.path.exists() else []
+
+    def parse(self, number: int, line: bytes) -> dict[str, Any]:
+        """The object on a line."""
+        try:
+            value = json.loads(line)
+        except ValueError as error:
+            raise self.error(number, f"must be JSON, but {error}") from error
+        if not isinstance(value, dict):
+            raise self.error(number, f"must be an object, but is {value!r}")
+        return value
+
+    def truncate(self, count: int) -> None:
+        """Keep the first `count` lines and cut off the others."""
+        lines = self.lines()
+        if len(lines) < count:
+            raise JSONFileError(f"{self.path} must have {count} lines, but has {len(lines)}")
+        if self.path.exists():
+            os.truncate(self.path, sum(len(line) + 1 for line in lines[:count]))
+
+    def error(self, number: int, rule: str) -> JSONFileError:
+        """The error that a line breaks a rule."""
+        return JSONFileError(f"{self.path}:{number} {rule}")
+
+
+class Record:
+    """Lines that are read once from the first on, and then written; in memory without a path."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._file = None if path is None else JSONLines(path)
+        self._lines: list[bytes] = []
+        self._read = 0
+        if self._file is not None:
+            self._lines = self._file.lines()
+            self._file.truncate(len(self._lines))
+
+    def next(self) -> dict[str, Any] | None:
+        """The next line on record; None after the last."""
+        if self._file is None or self._read == len(self._lines):
+            return None
+        self._read += 1
+        return self._file.parse(self._read, self._lines[self._read - 1])
+
+    def append(self, line: Mapping[str, Any]) -> None:
+        """Write a line at once."""
+        if self._file is not None:
+            self._file.append(line)
+
+    def error(self, rule: str) -> JSONFileError:
         """The error that the line last read breaks a rule."""
-        return RunError(f"{self.path}:{self._read} {rule}")
+        if self._file is None:
+            raise RuntimeError("a record without a file has no lines that could be wrong")
+        return self._file.error(self._read, rule)

@@ -1,7 +1,6 @@
 """JSON from a file that a user wrote, with the line and the field of whatever is wrong in it."""
 
 import json
-import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
@@ -25,7 +24,7 @@ class JSONFileError(AutoproxError):
 
 @dataclass(frozen=True)
 class Node:
-    """One value of the file; its methods return it as what it has to be, or raise that rule."""
+    """One value of the file; `documents` says what it has to be."""
 
     value: Value
     text: str  # as an error quotes it: a number the way it was written
@@ -50,67 +49,35 @@ class Node:
             return [node.plain() for node in self.value]
         return self.value
 
-    def entries(self) -> dict[str, "Node"]:
-        """The members of an object with any keys."""
-        if not isinstance(self.value, dict):
-            raise self.error("must be an object")
-        return self.value
+    def at(self, *path: int | str) -> "Node":
+        """The value within this one that is reached by these keys and indices."""
+        node = self
+        for step in path:
+            node = node.value[step]  # type: ignore[index,assignment]
+        return node
 
-    def members(self, required: Iterable[str], optional: Iterable[str] = ()) -> dict[str, "Node"]:
-        """The members of an object that has every required key and no unknown one."""
-        entries, required = self.entries(), tuple(required)
-        known = (*required, *optional)
-        for key, node in entries.items():
+    def require_keys(self, keys: Iterable[str]) -> None:
+        """Raise JSONFileError unless this object has these keys and no others."""
+        known, found = tuple(keys), self.plain()
+        for key in found:
             if key not in known:
-                where = f"{node.file}:{node.line}"
-                raise JSONFileError(f"{where}: unknown key {node.path}{nearest(key, known)}")
-        for key in required:
-            if key not in entries:
-                raise self.error(f"must have the key {key}", f"only {', '.join(entries) or 'none'}")
-        return entries
+                raise self.at(key).unknown(known)
+        for key in known:
+            if key not in found:
+                raise self.lacks(key)
 
-    def items(self) -> list["Node"]:
-        """The items of an array."""
-        if not isinstance(self.value, list):
-            raise self.error("must be an array")
-        return self.value
+    def lacks(self, key: str) -> JSONFileError:
+        """The error that this object must have a key."""
+        return self.error(f"must have the key {key}", f"only {', '.join(self.plain()) or 'none'}")
 
-    def string(self) -> str:
-        """A string."""
-        if not isinstance(self.value, str):
-            raise self.error("must be a string")
-        return self.value
-
-    def boolean(self) -> bool:
-        """True or false."""
-        if not isinstance(self.value, bool):
-            raise self.error("must be true or false")
-        return self.value
-
-    def number(self, limit: float) -> float:
-        """A finite number of at most this size."""
-        value = self.value
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not math.isfinite(value)
-        ):
-            raise self.error("must be a finite number")
-        if abs(value) > limit:
-            raise self.error(f"must be at most {limit:g} in size")
-        return float(value)
-
-    def integer(self, low: int, high: int) -> int:
-        """An integer from low to high."""
-        value = self.value
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            rule = f"an integer from {low} to {high}" if low < high else f"{low}"
-            raise self.error(f"must be {rule}")
-        return value
+    def unknown(self, known: Iterable[str]) -> JSONFileError:
+        """The error that the key of this value is none of those known."""
+        close = nearest(self.path.rpartition(".")[2], known)
+        return JSONFileError(f"{self.file}:{self.line}: unknown key {self.path}{close}")
 
 
 def read_json(path: Path) -> Node:
-    """Parse a UTF-8 JSON file; NaN and Infinity are numbers here, which `Node.number` refuses."""
+    """Parse a UTF-8 JSON file; NaN and Infinity are numbers, for models to refuse."""
     if not path.is_file():
         found = "is a directory" if path.is_dir() else "there is no such file"
         raise JSONFileError(f"{path} must be a JSON file, but {found}")
@@ -119,6 +86,14 @@ def read_json(path: Path) -> Node:
     except OSError as error:
         raise JSONFileError(f"{path} must be readable, but got: {error.strerror}") from error
     return parse_json(content, str(path))
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object that a file holds, as `json.load` returns it."""
+    document = read_json(path)
+    if not isinstance(document.value, dict):
+        raise document.error("must be an object")
+    return {key: node.plain() for key, node in document.value.items()}
 
 
 def parse_json(content: bytes, file: str) -> Node:
@@ -191,11 +166,11 @@ class _Parser:
     def scalar(self) -> Any:
         try:
             value, self.position = self.decoder.raw_decode(self.text, self.position)
+            return value
         except json.JSONDecodeError as error:
             cut = error.msg.startswith("Unterminated")
             self.position = len(self.text) if cut else error.pos
             raise self.error(f"must be complete JSON ({error.msg})") from error
-        return value
 
     def expect(self, characters: str) -> str:
         found = self.peek()

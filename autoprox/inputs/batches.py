@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from autoprox.inputs.images import Batch, InputError, images_of, load_batch
+from autoprox.inputs.batch import Batch, InputError
+from autoprox.inputs.images import images_of, load_batch
 from autoprox.inputs.text import load_tokens
 from autoprox.searchspaces import SearchSpace
 from autoprox.searchspaces.tokens import TokenSpace

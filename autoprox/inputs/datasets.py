@@ -8,7 +8,8 @@ its last fifth.
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,12 +20,12 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from autoprox.inputs.images import InputError, find_layout
+from autoprox.inputs.batch import InputError
+from autoprox.inputs.layouts import IDX, find_layout
 from autoprox.inputs.text import read_bytes
 from autoprox.searchspaces.tokens import TokenSpace
 
 HELD_OUT = 0.2
-IDX = "{}-images-idx3-ubyte"
 PARTS = (  # of training and of held-out images
     ("train", "test"),
     ("train", "val"),
@@ -35,45 +36,50 @@ PARTS = (  # of training and of held-out images
 
 
 @dataclass(frozen=True)
-class Images:
-    """Images uint8 [n, height, width, 3] with labels [n] int64, to train on and to hold out."""
+class Dataset(ABC):
+    """What networks are trained on, with a part that is held out."""
 
     name: str
     classes: int
+
+    @property
+    @abstractmethod
+    def sizes(self) -> dict[str, int]:
+        """How much there is to train on, and how much is held out."""
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of the content: the same samples in the same order, the same digest."""
+        content = hashlib.sha256(str(self.classes).encode())
+        for tensor in (part for part in vars(self).values() if isinstance(part, Tensor)):
+            content.update(str(tuple(tensor.shape)).encode())
+            content.update(tensor.numpy().tobytes())
+        return content.hexdigest()
+
+
+@dataclass(frozen=True)
+class Images(Dataset):
+    """Images uint8 [n, height, width, 3] with labels [n] int64, to train on and to hold out."""
+
     images: Tensor
     labels: Tensor
     held_out_images: Tensor
     held_out_labels: Tensor
 
-    @cached_property
-    def digest(self) -> str:
-        """A hash of the content: the same images in the same order, the same digest."""
-        parts = (self.images, self.labels, self.held_out_images, self.held_out_labels)
-        return _digest(self.classes, parts)
-
     @property
     def sizes(self) -> dict[str, int]:
-        """How much there is to train on, and how much is held out."""
         return {"images": len(self.labels), "held_out": len(self.held_out_labels)}
 
 
 @dataclass(frozen=True)
-class Text:
+class Text(Dataset):
     """The bytes of a text as tokens [n] of a vocabulary of `classes`, in two parts."""
 
-    name: str
-    classes: int
     tokens: Tensor
     held_out: Tensor
 
-    @cached_property
-    def digest(self) -> str:
-        """A hash of the content: the same text, the same digest."""
-        return _digest(self.classes, (self.tokens, self.held_out))
-
     @property
     def sizes(self) -> dict[str, int]:
-        """How much there is to train on, and how much is held out."""
         return {"bytes": len(self.tokens), "held_out": len(self.held_out)}
 
 
@@ -93,22 +99,22 @@ def load_text(path: Path, space: TokenSpace) -> Text:
     if not path.is_file():
         found = "is none" if path.exists() else "does not exist"
         raise InputError(f"{path} must be a text file, but {found}")
-    tokens = read_bytes(path, space)
+    tokens = torch.from_numpy(read_bytes(path, space))
     _check_text(path)
-    begin = len(tokens) - round(HELD_OUT * len(tokens))
-    parts = (torch.from_numpy(part) for part in np.split(tokens, [begin]))
+    held_out = round(HELD_OUT * len(tokens))
+    parts = tokens.split([len(tokens) - held_out, held_out])
     return Text(dataset_name(path), space.vocabulary, *parts)
 
 
 def load_images(path: Path, shape: Sequence[int]) -> Images:
     """All images at a path, in the size that a space sees."""
-    parts = _parts(path)
-    images, labels = _read(parts[0], shape)
-    if len(parts) == 2:
-        held_out = _read(parts[1], shape)
-        _check_folders(*parts)
+    train, *test = _parts(path)
+    images, labels = _read(train, shape)
+    if test:
+        held_out = _read(test[0], shape)
+        _check_folders(train, test[0])
     else:
-        kept, apart = _split(labels, parts[0])
+        kept, apart = _split(labels, train)
         held_out = images[apart], labels[apart]
         images, labels = images[kept], labels[kept]
     classes = int(labels.max()) + 1
@@ -175,9 +181,8 @@ def _check_labels(
 ) -> None:
     low, high = min(labels.min(), held_out.min()), held_out.max()
     if labels.min() == labels.max():
-        raise InputError(
-            f"{path} must have images of at least two classes, but all are of {labels[0]}"
-        )
+        rule = f"{path} must have images of at least two classes"
+        raise InputError(f"{rule}, but all are of {labels[0]}")
     if low < 0 or classes > len(labels):
         rule = f"labels must be at least 0 and below {len(labels)}, the number of images"
         raise InputError(f"{path}: {rule}, but go from {low} to {classes - 1}")
@@ -186,18 +191,10 @@ def _check_labels(
         raise InputError(f"{path}: {rule}, but go up to {high}")
 
 
-def _digest(classes: int, parts: Iterable[Tensor]) -> str:
-    content = hashlib.sha256(str(classes).encode())
-    for tensor in parts:
-        content.update(str(tuple(tensor.shape)).encode())
-        content.update(tensor.numpy().tobytes())
-    return content.hexdigest()
-
-
-def _check_folders(train: Path, test: Path) -> None:
+def _check_folders(*parts: Path) -> None:
     """Classes are numbered in the order of their folders, which must be the same in both parts."""
-    if train.is_dir() and test.is_dir():
-        one, other = ({p.name for p in part.iterdir() if p.is_dir()} for part in (train, test))
-        if one != other:
-            odd = ", ".join(sorted(one ^ other))
-            raise InputError(f"{train} and {test} must have the same classes, but differ in {odd}")
+    if all(part.is_dir() for part in parts):
+        one, other = ({p.name for p in part.iterdir() if p.is_dir()} for part in parts)
+        if odd := ", ".join(sorted(one ^ other)):
+            both = " and ".join(map(str, parts))
+            raise InputError(f"{both} must have the same classes, but differ in {odd}")

@@ -1,87 +1,21 @@
-"""The batch of images that the networks see: a real one from the user's files, or seeded noise.
+"""The batch of images that the networks see: a real one from the user's files, or seeded noise."""
 
-The layouts that are understood are the entries of LAYOUTS. Each reader finds all the labels, and
-opens only the images that are chosen.
-"""
-
-import gzip
-import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image
-from scipy.io import loadmat
-from torch import Tensor
 
-from autoprox.errors import AutoproxError, nearest
-from autoprox.files.located_json import read_json
-from autoprox.inputs.pickles import load_data
+from autoprox.errors import nearest
+from autoprox.inputs.batch import Batch, InputError
+from autoprox.inputs.classes import CLASSES
+from autoprox.inputs.layouts import Labels, find_layout
 
-CLASSES: Mapping[str, int] = {"cifar100": 100, "flowers": 102, "chaoyang": 4, "imagenet": 1000}
 MEAN = np.array([0.485, 0.456, 0.406], dtype=np.float32)  # of ImageNet's channels
 STD = np.array([0.229, 0.224, 0.225], dtype=np.float32)
-SUFFIXES = {".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
-IGNORED = -100  # the label of a token that isn't to be predicted
-CIFAR_PIXELS = 3 * 32 * 32
-CIFAR_RECORD = 2 + CIFAR_PIXELS  # coarse label, fine label, planes of red, green and blue
-CIFAR10_RECORD = 1 + CIFAR_PIXELS
-IDX_FILES = tuple(
-    f"{part}-images-idx3-ubyte{end}" for part in ("train", "t10k") for end in ("", ".gz")
-)
-
-Labels = NDArray[np.int64]
-
-
-class InputError(AutoproxError):
-    """Images that can't be read, or don't fit the dataset."""
-
-
-@dataclass(frozen=True)
-class Batch:
-    """What networks see, and what they should say of it: `labels` int64, below `classes`.
-
-    `inputs` are images [batch, 3, height, width] float32, with labels [batch], or tokens
-    [batch, length] int64, with a label for each, IGNORED where there is nothing to predict.
-    """
-
-    inputs: Tensor
-    labels: Tensor
-    classes: int
-    source: str
-
-    @cached_property
-    def digest(self) -> str:
-        """A hash of all that a network sees: the same content, the same digest."""
-        content = hashlib.sha256(f"{tuple(self.inputs.shape)} {self.classes}".encode())
-        content.update(self.inputs.numpy().tobytes())
-        content.update(self.labels.numpy().tobytes())
-        return content.hexdigest()
-
-
-@dataclass(frozen=True)
-class ImageSet:
-    """The labels of all images of a dataset, and a way to open one of them."""
-
-    labels: Labels
-    open: Callable[[int], Image.Image]
-
-
-@dataclass(frozen=True)
-class Layout:
-    """A way to lay out images in files; `dataset` if only one dataset has it."""
-
-    name: str
-    matches: Callable[[Path], bool]
-    read: Callable[[Path], ImageSet]
-    dataset: str | None = None
 
 
 def load_batch(
@@ -112,45 +46,21 @@ def load_batch(
     found = layout.read(images)
     _check_labels(found.labels, images, dataset, classes)
     chosen = _spread(found.labels, batch_size, rng, images)
-    pixels = np.stack([_pixels(found.open(i), shape) for i in chosen])
-    return Batch(
-        torch.from_numpy(pixels),
-        torch.from_numpy(found.labels[chosen]),
-        classes,
-        f"{layout.name}: {images}",
-    )
+    pixels = torch.from_numpy(np.stack([_pixels(found.open(i), shape) for i in chosen]))
+    labels = torch.from_numpy(found.labels[chosen])
+    return Batch(pixels, labels, classes, f"{layout.name}: {images}")
 
 
 def images_of(images: Path, datasets: Sequence[str]) -> dict[str, Path]:
-    """Where the images of each dataset are.
-
-    They are in the folder or .npz file of its name below `images`; those of a single dataset may be
-    at `images` itself.
-    """
+    """The folder or .npz file of each dataset below `images`; one alone may be `images` itself."""
     paths = {}
     for dataset in datasets:
-        below = [images / dataset, images / f"{dataset}.npz"]
-        existing = [path for path in below if path.exists()]
-        if not existing and len(datasets) > 1:
-            raise InputError(
-                f"{images} must have a folder for each dataset, {', '.join(datasets)}, "
-                f"but has no {dataset}"
-            )
-        paths[dataset] = existing[0] if existing else images
+        below = (images / dataset, images / f"{dataset}.npz")
+        paths[dataset] = next((path for path in below if path.exists()), images)
+        if paths[dataset] == images and len(datasets) > 1:
+            rule = f"{images} must have a folder for each dataset, {', '.join(datasets)}"
+            raise InputError(f"{rule}, but has no {dataset}")
     return paths
-
-
-def find_layout(path: Path, dataset: str) -> Layout:
-    """The layout of the files at a path, which must be one that the dataset may have."""
-    if not path.exists():
-        raise InputError(f"{path} must be a file or folder of images, but does not exist")
-    layout = next((layout for layout in LAYOUTS if layout.matches(path)), None)
-    if layout is None:
-        names = "; ".join(layout.name for layout in LAYOUTS)
-        raise InputError(f"{path} must have one of the layouts {names}, but has none of them")
-    if layout.dataset not in (None, dataset) and dataset in CLASSES:
-        raise InputError(f"{path} must hold images of {dataset}, but is {layout.name}")
-    return layout
 
 
 def _check_labels(labels: Labels, path: Path, dataset: str, classes: int) -> None:
@@ -158,10 +68,8 @@ def _check_labels(labels: Labels, path: Path, dataset: str, classes: int) -> Non
         raise InputError(f"{path} must have images, but has none")
     low, high = labels.min(), labels.max()
     if low < 0 or high >= classes:
-        raise InputError(
-            f"{path}: the labels of {dataset} must be from 0 to {classes - 1}, "
-            f"but go from {low} to {high}"
-        )
+        rule = f"the labels of {dataset} must be from 0 to {classes - 1}"
+        raise InputError(f"{path}: {rule}, but go from {low} to {high}")
     if low == high:
         raise InputError(f"{path} must have images of at least two classes, but all are of {low}")
 
@@ -180,186 +88,6 @@ def _spread(labels: Labels, size: int, rng: np.random.Generator, path: Path) -> 
 def _pixels(image: Image.Image, shape: Sequence[int]) -> NDArray[np.float32]:
     _, height, width = shape
     resized = image.convert("RGB").resize((width, height), Image.Resampling.BILINEAR)
-    scaled: NDArray[np.float32] = np.asarray(resized, dtype=np.float32) / np.float32(255)
+    scaled = np.asarray(resized, dtype=np.float32) / np.float32(255)
     normalised: NDArray[np.float32] = (scaled - MEAN) / STD
     return normalised.transpose(2, 0, 1)
-
-
-@contextmanager
-def _must_be(rule: str, path: Path) -> Iterator[None]:
-    """Name the file and the rule: on corrupt content a decoder may raise anything."""
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        raise InputError(f"{path} must be {rule}, but got: {reason}") from error
-
-
-def _open_image(path: Path) -> Image.Image:
-    with _must_be("a readable image", path), Image.open(path) as image:
-        return image.convert("RGB")
-
-
-def _image_set(
-    labels: Any, count: int, path: Path, open_one: Callable[[int], Image.Image]
-) -> ImageSet:
-    labels = np.asarray(labels)
-    if labels.ndim != 1 or labels.dtype.kind not in "iu":
-        got = f"{labels.dtype} {labels.shape}"
-        raise InputError(f"{path}: the labels must be a list of integers, but are {got}")
-    if len(labels) != count:
-        raise InputError(
-            f"{path} must have as many labels as images, but has {len(labels)} and {count}"
-        )
-    return ImageSet(labels.astype(np.int64), open_one)
-
-
-def _of_cifar(pixels: NDArray[np.uint8], labels: Any, path: Path) -> ImageSet:
-    def image(i: int) -> Image.Image:
-        return Image.fromarray(pixels[i].reshape(3, 32, 32).transpose(1, 2, 0).copy())
-
-    return _image_set(labels, len(pixels), path, image)
-
-
-def _cifar_records(path: Path, name: str, length: int) -> NDArray[np.uint8]:
-    size = path.stat().st_size
-    if not size or size % length:
-        rule = f"must be whole {name} records of {length} bytes"
-        raise InputError(f"{path} {rule}, but has {size} bytes")
-    return np.memmap(path, dtype=np.uint8, mode="r").reshape(-1, length)
-
-
-def _read_cifar_binary(path: Path) -> ImageSet:
-    path = path if path.is_file() else _first(path, "train.bin", "test.bin")
-    records = _cifar_records(path, "CIFAR-100", CIFAR_RECORD)
-    return _of_cifar(records[:, 2:], records[:, 1], path)
-
-
-def _read_cifar10(path: Path) -> ImageSet:
-    files = [path] if path.is_file() else sorted(path.glob("data_batch_*.bin"))
-    records = np.concatenate([_cifar_records(f, "CIFAR-10", CIFAR10_RECORD) for f in files])
-    return _of_cifar(records[:, 1:], records[:, 0], path)
-
-
-def _read_idx(path: Path) -> ImageSet:
-    path = path if path.is_file() else _first(path, *IDX_FILES)
-    images = _idx_array(path, 3)
-    labels = _idx_array(path.with_name(path.name.replace("images-idx3", "labels-idx1")), 1)
-    return _image_set(labels, len(images), path, lambda i: Image.fromarray(images[i]))
-
-
-def _idx_array(path: Path, axes: int) -> NDArray[np.uint8]:
-    """The format of MNIST: two zeros, 8 for bytes, the number of axes, each length, the bytes."""
-    with _must_be(f"an IDX file of bytes with {axes} axes", path):
-        content = path.read_bytes()
-        content = gzip.decompress(content) if path.suffix == ".gz" else content
-        if content[:4] != bytes([0, 0, 8, axes]):
-            raise ValueError(f"a file that starts with {content[:4].hex(' ') or 'nothing'}")
-        shape = np.frombuffer(content, dtype=">u4", count=axes, offset=4).astype(np.int64)
-        return np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * axes).reshape(shape)
-
-
-def _read_cifar_pickle(path: Path) -> ImageSet:
-    path = path if path.is_file() else _first(path, "train", "test")
-    with _must_be("a CIFAR-100 pickle", path), path.open("rb") as file:
-        content = load_data(file)
-        pixels = content[b"data"].array().reshape(-1, CIFAR_PIXELS)
-        labels = content[b"fine_labels"]
-    return _of_cifar(pixels, labels, path)
-
-
-def _read_flowers(path: Path) -> ImageSet:
-    source = path / "imagelabels.mat"
-    with _must_be("the labels of Flowers-102", source):
-        labels = loadmat(source)["labels"].ravel().astype(np.int64) - 1
-    files = _image_files(path / "jpg")
-    return _image_set(labels, len(files), source, lambda i: _open_image(files[i]))
-
-
-def _read_chaoyang(path: Path) -> ImageSet:
-    source = _first(path, "train.json", "test.json")
-    files, labels = [], []
-    for node in read_json(source).items():
-        entries = node.entries()
-        if not {"name", "label"} <= set(entries):
-            raise node.error("must have the keys name, label", ", ".join(entries) or "none")
-        file = path / entries["name"].string()
-        if not file.resolve().is_relative_to(path.resolve()):
-            raise entries["name"].error(f"must be a file below {path}")
-        files.append(file)
-        labels.append(entries["label"].integer(0, CLASSES["chaoyang"] - 1))
-    return _image_set(labels, len(files), source, lambda i: _open_image(files[i]))
-
-
-def _read_folder(path: Path) -> ImageSet:
-    files: list[Path] = []
-    labels: list[int] = []
-    for label, folder in enumerate(_folders(path)):
-        found = _image_files(folder)
-        if not found:
-            raise InputError(f"{folder} must have the images of one class, but has none")
-        files += found
-        labels += [label] * len(found)
-    return _image_set(labels, len(files), path, lambda i: _open_image(files[i]))
-
-
-def _read_npz(path: Path) -> ImageSet:
-    with (
-        _must_be("an .npz file with the arrays images and labels", path),
-        path.open("rb") as file,  # which np.load leaves open on a corrupt one
-        np.load(file, allow_pickle=False) as archive,
-    ):
-        images, labels = archive["images"], archive["labels"]
-    if images.dtype != np.uint8 or not (images.ndim == 3 or images.shape[3:] == (3,)):
-        rule = "images must be uint8 [n, height, width, 3], or [n, height, width] for grey"
-        raise InputError(f"{path}: {rule}, but are {images.dtype} {list(images.shape)}")
-    return _image_set(labels, len(images), path, lambda i: Image.fromarray(images[i]))
-
-
-def _first(folder: Path, *names: str) -> Path:
-    return next(folder / name for name in names if (folder / name).is_file())
-
-
-def _has(*names: str) -> Callable[[Path], bool]:
-    return lambda path: any((path / name).is_file() for name in names)
-
-
-def _folders(path: Path) -> list[Path]:
-    return sorted(p for p in path.iterdir() if p.is_dir() and not p.name.startswith("."))
-
-
-def _image_files(folder: Path) -> list[Path]:
-    files = folder.iterdir() if folder.is_dir() else ()
-    return sorted(p for p in files if p.suffix.lower() in SUFFIXES and not p.name.startswith("."))
-
-
-LAYOUTS = (
-    Layout("npz (images, labels)", lambda path: path.suffix == ".npz", _read_npz),
-    Layout(
-        "IDX (train-images-idx3-ubyte)",
-        lambda path: "images-idx3" in path.name or _has(*IDX_FILES)(path),
-        _read_idx,
-    ),
-    Layout(
-        "CIFAR-10 binary (data_batch_1.bin)",
-        lambda path: path.match("*_batch*.bin") or _has("data_batch_1.bin")(path),
-        _read_cifar10,
-    ),
-    Layout(
-        "CIFAR-100 binary (train.bin)",
-        lambda path: path.suffix == ".bin" or _has("train.bin", "test.bin")(path),
-        _read_cifar_binary,
-        "cifar100",
-    ),
-    Layout(
-        "CIFAR-100 python (train)",
-        lambda path: (path.is_file() and not path.suffix) or _has("train", "test")(path),
-        _read_cifar_pickle,
-        "cifar100",
-    ),
-    Layout("Flowers-102 (imagelabels.mat, jpg)", _has("imagelabels.mat"), _read_flowers, "flowers"),
-    Layout("Chaoyang (train.json)", _has("train.json", "test.json"), _read_chaoyang, "chaoyang"),
-    Layout("image folder", lambda path: path.is_dir() and bool(_folders(path)), _read_folder),
-)

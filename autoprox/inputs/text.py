@@ -6,8 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from autoprox.inputs.images import IGNORED, Batch, InputError
-from autoprox.rules import require_whole
+from autoprox.inputs.batch import IGNORED, Batch, InputError
 from autoprox.searchspaces.tokens import TokenSpace
 
 BYTES = 256
@@ -25,13 +24,13 @@ def load_tokens(
     token, at least one in each sequence. Random tokens are uniform over the vocabulary; the
     sequences of a text are drawn by the seed from its consecutive pieces.
     """
-    require_whole("batch_size", batch_size, 1)
-    require_whole("seed", seed, 0)
-    require_whole("length", length, 2)
+    if batch_size < 1 or seed < 0 or length < 2:
+        got = f"(batch_size={batch_size}, seed={seed}, length={length})"
+        rule = "`batch_size >= 1`, `seed >= 0` and `length >= 2` must hold"
+        raise InputError(f"{rule}, but got {got}")
     if length > space.context:
-        raise InputError(
-            f"length must be at most the context of {space.name}, {space.context}, but got {length}"
-        )
+        rule = f"length must be at most the context of {space.name}, {space.context}"
+        raise InputError(f"{rule}, but got {length}")
     rng = np.random.default_rng(seed)
     needed = length + (space.objective == "causal")
     if text is None:
@@ -43,7 +42,8 @@ def load_tokens(
     inputs, labels = tokens[:, :length], tokens[:, 1:]
     if space.mask is not None:
         inputs, labels = _masked(tokens, space.mask, rng)
-    return Batch(_tensor(inputs), _tensor(labels), space.vocabulary, source)
+    found = (torch.from_numpy(np.ascontiguousarray(part)) for part in (inputs, labels))
+    return Batch(*found, space.vocabulary, source)
 
 
 def read_bytes(text: Path, space: TokenSpace) -> Tokens:
@@ -51,15 +51,12 @@ def read_bytes(text: Path, space: TokenSpace) -> Tokens:
     try:
         content = np.frombuffer(text.read_bytes(), dtype=np.uint8)
     except OSError as error:
-        raise InputError(
-            f"{text} must be a readable text file, but got: {error.strerror}"
-        ) from error
+        rule = f"{text} must be a readable text file"
+        raise InputError(f"{rule}, but got: {error.strerror}") from error
     first = 0 if space.mask is None else space.mask + 1
     if space.vocabulary < first + BYTES:
-        raise InputError(
-            f"a text needs a vocabulary of at least {first + BYTES} tokens, "
-            f"but {space.name} has {space.vocabulary}"
-        )
+        rule = f"a text needs a vocabulary of at least {first + BYTES} tokens"
+        raise InputError(f"{rule}, but {space.name} has {space.vocabulary}")
     return content.astype(np.int64) + first
 
 
@@ -69,10 +66,8 @@ def _pieces(
     tokens = read_bytes(text, space)
     available = len(tokens) // length
     if available < count:
-        raise InputError(
-            f"{text} must have at least {count * length} bytes for {count} sequences of {length}, "
-            f"but has {len(tokens)}"
-        )
+        rule = f"must have at least {count * length} bytes for {count} sequences of {length}"
+        raise InputError(f"{text} {rule}, but has {len(tokens)}")
     chosen = rng.permutation(available)[:count]
     return tokens[: available * length].reshape(available, length)[chosen]
 
@@ -81,7 +76,3 @@ def _masked(tokens: Tokens, mask: int, rng: np.random.Generator) -> tuple[Tokens
     hidden = rng.random(tokens.shape) < HIDDEN
     hidden[np.arange(len(tokens)), rng.integers(tokens.shape[1], size=len(tokens))] = True
     return np.where(hidden, mask, tokens), np.where(hidden, tokens, IGNORED)
-
-
-def _tensor(tokens: Tokens) -> torch.Tensor:
-    return torch.from_numpy(np.ascontiguousarray(tokens))

@@ -1,1 +1,43 @@
-"""The language of proxies: trees, their text, canonical form and grammar."""
+"""The language of proxies: typed trees, their words, text, canonical form and grammar.
+
+It imports errors, registries and primitives, and gives `parse`, `Tree` and what asks about trees.
+`grammar`, which needs DEAP, is imported by itself.
+"""
+
+from autoprox.language.canonical import canonical, digest, nonnegative, statistics
+from autoprox.language.parser import MAX_LENGTH, parse
+from autoprox.language.tree import MAX_DEPTH, MAX_SIZE, Tree, make, require_network
+from autoprox.language.vocabulary import (
+    NETWORK,
+    REDUCED,
+    STATISTICS,
+    STRUCTURE,
+    TERMINALS,
+    LanguageError,
+    Statistic,
+    Type,
+    result_type,
+)
+
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_LENGTH",
+    "MAX_SIZE",
+    "NETWORK",
+    "REDUCED",
+    "STATISTICS",
+    "STRUCTURE",
+    "TERMINALS",
+    "LanguageError",
+    "Statistic",
+    "Tree",
+    "Type",
+    "canonical",
+    "digest",
+    "make",
+    "nonnegative",
+    "parse",
+    "require_network",
+    "result_type",
+    "statistics",
+]

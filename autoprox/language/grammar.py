@@ -5,68 +5,31 @@ has no terminal. These draw from the generator they are given and from sorted ty
 least tree of every type, so that they stay within the limits without trial and error.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from itertools import chain
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from deap import gp
 
-from autoprox.language.tree import (
-    MAX_DEPTH,
-    MAX_SIZE,
+from autoprox.language.canonical import canonical
+from autoprox.language.tree import Tree, make
+from autoprox.language.vocabulary import (
     NETWORK,
-    OPERATIONS,
     REDUCED,
     STATISTICS,
     STRUCTURE,
     LanguageError,
     Statistic,
-    Tree,
     Type,
-    canonical,
-    make,
     result_type,
 )
-from autoprox.primitives import COMBINATORS, PRIMITIVES
+from autoprox.parameters import TreeLimits
+from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES
 
-DEAP_TYPES: Mapping[Type, type] = {t: type(str(t), (), {}) for t in (*REDUCED, NETWORK)}
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The most nodes of a tree, and the most operations between its root and a terminal."""
-
-    max_size: int = 40
-    max_depth: int = 10
-
-    def __post_init__(self) -> None:
-        for name, most in (("max_size", MAX_SIZE), ("max_depth", MAX_DEPTH)):
-            value = getattr(self, name)
-            if not 1 <= value <= most:
-                raise LanguageError(f"`1 <= {name} <= {most}` must hold, got {value}")
-
-    def allow(self, tree: Tree) -> bool:
-        return tree.size <= self.max_size and tree.depth <= self.max_depth
-
-    def require(self, tree: Tree) -> None:
-        if not self.allow(tree):
-            raise LanguageError(
-                f"a tree to vary has at most {self.max_size} nodes and depth {self.max_depth}, "
-                f"got {tree.size} and {tree.depth}: {tree}"
-            )
-
-
-class Signature(NamedTuple):
-    """A symbol at one type: what a node of a tree can be."""
-
-    symbol: str
-    args: tuple[Type, ...]
-    type: Type
+DEAP_TYPES: Mapping[Type, type] = {t: type(str(t), (), {"type": t}) for t in (*REDUCED, NETWORK)}
+Node: TypeAlias = Any  # gp.Primitive or gp.Terminal, which have no annotations
 
 
 class Least(NamedTuple):
@@ -84,34 +47,43 @@ class Room(NamedTuple):
     max_size: int
 
 
-def vocabulary(terminals: Iterable[str], combinators: Iterable[str]) -> list[Signature]:
-    """All that a node can be where these are the terminals and the combinators."""
-    found = [Signature(name, (), make(name).type) for name in sorted(terminals)]
-    types = {s.type for s in found}
+def primitive_set(terminals: Sequence[str], combinators: Iterable[str]) -> gp.PrimitiveSetTyped:
+    """All that a node can be where these are the terminals and the combinators.
+
+    Its `mapping` has one entry for the operations of one name, so texts are for `language.parse`.
+    """
+    pset = gp.PrimitiveSetTyped("proxy", [], DEAP_TYPES[NETWORK])
+    leaves = [make(name) for name in terminals]
+    for leaf in leaves:
+        pset.addTerminal(leaf.symbol, DEAP_TYPES[leaf.type], leaf.symbol)
+    types = {leaf.type for leaf in leaves}
     for _ in range(2):
         types |= {REDUCED[t] for t in types if t != NETWORK}
     for t in sorted(types, key=str):
         for name in sorted(combinators if t == NETWORK else PRIMITIVES):
             args = (t,) * OPERATIONS[name].arity
-            found.append(Signature(name, args, result_type(name, args)))
-    return found
+            ret = DEAP_TYPES[result_type(name, args)]
+            pset.addPrimitive(OPERATIONS[name].function, [DEAP_TYPES[t]] * len(args), ret, name)
+    return pset
 
 
-def least_trees(signatures: Sequence[Signature], root: Type = NETWORK) -> dict[Type, Least]:
+def least_trees(pset: gp.PrimitiveSetTyped) -> dict[Type, Least]:
     """The smallest tree of every type; proves every type terminated and reachable from the root."""
+    nodes = chain(*pset.terminals.values(), *pset.primitives.values())
+    signatures = [(node.ret.type, _arguments(node)) for node in nodes]
     least: dict[Type, Least] = {}
     before = None
     while before != least:
         before = dict(least)
-        for s in signatures:
-            if all(arg in least for arg in s.args):
-                size = 1 + sum(least[arg].size for arg in s.args)
-                depth = max((1 + least[arg].depth for arg in s.args), default=0)
-                least[s.type] = min(Least(size, depth), least.get(s.type, Least(size, depth)))
-    reached = [root]
+        for type_, args in signatures:
+            if all(arg in least for arg in args):
+                size = 1 + sum(least[arg].size for arg in args)
+                depth = max((1 + least[arg].depth for arg in args), default=0)
+                least[type_] = min(Least(size, depth), least.get(type_, Least(size, depth)))
+    reached = [root := pset.ret.type]
     for t in reached:
-        reached += {arg for s in signatures if s.type == t for arg in s.args} - set(reached)
-    for t in sorted({root}.union(*((s.type, *s.args) for s in signatures)), key=str):
+        reached += {arg for type_, args in signatures if type_ == t for arg in args} - set(reached)
+    for t in sorted({root}.union(*((type_, *args) for type_, args in signatures)), key=str):
         if t not in least:
             raise LanguageError(f"every type needs a terminal below it, but {t} has none")
         if t not in reached:
@@ -123,45 +95,44 @@ class Grammar:
     """A vocabulary and its random trees, mutants and offspring, all within the limits.
 
     Every draw comes from the `rng` of the call. A tree to vary must be within the limits itself,
-    but may have words from outside the vocabulary. `pset` is the vocabulary for DEAP's operators;
-    its `mapping` has one entry for the operations of one name, so texts are for `language.parse`.
+    but may have words from outside the vocabulary, which is `pset`.
     """
 
     def __init__(
         self,
-        statistics: Iterable[Statistic | str] = tuple(STATISTICS),
+        statistics: Iterable[Statistic | str] | None = None,
         *,
         structure: bool = True,
         combinators: bool = True,
         rank: bool = True,
-        limits: Limits | None = None,
+        limits: TreeLimits | None = None,
     ) -> None:
         scores = [name for name in COMBINATORS if combinators and (rank or name != "rank")]
-        terminals = {*_spelled(statistics), *(STRUCTURE if structure else ())}
-        self.limits = limits or Limits()
-        self.signatures = vocabulary(terminals, scores)
-        self.least = least_trees(self.signatures)
+        spelled = _spelled(STATISTICS if statistics is None else statistics)
+        self.terminals = sorted({*spelled, *(STRUCTURE if structure else ())})
+        self.limits = limits or TreeLimits()
+        self.pset = primitive_set(self.terminals, scores)
+        self.least = least_trees(self.pset)
         if not self._is_room(NETWORK, self.limits.max_depth, self.limits.max_size):
             size, depth = self.least[NETWORK]
             raise LanguageError(
                 f"a proxy needs max_size >= {size} and max_depth >= {depth}, "
                 f"got {self.limits.max_size} and {self.limits.max_depth}"
             )
-        self.pset = gp.PrimitiveSetTyped("proxy", [], DEAP_TYPES[NETWORK])
-        self._by_type: dict[Type, list[Signature]] = defaultdict(list)
-        self._alike: dict[tuple[Type, ...], list[Signature]] = defaultdict(list)
-        for s in self.signatures:
-            self._by_type[s.type].append(s)
-            self._alike[(s.type, *s.args)].append(s)
-            if s.args:
-                args, function = [DEAP_TYPES[arg] for arg in s.args], OPERATIONS[s.symbol].function
-                self.pset.addPrimitive(function, args, DEAP_TYPES[s.type], s.symbol)
-            else:
-                self.pset.addTerminal(s.symbol, DEAP_TYPES[s.type], s.symbol)
+
+    @property
+    def types(self) -> list[Type]:
+        """The types of the vocabulary."""
+        return [ret.type for ret in self.pset.primitives]
+
+    def maps(self, type_: Type) -> list[str]:
+        """The operations on values of a type that keep it."""
+        nodes = self.pset.primitives.get(DEAP_TYPES[type_], ())
+        return [node.name for node in nodes if set(node.args) == {node.ret}]
 
     @staticmethod
     def to_deap(tree: Tree) -> gp.PrimitiveTree:
-        return gp.PrimitiveTree([_node(_signature(t)) for t, _ in _preorder(tree)])
+        return gp.PrimitiveTree([_node(t) for t, _ in _preorder(tree)])
 
     @staticmethod
     def from_deap(nodes: gp.PrimitiveTree) -> Tree:
@@ -196,7 +167,7 @@ class Grammar:
 
     def mutate_subtree(self, tree: Tree, rng: Random) -> Tree:
         """The tree with the subtree of one node grown anew, up to a depth that is drawn first."""
-        self.limits.require(tree)
+        self._require(tree)
         places = [
             (index, old.type, depth, size)
             for index, old, depth, size in self._places(tree)
@@ -212,12 +183,12 @@ class Grammar:
 
     def mutate_points(self, tree: Tree, rng: Random, probability: float = 0.5) -> Tree:
         """The tree with each symbol, at this probability, replaced by another of its signature."""
-        self.limits.require(tree)
+        self._require(tree)
         nodes = self.to_deap(tree)
-        for index, old in enumerate(map(_signature, (t for t, _ in _preorder(tree)))):
-            others = [s for s in self._alike.get((old.type, *old.args), ()) if s != old]
+        for index, old in enumerate(self.to_deap(tree)):
+            others = [node for node in self._alike(old) if node != old]
             if others and rng.random() < probability:
-                nodes[index] = _node(rng.choice(others))
+                nodes[index] = rng.choice(others)
         return self.from_deap(nodes)
 
     def crossover(self, tree: Tree, donor: Tree, rng: Random) -> Tree:
@@ -227,8 +198,8 @@ class Grammar:
         limits. Where there is no such pair, as of trees of two domains, a binary combinator joins
         the trees; where that doesn't fit either, the tree itself is returned.
         """
-        self.limits.require(tree)
-        self.limits.require(donor)
+        self._require(tree)
+        self._require(donor)
         pairs: dict[Type, list[tuple[int, int]]] = defaultdict(list)
         for i, old, depth, size in self._places(tree)[1:]:
             for j, new, _, _ in self._places(donor):
@@ -241,12 +212,20 @@ class Grammar:
         nodes[nodes.searchSubtree(i)] = donated[donated.searchSubtree(j)]
         return self.from_deap(nodes)
 
+    def _require(self, tree: Tree) -> None:
+        if not self.limits.allow(tree):
+            raise LanguageError(
+                f"a tree to vary has at most {self.limits.max_size} nodes and depth "
+                f"{self.limits.max_depth}, got {tree.size} and {tree.depth}: {tree}"
+            )
+
     def _join(self, tree: Tree, donor: Tree, rng: Random) -> Tree:
-        combinators = self._alike.get((NETWORK, tree.type, donor.type))
+        join = gp.Primitive("", [DEAP_TYPES[t.type] for t in (tree, donor)], DEAP_TYPES[NETWORK])
+        combinators = self._alike(join)
         size, depth = tree.size + donor.size, max(tree.depth, donor.depth)
         if not combinators or size >= self.limits.max_size or depth >= self.limits.max_depth:
             return tree
-        return make(rng.choice(combinators).symbol, tree, donor)
+        return make(rng.choice(combinators).name, tree, donor)
 
     def _places(self, tree: Tree) -> list[tuple[int, Tree, int, int]]:
         """Each node's index, its subtree, and the depth and size that may take its place."""
@@ -260,36 +239,42 @@ class Grammar:
         least = self.least.get(type_)
         return least is not None and least.depth <= depth and least.size <= size
 
-    def _grow(
-        self, rng: Random, type_: Type, room: Room, full: bool = False
-    ) -> list[gp.Primitive | gp.Terminal]:
-        fitting = [s for s in self._by_type[type_] if self._fits(s, room)]
-        chosen = rng.choice([s for s in fitting if s.args or not full] or fitting)
-        nodes = [_node(chosen)]
-        for arg, share in zip(chosen.args, self._shares(rng, chosen, room), strict=True):
+    def _grow(self, rng: Random, type_: Type, room: Room, full: bool = False) -> list[Node]:
+        ret = DEAP_TYPES[type_]
+        words = (*self.pset.terminals.get(ret, ()), *self.pset.primitives.get(ret, ()))
+        fitting = [node for node in words if self._fits(node, room)]
+        chosen = rng.choice([node for node in fitting if node.arity or not full] or fitting)
+        nodes = [chosen]
+        for arg, share in zip(_arguments(chosen), self._shares(rng, chosen, room), strict=True):
             nodes += self._grow(rng, arg, share, full)
         return nodes
 
-    def _fits(self, signature: Signature, room: Room) -> bool:
-        if not signature.args:
-            return room.min_depth == 0
-        shallow = all(self.least[arg].depth < room.max_depth for arg in signature.args)
-        return shallow and sum(self._needs(signature, room)) < room.max_size
+    def _alike(self, node: Node) -> list[Node]:
+        """The words of the same type, of the same arguments."""
+        table = self.pset.primitives if node.arity else self.pset.terminals
+        own = table.get(node.ret, ())
+        return [other for other in own if _arguments(other) == _arguments(node)]
 
-    def _needs(self, signature: Signature, room: Room, deep: int = 0) -> list[int]:
+    def _fits(self, node: Node, room: Room) -> bool:
+        if not node.arity:
+            return room.min_depth == 0
+        shallow = all(self.least[arg].depth < room.max_depth for arg in _arguments(node))
+        return shallow and sum(self._needs(node, room)) < room.max_size
+
+    def _needs(self, node: Node, room: Room, deep: int = 0) -> list[int]:
         """The least sizes of the arguments, where the one numbered `deep` gives the depth.
 
         A tree of a type can be made one deeper by one node, since maps keep the type.
         """
-        sizes = [self.least[arg].size for arg in signature.args]
+        sizes = [self.least[arg].size for arg in _arguments(node)]
         sizes[deep] = max(sizes[deep], room.min_depth)
         return sizes
 
-    def _shares(self, rng: Random, chosen: Signature, room: Room) -> Iterator[Room]:
+    def _shares(self, rng: Random, chosen: Node, room: Room) -> Iterator[Room]:
         """Deal a node's room out to its arguments: the depth to one of them, the size at random."""
-        if not chosen.args:
+        if not chosen.arity:
             return
-        deep = rng.randrange(len(chosen.args))
+        deep = rng.randrange(chosen.arity)
         needs = self._needs(chosen, room, deep)
         spare = room.max_size - 1 - sum(needs)
         for number, need in enumerate(needs):
@@ -319,13 +304,12 @@ def _preorder(tree: Tree) -> Iterator[tuple[Tree, int]]:
         stack.extend((arg, above + 1) for arg in reversed(subtree.args))
 
 
-def _signature(tree: Tree) -> Signature:
-    return Signature(tree.symbol, tuple(arg.type for arg in tree.args), tree.type)
+def _node(tree: Tree) -> Node:
+    ret = DEAP_TYPES[tree.type]
+    if not tree.args:
+        return gp.Terminal(tree.symbol, True, ret)
+    return gp.Primitive(tree.symbol, [DEAP_TYPES[arg.type] for arg in tree.args], ret)
 
 
-@cache
-def _node(signature: Signature) -> gp.Primitive | gp.Terminal:
-    deap_type = DEAP_TYPES[signature.type]
-    if not signature.args:
-        return gp.Terminal(signature.symbol, True, deap_type)
-    return gp.Primitive(signature.symbol, [DEAP_TYPES[arg] for arg in signature.args], deap_type)
+def _arguments(node: Node) -> list[Type]:
+    return [arg.type for arg in node.args] if node.arity else []

@@ -23,12 +23,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
-from typing import Any, ClassVar
+from typing import Any
 
-from autoprox.nas.parameters import Settings
-from autoprox.nas.searcher import Candidate, Searcher
+from autoprox.nas.searcher import Candidate, Searcher, SearchParameters
+from autoprox.options import Positive, Whole
 from autoprox.searchspaces import Architecture, SearchSpace
 
 WEAK = 0.25
@@ -39,23 +38,20 @@ ATTEMPTS = 100
 Place = tuple[str, int]  # a field, and where in its list
 
 
-@dataclass(frozen=True)
-class BlockwiseSettings(Settings):
+class BlockwiseParameters(SearchParameters):
     """The published numbers: 160 populations of 50, 8,000 candidates."""
 
-    LEAST: ClassVar[Mapping[str, int]] = {"crossovers": 0}
-
-    population: int = 50
-    mutants: int = 25
-    crossovers: int = 25
-    steps: int = 160
+    population: Positive = 50
+    mutants: Positive = 25
+    crossovers: Whole = 25
+    steps: Positive = 160
 
     @property
     def candidates(self) -> int:
         return self.population + (self.steps - 1) * (self.mutants + self.crossovers)
 
 
-def search(searcher: Searcher, settings: BlockwiseSettings) -> None:
+def search(searcher: Searcher, settings: BlockwiseParameters) -> None:
     """Change the weakest blocks of the best candidates.
 
     ::

@@ -7,32 +7,28 @@ are evaluated, 10 times. The paper calls it regularised; since only what was eva
 and that is little, nothing is aged here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from autoprox.nas.parameters import Settings
-from autoprox.nas.searcher import Candidate, Searcher
+from autoprox.nas.searcher import Candidate, Searcher, SearchParameters
+from autoprox.options import Positive, Probability
 
 
-@dataclass(frozen=True)
-class ETASSettings(Settings):
+class ETASParameters(SearchParameters):
     """The published numbers."""
 
-    samples: int = 500
-    parents: int = 3
-    mutants: int = 100
-    evaluated: int = 3
-    steps: int = 10
-    probability: float = 0.4
+    samples: Positive = 500
+    parents: Positive = 3
+    mutants: Positive = 100
+    evaluated: Positive = 3
+    steps: Positive = 10
+    probability: Probability = 0.4
 
     @property
     def candidates(self) -> int:
         return self.samples + self.steps * self.mutants
 
 
-def search(searcher: Searcher, settings: ETASSettings) -> None:
+def search(searcher: Searcher, settings: ETASParameters) -> None:
     """Evaluate the best by the proxy, again and again among mutants of the best evaluated.
 
     ::

@@ -5,13 +5,8 @@ architecture as its `to_json` says it, ``{"space": "pit", "choices": {...}}``, a
 higher is better.
 """
 
-from __future__ import annotations
-
-import importlib
 import math
-import os
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -21,7 +16,8 @@ import numpy as np
 
 from autoprox.benchmarks import BENCHMARKS, load_benchmark
 from autoprox.benchmarks.hw_gpt import HW_GPT_BENCH, load_surrogate
-from autoprox.errors import AutoproxError, nearest
+from autoprox.errors import AutoproxError, nearest, one_line
+from autoprox.files.references import load_function
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.searchspaces.gpt2_hw import GPT2_HW
 
@@ -43,16 +39,14 @@ class Evaluator:
         try:
             value = float(self.function(architecture))
         except Exception as error:
-            return None, f"evaluator: {type(error).__name__}: {error}".partition("\n")[0]
+            return None, f"evaluator: {one_line(error)}"
         if not math.isfinite(value):
             return None, f"evaluator: {value}"
         return value, None
 
 
 # Benchmarks that answer for any architecture of a space: lower is better.
-SURROGATES: Mapping[str, tuple[SearchSpace, Callable[[Path | None], Callable[..., float]]]] = (
-    MappingProxyType({HW_GPT_BENCH.name: (GPT2_HW, load_surrogate)})
-)
+SURROGATES = MappingProxyType({HW_GPT_BENCH.name: (GPT2_HW, load_surrogate)})
 
 
 def load_evaluator(
@@ -69,7 +63,8 @@ def load_evaluator(
     if reference in BENCHMARKS or reference.endswith(".json"):
         return _tabulated(reference, space, dataset, data_dir)
     if ":" in reference:
-        return Evaluator(reference, _function(reference))
+        function = load_function(reference, "an evaluator", EvaluatorError)
+        return Evaluator(reference, lambda architecture: function(architecture.to_json()))
     names = dict.fromkeys([*BENCHMARKS, *SURROGATES])
     raise EvaluatorError(
         f"unknown evaluator {reference!r}{nearest(reference, names)}, or give MODULE:FUNCTION"
@@ -91,19 +86,3 @@ def _tabulated(
         return values[architecture]
 
     return Evaluator(reference, value)
-
-
-def _function(reference: str) -> Callable[[Architecture], Any]:
-    """The function of a module, which may be in the current folder."""
-    module, _, name = reference.partition(":")
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())
-    try:
-        function = getattr(importlib.import_module(module), name)
-    except Exception as error:  # it isn't our code
-        reason = f"{type(error).__name__}: {error}".partition("\n")[0]
-        rule = "an evaluator must be a function given as MODULE:FUNCTION"
-        raise EvaluatorError(f"{rule}, but {reference!r} gives {reason}") from error
-    if not callable(function):
-        raise EvaluatorError(f"an evaluator must be a function, but {reference!r} is {function!r}")
-    return lambda architecture: function(architecture.to_json())

@@ -5,31 +5,27 @@ The paper's workers mutate one choice at a time and know of each other's childre
 choice is mutated with a small probability, and children are made and scored a few at a time.
 """
 
-from __future__ import annotations
-
 from collections import deque
-from dataclasses import dataclass
 
-from autoprox.nas.parameters import Settings
-from autoprox.nas.searcher import Candidate, Searcher
+from autoprox.nas.searcher import Candidate, Searcher, SearchParameters
+from autoprox.options import Positive, Probability
 
 
-@dataclass(frozen=True)
-class EvolutionSettings(Settings):
+class AgeingParameters(SearchParameters):
     """The paper's population P = 100 and sample S = 25; 1,000 candidates in all."""
 
-    population: int = 100
-    tournament: int = 25
-    mutants: int = 10
-    steps: int = 90
-    probability: float = 0.1
+    population: Positive = 100
+    tournament: Positive = 25
+    mutants: Positive = 10
+    steps: Positive = 90
+    probability: Probability = 0.1
 
     @property
     def candidates(self) -> int:
         return self.population + self.steps * self.mutants
 
 
-def search(searcher: Searcher, settings: EvolutionSettings) -> None:
+def search(searcher: Searcher, settings: AgeingParameters) -> None:
     """Ageing evolution: what dies is the oldest, not the worst.
 
     ::

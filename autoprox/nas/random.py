@@ -1,27 +1,22 @@
 """Random search, as of Auto-Prox (Wei et al., AAAI 2024): 400 candidates, the best by the proxy."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
-from autoprox.nas.parameters import Settings
-from autoprox.nas.searcher import Searcher
+from autoprox.nas.searcher import Searcher, SearchParameters
+from autoprox.options import Positive
 
 BATCH = 50  # candidates of a step
 
 
-@dataclass(frozen=True)
-class RandomSettings(Settings):
+class RandomParameters(SearchParameters):
     """How many architectures are scored."""
 
-    samples: int = 400
+    samples: Positive = 400
 
     @property
     def candidates(self) -> int:
         return self.samples
 
 
-def search(searcher: Searcher, settings: RandomSettings) -> None:
+def search(searcher: Searcher, settings: RandomParameters) -> None:
     """Score different random architectures; fewer, where the limits hold no more."""
     for scored in range(0, settings.samples, BATCH):
         samples = searcher.samples(min(BATCH, settings.samples - scored))

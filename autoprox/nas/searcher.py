@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from abc import abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,12 +15,24 @@ import numpy as np
 from autoprox.errors import MeasurementError
 from autoprox.files.json_lines import Record
 from autoprox.nas.evaluators import Evaluator
-from autoprox.nas.limits import Limits, LimitsError, Sizes
 from autoprox.nas.proxy import Outcome, Proxy
+from autoprox.nas.size_limits import LimitsError, SizeLimits, Sizes
+from autoprox.options import Options
 from autoprox.scoring.correlations import Floats
 from autoprox.searchspaces import Architecture
 
 DRAWS = 200  # for an architecture that hasn't been drawn before
+
+
+class SearchParameters(Options):
+    """The parameters of a strategy, with their defaults; those that a user gives come in here."""
+
+    noun = "a strategy"
+
+    @property
+    @abstractmethod
+    def candidates(self) -> int:
+        """How many candidates a search with them scores at most."""
 
 
 @dataclass(eq=False)
@@ -51,7 +64,7 @@ class Searcher:
 
     def __init__(
         self,
-        limits: Limits,
+        limits: SizeLimits,
         proxy: Proxy,
         scorer: Scorer,
         seed: int = 0,

@@ -1,30 +1,38 @@
-"""The strategies by name."""
+"""The registry of search strategies."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from autoprox.errors import AutoproxError
 from autoprox.nas import blockwise, etas, evolution, random
-from autoprox.nas.parameters import Settings
-from autoprox.nas.searcher import Searcher
+from autoprox.nas.searcher import Searcher, SearchParameters
+from autoprox.registry import Registry
 
 
-class Strategy(NamedTuple):
+class StrategyError(AutoproxError):
+    """A search strategy that breaks a rule of the registry, or that there isn't."""
+
+
+class SearchStrategy(NamedTuple):
     """A way to search, and what it needs besides a proxy."""
 
     search: Callable[[Searcher, Any], None]
-    settings: type[Settings]
+    settings: type[SearchParameters]
     by_block: bool = False
     evaluator: bool = False
 
 
-STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
-    {
-        "random": Strategy(random.search, random.RandomSettings),
-        "blockwise": Strategy(blockwise.search, blockwise.BlockwiseSettings, by_block=True),
-        "etas": Strategy(etas.search, etas.ETASSettings, evaluator=True),
-        "evolution": Strategy(evolution.search, evolution.EvolutionSettings),
-    }
+def _prove(name: str, strategy: SearchStrategy) -> None:
+    if not isinstance(strategy, SearchStrategy) or strategy.settings().candidates < 1:
+        raise StrategyError(f"a search strategy is a `SearchStrategy`, but {name} is {strategy!r}")
+
+
+STRATEGIES: Registry[SearchStrategy] = Registry(
+    "search_strategies", "search strategy", StrategyError, _prove
 )
+STRATEGIES.register("random", SearchStrategy(random.search, random.RandomParameters))
+STRATEGIES.register(
+    "blockwise", SearchStrategy(blockwise.search, blockwise.BlockwiseParameters, by_block=True)
+)
+STRATEGIES.register("etas", SearchStrategy(etas.search, etas.ETASParameters, evaluator=True))
+STRATEGIES.register("evolution", SearchStrategy(evolution.search, evolution.AgeingParameters))

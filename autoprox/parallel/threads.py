@@ -1,7 +1,5 @@
 """Runs independent calls on several threads, each of which uses a single thread of torch."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor

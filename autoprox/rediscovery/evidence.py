@@ -1,7 +1,5 @@
 """Tells whether a formula that was found is the one that was looked for, and by what evidence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -11,10 +9,11 @@ import sympy
 
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import MeasurementError
-from autoprox.export.formula import to_sympy
-from autoprox.language.tree import OPERATIONS, Tree, canonical
+from autoprox.export import to_sympy
+from autoprox.language import Tree, canonical
+from autoprox.primitives import OPERATIONS
 from autoprox.scoring.correlations import Floats, kendall
-from autoprox.statistics.sources import Fresh
+from autoprox.statistics.sources import StreamedMatrices
 
 PROPORTIONAL = 1e-9
 LARGEST_FORM = 40  # nodes of trees whose forms are compared: sympy's time has no other bound
@@ -50,13 +49,15 @@ def by_form(found: Tree, target: Tree) -> Evidence | None:
     return Evidence("sympy", "by sympy, the difference of the two formulas is zero")
 
 
-def by_networks(found: Sequence[Tree], target: Tree, networks: Fresh) -> list[Evidence | None]:
+def by_networks(
+    found: Sequence[Tree], target: Tree, networks: StreamedMatrices
+) -> list[Evidence | None]:
     """Evidence for each formula by scores of fresh networks, all measured in one pass."""
     scores = Engine(networks).evaluate([target, *found]).values[:, 0]
     if networks.failures:
         raise MeasurementError(f"a fresh network failed: {next(iter(networks.failures.values()))}")
     ranked = has_rank(target)
-    where = f"{len(networks.architectures)} fresh networks of {networks.setting.space.name}"
+    where = f"{len(networks.networks)} fresh networks of {networks.networks[0].identity[0]}"
     evidence: list[Evidence | None] = []
     for own in scores[1:]:
         tau = round(float(kendall(own, scores[0])), 12)

@@ -18,11 +18,13 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from autoprox.engine.evaluator import RELATIVE_SPREAD, Engine, Vectors
-from autoprox.language.grammar import Grammar, Signature
-from autoprox.language.tree import REDUCED, Tree, Type, canonical, make, parse
+from autoprox.engine.evaluator import Engine
+from autoprox.engine.program import single_domains
+from autoprox.engine.vectors import Vectors
+from autoprox.language import REDUCED, Tree, Type, canonical, make
+from autoprox.language.grammar import Grammar
 from autoprox.primitives import COMBINATORS, PRIMITIVES, apply
-from autoprox.scoring.correlations import Floats
+from autoprox.scoring.correlations import Floats, varies
 
 GRAMMAR = Grammar()  # the whole language
 REDUCTIONS = tuple(name for name, primitive in PRIMITIVES.items() if primitive.kind == "reduce")
@@ -33,7 +35,7 @@ BITS = 36  # in which vectors agree that count as the same
 
 
 @dataclass(frozen=True)
-class Terms:
+class Formulas:
     """Complete formulas with their scores, [formulas, networks]; the trees are made on demand."""
 
     scores: Floats
@@ -45,23 +47,20 @@ class Terms:
         """[formulas, networks]"""
         return ranks_of(self.scores)
 
-    def choose(self, chosen: np.ndarray) -> Terms:
+    def choose(self, chosen: np.ndarray) -> Formulas:
         """Some of the formulas, by index or by mask."""
         numbers = np.arange(len(self.scores))[chosen]
         make_tree = self.tree
-        return Terms(
+        return Formulas(
             self.scores[numbers], self.sizes[numbers], lambda k: make_tree(int(numbers[k]))
         )
 
-    def varying(self) -> Terms:
+    def varying(self) -> Formulas:
         """Those whose scores are finite and not all the same."""
-        finite = np.asarray(np.isfinite(self.scores).all(axis=1))
-        scores = np.where(finite[:, None], self.scores, 0.0)
-        varying = np.ptp(scores, axis=1) > RELATIVE_SPREAD * np.abs(scores).max(axis=1)
-        return self.choose(finite & varying)
+        return self.choose(varies(self.scores))
 
 
-class Recipe(NamedTuple):
+class Draft(NamedTuple):
     """A formula that may never have to be made."""
 
     symbol: str
@@ -75,34 +74,18 @@ class Recipe(NamedTuple):
         return make(self.symbol, *self.args)
 
 
-class VectorEngine(Engine):
-    """An engine of a single dataset that also tells layer vectors."""
-
-    def vectors(self, trees: Sequence[Tree]) -> Vectors:
-        """[trees of one type, networks, layers] for each set of networks of equal depth."""
-        forms = [canonical(tree) for tree in trees]
-        self._reduce_matrices(forms)
-        found = [form.fold(lambda tree, args: self._value(tree, args, [])) for form in forms]
-        return [torch.cat(parts) for parts in zip(*found, strict=True)]
-
-    @property
-    def equally_deep(self) -> list[list[int]]:
-        """The sets of networks of equal depth."""
-        return self._equal
-
-
 class Bank:
     """Parts of one type in the order in which they were found, and what was made of them."""
 
-    def __init__(self, operations: Sequence[Signature]) -> None:
-        self.symbols = [o.symbol for o in operations if o.args and set(o.args) == {o.type}]
+    def __init__(self, symbols: Sequence[str]) -> None:
+        self.symbols = symbols
         self.parts: list[Tree] = []
         self.values: Vectors = []  # [parts, networks, layers], as the engine has them
         self.weights: Vectors = []
         self.seen: set[object] = set()
         self._steps: dict[str, int] = defaultdict(int)
 
-    def keep(self, made: Sequence[Recipe], values: Vectors) -> None:
+    def keep(self, made: Sequence[Draft], values: Vectors) -> None:
         """Add small layer vectors to the parts, while there is room."""
         small = [k for k, recipe in enumerate(made) if recipe.size <= LAYERS_SIZE]
         small = small[: KEPT - len(self.parts)]
@@ -129,22 +112,19 @@ class Bank:
 class Growth:
     """The parts that are made of an engine's networks; the order of the terminals is random."""
 
-    def __init__(self, engine: VectorEngine, rng: Random) -> None:
+    def __init__(self, engine: Engine, rng: Random) -> None:
         self._engine = engine
-        operations: dict[Type, list[Signature]] = defaultdict(list)
-        for signature in GRAMMAR.signatures:
-            operations[signature.type].append(signature)
-        self._banks = {t: Bank(signatures) for t, signatures in operations.items()}
-        self._terminals = [make(s.symbol) for s in GRAMMAR.signatures if not s.args]
+        self._banks = {t: Bank(GRAMMAR.maps(t)) for t in GRAMMAR.types}
+        self._terminals = [make(name) for name in GRAMMAR.terminals]
         rng.shuffle(self._terminals)
         self._generator = torch.Generator().manual_seed(rng.getrandbits(63))
 
-    def round(self) -> list[Terms]:
+    def round(self) -> list[Formulas]:
         """New formulas, by the type of their layer vectors."""
-        recipes: dict[Type, list[Recipe]] = defaultdict(list)
+        recipes: dict[Type, list[Draft]] = defaultdict(list)
         for matrix in self._new_matrices():
-            for part in parts_of(matrix):
-                recipes[REDUCED[part.type]] += [Recipe(name, (part,)) for name in REDUCTIONS]
+            for part in dict.fromkeys([matrix, *single_domains(matrix)]):
+                recipes[REDUCED[part.type]] += [Draft(name, (part,)) for name in REDUCTIONS]
         terms = []
         for type_, bank in self._banks.items():
             if type_.level == "Layers":
@@ -169,15 +149,15 @@ class Growth:
                     yield tree
 
     def _new_layers(
-        self, type_: Type, bank: Bank, reduced: list[Recipe]
-    ) -> tuple[list[Recipe], Vectors]:
+        self, type_: Type, bank: Bank, reduced: list[Draft]
+    ) -> tuple[list[Draft], Vectors]:
         """Layer vectors that differ from all before: of matrices, and of other layer vectors."""
         given = [tree for tree in self._terminals if tree.type == type_]
-        made = [Recipe(tree.symbol, ()) for tree in given] + reduced
+        made = [Draft(tree.symbol, ()) for tree in given] + reduced
         measured = [self._engine.vectors([r.make() for r in made])] if made else []
         for symbol in bank.symbols:
             if found := bank.next_arguments(symbol, LAYERS_AT_ONCE):
-                made += [Recipe(symbol, tuple(bank.parts[a] for a in args)) for args in found]
+                made += [Draft(symbol, tuple(bank.parts[a] for a in args)) for args in found]
                 columns = torch.tensor(found).T
                 measured.append(
                     [
@@ -209,32 +189,25 @@ class Growth:
                 new.append(k)
         return new
 
-    def _scores(self, recipes: list[Recipe], values: Vectors) -> Terms:
+    def _scores(self, recipes: list[Draft], values: Vectors) -> Formulas:
         """All reductions of layer vectors."""
         count = len(recipes)
-        scores = np.empty((len(REDUCTIONS), count, len(self._engine.source.architectures)))
+        scores = np.empty((len(REDUCTIONS), count, len(self._engine.source.networks)))
         for reduced, name in zip(scores, REDUCTIONS, strict=True):
-            for networks, part in zip(self._engine.equally_deep, values, strict=True):
+            for networks, part in zip(self._engine.layers.sets, values, strict=True):
                 reduced[:, networks] = apply(PRIMITIVES[name], [part], "layers").numpy()
         sizes = np.array([1 + recipe.size for recipe in recipes] * len(REDUCTIONS), dtype=int)
 
         def tree(k: int) -> Tree:
             return make(REDUCTIONS[k // count], recipes[k % count].make())
 
-        return Terms(scores.reshape(-1, scores.shape[-1]), sizes, tree).varying()
+        return Formulas(scores.reshape(-1, scores.shape[-1]), sizes, tree).varying()
 
 
 def ranks_of(scores: Floats) -> Floats:
     """Ranks along the last axis, as `rank` has them."""
     ranks: Floats = COMBINATORS["rank"].function(torch.from_numpy(scores)).numpy()
     return ranks
-
-
-def parts_of(matrix: Tree) -> list[Tree]:
-    """A matrix expression, and where it is of `all` layers those of attention and of MLPs."""
-    if matrix.type.domain != "all":
-        return [matrix]
-    return [matrix, *(parse(str(matrix).replace("all.", f"{part}.")) for part in ("msa", "mlp"))]
 
 
 def pair(step: int) -> tuple[int, int]:

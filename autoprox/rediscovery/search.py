@@ -18,8 +18,6 @@ So ranked terms are found one after the other, and a formula of two terms costs 
 larger of them. Which formulas fit is decided on these networks; whether one is right is not.
 """
 
-from __future__ import annotations
-
 from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,21 +28,23 @@ from typing import Literal
 
 import numpy as np
 import torch
-from deap import base
 
-from autoprox.evolution.loop import (
+from autoprox.engine.evaluator import Engine
+from autoprox.evolution import (
+    STRATEGIES,
+    EvolutionParameters,
     Individual,
-    Settings,
     first_population,
+    make_toolbox,
     survivors,
-    vary_by_mixture,
 )
-from autoprox.language.tree import Tree, make
+from autoprox.language import Tree, make
 from autoprox.primitives import COMBINATORS
-from autoprox.rediscovery.growth import GRAMMAR, Growth, Terms, VectorEngine, ranks_of
+from autoprox.rediscovery.growth import GRAMMAR, Formulas, Growth, ranks_of
 from autoprox.scoring.correlations import Floats, pearson
 
-SETTINGS = Settings(population=40, children=100)
+MIXTURE = STRATEGIES["mixture"]
+PARAMETERS = EvolutionParameters(population=40, children=100)
 NICHE = 3  # members of a population of the same size
 POOL, POOL_SIZE = 4_000, 4  # small terms that members of a population are joined with; their nodes
 JOINED = 4  # members that are, in a round
@@ -68,11 +68,11 @@ class Goal:
     population: list[Individual] = field(default_factory=list)
     joined: set[Tree] = field(default_factory=set)
 
-    def of(self, terms: Terms) -> Floats:
+    def of(self, terms: Formulas) -> Floats:
         """What is compared with the goal, [formulas, networks]."""
         return terms.scores if self.kind == "scores" else terms.ranks
 
-    def fits(self, terms: Terms) -> np.ndarray:
+    def fits(self, terms: Formulas) -> np.ndarray:
         """Which formulas have these ranks, or scores proportional to these."""
         values = self.of(terms)
         if self.kind != "scores":
@@ -83,7 +83,7 @@ class Goal:
             room = FIT * np.abs(expected) + SAME * np.abs(expected).max(axis=1, keepdims=True)
             return np.asarray((scale > 0) & (np.abs(values - expected) <= room).all(axis=1))
 
-    def individuals(self, terms: Terms) -> list[Individual]:
+    def individuals(self, terms: Formulas) -> list[Individual]:
         """The formulas of each size that correlate best, of different correlations."""
         with np.errstate(over="ignore", invalid="ignore"):
             fitness = np.round(np.nan_to_num(pearson(self.of(terms), self.values), nan=-1), 12)
@@ -135,7 +135,7 @@ class Archive:
         self._keys = {"sum": np.empty(0), "product": np.empty(0)}
         self._order = {kind: np.empty(0, dtype=int) for kind in self._keys}
 
-    def add(self, terms: Terms) -> None:
+    def add(self, terms: Formulas) -> None:
         """Remember new terms."""
         self._starts.append(self._count)
         self._makers.append(terms.tree)
@@ -150,7 +150,7 @@ class Archive:
         batch = bisect(self._starts, number) - 1
         return self._makers[batch](number - self._starts[batch])
 
-    def partnerships(self, scores: Floats, terms: Terms) -> Iterator[Tree]:
+    def partnerships(self, scores: Floats, terms: Formulas) -> Iterator[Tree]:
         """One of these terms and one kept, under a combinator, that may have the scores."""
         for kind, direct, inverse in (("sum", "add", "sub"), ("product", "mul", "div")):
             (whole,), own = self._key(kind, scores[None]), self._key(kind, terms.scores)
@@ -181,23 +181,26 @@ class Archive:
 class Search:
     """Looks for formulas with these scores; `evaluations` counts those that it compared."""
 
-    def __init__(self, engine: VectorEngine, scores: Floats, rng: Random) -> None:
+    def __init__(self, engine: Engine, scores: Floats, rng: Random) -> None:
         self._engine = engine
         self._rng = rng
-        self._toolbox = base.Toolbox()
-        self._toolbox.register("generate", GRAMMAR.generate)
-        self._toolbox.register("mutate", GRAMMAR.mutate)
-        self._toolbox.register("mate", GRAMMAR.crossover)
+        self._toolbox = make_toolbox(GRAMMAR, self._first, MIXTURE, PARAMETERS)
         self._growth = Growth(engine, rng)
         self._archive = Archive(len(scores), rng)
-        self._pool: list[Terms] = []
+        self._pool: list[Formulas] = []
         self._pool_room = POOL
         self._remainders: dict[bytes, Goal] = {}
         self._found: list[Tree] = []
         self._ranks = ranks_in(scores)
         self.evaluations = 0
         self._goal = Goal(scores, "ranks" if self._ranks else "scores")
-        self._goal.population = first_population(self._first, self._toolbox, SETTINGS, rng)
+
+    def begin(self) -> None:
+        """Make the first population, once; the first round does it otherwise."""
+        if not self._goal.population:
+            self._goal.population = first_population(
+                self._first, self._toolbox, PARAMETERS, self._rng
+            )
 
     @property
     def population(self) -> list[Individual]:
@@ -206,11 +209,12 @@ class Search:
 
     def round(self) -> list[Tree]:
         """One round; returns the formulas found in it that fit."""
+        self.begin()
         for terms in self._growth.round():
             self._consider(terms)
             self._fill_pool(terms)
         goal = self._rng.choice(list(self._remainders.values()) or [self._goal])
-        children = vary_by_mixture(goal.population, self._toolbox, SETTINGS, self._rng)
+        children = MIXTURE.vary(goal.population, self._toolbox, PARAMETERS, self._rng)
         self._consider(self._scored([tree for _, tree in children]))
         for terms in self._joined(goal):
             self.evaluations += len(terms.scores)
@@ -222,12 +226,12 @@ class Search:
         terms = self._scored(trees)
         return self._goal.individuals(terms.choose(~self._goal.fits(terms)))
 
-    def _scored(self, trees: Sequence[Tree]) -> Terms:
+    def _scored(self, trees: Sequence[Tree]) -> Formulas:
         sizes = np.array([tree.size for tree in trees], dtype=int)
         scores = self._engine.evaluate(trees).values[:, 0]
-        return Terms(scores, sizes, trees.__getitem__).varying()
+        return Formulas(scores, sizes, trees.__getitem__).varying()
 
-    def _consider(self, terms: Terms) -> None:
+    def _consider(self, terms: Formulas) -> None:
         """Compare new terms with all that is searched, alone and with a partner."""
         self.evaluations += len(terms.scores)
         if self._ranks == 2:
@@ -239,17 +243,14 @@ class Search:
             pairs = self._archive.partnerships(self._goal.values, terms)
             self._match(self._goal, self._scored(list(islice(pairs, TRIED))))
 
-    def _match(self, goal: Goal, terms: Terms) -> None:
+    def _match(self, goal: Goal, terms: Formulas) -> None:
         fitting = np.flatnonzero(goal.fits(terms))
         for k in fitting[np.argsort(terms.sizes[fitting], kind="stable")][:ALIKE]:
-            self._add_second(goal, terms.tree(int(k)))
+            goal.seconds.append(terms.tree(int(k)))
+            self._found += goal.complete(goal.firsts, goal.seconds[-1:])
         goal.keep(goal.individuals(terms))
 
-    def _add_second(self, goal: Goal, tree: Tree) -> None:
-        goal.seconds.append(tree)
-        self._found += goal.complete(goal.firsts, [tree])
-
-    def _split(self, terms: Terms) -> None:
+    def _split(self, terms: Formulas) -> None:
         """Where the scores without a term's ranks look like ranks, search these."""
         rest = self._goal.values - terms.ranks
         for k in np.flatnonzero((ranks_of(rest) == rest).all(axis=1)):
@@ -269,13 +270,13 @@ class Search:
             self._match(goal, terms)
         return goal
 
-    def _fill_pool(self, terms: Terms) -> None:
+    def _fill_pool(self, terms: Formulas) -> None:
         small = np.flatnonzero(terms.sizes <= POOL_SIZE)[: self._pool_room]
         if len(small):
             self._pool.append(terms.choose(small))
             self._pool_room -= len(small)
 
-    def _joined(self, goal: Goal) -> Iterator[Terms]:
+    def _joined(self, goal: Goal) -> Iterator[Formulas]:
         """The smallest new members of a population with every term of the pool, in both orders."""
         new = [i.tree for i in goal.population if i.tree not in goal.joined]
         some = sorted(new, key=lambda tree: tree.size)[:JOINED]
@@ -284,7 +285,7 @@ class Search:
             yield joined(symbol, tree, self._engine.evaluate([tree]).values[0], pooled)
 
 
-def joined(symbol: str, tree: Tree, scores: Floats, terms: Terms) -> Terms:
+def joined(symbol: str, tree: Tree, scores: Floats, terms: Formulas) -> Formulas:
     """A combinator of a tree with scores [1, networks] and each term, then of each and the tree."""
     count, function = len(terms.scores), COMBINATORS[symbol].function
     left, right = torch.from_numpy(scores), torch.from_numpy(terms.scores)
@@ -294,7 +295,7 @@ def joined(symbol: str, tree: Tree, scores: Floats, terms: Terms) -> Terms:
         other = terms.tree(k % count)
         return make(symbol, tree, other) if k < count else make(symbol, other, tree)
 
-    return Terms(values, np.tile(1 + tree.size + terms.sizes, 2), tree_of).varying()
+    return Formulas(values, np.tile(1 + tree.size + terms.sizes, 2), tree_of).varying()
 
 
 def ranks_in(scores: Floats) -> Literal[0, 1, 2]:

@@ -24,7 +24,7 @@ from rich.progress import (
 from rich.table import Column
 
 if TYPE_CHECKING:
-    from autoprox.tasks.evolve import Progress as Report
+    from autoprox.progress import Progress as Report
 
 INTERVAL = 10.0  # seconds between two lines
 LINE = 100  # characters

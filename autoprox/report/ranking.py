@@ -1,13 +1,52 @@
-"""The rows of a ranking as files for other programs, and for papers."""
+"""How well proxies rank: for the terminal, for other programs, for papers."""
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from autoprox.report.layout import Part, interval, new_table, number
 from autoprox.scoring.correlations import CORRELATIONS
 
 HEADINGS = ("proxy", "Kendall", "95 % interval", "Spearman", "Pearson", "published KT", "invalid")
+
+
+def rank_report(summary: Mapping[str, Any]) -> list[Part]:
+    """How well each proxy ranks, the best first, a part for each dataset."""
+    rows = summary["rows"]
+    shown: dict[str, Callable[[Mapping[str, Any]], str]] = {
+        "Ken-\ndall": lambda row: number(row["kendall"]),
+        "std of\nseeds": lambda row: number(row["std"]["kendall"]),
+        "\n95 % interval": lambda row: interval(row["interval"]["kendall"]),
+        "Spear-\nman": lambda row: number(row["spearman"]),
+        "Pear-\nson": lambda row: number(row["pearson"]),
+        "pub-\nlished": lambda row: number(row["published"]["kendall"]),
+        "left\nout": lambda row: str(row["invalid"] or ""),
+    }
+    if summary["seeds"] == 1:
+        del shown["std of\nseeds"]
+    if all(row["published"]["kendall"] is None for row in rows):
+        del shown["pub-\nlished"]
+    if not summary["invalid"]:
+        del shown["left\nout"]
+    table = new_table("\nproxy")
+    table.columns[0].no_wrap, table.columns[0].max_width = True, 26
+    for heading in shown:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for dataset in dict.fromkeys(row["dataset"] for row in rows):
+        table.add_row(dataset)
+        for row in rows:
+            if row["dataset"] == dataset:
+                table.add_row(f"  {row['proxy']}", *(cell(row) for cell in shown.values()))
+    reasons = [
+        f"{proxy}: {count} networks left out, {reason}"
+        for proxy, found in summary["invalid"].items()
+        for reason, count in found.items()
+    ]
+    counts = (
+        f"{summary['networks']} networks, seeds: {summary['seeds']}; {summary['seconds']:.0f} s"
+    )
+    return [table, "\n".join([*reasons, counts]), f"Run: {summary['run']}"]
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -40,16 +79,7 @@ def as_markdown(summary: Mapping[str, Any]) -> str:
     rows = summary["rows"]
     lines = [f"{summary['benchmark']}; {summary['seeds']} seeds"]
     for dataset in dict.fromkeys(row["dataset"] for row in rows):
-        headings = (
-            "proxy",
-            "Kendall",
-            "95 % interval",
-            "Spearman",
-            "Pearson",
-            "published KT",
-            "invalid",
-        )
-        lines += ["", f"### {dataset}", "", _line(headings), _line(["---"] * len(headings))]
+        lines += ["", f"### {dataset}", "", _line(HEADINGS), _line(["---"] * len(HEADINGS))]
         for row in rows:
             if row["dataset"] == dataset:
                 low, high = row["interval"]["kendall"]
@@ -57,9 +87,9 @@ def as_markdown(summary: Mapping[str, Any]) -> str:
                     _line(
                         [
                             f"`{row['proxy']}`",
-                            *(_with_deviation(row, "kendall"), f"{_text(low)} to {_text(high)}"),
+                            *(_with_deviation(row, "kendall"), f"{number(low)} to {number(high)}"),
                             *(_with_deviation(row, "spearman"), _with_deviation(row, "pearson")),
-                            *(_text(row["published"]["kendall"]), str(row["invalid"])),
+                            *(number(row["published"]["kendall"]), str(row["invalid"])),
                         ]
                     )
                 )
@@ -71,8 +101,4 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _with_deviation(row: Mapping[str, Any], name: str) -> str:
-    return f"{_text(row[name])} ± {_text(row['std'][name])}"
-
-
-def _text(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+    return f"{number(row[name])} ± {number(row['std'][name])}"

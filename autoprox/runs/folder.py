@@ -1,9 +1,7 @@
-"""Run folders: all that is needed to read, compare and resume an evolution."""
+"""Run folders: all that is needed to read, compare and resume what a command did."""
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
 import platform
 import random
@@ -15,14 +13,16 @@ from datetime import datetime, timezone
 from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import torch
+from filelock import FileLock, Timeout
 
-from autoprox.errors import AutoproxError
+from autoprox.errors import RunError
 from autoprox.files.atomic import to_json, write_json
-from autoprox.files.located_json import read_json
-from autoprox.zoo.proxy_file import read_proxy, write_proxy
+from autoprox.files.json_lines import JSONLines
+from autoprox.files.located_json import read_object
+from autoprox.runs.proxy_file import write_proxy
 
 CONFIG = "config.json"
 ENVIRONMENT = "environment.json"
@@ -30,14 +30,11 @@ LOG = "log.jsonl"
 CHECKPOINT = "checkpoint.json"
 SUMMARY = "summary.json"
 HALL_OF_FAME = "hall_of_fame"
-EVOLVE = "evolve"  # what a run is of whose config doesn't say another `kind`
+LOCK = ".lock"
+COMMANDS = {"build": "bench build"}  # of kinds that aren't named like their command
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
 PACKAGES = ("autoprox", "torch", "numpy", "scipy", "deap", "sympy")
-
-
-class RunError(AutoproxError):
-    """A folder that can't be used as a run."""
 
 
 class Run:
@@ -47,128 +44,115 @@ class Run:
     they write. Whatever is written stays readable after a kill at any moment.
     """
 
-    def __init__(self, path: Path, log: BinaryIO | None = None) -> None:
+    def __init__(self, path: Path, lock: FileLock | None = None) -> None:
         self.path = path
-        self._log = log
+        self._lock = lock
+        self._log = JSONLines(path / LOG)
 
     @classmethod
     def create(cls, root: Path, name: str, config: Mapping[str, Any], device: str = "cpu") -> Run:
-        """A new folder `<UTC time>-<name>` below root, with a number behind where that exists."""
+        """A new folder `<UTC time>-<name>` below root, with a number behind where that exists.
+
+        `config` has the run's `kind`: the command whose run it is.
+        """
         if not NAME.fullmatch(name):
-            raise RunError(
-                "a run's name must be 1 to 80 letters, digits and . _ + - from a letter or digit "
-                f"on, but got {name!r}"
-            )
+            rule = "a run's name must be 1 to 80 letters, digits and . _ + -, no sign first"
+            raise RunError(f"{rule}, but got {name!r}")
         if root.exists() and not root.is_dir():
             raise RunError(f"the folder of runs must be a folder, but {root} is a file")
         to_json(config)
         path = _new_folder(root, name)
-        run = cls(path, _locked_log(path))
+        run = cls(path, _locked(path))
+        (path / LOG).touch()
         write_json(path / ENVIRONMENT, environment(device))
         write_json(path / CONFIG, config)
         return run
 
     @classmethod
-    def open(cls, path: Path, kind: str = EVOLVE) -> Run:
-        """An existing run of a command, to read."""
+    def open(cls, path: Path, kind: str | None = None) -> Run:
+        """An existing run, of this kind where one is given, to read."""
         if not path.is_dir():
             found = "is a file" if path.exists() else "does not exist"
             raise RunError(f"a run must be a folder, but {path} {found}{_similar(path)}")
         needed = (CONFIG, ENVIRONMENT, LOG)
-        missing = [name for name in needed if not (path / name).is_file()]
-        if missing:
-            raise RunError(
-                f"a run must hold {', '.join(needed)}, but {path} lacks {', '.join(missing)}"
-            )
+        if missing := [name for name in needed if not (path / name).is_file()]:
+            lacks = f"{path} lacks {', '.join(missing)}"
+            raise RunError(f"a run must hold {', '.join(needed)}, but {lacks}")
         run = cls(path)
-        if (found := run.kind) != kind:
-            raise RunError(f"a run of `autoprox {kind}` is needed, but {path} is one of `{found}`")
+        if kind is not None and (found := run.kind) != kind:
+            rule = f"a run of `autoprox {COMMANDS.get(kind, kind)}` is needed"
+            raise RunError(f"{rule}, but {path} is one of `autoprox {COMMANDS.get(found, found)}`")
         return run
 
     @classmethod
-    def resume(cls, path: Path, kind: str = EVOLVE) -> Run:
-        """An existing run of a command, to go on writing where it stopped."""
-        return cls(path, _locked_log(cls.open(path, kind).path))
+    def resume(cls, path: Path, kind: str | None = None) -> Run:
+        """An existing run, to go on writing where it stopped."""
+        return cls(path, _locked(cls.open(path, kind).path))
 
     @property
     def kind(self) -> str:
         """The command whose run it is."""
-        return str(self.read_config().get("kind", EVOLVE))
+        kind = self.read_config().get("kind")
+        if not isinstance(kind, str):
+            raise RunError(f"{self.path / CONFIG} must say the kind of the run, but says {kind!r}")
+        return kind
 
     @property
     def name(self) -> str:
         return self.path.absolute().name
 
     def log(self, record: Mapping[str, Any]) -> None:
-        """Append one line, for one iteration."""
-        self._writer()
-        with (self.path / LOG).open("a", encoding="utf-8") as file:
-            file.write(f"{to_json(record)}\n")
+        """Append one line."""
+        self._require_lock()
+        self._log.append(record)
 
     def read_log(self) -> list[dict[str, Any]]:
         """The records of all complete lines."""
-        lines = (self.path / LOG).read_bytes().split(b"\n")[:-1]
-        records = []
-        for number, line in enumerate(lines, start=1):
-            try:
-                records.append(json.loads(line))
-            except ValueError as error:
-                raise RunError(f"{self.path / LOG}:{number} must be JSON, but {error}") from error
-        return records
+        return self._log.read()
 
-    def truncate_log(self, iterations: int) -> None:
+    def truncate_log(self, count: int) -> None:
         """Keep that many lines, cutting off what was logged after the checkpoint."""
-        log = self._writer()
-        lines = (self.path / LOG).read_bytes().split(b"\n")[:-1]
-        if len(lines) < iterations:
-            raise RunError(
-                f"{self.path / LOG} must have a line for each of the checkpoint's {iterations} "
-                f"iterations, but has {len(lines)}"
-            )
-        os.ftruncate(log.fileno(), sum(len(line) + 1 for line in lines[:iterations]))
+        self._require_lock()
+        self._log.truncate(count)
 
     def checkpoint(self, state: Mapping[str, Any]) -> None:
         """Replace the checkpoint; the log is on the disk before it."""
-        os.fsync(self._writer().fileno())
+        self._require_lock()
+        with (self.path / LOG).open("ab") as log:
+            os.fsync(log.fileno())
         write_json(self.path / CHECKPOINT, state)
 
     def read_checkpoint(self) -> dict[str, Any] | None:
         """The last checkpoint; None before the first."""
-        return self._read(CHECKPOINT) if (self.path / CHECKPOINT).exists() else None
+        return self._read(CHECKPOINT)
 
     def read_config(self) -> dict[str, Any]:
-        return self._read(CONFIG)
-
-    def read_environment(self) -> dict[str, Any]:
-        return self._read(ENVIRONMENT)
+        return read_object(self.path / CONFIG)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
-        self._writer()
+        self._require_lock()
         write_json(self.path / SUMMARY, summary)
 
     def read_summary(self) -> dict[str, Any] | None:
         """What the run found; None before its end."""
-        return self._read(SUMMARY) if (self.path / SUMMARY).exists() else None
+        return self._read(SUMMARY)
 
     def write_proxies(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Replace the hall of fame by these records, best first (see `proxyfile`)."""
-        self._writer()
+        """Replace the hall of fame by these records, best first (see `proxy_file`)."""
+        self._require_lock()
         folder = self.path / HALL_OF_FAME
         folder.mkdir(exist_ok=True)
         for rank, record in enumerate(records, start=1):
             write_proxy(folder / f"{rank}.json", record)
-        for path in self._proxy_paths()[len(records) :]:
-            path.unlink()
-
-    def read_proxies(self) -> list[dict[str, Any]]:
-        """The hall of fame, best first."""
-        return [read_proxy(path) for path in self._proxy_paths()]
+        for path in folder.glob("*.json"):
+            if path.stem.isdecimal() and int(path.stem) > len(records):
+                path.unlink()
 
     def close(self) -> None:
-        """Give the folder free."""
-        if self._log is not None:
-            self._log.close()
-            self._log = None
+        """Release the folder."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     def __enter__(self) -> Run:
         return self
@@ -176,21 +160,13 @@ class Run:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _proxy_paths(self) -> list[Path]:
-        paths = (self.path / HALL_OF_FAME).glob("*.json")
-        ranked = [path for path in paths if path.stem.isdecimal()]
-        return sorted(ranked, key=lambda path: int(path.stem))
+    def _read(self, name: str) -> dict[str, Any] | None:
+        path = self.path / name
+        return read_object(path) if path.exists() else None
 
-    def _read(self, name: str) -> dict[str, Any]:
-        document = read_json(self.path / name)
-        document.entries()
-        value: dict[str, Any] = document.plain()
-        return value
-
-    def _writer(self) -> BinaryIO:
-        if self._log is None:
+    def _require_lock(self) -> None:
+        if self._lock is None:
             raise RuntimeError(f"{self.path} is open to read only: use Run.create or Run.resume")
-        return self._log
 
 
 def environment(device: str) -> dict[str, Any]:
@@ -231,22 +207,20 @@ def _new_folder(root: Path, name: str) -> Path:
     while True:
         try:
             path.mkdir()
+            return path
         except FileExistsError:
             number += 1
             path = root / f"{stem}-{number}"
-        else:
-            return path
 
 
-def _locked_log(path: Path) -> BinaryIO:
-    """The log, opened to append; its lock ends with the process, however that ends."""
-    log = (path / LOG).open("ab")
+def _locked(path: Path) -> FileLock:
+    """The lock of a run's folder; it ends with the process, however that ends."""
+    lock = FileLock(path / LOCK, timeout=0)
     try:
-        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        log.close()
+        lock.acquire()
+    except Timeout:
         raise RunError(f"a run has one writer, but another process is writing {path}") from None
-    return log
+    return lock
 
 
 def _similar(path: Path) -> str:
@@ -261,16 +235,8 @@ def _commit() -> str | None:
     top = Path(__file__).parent.parent.parent
     if not (top / ".git").exists():
         return None
-    command = [
-        "git",
-        "-C",
-        str(top),
-        "describe",
-        "--always",
-        "--dirty",
-        "--abbrev=40",
-        "--exclude=*",
-    ]
+    describe = ["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    command = ["git", "-C", str(top), *describe]
     try:
         result = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):

@@ -1,7 +1,5 @@
 """How well scores rank networks: correlations, their joint metric, the split and the baseline."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -17,6 +15,7 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Correlation = Callable[[ArrayLike, ArrayLike], Floats]
 
+RELATIVE_SPREAD = 1e-12  # scores that differ by less, relative to the largest, differ by rounding
 RIDGE_ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 
 _PAIRS_AT_ONCE = 2**22  # 16 MiB of float32
@@ -31,27 +30,35 @@ def kendall(scores: ArrayLike, truth: ArrayLike) -> Floats:
     """
     # With G[i, j] = [score i > score j] and S[i, j] = sign(truth i - truth j), the concordant
     # minus the discordant pairs are the sum of G * S, for S is antisymmetric.
-    left, right = _aligned(scores, truth)
-    return _masked(_tau(left, right), left, right).reshape(_result_shape(scores, truth))
+    return _correlation(_tau, scores, truth)
 
 
 def spearman(scores: ArrayLike, truth: ArrayLike) -> Floats:
     """Spearman's rho (average ranks for ties) along the last axis; the leading axes broadcast."""
-    left, right = _aligned(scores, truth)
-    rho = pearson(rankdata(left, axis=-1), rankdata(right, axis=-1))
-    return _masked(rho, left, right).reshape(_result_shape(scores, truth))
+    return _correlation(lambda x, y: _r(rankdata(x, axis=-1), rankdata(y, axis=-1)), scores, truth)
 
 
 def pearson(scores: ArrayLike, truth: ArrayLike) -> Floats:
     """Pearson's r along the last axis; the leading axes broadcast."""
-    left, right = _aligned(scores, truth)
-    r = np.clip(np.sum(_unit_deviations(left) * _unit_deviations(right), axis=-1), -1, 1)
-    return _masked(r, left, right).reshape(_result_shape(scores, truth))
+    return _correlation(_r, scores, truth)
 
 
 CORRELATIONS: Mapping[str, Correlation] = MappingProxyType(
     {"kendall": kendall, "spearman": spearman, "pearson": pearson}
 )
+
+
+def varies(scores: Floats, tolerance: float = RELATIVE_SPREAD) -> NDArray[np.bool_]:
+    """Whether scores along the last axis are finite, and not all the same but for rounding.
+
+    Others rank nothing: a rule that evolution, search, rediscovery and correlations share.
+    """
+    finite = np.asarray(np.isfinite(scores).all(axis=-1))
+    known = np.where(finite[..., None], scores, 0.0)
+    with np.errstate(over="ignore"):
+        spread = known.max(axis=-1, initial=-np.inf) - known.min(axis=-1, initial=np.inf)
+    largest = np.abs(known).max(axis=-1, initial=0.0)
+    return np.asarray(finite & (spread > tolerance * largest))
 
 
 def ties_broken(scores: ArrayLike, truth: ArrayLike) -> float:
@@ -144,24 +151,20 @@ def ridge_scores(
     return np.asarray(x @ coefficients + ranks.mean())
 
 
-def _aligned(scores: ArrayLike, truth: ArrayLike) -> tuple[Floats, Floats]:
-    """Both as float64 with the same number of axes, at least one of them before the networks."""
+def _correlation(
+    measure: Callable[[Floats, Floats], Floats], scores: ArrayLike, truth: ArrayLike
+) -> Floats:
+    """Of both with the same number of axes, at least one of them before the networks."""
     left, right = np.asarray(scores, dtype=np.float64), np.asarray(truth, dtype=np.float64)
     if left.shape[-1:] != right.shape[-1:] or not left.ndim:
         raise ValueError(
             f"scores and truth must be of the same networks: {left.shape}, {right.shape}"
         )
+    shape = np.broadcast_shapes(left.shape[:-1], right.shape[:-1])
     axes = max(left.ndim, right.ndim, 2)
-    return left[(None,) * (axes - left.ndim)], right[(None,) * (axes - right.ndim)]
-
-
-def _result_shape(scores: ArrayLike, truth: ArrayLike) -> tuple[int, ...]:
-    return np.broadcast_shapes(np.shape(scores)[:-1], np.shape(truth)[:-1])
-
-
-def _masked(values: Floats, *inputs: Floats) -> Floats:
-    valid = [np.isfinite(x).all(axis=-1) & (x != x[..., :1]).any(axis=-1) for x in inputs]
-    return np.where(np.logical_and(*valid), values, np.nan)
+    left, right = left[(None,) * (axes - left.ndim)], right[(None,) * (axes - right.ndim)]
+    valid = varies(left, tolerance=0.0) & varies(right, tolerance=0.0)
+    return np.where(valid, measure(left, right), np.nan).reshape(shape)
 
 
 def _tau(scores: Floats, truth: Floats) -> Floats:
@@ -203,6 +206,11 @@ def _pair_signs(truth: Floats) -> tuple[NDArray[np.floating], Floats]:
 @lru_cache(maxsize=4)
 def _remembered_signs(data: bytes, shape: tuple[int, ...]) -> tuple[NDArray[np.floating], Floats]:
     return _pair_signs(np.frombuffer(data, dtype=np.float64).reshape(shape))
+
+
+def _r(left: Floats, right: Floats) -> Floats:
+    unit = _unit_deviations(left) * _unit_deviations(right)
+    return np.asarray(np.clip(np.sum(unit, axis=-1), -1, 1))
 
 
 def _unit_deviations(x: Floats) -> Floats:

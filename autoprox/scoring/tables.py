@@ -1,7 +1,5 @@
 """What a proxy is worth: its correlations on networks it wasn't chosen by, beside the baselines."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -63,21 +61,18 @@ def baselines(
         dataset: ridge_scores(features, truth, parts["train"])
         for dataset, truth in benchmark.scores.items()
     }
+
+    def on_part(values: Mapping[str, Floats], chosen: Sequence[int]) -> Table:
+        own, truth = (
+            {dataset: column[chosen] for dataset, column in columns.items()}
+            for columns in (values, benchmark.scores)
+        )
+        return correlations(own, truth, seed)
+
     return {
-        name: {part: on_part(values, benchmark, chosen, seed) for part, chosen in parts.items()}
+        name: {part: on_part(values, chosen) for part, chosen in parts.items()}
         for name, values in scores.items()
     }
-
-
-def on_part(
-    scores: Mapping[str, Floats], benchmark: Benchmark, part: Sequence[int], seed: int
-) -> Table:
-    """Correlations of scores of all networks, on some of them."""
-    return correlations(
-        {dataset: values[part] for dataset, values in scores.items()},
-        {dataset: values[part] for dataset, values in benchmark.scores.items()},
-        seed,
-    )
 
 
 def mean_kendall(table: Table, name: str = "kendall") -> float | None:

@@ -11,31 +11,34 @@ Probes (which pass a statistic comes from):
   the gradient is an unbiased estimate of ETAS's equation 13.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
 
-from autoprox.inputs.images import IGNORED, Batch
-from autoprox.language.tree import Statistic
-from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork
+from autoprox.errors import ConfigError, nearest
+from autoprox.inputs.batch import IGNORED, Batch
+from autoprox.language import Statistic
+from autoprox.language.quantities import QUANTITIES
+from autoprox.statistics.networks import Layered, UntrainedNetwork
 
 CPU = torch.device("cpu")
-FORMAT = 1  # of what is measured: raised when the same network would give other values
+DEVICES = ("auto", "cpu", "cuda", "mps")
+FORMAT = 2  # of what is measured: raised when the same network would give other values
 Measured = dict[Statistic, list[Tensor]]  # one 2-D float32 matrix a layer, in depth order
 
 
 def collect(
-    network: TransformerNetwork,
+    network: Layered,
     batch: Batch,
     needs: Collection[Statistic],
     *,
@@ -70,31 +73,35 @@ def _as_matrix(values: Tensor, thin: int) -> Tensor:
 class _Pass:
     """One probe's pass: nothing for weights, forward for activations, backward for gradients."""
 
-    def __init__(self, network: TransformerNetwork, probe: str, wanted: list[Statistic]) -> None:
+    def __init__(self, network: Layered, probe: str, wanted: list[Statistic]) -> None:
         self.network = network
         self.probe = probe
         self.wanted = wanted
-        self.quantities: set[tuple[str, str]] = {(s.domain, s.quantity) for s in wanted}
-        self.modules: dict[str, list[nn.Linear]] = {"msa": [], "mlp": []}
+        self.modules: dict[str, list[nn.Linear]] = defaultdict(list)
         for domain, layer in network.layers():
             self.modules[domain].append(layer)
         names = {id(p): name for name, p in network.named_parameters()}
         self.names = {d: [names[id(m.weight)] for m in ms] for d, ms in self.modules.items()}
-        self.outputs: list[Tensor] = []
+        self.passes = {QUANTITIES[s.quantity].needs for s in wanted}
+        self.captures = {(s.domain, c) for s in wanted for c in QUANTITIES[s.quantity].reads}
+        self.captured: dict[tuple[str, str], list[Tensor]] = {}  # by domain and capture
         self.final_output: Tensor | None = None
 
     def run(self, batch: Batch, seed: int) -> Measured:
         parameters = self._parameters()
-        backward = {q for q in self.quantities if q[1] in ("grad", "act_grad")}
-        gradients: dict[tuple[str, str], list[Tensor]] = {}
-        if backward or ("mlp", "act") in self.quantities:
-            with self._hooks(), torch.set_grad_enabled(bool(backward)):
-                loss = self._loss(parameters, batch, seed)
-                gradients = self._gradients(loss, parameters, backward)
-        values = {("mlp", "act"): self.outputs, **gradients}
         for domain, names in self.names.items():
-            values[domain, "weight"] = [parameters[name] for name in names]
-        return {s: values[s.domain, s.quantity] for s in self.wanted}
+            self.captured[domain, "weight"] = [parameters[name] for name in names]
+        backward = "backward" in self.passes
+        if backward or "forward" in self.passes:
+            with self._hooks(), torch.set_grad_enabled(backward):
+                loss = self._loss(parameters, batch, seed)
+                self._capture_gradients(loss)
+        return {statistic: self._matrices(statistic) for statistic in self.wanted}
+
+    def _matrices(self, statistic: Statistic) -> list[Tensor]:
+        quantity = QUANTITIES[statistic.quantity]
+        read = (self.captured.get((statistic.domain, c), []) for c in quantity.reads)
+        return [quantity.matrix(*values) for values in zip(*read, strict=True)]
 
     def _parameters(self) -> dict[str, Tensor]:
         """Detached parameters; only those whose gradient is wanted take part in autograd."""
@@ -104,7 +111,7 @@ class _Pass:
             for name, parameter in self.network.named_parameters()
         }
         for domain, names in self.names.items():
-            if (domain, "grad") in self.quantities:
+            if (domain, "weight_grad") in self.captures:
                 for name in names:
                     detached[name].requires_grad_()
         return detached
@@ -112,29 +119,38 @@ class _Pass:
     @contextlib.contextmanager
     def _hooks(self) -> Iterator[None]:
         handles = [self.network.final_block.register_forward_hook(self._keep_final)]
-        if {"act", "act_grad"} & {quantity for _, quantity in self.quantities}:
-            handles += [m.register_forward_hook(self._keep) for m in self.modules["mlp"]]
+        for domain, modules in self.modules.items():
+            if {(domain, "output"), (domain, "output_grad"), (domain, "input")} & self.captures:
+                self.captured.update({(domain, "input"): [], (domain, "output"): []})
+                keep = partial(self._keep, domain)
+                handles += [module.register_forward_hook(keep) for module in modules]
         try:
             yield
         finally:
             for handle in handles:
                 handle.remove()
 
-    def _keep(self, module: nn.Module, inputs: object, output: Tensor) -> None:
+    def _keep(
+        self, domain: str, module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor
+    ) -> None:
         if torch.is_grad_enabled() and not output.requires_grad:
             output.requires_grad_()  # the first activation, where no weight's gradient is wanted
-        self.outputs.append(output)
+        if (domain, "input") in self.captures:
+            self.captured[domain, "input"].append(inputs[0])
+        self.captured[domain, "output"].append(output)
 
     def _keep_final(self, module: nn.Module, inputs: object, output: Tensor) -> None:
         self.final_output = output
 
     def _loss(self, parameters: dict[str, Tensor], batch: Batch, seed: int) -> Tensor:
-        device = self.network.device
+        device = next(iter(parameters.values())).device
         inputs = batch.inputs.to(device)
+        # Copies of the buffers: running averages change in a pass.
+        state = parameters | {name: b.clone() for name, b in self.network.named_buffers()}
         if self.probe == "ones":
-            output: Tensor = functional_call(self.network, parameters, (self.network.ones(inputs),))
+            output: Tensor = functional_call(self.network, state, (self.network.ones(inputs),))
             return output.sum()
-        output = functional_call(self.network, parameters, (inputs,))
+        output = functional_call(self.network, state, (inputs,))
         if self.probe == "data":
             return cross_entropy(output, batch.labels.to(device))
         if self.final_output is None:
@@ -143,76 +159,78 @@ class _Pass:
         signs = torch.randint(0, 2, self.final_output.shape, generator=generator) * 2.0 - 1.0
         return (self.final_output * signs.to(device)).sum()
 
-    def _gradients(
-        self, loss: Tensor, parameters: dict[str, Tensor], wanted: set[tuple[str, str]]
-    ) -> dict[tuple[str, str], list[Tensor]]:
+    def _capture_gradients(self, loss: Tensor) -> None:
         sources = {
-            (domain, quantity): self.outputs
-            if quantity == "act_grad"
-            else [parameters[name] for name in self.names[domain]]
-            for domain, quantity in sorted(wanted)
+            (domain, capture): self.captured.get((domain, capture.removesuffix("_grad")), [])
+            for domain, capture in sorted(self.captures)
+            if capture.endswith("_grad")
         }
         flat = [tensor for tensors in sources.values() for tensor in tensors]
-        if not flat:
-            return {}
-        gradients = iter(torch.autograd.grad(loss, flat, materialize_grads=True))
-        return {key: [next(gradients) for _ in tensors] for key, tensors in sources.items()}
+        if flat:
+            gradients = iter(torch.autograd.grad(loss, flat, materialize_grads=True))
+            for key, tensors in sources.items():
+                self.captured[key] = [next(gradients) for _ in tensors]
 
 
 @dataclass(frozen=True)
 class Setting:
-    """All that statistics depend on besides the architecture: one untrained network for each."""
+    """All that statistics depend on besides the network."""
 
-    space: SearchSpace
     batches: Mapping[str, Batch]  # a mini-batch of each dataset
-    seed: int = 0
     thin: int = 1
     device: torch.device = CPU
-    _digests: dict[str, tuple[str, str]] = dataclasses.field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        digests = {d: (_digest(b.inputs), _digest(b.labels)) for d, b in self.batches.items()}
-        object.__setattr__(self, "_digests", digests)
+    @cached_property
+    def _digests(self) -> dict[str, tuple[str, str]]:
+        return {d: (_digest(b.inputs), _digest(b.labels)) for d, b in self.batches.items()}
 
     def measure(
-        self, architecture: Architecture, needs: Mapping[str, Collection[Statistic]]
+        self, network: UntrainedNetwork, needs: Mapping[str, Collection[Statistic]]
     ) -> Iterator[tuple[str, Measured]]:
         """What is needed of one dataset after another, all from one build of the network."""
-        seed = self.network_seed(architecture)
-        network = self.space.build(architecture, classes=1, seed=seed).to(self.device)
+        prepare = network.build(self.device)
         for dataset, statistics in needs.items():
             batch = self.batches[dataset]
-            network.reset_head(batch.classes, seed)
-            yield dataset, collect(network, batch, statistics, seed=seed, thin=self.thin)
+            built = prepare(batch.classes)
+            yield dataset, collect(built, batch, statistics, seed=network.seed, thin=self.thin)
 
-    def network_seed(self, architecture: Architecture) -> int:
-        """Seeds the weights: a network is the same whichever others it is compared with."""
-        digest = hashlib.sha256(f"{self.seed}:{architecture.digest}".encode()).digest()
-        return int.from_bytes(digest[:7], "big")
-
-    def key(self, architecture: Architecture, dataset: str, statistic: Statistic) -> str:
+    def key(self, network: UntrainedNetwork, dataset: str, statistic: Statistic) -> str:
         """Hash of everything that the statistic depends on, and of nothing else."""
         depends: list[object] = [
             FORMAT,
             torch.__version__,
             self.device.type,
-            architecture.space,
-            architecture.digest,
-            self.seed,
+            *network.identity,
             self.thin,
             *dataclasses.astuple(statistic),
         ]
-        if statistic.quantity != "weight":
-            inputs, labels = self._digests[dataset]
-            loss = statistic.quantity != "act"
-            if statistic.probe != "ones":
-                depends.append(inputs)
-            if statistic.probe == "data" and loss:
-                depends.append(labels)
-            if statistic.probe != "ntk" and loss:
-                depends.append(self.batches[dataset].classes)
+        needs = QUANTITIES[statistic.quantity].needs
+        inputs, labels = self._digests[dataset]
+        if needs != "none" and statistic.probe != "ones":
+            depends.append(inputs)
+        if needs == "backward" and statistic.probe == "data":
+            depends.append(labels)
+        if needs == "backward" and statistic.probe != "ntk":
+            depends.append(self.batches[dataset].classes)
         return hashlib.sha256(json.dumps(depends).encode()).hexdigest()
 
 
 def _digest(tensor: Tensor) -> str:
     return hashlib.sha256(tensor.cpu().contiguous().numpy().tobytes()).hexdigest()
+
+
+def resolve_device(name: str) -> str:
+    """The device that is meant: `auto` is CUDA, else MPS, else the CPU."""
+    usable = {
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+        "cpu": True,
+    }
+    if name == "auto":
+        return next(device for device, found in usable.items() if found)
+    if name not in DEVICES:
+        raise ConfigError(f"unknown device {name!r}{nearest(name, DEVICES)}")
+    if not usable[name]:
+        here = ", ".join(["auto", *(device for device, found in usable.items() if found)])
+        raise ConfigError(f"a device must be there, but {name!r} is not; choose from {here}")
+    return name

@@ -1,7 +1,5 @@
 """All matrices of one statistic end to end: in memory as far as they fit, the others in files."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +13,7 @@ import torch
 from torch import Tensor
 
 from autoprox.errors import MeasurementError
-from autoprox.statistics.matrices import Shapes
+from autoprox.statistics.chunks import Shapes
 
 CHUNK = {"cpu": 2**20, "cuda": 2**26}  # elements: a few chunks in L3; enough to fill a GPU
 
@@ -28,7 +26,7 @@ class Place(NamedTuple):
     offset: int
 
 
-class Shelf:
+class PackedMatrices:
     """A statistic's matrices, shape after shape: the first ones in memory, the others on disk."""
 
     def __init__(self, found: Mapping[tuple[int, int], Sequence[Place]]) -> None:
@@ -78,8 +76,8 @@ class Shelf:
 
 
 @dataclass(frozen=True)
-class Chunk:
-    """Matrices start to stop of the shelves of a group, and their shapes on each."""
+class ChunkRange:
+    """Matrices start to stop of each statistic of a group, and their shapes."""
 
     start: int
     stop: int
@@ -87,10 +85,10 @@ class Chunk:
 
 
 @lru_cache(maxsize=64)
-def chunks_of(shelves: tuple[Shapes, ...], most: int) -> list[Chunk]:
-    """Of about as many elements each, some `most` on any shelf."""
-    cuts = _cuts(np.max([_sizes(shapes) for shapes in shelves], axis=0), most)
-    return [Chunk(*cut, tuple(_between(*cut, shapes) for shapes in shelves)) for cut in cuts]
+def chunks_of(packed: tuple[Shapes, ...], most: int) -> list[ChunkRange]:
+    """Of about as many elements each, some `most` of any statistic."""
+    cuts = _cuts(np.max([_sizes(shapes) for shapes in packed], axis=0), most)
+    return [ChunkRange(*cut, tuple(_between(*cut, shapes) for shapes in packed)) for cut in cuts]
 
 
 def _cuts(sizes: np.ndarray, most: int) -> Iterator[tuple[int, int]]:

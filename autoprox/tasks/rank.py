@@ -1,217 +1,138 @@
 """Ranks proxies side by side: each of them on every network of a benchmark, over several seeds."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from autoprox.benchmarks import Benchmark, load_benchmark
-from autoprox.engine.comparison import combine, terms
+from autoprox.engine.comparison import compare, terms_of
 from autoprox.engine.evaluator import Engine
-from autoprox.errors import nearest
-from autoprox.files.atomic import write_bytes
-from autoprox.inputs.batches import load_batches
-from autoprox.language.tree import Tree, require_network
+from autoprox.errors import ConfigError, nearest, one_line
+from autoprox.files.atomic import write_text
+from autoprox.language import Tree, require_network
 from autoprox.parallel.threads import run_threads
+from autoprox.progress import Progress
 from autoprox.report.ranking import as_csv, as_markdown
-from autoprox.rules import require_whole
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import CORRELATIONS, Floats, bootstrap_interval
-from autoprox.searchspaces import get_space
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.sources import Fresh
-from autoprox.tasks.config import ConfigError, resolve_device
+from autoprox.searchspaces import TransformerNetwork, get_space
+from autoprox.statistics.collector import Setting, resolve_device
+from autoprox.statistics.networks import space_networks
+from autoprox.statistics.sources import FAILURES, StreamedMatrices
+from autoprox.tasks.base import Task, batches_of, benchmark_of, completed
+from autoprox.tasks.configurations import RankConfig
 from autoprox.zoo.expressions import PROXIES
 from autoprox.zoo.functions import MEASURES, measure_all
 from autoprox.zoo.loading import load
 from autoprox.zoo.published import published
 
-KIND = "rank"
 COUNTS = ("params", "flops")
-ALL = (*COUNTS, *PROXIES, *MEASURES)
 FAILED, NOT_FINITE = "network failed", "not finite"
 WORD = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*")
 
-Progress = Callable[[str, int, int, str], None]
 
-
-@dataclass(frozen=True)
-class RankConfig:
-    """All that a ranking depends on, and what it may use; its run's config.json."""
-
-    proxies: tuple[str, ...] = ("all",)
-    benchmark: str | None = None
-    space: str | None = None
-    datasets: tuple[str, ...] | None = None
-    label: str | None = None
-    subset: str = "main"
-    data_dir: str | None = None
-    images: str | None = None
-    text: str | None = None
-    batch_size: int = 4
-    length: int | None = None
-    seed: int = 0
-    seeds: int = 1
-    workers: int = 2
-    device: str = "auto"
-
-    def __post_init__(self) -> None:
-        for name, least in (("batch_size", 1), ("seed", 0), ("seeds", 1), ("workers", 1)):
-            require_whole(name, getattr(self, name), least)
-        object.__setattr__(self, "device", resolve_device(self.device))
-
-
-class Ranking:
-    """What a configuration asks for, everything checked and read, nothing yet measured."""
+class Rank(Task[RankConfig]):
+    """The proxies to rank, and the networks of a benchmark to measure them on."""
 
     def __init__(self, config: RankConfig) -> None:
-        self.benchmark: Benchmark = load_benchmark(
-            config.benchmark,
-            space=config.space,
-            datasets=config.datasets,
-            label=config.label,
-            subset=config.subset,
-            data_dir=_path(config.data_dir),
-        )
+        self.benchmark = benchmark_of(config)
         self.space = get_space(self.benchmark.space)
         names = named_proxies(config.proxies)
-        self.config = replace(
-            config, proxies=names, benchmark=config.benchmark or self.benchmark.name,
-            space=self.benchmark.space, datasets=self.benchmark.datasets,
-            label=self.benchmark.label,
-        )  # fmt: skip
+        super().__init__(
+            completed(
+                config,
+                proxies=names,
+                benchmark=config.benchmark or self.benchmark.name,
+                space=self.benchmark.space,
+                datasets=self.benchmark.datasets,
+                label=self.benchmark.label,
+                device=resolve_device(config.device),
+            )
+        )
         self.trees = {
             name: require_network(load(name).tree)
             for name in names
             if name not in COUNTS and name not in MEASURES
         }
         self.measures = [name for name in names if name in MEASURES]
-        self.terms = list(dict.fromkeys(t for tree in self.trees.values() for t in terms(tree)))
+        self.terms = list(dict.fromkeys(t for tree in self.trees.values() for t in terms_of(tree)))
         self.setting(config.seed)
+
+    @property
+    def name(self) -> str:
+        return f"rank-{self.benchmark.name}-{self.benchmark.space}"
 
     def setting(self, seed: int) -> Setting:
         """How networks are measured with one of the seeds, which also draws the noise."""
-        config = self.config
-        batches = load_batches(
-            self.space,
-            self.benchmark.classes,
-            batch_size=config.batch_size,
-            seed=seed,
-            images=_path(config.images),
-            text=_path(config.text),
-            length=config.length,
-        )
-        return Setting(self.space, batches, seed, device=torch.device(config.device))
+        batches = batches_of(self.config, self.space, self.benchmark.classes, seed)
+        return Setting(batches, device=torch.device(self.config.device))
 
     def seeds(self) -> range:
+        """The seeds, from the configured one on."""
         return range(self.config.seed, self.config.seed + self.config.seeds)
+
+    def work(self, run: Run, progress: Progress) -> dict[str, Any]:
+        """Measure; the log has a line for each network and seed, which isn't measured again."""
+        records = run.read_log()
+        run.truncate_log(len(records))
+        known = {(record["seed"], record["network"]) for record in records}
+        networks = range(len(self.benchmark.architectures))
+        total = len(networks) * self.config.seeds
+        progress("measure", len(records), total, "")
+        for seed in self.seeds():
+            todo = [network for network in networks if (seed, network) not in known]
+            for record in measured_networks(self, seed, todo):
+                run.log(record)
+                records.append(record)
+                progress("measure", len(records), total, "")
+        summary = summarise(self, records)
+        for suffix, text in (("csv", as_csv(summary["rows"])), ("md", as_markdown(summary))):
+            write_text(run.path / f"table.{suffix}", text)
+        return summary
+
+
+def all_proxies() -> tuple[str, ...]:
+    """The whole zoo, and the counts that it is compared with."""
+    return (*COUNTS, *PROXIES)
 
 
 def named_proxies(given: Sequence[str]) -> tuple[str, ...]:
     """The proxies that are meant, each once; `all` is the whole zoo."""
-    names = dict.fromkeys(n for name in given for n in (ALL if name == "all" else (name,)))
+    known = all_proxies()
+    names = dict.fromkeys(n for name in given for n in (known if name == "all" else (name,)))
     for name in names:
         is_word = WORD.fullmatch(name) and not Path(name).exists()
-        if not name or (is_word and name not in ALL):
-            raise ConfigError(f"unknown proxy {name!r}{nearest(name, ALL)}")
+        if not name or (is_word and name not in known):
+            raise ConfigError(f"unknown proxy {name!r}{nearest(name, known)}")
     return tuple(names)
 
 
-def rank(
-    config: RankConfig, root: Path, name: str | None = None, progress: Progress = lambda *_: None
-) -> dict[str, Any]:
-    """Rank the proxies in a new run folder below `root`; returns the run's summary."""
-    ranking = Ranking(config)
-    name = name or f"rank-{ranking.benchmark.name}-{ranking.benchmark.space}"
-    settings = {"kind": KIND, **asdict(ranking.config)}
-    with Run.create(root, name, settings, config.device) as run:
-        progress("run", 0, 0, str(run.path))
-        return _rank(ranking, run, progress)
-
-
-def resume(path: Path, progress: Progress = lambda *_: None, **resources: Any) -> dict[str, Any]:
-    """Go on with a ranking where it stopped; a finished one is read.
-
-    Only the number of workers, which doesn't change the result, may be another one.
-    """
-    if beyond := [name for name in resources if name != "workers"]:
-        raise ConfigError(
-            "a resumed run keeps its own configuration but for workers, "
-            f"but got {', '.join(beyond)} beside resume"
-        )
-    with Run.resume(path, KIND) as run:
-        config = replace(_read_config(run), **resources)
-        if (summary := run.read_summary()) is not None:
-            return {"run": str(run.path), **summary}
-        return _rank(Ranking(config), run, progress)
-
-
-def _read_config(run: Run) -> RankConfig:
-    data: dict[str, Any] = run.read_config()
-    data = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k != "kind"}
-    try:
-        return RankConfig(**data)
-    except TypeError as error:
-        rule = "a run's config.json must be one that this version wrote"
-        raise ConfigError(f"{rule}, but got: {error}") from error
-
-
-def _rank(ranking: Ranking, run: Run, progress: Progress) -> dict[str, Any]:
-    """The log has a line for each network and seed, which is not measured again."""
-    records = run.read_log()
-    run.truncate_log(len(records))
-    known = {(record["seed"], record["network"]) for record in records}
-    networks = range(len(ranking.benchmark.architectures))
-    total = len(networks) * ranking.config.seeds
-    progress("measure", len(records), total, "")
-    for seed in ranking.seeds():
-        todo = [network for network in networks if (seed, network) not in known]
-        for record in measured_networks(ranking, seed, todo):
-            run.log(record)
-            records.append(record)
-            progress("measure", len(records), total, "")
-    summary = summarise(ranking, records)
-    for suffix, text in (("csv", as_csv(summary["rows"])), ("md", as_markdown(summary))):
-        write_bytes(run.path / f"table.{suffix}", text.encode())
-    run.write_summary(summary)
-    return {"run": str(run.path), **summary}
-
-
-class _Each(Fresh):
-    """Networks whose failures are on record, and stop nothing."""
-
-    def _check_failures(self, error: Exception) -> None:
-        """A proxy is ranked on the networks for which it has a value."""
-
-
 def measured_networks(
-    ranking: Ranking, seed: int, networks: Sequence[int]
+    ranking: Rank, seed: int, networks: Sequence[int]
 ) -> Iterator[dict[str, Any]]:
     """What is asked of each network, a few at a time, so that little is lost by a kill."""
     setting, workers = ranking.setting(seed), ranking.config.workers
     for first in range(0, len(networks), 2 * workers):
         chunk, started = networks[first : first + 2 * workers], time.monotonic()
         architectures = [ranking.benchmark.architectures[n] for n in chunk]
-        source = _Each(setting, architectures, workers)
+        networks_ = space_networks(ranking.space, architectures, seed)
+        # A proxy is ranked on the networks for which it has a value, however few.
+        source = StreamedMatrices(setting, networks_, workers, max_failed=1.0)
         values = Engine(source).evaluate(ranking.terms).values  # [terms, datasets, networks]
         found: list[dict[str, dict[str, float]]] = [{} for _ in chunk]
         names = list(map(str, ranking.terms))
         for i, own in enumerate(found):
             for d, dataset in enumerate(source.datasets):
                 own[dataset] = dict(zip(names, values[:, d, i].tolist(), strict=True))
-        run_threads(
-            workers, [partial(_run_measures, ranking, source, i, found[i]) for i in source.alive]
-        )
+        measure = partial(_run_measures, ranking, source, seed)
+        run_threads(workers, [partial(measure, i, found[i]) for i in source.alive])
         seconds = (time.monotonic() - started) / len(chunk)
         for i, network in enumerate(chunk):
             yield {
@@ -226,22 +147,25 @@ def measured_networks(
 
 
 def _run_measures(
-    ranking: Ranking, source: Fresh, index: int, found: dict[str, dict[str, float]]
+    ranking: Rank,
+    source: StreamedMatrices,
+    seed: int,
+    index: int,
+    found: dict[str, dict[str, float]],
 ) -> None:
     """Add the measures that aren't expressions: one network, with each dataset's head."""
     if not ranking.measures:
         return
-    setting, architecture = source.setting, source.architectures[index]
-    seed = setting.network_seed(architecture)
+    setting = source.setting
     try:
-        network = ranking.space.build(architecture, classes=1, seed=seed).to(setting.device)
+        prepare = source.networks[index].build(setting.device)
         for dataset, batch in setting.batches.items():
-            network.reset_head(batch.classes, seed)
+            network = cast(TransformerNetwork, prepare(batch.classes))  # as those of spaces are
             known = _known(setting, dataset, found)
             names = [name for name in ranking.measures if name not in known]
-            found[dataset] |= known | measure_all(network, batch, names, setting.seed)
-    except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
-        source.failures[index] = f"{type(error).__name__}: {error}".partition("\n")[0]
+            found[dataset] |= known | measure_all(network, batch, names, seed)
+    except FAILURES as error:
+        source.failures[index] = one_line(error)
 
 
 def _known(
@@ -260,7 +184,7 @@ def _known(
     return {}
 
 
-def summarise(ranking: Ranking, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def summarise(ranking: Rank, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """A row for each proxy and dataset: the best mean of Kendall's tau over the seeds first."""
     benchmark, rows = ranking.benchmark, []
     left_out: dict[str, dict[int, str]] = defaultdict(dict)  # proxy -> network -> reason
@@ -284,7 +208,7 @@ def summarise(ranking: Ranking, records: Sequence[Mapping[str, Any]]) -> dict[st
 
 
 def _scores(
-    ranking: Ranking, records: Sequence[Mapping[str, Any]], proxy: str, dataset: str
+    ranking: Rank, records: Sequence[Mapping[str, Any]], proxy: str, dataset: str
 ) -> Floats:
     """[seeds, networks], nan where a proxy has no value."""
     architectures = ranking.benchmark.architectures
@@ -294,7 +218,7 @@ def _scores(
         classes = ranking.benchmark.classes[dataset]
         return np.broadcast_to([float(count(a, classes)) for a in architectures], shape)
     tree = ranking.trees.get(proxy)
-    columns = [proxy] if tree is None else list(map(str, terms(tree)))
+    columns = [proxy] if tree is None else list(map(str, terms_of(tree)))
     values = np.full((len(columns), *shape), np.nan)
     for record in records:
         known = record["values"].get(dataset, {})
@@ -308,13 +232,11 @@ def _combined(tree: Tree, values: Floats) -> Floats:
     scores = np.full(values.shape[1:], np.nan)
     for seed, own in enumerate(np.moveaxis(values, 1, 0)):
         valid = np.isfinite(own).all(axis=0)
-        scores[seed, valid] = combine(tree, dict(zip(terms(tree), own[:, valid], strict=True)))
+        scores[seed, valid] = compare(tree, dict(zip(terms_of(tree), own[:, valid], strict=True)))
     return scores
 
 
-def _row(
-    ranking: Ranking, proxy: str, dataset: str, scores: Floats, truth: Floats
-) -> dict[str, Any]:
+def _row(ranking: Rank, proxy: str, dataset: str, scores: Floats, truth: Floats) -> dict[str, Any]:
     benchmark, seed = ranking.benchmark, ranking.config.seed
     valid = np.isfinite(scores).all(axis=0)
     row: dict[str, Any] = {"proxy": proxy, "dataset": dataset, "std": {}, "interval": {}}
@@ -340,7 +262,3 @@ def _row(
 def _plain(value: Any) -> float | None:
     """JSON has no word for what isn't finite."""
     return float(value) if np.isfinite(value) else None
-
-
-def _path(text: str | None) -> Path | None:
-    return None if text is None else Path(text)

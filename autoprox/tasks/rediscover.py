@@ -13,19 +13,20 @@ import itertools
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import torch
 
-from autoprox.benchmarks.files import user_cache
-from autoprox.engine.evaluator import REASONS
+from autoprox.engine.evaluator import REASONS, Engine
+from autoprox.engine.program import single_domains
 from autoprox.errors import AutoproxError, MeasurementError
-from autoprox.export.formula import pretty
+from autoprox.export import pretty
+from autoprox.files.folders import user_cache
 from autoprox.inputs.batches import load_batches
-from autoprox.language.tree import (
+from autoprox.language import (
     STATISTICS,
     Tree,
     make,
@@ -33,19 +34,20 @@ from autoprox.language.tree import (
     statistics,
 )
 from autoprox.parallel.threads import one_thread
+from autoprox.progress import Progress
 from autoprox.rediscovery.evidence import Evidence, by_form, by_networks, by_tree
-from autoprox.rediscovery.growth import VectorEngine, parts_of
 from autoprox.rediscovery.search import Search
-from autoprox.rules import require_number, require_whole
 from autoprox.runs.folder import NAME, Run
 from autoprox.scoring.correlations import Floats
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
 from autoprox.searchspaces.base import one
 from autoprox.searchspaces.pit import PIT, PiTSpace
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.sources import Fresh, Store
-from autoprox.tasks.config import resolve_device
-from autoprox.tasks.evolve import Progress, silent
+from autoprox.statistics.cached import CachedMatrices
+from autoprox.statistics.collector import Setting, resolve_device
+from autoprox.statistics.networks import space_networks
+from autoprox.statistics.sources import StreamedMatrices
+from autoprox.tasks.base import Task, completed, path_of
+from autoprox.tasks.configurations import RediscoverConfig
 from autoprox.zoo.loading import load
 
 SMALL_PIT = PiTSpace(
@@ -76,168 +78,207 @@ class Networks:
 
     def setting(self, seed: int, device: torch.device) -> Setting:
         batches = load_batches(self.space, {DATASET: CLASSES}, batch_size=BATCH, seed=seed)
-        return Setting(self.space, batches, seed, self.thin, device)
+        return Setting(batches, self.thin, device)
 
 
-@dataclass(frozen=True)
-class Setup:
-    """What a rediscovery depends on, and what it may use."""
+class Rediscover(Task[RediscoverConfig]):
+    """The proxy to look for, the networks to evolve on, and fresh ones to compare on."""
 
-    seed: int = 0
-    seconds: float = 600.0
-    workers: int = 2
-    device: str = "auto"
-    cache: str | None = None
-    evolved: Networks = Networks(SMALL_PIT, 48, thin=4)
-    fresh: Networks = Networks(get_space("autoformer-ti"), 64)
+    def __init__(
+        self,
+        config: RediscoverConfig,
+        evolved: Networks | None = None,
+        fresh: Networks | None = None,
+    ) -> None:
+        super().__init__(completed(config, device=resolve_device(config.device)))
+        self.target = require_network(load(str(config.proxy)).tree)
+        self.evolved = evolved or Networks(SMALL_PIT, 48, thin=4)
+        self.fresh = fresh or Networks(get_space("autoformer-ti"), 64)
 
-    def __post_init__(self) -> None:
-        require_whole("seed", self.seed, 0)
-        require_whole("workers", self.workers, 1)
-        require_number("seconds", self.seconds, "> 0", lambda seconds: 0 < seconds < float("inf"))
-        object.__setattr__(self, "device", resolve_device(self.device))
+    @property
+    def name(self) -> str:
+        stem = Path(self.config.proxy).stem
+        stem = stem if NAME.fullmatch(stem) else "proxy"
+        return f"rediscover-{stem}-seed{self.config.seed}"[:80]
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        plain = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in ("evolved", "fresh"):
-            networks: Networks = plain[name]
-            plain[name] = {
-                "space": networks.space.name,
-                "networks": networks.count,
-                "thin": networks.thin,
-            }
-        return plain
+    @property
+    def device(self) -> torch.device:
+        """Where networks are measured."""
+        return torch.device(self.config.device)
+
+    def work(self, run: Run, progress: Progress) -> dict[str, Any]:
+        """Search until a formula is right or the time is up.
+
+        A search that is gone on with makes its rounds on record again, from the seed, but doesn't
+        judge again what was found in them.
+        """
+        started, config, log = time.monotonic(), self.config, run.read_log()
+        run.truncate_log(len(log))
+        with one_thread():
+            rng = Random(config.seed)
+            engine = Engine(self._collect(rng, progress))
+            search = Search(engine, self._scores(engine), rng)
+            search.begin()
+            rounds = Rounds(search, Judge(self), run, progress)
+            rounds.repeat(log)
+            success = rounds.until(config.seconds, started)
+        summary = {
+            **_outcome(search, success),
+            "target": {"source": config.proxy, "expression": str(self.target)},
+            "seed": config.seed,
+            "rounds": rounds.number,
+            "evaluations": search.evaluations,
+            "seconds": rounds.seconds(),
+        }
+        if success:
+            run.write_proxies([self._record(run, *success)])
+        return summary
+
+    def _collect(self, rng: Random, progress: Progress) -> CachedMatrices:
+        """All statistics of the networks to evolve on, whichever the proxy reads."""
+        architectures = self.evolved.architectures(rng)
+        parts = [part for name in STATISTICS for part in single_domains(make(name))]
+        matrices = CachedMatrices(
+            self.evolved.setting(self.config.seed, self.device),
+            space_networks(self.evolved.space, architectures, self.config.seed),
+            {s for part in parts for s in statistics(part)},
+            folder=(path_of(self.config.cache) or user_cache()) / "statistics",
+            workers=self.config.workers,
+        )
+        done = itertools.count(1)
+        matrices.collect(lambda: progress("collect", next(done), len(architectures), ""))
+        if matrices.failures:
+            raise MeasurementError(f"a network failed: {next(iter(matrices.failures.values()))}")
+        return matrices
+
+    def _scores(self, engine: Engine) -> Floats:
+        scores = engine.evaluate([self.target])
+        if reason := scores.reasons.max():
+            raise AutoproxError(
+                f"a proxy to rediscover must tell the {scores.values.shape[-1]} networks apart, "
+                f"but the scores of {self.target} are {REASONS[reason]}"
+            )
+        values: Floats = scores.values[0, 0]
+        return values
+
+    def _record(self, run: Run, tree: Tree, evidence: Evidence) -> Mapping[str, Any]:
+        """The formula for a proxy file."""
+        found = {
+            "run": run.name,
+            "space": self.evolved.space.name,
+            "benchmark": f"the scores of {self.config.proxy}",
+            "label": "scores",
+            "datasets": [DATASET],
+            "seed": self.config.seed,
+        }
+        taus = {} if evidence.tau is None else {"fresh": {DATASET: evidence.tau}}
+        return {"expression": str(tree), "formula": pretty(tree), "found": found, "taus": taus}
 
 
-def rediscover(
-    source: str,
-    setup: Setup | None = None,
-    root: Path = Path("runs"),
-    name: str | None = None,
-    progress: Progress = silent,
-) -> dict[str, Any]:
-    """Rediscover the proxy that `source` means, in a new run folder; returns the run's summary."""
-    setup = setup or Setup()
-    target = require_network(load(source).tree)
-    started = time.monotonic()
-    with one_thread():
-        rng = Random(setup.seed)
-        engine = VectorEngine(_collect(setup, rng, progress))
-        scores = _scores(engine, target)
-        config = {"target": source, "expression": str(target), **setup.to_json()}
-        with Run.create(root, name or _name(source, setup.seed), config, setup.device) as run:
-            progress("run", 0, 0, str(run.path))
-            search, judge = Search(engine, scores, rng), Judge(target, setup)
-            rounds, success = _evolve(search, judge, run, setup.seconds, started, progress)
-            summary = {
-                **_outcome(search, success),
-                "target": {"source": source, "expression": str(target)},
-                "seed": setup.seed,
-                "rounds": rounds,
-                "evaluations": search.evaluations,
-                "seconds": round(time.monotonic() - started, 3),
-            }
-            run.write_summary(summary)
-            if success:
-                run.write_proxies([_record(run, source, setup, *success)])
-    return {"run": str(run.path), **summary}
+class Rounds:
+    """The rounds of a search, each on record, and the time that they took."""
 
+    def __init__(self, search: Search, judge: Judge, run: Run, progress: Progress) -> None:
+        self.number = 0
+        self._search = search
+        self._judge = judge
+        self._run = run
+        self._progress = progress
+        self._logged = 0
+        self._origin = time.monotonic()
 
-def _evolve(
-    search: Search, judge: Judge, run: Run, limit: float, started: float, progress: Progress
-) -> tuple[int, Success | None]:
-    """Rounds of the search, until a formula is right or the time is up."""
-    rounds, success = 0, None
-    while success is None and (seconds := time.monotonic() - started) < limit:
-        note = f"{search.evaluations} formulas, best correlation {search.population[0].jcm:.4f}"
-        progress("rediscover", int(seconds), math.ceil(limit), note)
-        rounds += 1
-        found = search.round()
-        success = judge(found)
-        run.log(
+    def seconds(self) -> float:
+        """The time spent so far, without that for making rounds again."""
+        return round(time.monotonic() - self._origin, 3)
+
+    def repeat(self, log: Sequence[Mapping[str, Any]]) -> None:
+        """Make all rounds on record again but the last, which may have found the proxy."""
+        self._logged = len(log)
+        for line in log[:-1]:
+            self._progress("repeat", self.number + 1, len(log), str(line["expression"]))
+            self._judge.known_wrong(self._search.round())
+            self.number += 1
+        if log:
+            self._origin = time.monotonic() - float(log[-1]["seconds"])
+
+    def until(self, limit: float, started: float) -> Success | None:
+        """Rounds until a formula is right, or the time is up."""
+        if not self._logged:
+            self._origin = started
+        success = None
+        while success is None and (self.seconds() < limit or self.number < self._logged):
+            best = self._search.population[0]
+            note = f"{self._search.evaluations} formulas, best correlation {best.jcm:.4f}"
+            self._progress("rediscover", int(self.seconds()), math.ceil(limit), note)
+            self.number += 1
+            found = self._search.round()
+            success = self._judge(found)
+            if self.number > self._logged:
+                self._log(len(found))
+        return success
+
+    def _log(self, fitting: int) -> None:
+        best = self._search.population[0]
+        self._run.log(
             {
-                "round": rounds,
-                "evaluations": search.evaluations,
-                "best": search.population[0].jcm,
-                "expression": str(search.population[0].tree),
-                "fitting": len(found),
-                "seconds": round(time.monotonic() - started, 3),
+                "round": self.number,
+                "evaluations": self._search.evaluations,
+                "best": best.jcm,
+                "expression": str(best.tree),
+                "fitting": fitting,
+                "seconds": self.seconds(),
             }
         )
-    return rounds, success
 
 
 class Judge:
     """Compares the formulas that fit with the proxy that is looked for, each once."""
 
-    def __init__(self, target: Tree, setup: Setup) -> None:
-        self._target = target
-        self._setup = setup
-        self._architectures = setup.fresh.architectures(Random(f"fresh {setup.seed}"))
+    def __init__(self, task: Rediscover) -> None:
+        self._task = task
+        self._target = task.target
+        self._architectures = task.fresh.architectures(Random(f"fresh {task.config.seed}"))
         self._pending: dict[Tree, None] = {}
         self._tried: set[Tree] = set()
 
     def __call__(self, found: Sequence[Tree]) -> Success | None:
         """A formula that is the proxy, the smallest by the first evidence that there is."""
-        self._pending.update((tree, None) for tree in found if tree not in self._tried)
-        trees = sorted(self._pending, key=lambda tree: tree.size)
+        trees = self._untried(found)
         for compare, compared in ((by_tree, trees), (by_form, trees[:COMPARED])):
             for tree in compared:
                 if evidence := compare(tree, self._target):
                     return tree, evidence
+        chosen = self._try(trees)
+        right = self._by_networks(chosen, self._architectures[:SCREEN])
+        right = self._by_networks([tree for tree, _ in right], self._architectures)
+        return right[0] if right else None
+
+    def known_wrong(self, found: Sequence[Tree]) -> None:
+        """What was found in a round that is on record, without success."""
+        self._try(self._untried(found))
+
+    def _untried(self, found: Sequence[Tree]) -> list[Tree]:
+        self._pending.update((tree, None) for tree in found if tree not in self._tried)
+        return sorted(self._pending, key=lambda tree: tree.size)
+
+    def _try(self, trees: Sequence[Tree]) -> Sequence[Tree]:
         chosen = trees[:COMPARED]
         self._tried.update(chosen)
         for tree in chosen:
             del self._pending[tree]
-        right = self._by_networks(chosen, self._architectures[:SCREEN])
-        right = self._by_networks([tree for tree, _ in right], self._architectures)
-        return right[0] if right else None
+        return chosen
 
     def _by_networks(
         self, trees: Sequence[Tree], architectures: Sequence[Architecture]
     ) -> list[Success]:
         if not trees:
             return []
-        device = torch.device(self._setup.device)
-        setting = self._setup.fresh.setting(self._setup.seed, device)
-        fresh = Fresh(setting, architectures, self._setup.workers)
+        config = self._task.config
+        setting = self._task.fresh.setting(config.seed, self._task.device)
+        networks = space_networks(self._task.fresh.space, architectures, config.seed)
+        fresh = StreamedMatrices(setting, networks, config.workers)
         judged = zip(trees, by_networks(trees, self._target, fresh), strict=True)
         return [(tree, evidence) for tree, evidence in judged if evidence]
-
-
-def _collect(setup: Setup, rng: Random, progress: Progress) -> Store:
-    """All statistics of the networks to evolve on, whichever the proxy reads."""
-    architectures = setup.evolved.architectures(rng)
-    parts = [part for name in STATISTICS for part in parts_of(make(name))]
-    done = itertools.count(1)
-    store = Store(
-        setup.evolved.setting(setup.seed, torch.device(setup.device)),
-        architectures,
-        {s for part in parts for s in statistics(part) if s.domain != "all"},
-        folder=(Path(setup.cache) if setup.cache else user_cache()) / "statistics",
-        workers=setup.workers,
-        progress=lambda: progress("collect", next(done), len(architectures), ""),
-    )
-    if store.failures:
-        raise MeasurementError(f"a network failed: {next(iter(store.failures.values()))}")
-    return store
-
-
-def _scores(engine: VectorEngine, target: Tree) -> Floats:
-    scores = engine.evaluate([target])
-    if reason := scores.reasons.max():
-        raise AutoproxError(
-            f"a proxy to rediscover must tell the {scores.values.shape[-1]} networks apart, "
-            f"but the scores of {target} are {REASONS[reason]}"
-        )
-    values: Floats = scores.values[0, 0]
-    return values
-
-
-def _name(source: str, seed: int) -> str:
-    stem = Path(source).stem
-    return f"rediscover-{stem if NAME.fullmatch(stem) else 'proxy'}-seed{seed}"[:80]
 
 
 def _outcome(search: Search, success: Success | None) -> dict[str, Any]:
@@ -250,19 +291,3 @@ def _outcome(search: Search, success: Success | None) -> dict[str, Any]:
         "formula": pretty(tree),
         "correlation": None if success else search.population[0].jcm,
     }
-
-
-def _record(
-    run: Run, source: str, setup: Setup, tree: Tree, evidence: Evidence
-) -> Mapping[str, Any]:
-    """The formula for a proxy file."""
-    found = {
-        "run": run.name,
-        "space": setup.evolved.space.name,
-        "benchmark": f"the scores of {source}",
-        "label": "scores",
-        "datasets": [DATASET],
-        "seed": setup.seed,
-    }
-    taus = {} if evidence.tau is None else {"fresh": {DATASET: evidence.tau}}
-    return {"expression": str(tree), "formula": pretty(tree), "found": found, "taus": taus}

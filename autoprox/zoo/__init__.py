@@ -1,1 +1,23 @@
-"""Published proxies, and how any proxy is loaded."""
+"""The zoo: published proxies, expressions and functions, the papers' figures, and proxy files.
+
+It imports the language, inputs, search spaces and files, and gives the registry `PROXIES`;
+`functions` and `loading`, which need more, are imported by themselves.
+"""
+
+from autoprox.zoo.expressions import (
+    EXPRESSIONS,
+    PROXIES,
+    ExpressionProxy,
+    Proxy,
+    ProxyError,
+    load_expression,
+)
+
+__all__ = [
+    "EXPRESSIONS",
+    "PROXIES",
+    "ExpressionProxy",
+    "Proxy",
+    "ProxyError",
+    "load_expression",
+]

@@ -1,12 +1,12 @@
-"""The zoo: published proxies as expressions of the language."""
+"""The registry of proxies, expressions and functions side by side, and published expressions."""
 
-from __future__ import annotations
-
+import re
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from autoprox.language.tree import Tree, parse
+from autoprox.errors import AutoproxError
+from autoprox.language import Tree, parse
+from autoprox.registry import Registry, View
 
 ABDELFATTAH = "Abdelfattah et al., Zero-Cost Proxies for Lightweight NAS, ICLR 2021"
 AUTO_PROX = (
@@ -31,56 +31,89 @@ ETAS = (
     "Yang and Liu, ETAS: Zero-Shot Transformer Architecture Search via Network Trainability and "
     "Expressivity, Findings of ACL 2024"
 )
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*")
 
 
-class Published(NamedTuple):
-    """A proxy's expression, which may use others of the zoo by name, and where it comes from."""
+class ProxyError(AutoproxError):
+    """A proxy that breaks a rule of the registry, or that a command can't use."""
 
-    expression: str
+
+@dataclass(frozen=True)
+class Proxy:
+    """What the registry knows of every proxy: where it comes from."""
+
     citation: str
 
 
-PROXIES: Mapping[str, Published] = MappingProxyType(
-    {
-        "plain": Published("sum(sum(mul(all.weight, all.grad)))", ABDELFATTAH),
-        "grad_norm": Published("sum(frobenius_norm(all.grad))", ABDELFATTAH),
-        "l2_norm": Published("sum(frobenius_norm(all.weight))", f"{ABDELFATTAH} (its code)"),
-        "snip": Published("sum(sum(abs(mul(all.weight, all.grad))))", SNIP),
-        "synflow": Published("sum(sum(mul(ones.all.weight, ones.all.grad)))", SYNFLOW),
-        "fisher": Published("sum(sum(square(mul(mlp.act, mlp.act_grad))))", FISHER),
-        "dss": Published(
-            "add(sum(mul(nuclear_norm(ones.msa.grad), nuclear_norm(ones.msa.weight))), "
-            "sum(sum(mul(ones.mlp.grad, ones.mlp.weight))))",
-            TF_TAS,
-        ),
-        "dss++": Published(
-            "add(rank(sum(mul(nuclear_norm(ones.msa.grad), nuclear_norm(ones.msa.weight)))), "
-            "rank(sum(sum(mul(ones.mlp.grad, ones.mlp.weight)))))",
-            T_RAZOR,
-        ),
-        "ntkt": Published("sum(square(frobenius_norm(ntk.all.grad)))", f"{ETAS}, eq. 13"),
-        "sept": Published(
-            "add(logsumexp(log(width)), "
-            "logsumexp(sub(mul(add(tokens, one), log(width)), log(sub(width, one)))))",
-            ETAS,
-        ),
-        "ntsr": Published("add(rank(ntkt), rank(sept))", ETAS),
-        # The forms are those of the authors' code: of A the configurations of Auto-Prox, of P that
-        # of PicoNAS. What they leave open is chosen so: the weights are those of all linear layers,
-        # the gradients of activations those of the outputs of the MLPs' linear layers, a matrix
-        # that isn't yet one number is replaced by its mean, and layers are added up.
-        "autoprox-a": Published(
-            "add(sum(frobenius_norm(min_max(all.weight))), sum(mean(sqrt(sigmoid(mlp.act_grad)))))",
-            f"{AUTO_PROX}, eq. 2, in the form of its configurations",
-        ),
-        "autoprox-p": Published(
-            "sub(sum(frobenius_norm(all.weight)), sum(log(mean(abs(mlp.act_grad)))))",
-            f"{AUTO_PROX}, eq. 3, in the form of PicoNAS",
-        ),
-    }
+def _prove(name: str, proxy: Proxy) -> None:
+    if not isinstance(proxy, Proxy) or not proxy.citation:
+        raise ProxyError(f"a proxy is a record with a citation, but {name} is {proxy!r}")
+    if not NAME.fullmatch(name):
+        raise ProxyError(f"a proxy's name is a letter, then letters, digits, _ + -, got {name!r}")
+
+
+PROXIES: Registry[Proxy] = Registry("proxies", "proxy", ProxyError, _prove)
+
+
+@dataclass(frozen=True)
+class ExpressionProxy(Proxy):
+    """A proxy's expression, which may use others by name, and where it comes from."""
+
+    expression: str
+
+
+EXPRESSIONS: Mapping[str, ExpressionProxy] = View(
+    PROXIES, lambda: {name: p for name, p in PROXIES.items() if isinstance(p, ExpressionProxy)}
+)
+
+
+def register(name: str, expression: str, citation: str) -> None:
+    """Register an expression."""
+    PROXIES.register(name, ExpressionProxy(citation, expression))
+
+
+register("plain", "sum(sum(mul(all.weight, all.grad)))", ABDELFATTAH)
+register("grad_norm", "sum(frobenius_norm(all.grad))", ABDELFATTAH)
+register("l2_norm", "sum(frobenius_norm(all.weight))", f"{ABDELFATTAH} (its code)")
+register("snip", "sum(sum(abs(mul(all.weight, all.grad))))", SNIP)
+register("synflow", "sum(sum(mul(ones.all.weight, ones.all.grad)))", SYNFLOW)
+register("fisher", "sum(sum(square(mul(mlp.act, mlp.act_grad))))", FISHER)
+register(
+    "dss",
+    "add(sum(mul(nuclear_norm(ones.msa.grad), nuclear_norm(ones.msa.weight))), "
+    "sum(sum(mul(ones.mlp.grad, ones.mlp.weight))))",
+    TF_TAS,
+)
+register(
+    "dss++",
+    "add(rank(sum(mul(nuclear_norm(ones.msa.grad), nuclear_norm(ones.msa.weight)))), "
+    "rank(sum(sum(mul(ones.mlp.grad, ones.mlp.weight)))))",
+    T_RAZOR,
+)
+register("ntkt", "sum(square(frobenius_norm(ntk.all.grad)))", f"{ETAS}, eq. 13")
+register(
+    "sept",
+    "add(logsumexp(log(width)), "
+    "logsumexp(sub(mul(add(tokens, one), log(width)), log(sub(width, one)))))",
+    ETAS,
+)
+register("ntsr", "add(rank(ntkt), rank(sept))", ETAS)
+# The forms are those of the authors' code: of A the configurations of Auto-Prox, of P that
+# of PicoNAS. What they leave open is chosen so: the weights are those of all linear layers,
+# the gradients of activations those of the outputs of the MLPs' linear layers, a matrix
+# that isn't yet one number is replaced by its mean, and layers are added up.
+register(
+    "autoprox-a",
+    "add(sum(frobenius_norm(min_max(all.weight))), sum(mean(sqrt(sigmoid(mlp.act_grad)))))",
+    f"{AUTO_PROX}, eq. 2, in the form of its configurations",
+)
+register(
+    "autoprox-p",
+    "sub(sum(frobenius_norm(all.weight)), sum(log(mean(abs(mlp.act_grad)))))",
+    f"{AUTO_PROX}, eq. 3, in the form of PicoNAS",
 )
 
 
 def load_expression(name_or_text: str) -> Tree:
     """The tree of a proxy of the zoo, or of an expression that may use them by name."""
-    return parse(name_or_text, {name: proxy.expression for name, proxy in PROXIES.items()})
+    return parse(name_or_text, {name: proxy.expression for name, proxy in EXPRESSIONS.items()})

@@ -1,33 +1,44 @@
 """Finds the proxy that a word means: a published name, a run, a proxy file, or an expression."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autoprox.language.tree import Tree, parse
-from autoprox.runs.folder import HALL_OF_FAME, Run, RunError
-from autoprox.zoo.expressions import PROXIES, load_expression
-from autoprox.zoo.proxy_file import read_proxy
+from autoprox.errors import RunError
+from autoprox.language import Tree, parse
+from autoprox.runs.folder import HALL_OF_FAME, Run
+from autoprox.runs.proxy_file import read_proxy
+from autoprox.zoo.expressions import EXPRESSIONS, ProxyError, load_expression
+from autoprox.zoo.functions import MEASURES, FunctionProxy
+
+FINDERS = ("evolve", "rediscover")  # the commands whose runs have a proxy
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A tree, which need not be a complete proxy, and what is known of it."""
+    """A tree, which need not be a complete proxy, or a function, and what is known of it."""
 
-    tree: Tree
+    proxy: Tree | FunctionProxy
     citation: str | None = None  # of a published one
     found: Mapping[str, Any] | None = None  # as in a proxy file
     taus: Mapping[str, Mapping[str, float | None]] | None = None
 
+    @property
+    def tree(self) -> Tree:
+        """The expression, of which a function has none."""
+        if isinstance(self.proxy, Tree):
+            return self.proxy
+        raise ProxyError(f"an expression is needed, but {self.proxy.name} is a function")
+
 
 def load(source: str) -> Loaded:
     """What `source` means; of a run, the proxy that it chose."""
-    if source in PROXIES:
-        return Loaded(load_expression(source), citation=PROXIES[source].citation)
+    if source in MEASURES:
+        return Loaded(MEASURES[source], citation=MEASURES[source].citation)
+    if source in EXPRESSIONS:
+        return Loaded(load_expression(source), citation=EXPRESSIONS[source].citation)
     if os.path.isfile(source) or source.endswith(".json"):
         return _of_record(read_proxy(Path(source)))
     if os.path.isdir(source) or os.sep in source:
@@ -36,11 +47,14 @@ def load(source: str) -> Loaded:
 
 
 def _chosen(run: Path) -> Path:
-    file = Run.open(run).path / HALL_OF_FAME / "1.json"
+    if (kind := Run.open(run).kind) not in FINDERS:
+        known = " or ".join(f"`autoprox {finder}`" for finder in FINDERS)
+        raise RunError(f"a proxy is in a run of {known}, but {run} is one of `autoprox {kind}`")
+    file = run / HALL_OF_FAME / "1.json"
     if not file.exists():
         raise RunError(
             f"a run must have ended to have a proxy, but {run} has not: "
-            f"`autoprox evolve --resume {run}` goes on with it"
+            f"`autoprox resume {run}` goes on with it"
         )
     return file
 

@@ -5,9 +5,14 @@ import io
 import json
 import os
 import random
+import subprocess
+import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -15,18 +20,25 @@ import pytest
 import torch
 from scipy.stats import kendalltau
 
-import autoprox.benchmarks as benchmarks
 from autoprox.benchmarks import (
     BENCHMARKS,
     BenchmarkError,
+    BuiltInBenchmark,
     benchmark_info,
+    builtin,
+    catalogue,
     fetch_benchmark,
+    files,
     list_benchmarks,
     load_benchmark,
+    loading,
 )
 from autoprox.benchmarks.files import fetch_files
 from autoprox.errors import AutoproxError
+from autoprox.registry import Registry
 from autoprox.searchspaces import get_space
+from autoprox.searchspaces.flexibert import FLEXIBERT
+from autoprox.searchspaces.gpt2_hw import GPT2_HW
 
 VIT, NANO = "vit-bench-101", "nano-vit-bench"
 DATA = os.environ.get("AUTOPROX_DATA")
@@ -231,16 +243,18 @@ def pinned(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Install entries as the two AutoFormer files and pin those instead of the published ones."""
 
     def install(main: list[dict[str, Any]], extra: list[dict[str, Any]]) -> None:
-        source, files = BENCHMARKS[VIT], []
+        source, described = BENCHMARKS[VIT], []
         nowhere.mkdir(parents=True)
         for file, entries in zip(source.files, (main, extra), strict=False):
             buffer = io.BytesIO()
             torch.save(entries, buffer)
             (nowhere / file.name).write_bytes(buffer.getvalue())
             digest = hashlib.sha256(buffer.getvalue()).hexdigest()
-            files.append(replace(file, sha256=digest, size=len(buffer.getvalue())))
-        changed = {VIT: replace(source, files=tuple(files))}
-        monkeypatch.setattr(benchmarks, "BENCHMARKS", changed)
+            described.append(replace(file, sha256=digest, size=len(buffer.getvalue())))
+        changed = Registry[BuiltInBenchmark]("pinned", "benchmark", BenchmarkError)
+        changed.register(VIT, replace(source, files=tuple(described)))
+        monkeypatch.setattr(loading, "BENCHMARKS", changed)
+        monkeypatch.setattr(catalogue, "BENCHMARKS", changed)
 
     return install
 
@@ -333,27 +347,51 @@ def test_info_is_plain_data(nowhere: Path) -> None:
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> tuple[str, Path]:
-    """A folder and its address, which is read as one of the web is, and without a network."""
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Path]]:
+    """A folder and its address on this machine, where nothing is tried twice."""
     folder = tmp_path / "served"
     folder.mkdir()
-    return folder.as_uri(), folder
+    monkeypatch.setattr(files, "RETRIES", 0)
+    handler = partial(QuietHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", folder
+        server.shutdown()
+        thread.join()
 
 
-def published(folder: Path) -> Any:
-    """A source whose two files are in the folder."""
-    source, files = BENCHMARKS[VIT], []
+class QuietHandler(SimpleHTTPRequestHandler):
+    """Serves a folder; the first requests fail, so many as `failures` says."""
+
+    failures = 0
+
+    def do_GET(self) -> None:
+        if QuietHandler.failures:
+            QuietHandler.failures -= 1
+            self.send_error(503)
+        else:
+            super().do_GET()
+
+    def log_message(self, *args: object) -> None:
+        """Say nothing."""
+
+
+def published(served: tuple[str, Path]) -> BuiltInBenchmark:
+    """A benchmark whose two files are served."""
+    url, folder = served
+    source, described = BENCHMARKS[VIT], []
     for file, content in zip(source.files, (b"first", b"second"), strict=False):
         (folder / file.name).write_bytes(content)
         digest = hashlib.sha256(content).hexdigest()
-        files.append(replace(file, sha256=digest))
-    return replace(source, files=tuple(files))
+        described.append(replace(file, sha256=digest))
+    return replace(source, files=tuple(described), url=url)
 
 
 def test_fetch_into_the_cache_and_again(nowhere: Path, served: tuple[str, Path]) -> None:
-    url, folder = served
-    source = published(folder)
-    done = fetch_files(source, None, url)
+    _, folder = served
+    source = published(served)
+    done = fetch_files(source, None)
     assert [item["status"] for item in done] == ["downloaded"] * 2
     assert {p.name: p.read_bytes() for p in nowhere.iterdir()} == {
         "gt_autoformer.pth": b"first",
@@ -361,17 +399,16 @@ def test_fetch_into_the_cache_and_again(nowhere: Path, served: tuple[str, Path])
     }
     for path in folder.iterdir():
         path.unlink()
-    assert [item["status"] for item in fetch_files(source, None, url)] == ["installed"] * 2
+    assert [item["status"] for item in fetch_files(source, None)] == ["installed"] * 2
 
 
 def test_fetch_replaces_a_changed_file_where_it_lies(
     nowhere: Path, served: tuple[str, Path], tmp_path: Path
 ) -> None:
-    url, folder = served
     given = tmp_path / "given" / VIT / "gt_autoformer.pth"
     given.parent.mkdir(parents=True)
     given.write_bytes(b"fir")
-    done = fetch_files(published(folder), tmp_path / "given", url)
+    done = fetch_files(published(served), tmp_path / "given")
     assert [Path(item["path"]).parent for item in done] == [given.parent] * 2
     assert given.read_bytes() == b"first"
     assert not nowhere.exists()
@@ -380,24 +417,78 @@ def test_fetch_replaces_a_changed_file_where_it_lies(
 def test_fetch_stores_nothing_wrong(
     nowhere: Path, served: tuple[str, Path], tmp_path: Path
 ) -> None:
-    url, folder = served
-    source = published(folder)
+    _, folder = served
+    source = published(served)
     (folder / "gt_autoformer.pth").write_bytes(b"fir")
-    with pytest.raises(BenchmarkError, match=r"gt_autoformer\.pth must have sha256 \w+, but has"):
-        fetch_files(source, None, url)
+    with pytest.raises(
+        BenchmarkError, match=r"gt_autoformer\.pth must have sha256 \w+, but has another"
+    ):
+        fetch_files(source, None)
     (folder / "gt_autoformer.pth").unlink()
-    with pytest.raises(BenchmarkError, match=r"could not be downloaded: .*No such file"):
-        fetch_files(source, None, url)
-    assert not nowhere.exists()
-    published(folder)
+    with pytest.raises(
+        BenchmarkError, match=r"could not be downloaded: HTTPError: 404 Client Error"
+    ):
+        fetch_files(source, None)
+    assert not list(nowhere.iterdir())
+    published(served)
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(BenchmarkError, match=r"must be writable, but got: Not a directory"):
-        fetch_files(source, tmp_path / "file", url)
+        fetch_files(source, tmp_path / "file")
 
 
-def test_fetch_without_network(nowhere: Path) -> None:
-    source = replace(BENCHMARKS[VIT], url="http://127.0.0.1:1")
+def test_fetch_tries_again(
+    nowhere: Path, served: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "RETRIES", 1)
+    monkeypatch.setattr(QuietHandler, "failures", 1)
+    assert [item["status"] for item in fetch_files(published(served), None)] == ["downloaded"] * 2
+    assert (nowhere / "gt_autoformer.pth").read_bytes() == b"first"
+
+
+def test_fetch_without_network(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "RETRIES", 0)
     refused = r"could not be downloaded: .*(refused|unreach)"
     with pytest.raises(BenchmarkError, match=refused) as caught:
-        fetch_files(source, None, source.url)
+        fetch_files(replace(BENCHMARKS[VIT], url="http://127.0.0.1:1"), None)
     assert "\n" not in str(caught.value)
+    assert not list(nowhere.parent.rglob("*.pth"))
+
+
+# ---- the registry
+
+
+def test_descriptions_agree_with_spaces_and_data() -> None:
+    for name, benchmark in BENCHMARKS.items():
+        for file in benchmark.files:
+            assert file.space == get_space(file.space).name, name
+    info = benchmark_info(NANO)
+    table = json.loads(Path(info["files"][0]["path"]).read_text())
+    assert info["noise_ceiling"] == table["training"]["noise_ceiling"]
+    assert info["datasets"] == {d: entry["classes"] for d, entry in table["datasets"].items()}
+    assert info["architectures"] == len(table["architectures"])
+    assert BENCHMARKS["hw-gpt-bench"].classes["perplexity"] == GPT2_HW.vocabulary
+    assert set(BENCHMARKS["nas-bench-bert"].classes.values()) == {FLEXIBERT.vocabulary}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({}, r"mine must be registered under its own name, 'vit-bench-101'"),
+        ({"url": None}, r"must have either a url or a folder, but got \(url=None, folder=None\)"),
+        ({"folder": Path("here")}, r"must have either a url or a folder, but got"),
+        ({"labels": {}}, r"must have labels and a main file for each space, but labels of  and"),
+        ({"classes": {"flowers": 102}}, r"must have the classes of cifar100; choose from flowers"),
+    ],
+)
+def test_a_wrong_description_is_refused(changes: dict[str, Any], message: str) -> None:
+    name = "mine" if not changes else VIT
+    registry = Registry("none", "benchmark", BenchmarkError, builtin.prove)
+    with pytest.raises(BenchmarkError, match=message):
+        registry.register(name, replace(BENCHMARKS[VIT], **changes))
+
+
+def test_listing_needs_no_torch() -> None:
+    code = "import sys; from autoprox import benchmarks; benchmarks.list_benchmarks(); "
+    code += "print({'torch', 'scipy', 'pooch'} & set(sys.modules))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (result.stdout, result.stderr) == ("set()\n", "")

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from scipy.stats import f, kendalltau, rankdata
 
 from autoprox.benchmarks import load_benchmark
-from autoprox.benchmarks.base import DataFile, Row, Selection
+from autoprox.benchmarks.base import Row, Selection
+from autoprox.benchmarks.builtin import DataFile
 from autoprox.benchmarks.nas_bert import DATASETS, NAS_BENCH_BERT, TASKS
 from autoprox.errors import AutoproxError
 from autoprox.searchspaces.flexibert import FLEXIBERT

@@ -6,38 +6,30 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pytest
 import torch
+from helpers.measuring import Conditions, streamed
 from test_engine import GRAMMAR, distinct, random_trees
 from torch import Tensor
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
-from autoprox.engine.evaluator import Engine, Program, parts_of
-from autoprox.language.tree import (
-    NETWORK,
-    OPERATIONS,
-    STATISTICS,
-    Tree,
-    canonical,
-    parse,
-    statistics,
-)
-from autoprox.primitives import PRIMITIVES, Primitive, apply
+from autoprox.engine.evaluator import reduce_matrices
+from autoprox.engine.program import Program, by_group, reductions
+from autoprox.language import NETWORK, STATISTICS, Tree, canonical, parse, statistics
+from autoprox.primitives import OPERATIONS, PRIMITIVES, Primitive, apply
 from autoprox.searchspaces import Architecture
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.matrices import Slab
-from autoprox.statistics.sources import Fresh, Group, Reduce
+from autoprox.statistics.chunks import MatrixChunk
+from autoprox.statistics.sources import Group, Reduce, StreamedMatrices
 
 
 def layer_trees(count: int) -> Iterator[Tree]:
     """Random reductions of matrices, over one domain each."""
     rng, found = random.Random(3), 0
     while found < count:
-        for node in distinct(canonical(GRAMMAR.generate(rng))):
-            for part in parts_of(node):
-                found += 1
-                yield part
+        for parts in reductions(canonical(GRAMMAR.generate(rng))).values():
+            found += len(parts)
+            yield from parts
 
 
-def fake_matrices(group: Group, n: int) -> Slab:
+def fake_matrices(group: Group, n: int) -> MatrixChunk:
     """Layers of 6 x 4; activations of one all-ones sample of 5 tokens, and of two of a batch."""
     shapes = {"weight": (6, 4), "grad": (6, 4), "act": (10, 4), "act_grad": (10, 4)}
     values = {}
@@ -45,7 +37,7 @@ def fake_matrices(group: Group, n: int) -> Slab:
         rows, columns = shapes[statistic.quantity]
         one = statistic.probe == "ones" and statistic.quantity.startswith("act")
         values[statistic] = torch.empty(n, rows // 2 if one else rows, columns, device="cuda")
-    return Slab.of(values)
+    return MatrixChunk.of(values)
 
 
 def test_programs_of_matrices_are_clean_on_cuda() -> None:
@@ -59,30 +51,33 @@ def test_programs_of_matrices_are_clean_on_cuda() -> None:
             assert reduced.shape == (1, 7)
 
 
-class OnCuda(Fresh):
+class OnCuda(StreamedMatrices):
     """Matrices of two layers a piece, of no value."""
 
     def visit(self, groups: Sequence[Group], reduce: Reduce) -> None:
         for group in groups:
-            layers = self.layers.starts(next(iter(group)).domain)[-1]
+            layers = self.layers.starts[next(iter(group)).domain][-1]
             for datasets in self.variants(group):
                 for start in range(0, layers, 2):
-                    slab = fake_matrices(group, 2)
-                    reduce(group, datasets, np.arange(start, start + 2), slab)
+                    chunk = fake_matrices(group, 2)
+                    reduce(group, datasets, np.arange(start, start + 2), chunk)
 
 
 def test_a_pass_over_the_matrices_is_clean_on_cuda(
-    setting: Callable[..., Setting],
-    architectures: list[Architecture],
-    monkeypatch: pytest.MonkeyPatch,
+    setting: Callable[..., Conditions], architectures: list[Architecture]
 ) -> None:
-    kept: list[Tensor] = []
-    monkeypatch.setattr(Engine, "_keep", lambda self, trees, found: kept.extend(found.values()))
-    engine = Engine(OnCuda(setting(device=torch.device("cuda")), architectures, 1))
+    source = streamed(setting(device=torch.device("cuda")), architectures, 1, OnCuda)
+    forms = [canonical(tree) for tree in random_trees(50, seed=5)]
+    parts = {part: None for form in forms for own in reductions(form).values() for part in own}
+    groups = by_group(parts)
+    # Networks on the meta device, and the batches, can't be fake too.
+    assert source.layers.structures
+    assert all(map(source.variants, groups))
     with FakeTensorMode():
-        engine._reduce_matrices([canonical(tree) for tree in random_trees(50, seed=5)])
-    assert len(kept) > 30
-    assert {tensor.device.type for tensor in kept} == {"cuda"}
+        found = reduce_matrices(source, groups)
+    reduced = [tensor for variants in found.values() for tensor in variants.values()]
+    assert len(reduced) > 30
+    assert {tensor.device.type for tensor in reduced} == {"cuda"}
 
 
 def test_code_of_layers_and_networks_is_clean_on_cuda() -> None:
@@ -113,7 +108,9 @@ def test_a_fake_device_finds_what_is_not_clean(
     function: Callable[[Tensor], Tensor], error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad = Primitive("neg", "map", function, None, "")
-    monkeypatch.setattr("autoprox.engine.evaluator.PRIMITIVES", {**PRIMITIVES, "neg": bad})
+    monkeypatch.setattr("autoprox.engine.program.PRIMITIVES", {**PRIMITIVES, "neg": bad})
     part = parse("sum(neg(msa.weight))")
     with FakeTensorMode(), pytest.raises(error):
-        Program([part])(Slab.of({STATISTICS["msa.weight"]: torch.empty(2, 3, 4, device="cuda")}))
+        Program([part])(
+            MatrixChunk.of({STATISTICS["msa.weight"]: torch.empty(2, 3, 4, device="cuda")})
+        )

@@ -3,6 +3,7 @@
 import random
 import weakref
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,14 @@ import numpy as np
 import pytest
 import torch
 from helpers import naive
+from helpers.measuring import Conditions, cached, streamed
 from helpers.networks import SPACE, tiny
 from scipy.stats import rankdata
 from torch import Tensor
 
-from autoprox.engine.evaluator import REASONS, Engine, Program, Scores, parts_of
-from autoprox.language.grammar import Grammar, Limits
-from autoprox.language.tree import (
-    OPERATIONS,
+from autoprox.engine.evaluator import REASONS, Engine, Scores
+from autoprox.engine.program import Program, reductions
+from autoprox.language import (
     STATISTICS,
     STRUCTURE,
     TERMINALS,
@@ -27,18 +28,19 @@ from autoprox.language.tree import (
     parse,
     statistics,
 )
-from autoprox.primitives import PRIMITIVES, Primitive, apply
+from autoprox.language.grammar import Grammar
+from autoprox.parameters import TreeLimits
+from autoprox.primitives import OPERATIONS, PRIMITIVES, Primitive, apply
 from autoprox.searchspaces import Architecture
 from autoprox.statistics import sources as store
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.matrices import Slab
+from autoprox.statistics.chunks import MatrixChunk
 from autoprox.statistics.packed import CHUNK
-from autoprox.statistics.sources import Fresh, Group, Store
+from autoprox.statistics.sources import Group, StreamedMatrices
 
-MakeSetting = Callable[..., Setting]
+MakeSetting = Callable[..., Conditions]
 
 SINGLE = [s for s in STATISTICS.values() if s.domain != "all"]
-GRAMMAR = Grammar(limits=Limits(25, 8))
+GRAMMAR = Grammar(limits=TreeLimits(max_size=25, max_depth=8))
 SAMPLES = 2  # in every batch
 ALIASES = (  # of terminals that no random tree has, for others have the same value
     "sum(sum(mul(ntk.mlp.act, ntk.mlp.act_grad)))",
@@ -50,7 +52,7 @@ SNIP = "sum(sum(abs(mul(all.weight, all.grad))))"
 
 
 def world_of(
-    setting: Setting, dataset: str, architectures: Sequence[Architecture]
+    setting: Conditions, dataset: str, architectures: Sequence[Architecture]
 ) -> dict[str, list[Any]]:
     """What the collector measures, as the naive evaluator reads it."""
     world: dict[str, list[Any]] = {name: [] for name in (*STATISTICS, *STRUCTURE)}
@@ -78,10 +80,10 @@ def distinct(tree: Tree) -> list[Tree]:
 
 def aligns(tree: Tree) -> bool:
     """Whether activations of the one all-ones sample meet those of a batch."""
-    reductions = [part for node in distinct(canonical(tree)) for part in parts_of(node)]
+    parts = chain(*reductions(canonical(tree)).values())
     probes = [
         {s.probe == "ones" for s in statistics(part) if s.quantity.startswith("act")}
-        for part in reductions
+        for part in parts
     ]
     return any(len(found) > 1 for found in probes)
 
@@ -157,7 +159,7 @@ def test_random_trees_against_the_naive_evaluator(
     chosen, trees = setting(), random_trees(250, seed=0) + [parse(text) for text in ALIASES]
     assert {n.symbol for tree in trees for n in distinct(tree)} == {*OPERATIONS, *TERMINALS}
     worlds = [world_of(chosen, dataset, architectures) for dataset in chosen.batches]
-    found = Engine(Fresh(chosen, architectures, 1)).evaluate(trees)
+    found = Engine(streamed(chosen, architectures, 1)).evaluate(trees)
     exact = naively(trees, worlds)
     moved = conditioning(trees, worlds, exact, monkeypatch)
     assert_close(found.values, exact, moved, trees)
@@ -183,7 +185,7 @@ def test_the_all_ones_sample_meets_every_sample_of_a_batch(
     world = world_of(chosen, "other", architectures)
     for name in ("ones.mlp.act", "ones.mlp.act_grad"):
         world[name] = [[np.concatenate([m] * SAMPLES) for m in each] for each in world[name]]
-    found = Engine(Fresh(chosen, architectures, 1)).evaluate([tree])
+    found = Engine(streamed(chosen, architectures, 1)).evaluate([tree])
     np.testing.assert_allclose(found.values[0, 2], naive.naive_evaluate(tree, world), rtol=1e-4)
 
 
@@ -200,7 +202,7 @@ def reference(
     """Random trees, and their scores where every matrix is reduced alone."""
     rng = random.Random(1)
     trees = [GRAMMAR.generate(rng) for _ in range(200)]
-    return trees, Engine(Fresh(Setting(SPACE, batches), architectures, 1)).evaluate(trees)
+    return trees, Engine(streamed(Conditions(SPACE, batches), architectures, 1)).evaluate(trees)
 
 
 def assert_same_bits(found: Scores, expected: Scores) -> None:
@@ -232,7 +234,7 @@ def test_scores_are_the_same_bit_for_bit(
     """Whatever the chunks, the memory, the threads, and whether matrices are kept at all."""
     monkeypatch.setitem(CHUNK, "cpu", chunk)
     trees, expected = reference
-    source = Store(setting(), architectures, SINGLE, folder=folder, memory=memory, workers=workers)
+    source = cached(setting(), architectures, SINGLE, folder=folder, memory=memory, workers=workers)
     assert_same_bits(Engine(source).evaluate(trees), expected)
 
 
@@ -243,7 +245,7 @@ def test_trees_are_evaluated_together_as_one_by_one(
     reference: tuple[list[Tree], Scores],
 ) -> None:
     trees, expected = reference
-    source = Store(setting(), architectures, SINGLE, folder=folder)
+    source = cached(setting(), architectures, SINGLE, folder=folder)
     alone = [Engine(source).evaluate([tree]) for tree in trees[:40]]
     together = Engine(source)
     together.evaluate(trees[20:])
@@ -255,11 +257,11 @@ def test_trees_are_evaluated_together_as_one_by_one(
 
 
 def test_no_trees_have_no_scores(setting: MakeSetting, architectures: list[Architecture]) -> None:
-    found = Engine(Fresh(setting(), architectures, 1)).evaluate([])
+    found = Engine(streamed(setting(), architectures, 1)).evaluate([])
     assert found.values.shape == found.reasons.shape == (0, 3, len(architectures))
 
 
-class Counted(Fresh):
+class Counted(StreamedMatrices):
     """Remembers the groups of statistics that were read, and how many expressions of each."""
 
     def __init__(self, *args: Any) -> None:
@@ -273,7 +275,7 @@ class Counted(Fresh):
 
 @pytest.fixture
 def counted(setting: MakeSetting, architectures: list[Architecture]) -> Counted:
-    return Counted(setting(), architectures[:3], 1)
+    return streamed(setting(), architectures[:3], 1, Counted)
 
 
 def test_no_matrix_is_read_twice_for_the_same_expression(counted: Counted) -> None:
@@ -310,7 +312,7 @@ def test_layer_vectors_stay_within_their_memory(
     bounded, most = Engine(counted), 0
     for tree, values in zip(trees, expected.values, strict=True):
         np.testing.assert_array_equal(bounded.evaluate([tree]).values[0], values)
-        held = [v.nbytes for vs in bounded._vectors.values() for v in vs]
+        held = [v.nbytes for vs in bounded.memo.values() for v in vs]
         most = max(most, sum(held))
     assert 3_000 < most <= 5_000
 
@@ -342,11 +344,11 @@ def test_a_program_computes_each_subexpression_once(monkeypatch: pytest.MonkeyPa
         applied.append(primitive.name)
         return apply(primitive, args, level, out)
 
-    monkeypatch.setattr("autoprox.engine.evaluator.apply", counting)
+    monkeypatch.setattr("autoprox.engine.program.apply", counting)
     rng = torch.Generator().manual_seed(0)
     names = ("msa.weight", "msa.grad")
     values = {STATISTICS[name]: torch.randn(5, 3, 4, generator=rng) for name in names}
-    found = Program([parse(text) for text in texts])(Slab.of(values))
+    found = Program([parse(text) for text in texts])(MatrixChunk.of(values))
     weight, grad = (v.double().numpy() for v in values.values())
     expected = [np.exp(weight).sum((1, 2)), np.exp(weight).mean((1, 2))]
     expected.append((np.exp(weight) * grad).sum((1, 2)))
@@ -367,9 +369,9 @@ def test_a_program_drops_what_it_no_longer_needs(monkeypatch: pytest.MonkeyPatch
             made.append(weakref.ref(value))
         return value
 
-    monkeypatch.setattr("autoprox.engine.evaluator.apply", watched)
+    monkeypatch.setattr("autoprox.engine.program.apply", watched)
     tree = parse("sum(add(exp(tanh(neg(msa.weight))), tanh(neg(sqrt(msa.weight)))))")
-    Program([tree])(Slab.of({STATISTICS["msa.weight"]: torch.randn(5, 3, 4)}))
+    Program([tree])(MatrixChunk.of({STATISTICS["msa.weight"]: torch.randn(5, 3, 4)}))
     assert len(alive) == 8
     assert max(alive) == 2
 
@@ -379,8 +381,8 @@ def test_a_program_overwrites_neither_its_inputs_nor_what_it_still_needs() -> No
     texts += ["mean(tanh(exp(neg(msa.weight))))", "sum(abs(msa.weight))"]
     weight = torch.linspace(-1, 1, 60).reshape(5, 3, 4)
     kept, exact = weight.clone(), weight.double().numpy()
-    slab = Slab.of({STATISTICS["msa.weight"]: weight})
-    found = Program([parse(text) for text in texts])(slab)
+    chunk = MatrixChunk.of({STATISTICS["msa.weight"]: weight})
+    found = Program([parse(text) for text in texts])(chunk)
     assert torch.equal(weight, kept)
     sums = np.exp(-3 * exact), np.tanh(np.exp(-exact)) / 12, np.abs(exact)
     np.testing.assert_allclose(found, [value.sum((1, 2)) for value in sums], rtol=1e-5)
@@ -400,10 +402,10 @@ def test_a_program_takes_fewer_steps_for_what_cannot_be_negative() -> None:
 
 def test_a_program_on_several_shapes_is_the_same_as_on_each_alone() -> None:
     trees = [t for t in random_trees(200, seed=6) for t in map(canonical, distinct(t))]
-    reductions = [part for tree in trees for part in parts_of(tree)]
+    parts = [part for tree in trees for own in reductions(tree).values() for part in own]
     rng = torch.Generator().manual_seed(0)
-    for group in {statistics(part) for part in reductions}:
-        program = Program([part for part in reductions if statistics(part) == group])
+    for group in {statistics(part) for part in parts}:
+        program = Program([part for part in parts if statistics(part) == group])
         shelves = {s: [(2, 3, 4), (1, 5, 2), (3, 70, 9)] for s in group}
         ones = [s for s in group if s.probe == "ones" and s.quantity.startswith("act")]
         shelves |= {s: [(2, 1, 4), (1, 1, 2), (3, 1, 9)] for s in ones}
@@ -412,8 +414,8 @@ def test_a_program_on_several_shapes_is_the_same_as_on_each_alone() -> None:
             for s, found in shelves.items()
         }
         flat = {s: torch.cat([stack.flatten() for stack in found]) for s, found in stacks.items()}
-        together = program(Slab.aligned(flat, [tuple(shelves[s]) for s in flat]))
-        alone = [program(Slab.of({s: stacks[s][i] for s in group})) for i in range(3)]
+        together = program(MatrixChunk.aligned(flat, [tuple(shelves[s]) for s in flat]))
+        alone = [program(MatrixChunk.of({s: stacks[s][i] for s in group})) for i in range(3)]
         np.testing.assert_array_equal(together, torch.cat(alone, dim=1))
 
 
@@ -421,11 +423,11 @@ def test_layer_vectors_are_ordered_by_depth(
     setting: MakeSetting, architectures: list[Architecture]
 ) -> None:
     chosen = setting()
-    engine = Engine(Fresh(chosen, architectures, 1))
+    engine = Engine(streamed(chosen, architectures, 1))
     norms = canonical(parse("l1_norm(all.weight)"))
     engine.evaluate([make("sum", norms)])
     expected = world_of(chosen, "few", architectures)["all.weight"]
-    found = dict(zip(map(tuple, engine._equal), engine._vectors[norms], strict=True))
+    found = dict(zip(map(tuple, engine.layers.sets), engine.vectors([norms]), strict=True))
     for networks, vectors in found.items():
         for place, network in enumerate(networks):
             sums = [np.abs(matrix).sum() for matrix in expected[network]]
@@ -435,12 +437,12 @@ def test_layer_vectors_are_ordered_by_depth(
 def test_the_layer_vectors_that_were_used_last_stay(
     setting: MakeSetting, architectures: list[Architecture], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = Engine(Fresh(setting(), architectures, 1))
-    one_vector = 8 * sum(len(blocks) for blocks in engine.source.layers.blocks)
+    engine = Engine(streamed(setting(), architectures, 1))
+    one_vector = 8 * int(engine.source.layers.starts["block"][-1])
     monkeypatch.setattr("autoprox.engine.evaluator.MEMO_BYTES", 2 * one_vector)
     for name in ("width", "heads", "width", "tokens"):
         engine.evaluate([parse(f"sum(neg({name}))")])
-    assert set(map(str, engine._vectors)) == {"neg(width)", "neg(tokens)"}
+    assert set(map(str, engine.memo)) == {"neg(width)", "neg(tokens)"}
 
 
 def test_ranks_are_among_the_networks_that_are_compared(counted: Counted) -> None:
@@ -460,7 +462,7 @@ def reasons_of(scores: Scores) -> list[list[list[str]]]:
 
 def test_equal_scores_are_invalid(setting: MakeSetting) -> None:
     alike = [tiny(8, (1, 1.0)), tiny(8, (2, 1.0)), tiny(8, (1, 2.0))]
-    engine = Engine(Fresh(setting(), alike, 1))
+    engine = Engine(streamed(setting(), alike, 1))
     texts = ["sum(width)", "sum(heads)", "rank(sum(width))", "sub(sum(heads), sum(heads))"]
     found = engine.evaluate([parse(text) for text in texts])
     names = [{r for row in tree for r in row} for tree in reasons_of(found)]
@@ -470,14 +472,14 @@ def test_equal_scores_are_invalid(setting: MakeSetting) -> None:
 
 def test_scores_equal_but_for_rounding_are_invalid(setting: MakeSetting) -> None:
     depths = [tiny(8, *[(1, 1.0)] * depth) for depth in (1, 2, 3)]
-    found = Engine(Fresh(setting(), depths, 1)).evaluate([parse("frobenius_norm(unit(width))")])
+    found = Engine(streamed(setting(), depths, 1)).evaluate([parse("frobenius_norm(unit(width))")])
     assert 0 < np.ptp(found.values[0, 0]) < 1e-14
     assert reasons_of(found)[0][0] == ["constant"] * 3
 
 
 def test_scores_that_hardly_differ_are_valid(setting: MakeSetting) -> None:
     close = [tiny(width, (1, 1.0)) for width in (500, 501)]
-    found = Engine(Fresh(setting(), close, 1)).evaluate([parse("sum(log(log(width)))")])
+    found = Engine(streamed(setting(), close, 1)).evaluate([parse("sum(log(log(width)))")])
     assert np.ptp(found.values[0, 0]) < 1e-3
     assert reasons_of(found)[0][0] == ["valid"] * 2
 
@@ -486,7 +488,7 @@ def test_where_no_score_is_finite_that_is_the_reason(
     setting: MakeSetting, architectures: list[Architecture]
 ) -> None:
     tree = parse("sum(sum(square(square(exp(inverse(msa.weight))))))")
-    found = Engine(Fresh(setting(), architectures, 1)).evaluate([tree])
+    found = Engine(streamed(setting(), architectures, 1)).evaluate([tree])
     assert np.isinf(found.values).all()
     assert reasons_of(found)[0] == [["not finite"] * 5] * 3
 
@@ -495,37 +497,39 @@ def test_a_score_on_one_dataset_says_nothing_of_another(setting: MakeSetting) ->
     alike = [tiny(8, (1, 1.0)), tiny(8, (2, 1.0))]
     chosen = setting()
 
-    class FlatOnMany(Fresh):
+    class FlatOnMany(StreamedMatrices):
         def visit(self, groups: Sequence[Group], reduce: store.Reduce) -> None:
-            def flat(g: Group, d: list[int], p: np.ndarray, slab: Slab) -> None:
-                values = slab.values.items()
+            def flat(g: Group, d: list[int], p: np.ndarray, chunk: MatrixChunk) -> None:
+                values = chunk.values.items()
                 same = {s: x if d == [0] else torch.ones_like(x) for s, x in values}
-                reduce(g, d, p, Slab(same, slab.shapes))
+                reduce(g, d, p, MatrixChunk(same, chunk.shapes))
 
             super().visit(groups, flat)
 
-    found = Engine(FlatOnMany(chosen, alike, 1)).evaluate([parse("sum(mean(mlp.grad))")])
+    found = Engine(streamed(chosen, alike, 1, FlatOnMany)).evaluate([parse("sum(mean(mlp.grad))")])
     assert reasons_of(found)[0] == [["valid"] * 2, ["constant"] * 2, ["constant"] * 2]
 
 
 def test_scores_that_are_not_finite_are_invalid(
     setting: MakeSetting, architectures: list[Architecture]
 ) -> None:
-    class Huge(Fresh):
+    class Huge(StreamedMatrices):
         """Gives one network's gradients no square in float32."""
 
         def visit(self, groups: Sequence[Group], reduce: store.Reduce) -> None:
-            ends = self.layers.starts("mlp")[1:3]
+            ends = self.layers.starts["mlp"][1:3]
 
-            def scaled(g: Group, d: list[int], p: np.ndarray, slab: Slab) -> None:
+            def scaled(g: Group, d: list[int], p: np.ndarray, chunk: MatrixChunk) -> None:
                 factor = 1e30 if ends[0] <= p[0] < ends[1] else 1.0
-                larger = {s: x * factor for s, x in slab.values.items()}
-                reduce(g, d, p, Slab(larger, slab.shapes))
+                larger = {s: x * factor for s, x in chunk.values.items()}
+                reduce(g, d, p, MatrixChunk(larger, chunk.shapes))
 
             super().visit(groups, scaled)
 
     texts = ["sum(sum(square(mlp.grad)))", "rank(sum(sum(square(mlp.grad))))", "sum(sum(mlp.grad))"]
-    found = Engine(Huge(setting(), architectures, 1)).evaluate([parse(text) for text in texts])
+    found = Engine(streamed(setting(), architectures, 1, Huge)).evaluate(
+        [parse(text) for text in texts]
+    )
     bad, good = "not finite", "valid"
     for tree in (0, 1):
         assert reasons_of(found)[tree] == [[good, bad, good, good, good]] * 3

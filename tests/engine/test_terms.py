@@ -4,13 +4,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from helpers.measuring import Conditions, streamed
 
-from autoprox.engine.comparison import combine, terms
+from autoprox.engine.comparison import compare, terms_of
 from autoprox.engine.evaluator import Engine
-from autoprox.language.tree import Tree, parse
+from autoprox.language import Tree, parse
 from autoprox.searchspaces import Architecture
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.sources import Fresh
 from autoprox.zoo.expressions import load_expression
 
 
@@ -26,19 +25,19 @@ from autoprox.zoo.expressions import load_expression
     ],
 )
 def test_terms_are_the_largest_parts_without_rank(expression: str, expected: list[str]) -> None:
-    assert sorted(map(str, terms(parse(expression)))) == expected
+    assert sorted(map(str, terms_of(parse(expression)))) == expected
 
 
 @pytest.mark.parametrize("name", ["snip", "dss++", "ntsr", "rank(add(rank(snip), mul(dss, sept)))"])
 def test_combined_terms_are_the_proxy(
-    name: str, setting: Callable[..., Setting], architectures: list[Architecture]
+    name: str, setting: Callable[..., Conditions], architectures: list[Architecture]
 ) -> None:
     tree: Tree = load_expression(name)
-    whole = Engine(Fresh(setting(), architectures, 1)).evaluate([tree]).values[0]
-    parts = terms(tree)
+    whole = Engine(streamed(setting(), architectures, 1)).evaluate([tree]).values[0]
+    parts = terms_of(tree)
     single = [
-        Engine(Fresh(setting(), [arch], 1)).evaluate(parts).values[:, :, 0]
+        Engine(streamed(setting(), [arch], 1)).evaluate(parts).values[:, :, 0]
         for arch in architectures
     ]
     measured = dict(zip(parts, np.stack(single, axis=-1), strict=True))
-    np.testing.assert_allclose(combine(tree, measured), whole, rtol=1e-12)
+    np.testing.assert_allclose(compare(tree, measured), whole, rtol=1e-12)

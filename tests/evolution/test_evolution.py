@@ -12,30 +12,31 @@ from deap import base
 from scipy.stats import kendalltau, rankdata
 
 from autoprox.errors import AutoproxError
-from autoprox.evolution.loop import (
+from autoprox.evolution import (
     STRATEGIES,
     EvolutionError,
+    EvolutionParameters,
     Individual,
-    Settings,
     State,
     assemble,
     evolve,
     most_parsimonious,
-    sample_parent,
     survivors,
 )
-from autoprox.language.grammar import Grammar, Limits
-from autoprox.language.tree import Tree, parse
-from autoprox.tasks.evolve import _checkpoint, _restored
+from autoprox.evolution.strategies import select_of_sample
+from autoprox.language import Tree, digest, parse
+from autoprox.language.grammar import Grammar
+from autoprox.parameters import TreeLimits
+from autoprox.tasks.checkpoint import checkpoint, restored
 
-GRAMMAR = Grammar(limits=Limits(14, 6))
-SMALL = Settings(population=6, iterations=12, children=4, top=2)
+GRAMMAR = Grammar(limits=TreeLimits(max_size=14, max_depth=6))
+SMALL = EvolutionParameters(population=6, iterations=12, children=4, top=2)
 TEXTS = [f"{r}({s})" for r in ("sum", "mean", "std") for s in ("width", "heads", "tokens", "one")]
 
 
 def hashed(tree: Tree) -> Individual:
     """Fitness without a pattern, a fifth of the trees invalid; equal fitnesses are common."""
-    number = int(tree.digest[:12], 16)
+    number = int(digest(tree)[:12], 16)
     if number % 5 == 0:
         return Individual(tree, reason=("constant", "not finite")[number % 2])
     jcm = (number // 5 % 12) / 12
@@ -44,7 +45,7 @@ def hashed(tree: Tree) -> Individual:
 
 def shaped(tree: Tree) -> Individual:
     """Fitness with a way up: one more of `square` is a little better."""
-    jcm = str(tree).count("square") / 32 + int(tree.digest[:4], 16) / 2**22
+    jcm = str(tree).count("square") / 32 + int(digest(tree)[:4], 16) / 2**22
     return Individual(tree, (jcm,), jcm)
 
 
@@ -71,12 +72,17 @@ class Made:
         return child
 
     def run(
-        self, strategy: str, settings: Settings = SMALL, state: State | None = None, seed: int = 0
+        self,
+        strategy: str,
+        settings: EvolutionParameters = SMALL,
+        state: State | None = None,
+        seed: int = 0,
     ) -> tuple[State, list[list[Individual]]]:
         """The final state, and the population after each iteration."""
         history: list[list[Individual]] = []
         state = state or State(random.Random(seed))
         record = lambda state: history.append(list(state.population))  # noqa: E731
+        self.toolbox.register("select", STRATEGIES[strategy].select, parameters=settings)
         return evolve(self.toolbox, STRATEGIES[strategy], settings, state, record), history
 
 
@@ -101,7 +107,7 @@ def test_the_population_is_full_distinct_valid_sorted_and_never_worse(strategy: 
     for population in history:
         assert len(population) == SMALL.population
         assert all(individual.valid for individual in population)
-        assert len({i.tree.digest for i in population}) == SMALL.population
+        assert len({digest(i.tree) for i in population}) == SMALL.population
         assert len({i.taus for i in population}) == SMALL.population
         assert [i.jcm for i in population] == sorted((i.jcm for i in population), reverse=True)
     for before, after in pairwise(history):
@@ -156,15 +162,15 @@ def test_a_seed_fixes_everything(strategy: str) -> None:
 
 def test_elitism_keeps_a_child_only_if_it_is_better_by_the_margin() -> None:
     made = Made(shaped)
-    settings = Settings(population=6, iterations=30, children=4, margin=0.03)
+    settings = EvolutionParameters(population=6, iterations=30, children=4, margin=0.03)
     _, history = made.run("elitist", settings)
     parents: dict[str, list[float]] = {}
     for parent, child in made.mutations:
-        parents.setdefault(child.digest, []).append(shaped(parent).jcm)
+        parents.setdefault(digest(child), []).append(shaped(parent).jcm)
     entered = 0
     for before, after in pairwise(history):
-        for new in {i.tree.digest: i for i in after}.keys() - {i.tree.digest for i in before}:
-            child = next(i for i in after if i.tree.digest == new)
+        for new in {digest(i.tree): i for i in after}.keys() - {digest(i.tree) for i in before}:
+            child = next(i for i in after if digest(i.tree) == new)
             assert any(child.jcm - jcm >= settings.margin for jcm in parents[new])
             entered += 1
     assert entered >= 3
@@ -199,8 +205,9 @@ class Script:
 
     def run(self, strategy: str, population: list[Individual], **changed: float) -> State:
         options = {"population": 3, "iterations": 1, "children": 1, "top": 1, "margin": 0.125}
-        settings = Settings(**{**options, "sample_ratio": 1.0, **changed})
+        settings = EvolutionParameters(**{**options, "sample_ratio": 1.0, **changed})
         state = State(random.Random(0), population)
+        self.toolbox.register("select", STRATEGIES[strategy].select, parameters=settings)
         return evolve(self.toolbox, STRATEGIES[strategy], settings, state, lambda state: None)
 
 
@@ -253,9 +260,9 @@ def test_of_formulas_that_rank_alike_the_shortest_survives() -> None:
 
 def test_parents_are_the_top_of_a_random_sample() -> None:
     population = with_fitness(*(n / 12 for n in range(12)))
-    settings = Settings(sample_ratio=0.5, top=2)
+    settings = EvolutionParameters(sample_ratio=0.5, top=2)
     rng = random.Random(0)
-    drawn = Counter(sample_parent(population, settings, rng).jcm for _ in range(20_000))
+    drawn = Counter(i.jcm for i in select_of_sample(population, 20_000, rng, settings))
     # The best of 12 is in a sample of 6 half the time, and then one of its two best.
     assert drawn[11 / 12] / 20_000 == pytest.approx(1 / 4, abs=0.02)
     # The second best is one of the two best of the sample whenever it is in the sample.
@@ -266,7 +273,7 @@ def test_parents_are_the_top_of_a_random_sample() -> None:
 
 def test_a_budget_of_evaluations_ends_the_evolution() -> None:
     for strategy in STRATEGIES:
-        settings = Settings(population=6, iterations=50, children=4, evaluations=60)
+        settings = EvolutionParameters(population=6, iterations=50, children=4, evaluations=60)
         state, history = Made().run(strategy, settings)
         assert 60 <= state.evaluations < 60 + 4 * (1 + settings.retries)
         assert 0 < len(history) < 16
@@ -285,7 +292,7 @@ class SavedRun:
     """A run's checkpoint, after JSON."""
 
     def __init__(self, state: State | None) -> None:
-        self.saved = state and json.loads(json.dumps(_checkpoint(state, 3.0)))
+        self.saved = state and json.loads(json.dumps(checkpoint(state, 3.0)))
         self.kept = -1
 
     def read_checkpoint(self) -> object:
@@ -308,13 +315,13 @@ def everything(state: State) -> object:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_restored_evolution_goes_on_as_if_it_had_never_stopped(strategy: str, seed: int) -> None:
     whole, _ = Made().run(strategy, seed=seed)
-    half = Settings(**{**vars(SMALL), "iterations": 5})
+    half = EvolutionParameters(**{**vars(SMALL), "iterations": 5})
     stopped, _ = Made().run(strategy, half, seed=seed)
     run = SavedRun(stopped)
-    restored, seconds = _restored(run, None)
-    assert everything(restored) == everything(stopped)
+    again, seconds = restored(run, 0)
+    assert everything(again) == everything(stopped)
     assert (run.kept, seconds) == (5, 3.0)
-    resumed, history = Made().run(strategy, state=restored)
+    resumed, history = Made().run(strategy, state=again)
     assert len(history) == SMALL.iterations - 5
     assert everything(resumed) == everything(whole)
 
@@ -325,11 +332,11 @@ def test_a_restored_front_keeps_the_order_of_equals() -> None:
     for individual in alike:
         state.front.update([individual])
     assert len(state.front) == 4
-    assert everything(_restored(SavedRun(state), None)[0]) == everything(state)
+    assert everything(restored(SavedRun(state), 0)[0]) == everything(state)
 
 
 @pytest.mark.parametrize(
-    ("front", "margin", "chosen"),
+    ("front", "parsimony", "chosen"),
     [
         ([(3, 0.50), (5, 0.52)], 0.02, 3),  # two nodes for two hundredths: not worth it
         ([(3, 0.50), (5, 0.55)], 0.02, 5),
@@ -339,12 +346,12 @@ def test_a_restored_front_keeps_the_order_of_equals() -> None:
         ([(7, 0.25)], 0.5, 7),
     ],
 )
-def test_a_node_has_to_be_worth_the_margin(
-    front: list[tuple[int, float]], margin: float, chosen: int
+def test_a_node_has_to_be_worth_its_place(
+    front: list[tuple[int, float]], parsimony: float, chosen: int
 ) -> None:
     individuals = [sized(*point) for point in front]
     for order in (individuals, individuals[::-1]):
-        leader, *_ = most_parsimonious(order, Settings(margin=margin))
+        leader, *_ = most_parsimonious(order, EvolutionParameters(parsimony=parsimony))
         assert leader.tree.size == chosen
 
 
@@ -384,28 +391,29 @@ class RankSums:
 
 
 @pytest.mark.parametrize(
-    ("leaders", "margin", "limits", "chosen"),
+    ("leaders", "joining", "limits", "chosen"),
     [
-        ("width heads", 0.001, (40, 10), PAIR),
-        ("heads width heads", 0.001, (40, 10), "add(rank(sum(heads)), rank(sum(width)))"),
-        ("width one heads", 0.001, (40, 10), PAIR),  # the second is invalid
-        ("width heads tokens", 0.001, (40, 10), f"add({PAIR}, rank(sum(tokens)))"),
+        ("width heads", 0.005, (40, 10), PAIR),
+        ("heads width heads", 0.005, (40, 10), "add(rank(sum(heads)), rank(sum(width)))"),
+        ("width one heads", 0.005, (40, 10), PAIR),  # the second is invalid
+        ("width heads tokens", 0.005, (40, 10), f"add({PAIR}, rank(sum(tokens)))"),
         ("width heads tokens", 0.0, (40, 10), f"add({PAIR}, rank(sum(tokens)))"),
-        ("width heads tokens", 0.001, (7, 10), PAIR),
-        ("width heads tokens", 0.001, (40, 3), PAIR),
-        ("width heads", 0.02, (40, 10), "sum(width)"),  # worth less than five margins
-        ("width heads", 0.001, (6, 10), "sum(width)"),
-        ("width heads", 0.001, (40, 2), "sum(width)"),
+        ("width heads tokens", 0.005, (7, 10), PAIR),
+        ("width heads tokens", 0.005, (40, 3), PAIR),
+        ("width heads", 0.1, (40, 10), "sum(width)"),  # worth less
+        ("width heads", 0.005, (6, 10), "sum(width)"),
+        ("width heads", 0.005, (40, 2), "sum(width)"),
         ("width", 0.0, (40, 10), "sum(width)"),
         ("width one", 0.0, (40, 10), "sum(width)"),
     ],
 )
 def test_further_formulas_have_to_be_worth_their_place(
-    leaders: str, margin: float, limits: tuple[int, int], chosen: str
+    leaders: str, joining: float, limits: tuple[int, int], chosen: str
 ) -> None:
     evaluate = RankSums()
     individuals = [evaluate.individual(parse(f"sum({name})")) for name in leaders.split()]
-    found = assemble(individuals, evaluate, Settings(margin=margin), Limits(*limits))
+    within = TreeLimits(max_size=limits[0], max_depth=limits[1])
+    found = assemble(individuals, evaluate, EvolutionParameters(joining=joining), within)
     assert str(found.tree) == chosen
     assert found.jcm == pytest.approx(kendalltau(evaluate.scores(found.tree), TRUTH).statistic)
     assert all(parse(text).size <= limits[0] for text in evaluate.asked)
@@ -423,8 +431,10 @@ def test_further_formulas_have_to_be_worth_their_place(
         ({"sample_ratio": 0.0}, "sample_ratio must be a number > 0 and <= 1"),
         ({"sample_ratio": float("nan")}, "sample_ratio must be a number"),
         ({"margin": -0.1}, "margin must be a number >= 0 and <= 2, but got -0.1"),
+        ({"parsimony": 3}, "parsimony must be a number >= 0 and <= 2, but got 3"),
+        ({"joining": "0"}, "joining must be a number >= 0 and <= 2, but got '0'"),
     ],
 )
 def test_settings_are_checked(option: dict[str, object], rule: str) -> None:
     with pytest.raises(AutoproxError, match=rule):
-        Settings(**option)
+        EvolutionParameters(**option)

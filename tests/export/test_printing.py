@@ -8,10 +8,11 @@ import sympy
 import torch
 from matplotlib.mathtext import MathTextParser
 
-from autoprox.export.formula import ascii_tree, latex, legend, pretty, to_sympy
-from autoprox.language.grammar import Grammar, Limits
-from autoprox.language.tree import NETWORK, OPERATIONS, REDUCED, TERMINALS, make, parse
-from autoprox.primitives import COMBINATORS, PRIMITIVES, apply
+from autoprox.export import ascii_tree, latex, legend, pretty, to_sympy
+from autoprox.language import NETWORK, REDUCED, TERMINALS, make, parse
+from autoprox.language.grammar import Grammar
+from autoprox.parameters import TreeLimits
+from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES, apply
 
 SNIP = "sum(sum(abs(mul(all.weight, all.grad))))"
 DSS = (
@@ -89,7 +90,7 @@ def trees(count, limits):
 
 def test_random_trees_fit_the_page_and_matplotlib_can_draw_them():
     mathtext = MathTextParser("agg")
-    for index, tree in enumerate(trees(300, Limits(max_size=40, max_depth=10))):
+    for index, tree in enumerate(trees(300, TreeLimits(max_size=40, max_depth=10))):
         for width in (40, 80):
             assert max(map(len, pretty(tree, width).splitlines())) <= width
         assert len(ascii_tree(tree).splitlines()) == tree.size

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autoprox.files.atomic import to_json, write_bytes, write_json
+from autoprox.files.atomic import atomic_file, to_json, write_json, write_text
 
 
 @contextmanager
@@ -58,8 +58,21 @@ def test_a_file_is_replaced_and_readable_by_people(tmp_path: Path) -> None:
 
 def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
     path = tmp_path / "value"
-    write_bytes(path, b"old")
+    write_text(path, "old")
     with full_disk(room=1000), pytest.raises(OSError, match="File too large"):
-        write_bytes(path, b"new" * 1000)
+        write_text(path, "new" * 1000)
     assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "value"
+    with atomic_file(path) as file:
+        file.write(b"one, ")
+        assert not path.exists()
+        file.write(b"two")
+    assert path.read_bytes() == b"one, two"
+    with pytest.raises(TypeError, match="bytes-like"), atomic_file(path) as file:
+        file.write("three")  # type: ignore[arg-type]
+    assert path.read_bytes() == b"one, two"
     assert list(tmp_path.iterdir()) == [path]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from autoprox.language.tree import Tree
+from autoprox.language import Tree
 
 Array = NDArray[np.float64]
 # For each terminal, for each network: the matrices of its layers, or its structure's vector.

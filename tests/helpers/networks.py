@@ -2,7 +2,8 @@
 
 import torch
 
-from autoprox.inputs.images import Batch, load_batch
+from autoprox.inputs.batch import Batch
+from autoprox.inputs.images import load_batch
 from autoprox.searchspaces import Architecture, get_space
 
 torch.set_num_threads(1)

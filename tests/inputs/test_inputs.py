@@ -18,7 +18,8 @@ from scipy.io import savemat
 
 from autoprox.errors import AutoproxError
 from autoprox.files.located_json import JSONFileError
-from autoprox.inputs.images import InputError, images_of, load_batch
+from autoprox.inputs.batch import InputError
+from autoprox.inputs.images import images_of, load_batch
 
 SHAPE = (3, 32, 32)
 
@@ -330,7 +331,7 @@ def test_wrong_flowers(tmp_path: Path) -> None:
             [{"name": "a.png", "label": 4}],
             r"\[0\]\.label must be an integer from 0 to 3, but got 4",
         ),
-        ([{"name": "a.png"}], r"\[0\] must have the keys name, label, but got name"),
+        ([{"name": "a.png"}], r"\[0\] must have the key label, but got only name"),
         ([3], r"\[0\] must be an object, but got 3"),
         ({}, r"the file must be an array, but got an object"),
     ],

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from autoprox.errors import AutoproxError
+from autoprox.inputs.batch import InputError
 from autoprox.inputs.batches import load_batches
-from autoprox.inputs.images import InputError
 from autoprox.inputs.text import load_tokens
 from autoprox.searchspaces import get_space
 from autoprox.searchspaces.base import Architecture, one
@@ -98,9 +98,9 @@ def test_every_dataset_has_the_same_tokens() -> None:
     ("options", "message"),
     [
         ({"length": 33}, "length must be at most the context of causal, 32, but got 33"),
-        ({"length": 1}, "length must be a whole number >= 2, but got 1"),
-        ({"batch_size": 0}, "batch_size must be a whole number >= 1, but got 0"),
-        ({"seed": -1}, "seed must be a whole number >= 0, but got -1"),
+        ({"length": 1}, r"`length >= 2` must hold, but got \(batch_size=2, seed=0, length=1\)"),
+        ({"batch_size": 0}, r"`batch_size >= 1`, .* must hold, but got \(batch_size=0, "),
+        ({"seed": -1}, r"`seed >= 0` .* must hold, but got \(batch_size=2, seed=-1, "),
         ({"images": Path("cats")}, "causal takes tokens, which images cats is not for"),
         ({"text": Path("none")}, "none must be a readable text file, but got: No such file"),
         ({"text": Path()}, r"\. must be a readable text file, but got: Is a directory"),

@@ -10,24 +10,26 @@ import pytest
 from deap import gp
 from helpers.naive import naive_evaluate, random_world
 
-from autoprox.language.grammar import DEAP_TYPES, Grammar, Limits, Signature, least_trees
-from autoprox.language.tree import (
+from autoprox.errors import ConfigError
+from autoprox.language import (
     NETWORK,
-    OPERATIONS,
     STRUCTURE,
     TERMINALS,
     LanguageError,
     Tree,
     Type,
     canonical,
+    digest,
     make,
     parse,
 )
-from autoprox.primitives import COMBINATORS, PRIMITIVES
+from autoprox.language.grammar import DEAP_TYPES, Grammar, least_trees
+from autoprox.parameters import TreeLimits
+from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES
 
 GRAMMAR = Grammar()
-SMALL = Limits(max_size=12, max_depth=6)
-BLOCK = Type("Layers", "block")
+SMALL = TreeLimits(max_size=12, max_depth=6)
+BLOCK, MATRIX = Type("Layers", "block"), Type("Matrix", "msa")
 ALIASES = {"ntk.msa.weight", "ntk.mlp.weight", "ntk.all.weight", "ntk.mlp.act"}
 
 
@@ -53,15 +55,16 @@ def family(grammar: Grammar, seed: int, count: int) -> Iterator[Tree]:
 
 
 @pytest.mark.parametrize(
-    ("limits", "count"), [(SMALL, 1200), (Limits(), 1200), (Limits(max_size=200, max_depth=30), 60)]
+    ("limits", "count"),
+    [(SMALL, 1200), (TreeLimits(), 1200), (TreeLimits(max_size=200, max_depth=30), 60)],
 )
-def test_everything_varied_is_a_proxy_within_the_limits(limits: Limits, count: int) -> None:
+def test_everything_varied_is_a_proxy_within_the_limits(limits: TreeLimits, count: int) -> None:
     for tree in family(Grammar(limits=limits), seed=1, count=count):
         assert tree.type == NETWORK
         assert len(subtrees(tree)) == tree.size <= limits.max_size
         assert tree.depth <= limits.max_depth
         assert parse(str(tree)) == tree
-        assert parse(str(tree)).digest == tree.digest
+        assert digest(parse(str(tree))) == digest(tree)
         assert canonical(canonical(tree)) == canonical(tree)
 
 
@@ -84,7 +87,7 @@ def test_generation_honours_type_and_depth(type_: Type) -> None:
 
 
 def test_generation_fits_where_only_a_chain_does() -> None:
-    grammar = Grammar(["msa.grad"], structure=False, limits=Limits(max_size=9, max_depth=8))
+    grammar = Grammar(["msa.grad"], structure=False, limits=TreeLimits(max_size=9, max_depth=8))
     for seed in range(100):
         tree = grammar.generate(Random(seed), min_depth=8)
         assert (tree.size, tree.depth) == (9, 8)
@@ -114,27 +117,35 @@ def test_without_combinators_no_operation_works_on_networks() -> None:
         assert all(arg.type != NETWORK for each in subtrees(tree) for arg in each.args)
 
 
+def vocabulary(*nodes: tuple[str, tuple[Type, ...], Type]) -> gp.PrimitiveSetTyped:
+    pset = gp.PrimitiveSetTyped("broken", [], DEAP_TYPES[NETWORK])
+    for name, args, type_ in nodes:
+        if args:
+            pset.addPrimitive(print, [DEAP_TYPES[arg] for arg in args], DEAP_TYPES[type_], name)
+        else:
+            pset.addTerminal(name, DEAP_TYPES[type_], name)
+    return pset
+
+
 @pytest.mark.parametrize(
-    ("signatures", "message"),
+    ("nodes", "message"),
     [
         ([], "every type needs a terminal below it, but Network has none"),
         (
-            [Signature("sum", (BLOCK,), NETWORK), Signature("abs", (BLOCK,), BLOCK)],
+            [("sum", (BLOCK,), NETWORK), ("abs", (BLOCK,), BLOCK)],
             r"every type needs a terminal below it, but Layers\[block\] has none",
         ),
         (
-            [
-                Signature("width", (), BLOCK),
-                Signature("sum", (BLOCK,), NETWORK),
-                Signature("msa.grad", (), Type("Matrix", "msa")),
-            ],
+            [("width", (), BLOCK), ("sum", (BLOCK,), NETWORK), ("msa.grad", (), MATRIX)],
             r"every type must be reachable from Network, but Matrix\[msa\] is not",
         ),
     ],
 )
-def test_a_broken_vocabulary_is_refused(signatures: list[Signature], message: str) -> None:
+def test_a_broken_vocabulary_is_refused(
+    nodes: list[tuple[str, tuple[Type, ...], Type]], message: str
+) -> None:
     with pytest.raises(LanguageError, match=message):
-        least_trees(signatures)
+        least_trees(vocabulary(*nodes))
 
 
 def test_wrong_settings_are_refused() -> None:
@@ -144,12 +155,12 @@ def test_wrong_settings_are_refused() -> None:
         Grammar(["width"])
     with pytest.raises(LanguageError, match=r"unknown name `msa.wieght`; nearest: `msa.weight`"):
         Grammar(["msa.wieght"])
-    with pytest.raises(LanguageError, match="`1 <= max_size <= 1000` must hold, got 0"):
-        Limits(max_size=0)
+    with pytest.raises(ConfigError, match="max_size must be a whole number >= 1 and <= 1000"):
+        TreeLimits(max_size=0)
     with pytest.raises(
         LanguageError, match=r"a proxy needs max_size >= 3 and max_depth >= 2, got 2 and 10"
     ):
-        Grammar(["msa.grad"], structure=False, limits=Limits(max_size=2))
+        Grammar(["msa.grad"], structure=False, limits=TreeLimits(max_size=2))
     with pytest.raises(LanguageError, match=r"`4 <= max_depth <= 10` must hold .* got 3"):
         GRAMMAR.generate(Random(0), min_depth=4, max_depth=3)
     with pytest.raises(LanguageError, match=r"a type is one of .*, got Layers\[heads\]"):
@@ -240,7 +251,7 @@ def test_trees_without_a_common_type_are_joined() -> None:
     tree, donor = parse("sum(std(msa.grad))"), parse("sum(std(mlp.grad))")
     children = {str(GRAMMAR.crossover(tree, donor, Random(seed))) for seed in range(50)}
     assert children == {f"{name}({tree}, {donor})" for name in ("add", "sub", "mul", "div")}
-    for grammar in (Grammar(combinators=False), Grammar(limits=Limits(max_size=6))):
+    for grammar in (Grammar(combinators=False), Grammar(limits=TreeLimits(max_size=6))):
         assert grammar.crossover(tree, donor, Random(0)) == tree
 
 
@@ -256,6 +267,7 @@ def test_words_from_outside_the_vocabulary_can_be_varied() -> None:
 
 PROGRAM = """
 from random import Random
+from autoprox.language import digest
 from autoprox.language.grammar import Grammar
 grammar, rng = Grammar(), Random(14)
 trees = [grammar.generate(rng) for _ in range(60)]
@@ -263,7 +275,7 @@ for _ in range(200):
     trees.append(grammar.crossover(rng.choice(trees), rng.choice(trees), rng))
     trees.append(grammar.mutate(rng.choice(trees), rng))
 for tree in trees:
-    print(tree.digest, tree)
+    print(digest(tree), tree)
 """
 
 

@@ -7,23 +7,22 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers.measuring import Conditions, own_weights, sliced_weights, streamed
 from helpers.naive import naive_evaluate
 from helpers.networks import SPACE, noise
 from torch import nn
 
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import MeasurementError
+from autoprox.language import STATISTICS, parse
 from autoprox.language.grammar import Grammar
-from autoprox.language.tree import STATISTICS, parse
-from autoprox.nas.fresh import Fresh
-from autoprox.nas.inherited import InheritanceError, Inherited
 from autoprox.nas.proxy import NOT_FINITE, Outcome, Proxy
+from autoprox.nas.sliced_weights import InheritanceError
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.statistics.collector import Setting, collect
-from autoprox.statistics.sources import Fresh as FreshSource
-from autoprox.zoo.expressions import PROXIES, load_expression
+from autoprox.statistics.collector import collect
+from autoprox.zoo.expressions import EXPRESSIONS, load_expression
 
-SETTING = Setting(SPACE, {"noise": noise(10)})
+SETTING = Conditions(SPACE, {"noise": noise(10)})
 GRADIENTS = "sum(sum(abs(mul(all.weight, all.grad))))"
 
 
@@ -43,18 +42,18 @@ def random_proxies(count: int, **options: Any) -> list[str]:
     return [str(grammar.generate(rng)) for _ in range(count)]
 
 
-@pytest.mark.parametrize("name", [*PROXIES, *random_proxies(12)])
+@pytest.mark.parametrize("name", [*EXPRESSIONS, *random_proxies(12)])
 def test_fresh_terms_combine_to_the_scores_of_the_engine(name: str) -> None:
     tree, architectures = load_expression(name), sampled(6)
-    expected = Engine(FreshSource(SETTING, architectures, 1)).evaluate([tree]).values[0, 0]
+    expected = Engine(streamed(SETTING, architectures, 1)).evaluate([tree]).values[0, 0]
     proxy = Proxy(tree)
-    terms = np.array([o.terms for o in outcomes(Fresh(proxy, SETTING), architectures)])
+    terms = np.array([o.terms for o in outcomes(own_weights(proxy, SETTING), architectures)])
     assert proxy.scores(terms).tolist() == expected.tolist()
 
 
 def test_the_terms_of_a_network_do_not_depend_on_workers_or_company() -> None:
     architectures = sampled(8)
-    for scorer in (Fresh, Inherited):
+    for scorer in (own_weights, sliced_weights):
         proxy = Proxy(load_expression("dss++"), by_block=True)
         together = outcomes(scorer(proxy, SETTING, workers=3), architectures)
         alone = [outcomes(scorer(proxy, SETTING), [a])[0] for a in architectures]
@@ -99,7 +98,7 @@ def world_of_slices(architecture: Architecture) -> dict[str, list[Any]]:
 @pytest.mark.parametrize(
     "name",
     [
-        *PROXIES,
+        *EXPRESSIONS,
         "mean(nuclear_norm(sub(msa.weight, ntk.msa.grad)))",
         "logsumexp(std(mlp.act))",
         "std(effective_rank(all.grad))",
@@ -111,7 +110,7 @@ def test_inherited_terms_are_those_of_slices_of_the_largest_network(name: str) -
     proxy = Proxy(load_expression(name))
     for architecture in sampled(2, seed=4):
         world = world_of_slices(architecture)
-        [outcome] = outcomes(Inherited(proxy, SETTING), [architecture])
+        [outcome] = outcomes(sliced_weights(proxy, SETTING), [architecture])
         expected = [naive_evaluate(term, world)[0] for term in proxy.terms]
         np.testing.assert_allclose(outcome.terms, expected, rtol=2e-4, atol=1e-7)
 
@@ -119,14 +118,14 @@ def test_inherited_terms_are_those_of_slices_of_the_largest_network(name: str) -
 @pytest.mark.parametrize("name", ["dss++", "logsumexp(std(add(mlp.act, ones.mlp.act)))"])
 def test_the_largest_network_inherits_itself(name: str) -> None:
     proxy = Proxy(load_expression(name))
-    [own] = outcomes(Fresh(proxy, SETTING), [SPACE.largest()])
-    [inherited] = outcomes(Inherited(proxy, SETTING), [SPACE.largest()])
+    [own] = outcomes(own_weights(proxy, SETTING), [SPACE.largest()])
+    [inherited] = outcomes(sliced_weights(proxy, SETTING), [SPACE.largest()])
     np.testing.assert_allclose(inherited.terms, own.terms, rtol=1e-6)
 
 
 def test_inheritance_measures_one_network_once(monkeypatch: pytest.MonkeyPatch) -> None:
     passes = forward_passes(monkeypatch)
-    scorer = Inherited(Proxy(parse(GRADIENTS)), SETTING)
+    scorer = sliced_weights(Proxy(parse(GRADIENTS)), SETTING)
     outcomes(scorer, sampled(40))
     outcomes(scorer, sampled(40, seed=1))
     assert len(passes) == 1
@@ -141,13 +140,13 @@ def test_a_largest_network_that_fails_is_a_failure(monkeypatch: pytest.MonkeyPat
         r"^the largest network of autoformer-nano must be measured, .* RuntimeError: too large$"
     )
     with pytest.raises(MeasurementError, match=message):
-        outcomes(Inherited(Proxy(parse(GRADIENTS)), SETTING), sampled(3))
+        outcomes(sliced_weights(Proxy(parse(GRADIENTS)), SETTING), sampled(3))
 
 
 def test_a_space_without_slices_cannot_inherit() -> None:
-    setting = Setting(get_space("flexibert"), {})
+    setting = Conditions(get_space("flexibert"), {})
     with pytest.raises(InheritanceError, match=r"flexibert is not; choose from .*autoformer-ti"):
-        Inherited(Proxy(parse(GRADIENTS)), setting)
+        sliced_weights(Proxy(parse(GRADIENTS)), setting)
 
 
 def forward_passes(monkeypatch: pytest.MonkeyPatch) -> list[None]:
@@ -172,13 +171,13 @@ def test_only_the_passes_that_a_proxy_needs_are_run(
     expression: str, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passes = forward_passes(monkeypatch)
-    outcomes(Fresh(Proxy(load_expression(expression)), SETTING), sampled(5))
+    outcomes(own_weights(Proxy(load_expression(expression)), SETTING), sampled(5))
     assert len(passes) == count
 
 
 def test_nothing_is_built_for_a_proxy_of_structure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(SPACE), "build", None)
-    [outcome] = outcomes(Fresh(Proxy(parse("sum(width)")), SETTING), [SPACE.largest()])
+    [outcome] = outcomes(own_weights(Proxy(parse("sum(width)")), SETTING), [SPACE.largest()])
     assert outcome.terms == (5 * 64.0,)
 
 
@@ -187,13 +186,13 @@ def test_a_network_that_fails_is_recorded_and_stops_nothing(
 ) -> None:
     build, broken = type(SPACE).build, sampled(5)[2]
 
-    def failing(self: Any, arch: Architecture, classes: int, seed: int) -> nn.Module:
+    def failing(self: Any, arch: Architecture, classes: int = 1000, seed: int = 0) -> nn.Module:
         if arch == broken:
             raise RuntimeError("out of luck\nand more")
         return build(self, arch, classes, seed)
 
     monkeypatch.setattr(type(SPACE), "build", failing)
-    found = outcomes(Fresh(Proxy(parse(GRADIENTS)), SETTING, workers=2), sampled(5))
+    found = outcomes(own_weights(Proxy(parse(GRADIENTS)), SETTING, workers=2), sampled(5))
     assert [o.failure for o in found] == [None, None, "RuntimeError: out of luck", None, None]
     assert all(len(o.terms) == 1 for o in found if o.failure is None)
 
@@ -203,14 +202,16 @@ def test_a_term_that_is_not_finite_is_a_failure() -> None:
     for _ in range(5):
         huge = f"square({huge})"
     huge = f"sum(sum({huge}))"
-    [outcome] = outcomes(Fresh(Proxy(parse(f"add(rank(sum(one)), {huge})")), SETTING), sampled(1))
+    [outcome] = outcomes(
+        own_weights(Proxy(parse(f"add(rank(sum(one)), {huge})")), SETTING), sampled(1)
+    )
     assert outcome == Outcome(failure=NOT_FINITE)
 
 
 def test_the_terms_of_blocks_add_up_where_the_last_reduction_is_a_sum() -> None:
     proxy = Proxy(load_expression("dss++"), by_block=True)
     for outcome, architecture in zip(
-        outcomes(Fresh(proxy, SETTING), sampled(5)), sampled(5), strict=True
+        outcomes(own_weights(proxy, SETTING), sampled(5)), sampled(5), strict=True
     ):
         for term, blocks in zip(outcome.terms, outcome.blocks, strict=True):
             assert len(blocks) == architecture["depth"]
@@ -227,7 +228,7 @@ def test_the_terms_of_a_block_are_those_of_its_own_layers() -> None:
         ("frobenius_norm(mean(mlp.act))", "mlp.act"),
     ):
         tree = parse(expression)
-        [outcome] = outcomes(Inherited(Proxy(tree, by_block=True), SETTING), [architecture])
+        [outcome] = outcomes(sliced_weights(Proxy(tree, by_block=True), SETTING), [architecture])
         whole = world[domain][0]
         per_block = len(whole) // architecture["depth"]
         for block, found in enumerate(outcome.blocks[0]):

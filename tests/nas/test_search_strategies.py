@@ -7,28 +7,28 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.measuring import Conditions, own_weights
 from helpers.networks import SPACE, tiny
 
 from autoprox.errors import MeasurementError
-from autoprox.language.tree import parse
+from autoprox.files.sizes import Range
+from autoprox.language import parse
 from autoprox.nas import blockwise, etas, evolution
 from autoprox.nas import random as random_search
 from autoprox.nas.evaluators import Evaluator
-from autoprox.nas.fresh import Fresh
-from autoprox.nas.limits import Limit, Limits, LimitsError
 from autoprox.nas.proxy import Outcome, Proxy
 from autoprox.nas.searcher import Searcher
+from autoprox.nas.size_limits import LimitsError, SizeLimits
 from autoprox.nas.strategies import STRATEGIES
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
-from autoprox.statistics.collector import Setting
 
 HEADS = "sum(mul(width, heads))"
 COMPARED = f"sub(rank({HEADS}), rank(sum(one)))"
 SMALL = {
-    "random": random_search.RandomSettings(60),
-    "blockwise": blockwise.BlockwiseSettings(population=20, mutants=6, crossovers=4, steps=5),
-    "etas": etas.ETASSettings(samples=20, mutants=10, steps=4),
-    "evolution": evolution.EvolutionSettings(population=20, tournament=5, mutants=8, steps=5),
+    "random": random_search.RandomParameters(samples=60),
+    "blockwise": blockwise.BlockwiseParameters(population=20, mutants=6, crossovers=4, steps=5),
+    "etas": etas.ETASParameters(samples=20, mutants=10, steps=4),
+    "evolution": evolution.AgeingParameters(population=20, tournament=5, mutants=8, steps=5),
 }
 
 
@@ -36,7 +36,7 @@ def searcher_of(
     proxy: str = HEADS,
     space: SearchSpace = SPACE,
     seed: int = 0,
-    params: Limit = (None, None),
+    params: Range = (None, None),
     scorer: Any = None,
     evaluator: Callable[[Architecture], Any] | None = None,
     **options: Any,
@@ -45,9 +45,9 @@ def searcher_of(
     prepared = Proxy(parse(proxy), by_block=True)
     value = evaluator or (lambda architecture: sum(b.heads for b in space.blocks(architecture)))
     return Searcher(
-        Limits(space, 10, params),
+        SizeLimits(space, 10, params),
         prepared,
-        scorer or Fresh(prepared, Setting(space, {})),
+        scorer or own_weights(prepared, Conditions(space, {})),
         seed,
         evaluator=Evaluator("heads", value),
         **options,
@@ -103,7 +103,7 @@ def test_a_search_finds_more_than_chance(name: str) -> None:
 
     def chance(seed: int) -> float:
         searcher = searcher_of(seed=seed)
-        random_search.search(searcher, random_search.RandomSettings(count))
+        random_search.search(searcher, random_search.RandomParameters(samples=count))
         return best(searcher)
 
     searched = [best(run(name, seed=seed)) for seed in range(8)]
@@ -113,7 +113,7 @@ def test_a_search_finds_more_than_chance(name: str) -> None:
 def test_random_search_ends_where_the_limits_hold_no_more() -> None:
     """Below 7,000 parameters there are 1-block networks of width 16, and nothing else."""
     searcher = searcher_of(params=(None, 7_000))
-    random_search.search(searcher, random_search.RandomSettings(500))
+    random_search.search(searcher, random_search.RandomParameters(samples=500))
     smaller = [tiny(16, (heads, ratio)) for heads in (1, 2, 3, 4) for ratio in (1.0, 2.0, 3.0, 4.0)]
     within = {a for a in smaller if SPACE.params(a, 10) <= 7_000}
     assert within
@@ -121,7 +121,7 @@ def test_random_search_ends_where_the_limits_hold_no_more() -> None:
 
 
 @pytest.mark.parametrize("params", [(None, 80_000_000), (75_000_000, 80_000_000)])
-def test_a_population_has_every_option_that_the_limits_allow(params: Limit) -> None:
+def test_a_population_has_every_option_that_the_limits_allow(params: Range) -> None:
     """Of GPT-2s below 80 M parameters one in 2,000 has the widest embedding."""
     space = get_space("gpt2-hw")
     searcher = searcher_of(space=space, params=params)

@@ -7,13 +7,17 @@ import scipy.stats
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
+from autoprox.export import latex
+from autoprox.language import LanguageError, Type, parse
+from autoprox.language.grammar import Grammar
 from autoprox.primitives import (
     COMBINATORS,
+    OPERATIONS,
     PRIMITIVES,
     PrimitiveError,
     apply,
+    operation,
     register,
-    registry,
 )
 from autoprox.primitives.base import DIMS
 
@@ -352,17 +356,27 @@ def test_registration_refuses_a_binary_operation_that_does_not_commute():
 
 
 def test_registration_refuses_a_name_twice():
-    with pytest.raises(PrimitiveError, match="name must be free, but 'abs' is registered"):
+    with pytest.raises(PrimitiveError, match="name of a new operation must be new, but got 'abs'"):
         register("map")(PRIMITIVES["abs"].function)
 
 
-def test_registration_enters_an_operation_once_it_is_proved(monkeypatch):
-    monkeypatch.setattr(registry, "_PRIMITIVES", {})
-    register("map")(sine)
-    entered = registry._PRIMITIVES["sine"]
-    assert (entered.function, entered.kind, entered.arity) == (sine, "map", 1)
-    assert entered.rule == "The sine, which has no flag."
-    assert entered.latex == r"\operatorname{sine}\left(<x>\right)"
+def test_registration_refuses_what_is_no_record_of_the_name():
+    for other in (sine, PRIMITIVES["abs"]):
+        with pytest.raises(PrimitiveError, match="is a record of its name, but sine is"):
+            OPERATIONS.register("sine", other)
+
+
+def test_a_registered_operation_is_a_word_at_once():
+    made = operation("map")(sine)
+    assert (made.function, made.kind, made.arity) == (sine, "map", 1)
+    assert made.rule == "The sine, which has no flag."
+    assert made.latex == r"\operatorname{sine}\left(<x>\right)"
+    with OPERATIONS.trial("sine", made):
+        assert PRIMITIVES["sine"] is made
+        assert latex(parse("sum(sine(width))")).count("sine") == 1
+        assert "sine" in Grammar().maps(Type("Layers", "block"))
+    with pytest.raises(LanguageError, match="unknown name `sine`"):
+        parse("sum(sine(width))")
 
 
 def test_every_rule_is_stated():

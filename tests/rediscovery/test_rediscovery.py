@@ -1,45 +1,35 @@
 """The parts of a rediscovery against plain oracles, and whole ones on tiny networks."""
 
 import itertools
-import json
 import random
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
-import typer
+from helpers.measuring import Conditions, cached, streamed
 from helpers.naive import naive_evaluate, random_world
 from helpers.networks import noise
 from scipy import stats
-from typer.testing import CliRunner
 
-from autoprox.cli.rediscover import rediscover as command
-from autoprox.errors import AutoproxError
-from autoprox.evolution.loop import Individual
-from autoprox.language.grammar import Grammar, Limits
-from autoprox.language.tree import STATISTICS, Tree, canonical, make, parse, statistics
+from autoprox.engine.evaluator import Engine
+from autoprox.engine.program import single_domains
+from autoprox.evolution import Individual
+from autoprox.language import STATISTICS, Tree, Type, canonical, make, parse, statistics
+from autoprox.language.grammar import Grammar
+from autoprox.parameters import TreeLimits
 from autoprox.rediscovery.evidence import by_form, by_networks, by_tree, relative_deviation
 from autoprox.rediscovery.growth import (
     GRAMMAR,
     REDUCTIONS,
     Bank,
+    Formulas,
     Growth,
-    Terms,
-    VectorEngine,
     pair,
-    parts_of,
     ranks_of,
 )
 from autoprox.rediscovery.search import Archive, Goal, Search, ranks_in
-from autoprox.runs.folder import Run
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.sources import Fresh, Store
-from autoprox.tasks import rediscover as rediscovery
-from autoprox.tasks.rediscover import SMALL_PIT, Judge, Networks, Setup, rediscover
 from autoprox.zoo.loading import load
 
 SNIP = "sum(sum(abs(mul(all.weight, all.grad))))"
@@ -47,7 +37,7 @@ NANO = get_space("autoformer-nano")
 
 
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> VectorEngine:
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
     """Twelve of the smallest networks of the nano space, with all their statistics."""
     rng = random.Random(0)
     architectures: dict[Architecture, None] = {}
@@ -55,14 +45,15 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> VectorEngine:
         arch = NANO.sample(rng)
         if arch["hidden_dim"] <= 24 and arch["depth"] <= 3:
             architectures[arch] = None
-    needs = {s for name in STATISTICS for part in parts_of(make(name)) for s in statistics(part)}
-    store = Store(
-        Setting(NANO, {"noise": noise(4)}, thin=2),
+    parts = [part for name in STATISTICS for part in single_domains(make(name))]
+    needs = {s for part in parts for s in statistics(part)}
+    store = cached(
+        Conditions(NANO, {"noise": noise(4)}, thin=2),
         list(architectures),
         {s for s in needs if s.domain != "all"},
         folder=tmp_path_factory.mktemp("statistics"),
     )
-    return VectorEngine(store)
+    return Engine(store)
 
 
 def test_pairs_come_in_shells() -> None:
@@ -73,17 +64,16 @@ def test_pairs_come_in_shells() -> None:
         assert largest == sorted(largest)
 
 
-def test_parts_of_all_layers() -> None:
+def test_single_domains_of_all_layers() -> None:
     matrix = parse("add(all.weight, ones.all.grad)")
-    assert [str(part) for part in parts_of(matrix)] == [
-        "add(all.weight, ones.all.grad)",
+    assert [str(part) for part in single_domains(matrix)] == [
         "add(msa.weight, ones.msa.grad)",
         "add(mlp.weight, ones.mlp.grad)",
     ]
-    assert parts_of(parse("mlp.act")) == [parse("mlp.act")]
+    assert single_domains(parse("mlp.act")) == [parse("mlp.act")]
 
 
-def test_grown_terms_have_the_scores_of_their_trees(engine: VectorEngine) -> None:
+def test_grown_terms_have_the_scores_of_their_trees(engine: Engine) -> None:
     growth, rng = Growth(engine, random.Random(1)), random.Random(2)
     first = {str(terms.tree(k)) for terms in growth.round() for k in range(len(terms.scores))}
     same = {f"sum({name})" for name in ("sum(ones.msa.weight)", "l1_norm(msa.weight)")}
@@ -102,7 +92,7 @@ def test_grown_terms_have_the_scores_of_their_trees(engine: VectorEngine) -> Non
 
 
 def test_an_operation_is_applied_to_all_parts_once() -> None:
-    bank = Bank(GRAMMAR.signatures)
+    bank = Bank(GRAMMAR.maps(Type("Layers", "block")))
     bank.parts += [parse(name) for name in ("width", "tokens", "heads")]
     assert sorted(bank.next_arguments("log", 2) + bank.next_arguments("log", 2)) == [
         (0,),
@@ -116,10 +106,10 @@ def test_an_operation_is_applied_to_all_parts_once() -> None:
     assert {max(pair) for pair in bank.next_arguments("mul", 99)} == {3}
 
 
-def some_terms(scores: Any, symbols: str = "width tokens heads one") -> Terms:
+def some_terms(scores: Any, symbols: str = "width tokens heads one") -> Formulas:
     trees = [parse(f"sum({symbol})") for symbol in symbols.split()][: len(scores)]
     values = np.asarray(scores, dtype=float)
-    return Terms(values, np.array([tree.size for tree in trees]), trees.__getitem__)
+    return Formulas(values, np.array([tree.size for tree in trees]), trees.__getitem__)
 
 
 def test_terms_that_vary() -> None:
@@ -184,7 +174,7 @@ def test_a_population_has_the_best_of_each_size() -> None:
     assert goal.population == [*reversed(small[-3:]), larger[0]]
 
 
-def test_the_first_population_does_not_have_the_target(engine: VectorEngine) -> None:
+def test_the_first_population_does_not_have_the_target(engine: Engine) -> None:
     def search(target: str) -> Search:
         scores = engine.evaluate([parse(target)]).values[0, 0]
         return Search(engine, scores, random.Random(4))
@@ -196,7 +186,7 @@ def test_the_first_population_does_not_have_the_target(engine: VectorEngine) -> 
         assert max(i.jcm for i in again) < 1 - 1e-9
 
 
-def found_in(engine: VectorEngine, target: str, seed: int) -> list[Tree]:
+def found_in(engine: Engine, target: str, seed: int) -> list[Tree]:
     scores = engine.evaluate([parse(target)]).values[0, 0]
     return Search(engine, scores, random.Random(seed)).round()
 
@@ -210,7 +200,7 @@ def found_in(engine: VectorEngine, target: str, seed: int) -> list[Tree]:
         "add(rank(ntkt), rank(mul(sum(std(msa.weight)), sum(nuclear_norm(mlp.act)))))",
     ],
 )
-def test_terms_of_one_round_are_put_together(engine: VectorEngine, target: str) -> None:
+def test_terms_of_one_round_are_put_together(engine: Engine, target: str) -> None:
     tree = load(target).tree
     scores = engine.evaluate([tree]).values[0, 0]
     search = Search(engine, scores, random.Random(0))
@@ -221,10 +211,10 @@ def test_terms_of_one_round_are_put_together(engine: VectorEngine, target: str) 
         np.testing.assert_allclose(values / values[0], scores / scores[0], rtol=1e-4)
 
 
-def test_a_search_depends_on_its_seed_alone(engine: VectorEngine) -> None:
+def test_a_search_depends_on_its_seed_alone(engine: Engine) -> None:
     target = "add(rank(sum(nuclear_norm(msa.weight))), rank(sum(mul(width, tokens))))"
     first = found_in(engine, target, 1)
-    assert first == found_in(VectorEngine(engine.source), target, 1)
+    assert first == found_in(Engine(engine.source), target, 1)
     assert first != found_in(engine, target, 2)
     assert first
     expected = engine.evaluate([parse(target)]).values
@@ -270,7 +260,7 @@ def test_different_forms_are_not(one: str, other: str) -> None:
 
 
 def test_what_is_proved_of_random_formulas_holds() -> None:
-    grammar, rng = Grammar(limits=Limits(7, 4)), random.Random(3)
+    grammar, rng = Grammar(limits=TreeLimits(max_size=7, max_depth=4)), random.Random(3)
     world, proved = random_world(1), 0
     for text in ("sum(sum(msa.grad))", "sum(width)", "mean(l1_norm(mlp.act))"):
         tree = parse(text)
@@ -299,10 +289,10 @@ def test_relative_deviation() -> None:
 
 
 def test_evidence_by_networks(
-    setting: Callable[..., Setting], architectures: list[Architecture]
+    setting: Callable[..., Conditions], architectures: list[Architecture]
 ) -> None:
     def judge(target: str, *found: str) -> list[bool]:
-        networks = Fresh(setting(batches={"few": noise(4)}), architectures, 1)
+        networks = streamed(setting(batches={"few": noise(4)}), architectures, 1)
         evidence = by_networks([parse(text) for text in found], parse(target), networks)
         assert all(e is None or e.kind == "networks" for e in evidence)
         return [e is not None for e in evidence]
@@ -310,172 +300,3 @@ def test_evidence_by_networks(
     double, logarithm = "add(sum(width), sum(width))", "logsumexp(log(width))"
     assert judge("sum(width)", double, logarithm, "sum(one)") == [True, False, False]
     assert judge("rank(sum(width))", double, logarithm, "sum(one)") == [True, True, False]
-
-
-def setup(cache: Path, **changed: Any) -> Setup:
-    """A rediscovery of seconds."""
-    small = {
-        "seconds": 60.0,
-        "workers": 1,
-        "device": "cpu",
-        "cache": str(cache),
-        "evolved": Networks(NANO, 12, thin=4),
-        "fresh": Networks(SMALL_PIT, 5, thin=4),
-    }
-    return Setup(**{**small, **changed})
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Statistics that the rediscoveries share."""
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.mark.parametrize(
-    ("target", "kind"),
-    [
-        ("rank(sum(log(width)))", "tree"),
-        ("mul(sum(width), sum(std(msa.weight)))", "tree"),
-        ("sum(square(frobenius_norm(ones.mlp.grad)))", "sympy"),
-        ("add(rank(l2_norm), rank(ntkt))", "networks"),
-    ],
-)
-def test_rediscoveries(cache: Path, tmp_path: Path, target: str, kind: str) -> None:
-    summary = rediscover(target, setup(cache), tmp_path)
-    assert summary["success"]
-    assert summary["evidence"]["kind"] == kind
-    found, wanted = parse(summary["expression"]), load(target).tree
-    assert (canonical(found) == canonical(wanted)) is (kind == "tree")
-    if kind == "networks":
-        fresh = setup(cache).fresh
-        archs = fresh.architectures(random.Random("fresh 0"))
-        source = Fresh(fresh.setting(0, torch.device("cpu")), archs, 1)
-        one, other = VectorEngine(source).evaluate([found, wanted]).values[:, 0]
-        assert stats.kendalltau(one, other).statistic == pytest.approx(1)
-    else:
-        world = random_world(5, networks=4)
-        one, other = (naive_evaluate(tree, world) for tree in (found, wanted))
-        np.testing.assert_allclose(one / one[0], other / other[0], rtol=1e-9)
-    run = Run.open(Path(summary["run"]))
-    assert {"run": summary["run"], **(run.read_summary() or {})} == summary
-    assert load(summary["run"]).tree == found
-    log = run.read_log()
-    assert [line["round"] for line in log] == list(range(1, summary["rounds"] + 1))
-    assert log[-1]["evaluations"] == summary["evaluations"]
-    assert run.read_config()["expression"] == str(wanted)
-
-
-def test_a_rediscovery_does_not_depend_on_the_workers(cache: Path, tmp_path: Path) -> None:
-    def result(**changed: Any) -> dict[str, Any]:
-        found = rediscover("rank(sum(sum(msa.weight)))", setup(cache, **changed), tmp_path)
-        return {name: value for name, value in found.items() if name not in ("run", "seconds")}
-
-    assert result() == result(workers=2)
-
-
-def test_what_is_not_found_in_time(cache: Path, tmp_path: Path) -> None:
-    summary = rediscover("sum(width)", setup(cache, seconds=1e-6), tmp_path)
-    assert not summary["success"]
-    assert summary["evidence"] is None
-    assert summary["rounds"] == 0
-    assert summary["correlation"] < 1
-    assert not (Path(summary["run"]) / "hall_of_fame").exists()
-
-
-def test_a_formula_that_only_fits_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    measured = []
-
-    def measure(trees: list[Tree], *rest: Any) -> Any:
-        measured.append(len(trees))
-        return by_networks(trees, *rest)
-
-    monkeypatch.setattr(rediscovery, "by_networks", measure)
-    judge = Judge(parse("rank(sum(width))"), setup(Path(), fresh=Networks(NANO, 9)))
-    by_depth, by_width = parse("rank(sum(one))"), parse("rank(add(sum(width), sum(width)))")
-    assert judge([by_depth]) is None
-    assert judge([by_depth]) is None
-    assert measured == [1]
-    found, evidence = judge([by_depth, by_width]) or pytest.fail("the second one is right")
-    assert found == by_width
-    assert evidence.tau == 1
-    assert measured == [1, 1, 1]
-    assert "9 fresh networks of autoformer-nano" in evidence.statement
-
-
-@pytest.mark.parametrize(
-    ("source", "changed", "message"),
-    [
-        ("snop", {}, "unknown name `snop`; nearest: .*`snip`"),
-        ("sum(msa.grad)", {}, "a proxy is a Network, got Layers"),
-        ("mean(one)", {}, "must tell the 12 networks apart, but the scores .* are constant"),
-        ("nowhere.json", {}, "nowhere.json"),
-        ("snip", {"seconds": 0.0}, "seconds must be a number > 0"),
-        ("snip", {"seed": -1}, "seed must be a whole number >= 0"),
-        ("snip", {"workers": 0}, "workers must be a whole number >= 1"),
-    ],
-)
-def test_wrong_use(
-    cache: Path, tmp_path: Path, source: str, changed: dict[str, Any], message: str
-) -> None:
-    with pytest.raises((AutoproxError, OSError), match=message):
-        rediscover(source, setup(cache, **changed), tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
-def test_small_networks_vary_in_what_structure_reads() -> None:
-    architectures = Networks(SMALL_PIT, 48).architectures(random.Random(0))
-    assert len(set(architectures)) == 48
-    blocks = [block for arch in architectures for block in SMALL_PIT.blocks(arch)]
-    assert len({block.tokens for block in blocks}) == 3
-    assert max(block.width for block in blocks) <= 80
-
-
-def run_command(monkeypatch: pytest.MonkeyPatch, *arguments: str, **summary: Any) -> Any:
-    """The command with a rediscovery that returns this summary."""
-
-    def pretend(source: str, given: Setup, root: Path, name: str | None, progress: Any) -> Any:
-        if summary.get("interrupted"):
-            raise KeyboardInterrupt
-        run, target = str(root / str(name)), {"source": source, "expression": source}
-        return {"run": run, "target": target, "seed": given.seed, **summary}
-
-    monkeypatch.setattr(rediscovery, "rediscover", pretend)
-    app = typer.Typer()
-    app.command()(command)
-    return CliRunner().invoke(app, list(arguments))
-
-
-SUMMARY = {
-    "success": True,
-    "evidence": {"kind": "tree", "statement": "it has the target's canonical form"},
-    "expression": "sum(one)",
-    "formula": "∑ₖ 1",
-    "correlation": None,
-    "rounds": 3,
-    "evaluations": 12,
-    "seconds": 1.5,
-}
-
-
-def test_the_command_prints_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    arguments = ("snip", "--seed", "7", "--name", "mine")
-    result = run_command(monkeypatch, *arguments, **SUMMARY)
-    assert result.exit_code == 0
-    assert "Rediscovered snip: it has the target's canonical form." in result.stdout
-    assert "Run: runs/mine" in result.stdout
-    result = run_command(monkeypatch, *arguments, "--json", **SUMMARY)
-    assert json.loads(result.stdout)["seed"] == 7
-
-
-def test_the_command_fails_where_nothing_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    failed = {**SUMMARY, "success": False, "evidence": None, "correlation": 0.5}
-    result = run_command(monkeypatch, "snip", **failed)
-    assert result.exit_code == 1
-    assert "snip was not rediscovered" in result.stdout
-    assert "0.500000" in result.stdout
-
-
-def test_the_command_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = run_command(monkeypatch, "snip", interrupted=True)
-    assert result.exit_code == 130
-    assert result.stderr == "interrupted\n"

@@ -15,11 +15,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from test_atomic import full_disk
-from test_proxyfile import record
+from test_proxy_file import record
 
-from autoprox.runs.folder import Run, RunError, restored_rng, rng_state
+from autoprox.errors import RunError
+from autoprox.files.located_json import JSONFileError
+from autoprox.runs.folder import Run, restored_rng, rng_state
+from autoprox.runs.proxy_file import read_proxy
 
-CONFIG = {"space": "pit", "datasets": ("cifar100",), "seed": np.int64(3)}
+CONFIG = {"kind": "evolve", "space": "pit", "datasets": ("cifar100",), "seed": np.int64(3)}
 
 WRITER = """
 import itertools, pathlib, sys
@@ -49,7 +52,10 @@ def test_what_is_written_is_read(run: Run) -> None:
     run.checkpoint({"iteration": 1})
     run.log({"iteration": 1, "jcm": np.float64(0.5)})
     reader = Run.open(run.path)
-    assert reader.read_config() == {"space": "pit", "datasets": ["cifar100"], "seed": 3}
+    assert reader.read_config() == {
+        **{"kind": "evolve", "space": "pit"},
+        **{"datasets": ["cifar100"], "seed": 3},
+    }
     assert reader.read_summary() == {"expression": "x"}
     assert reader.read_checkpoint() == {"iteration": 1}
     assert reader.read_log() == [{"iteration": 1, "jcm": 0.5}]
@@ -58,7 +64,7 @@ def test_what_is_written_is_read(run: Run) -> None:
 def test_the_environment_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/somewhere/bin/autoprox", "evolve", "--seed", "3"])
     with Run.create(tmp_path, "test", CONFIG, device="cuda") as run:
-        found = run.read_environment()
+        found = json.loads((run.path / "environment.json").read_text())
     assert found["command"] == ["autoprox", "evolve", "--seed", "3"]
     assert found["device"] == "cuda"
     assert found["python"] == platform.python_version()
@@ -142,13 +148,13 @@ def test_log_lines_after_the_checkpoint_are_cut(run: Run) -> None:
 
 def test_a_log_shorter_than_its_checkpoint_is_refused(run: Run) -> None:
     run.log({})
-    with pytest.raises(RunError, match=r"checkpoint's 2 iterations, but has 1"):
+    with pytest.raises(JSONFileError, match=r"must have 2 lines, but has 1"):
         run.truncate_log(2)
 
 
 def test_a_damaged_log_line_is_named(run: Run) -> None:
     (run.path / "log.jsonl").write_text('{}\n{"a": \n{}\n')
-    with pytest.raises(RunError, match=r"log.jsonl:2 must be JSON"):
+    with pytest.raises(JSONFileError, match=r"log.jsonl:2 must be JSON"):
         run.read_log()
 
 
@@ -188,14 +194,15 @@ def test_a_full_disk_keeps_what_was_written(run: Run) -> None:
 
 
 def test_the_hall_of_fame_is_replaced_and_keeps_its_order(run: Run) -> None:
+    def formulas() -> dict[str, str]:
+        """Those of the files, by rank."""
+        paths = sorted((run.path / "hall_of_fame").iterdir(), key=lambda path: int(path.stem))
+        return {path.name: read_proxy(path)["formula"] for path in paths}
+
     run.write_proxies([record(formula=str(rank)) for rank in range(12)])
-    assert [proxy["formula"] for proxy in run.read_proxies()] == [str(rank) for rank in range(12)]
+    assert formulas() == {f"{rank + 1}.json": str(rank) for rank in range(12)}
     run.write_proxies([record(formula="best"), record(formula="second")])
-    assert [proxy["formula"] for proxy in run.read_proxies()] == ["best", "second"]
-    assert sorted(path.name for path in (run.path / "hall_of_fame").iterdir()) == [
-        "1.json",
-        "2.json",
-    ]
+    assert formulas() == {"1.json": "best", "2.json": "second"}
 
 
 def test_a_generator_goes_on_from_its_saved_state() -> None:

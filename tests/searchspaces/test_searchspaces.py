@@ -1,6 +1,5 @@
 """What holds for every search space, and the published networks that the spaces must contain."""
 
-import json
 import os
 import random
 from collections.abc import Mapping
@@ -11,8 +10,7 @@ from typing import Any
 import pytest
 import torch
 from scipy.stats import kendalltau
-from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
+from torch import nn
 
 from autoprox.searchspaces import (
     SPACES,
@@ -26,49 +24,12 @@ from autoprox.searchspaces import (
 )
 from autoprox.searchspaces.base import one, per_layer, per_stage
 from autoprox.searchspaces.tokens import TokenSpace
+from autoprox.testing.spaces import example, on_meta, samples, shallow, smallest
 
 
 @pytest.fixture(params=SPACES)
 def space(request: pytest.FixtureRequest) -> SearchSpace:
     return SPACES[request.param]
-
-
-def smallest(space: SearchSpace) -> Architecture:
-    """The first option of every choice."""
-    choices: dict[str, Any] = {}
-    for name, field in space.fields.items():
-        choices[name] = field.value([options[0] for options in field.positions(choices)])
-    return space.architecture(choices)
-
-
-def shallow(space: SearchSpace) -> Architecture:
-    """The smallest network cut to a block or two: perhaps outside the space, but quick to run."""
-    choices: dict[str, Any] = dict(smallest(space).choices)
-    for name, field in space.fields.items():
-        if field.count:
-            choices |= {name: 2 * choices[name][:1], field.count: 2}
-        elif name == "depth" and field.listed:
-            choices[name] = (1,) * len(choices[name])
-    return Architecture(space.name, choices)
-
-
-def example(space: SearchSpace, batch: int = 1, device: str = "cpu") -> Tensor:
-    """An input of full size, on the CPU a short one where its length is free."""
-    if isinstance(space, TokenSpace):
-        length = 8 if device == "cpu" else space.context
-        return torch.arange(batch * length, device=device).reshape(batch, length) % 200
-    generator = torch.Generator().manual_seed(0)
-    return torch.randn(batch, *space.input_shape, generator=generator).to(device)
-
-
-def samples(space: SearchSpace, n: int) -> list[Architecture]:
-    rng = random.Random(0)
-    return [space.sample(rng) for _ in range(n)]
-
-
-def on_meta(space: SearchSpace, arch: Architecture, classes: int = 1000) -> TransformerNetwork:
-    with torch.device("meta"):
-        return space.build(arch, classes)
 
 
 def parameter_count(network: TransformerNetwork) -> int:
@@ -81,22 +42,6 @@ def flat(arch: Architecture) -> dict[tuple[str, int], float]:
         for name, value in arch.choices
         for i, number in enumerate(value if isinstance(value, tuple) else (value,))
     }
-
-
-def test_samples_are_valid_distinct_and_repeatable(space: SearchSpace) -> None:
-    drawn = samples(space, 50)
-    for arch in drawn:
-        space.validate(arch)
-    assert drawn == samples(space, 50)
-    assert len({arch.digest for arch in drawn}) == len(set(drawn)) > 45
-
-
-def test_json_round_trip_keeps_the_architecture_and_its_digest(space: SearchSpace) -> None:
-    for arch in samples(space, 5):
-        again = from_json(json.loads(json.dumps(arch.to_json())))
-        assert again == arch
-        assert again.digest == arch.digest
-        assert repr(again) == repr(arch)
 
 
 def test_a_whole_number_is_the_same_choice_as_an_integer_or_a_float(space: SearchSpace) -> None:
@@ -112,16 +57,6 @@ def test_a_whole_number_is_the_same_choice_as_an_integer_or_a_float(space: Searc
         assert Architecture(space.name, choices).digest == arch.digest
 
 
-def test_mutation_changes_something_and_stays_in_the_space(space: SearchSpace) -> None:
-    rng = random.Random(1)
-    arch = space.sample(rng)
-    for probability in (0.01, 0.3, 1.0):
-        for _ in range(30):
-            child = space.mutate(arch, rng, probability)
-            space.validate(child)
-            assert child != arch
-
-
 @pytest.mark.parametrize("probability", [0.3, 1.0])
 def test_mutation_redraws_the_share_that_was_asked_for(probability: float) -> None:
     """Of two options a new draw is the other one half of the time, of three two thirds."""
@@ -134,73 +69,11 @@ def test_mutation_redraws_the_share_that_was_asked_for(probability: float) -> No
     assert changed / (200 * 26) == pytest.approx(wanted, abs=0.03)
 
 
-def test_every_value_of_a_child_is_a_parents(space: SearchSpace) -> None:
-    rng = random.Random(3)
-    for _ in range(30):
-        a, b = space.sample(rng), space.sample(rng)
-        child = space.crossover(a, b, rng)
-        space.validate(child)
-        parents = [flat(a), flat(b)]
-        for position, value in flat(child).items():
-            assert value in [parent[position] for parent in parents if position in parent]
-        assert space.crossover(a, a, rng) == a
-
-
 def test_crossover_mixes_its_parents(space: SearchSpace) -> None:
     rng = random.Random(4)
     a, b = space.sample(rng), space.sample(rng)
     children = {space.crossover(a, b, rng) for _ in range(20)}
     assert len(children - {a, b}) > 5
-
-
-def test_nothing_draws_from_the_global_generators(space: SearchSpace) -> None:
-    states = random.getstate(), torch.get_rng_state()
-    arch = space.crossover(*samples(space, 2), random.Random(0))
-    space.build(shallow(space))
-    space.mutate(arch, random.Random(0), 0.5)
-    assert random.getstate() == states[0]
-    assert torch.equal(torch.get_rng_state(), states[1])
-
-
-def test_params_are_those_of_the_built_network(space: SearchSpace) -> None:
-    for arch, classes in zip(samples(space, 4), (1000, 100, 10, 1), strict=True):
-        assert space.params(arch, classes) == parameter_count(on_meta(space, arch, classes))
-
-
-def test_flops_are_half_of_what_torch_counts(space: SearchSpace) -> None:
-    if space.name == "bert":
-        pytest.skip("those of BERT are T-Razor's: not all, and each multiply-accumulate is two")
-    for arch, classes in zip(samples(space, 3), (1000, 100, 10), strict=True):
-        network = on_meta(space, arch, classes)
-        with FlopCounterMode(display=False) as counter:
-            network(example(space, device="meta"))
-        assert 2 * space.flops(arch, classes) == counter.get_total_flops()
-
-
-def test_blocks_describe_the_built_network(space: SearchSpace) -> None:
-    arch = samples(space, 1)[0]
-    network, blocks = on_meta(space, arch, classes=7), space.blocks(arch)
-    outputs: list[tuple[int, ...]] = []
-    for module in network.transformer_blocks:
-        module.register_forward_hook(lambda _, args, output: outputs.append(tuple(output.shape)))
-    logits = network(example(space, batch=2, device="meta"))
-
-    scored = (2, space.context, space.vocabulary) if isinstance(space, TokenSpace) else (2, 7)
-    assert logits.shape == scored
-    assert outputs == [(2, block.tokens, block.width) for block in blocks]
-    assert network.final_block is network.transformer_blocks[-1]
-    for module, block in zip(network.transformer_blocks, blocks, strict=True):
-        shapes = [(domain, tuple(layer.weight.shape)) for domain, layer in module.linears()]
-        mixing, feed_forward = (
-            [shape for domain, shape in shapes if domain == wanted] for wanted in ("msa", "mlp")
-        )
-        assert mixing[-1] == (block.width, block.inner)
-        assert feed_forward[0] == (block.hidden, block.width)
-        assert feed_forward[-1] == (block.width, block.hidden)
-        if space.origins(arch) is not None:
-            assert mixing[:-1] == [(3 * block.inner, block.width)]
-            assert len(feed_forward) == 2
-    assert [module.heads for module in network.transformer_blocks] == [b.heads for b in blocks]
 
 
 def test_extra_layers_are_those_of_stem_projections_and_head(space: SearchSpace) -> None:
@@ -229,16 +102,6 @@ def test_features_are_finite_and_as_many_for_every_architecture(space: SearchSpa
     rows = torch.tensor([space.features(arch) for arch in samples(space, 20)])
     assert rows.isfinite().all()
     assert (rows.std(0) > 0).sum() >= 6
-
-
-def test_weights_depend_on_the_seed_alone(space: SearchSpace) -> None:
-    arch = shallow(space)
-    first, again = space.build(arch, 10, seed=1), space.build(arch, 10, seed=1)
-    for p, q in zip(first.parameters(), again.parameters(), strict=True):
-        assert torch.equal(p, q)
-    other = space.build(arch, 10, seed=2)
-    weights = zip(first.layers(), other.layers(), strict=True)
-    assert not any(torch.equal(p.weight, q.weight) for (_, p), (_, q) in weights)
 
 
 def test_only_the_head_depends_on_the_number_of_classes(space: SearchSpace) -> None:

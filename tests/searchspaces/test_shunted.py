@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
-from autoprox.inputs.images import Batch
-from autoprox.language.tree import STATISTICS
+from autoprox.inputs.batch import Batch
+from autoprox.language import STATISTICS
 from autoprox.searchspaces import Architecture, ArchitectureError
 from autoprox.searchspaces.shunted import SHUNTED, Shunted
 from autoprox.statistics.collector import collect

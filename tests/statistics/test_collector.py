@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 import torch
+from helpers.measuring import Conditions
 from helpers.networks import SPACE, noise, tiny
 from torch import Tensor, nn
 
-from autoprox.inputs.images import Batch
-from autoprox.language.tree import STATISTICS, Statistic
+from autoprox.inputs.batch import Batch
+from autoprox.language import STATISTICS, Statistic
 from autoprox.searchspaces import TransformerNetwork
-from autoprox.statistics.collector import Setting, collect
+from autoprox.statistics.collector import collect
 
 ARCH = tiny(9, (2, 2.0), (1, 1.0))
 SINGLE = [s for s in STATISTICS.values() if s.domain != "all"]
@@ -314,7 +315,7 @@ def key_batches() -> dict[str, Batch]:
 def test_statistics_have_the_same_key_where_they_are_the_same(change: str) -> None:
     """Measured on both sides of a change, a statistic differs exactly if its key does."""
     options, dataset = CHANGES[change]
-    before, after = Setting(SPACE, key_batches()), Setting(SPACE, key_batches(), **options)
+    before, after = Conditions(SPACE, key_batches()), Conditions(SPACE, key_batches(), **options)
     found = dict(before.measure(ARCH, {"same": SINGLE}))["same"]
     changed = dict(after.measure(ARCH, {dataset: SINGLE}))[dataset]
     same = {
@@ -330,7 +331,7 @@ def test_statistics_have_the_same_key_where_they_are_the_same(change: str) -> No
 
 
 def test_keys_differ_between_architectures_spaces_and_statistics() -> None:
-    setting = Setting(SPACE, key_batches())
+    setting = Conditions(SPACE, key_batches())
     elsewhere = type(ARCH)("another-space", dict(ARCH.choices))
     archs = [ARCH, elsewhere, tiny(9, (2, 2.0), (1, 2.0))]
     keys = {setting.key(arch, "same", statistic) for arch in archs for statistic in SINGLE}
@@ -339,7 +340,7 @@ def test_keys_differ_between_architectures_spaces_and_statistics() -> None:
 
 
 def test_datasets_share_one_build(monkeypatch: pytest.MonkeyPatch) -> None:
-    setting = Setting(SPACE, {"few": noise(4), "many": noise(10)}, seed=2)
+    setting = Conditions(SPACE, {"few": noise(4), "many": noise(10)}, seed=2)
     seed = setting.network_seed(ARCH)
     expected = {
         name: collect(SPACE.build(ARCH, batch.classes, seed), batch, SINGLE, seed=seed)
@@ -359,7 +360,7 @@ def test_datasets_share_one_build(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_network_depends_on_the_seed_and_the_architecture() -> None:
     def weight(seed: int, arch: object) -> Tensor:
-        setting = Setting(SPACE, {"few": noise(4)}, seed=seed)
+        setting = Conditions(SPACE, {"few": noise(4)}, seed=seed)
         found = dict(setting.measure(arch, {"few": named("msa.weight")}))
         return found["few"][STATISTICS["msa.weight"]][0][:7, :7]
 

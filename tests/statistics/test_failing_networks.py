@@ -5,15 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from helpers.measuring import Conditions, cached, streamed
 from helpers.networks import SPACE, noise, tiny
 from test_engine import SNIP, assert_same_bits
 
 from autoprox.engine.evaluator import REASONS, Engine, Scores
 from autoprox.errors import MeasurementError
-from autoprox.language.tree import STATISTICS, parse
+from autoprox.language import STATISTICS, parse
 from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.sources import Fresh, Store
 
 
 class BrokenSpace(type(SPACE)):  # type: ignore[misc]
@@ -55,13 +54,13 @@ def test_a_network_that_fails_is_recorded_and_left_out(
     needs = [STATISTICS[f"{d}.{q}"] for d in ("msa", "mlp") for q in ("weight", "grad")]
 
     def engine(space: SearchSpace, architectures: list[Architecture]) -> Engine:
-        setting = Setting(space, {"few": noise(4), "many": noise(10)})
+        setting = Conditions(space, {"few": noise(4), "many": noise(10)})
         if kept:
             # Of the network that fails some statistics are there, from when it did not.
             weights = [statistic for statistic in needs if statistic.quantity == "weight"]
-            Store(Setting(SPACE, setting.batches), [BROKEN], weights, folder=tmp_path)
-            return Engine(Store(setting, architectures, needs, folder=tmp_path, workers=2))
-        return Engine(Fresh(setting, architectures, 2))
+            cached(Conditions(SPACE, setting.batches), [BROKEN], weights, folder=tmp_path)
+            return Engine(cached(setting, architectures, needs, folder=tmp_path, workers=2))
+        return Engine(streamed(setting, architectures, 2))
 
     texts = [SNIP, "rank(sum(width))", f"rank({SNIP})", "sum(min_max(std(all.grad)))"]
     trees = [parse(text) for text in texts]
@@ -81,18 +80,18 @@ def test_a_network_that_fails_is_recorded_and_left_out(
 def test_more_than_a_tenth_of_failures_stops_with_the_reason(
     tmp_path: Path, stage: str, error: Exception
 ) -> None:
-    setting = Setting(BrokenSpace(stage, error), {"few": noise(4)})
+    setting = Conditions(BrokenSpace(stage, error), {"few": noise(4)})
     failing = [BROKEN, tiny(5, (2, 1.0))]
     message = str(error).split("\n")[0] or "no message"
     rule = rf"at most 10% of the networks may fail, but 2 of 12 did: \w+: {message}$"
     needs = [STATISTICS["msa.grad"]]
     with pytest.raises(MeasurementError, match=rule):
-        Store(setting, [*SOUND, *failing], needs, folder=tmp_path)
+        cached(setting, [*SOUND, *failing], needs, folder=tmp_path)
     with pytest.raises(MeasurementError, match=rule):
-        Engine(Fresh(setting, [*SOUND, *failing], 1)).evaluate([parse("sum(sum(msa.grad))")])
+        Engine(streamed(setting, [*SOUND, *failing], 1)).evaluate([parse("sum(sum(msa.grad))")])
 
 
 def test_an_error_of_the_program_is_no_failure_of_a_network(tmp_path: Path) -> None:
-    setting = Setting(BrokenSpace("build", KeyError("typo")), {"few": noise(4)})
+    setting = Conditions(BrokenSpace("build", KeyError("typo")), {"few": noise(4)})
     with pytest.raises(KeyError, match="typo"):
-        Store(setting, [*SOUND, BROKEN], [STATISTICS["msa.grad"]], folder=tmp_path)
+        cached(setting, [*SOUND, BROKEN], [STATISTICS["msa.grad"]], folder=tmp_path)

@@ -4,14 +4,15 @@ import random
 
 import pytest
 import torch
+from helpers.measuring import Conditions
 from test_collector import SINGLE, assert_same, plainly
 from torch import Tensor
 
-from autoprox.inputs.images import Batch
+from autoprox.inputs.batch import Batch
 from autoprox.inputs.text import load_tokens
-from autoprox.language.tree import STATISTICS, Statistic
+from autoprox.language import STATISTICS, Statistic
 from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork, get_space
-from autoprox.statistics.collector import Setting, collect
+from autoprox.statistics.collector import collect
 
 GPT2 = get_space("gpt2")
 SMALL: dict[str, Architecture] = {
@@ -71,10 +72,10 @@ def test_ntk_probe(space: SearchSpace) -> None:
 
 def test_the_datasets_of_a_language_model_share_its_statistics() -> None:
     batch = load_tokens(GPT2, 2, 4, seed=0)
-    setting = Setting(GPT2, {"cola": batch, "sst": batch})
+    setting = Conditions(GPT2, {"cola": batch, "sst": batch})
     arch = GPT2.sample(random.Random(0))
     for statistic in STATISTICS.values():
         assert setting.key(arch, "cola", statistic) == setting.key(arch, "sst", statistic)
-    other = Setting(GPT2, {"cola": load_tokens(GPT2, 2, 4, seed=1)})
+    other = Conditions(GPT2, {"cola": load_tokens(GPT2, 2, 4, seed=1)})
     grad: Statistic = STATISTICS["msa.grad"]
     assert other.key(arch, "cola", grad) != setting.key(arch, "cola", grad)

@@ -12,27 +12,32 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from helpers.measuring import Conditions, cached, streamed
 from helpers.networks import SPACE, noise, tiny
 from torch import Tensor
 
 from autoprox.errors import MeasurementError
-from autoprox.language.tree import STATISTICS, Statistic
+from autoprox.language import STATISTICS, Statistic
 from autoprox.parallel.threads import run_threads
 from autoprox.searchspaces import Architecture
-from autoprox.statistics import sources as store
+from autoprox.statistics import cached as store
+from autoprox.statistics.cached import CachedMatrices
+from autoprox.statistics.chunks import MatrixChunk
 from autoprox.statistics.collector import Setting, collect
-from autoprox.statistics.matrices import Slab
+from autoprox.statistics.networks import SpaceNetwork
 from autoprox.statistics.packed import CHUNK, chunks_of
-from autoprox.statistics.sources import Fresh, Source, Store
+from autoprox.statistics.sources import MatrixSource
 
-MakeSetting = Callable[..., Setting]
+MakeSetting = Callable[..., Conditions]
 
 ACT, GRAD, WEIGHT = (STATISTICS[name] for name in ("mlp.act", "msa.grad", "msa.weight"))
 NEEDS = {ACT, GRAD, WEIGHT}
 EVERY = [s for s in STATISTICS.values() if s.domain != "all"]
 
 
-def read(source: Source, statistics: Iterable[Statistic]) -> dict[tuple[str, int, int], Tensor]:
+def read(
+    source: MatrixSource, statistics: Iterable[Statistic]
+) -> dict[tuple[str, int, int], Tensor]:
     """Every matrix by statistic, dataset and position, each of which must come once."""
     found: dict[tuple[str, int, int], Tensor] = {}
     lock = threading.Lock()
@@ -41,11 +46,11 @@ def read(source: Source, statistics: Iterable[Statistic]) -> dict[tuple[str, int
         group: frozenset[Statistic],
         datasets: list[int],
         positions: np.ndarray,
-        slab: Slab,
+        chunk: MatrixChunk,
     ) -> None:
         with lock:
             for statistic in group:
-                matrices = [m for part in slab.parts(slab.values[statistic]) for m in part]
+                matrices = [m for part in chunk.parts(chunk.values[statistic]) for m in part]
                 for dataset in datasets:
                     for position, value in zip(positions, matrices, strict=True):
                         key = (str(statistic), dataset, int(position))
@@ -68,9 +73,10 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Architecture, dict[s
     calls: list[tuple[Architecture, dict[str, set[str]]]] = []
     measure = Setting.measure
 
-    def counted(self: Setting, architecture: Architecture, needs: Mapping[str, object]) -> object:
-        calls.append((architecture, {d: set(map(str, wanted)) for d, wanted in needs.items()}))
-        return measure(self, architecture, needs)
+    def counted(self: Setting, network: SpaceNetwork, needs: Mapping[str, object]) -> object:
+        wanted = {dataset: set(map(str, own)) for dataset, own in needs.items()}
+        calls.append((network.architecture, wanted))
+        return measure(self, network, needs)
 
     monkeypatch.setattr(Setting, "measure", counted)
     return calls
@@ -92,9 +98,9 @@ def test_every_matrix_stands_at_its_layer(
                 for matrix in matrices:
                     expected[str(statistic), dataset, position[statistic]] = matrix
                     position[statistic] += 1
-    kept = Store(chosen, architectures, EVERY, folder=tmp_path)
+    kept = cached(chosen, architectures, EVERY, folder=tmp_path)
     assert_equal(read(kept, EVERY), expected)
-    assert_equal(read(Fresh(chosen, architectures, 1), EVERY), expected)
+    assert_equal(read(streamed(chosen, architectures, 1), EVERY), expected)
 
 
 def test_a_statistic_that_datasets_share_is_measured_once(
@@ -103,7 +109,7 @@ def test_a_statistic_that_datasets_share_is_measured_once(
     tmp_path: Path,
     measured: list[tuple[Architecture, dict[str, set[str]]]],
 ) -> None:
-    Store(setting(), architectures, NEEDS, folder=tmp_path)
+    cached(setting(), architectures, NEEDS, folder=tmp_path)
     first = {"few": {"mlp.act", "msa.grad", "msa.weight"}}
     rest = {"many": {"msa.grad"}, "other": {"mlp.act", "msa.grad"}}
     assert measured == [(arch, {**first, **rest}) for arch in architectures]
@@ -116,32 +122,39 @@ def test_a_later_store_measures_only_what_is_new(
     tmp_path: Path,
     measured: list[tuple[Architecture, dict[str, set[str]]]],
 ) -> None:
-    first = read(Store(setting(), architectures[:4], NEEDS, folder=tmp_path), NEEDS)
+    first = read(cached(setting(), architectures[:4], NEEDS, folder=tmp_path), NEEDS)
     measured.clear()
-    again = Store(setting(), architectures[:4], NEEDS, folder=tmp_path)
+    again = cached(setting(), architectures[:4], NEEDS, folder=tmp_path)
     assert measured == []
     assert_equal(read(again, NEEDS), first)
-    Store(setting(), architectures, [WEIGHT], folder=tmp_path)
+    cached(setting(), architectures, [WEIGHT], folder=tmp_path)
     assert measured == [(architectures[4], {"few": {"msa.weight"}})]
     measured.clear()
-    Store(setting(seed=1), architectures[:1], [WEIGHT], folder=tmp_path)
+    cached(setting(seed=1), architectures[:1], [WEIGHT], folder=tmp_path)
     assert len(measured) == 1
 
 
 def broken_files(path: Path) -> dict[str, bytes]:
     whole = path.read_bytes()
-    header, values = whole.split(b"\n", 1)
+    start = 8 + int.from_bytes(whole[:8], "little")
+    values = whole[start:]
+
+    def with_header(header: object) -> bytes:
+        text = json.dumps(header).encode()
+        return len(text).to_bytes(8, "little") + text + values
+
+    short = {"0": {"dtype": "F32", "shape": [1, 1], "data_offsets": [0, 4]}}
     return {
         "empty": b"",
-        "cut in the header": header[:3],
-        "cut after the header": header + b"\n",
+        "cut in the header": whole[:12],
+        "cut after the header": whole[:start],
         "cut in the values": whole[:-1],
         "longer": whole + b"\0",
         "noise": bytes(range(256)) * 4,
-        "a number": b"5\n" + values,
-        "no pairs": b"[[1, 2, 3]]\n" + values,
-        "no list": b'{"ab": 1}\n' + values,
-        "other shapes": json.dumps([[1, 1]]).encode() + b"\n" + values,
+        "a number": with_header(5),
+        "no pairs": with_header({"0": {"shape": [1, 2, 3], "data_offsets": [0, 4]}}),
+        "a list": with_header([[1, 1]]),
+        "other shapes": with_header(short),
     }
 
 
@@ -152,13 +165,13 @@ def test_a_broken_file_is_measured_again(
     measured: list[tuple[Architecture, dict[str, set[str]]]],
 ) -> None:
     archs = architectures[:3]
-    expected = read(Store(setting(), archs, [GRAD], folder=tmp_path), [GRAD])
+    expected = read(cached(setting(), archs, [GRAD], folder=tmp_path), [GRAD])
     path = tmp_path / (key := setting().key(archs[1], "many", GRAD))[:2] / key[2:]
     whole = path.read_bytes()
     for content in broken_files(path).values():
         path.write_bytes(content)
         measured.clear()
-        again = Store(setting(), archs, [GRAD], folder=tmp_path)
+        again = cached(setting(), archs, [GRAD], folder=tmp_path)
         assert measured == [(archs[1], {"many": {"msa.grad"}})]
         assert path.read_bytes() == whole
         assert_equal(read(again, [GRAD]), expected)
@@ -167,7 +180,7 @@ def test_a_broken_file_is_measured_again(
 def test_a_file_that_changes_while_it_is_in_use_is_an_error(
     setting: MakeSetting, architectures: list[Architecture], tmp_path: Path
 ) -> None:
-    streamed = Store(setting(), architectures, [GRAD], folder=tmp_path, memory=0)
+    streamed = cached(setting(), architectures, [GRAD], folder=tmp_path, memory=0)
     path = next(tmp_path.glob("??/*"))
     os.truncate(path, path.stat().st_size - 4)
     with pytest.raises(MeasurementError, match=rf"{path.name} must stay as it was written"):
@@ -180,15 +193,10 @@ def test_a_file_that_goes_while_others_are_measured_is_an_error(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    collect = Store._collect
-
-    def removed_then(self: Store, progress: Callable[[], None]) -> None:
-        collect(self, progress)
-        next(tmp_path.glob("??/*")).unlink()
-
-    monkeypatch.setattr(Store, "_collect", removed_then)
+    kept = cached(setting(), architectures, [GRAD, WEIGHT], folder=tmp_path)
+    next(tmp_path.glob("??/*")).unlink()
     with pytest.raises(MeasurementError, match="must stay as it was written"):
-        Store(setting(), architectures, [GRAD, WEIGHT], folder=tmp_path)
+        read(kept, [GRAD, WEIGHT])
 
 
 def test_nothing_unfinished_stays_where_writing_fails(
@@ -202,18 +210,18 @@ def test_nothing_unfinished_stays_where_writing_fails(
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match="No space left"):
-        Store(setting(), architectures, [WEIGHT], folder=tmp_path)
+        cached(setting(), architectures, [WEIGHT], folder=tmp_path)
     assert list(tmp_path.glob("??/*")) == []
 
 
 def test_stores_may_write_to_one_folder_at_once(
     setting: MakeSetting, architectures: list[Architecture], tmp_path: Path
 ) -> None:
-    expected = read(Fresh(setting(), architectures, 1), NEEDS)
+    expected = read(streamed(setting(), architectures, 1), NEEDS)
     found: list[dict[tuple[str, int, int], Tensor]] = []
 
     def use() -> None:
-        kept = Store(setting(), architectures, NEEDS, folder=tmp_path, workers=2, memory=0)
+        kept = cached(setting(), architectures, NEEDS, folder=tmp_path, workers=2, memory=0)
         found.append(read(kept, NEEDS))
 
     run_threads(4, [use] * 4)
@@ -227,19 +235,17 @@ def test_stores_may_write_to_one_folder_at_once(
 def test_resident_matrices_stay_within_the_memory(
     setting: MakeSetting, architectures: list[Architecture], tmp_path: Path, share: float
 ) -> None:
-    all_of_them = Store(setting(), architectures, NEEDS, folder=tmp_path)
+    all_of_them = cached(setting(), architectures, NEEDS, folder=tmp_path)
     expected = read(all_of_them, NEEDS)
     memory = int(share * resident(all_of_them))
-    kept = Store(setting(), architectures, NEEDS, folder=tmp_path, memory=memory)
+    kept = cached(setting(), architectures, NEEDS, folder=tmp_path, memory=memory)
     assert resident(kept) <= memory
     assert (resident(kept) > 0) == (share > 0)
     assert_equal(read(kept, NEEDS), expected)
 
 
-def resident(kept: Store) -> int:
-    tensors = [shelf._resident for shelf in kept._shelves.values()]
-    assert sum(t.nbytes for t in tensors) == sum(s.resident_bytes for s in kept._shelves.values())
-    return sum(t.untyped_storage().nbytes() for t in tensors)
+def resident(kept: CachedMatrices) -> int:
+    return sum(own.resident_bytes for own in set(kept.packed.values()))
 
 
 PEAK = """
@@ -248,32 +254,33 @@ from pathlib import Path
 
 import torch
 
-from autoprox.statistics.collector import Setting
 from autoprox.engine.evaluator import Engine
-from autoprox.language.tree import STATISTICS, parse
-from autoprox.searchspaces import get_space
-from autoprox.statistics.sources import Store
+from autoprox.language import STATISTICS, parse
+from autoprox.statistics.cached import CachedMatrices
+from autoprox.statistics.collector import Setting
+from autoprox.statistics.networks import space_networks
 sys.path.insert(0, sys.argv[1])
-from helpers.networks import noise, tiny
+from helpers.networks import SPACE, noise, tiny
 
 class Sizes(Setting):
-    def measure(self, architecture, needs):
+    def measure(self, network, needs):
         for dataset, wanted in needs.items():
-            yield dataset, {s: [torch.ones(256, 256)] * 4 for s in wanted}
+            yield dataset, {s: [torch.ones(256, 256) for _ in range(4)] for s in wanted}
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 2**10
 
 torch.set_num_threads(1)
 archs = [tiny(width, (1, 1.0), (1, 2.0)) for width in range(1, 81)]
+networks = space_networks(SPACE, archs)
 folder, memory = Path(sys.argv[2]), int(sys.argv[3])
 needs = [STATISTICS["msa.weight"], STATISTICS["msa.grad"]]
 tree = parse("sum(sum(mul(msa.weight, msa.grad)))")
-space, batches = get_space("autoformer-nano"), {"few": noise(4)}
-Engine(Store(Sizes(space, batches), archs[:1], needs, folder=folder)).evaluate([tree])
+sizes = Sizes({"few": noise(4)})
+Engine(CachedMatrices(sizes, networks[:1], needs, folder=folder)).evaluate([tree])
 before = peak()
-store = Store(Sizes(space, batches), archs, needs, folder=folder, memory=memory)
-assert (Engine(store).evaluate([tree]).values == 4 * 256**2).all()
+kept = CachedMatrices(sizes, networks, needs, folder=folder, memory=memory)
+assert (Engine(kept).evaluate([tree]).values == 4 * 256**2).all()
 print(peak() - before)
 """
 
@@ -281,7 +288,14 @@ print(peak() - before)
 def test_peak_memory_follows_the_bound(tmp_path: Path) -> None:
     """160 MiB of matrices, in a process of their own."""
     memory = 8 * 2**20
-    command = [sys.executable, "-c", PEAK, str(Path(__file__).parent), str(tmp_path), str(memory)]
+    command = [
+        sys.executable,
+        "-c",
+        PEAK,
+        str(Path(__file__).parents[1]),
+        str(tmp_path),
+        str(memory),
+    ]
     added = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert added < 48 * 2**20
 
@@ -292,15 +306,15 @@ def test_datasets_are_read_in_turn_in_chunks_of_about_one_size(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    kept = Store(setting(), [tiny(8, *[(1, 1.0)] * 7)], [GRAD, WEIGHT], folder=tmp_path)
+    kept = cached(setting(), [tiny(8, *[(1, 1.0)] * 7)], [GRAD, WEIGHT], folder=tmp_path)
     qkv, proj = 48 * 8, 8 * 16
     monkeypatch.setitem(CHUNK, "cpu", 2 * qkv)
     found: list[tuple[int, list[int], tuple[tuple[int, int, int], ...]]] = []
 
     def keep(
-        group: frozenset[Statistic], datasets: list[int], positions: np.ndarray, slab: Slab
+        group: frozenset[Statistic], datasets: list[int], positions: np.ndarray, chunk: MatrixChunk
     ) -> None:
-        found.append((datasets[0], positions.tolist(), slab.shapes))
+        found.append((datasets[0], positions.tolist(), chunk.shapes))
 
     kept.visit([frozenset({GRAD, WEIGHT})], keep)
     assert 4 < (7 * qkv + 7 * proj) / (2 * qkv) < 5
@@ -341,12 +355,12 @@ def test_the_least_recently_used_files_go_beyond_the_limit(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    Store(setting(), architectures, NEEDS, folder=tmp_path)
+    cached(setting(), architectures, NEEDS, folder=tmp_path)
     paths = sorted(tmp_path.glob("??/*"))
     ages(tmp_path, paths)
     newest = paths[-4:]
     monkeypatch.setattr(store, "CACHE_LIMIT", sum(path.stat().st_size for path in newest))
-    Store(setting(seed=9), architectures[:1], [WEIGHT], folder=tmp_path)
+    cached(setting(seed=9), architectures[:1], [WEIGHT], folder=tmp_path)
     left = set(tmp_path.glob("??/*"))
     assert set(paths) & left == set(newest)
     assert len(left) == len(newest) + 1
@@ -359,12 +373,12 @@ def test_use_makes_a_file_recent_and_what_is_needed_stays(
     monkeypatch: pytest.MonkeyPatch,
     measured: list[tuple[Architecture, dict[str, set[str]]]],
 ) -> None:
-    Store(setting(), architectures, [WEIGHT], folder=tmp_path)
+    cached(setting(), architectures, [WEIGHT], folder=tmp_path)
     paths = sorted(tmp_path.glob("??/*"))
     ages(tmp_path, paths)
     monkeypatch.setattr(store, "CACHE_LIMIT", 0)
     measured.clear()
-    Store(setting(), architectures[:2], [WEIGHT], folder=tmp_path)
+    cached(setting(), architectures[:2], [WEIGHT], folder=tmp_path)
     assert measured == []
     left = sorted(tmp_path.glob("??/*"))
     assert len(left) == 2
@@ -377,16 +391,16 @@ def test_a_folder_in_use_is_not_trimmed(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    user = Store(setting(), architectures, [WEIGHT], folder=tmp_path, memory=0)
+    user = cached(setting(), architectures, [WEIGHT], folder=tmp_path, memory=0)
     unfinished = next(tmp_path.glob("??")) / "x.part"
     unfinished.touch()
     paths = set(tmp_path.glob("??/*"))
     monkeypatch.setattr(store, "CACHE_LIMIT", 0)
-    Store(setting(seed=9), architectures[:1], [GRAD], folder=tmp_path)
+    cached(setting(seed=9), architectures[:1], [GRAD], folder=tmp_path)
     assert paths < set(tmp_path.glob("??/*"))
     assert len(read(user, [WEIGHT])) > 0
     del user
-    Store(setting(seed=9), architectures[:1], [GRAD], folder=tmp_path)
+    cached(setting(seed=9), architectures[:1], [GRAD], folder=tmp_path)
     assert not paths & set(tmp_path.glob("??/*"))
 
 
@@ -395,15 +409,15 @@ def test_unfinished_files_are_removed(
 ) -> None:
     (tmp_path / "ab").mkdir()
     (tmp_path / "ab" / "x.part").write_bytes(b"half")
-    Store(setting(), architectures[:1], [WEIGHT], folder=tmp_path)
+    cached(setting(), architectures[:1], [WEIGHT], folder=tmp_path)
     assert not list(tmp_path.glob("??/*.part"))
 
 
 def test_layers_of_each_domain() -> None:
     archs = [tiny(8, (1, 1.0), (1, 1.0)), tiny(8, (1, 1.0))]
-    layers = Fresh(Setting(SPACE, {"few": noise(4)}), archs, 1).layers
-    assert layers.domains[0] == ("msa", "msa", "mlp", "mlp") * 2
-    counts = {domain: layers.starts(domain).tolist() for domain in ("msa", "mlp", "all", "block")}
+    layers = streamed(Conditions(SPACE, {"few": noise(4)}), archs, 1).layers
+    assert layers.structures[0].domains == (("msa", "msa", "mlp", "mlp"),) * 2
+    counts = {domain: layers.starts[domain].tolist() for domain in ("msa", "mlp", "all", "block")}
     assert counts == {"msa": [0, 4, 6], "mlp": [0, 4, 6], "all": [0, 8, 12], "block": [0, 2, 3]}
 
 
@@ -437,16 +451,16 @@ def test_after_an_error_no_further_call_begins(workers: int) -> None:
 def test_where_mps_has_no_float64_the_cpu_reduces(
     setting: MakeSetting, architectures: list[Architecture]
 ) -> None:
-    on_mps = Fresh(setting(device=torch.device("mps")), architectures, 1)
+    on_mps = streamed(setting(device=torch.device("mps")), architectures, 1)
     assert on_mps.device == torch.device("cpu")
-    on_cuda = Fresh(setting(device=torch.device("cuda")), architectures, 1)
+    on_cuda = streamed(setting(device=torch.device("cuda")), architectures, 1)
     assert on_cuda.device == torch.device("cuda")
 
 
 def test_datasets_of_the_same_statistics_are_variants(
     setting: MakeSetting, architectures: list[Architecture]
 ) -> None:
-    source = Fresh(setting(), architectures, 1)
+    source = streamed(setting(), architectures, 1)
     assert source.variants([WEIGHT]) == [[0, 1, 2]]
     assert source.variants([ACT]) == [[0, 1], [2]]
     assert source.variants([GRAD, WEIGHT]) == [[0], [1], [2]]

@@ -14,18 +14,10 @@ from autoprox.errors import AutoproxError
 from autoprox.inputs.datasets import Images, Text
 from autoprox.searchspaces import SearchSpace, get_space
 from autoprox.searchspaces.gpt2_nano import GPT2_NANO, GPT2NanoSpace
-from autoprox.training import recipes as training
-from autoprox.training.recipes import (
-    DivergedError,
-    ImageRecipe,
-    Recipe,
-    TextRecipe,
-    TrainingError,
-    _crop,
-    _normalise,
-    accuracy,
-    perplexity,
-)
+from autoprox.training import images as training
+from autoprox.training.images import ImageRecipe, accuracy, move_at_random, normalise
+from autoprox.training.recipes import DivergedError, TrainingError, TrainingRecipe
+from autoprox.training.texts import TextRecipe, perplexity
 
 SIDE = 6
 
@@ -62,7 +54,7 @@ def test_windows_are_those_of_the_padded_image() -> None:
     generator = torch.Generator().manual_seed(0)
     for mirror in (False, True):
         seen = set()
-        cropped = _crop(images, 2, mirror, generator).numpy()
+        cropped = move_at_random(images, 2, mirror, generator).numpy()
         for source, window in zip(padded, cropped, strict=True):
             for y, x, step in np.ndindex(5, 5, 2):
                 if np.array_equal(source[y : y + 5, x : x + 4][:, :: 1 - 2 * step], window):
@@ -76,20 +68,20 @@ def test_windows_are_those_of_the_padded_image() -> None:
 
 def test_without_crop_and_mirror_images_stay() -> None:
     images = dataset().images
-    assert _crop(images, 0, False, torch.Generator()).equal(images)
+    assert move_at_random(images, 0, False, torch.Generator()).equal(images)
 
 
 def test_normalisation() -> None:
     pixel = torch.tensor([255, 0, 51], dtype=torch.uint8).expand(1, 2, 2, 3)
     expected = [(1 - 0.485) / 0.229, -0.456 / 0.224, (0.2 - 0.406) / 0.225]
-    seen = _normalise(pixel)
+    seen = normalise(pixel)
     assert seen.shape == (1, 3, 2, 2)
     assert seen[0, :, 1, 1].tolist() == pytest.approx(expected, rel=1e-5)
 
 
 def test_every_epoch_is_another_permutation() -> None:
     recipe = ImageRecipe(epochs=4)
-    batches = torch.stack(list(recipe._batches(10, 3, torch.Generator().manual_seed(0))))
+    batches = torch.stack(list(recipe.batches(10, 3, torch.Generator().manual_seed(0))))
     epochs = batches.reshape(4, 9).tolist()
     assert all(len(set(epoch)) == 9 and set(epoch) <= set(range(10)) for epoch in epochs)
     assert len({tuple(epoch) for epoch in epochs}) == 4
@@ -304,7 +296,9 @@ def test_a_perplexity_that_is_no_number() -> None:
         (TextRecipe, {"length": 0}, "^length must be a whole number >= 1, but got 0$"),
     ],
 )
-def test_wrong_recipe(recipe: type[Recipe[Any]], wrong: dict[str, Any], message: str) -> None:
+def test_wrong_recipe(
+    recipe: type[TrainingRecipe[Any]], wrong: dict[str, Any], message: str
+) -> None:
     with pytest.raises(AutoproxError, match=message):
         recipe(**wrong)
 
@@ -335,7 +329,9 @@ class Masked(GPT2NanoSpace):
         ),
     ],
 )
-def test_a_recipe_for_other_networks(recipe: Recipe[Any], space: SearchSpace, message: str) -> None:
+def test_a_recipe_for_other_networks(
+    recipe: TrainingRecipe[Any], space: SearchSpace, message: str
+) -> None:
     with pytest.raises(TrainingError, match=message):
         recipe.load(Path("a.txt"), space)
 

@@ -6,7 +6,7 @@ from test_measures_values import PLAIN, SEED, Plain
 from torch import Tensor
 from torch.nn import functional
 
-from autoprox.inputs.images import IGNORED, Batch
+from autoprox.inputs.batch import IGNORED, Batch
 from autoprox.inputs.text import load_tokens
 from autoprox.searchspaces import Architecture, TransformerNetwork, get_space
 from autoprox.searchspaces.gpt2 import GPT2Space

@@ -11,10 +11,10 @@ from helpers.networks import SPACE, noise, tiny
 from torch import Tensor, nn
 from torch.nn import functional
 
-from autoprox.inputs.images import Batch
+from autoprox.inputs.batch import Batch
 from autoprox.searchspaces import TransformerNetwork
 from autoprox.searchspaces.blocks import EncoderBlock
-from autoprox.zoo.expressions import PROXIES
+from autoprox.zoo import EXPRESSIONS, ProxyError
 from autoprox.zoo.functions import (
     MEASURES,
     MeasureError,
@@ -246,15 +246,15 @@ def test_an_unknown_measure_is_refused_with_the_nearest(network: TransformerNetw
 
 
 def test_a_name_is_registered_once_and_its_needs_exist() -> None:
-    with pytest.raises(MeasureError, match="there already is 'zico'"):
-        register("zico", "", "")
+    with pytest.raises(ProxyError, match="the name of a new proxy must be new, but got 'zico'"):
+        register("zico", "Somebody, 2020", "")(MEASURES["zico"].function)
     with pytest.raises(MeasureError, match=r"novel must need passes of forward, .* got hessian"):
-        register("novel", "", "", needs=("forward", "hessian"))
+        register("novel", "", "", needs=("forward", "hessian"))(MEASURES["zico"].function)
     assert "novel" not in MEASURES
 
 
 def test_each_measure_is_described_and_has_a_name_of_its_own() -> None:
-    assert not set(MEASURES) & set(PROXIES)
+    assert not set(MEASURES) & set(EXPRESSIONS)
     for name, measure in MEASURES.items():
         assert measure.name == name
         assert re.search(r"\b20[12]\d\b", measure.citation)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+from helpers.measuring import Conditions, streamed
 from helpers.naive import Array, naive_evaluate, random_world
 from helpers.networks import SPACE, noise, tiny
 from scipy.stats import rankdata
@@ -12,11 +13,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from autoprox.engine.evaluator import Engine
-from autoprox.language.tree import LanguageError, parse, require_network
+from autoprox.language import LanguageError, parse, require_network
 from autoprox.searchspaces import Architecture
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.sources import Fresh
-from autoprox.zoo.expressions import PROXIES, load_expression
+from autoprox.zoo.expressions import EXPRESSIONS, load_expression
 
 WORLD = random_world(seed=21, networks=6)
 
@@ -76,7 +75,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("name", PROXIES)
+@pytest.mark.parametrize("name", EXPRESSIONS)
 def test_each_proxy_is_its_formula(name: str) -> None:
     tree = require_network(load_expression(name))
     np.testing.assert_allclose(naive_evaluate(tree, WORLD), EXPECTED[name], rtol=1e-10)
@@ -98,12 +97,12 @@ ARCHITECTURES = [
     tiny(12, (1, 1.0), (2, 3.0)),
 ]
 BATCH = noise(4, size=3)
-SETTING = Setting(SPACE, {"data": BATCH}, seed=2)
+SETTING = Conditions(SPACE, {"data": BATCH}, seed=2)
 
 
-def scored(names: list[str], setting: Setting = SETTING) -> Array:
+def scored(names: list[str], setting: Conditions = SETTING) -> Array:
     """The scores [proxies, networks] of the whole program."""
-    engine = Engine(Fresh(setting, ARCHITECTURES, 1))
+    engine = Engine(streamed(setting, ARCHITECTURES, 1))
     return engine.evaluate(map(load_expression, names)).values[:, 0]
 
 
@@ -192,8 +191,8 @@ def test_each_proxy_on_networks() -> None:
     expected = {name: np.array([values[name] for values in parts]) for name in parts[0]}
     for name, pair in (("dss++", ("diversity", "saliency")), ("ntsr", ("ntkt", "sept"))):
         expected[name] = sum(rankdata(expected[part]) for part in pair)
-    scores = scored(list(PROXIES))
-    for name, values in zip(PROXIES, scores, strict=True):
+    scores = scored(list(EXPRESSIONS))
+    for name, values in zip(EXPRESSIONS, scores, strict=True):
         np.testing.assert_allclose(values, expected[name], rtol=1e-5, err_msg=name)
 
 
@@ -201,7 +200,7 @@ def test_dss_does_not_depend_on_the_data() -> None:
     """T-Razor, table XII; the weights stay the same."""
     names = ["dss", "dss++", "synflow", "sept"]
     first, other = (
-        Setting(SPACE, {"data": noise(4, size=3, seed=seed)}, seed=2) for seed in (0, 1)
+        Conditions(SPACE, {"data": noise(4, size=3, seed=seed)}, seed=2) for seed in (0, 1)
     )
     assert np.array_equal(scored(names, first), scored(names, other))
     assert (scored(["snip"], first) != scored(["snip"], other)).all()

@@ -5,19 +5,22 @@ for convolutions, and the GELU of their MLPs, for ReLU. What else had to be chos
 docstring.
 """
 
-from . import activations, gradients, jacobians, kernels
+from autoprox.zoo import expressions  # before: expressions come first in the registry
+
+from . import activations, gradients, jacobians
 from .passes import MeasureError, Passes
-from .registry import MEASURES, Measure, measure_all, register
+from .registry import MEASURES, FunctionProxy, function_proxy, measure_all, register
 
 __all__ = [
     "MEASURES",
-    "Measure",
+    "FunctionProxy",
     "MeasureError",
     "Passes",
     "activations",
+    "expressions",
+    "function_proxy",
     "gradients",
     "jacobians",
-    "kernels",
     "measure_all",
     "register",
 ]

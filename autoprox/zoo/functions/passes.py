@@ -1,7 +1,5 @@
 """The passes through one untrained network that measures share, each run once and when needed."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,7 +11,7 @@ from torch.func import functional_call
 from torch.nn import functional
 
 from autoprox.errors import AutoproxError
-from autoprox.inputs.images import IGNORED, Batch
+from autoprox.inputs.batch import IGNORED, Batch
 from autoprox.searchspaces import TransformerNetwork
 from autoprox.searchspaces.tokens import LanguageNetwork
 from autoprox.statistics.collector import cross_entropy

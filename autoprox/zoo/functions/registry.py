@@ -1,22 +1,22 @@
-"""The record of a measure, and the table of all of them."""
-
-from __future__ import annotations
+"""The record of a function proxy, and the measurement of many at once."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
+from typing import Any
 
 from autoprox.errors import nearest
-from autoprox.inputs.images import Batch
+from autoprox.inputs.batch import Batch
+from autoprox.registry import View
 from autoprox.searchspaces import TransformerNetwork
+from autoprox.zoo.expressions import PROXIES, Proxy
 from autoprox.zoo.functions.passes import SHARED, MeasureError, Passes
 
 Function = Callable[[Passes], float]
 
 
 @dataclass(frozen=True)
-class Measure:
+class FunctionProxy(Proxy):
     """A published proxy as a function of one network's passes.
 
     `needs` are the shared passes that it reads, and those that they are made of; where that isn't
@@ -26,31 +26,36 @@ class Measure:
 
     name: str
     function: Function
-    citation: str
     equation: str
     needs: frozenset[str]
     trunk: bool
 
 
-_MEASURES: dict[str, Measure] = {}
-MEASURES: Mapping[str, Measure] = MappingProxyType(_MEASURES)
+MEASURES: Mapping[str, FunctionProxy] = View(
+    PROXIES, lambda: {name: p for name, p in PROXIES.items() if isinstance(p, FunctionProxy)}
+)
 
 
-def register(
+def function_proxy(
     name: str, citation: str, equation: str, needs: Sequence[str] = (), trunk: bool = False
-) -> Callable[[Function], Function]:
-    """Add the decorated function to the measures."""
-    if name in _MEASURES:
-        raise MeasureError(f"a measure's name must be new, but there already is {name!r}")
+) -> Callable[[Function], FunctionProxy]:
+    """Make a record of the decorated function, which an entry point or `register` enters."""
     if unknown := set(needs) - set(SHARED):
         choices = ", ".join(SHARED)
         raise MeasureError(f"{name} must need passes of {choices}, but got {', '.join(unknown)}")
+    return lambda function: FunctionProxy(
+        citation, name, function, equation, frozenset(needs), trunk
+    )
 
-    def add(function: Function) -> Function:
-        _MEASURES[name] = Measure(name, function, citation, equation, frozenset(needs), trunk)
+
+def register(name: str, *details: Any, **options: Any) -> Callable[[Function], Function]:
+    """Register the `function_proxy` of the decorated function, which stays a function."""
+
+    def enter(function: Function) -> Function:
+        PROXIES.register(name, function_proxy(name, *details, **options)(function))
         return function
 
-    return add
+    return enter
 
 
 def measure_all(

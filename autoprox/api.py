@@ -1,0 +1,121 @@
+"""The Python functions: each takes the options of a task as keywords, and returns its result.
+
+The options, with their types and defaults, are the fields of the configuration; `name`, `runs` and
+`progress` (False, or a function to call, instead of the bar) are among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from autoprox.progress import Progress, silent
+from autoprox.tasks.configurations import (
+    BuildConfig,
+    EvolveConfig,
+    RankConfig,
+    RediscoverConfig,
+    SearchConfig,
+)
+from autoprox.tasks.results import (
+    RESULTS,
+    BuildResult,
+    EvolveResult,
+    RankResult,
+    RediscoverResult,
+    Result,
+    SearchResult,
+)
+from autoprox.tasks.shared import TaskConfig
+
+if TYPE_CHECKING:
+    from autoprox.language import Tree
+
+P = ParamSpec("P")
+R = TypeVar("R", bound=Result)
+
+# Torch takes seconds to import: what needs it is imported when a function is called.
+
+
+def _function(
+    name: str, config: Callable[P, TaskConfig], result: type[R], text: str
+) -> Callable[P, R]:
+    """The function of a task, its signature that of the configuration."""
+
+    def call(*args: P.args, **options: P.kwargs) -> R:
+        from autoprox.tasks import base
+
+        given = config(*args, **options)
+        return result(_followed(given.progress, lambda progress: base.start(given, progress)))
+
+    call.__name__ = call.__qualname__ = name
+    if isinstance(config, type) and issubclass(config, TaskConfig):
+        call.__doc__ = f"{text}\n\n{config.explained()}"
+        signature = config.signature().replace(return_annotation=result)
+        call.__signature__ = signature  # type: ignore[attr-defined]
+    return call
+
+
+def _followed(
+    wanted: Progress | bool, call: Callable[[Progress], dict[str, Any]]
+) -> dict[str, Any]:
+    """What `call` returns, its progress shown or told as it is wanted."""
+    if wanted is True:
+        from autoprox.report.progress import progress_on
+
+        with progress_on() as progress:
+            return call(progress)
+    return call(wanted or silent)
+
+
+evolve = _function(
+    "evolve", EvolveConfig, EvolveResult, "Discover a proxy: evolve(space='pit', seed=1)."
+)
+rank = _function(
+    "rank", RankConfig, RankResult, "Rank proxies side by side: rank(proxies=['snip', 'params'])."
+)
+search = _function(
+    "search",
+    SearchConfig,
+    SearchResult,
+    "Search architectures: search(space='pit', proxy='dss++', params='5M:10M').",
+)
+rediscover = _function(
+    "rediscover",
+    RediscoverConfig,
+    RediscoverResult,
+    "Rediscover a known proxy: rediscover(proxy='snip').",
+)
+build_benchmark = _function(
+    "build_benchmark",
+    BuildConfig,
+    BuildResult,
+    "Train a benchmark: build_benchmark(space=..., images=[...], out='mine.json').",
+)
+
+
+def resume(
+    run: str | Path,
+    *,
+    workers: int | None = None,
+    memory: int | None = None,
+    cache: str | None = None,
+    progress: Progress | bool = True,
+) -> Result:
+    """Go on with a run of any kind as if it had never stopped; a finished one is read."""
+    from autoprox.runs.folder import Run
+    from autoprox.tasks import base
+
+    resources = {"workers": workers, "memory": memory, "cache": cache}
+    given: dict[str, Any] = {n: value for n, value in resources.items() if value is not None}
+    result = RESULTS[Run.open(Path(run)).kind]
+    return result(_followed(progress, lambda show: base.resume(Path(run), show, **given)))
+
+
+def load_proxy(source: str | Path) -> Tree:
+    """The proxy in a run folder or proxy file, of a published name, or of an expression."""
+    from autoprox.language import require_network
+    from autoprox.zoo.loading import load
+
+    return require_network(load(str(source)).tree)

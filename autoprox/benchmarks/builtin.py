@@ -1,0 +1,79 @@
+"""How a benchmark that is known by name is described, and the registry of all of them.
+
+A description doesn't import torch: listing the benchmarks takes no longer than reading a page.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+from autoprox.benchmarks.base import BenchmarkError, Row, Selection
+from autoprox.errors import nearest
+from autoprox.registry import Registry
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of a built-in benchmark, pinned by its hash."""
+
+    name: str
+    sha256: str
+    size: int | None  # bytes; None where only the hash is published
+    space: str
+    architectures: int
+    subset: str = "main"
+
+
+@dataclass(frozen=True)
+class BuiltInBenchmark:
+    """What a benchmark has, where its files come from, and how they are read.
+
+    Of its spaces, and of the labels of each, the first is the default. Its files are downloaded
+    from below `url`, or lie in the `folder` of an installed package.
+    """
+
+    name: str
+    description: str
+    labels: Mapping[str, Mapping[str, tuple[str, ...]]]  # space -> label -> datasets
+    classes: Mapping[str, int]
+    licence: str
+    origin: str
+    files: tuple[DataFile, ...]
+    read: Callable[[Selection, Sequence[tuple[DataFile, bytes]]], list[Row]]
+    url: str | None = None
+    folder: Path | None = None
+    default_datasets: tuple[str, ...] | None = None  # None: all that the label has
+    # dataset -> Kendall's tau between the scores of two trainings, where that was measured
+    noise_ceiling: Mapping[str, float | None] = field(default_factory=dict)
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """All that have a label in some space."""
+        labels = (own for labels in self.labels.values() for own in labels.values())
+        return tuple(dict.fromkeys(chain.from_iterable(labels)))
+
+    @property
+    def embedded(self) -> bool:
+        """Whether its files come with a package."""
+        return self.folder is not None
+
+
+def prove(name: str, benchmark: BuiltInBenchmark) -> None:
+    """Raise BenchmarkError unless all that can be selected of the benchmark can be read."""
+    if benchmark.name != name:
+        raise BenchmarkError(f"{name} must be registered under its own name, {benchmark.name!r}")
+    if (benchmark.url is None) == (benchmark.folder is None):
+        got = f"(url={benchmark.url!r}, folder={benchmark.folder!r})"
+        raise BenchmarkError(f"{name} must have either a url or a folder, but got {got}")
+    main = {file.space for file in benchmark.files if file.subset == "main"}
+    if not benchmark.labels or main != set(benchmark.labels):
+        got = f"labels of {', '.join(benchmark.labels)} and files of {', '.join(sorted(main))}"
+        raise BenchmarkError(f"{name} must have labels and a main file for each space, but {got}")
+    for dataset in benchmark.datasets:
+        if dataset not in benchmark.classes:
+            known = nearest(dataset, benchmark.classes)
+            raise BenchmarkError(f"{name} must have the classes of {dataset}{known}")
+
+
+BENCHMARKS: Registry[BuiltInBenchmark] = Registry("benchmarks", "benchmark", BenchmarkError, prove)

@@ -1,0 +1,131 @@
+"""Makes the command of a task: an option for each field of its configuration."""
+
+import sys
+from collections.abc import Callable
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic.fields import FieldInfo
+
+from autoprox.cli.options import Debug, Json
+from autoprox.errors import FailureError
+from autoprox.options import Option, plain_type
+from autoprox.progress import Progress
+from autoprox.tasks.shared import TaskConfig
+
+FAILURE, INTERRUPTED = 1, 130
+Resume = Annotated[
+    Path | None, typer.Option(help="Go on with this run, as it was begun.", metavar="RUN")
+]
+
+
+class StoppedError(FailureError):
+    """A failure of the machine, after which a run can go on."""
+
+
+def command(config: type[TaskConfig], text: str) -> Callable[..., None]:
+    """The function of a command that does the task of a configuration, or resumes its runs."""
+
+    def run(context: typer.Context, **options: Any) -> None:
+        resume, json = options["resume"], options["json"]
+        given = {**_given(config, context)}
+
+        def call(progress: Progress) -> dict[str, Any]:
+            from autoprox.tasks import base  # it takes seconds, and help is quick
+
+            if resume is None:
+                return base.start(config(**given), progress)
+            return base.resume(resume, progress, config.kind, **given)
+
+        finish(config.kind, followed(call, resume), json)
+
+    parameters = {
+        "context": Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context),
+        **{n: _parameter(n, f, option) for n, f, option in config.described() if option.listed},
+        "resume": Parameter("resume", Parameter.KEYWORD_ONLY, default=None, annotation=Resume),
+        "json": Parameter("json", Parameter.KEYWORD_ONLY, default=False, annotation=Json),
+        "debug": Parameter("debug", Parameter.KEYWORD_ONLY, default=False, annotation=Debug),
+    }
+    run.__signature__ = Signature(list(parameters.values()))  # type: ignore[attr-defined]
+    run.__annotations__ = {name: p.annotation for name, p in parameters.items()}
+    run.__doc__ = text
+    return run
+
+
+def followed(call: Callable[[Progress], dict[str, Any]], run: Path | None = None) -> dict[str, Any]:
+    """What `call` returns, its progress shown; where it stops, how to go on."""
+    from autoprox.report.progress import progress_on
+
+    place = None if run is None else str(run)
+
+    def follow(task: str, done: int, total: int, note: str) -> None:
+        nonlocal place
+        place = note if task == "run" else place
+        progress(task, done, total, note)
+
+    try:
+        with progress_on() as progress:
+            return call(follow)
+    except (KeyboardInterrupt, OSError, MemoryError) as error:
+        on = f"; `autoprox resume {place}` goes on" if place else ""
+        if isinstance(error, KeyboardInterrupt):
+            print(f"interrupted{on}", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
+        message = system_message(error) if isinstance(error, OSError) else "out of memory"
+        raise StoppedError(f"{message}{on}") from error
+
+
+def finish(kind: str, summary: dict[str, Any], json: bool) -> None:
+    """Print what a run found; where it didn't find what it looked for, the exit code is 1."""
+    from autoprox.report.layout import show, show_json
+    from autoprox.report.summaries import REPORTS
+
+    if json:
+        show_json(summary)
+    else:
+        show(*REPORTS[kind](summary))
+    if summary.get("success") is False:
+        raise typer.Exit(FAILURE)
+
+
+def system_message(error: OSError) -> str:
+    """What the system says, and of which file."""
+    where = f": {error.filename}" if error.filename else ""
+    return f"{error.strerror or error}{where}"
+
+
+def _given(config: type[TaskConfig], context: typer.Context) -> dict[str, Any]:
+    """The options on the command line, as values."""
+    given = {}
+    for name, _, option in config.described():
+        source = context.get_parameter_source(name)
+        if option.listed and source is not None and source.name != "DEFAULT":
+            value = context.params[name]
+            given[name] = option.read(value) if option.read else value
+    return given
+
+
+def _parameter(name: str, field: FieldInfo, option: Option) -> Parameter:
+    """A parameter of typer's; one whose default is said in words is None unless it is given."""
+    kind = plain_type(field)[0]
+    if option.repeated:
+        kind = list[str]
+    elif option.read is not None or kind not in (bool, int, float):
+        kind = str
+    worded = option.default is not None or field.is_required() or option.repeated
+    panel = None if option.group == "Options" else option.group
+    said: dict[str, Any] = {
+        "help": option.help,
+        "metavar": option.metavar,
+        "rich_help_panel": panel,
+        "show_default": option.default or not field.is_required(),
+    }
+    info = typer.Argument(**said) if option.argument else typer.Option(**said)
+    return Parameter(
+        name,
+        Parameter.KEYWORD_ONLY,
+        default=None if worded else field.default,
+        annotation=Annotated[kind | None if worded else kind, info],
+    )

@@ -1,0 +1,40 @@
+"""The command `autoprox resume`."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from autoprox.cli.command import finish, followed
+from autoprox.cli.options import Debug, Json
+from autoprox.files.sizes import read_bytes
+from autoprox.progress import Progress
+
+
+def resume(
+    run: Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)],
+    workers: Annotated[int | None, typer.Option(help="Threads.", show_default="as before")] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(help="Of evolve: for statistics.", metavar="SIZE", show_default="as before"),
+    ] = None,
+    cache: Annotated[
+        str | None,
+        typer.Option(help="Folder of statistics.", metavar="DIR", show_default="as before"),
+    ] = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Go on with a run of any command, as if it had never stopped; a finished one is shown."""
+    from autoprox.runs.folder import Run  # with torch, which takes seconds to import
+    from autoprox.tasks import base
+
+    size = None if memory is None else read_bytes(memory)
+    resources = {"workers": workers, "memory": size, "cache": cache}
+    given: dict[str, Any] = {n: value for n, value in resources.items() if value is not None}
+
+    def call(progress: Progress) -> dict[str, Any]:
+        return base.resume(run, progress, **given)
+
+    kind = Run.open(run).kind
+    finish(kind, followed(call, run), json)

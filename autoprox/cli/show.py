@@ -1,0 +1,39 @@
+"""The command `autoprox show`."""
+
+from typing import Annotated
+
+import typer
+
+from autoprox.cli.options import Debug, Json
+
+
+def show(
+    proxy: Annotated[
+        str,
+        typer.Argument(
+            help="A run, a proxy file, a published name or an expression.", show_default=False
+        ),
+    ],
+    latex: Annotated[bool, typer.Option("--latex", help="Only the formula, in LaTeX.")] = False,
+    tree: Annotated[bool, typer.Option("--tree", help="Only the tree, with types.")] = False,
+    form: Annotated[
+        str, typer.Option(help="Only this form: text, pretty, latex, tree or a plug-in's.")
+    ] = "",
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show a proxy: its formula, what it reads, where it was found and what it is worth."""
+    if latex + tree + bool(form) + json > 1:
+        raise typer.BadParameter("at most one of --latex, --tree, --form and --json can be given")
+    from autoprox.export import EXPORTERS  # with torch, which takes seconds to import
+    from autoprox.report import layout
+    from autoprox.report.proxy import proxy_details, proxy_report
+    from autoprox.zoo.loading import load
+
+    loaded = load(proxy)
+    if form := "latex" if latex else "tree" if tree else form:
+        print(EXPORTERS.find(form)(loaded.tree))
+    elif json:
+        layout.show_json(proxy_details(loaded))
+    else:
+        layout.show(*proxy_report(loaded))

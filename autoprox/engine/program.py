@@ -1,0 +1,101 @@
+"""Matrix expressions as straight-line code, and which of them a tree needs."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor
+
+from autoprox.language import STATISTICS, Statistic, Tree, canonical, make, nonnegative, statistics
+from autoprox.primitives import PRIMITIVES, Primitive, apply
+from autoprox.statistics.chunks import MatrixChunk
+from autoprox.statistics.layers import DOMAINS
+from autoprox.statistics.sources import Group
+
+
+class Program:
+    """Each distinct subtree is computed once.
+
+    A register is dropped after its last use, or overwritten with what is computed from it, so that
+    a chunk's intermediate values stay in cache.
+    """
+
+    def __init__(self, trees: Sequence[Tree]) -> None:
+        self.inputs: dict[Statistic, int] = {}
+        self.steps: list[tuple[Primitive, tuple[int, ...], int]] = []
+        self._registers: dict[Tree, int] = {}
+        self.outputs = [tree.fold(self._compile) for tree in trees]
+        last = {r: step for step, (_, args, _) in enumerate(self.steps) for r in args}
+        self.done: list[list[int]] = [[] for _ in self.steps]
+        for register, step in last.items():
+            self.done[step].append(register)
+        writable = {register for primitive, _, register in self.steps if primitive.takes_out}
+        self.overwritten = [
+            next(iter(writable.intersection(done)), None) if primitive.takes_out else None
+            for (primitive, _, _), done in zip(self.steps, self.done, strict=True)
+        ]
+
+    def _compile(self, tree: Tree, args: list[int]) -> int:
+        if tree not in self._registers:
+            register = self._registers[tree] = len(self._registers)
+            if args:
+                primitive = PRIMITIVES[tree.symbol]
+                if all(map(nonnegative, tree.args)):
+                    primitive = primitive.on_nonnegative
+                self.steps.append((primitive, tuple(args), register))
+            else:
+                self.inputs[STATISTICS[tree.symbol]] = register
+        return self._registers[tree]
+
+    def __call__(self, chunk: MatrixChunk) -> Tensor:
+        """[expressions, matrices]"""
+        registers = {self.inputs[s]: value for s, value in chunk.values.items()}
+        steps = zip(self.steps, self.done, self.overwritten, strict=True)
+        for (primitive, args, result), done, overwritten in steps:
+            if primitive.along_axis:
+                parts = chunk.parts(registers[args[0]])
+                values = [apply(primitive, [part], "matrix").flatten() for part in parts]
+                registers[result] = torch.cat(values)
+            else:
+                out = None if overwritten is None else registers[overwritten]
+                registers[result] = apply(primitive, [registers[r] for r in args], "matrix", out)
+            for register in done:
+                registers.pop(register)
+        return torch.stack([registers[r] for r in self.outputs])
+
+
+def single_domains(tree: Tree) -> list[Tree]:
+    """A tree over matrices of `all` layers as one over each domain; any other as it is."""
+    domain = (tree.args[0] if is_reduction(tree) else tree).type.domain
+    if domain != "all":
+        return [tree]
+
+    def within(part: str) -> Tree:
+        return tree.fold(lambda t, args: make(t.symbol.replace("all.", f"{part}."), *args))
+
+    return [within(part) for part in DOMAINS]
+
+
+def reductions(tree: Tree) -> dict[Tree, list[Tree]]:
+    """The reductions of matrices in a tree, each as those over single domains."""
+    found: dict[Tree, list[Tree]] = {}
+
+    def visit(node: Tree, args: list[None]) -> None:
+        if is_reduction(node):
+            found[node] = [canonical(part) for part in single_domains(node)]
+
+    tree.fold(visit)
+    return found
+
+
+def is_reduction(tree: Tree) -> bool:
+    """Whether a tree reduces matrices to a layer vector."""
+    return tree.type.level == "Layers" and any(a.type.level == "Matrix" for a in tree.args)
+
+
+def by_group(trees: Iterable[Tree]) -> dict[Group, list[Tree]]:
+    """The trees by the statistics that they read."""
+    groups: dict[Group, list[Tree]] = defaultdict(list)
+    for tree in trees:
+        groups[statistics(tree)].append(tree)
+    return groups

@@ -1,0 +1,71 @@
+"""The levels above the matrices: layer vectors, computed together for networks of equal depth."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from autoprox.engine.program import is_reduction
+from autoprox.language import NETWORK, Tree
+from autoprox.primitives import COMBINATORS, PRIMITIVES, Primitive, apply
+from autoprox.statistics.layers import DOMAINS, LayerTable
+
+Vectors = list[Tensor]  # [datasets or 1, networks, layers] for each set of networks of equal depth
+Read = Callable[[Tree], Sequence[np.ndarray]]
+Reduce = Callable[[Primitive, Tree, Vectors], Vectors]
+
+
+class LayerVectors:
+    """The networks of a table in sets of equal depth, or of equal blocks."""
+
+    def __init__(self, table: LayerTable, networks: Sequence[int], by_block: bool = False) -> None:
+        self.table = table
+        self.sets = table.sets(networks, by_block)
+        starts = {domain: table.starts[domain] for domain in (*DOMAINS, "block", "all")}
+        self._places = {  # [networks, layers] for each set
+            domain: [np.stack([np.arange(own[n], own[n + 1]) for n in same]) for same in self.sets]
+            for domain, own in starts.items()
+        }
+        self._structure = {
+            name: self._split(column[None], "block") for name, column in table.columns.items()
+        }
+
+    def value(self, tree: Tree, args: list[Vectors], read: Read, reduce: Reduce) -> Vectors:
+        """A layer vector, or numbers of networks, from the values of its arguments.
+
+        `read` gives the [datasets or 1, layers of all networks] of the parts of a reduction of
+        matrices, `reduce` reduces layer vectors.
+        """
+        if tree.type.level == "Matrix":
+            return []  # what reads a matrix looks its own value up
+        if is_reduction(tree):
+            return self._merged(str(tree.type.domain), read(tree))
+        if tree.type.level == "Layers" and not tree.args:
+            return self._structure[tree.symbol]
+        if tree.type.level == "Layers":
+            return [
+                apply(PRIMITIVES[tree.symbol], parts, "layers") for parts in zip(*args, strict=True)
+            ]
+        if tree.args[0].type == NETWORK:
+            combinator = COMBINATORS[tree.symbol]
+            return [apply(combinator, parts, "network") for parts in zip(*args, strict=True)]
+        return reduce(PRIMITIVES[tree.symbol], tree, args[0])
+
+    def together(self, values: Vectors) -> Tensor:
+        """[datasets or 1, all networks] from [datasets or 1, networks] of each set."""
+        scores = torch.empty(len(values[0]), len(self.table.structures), dtype=torch.float64)
+        for networks, part in zip(self.sets, values, strict=True):
+            scores[:, networks] = part
+        return scores
+
+    def _merged(self, domain: str, parts: Sequence[np.ndarray]) -> Vectors:
+        values = parts[0]
+        if domain == "all":
+            is_msa = self.table.is_msa
+            values = np.empty((len(values), len(is_msa)))
+            values[:, is_msa], values[:, ~is_msa] = parts
+        return self._split(values, domain)
+
+    def _split(self, values: np.ndarray, domain: str) -> Vectors:
+        return [torch.from_numpy(values.take(places, axis=1)) for places in self._places[domain]]

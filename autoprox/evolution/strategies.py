@@ -1,0 +1,133 @@
+"""The strategies of evolution: how parents are selected, children made, and which of them kept.
+
+DEAP's own selections and variations draw from the global `random`; these draw from the generator
+of the call, so that one seed fixes everything.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from deap import base
+
+from autoprox.evolution.individuals import EvolutionError, Individual
+from autoprox.language import Tree
+from autoprox.language.grammar import Grammar
+from autoprox.parameters import EvolutionParameters
+from autoprox.registry import Registry
+
+TOURNAMENT = 3
+NEWCOMERS, CROSSOVER = 0.1, 0.45  # shares of the children of `vary_by_mixture`; the rest mutate
+
+Population = Sequence[Individual]
+Evaluate = Callable[[Sequence[Tree]], list[Individual]]
+Offspring = tuple[Individual | None, Tree]
+Vary = Callable[[Population, base.Toolbox, EvolutionParameters, Random], list[Offspring]]
+Keep = Callable[[Individual | None, Individual, EvolutionParameters], bool]
+Select = Callable[[Population, int, Random, EvolutionParameters], list[Individual]]
+
+
+def select_by_tournament(
+    population: Population, count: int, rng: Random, parameters: EvolutionParameters
+) -> list[Individual]:
+    """Each the best of a few."""
+    size = min(TOURNAMENT, len(population))
+    rivals = (rng.sample(list(population), size) for _ in range(count))
+    return [max(own, key=lambda i: i.fitness) for own in rivals]
+
+
+def select_of_sample(
+    population: Population, count: int, rng: Random, parameters: EvolutionParameters
+) -> list[Individual]:
+    """Each one of the top-k of a random sample."""
+    size = max(1, round(parameters.sample_ratio * len(population)))
+
+    def one() -> Individual:
+        sample = sorted(rng.sample(list(population), size), key=lambda i: i.fitness, reverse=True)
+        return rng.choice(sample[: parameters.top])
+
+    return [one() for _ in range(count)]
+
+
+def vary_by_mutation(
+    population: Population, toolbox: base.Toolbox, parameters: EvolutionParameters, rng: Random
+) -> list[Offspring]:
+    """Mutants."""
+    parents = toolbox.select(population, parameters.children, rng)
+    return [(parent, toolbox.mutate(parent.tree, rng)) for parent in parents]
+
+
+def vary_by_mixture(
+    population: Population, toolbox: base.Toolbox, parameters: EvolutionParameters, rng: Random
+) -> list[Offspring]:
+    """Crossover, mutation, and now and then a newcomer."""
+
+    def parent() -> Tree:
+        chosen: list[Individual] = toolbox.select(population, 1, rng)
+        return chosen[0].tree
+
+    offspring: list[Offspring] = []
+    for _ in range(parameters.children):
+        draw = rng.random()
+        if draw < NEWCOMERS:
+            child = toolbox.generate(rng)
+        elif draw < NEWCOMERS + CROSSOVER:
+            child = toolbox.mate(parent(), parent(), rng)
+        else:
+            child = toolbox.mutate(parent(), rng)
+        offspring.append((None, child))
+    return offspring
+
+
+def vary_by_chance(
+    population: Population, toolbox: base.Toolbox, parameters: EvolutionParameters, rng: Random
+) -> list[Offspring]:
+    """Newcomers."""
+    return [(None, toolbox.generate(rng)) for _ in range(parameters.children)]
+
+
+def improves(parent: Individual | None, child: Individual, parameters: EvolutionParameters) -> bool:
+    """The elitism test."""
+    return parent is None or child.jcm - parent.jcm >= parameters.margin
+
+
+@dataclass(frozen=True)
+class EvolutionStrategy:
+    """How children are made of a population, and which of them are kept."""
+
+    vary: Vary
+    keep: Keep = lambda parent, child, parameters: True
+    select: Select = select_by_tournament
+    retries: bool = False
+
+
+def _prove(name: str, strategy: EvolutionStrategy) -> None:
+    if not isinstance(strategy, EvolutionStrategy):
+        raise EvolutionError(f"an evolution strategy is an `EvolutionStrategy`, got {strategy!r}")
+
+
+STRATEGIES: Registry[EvolutionStrategy] = Registry(
+    "evolution_strategies", "evolution strategy", EvolutionError, _prove
+)
+STRATEGIES.register("mixture", EvolutionStrategy(vary_by_mixture))
+STRATEGIES.register(
+    "elitist", EvolutionStrategy(vary_by_mutation, improves, select_of_sample, retries=True)
+)
+STRATEGIES.register("naive", EvolutionStrategy(vary_by_mutation, select=select_of_sample))
+STRATEGIES.register("random", EvolutionStrategy(vary_by_chance))
+
+
+def make_toolbox(
+    grammar: Grammar,
+    evaluate: Evaluate,
+    strategy: EvolutionStrategy,
+    parameters: EvolutionParameters,
+) -> base.Toolbox:
+    """What `evolve` needs."""
+    toolbox = base.Toolbox()
+    toolbox.register("evaluate", evaluate)
+    toolbox.register("generate", grammar.generate)
+    toolbox.register("mutate", grammar.mutate)
+    toolbox.register("mate", grammar.crossover)
+    toolbox.register("select", strategy.select, parameters=parameters)
+    return toolbox

@@ -1,0 +1,70 @@
+"""Sizes as people write them: 4GiB of memory, 10M:40M parameters, 5.72M."""
+
+import math
+import re
+from typing import Any
+
+from autoprox.errors import AutoproxError
+
+SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)(B?)", re.IGNORECASE)
+
+Range = tuple[int | None, int | None]
+
+
+class SizeError(AutoproxError):
+    """A text that is no size."""
+
+
+def read_bytes(text: str) -> int:
+    """The number of bytes of a text such as 4GiB, 500MB or 2048."""
+    match = SIZE.fullmatch(text.strip())
+    if match is None:
+        raise SizeError(f"a size must be a number of bytes such as 4GiB or 500MB, got {text!r}")
+    number, unit, binary, _ = match.groups()
+    return int(float(number) * _unit(unit, 1024 if binary else 1000))
+
+
+def read_range(name: str, given: Any) -> Range:
+    """The ends of a range: text such as 10M:40M, 1.2G: or :6M, or a pair, None for no end."""
+    if given is None:
+        return None, None
+    ends = given.split(":") if isinstance(given, str) else given
+    try:
+        low, high = map(_end, ends)
+    except (TypeError, ValueError):
+        raise SizeError(
+            f"{name} must be LOW:HIGH, for example 10M:40M, 1.2G: or :6M, but got {given!r}"
+        ) from None
+    if low is not None and high is not None and low > high:
+        raise SizeError(f"`low <= high` must hold for {name}, but got {given!r}")
+    return low, high
+
+
+def short(number: float) -> str:
+    """A number for people: 5.72M."""
+    unit = next((unit for unit in "TGMK" if number >= _unit(unit)), "")
+    return f"{number / _unit(unit):.4g}{unit}"
+
+
+def _unit(letter: str, base: int = 1000) -> int:
+    power = " KMGT".index(letter.upper() or " ")
+    found: int = base**power
+    return found
+
+
+def _end(end: Any) -> int | None:
+    if end is None or end == "":
+        return None
+    if isinstance(end, str):
+        match = SIZE.fullmatch(end.strip())
+        if match is None or match[3] or match[4]:  # bytes, which aren't counted here
+            raise ValueError(end)
+        return round(float(match[1]) * _unit(match[2]))
+    if isinstance(end, bool) or not math.isfinite(end):
+        raise ValueError(end)
+    return int(end)
+
+
+def show_range(ends: Range) -> str:
+    """A range as `read_range` takes it."""
+    return ":".join("" if end is None else short(end) for end in ends)

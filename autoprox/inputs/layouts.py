@@ -1,0 +1,244 @@
+"""The layouts of image datasets in files, the entries of LAYOUTS.
+
+Each reader finds all the labels, and opens only the images that are chosen.
+"""
+
+import gzip
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from pydantic import Field
+from scipy.io import loadmat
+
+from autoprox.errors import one_line
+from autoprox.files.documents import Excerpt, Must, validate
+from autoprox.files.located_json import read_json
+from autoprox.inputs.batch import InputError
+from autoprox.inputs.classes import CLASSES
+from autoprox.inputs.pickles import load_data
+
+SUFFIXES = {".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+CIFAR_PIXELS = 3 * 32 * 32  # planes of red, green and blue
+IDX = "{}-images-idx3-ubyte"
+IDX_FILES = [IDX.format(part) + end for part in ("train", "t10k") for end in ("", ".gz")]
+
+Labels = NDArray[np.int64]
+
+
+class ImageSet(NamedTuple):
+    """The labels of all images of a dataset, and a way to open one of them."""
+
+    labels: Labels
+    open: Callable[[int], Image.Image]
+
+
+class ImageLayout(NamedTuple):
+    """A way to lay out images in files; `dataset` if only one dataset has it."""
+
+    name: str
+    matches: Callable[[Path], bool]
+    read: Callable[[Path], ImageSet]
+    dataset: str | None = None
+
+
+def find_layout(path: Path, dataset: str) -> ImageLayout:
+    """The layout of the files at a path, which must be one that the dataset may have."""
+    if not path.exists():
+        raise InputError(f"{path} must be a file or folder of images, but does not exist")
+    layout = next((layout for layout in LAYOUTS if layout.matches(path)), None)
+    if layout is None:
+        names = "; ".join(layout.name for layout in LAYOUTS)
+        raise InputError(f"{path} must have one of the layouts {names}, but has none of them")
+    if layout.dataset not in (None, dataset) and dataset in CLASSES:
+        raise InputError(f"{path} must hold images of {dataset}, but is {layout.name}")
+    return layout
+
+
+@contextmanager
+def _must_be(rule: str, path: Path) -> Iterator[None]:
+    """Name the file and the rule: on corrupt content a decoder may raise anything."""
+    try:
+        yield
+    except Exception as error:
+        raise InputError(f"{path} must be {rule}, but got: {one_line(error)}") from error
+
+
+def _open_image(path: Path) -> Image.Image:
+    with _must_be("a readable image", path), Image.open(path) as image:
+        return image.convert("RGB")
+
+
+def _image_set(
+    labels: Any,
+    images: Sequence[Path] | NDArray[np.uint8],
+    path: Path,
+    show: Callable[[Any], Image.Image],
+) -> ImageSet:
+    labels = np.asarray(labels)
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+        got = f"{labels.dtype} {labels.shape}"
+        raise InputError(f"{path}: the labels must be a list of integers, but are {got}")
+    if len(labels) != len(images):
+        got = f"{len(labels)} and {len(images)}"
+        raise InputError(f"{path} must have as many labels as images, but has {got}")
+    return ImageSet(labels.astype(np.int64), lambda i: show(images[i]))
+
+
+def _of_cifar(pixels: NDArray[np.uint8], labels: Any, path: Path) -> ImageSet:
+    images = pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+    return _image_set(labels, images, path, lambda image: Image.fromarray(image.copy()))
+
+
+def _cifar_records(path: Path, name: str, labels: int) -> NDArray[np.uint8]:
+    """Each is so many labels and an image."""
+    size, length = path.stat().st_size, labels + CIFAR_PIXELS
+    if not size or size % length:
+        rule = f"must be whole {name} records of {length} bytes"
+        raise InputError(f"{path} {rule}, but has {size} bytes")
+    return np.memmap(path, dtype=np.uint8, mode="r").reshape(-1, length)
+
+
+def _read_cifar_binary(path: Path) -> ImageSet:
+    path = _file(path, "train.bin", "test.bin")
+    records = _cifar_records(path, "CIFAR-100", 2)  # coarse and fine
+    return _of_cifar(records[:, 2:], records[:, 1], path)
+
+
+def _read_cifar10(path: Path) -> ImageSet:
+    files = [path] if path.is_file() else sorted(path.glob("data_batch_*.bin"))
+    records = np.concatenate([_cifar_records(file, "CIFAR-10", 1) for file in files])
+    return _of_cifar(records[:, 1:], records[:, 0], path)
+
+
+def _read_idx(path: Path) -> ImageSet:
+    path = _file(path, *IDX_FILES)
+    images = _idx_array(path, 3)
+    labels = _idx_array(path.with_name(path.name.replace("images-idx3", "labels-idx1")), 1)
+    return _image_set(labels, images, path, Image.fromarray)
+
+
+def _idx_array(path: Path, axes: int) -> NDArray[np.uint8]:
+    """The format of MNIST: two zeros, 8 for bytes, the number of axes, each length, the bytes."""
+    with _must_be(f"an IDX file of bytes with {axes} axes", path):
+        content = path.read_bytes()
+        content = gzip.decompress(content) if path.suffix == ".gz" else content
+        if content[:4] != bytes([0, 0, 8, axes]):
+            raise ValueError(f"a file that starts with {content[:4].hex(' ') or 'nothing'}")
+        shape = np.frombuffer(content, dtype=">u4", count=axes, offset=4).astype(np.int64)
+        return np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * axes).reshape(shape)
+
+
+def _read_cifar_pickle(path: Path) -> ImageSet:
+    path = _file(path, "train", "test")
+    with _must_be("a CIFAR-100 pickle", path), path.open("rb") as file:
+        content = load_data(file)
+        pixels = content[b"data"].array().reshape(-1, CIFAR_PIXELS)
+        labels = content[b"fine_labels"]
+    return _of_cifar(pixels, labels, path)
+
+
+def _read_flowers(path: Path) -> ImageSet:
+    source = path / "imagelabels.mat"
+    with _must_be("the labels of Flowers-102", source):
+        labels = loadmat(source)["labels"].ravel().astype(np.int64) - 1
+    files = _image_files(path / "jpg")
+    return _image_set(labels, files, source, _open_image)
+
+
+class ChaoyangImage(Excerpt):
+    """An entry of Chaoyang's list of images."""
+
+    name: str
+    label: Annotated[int, Field(ge=0, lt=CLASSES["chaoyang"]), Must("an integer from 0 to 3")]
+
+
+def _read_chaoyang(path: Path) -> ImageSet:
+    source = _file(path, "train.json", "test.json")
+    document = read_json(source)
+    entries = validate(document, list[ChaoyangImage])
+    files = [path / entry.name for entry in entries]
+    for index, file in enumerate(files):
+        if not file.resolve().is_relative_to(path.resolve()):
+            raise document.at(index, "name").error(f"must be a file below {path}")
+    labels = [entry.label for entry in entries]
+    return _image_set(labels, files, source, _open_image)
+
+
+def _read_folder(path: Path) -> ImageSet:
+    classes = [(folder, _image_files(folder)) for folder in _folders(path)]
+    for folder, found in classes:
+        if not found:
+            raise InputError(f"{folder} must have the images of one class, but has none")
+    files = [file for _, found in classes for file in found]
+    labels = [label for label, (_, found) in enumerate(classes) for _ in found]
+    return _image_set(labels, files, path, _open_image)
+
+
+def _read_npz(path: Path) -> ImageSet:
+    with (
+        _must_be("an .npz file with the arrays images and labels", path),
+        path.open("rb") as file,  # which np.load leaves open on a corrupt one
+        np.load(file, allow_pickle=False) as archive,
+    ):
+        images, labels = archive["images"], archive["labels"]
+    if images.dtype != np.uint8 or not (images.ndim == 3 or images.shape[3:] == (3,)):
+        rule = "images must be uint8 [n, height, width, 3], or [n, height, width] for grey"
+        raise InputError(f"{path}: {rule}, but are {images.dtype} {list(images.shape)}")
+    return _image_set(labels, images, path, Image.fromarray)
+
+
+def _file(path: Path, *names: str) -> Path:
+    """The path, or the first of these files of the folder that it is."""
+    return next(file for file in (path, *(path / name for name in names)) if file.is_file())
+
+
+def _has(*names: str) -> Callable[[Path], bool]:
+    return lambda path: any((path / name).is_file() for name in names)
+
+
+def _folders(path: Path) -> list[Path]:
+    return sorted(p for p in path.iterdir() if p.is_dir() and not p.name.startswith("."))
+
+
+def _image_files(folder: Path) -> list[Path]:
+    files = folder.iterdir() if folder.is_dir() else ()
+    return sorted(p for p in files if p.suffix.lower() in SUFFIXES and not p.name.startswith("."))
+
+
+LAYOUTS = (
+    ImageLayout("npz (images, labels)", lambda path: path.suffix == ".npz", _read_npz),
+    ImageLayout(
+        "IDX (train-images-idx3-ubyte)",
+        lambda path: "images-idx3" in path.name or _has(*IDX_FILES)(path),
+        _read_idx,
+    ),
+    ImageLayout(
+        "CIFAR-10 binary (data_batch_1.bin)",
+        lambda path: path.match("*_batch*.bin") or _has("data_batch_1.bin")(path),
+        _read_cifar10,
+    ),
+    ImageLayout(
+        "CIFAR-100 binary (train.bin)",
+        lambda path: path.suffix == ".bin" or _has("train.bin", "test.bin")(path),
+        _read_cifar_binary,
+        "cifar100",
+    ),
+    ImageLayout(
+        "CIFAR-100 python (train)",
+        lambda path: (path.is_file() and not path.suffix) or _has("train", "test")(path),
+        _read_cifar_pickle,
+        "cifar100",
+    ),
+    ImageLayout(
+        "Flowers-102 (imagelabels.mat, jpg)", _has("imagelabels.mat"), _read_flowers, "flowers"
+    ),
+    ImageLayout(
+        "Chaoyang (train.json)", _has("train.json", "test.json"), _read_chaoyang, "chaoyang"
+    ),
+    ImageLayout("image folder", lambda path: path.is_dir() and bool(_folders(path)), _read_folder),
+)

@@ -1,0 +1,95 @@
+"""What is measured of a linear layer: an open registry of quantities, read without torch.
+
+A package adds its own by an entry point of the group `autoprox.statistics`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from autoprox.errors import AutoproxError
+from autoprox.registry import Registry
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Capture = Literal["weight", "weight_grad", "input", "output", "output_grad"]
+CAPTURES = ("weight", "weight_grad", "input", "output", "output_grad")
+
+
+class QuantityError(AutoproxError):
+    """A quantity that can't be registered, or that doesn't exist."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A matrix of each linear layer, made by `matrix` of what it `reads` of the layer.
+
+    `like` says which matrices have its shape: the weights, in both domains, or the outputs of the
+    layers of the MLPs, tokens x features. In formulas it is a `letter`, Latin or a Greek one's
+    English name, or by default its name; legends say its `meaning`.
+    """
+
+    name: str
+    like: Literal["weight", "activation"]
+    reads: tuple[Capture, ...]
+    matrix: Callable[..., Tensor]  # takes what is read, in this order
+    letter: str = ""
+    meaning: str = ""
+
+    @property
+    def needs(self) -> Literal["none", "forward", "backward"]:
+        """The pass that it takes."""
+        if any(capture.endswith("_grad") for capture in self.reads):
+            return "backward"
+        return "none" if set(self.reads) == {"weight"} else "forward"
+
+    @property
+    def symbol(self) -> str:
+        """What stands for it in formulas: a word of letters and digits."""
+        return self.letter or self.name.replace("_", "")
+
+
+def _prove(name: str, quantity: Quantity) -> None:
+    if not isinstance(quantity, Quantity):
+        raise QuantityError(f"a quantity must be a `Quantity`, but {name} is {quantity!r}")
+    if name != quantity.name or not (name.isascii() and name.isidentifier() and name.islower()):
+        raise QuantityError(
+            "a quantity's name must be a word of small letters, the one it is registered by, "
+            f"but got {quantity.name!r} for {name!r}"
+        )
+    if unknown := [capture for capture in quantity.reads if capture not in CAPTURES]:
+        raise QuantityError(f"a quantity must read {', '.join(CAPTURES)}, but got {unknown[0]!r}")
+    if not quantity.reads or quantity.like not in ("weight", "activation"):
+        raise QuantityError(
+            "a quantity must read something, and be like weight or activation, "
+            f"but {name!r} reads {quantity.reads} and is like {quantity.like!r}"
+        )
+    if not (quantity.symbol.isascii() and quantity.symbol.isalnum()):
+        raise QuantityError(
+            f"a quantity's letter must be of ASCII letters and digits, but got {quantity.letter!r}"
+        )
+
+
+QUANTITIES: Registry[Quantity] = Registry("statistics", "quantity", QuantityError, _prove)
+
+
+def _same(values: Tensor) -> Tensor:
+    return values
+
+
+for _quantity in (
+    Quantity("weight", "weight", ("weight",), _same, "W", "weights of a layer"),
+    Quantity(
+        *("grad", "weight", ("weight_grad",), _same),
+        *("G", "gradient of the loss with respect to the weights"),
+    ),
+    Quantity("act", "activation", ("output",), _same, "A", "outputs of a layer"),
+    Quantity(
+        *("act_grad", "activation", ("output_grad",), _same),
+        *("Delta", "gradient of the loss with respect to the outputs"),
+    ),
+):
+    QUANTITIES.register(_quantity.name, _quantity)

@@ -1,0 +1,129 @@
+"""The types of the language and its words, as they are registered now."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Literal
+
+from autoprox.errors import AutoproxError
+from autoprox.language.quantities import QUANTITIES
+from autoprox.primitives import COMBINATORS, OPERATIONS, Primitive
+from autoprox.registry import View
+
+Probe = Literal["data", "ones", "ntk"]
+Domain = Literal["msa", "mlp", "all"]
+PROBES: tuple[Probe, ...] = ("data", "ones", "ntk")
+DOMAINS: tuple[Domain, ...] = ("msa", "mlp", "all")
+STRUCTURE = ("width", "tokens", "heads", "one")
+
+
+class LanguageError(AutoproxError):
+    """A text or a tree that isn't of the language."""
+
+
+@dataclass(frozen=True)
+class Type:
+    """What a value is for one network: a matrix per layer, a number per layer, or one number."""
+
+    level: Literal["Matrix", "Layers", "Network"]
+    domain: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.level}[{self.domain}]" if self.domain else self.level
+
+
+NETWORK = Type("Network")
+REDUCED: Mapping[Type, Type] = MappingProxyType(
+    {Type("Matrix", "act"): Type("Layers", "mlp")}
+    | {Type("Matrix", d): Type("Layers", d) for d in ("msa", "mlp", "all")}
+    | {Type("Layers", d): NETWORK for d in ("msa", "mlp", "all", "block")}
+)
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A quantity of the layers of a domain, taken from the pass of a probe."""
+
+    probe: Probe
+    domain: Domain
+    quantity: str
+
+    def __str__(self) -> str:
+        prefix = "" if self.probe == "data" else f"{self.probe}."
+        return f"{prefix}{self.domain}.{self.quantity}"
+
+    @property
+    def type(self) -> Type:
+        like = QUANTITIES[self.quantity].like
+        return Type("Matrix", self.domain if like == "weight" else "act")
+
+
+def _statistics() -> Mapping[str, Statistic]:
+    likes: dict[str, tuple[Domain, ...]] = {"weight": DOMAINS, "activation": ("mlp",)}
+    made = [
+        Statistic(probe, domain, quantity.name)
+        for probe in PROBES
+        for like, domains in likes.items()
+        for domain in domains
+        for quantity in QUANTITIES.values()
+        if quantity.like == like
+    ]
+    return {str(statistic): statistic for statistic in made}
+
+
+def _terminals() -> Mapping[str, Type]:
+    types = {name: statistic.type for name, statistic in STATISTICS.items()}
+    return types | dict.fromkeys(STRUCTURE, Type("Layers", "block"))
+
+
+STATISTICS: Mapping[str, Statistic] = View(QUANTITIES, _statistics)
+TERMINALS: Mapping[str, Type] = View(QUANTITIES, _terminals)
+
+
+def result_type(symbol: str, args: Sequence[Type]) -> Type:
+    """The type of a symbol's value from the types of its arguments: the whole typing rule."""
+    operation = OPERATIONS.get(symbol)
+    if operation is None and symbol not in TERMINALS:
+        raise unknown(symbol, [*TERMINALS, *OPERATIONS])
+    arity = operation.arity if operation else 0
+    if len(args) != arity:
+        noun = "argument" if arity == 1 else "arguments"
+        raise LanguageError(f"`{symbol}` takes {arity} {noun}, got {len(args)}")
+    return _applied(operation, args) if operation else TERMINALS[symbol]
+
+
+def _applied(operation: Primitive, args: Sequence[Type]) -> Type:
+    symbol, kind, value = operation.name, operation.kind, args[0]
+    if kind == "combinator" and value != NETWORK:
+        raise LanguageError(f"`{symbol}` needs a Network, got {value}: reduce it first")
+    if kind == "binary" and args[1] != value:
+        raise LanguageError(f"`{symbol}` needs two values of one type, got {value} and {args[1]}")
+    if kind not in ("binary", "combinator") and value == NETWORK:
+        raise LanguageError(
+            f"`{symbol}` needs a Matrix or Layers, got Network; on Network: {listed(COMBINATORS)}"
+        )
+    return REDUCED[value] if kind == "reduce" else value
+
+
+def plain(symbol: str) -> str:
+    """A terminal's name without the prefix of the default probe."""
+    name = symbol.removeprefix("data.")
+    return name if name in STATISTICS else symbol
+
+
+def unknown(name: str, choices: Sequence[str]) -> LanguageError:
+    """The error about a word that there isn't."""
+    near = get_close_matches(name[:40].lower(), choices, cutoff=0)
+    return LanguageError(f"unknown name {quote(name)}; nearest: {listed(near)}")
+
+
+def quote(text: str) -> str:
+    """A foreign text in a message: short, and without control characters."""
+    shown = repr(text if len(text) <= 40 else f"{text[:40]}...")[1:-1]
+    return f"`{shown}`"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in a message."""
+    return ", ".join(f"`{name}`" for name in names)

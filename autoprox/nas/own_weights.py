@@ -1,0 +1,86 @@
+"""Scores each candidate by its own network: built, initialised and measured for it alone."""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from autoprox.errors import one_line
+from autoprox.nas.proxy import Outcome, Proxy
+from autoprox.parallel.threads import run_threads
+from autoprox.searchspaces import Architecture, SearchSpace
+from autoprox.statistics.collector import CPU, Measured, Setting
+from autoprox.statistics.networks import SpaceNetwork, Structure, UntrainedNetwork
+from autoprox.statistics.sources import FAILURES
+
+
+@dataclass(frozen=True)
+class OwnWeights:
+    """Measures candidates in threads; one that fails stops nothing."""
+
+    proxy: Proxy
+    space: SearchSpace
+    setting: Setting
+    seed: int = 0
+    workers: int = 1
+
+    def measure(
+        self, architectures: Sequence[Architecture], record: Callable[[Outcome], None]
+    ) -> None:
+        """Record the outcome of each, in their order, as soon as it is known."""
+        outcomes: dict[int, Outcome] = {}
+        lock, recorded = threading.Lock(), 0
+
+        def run(index: int) -> None:
+            nonlocal recorded
+            outcome = self._outcome(architectures[index])
+            with lock:
+                outcomes[index] = outcome
+                while recorded in outcomes:
+                    record(outcomes.pop(recorded))
+                    recorded += 1
+
+        run_threads(self.workers, (partial(run, index) for index in range(len(architectures))))
+
+    def _outcome(self, architecture: Architecture) -> Outcome:
+        network = SpaceNetwork(self.space, architecture, self.seed)
+        try:
+            structure = self._structure(network)
+            measured = measure(network, self.setting, self.proxy)
+        except FAILURES as error:
+            return Outcome(failure=one_line(error))
+        [outcome] = self.proxy.outcomes([structure], self._reduced(measured))
+        return outcome
+
+    def _structure(self, network: SpaceNetwork) -> Structure:
+        """Nothing is built for a proxy of structure alone."""
+        if self.proxy.needs:
+            return network.structure()
+        return Structure(blocks=self.space.blocks(network.architecture))
+
+    def _reduced(self, measured: Measured) -> dict[str, Tensor]:
+        """[layers, reductions] of each domain."""
+        reduced: dict[str, Tensor] = {}
+        for domain in {statistic.domain for statistic in measured}:
+            own = {s: matrices for s, matrices in measured.items() if s.domain == domain}
+            reduced[domain] = torch.stack(
+                [
+                    self.proxy.reduce(domain, dict(zip(own, matrices, strict=True)))
+                    for matrices in zip(*own.values(), strict=True)
+                ]
+            )
+        return reduced
+
+
+def measure(network: UntrainedNetwork, setting: Setting, proxy: Proxy) -> Measured:
+    """The statistics that a proxy needs of an untrained network, where they can be reduced."""
+    if not proxy.needs:
+        return {}  # nothing is built for a proxy of structure
+    [dataset] = setting.batches
+    [(_, measured)] = setting.measure(network, {dataset: proxy.needs})
+    if setting.device.type == "mps":  # reductions are in float64, which MPS has not
+        measured = {s: [m.to(CPU) for m in matrices] for s, matrices in measured.items()}
+    return measured

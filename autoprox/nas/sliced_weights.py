@@ -1,0 +1,127 @@
+"""Scores candidates by slices of one network, as PreNAS does (Wang et al., "PreNAS: Preferred
+One-Shot Learning Towards Efficient Neural Architecture Search", ICML 2023).
+
+The largest network of the space is built and measured once. Every matrix of a candidate is a part
+of one of its: the first rows and columns of weights and gradients (of qkv: of each third), the
+first columns of activations. Equal slices of different candidates are reduced once. The structure
+of the blocks is the candidate's own.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+from itertools import chain
+
+import torch
+from torch import Tensor
+
+from autoprox.errors import AutoproxError, MeasurementError, one_line
+from autoprox.language import Statistic
+from autoprox.nas.own_weights import measure
+from autoprox.nas.proxy import Outcome, Proxy
+from autoprox.parallel.threads import one_thread, run_threads
+from autoprox.searchspaces import SPACES, Architecture, Block, SearchSpace
+from autoprox.statistics.collector import Measured, Setting
+from autoprox.statistics.layers import DOMAINS
+from autoprox.statistics.networks import SpaceNetwork, Structure
+from autoprox.statistics.sources import FAILURES
+
+BATCH = 500  # candidates that are evaluated together
+STANDARD = ("msa", "msa", "mlp", "mlp")  # qkv, proj, fc1, fc2
+PER_DOMAIN = 2  # layers of a block
+
+Slice = tuple[int, int, int]  # a block of the largest network; width; inner, or hidden for mlp
+
+
+class InheritanceError(AutoproxError):
+    """A space whose networks aren't slices of one."""
+
+
+def require_slices(space: SearchSpace) -> None:
+    """Raise unless every network of the space is a slice of the largest."""
+    if space.origins(space.largest()) is None:
+        sliced = [s.name for s in SPACES.values() if s.origins(s.largest()) is not None]
+        raise InheritanceError(
+            "inherited weights need a space whose networks are slices of the largest, which "
+            f"{space.name} is not; choose from {', '.join(sliced)}, or take fresh weights"
+        )
+
+
+class SlicedWeights:
+    """Measures the largest network at the first call, and then only looks things up."""
+
+    def __init__(
+        self, proxy: Proxy, space: SearchSpace, setting: Setting, seed: int = 0, workers: int = 1
+    ) -> None:
+        require_slices(space)
+        self.proxy = proxy
+        self.space = space
+        self.setting = setting
+        self.seed = seed
+        self.workers = workers
+        self._known: dict[str, dict[Slice, Tensor]] = {  # each [layers of a block, reductions]
+            domain: {} for domain in DOMAINS if proxy.reductions[domain]
+        }
+
+    def measure(
+        self, architectures: Sequence[Architecture], record: Callable[[Outcome], None]
+    ) -> None:
+        """Record the outcome of each, in their order."""
+        for start in range(0, len(architectures), BATCH):
+            for outcome in self._outcomes(architectures[start : start + BATCH]):
+                record(outcome)
+
+    def _outcomes(self, architectures: Sequence[Architecture]) -> list[Outcome]:
+        blocks = [self.space.blocks(architecture) for architecture in architectures]
+        origins = [self.space.origins(architecture) or () for architecture in architectures]
+        pairs = list(zip(chain(*origins), chain(*blocks), strict=True))
+        structures = [Structure((STANDARD,) * len(own), own) for own in blocks]
+        reduced = {domain: self._reduced(domain, pairs) for domain in self._known}
+        return self.proxy.outcomes(structures, reduced)
+
+    def _reduced(self, domain: str, blocks: Sequence[tuple[int, Block]]) -> Tensor:
+        """[layers of all networks, reductions] from the blocks, and of which each is a slice."""
+        slices = [
+            (origin, block.width, block.inner if domain == "msa" else block.hidden)
+            for origin, block in blocks
+        ]
+        known = self._known[domain]
+        largest = {s: values for s, values in self._largest.items() if s.domain == domain}
+
+        def reduce(part: Slice) -> None:
+            reduced = []
+            for layer in range(PER_DOMAIN):
+                place = PER_DOMAIN * part[0] + layer
+                own = {s: _part(values[place], s, layer, part) for s, values in largest.items()}
+                reduced.append(self.proxy.reduce(domain, own))
+            known[part] = torch.stack(reduced)
+
+        new = dict.fromkeys(part for part in slices if part not in known)
+        run_threads(self.workers, [partial(reduce, part) for part in new])
+        return torch.cat([known[part] for part in slices])
+
+    @cached_property
+    def _largest(self) -> Measured:
+        network = SpaceNetwork(self.space, self.space.largest(), self.seed)
+        try:
+            with one_thread():
+                domains = network.structure().domains
+                measured = measure(network, self.setting, self.proxy)
+        except FAILURES as error:
+            raise MeasurementError(
+                f"the largest network of {self.space.name} must be measured, but got "
+                f"{one_line(error)}"
+            ) from error
+        if set(domains) != {STANDARD}:
+            raise RuntimeError("blocks that are sliced must have qkv, proj, fc1 and fc2")
+        return measured
+
+
+def _part(matrix: Tensor, statistic: Statistic, layer: int, part: Slice) -> Tensor:
+    """The slice of a matrix of layer 0 or 1 of its domain: qkv and proj, or fc1 and fc2."""
+    _, width, size = part
+    if statistic.type.domain == "act":
+        return matrix[:, : (size, width)[layer]].contiguous()
+    if statistic.domain == "msa" and layer == 0:
+        return torch.cat([third[:size, :width] for third in matrix.chunk(3)])
+    rows, columns = ((size, width), (width, size))[layer]
+    return matrix[:rows, :columns].contiguous()

@@ -1,0 +1,166 @@
+"""Options, each declared once: its type, default and rule, its help and its group.
+
+A model of options is a pydantic model whose fields are annotated with an `Option`. The command
+line, the Python functions, config.json and the documentation are all derived from it. Values are
+checked strictly: a text is no list, 3.0 no whole number, True no number at all.
+
+pydantic checks, and typer makes the commands (`cli.command`). cyclopts, tried beside it, reads such
+models by itself, but hands them the texts of the command line, which strict fields refuse.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from inspect import Parameter, Signature
+from numbers import Integral
+from operator import or_
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Union, get_args, get_origin
+
+from annotated_types import Ge, Gt, Le, Lt
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
+
+from autoprox.errors import ConfigError, nearest
+
+END = 2**63  # JSON readers, numpy and torch all take whole numbers below
+
+
+@dataclass(frozen=True)
+class Option:
+    """What is said of an option beside its type, its constraints and its default."""
+
+    help: str
+    group: str = "Options"
+    metavar: str | None = None
+    default: str | None = None  # in words, where the value doesn't say what it means
+    read: Callable[[str], Any] | None = None  # how its text on the command line becomes a value
+    argument: bool = False  # given by its place, without its name
+    repeated: bool = False  # given once for each entry of a list
+    resource: bool = False  # what a resumed run may have otherwise: results don't depend on it
+    stored: bool = True  # a part of config.json
+    listed: bool = True  # on the command line
+
+
+def _whole(value: Any) -> Any:
+    """numpy's whole numbers are whole numbers too."""
+    return value if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
+
+
+Whole = Annotated[int, BeforeValidator(_whole), Ge(0), Lt(END)]
+Positive = Annotated[int, BeforeValidator(_whole), Ge(1), Lt(END)]
+Probability = Annotated[float, Gt(0), Le(1)]
+PathText = Annotated[str | os.PathLike[str], AfterValidator(os.fspath)]
+Names = Annotated[Sequence[str], AfterValidator(tuple)]
+Numbers = Annotated[Sequence[float], AfterValidator(tuple)]
+Paths = Annotated[Sequence[PathText], AfterValidator(tuple)]
+SIGNS = {Ge: ">=", Gt: ">", Le: "<=", Lt: "<"}
+NOUNS = {int: "a whole number", float: "a number", str: "a text", bool: "True or False"}
+
+
+class Options(BaseModel):
+    """A frozen set of options; one that breaks a rule is a ConfigError of one line."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
+    noun: ClassVar[str] = "the options"
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise ConfigError(self._told(error)) from None
+
+    @classmethod
+    def described(cls) -> Iterator[tuple[str, FieldInfo, Option]]:
+        """Each field of which something is said, with that."""
+        for name, field in cls.model_fields.items():
+            for said in field.metadata:
+                if isinstance(said, Option):
+                    yield name, field, said
+
+    @classmethod
+    def named(cls, **wanted: bool) -> tuple[str, ...]:
+        """The names of the options of which all this is so: `named(resource=True)`."""
+        return tuple(
+            name
+            for name, _, option in cls.described()
+            if all(getattr(option, key) is value for key, value in wanted.items())
+        )
+
+    @classmethod
+    def signature(cls) -> Signature:
+        """That of a function with these options as keywords, for people to read."""
+        return Signature(
+            [
+                Parameter(
+                    name,
+                    Parameter.KEYWORD_ONLY,
+                    default=Parameter.empty if field.is_required() else field.default,
+                    annotation=_bare(field.annotation),
+                )
+                for name, field in cls.model_fields.items()
+            ]
+        )
+
+    @classmethod
+    def explained(cls) -> str:
+        """A line for each option, with its help."""
+        return "\n".join(f"{name}: {option.help}" for name, _, option in cls.described())
+
+    @classmethod
+    def _told(cls, error: ValidationError) -> str:
+        first = error.errors(include_url=False)[0]
+        name, value = str(first["loc"][0]), first["input"]
+        if first["type"] == "extra_forbidden":
+            known = cls.named(listed=True) or tuple(cls.model_fields)
+            return f"unknown option {name!r}{nearest(name, known)}"
+        if first["type"] == "missing":
+            return f"{cls.noun} needs {name}, but got none"
+        return f"{name} must be {rule_of(cls.model_fields[name], value)}, but got {value!r}"
+
+
+def rule_of(field: FieldInfo, value: Any = None) -> str:
+    """What a value must be, by the field's type and constraints: a whole number >= 1.
+
+    That it must be below END is only said of a value that isn't.
+    """
+    kind, constraints = plain_type(field)
+    if get_origin(kind) is Sequence:
+        return f"a list of {'numbers' if get_args(kind)[0] is float else 'texts'}"
+    words = [NOUNS.get(kind, str(kind))]
+    for signs, tightest in (((Ge, Gt), max), ((Le, Lt), min)):
+        bounds = [(_bound(c), type(c)) for c in constraints if isinstance(c, signs)]
+        if not (isinstance(value, int) and value >= END):
+            bounds = [pair for pair in bounds if pair[0] != END]
+        if bounds:
+            bound, sign = tightest(bounds, key=lambda pair: pair[0])
+            words.append(f"{SIGNS[sign]} {'2**63' if bound == END else f'{bound:g}'}")
+    return " and ".join(words).replace(" and ", " ", 1)
+
+
+def plain_type(field: FieldInfo) -> tuple[Any, list[Any]]:
+    """The type of a field without None, and its constraints."""
+    kind, constraints = field.annotation, [*field.metadata]
+    while get_origin(kind) in (Annotated, Union, UnionType):
+        if get_origin(kind) is Annotated:
+            kind, *more = get_args(kind)
+            constraints += more
+        else:
+            kind = next(part for part in get_args(kind) if part is not NoneType)
+    return kind, constraints
+
+
+def _bare(annotation: Any) -> Any:
+    """A type without constraints."""
+    if get_origin(annotation) is Annotated:
+        return _bare(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return reduce(or_, map(_bare, get_args(annotation)))
+    if get_origin(annotation) is Sequence:
+        return Sequence[_bare(get_args(annotation)[0])]  # type: ignore[misc]
+    return annotation
+
+
+def _bound(constraint: Any) -> Any:
+    return getattr(constraint, type(constraint).__name__.lower())

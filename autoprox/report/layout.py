@@ -1,0 +1,64 @@
+"""How the terminal shows texts and tables, or one JSON document."""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from autoprox.files.atomic import to_json
+
+WIDTH = 80
+
+Part = str | Table
+
+
+def show(*parts: Part) -> None:
+    """Print the parts with an empty line between two."""
+    console = Console(highlight=False, markup=False, emoji=False)
+    console.width = max(console.width, WIDTH)
+    for number, part in enumerate(parts):
+        if number:
+            print()
+        if isinstance(part, str):
+            print(part, flush=True)
+        else:
+            console.print(part)
+
+
+def show_json(value: Any) -> None:
+    """Print one JSON document."""
+    print(to_json(value, indent=2))
+
+
+def new_table(first: str) -> Table:
+    """A table with this heading of its first column."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    table.add_column(first)
+    return table
+
+
+def aligned(facts: Mapping[str, str]) -> str:
+    """A line for each fact, its name in front, wrapped."""
+    width = max(map(len, facts)) + 2
+    wrap = textwrap.TextWrapper(
+        WIDTH,
+        subsequent_indent=width * " ",
+        drop_whitespace=True,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(wrap.fill(f"{name:{width}}{text}") for name, text in facts.items())
+
+
+def number(value: float | None) -> str:
+    """A correlation, or a dash where there is none."""
+    return "-" if value is None else f"{value:.3f}"
+
+
+def interval(bounds: Sequence[float | None]) -> str:
+    """Both ends, or a dash."""
+    low, high = bounds
+    return "-" if low is None or high is None else f"[{low:.2f}, {high:.2f}]"

@@ -1,0 +1,19 @@
+"""The report of each kind of run."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from autoprox.report.benchmarks import build_report
+from autoprox.report.evolution import evolution_report
+from autoprox.report.layout import Part
+from autoprox.report.ranking import rank_report
+from autoprox.report.rediscovery import rediscovery_report
+from autoprox.report.search import search_report
+
+REPORTS: Mapping[str, Callable[[Mapping[str, Any]], list[Part]]] = {
+    "evolve": evolution_report,
+    "rank": rank_report,
+    "search": search_report,
+    "rediscover": rediscovery_report,
+    "build": build_report,
+}

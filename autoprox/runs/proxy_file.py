@@ -1,0 +1,73 @@
+"""A proxy as a JSON file: its expression, where it was found, and its measured taus."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from autoprox.errors import AutoproxError
+from autoprox.files.atomic import write_json
+from autoprox.files.documents import Document, Excerpt, Must, validate
+from autoprox.files.located_json import JSONFileError, read_json
+from autoprox.language import digest, parse, require_network
+
+VERSION = 1
+
+Tau = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
+
+
+class Version(Excerpt):
+    """What the files of every version have."""
+
+    version: Annotated[int, Field(ge=1, le=10**9), Must("an integer from 1 to 1000000000")]
+
+
+class Found(Document):
+    """Where a proxy was found."""
+
+    run: str
+    space: str
+    benchmark: str
+    label: str
+    datasets: list[str]
+    seed: Annotated[int, Field(ge=0, le=2**64), Must(f"an integer from 0 to {2**64}")]
+
+
+class ProxyFile(Document):
+    """A proxy; `taus` maps a part of the split to dataset -> tau, null for none."""
+
+    version: int
+    expression: str
+    hash: str
+    formula: str
+    found: Found
+    taus: dict[str, dict[str, Tau | None]]
+
+
+def write_proxy(path: Path, record: Mapping[str, Any]) -> None:
+    """Write the `expression`, `formula`, `found` and `taus` of a record.
+
+    They are those of `Found` and `ProxyFile`. The version and the hash are added here.
+    """
+    tree = require_network(parse(record["expression"]))
+    given = {field: record[field] for field in ("formula", "found", "taus")}
+    fixed = {"version": VERSION, "expression": str(tree), "hash": digest(tree)}
+    write_json(path, fixed | given)
+
+
+def read_proxy(path: Path) -> dict[str, Any]:
+    """The record of a proxy file, all its fields checked, and the hash against the expression."""
+    document = read_json(path)
+    if validate(document, Version).version > VERSION:
+        rule = f"must be at most {VERSION} for this autoprox: upgrade it to read this"
+        raise document.at("version").error(rule)
+    proxy = validate(document, ProxyFile)
+    try:
+        tree = require_network(parse(proxy.expression))
+    except AutoproxError as error:
+        raise JSONFileError(f"{document.at('expression').place}: {error}") from error
+    if proxy.hash != digest(tree):
+        raise document.at("hash").error(f"must be the expression's, {digest(tree)}")
+    record: dict[str, Any] = document.plain()
+    return record

@@ -1,0 +1,263 @@
+"""The configurations of all tasks, quick to import: the commands' help is made of them."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated
+
+from annotated_types import Gt, Lt
+from pydantic import AfterValidator
+
+from autoprox.errors import ConfigError
+from autoprox.files.sizes import read_bytes, read_range
+from autoprox.options import (
+    Names,
+    Numbers,
+    Option,
+    Paths,
+    PathText,
+    Positive,
+    Probability,
+    Whole,
+)
+from autoprox.parameters import EvolutionParameters, TreeLimits
+from autoprox.tasks.shared import (
+    MACHINE,
+    PROBLEM,
+    STRATEGY,
+    BenchmarkOptions,
+    CacheOptions,
+    DataOptions,
+    DeviceOptions,
+    InputOptions,
+    TaskConfig,
+    names,
+)
+
+GIB = 2**30
+Range = str | Sequence[int | None] | None
+
+
+def numbers(text: str) -> tuple[float, ...]:
+    """The numbers in a list separated by commas."""
+    try:
+        return tuple(float(number) for number in text.split(","))
+    except ValueError:
+        raise ConfigError(f"weights must be numbers separated by commas, got {text!r}") from None
+
+
+class EvolveConfig(
+    CacheOptions,
+    DeviceOptions,
+    TreeLimits,
+    EvolutionParameters,
+    InputOptions,
+    BenchmarkOptions,
+    TaskConfig,
+):
+    """What a discovery depends on, and what it may use."""
+
+    kind = "evolve"
+    task = "autoprox.tasks.evolve:Evolve"
+    noun = "an evolution"
+
+    weights: Annotated[
+        Numbers | None,
+        Option("How much each dataset counts.", PROBLEM, "X,Y,Z", "all the same", read=numbers),
+    ] = None
+    train: Annotated[
+        float, Gt(0), Lt(1),
+        Option("Part of the architectures to evolve on; the rest is the test.", PROBLEM),
+    ] = 0.6  # fmt: skip
+    split_seed: Annotated[
+        Whole | None, Option("Fixes the split alone.", PROBLEM, default="the seed")
+    ] = None
+    statistics: Annotated[
+        Names | None,
+        Option(
+            "What formulas may read: msa.grad,ones.mlp.weight.",
+            "Evolution", "A,B,C", "all", read=names,
+        ),
+    ] = None  # fmt: skip
+    memory: Annotated[
+        Positive,
+        Option(
+            "Statistics kept in memory; the others are read from the disk.",
+            MACHINE, "SIZE", "4GiB", read=read_bytes, resource=True,
+        ),
+    ] = 4 * GIB  # fmt: skip
+    thin: Annotated[
+        Positive | None,
+        Option(
+            "Evolution reads every so many-th row and column of a matrix; reports read all.",
+            MACHINE, default="by the size of the networks",
+        ),
+    ] = None  # fmt: skip
+
+
+class RankConfig(DeviceOptions, InputOptions, BenchmarkOptions, TaskConfig):
+    """What a ranking of proxies depends on, and what it may use."""
+
+    kind = "rank"
+    task = "autoprox.tasks.rank:Rank"
+    noun = "a ranking"
+
+    proxies: Annotated[
+        Names,
+        Option(
+            "Names of the zoo, expressions, proxy files or runs; all: the whole zoo.",
+            PROBLEM, "A,B,C", "all", read=names,
+        ),
+    ] = ("all",)  # fmt: skip
+    seeds: Annotated[
+        Positive, Option("How many seeds, from --seed on: weights and noise.", PROBLEM)
+    ] = 1
+
+
+class SearchConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
+    """What a search of architectures depends on, and what it may use."""
+
+    kind = "search"
+    task = "autoprox.tasks.search:Search"
+    noun = "a search"
+
+    space: Annotated[str, Option("Search space; needed.", PROBLEM)]
+    proxy: Annotated[
+        PathText,
+        Option("A run, a proxy file, a published name or an expression; needed.", PROBLEM),
+    ]
+    params: Annotated[
+        Range,
+        AfterValidator(partial(read_range, "params")),
+        Option("Parameters: 10M:40M, 5M: or :6M.", PROBLEM, "LOW:HIGH", "any", read=str),
+    ] = (None, None)
+    flops: Annotated[
+        Range,
+        AfterValidator(partial(read_range, "flops")),
+        Option("Multiply-accumulates for one input: 1.2G:2G.", PROBLEM, "LOW:HIGH", "any", str),
+    ] = (None, None)
+    weights: Annotated[
+        str,
+        Option(
+            "fresh: each candidate is built and measured; inherited: it is a slice of the largest.",
+            PROBLEM,
+        ),
+    ] = "fresh"
+    evaluator: Annotated[
+        str | None,
+        Option(
+            "Says what architectures are truly worth: a benchmark, or a function that takes "
+            "{space, choices} and returns a number, higher is better. Of all strategies but etas "
+            "it evaluates the --top in the end.",
+            PROBLEM, "NAME|MODULE:FUNCTION", "none",
+        ),
+    ] = None  # fmt: skip
+    dataset: Annotated[str, Option("Whose number of classes the heads have.", PROBLEM)] = "imagenet"
+    top: Annotated[Positive, Option("How many of the best are shown and kept.", PROBLEM)] = 10
+    strategy: Annotated[
+        str,
+        Option("random, blockwise (T-Razor), etas, or evolution (regularised).", STRATEGY),
+    ] = "random"
+    samples: Annotated[
+        Positive | None,
+        Option(
+            "Random candidates: all of random, the first of etas.", STRATEGY, default="400, 500"
+        ),
+    ] = None
+    population: Annotated[
+        Positive | None, Option("Of blockwise and evolution.", STRATEGY, default="50, 100")
+    ] = None
+    steps: Annotated[
+        Positive | None,
+        Option("Of blockwise, etas and evolution.", STRATEGY, default="160, 10, 90"),
+    ] = None
+    mutants: Annotated[
+        Positive | None,
+        Option("Mutants of a step of blockwise, etas, evolution.", STRATEGY, default="25, 100, 10"),
+    ] = None
+    crossovers: Annotated[
+        Whole | None, Option("Children of a step of blockwise.", STRATEGY, default="25")
+    ] = None
+    parents: Annotated[
+        Positive | None, Option("Of etas: the best evaluated.", STRATEGY, default="3")
+    ] = None
+    evaluated: Annotated[
+        Positive | None,
+        Option("How many the evaluator sees at a step of etas.", STRATEGY, default="3"),
+    ] = None
+    tournament: Annotated[
+        Positive | None,
+        Option("Members from which evolution takes the best as parent.", STRATEGY, default="25"),
+    ] = None
+    probability: Annotated[
+        Probability | None,
+        Option("With which etas and evolution mutate a value.", STRATEGY, default="0.4, 0.1"),
+    ] = None  # fmt: skip
+
+
+class RediscoverConfig(CacheOptions, DeviceOptions, TaskConfig):
+    """What the rediscovery of a known proxy depends on, and what it may use."""
+
+    kind = "rediscover"
+    task = "autoprox.tasks.rediscover:Rediscover"
+    noun = "a rediscovery"
+
+    proxy: Annotated[
+        PathText,
+        Option("A published name, a proxy file, a run or an expression.", argument=True),
+    ]
+    seconds: Annotated[
+        float, Gt(0), Option("When to give up.", PROBLEM)
+    ] = 600.0  # fmt: skip
+
+
+class BuildConfig(TaskConfig):
+    """What a benchmark of one's own depends on, and what building it may use."""
+
+    kind = "build"
+    task = "autoprox.tasks.build:Build"
+    noun = "a benchmark"
+
+    space: Annotated[str, Option("Search space to take architectures of; needed.", PROBLEM)]
+    out: Annotated[
+        PathText,
+        Option("Table to write; needed. Results gather in FILE.parts.", PROBLEM, "FILE"),
+    ]
+    images: Annotated[
+        Paths,
+        Option(
+            "Dataset to train on: a folder with one for each class, .npz, IDX or CIFAR binary "
+            "files. Repeat it for more datasets.",
+            PROBLEM, "PATH", "none", repeated=True,
+        ),
+    ] = ()  # fmt: skip
+    text: Annotated[
+        Paths,
+        Option(
+            "Dataset to train language models on: a text file, of which a token is a byte. Repeat "
+            "it for more datasets.",
+            PROBLEM, "FILE", "none", repeated=True,
+        ),
+    ] = ()  # fmt: skip
+    samples: Annotated[Positive, Option("Architectures to train.", PROBLEM)] = 64
+    seeds: Annotated[Positive, Option("Trainings of each on each dataset.", PROBLEM)] = 2
+    epochs: Annotated[Positive, Option("Passes over the images or the text.", PROBLEM)] = 8
+    teacher: Annotated[
+        str | None,
+        Option(
+            "Distil from the networks of this function, called with dataset and classes.",
+            PROBLEM, "MODULE:FUNCTION", "none",
+        ),
+    ] = None  # fmt: skip
+    mirror: Annotated[
+        Names,
+        Option(
+            "Dataset whose images may be mirrored. Repeat it for more.",
+            PROBLEM, "DATASET", "none", repeated=True,
+        ),
+    ] = ()  # fmt: skip
+
+
+CONFIGURATIONS: dict[str, type[TaskConfig]] = {
+    config.kind: config
+    for config in (EvolveConfig, RankConfig, SearchConfig, RediscoverConfig, BuildConfig)
+}

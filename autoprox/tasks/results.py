@@ -1,0 +1,152 @@
+"""What the Python functions return: what a run found, as an object of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autoprox.errors import AutoproxError
+
+if TYPE_CHECKING:
+    import pandas
+
+    from autoprox.language import Tree
+
+
+class Result:
+    """A run's summary, the document that `--json` prints, and where the run is."""
+
+    def __init__(self, summary: Mapping[str, Any]) -> None:
+        self._summary = dict(summary)
+
+    @property
+    def run(self) -> Path:
+        """The run's folder."""
+        return Path(self._summary["run"])
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return float(self._summary["seconds"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The summary."""
+        return dict(self._summary)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The figures as a table."""
+        return [self.to_dict()]
+
+    def to_frame(self) -> pandas.DataFrame:
+        """The rows as a data frame; pandas must be installed."""
+        try:
+            import pandas  # optional
+        except ImportError:
+            raise AutoproxError("to_frame needs pandas: pip install pandas") from None
+        return pandas.DataFrame(self.rows())
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.run}>"
+
+
+class EvolveResult(Result):
+    """The proxy that was found, and what it is worth beside the baselines."""
+
+    @property
+    def expression(self) -> str:
+        """The proxy's text."""
+        return str(self._summary["expression"])
+
+    @property
+    def proxy(self) -> Tree:
+        """The proxy."""
+        from autoprox.language import parse  # with torch, which takes seconds to import
+
+        return parse(self.expression)
+
+    @property
+    def test(self) -> dict[str, Any]:
+        """By dataset, its correlations on the networks that it was not evolved on."""
+        return dict(self._summary["test"])
+
+    @property
+    def train(self) -> dict[str, Any]:
+        """By dataset, its correlations on the networks that it was evolved on."""
+        return dict(self._summary["train"])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each part of the split, dataset, and proxy or baseline."""
+        scored = {"proxy": self._summary, **self._summary["baselines"]}
+        return [
+            {"part": part, "dataset": dataset, "scored_by": name, **figures}
+            for part in ("test", "train")
+            for name, tables in scored.items()
+            for dataset, figures in tables[part].items()
+        ]
+
+
+class RankResult(Result):
+    """How well each proxy ranks."""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each proxy and dataset, the best of a dataset first."""
+        return [dict(row) for row in self._summary["rows"]]
+
+
+class SearchResult(Result):
+    """The best architectures."""
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """The best one: its choices, sizes and score."""
+        return dict(self._summary["best"])
+
+    @property
+    def top(self) -> Sequence[dict[str, Any]]:
+        """The best ones, best first."""
+        return list(self._summary["top"])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each of the best, with a column for each choice."""
+        return [{**entry["arch"], **_without(entry, "arch")} for entry in self.top]
+
+
+class RediscoverResult(Result):
+    """The formula that was found, and the evidence."""
+
+    @property
+    def success(self) -> bool:
+        """Whether it is the proxy that was looked for."""
+        return bool(self._summary["success"])
+
+    @property
+    def expression(self) -> str:
+        """The formula; without success, the one that correlates best."""
+        return str(self._summary["expression"])
+
+
+class BuildResult(Result):
+    """The table that was built."""
+
+    @property
+    def file(self) -> Path:
+        """Where it is."""
+        return Path(self._summary["file"])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each dataset: the range of the scores, and how far they can be trusted."""
+        return [{"dataset": name, **row} for name, row in self._summary["datasets"].items()]
+
+
+RESULTS: Mapping[str, type[Result]] = {
+    "evolve": EvolveResult,
+    "rank": RankResult,
+    "search": SearchResult,
+    "rediscover": RediscoverResult,
+    "build": BuildResult,
+}
+
+
+def _without(entry: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key != name}

@@ -1,0 +1,123 @@
+"""The options that several tasks have in common."""
+
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
+
+from autoprox.options import Names, Option, Options, PathText, Positive, Whole
+from autoprox.progress import Progress
+
+PROBLEM, STRATEGY, MACHINE = "Problem", "Strategy", "Machine"
+
+
+def names(text: str) -> tuple[str, ...]:
+    """The names in a list separated by commas, but for commas inside of parentheses."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return tuple(part.strip() for part in parts)
+
+
+class TaskConfig(Options):
+    """What every task has: where its run is kept, and how it tells how far it is."""
+
+    kind: ClassVar[str]
+    task: ClassVar[str]  # package.module:class, imported when a run begins
+
+    runs: Annotated[
+        PathText,
+        Option("Where the run's folder is made.", metavar="DIR", stored=False),
+    ] = "runs"
+    name: Annotated[
+        str | None,
+        Option("How the folder's name ends.", default="what is done, and the seed", stored=False),
+    ] = None
+    progress: Annotated[
+        Progress | bool,
+        Option("A function to call, or whether to show a bar.", listed=False, stored=False),
+    ] = True
+    seed: Annotated[Whole, Option("Fixes all that is random.", PROBLEM)] = 0
+    workers: Annotated[
+        Positive,
+        Option("Threads; the result doesn't depend on them.", MACHINE, resource=True),
+    ] = 2
+
+
+class DeviceOptions(Options):
+    """Where networks are measured."""
+
+    device: Annotated[
+        str, Option("auto (CUDA, else MPS, else the CPU), cpu, cuda or mps.", MACHINE)
+    ] = "auto"
+
+
+class CacheOptions(Options):
+    """Where statistics are kept."""
+
+    cache: Annotated[
+        PathText | None,
+        Option(
+            "Folder of measured statistics, for later runs.",
+            MACHINE, "DIR", "the user's", resource=True,
+        ),
+    ] = None  # fmt: skip
+
+
+class DataOptions(Options):
+    """Where the benchmarks' files are."""
+
+    data_dir: Annotated[
+        PathText | None,
+        Option(
+            "Folder of the benchmarks' files.",
+            PROBLEM, "DIR", "$AUTOPROX_DATA, then the user's cache",
+        ),
+    ] = None  # fmt: skip
+
+
+class BenchmarkOptions(DataOptions):
+    """Which architectures with which true scores."""
+
+    benchmark: Annotated[
+        PathText | None,
+        Option(
+            "Built in, or a JSON table of your own.", PROBLEM, "NAME|FILE", "the first that fits"
+        ),
+    ] = None
+    space: Annotated[
+        str | None, Option("Search space.", PROBLEM, default="the benchmark's first")
+    ] = None
+    datasets: Annotated[
+        Names | None,
+        Option("Rank well on these.", PROBLEM, "A,B,C", "all there are", read=names),
+    ] = None
+    label: Annotated[
+        str | None, Option("Which true scores.", PROBLEM, default="the space's first")
+    ] = None
+    subset: Annotated[str, Option("Which architectures: main, extra or all.", PROBLEM)] = "main"
+
+
+class InputOptions(Options):
+    """What the networks see."""
+
+    images: Annotated[
+        PathText | None,
+        Option(
+            "Real images, in a folder for each dataset below this one.", PROBLEM, "PATH", "noise"
+        ),
+    ] = None
+    text: Annotated[
+        PathText | None,
+        Option(
+            "A text file, read byte by byte, for language models.",
+            PROBLEM, "FILE", "random tokens",
+        ),
+    ] = None  # fmt: skip
+    batch_size: Annotated[Positive, Option("Images or sequences that a network sees.", PROBLEM)] = 4
+    length: Annotated[
+        Positive | None, Ge(2), Option("Tokens of a sequence.", PROBLEM, default="64")
+    ] = None

@@ -1,0 +1,23 @@
+"""Conformance suites: what must hold for everything registered, for the authors of plug-ins too.
+
+They import the packages whose registries they test, and nothing imports them. Each `check_...` is
+a plain function that raises AssertionError with the rule that is broken; no pytest is needed.
+"""
+
+from autoprox.testing.benchmarks import check_benchmark
+from autoprox.testing.proxies import check_function_proxy, check_proxy
+from autoprox.testing.spaces import check_space
+from autoprox.testing.strategies import check_evolution_strategy, check_search_strategy
+from autoprox.testing.words import check_exporter, check_operation, check_statistic
+
+__all__ = [
+    "check_benchmark",
+    "check_evolution_strategy",
+    "check_exporter",
+    "check_function_proxy",
+    "check_operation",
+    "check_proxy",
+    "check_search_strategy",
+    "check_space",
+    "check_statistic",
+]

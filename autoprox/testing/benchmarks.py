@@ -1,0 +1,35 @@
+"""What must hold for a benchmark: its files are there, and all that it lists can be read."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from autoprox.benchmarks import BENCHMARKS, BuiltInBenchmark, benchmark_info, load_benchmark
+from autoprox.searchspaces import get_space
+from autoprox.testing.require import require
+
+
+def check_benchmark(benchmark: BuiltInBenchmark, data_dir: Path | None = None) -> None:
+    """Its files are installed; of every space and label, architectures are valid, scores finite.
+
+    There are no more architectures than its files are said to have, and listings of it are JSON.
+    """
+    name = benchmark.name
+    with BENCHMARKS.trial(name, benchmark):
+        info = benchmark_info(name, data_dir)
+        require(json.loads(json.dumps(info)) == info, f"what is listed of {name} is JSON")
+        require(info["installed"], f"the files of {name} are those that it pins")
+        require(set(benchmark.noise_ceiling) <= set(benchmark.classes), "ceilings are of datasets")
+        for space, labels in benchmark.labels.items():
+            files = [f for f in benchmark.files if f.space == space and f.subset == "main"]
+            for label, datasets in labels.items():
+                found = load_benchmark(
+                    name, space=space, label=label, datasets=datasets, data_dir=data_dir
+                )
+                for architecture in found.architectures:
+                    get_space(space).validate(architecture)
+                count, said = len(found.architectures), sum(f.architectures for f in files)
+                require(count <= said, f"{name} has {said} architectures of {space}, got {count}")
+                for dataset, scores in found.scores.items():
+                    require(np.isfinite(scores).all(), f"the {label} of {dataset} is finite")

@@ -1,0 +1,172 @@
+"""What must hold for a search space: its architectures as data, and the networks they build."""
+
+import json
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from autoprox.searchspaces import SPACES, Architecture, SearchSpace, TransformerNetwork, from_json
+from autoprox.searchspaces.tokens import TokenSpace
+from autoprox.testing.require import require
+
+
+def check_space(space: SearchSpace) -> None:
+    """Architectures are valid data drawn from one generator; networks are what they are said to be.
+
+    Large networks are built without weights, and the smallest cut to a block or two with them.
+    """
+    with SPACES.trial(space.name, space):
+        check_architectures(space)
+        check_variation(space)
+        check_counts(space)
+        check_blocks(space)
+        check_weights(space)
+
+
+def check_architectures(space: SearchSpace) -> None:
+    """Samples are valid, different, fixed by the seed, and survive JSON; features are finite."""
+    drawn = samples(space, 50)
+    for arch in drawn:
+        space.validate(arch)
+        again = from_json(json.loads(json.dumps(arch.to_json())))
+        require(again == arch, f"an architecture survives JSON, but {arch} became {again}")
+        require(again.digest == arch.digest, f"and keeps its digest, but not {arch}")
+    require(drawn == samples(space, 50), "samples depend on the generator alone")
+    distinct = len(set(drawn))
+    require(
+        len({arch.digest for arch in drawn}) == distinct, "a digest is that of one architecture"
+    )
+    require(distinct > 45 or distinct >= space.size() / 2, "samples are of the whole space")
+    rows = torch.tensor([space.features(arch) for arch in drawn])
+    require(rows.isfinite().all(), "features are finite")
+
+
+def check_variation(space: SearchSpace) -> None:
+    """Mutants and children are valid, differ or descend as they must; nothing draws globally."""
+    states = random.getstate(), torch.get_rng_state()
+    rng = random.Random(1)
+    for probability in (0.01, 0.3, 1.0):
+        for parent in samples(space, 10):
+            child = space.mutate(parent, rng, probability)
+            space.validate(child)
+            require(child != parent, f"a mutant differs from its parent {parent}")
+    for first, second in zip(samples(space, 20), reversed(samples(space, 20)), strict=True):
+        child = space.crossover(first, second, rng)
+        space.validate(child)
+        parents = [positions(first), positions(second)]
+        for position, value in positions(child).items():
+            inherited = [parent[position] for parent in parents if position in parent]
+            require(value in inherited, f"a child's values are its parents', but not {position}")
+        require(space.crossover(first, first, rng) == first, "of one parent a child is its copy")
+    space.build(shallow(space))
+    untouched = random.getstate() == states[0] and torch.equal(torch.get_rng_state(), states[1])
+    require(untouched, "nothing draws from a global generator")
+
+
+def check_counts(space: SearchSpace) -> None:
+    """Parameters are those of the built network, and operations half of what torch counts."""
+    for arch, classes in zip(samples(space, 4), (1000, 100, 10, 1), strict=True):
+        network = on_meta(space, arch, classes)
+        built, said = sum(p.numel() for p in network.parameters()), space.params(arch, classes)
+        require(built == said, f"{arch} has {built} parameters, not {said}")
+        if classes > 1 and space.counts_macs:
+            with FlopCounterMode(display=False) as counter:
+                network(example(space, device="meta"))
+            counted, said = counter.get_total_flops(), 2 * space.flops(arch, classes)
+            require(counted == said, f"{arch} has {counted} operations, not {said}")
+
+
+def check_blocks(space: SearchSpace) -> None:
+    """Blocks describe the built network: tokens and widths, and the shapes of its matrices."""
+    arch = samples(space, 1)[0]
+    network, blocks = on_meta(space, arch, classes=7), space.blocks(arch)
+    outputs: list[tuple[int, ...]] = []
+    for module in network.transformer_blocks:
+        module.register_forward_hook(lambda _, args, output: outputs.append(tuple(output.shape)))
+    logits = network(example(space, batch=2, device="meta"))
+    scored = (2, space.context, space.vocabulary) if isinstance(space, TokenSpace) else (2, 7)
+    require(logits.shape == scored, f"the logits are {scored}, got {tuple(logits.shape)}")
+    wanted = [(2, block.tokens, block.width) for block in blocks]
+    require(outputs == wanted, f"the blocks' outputs are {wanted}, got {outputs}")
+    require(network.final_block is network.transformer_blocks[-1], "the final block is the last")
+    for module, block in zip(network.transformer_blocks, blocks, strict=True):
+        shapes: dict[str, list[tuple[int, ...]]] = {"msa": [], "mlp": []}
+        for domain, layer in module.linears():
+            shapes[domain].append(tuple(layer.weight.shape))
+        require(shapes["msa"][-1] == (block.width, block.inner), "`inner` is the input of proj")
+        require(shapes["mlp"][0] == (block.hidden, block.width), "`hidden` is the output of fc1")
+        require(shapes["mlp"][-1] == (block.width, block.hidden), "`hidden` is the input of fc2")
+        if space.origins(arch) is not None:
+            require(shapes["msa"][:-1] == [(3 * block.inner, block.width)], "slices have one qkv")
+            require(len(shapes["mlp"]) == 2, "slices have fc1 and fc2")
+        require(module.heads == block.heads, "`heads` is the block's number of heads")
+
+
+def check_weights(space: SearchSpace) -> None:
+    """The seed fixes the weights, of which classes change the head alone; all get a gradient."""
+    arch = shallow(space)
+    ten, again, other = (space.build(arch, 10, seed=seed) for seed in (1, 1, 2))
+    hundred = space.build(arch, 100, seed=1).state_dict()
+    for (name, p), q in zip(ten.named_parameters(), again.parameters(), strict=True):
+        require(torch.equal(p, q), f"the seed fixes {name}")
+        same = name.startswith("head.") or torch.equal(p, hundred[name])
+        require(same, f"{name} doesn't depend on the number of classes")
+    for (_, one), (_, two) in zip(ten.layers(), other.layers(), strict=True):
+        require(not torch.equal(one.weight, two.weight), "another seed gives other weights")
+    ten(example(space)).logsumexp(-1).sum().backward()
+    for name, p in ten.named_parameters():
+        gradient = p.grad is not None and bool(p.grad.isfinite().all()) and bool(p.grad.any())
+        require(gradient, f"{name} gets a finite gradient that isn't 0")
+
+
+def smallest(space: SearchSpace) -> Architecture:
+    """The first option of every choice."""
+    choices: dict[str, Any] = {}
+    for name, field in space.fields.items():
+        choices[name] = field.value([options[0] for options in field.positions(choices)])
+    return space.architecture(choices)
+
+
+def shallow(space: SearchSpace) -> Architecture:
+    """The smallest network cut to a block or two: perhaps outside the space, but quick to run."""
+    choices: dict[str, Any] = dict(smallest(space).choices)
+    for name, field in space.fields.items():
+        if field.count:
+            choices |= {name: 2 * choices[name][:1], field.count: 2}
+        elif name == "depth" and field.listed:
+            choices[name] = (1,) * len(choices[name])
+    return Architecture(space.name, choices)
+
+
+def example(space: SearchSpace, batch: int = 1, device: str = "cpu") -> Tensor:
+    """An input of full size, on the CPU a short one where its length is free."""
+    if isinstance(space, TokenSpace):
+        length = 8 if device == "cpu" else space.context
+        return torch.arange(batch * length, device=device).reshape(batch, length) % 200
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(batch, *space.input_shape, generator=generator).to(device)
+
+
+def samples(space: SearchSpace, count: int) -> list[Architecture]:
+    """Random architectures, always the same."""
+    rng = random.Random(0)
+    return [space.sample(rng) for _ in range(count)]
+
+
+def on_meta(space: SearchSpace, arch: Architecture, classes: int = 1000) -> TransformerNetwork:
+    """A network without weights."""
+    with torch.device("meta"):
+        return space.build(arch, classes)
+
+
+def positions(arch: Architecture) -> Mapping[tuple[str, int], Any]:
+    """Every single value, by the name of its field and its place there."""
+
+    def values(value: Any) -> Iterator[tuple[int, Any]]:
+        yield from enumerate(value if isinstance(value, tuple) else (value,))
+
+    return {(name, i): single for name, value in arch.choices for i, single in values(value)}

@@ -1,0 +1,111 @@
+"""What is trained for a table: which networks of a space, on which datasets, with which seeds."""
+
+import hashlib
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from autoprox.inputs.datasets import Dataset, dataset_name
+from autoprox.searchspaces import Architecture, SearchSpace
+from autoprox.training.recipes import TrainingError, TrainingRecipe
+
+PACKAGES = ("autoprox", "torch", "numpy")
+DRAWS = 100  # for each architecture, most of which differ from those before
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training: an architecture on a dataset, with a seed."""
+
+    architecture: Architecture
+    dataset: str
+    path: Path
+    digest: str  # of the dataset
+    seed: int
+
+    @property
+    def file(self) -> str:
+        """The name of the file of its result."""
+        return f"{self.seed}-{self.dataset}-{self.architecture.digest[:16]}.json"
+
+    @property
+    def stream(self) -> int:
+        """Seeds the weights, and the order of the samples and their crops."""
+        text = f"{self.seed}:{self.dataset}:{self.architecture.digest}"
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """The trainings that make a table, and what all of them have in common."""
+
+    recipe: TrainingRecipe[Any]
+    settings: Mapping[str, Any]
+    jobs: tuple[Job, ...]
+
+
+def plan_training(
+    space: SearchSpace,
+    paths: Sequence[Path],
+    *,
+    samples: int,
+    seeds: int,
+    recipe: TrainingRecipe[Any],
+    seed: int = 0,
+) -> TrainingPlan:
+    """A sample of a space, trained on each dataset with each seed.
+
+    The paths are those of images, or of texts for a space of tokens, and so is the recipe. More
+    samples or seeds include all the jobs of fewer.
+    """
+    named = _named(paths)
+    datasets = {name: recipe.load(path, space) for name, path in named.items()}
+    recipe.check(datasets)
+    architectures = sample(space, samples, seed)
+    sources = [(name, path, datasets[name].digest) for name, path in named.items()]
+    jobs = [Job(a, *source, s) for s in range(seeds) for a in architectures for source in sources]
+    return TrainingPlan(recipe, _settings(space, recipe, seed, datasets), tuple(jobs))
+
+
+def sample(space: SearchSpace, count: int, seed: int) -> list[Architecture]:
+    """Different architectures of a space; the first of more are the same."""
+    rng = random.Random(seed)
+    drawn: dict[Architecture, None] = {}
+    for _ in range(DRAWS * count):
+        drawn[space.sample(rng)] = None
+        if len(drawn) == count:
+            return list(drawn)
+    rule = f"{space.name} must have as many architectures as samples"
+    raise TrainingError(f"{rule}, but of {count} only {len(drawn)} were found")
+
+
+def _named(paths: Sequence[Path]) -> dict[str, Path]:
+    """The paths by the names of their datasets."""
+    named = {dataset_name(path): path for path in paths}
+    if not named or len(named) < len(paths):
+        got = ", ".join(map(str, paths)) or "none"
+        rule = "datasets must be at paths of different names, at least one"
+        raise TrainingError(f"{rule}, but got {got}")
+    return named
+
+
+def _settings(
+    space: SearchSpace,
+    recipe: TrainingRecipe[Any],
+    seed: int,
+    datasets: Mapping[str, Dataset],
+) -> dict[str, Any]:
+    """What all results of a table have in common."""
+    return {
+        "space": space.name,
+        "seed": seed,
+        "recipe": recipe.model_dump(),
+        "datasets": {
+            name: {"classes": data.classes, **data.sizes, "sha256": data.digest}
+            for name, data in datasets.items()
+        },
+        "versions": {name: version(name) for name in PACKAGES},
+    }

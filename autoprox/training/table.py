@@ -1,0 +1,161 @@
+"""Makes a benchmark of one's own: a sample of a space with true scores, by training it."""
+
+import math
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from itertools import combinations
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from autoprox.benchmarks import MIN_ARCHITECTURES
+from autoprox.benchmarks.table import FORMAT
+from autoprox.errors import MeasurementError, one_line
+from autoprox.files.atomic import to_json, write_json
+from autoprox.files.located_json import read_object
+from autoprox.inputs.datasets import Dataset
+from autoprox.parallel.threads import one_thread
+from autoprox.progress import Progress, silent
+from autoprox.scoring.correlations import kendall
+from autoprox.searchspaces import Architecture, SearchSpace, get_space
+from autoprox.training.plan import Job, TrainingPlan
+from autoprox.training.recipes import TrainingError, TrainingRecipe
+
+Record = Callable[[Mapping[str, Any]], None]
+
+
+def train_table(
+    name: str,
+    plan: TrainingPlan,
+    parts: Path,
+    workers: int = 1,
+    progress: Progress = silent,
+    record: Record = lambda line: None,
+) -> dict[str, Any]:
+    """Do all jobs of a plan; returns the table of the scores, under this name.
+
+    What was trained is recorded, a line for each. Every result is a file in the folder of parts
+    before the worker's next training begins. What is there isn't trained again. If a training
+    fails, the table has the failure instead of the architecture; fewer than MIN_ARCHITECTURES are
+    no table.
+    """
+    parts.mkdir(parents=True, exist_ok=True)
+    _settle(parts / "settings.json", plan.settings)
+    _run(plan, parts, workers, progress, record)
+    results = {job: read_object(parts / job.file) for job in plan.jobs}
+    table = _table(name, plan, results)
+    trained, samples = len(table["architectures"]), len({job.architecture for job in plan.jobs})
+    if trained < MIN_ARCHITECTURES:
+        raise MeasurementError(
+            f"at least {MIN_ARCHITECTURES} architectures must be trained without a failure, "
+            f"but {trained} of {samples} were: {table['training']['failures'][0]['failure']}"
+        )
+    return table
+
+
+def _settle(path: Path, settings: Mapping[str, Any]) -> None:
+    """Keep the settings with the first result; later results must be of the same."""
+    if not path.exists():
+        write_json(path, settings)
+        return
+    earlier = read_object(path)
+    for name, value in settings.items():
+        found, wanted = to_json(earlier.get(name)), to_json(value)
+        if found != wanted:
+            raise TrainingError(
+                f"{path.parent} has results of {name} {found}, which must not be mixed with "
+                f"{wanted}: give another file to write, or remove the folder"
+            )
+
+
+def _run(plan: TrainingPlan, parts: Path, workers: int, progress: Progress, record: Record) -> None:
+    todo = [job for job in plan.jobs if not (parts / job.file).exists()]
+    done, total = len(plan.jobs) - len(todo), len(plan.jobs)
+    progress("train", done, total, "")
+    calls = (delayed(train_one)(job, plan.recipe, parts / job.file) for job in todo)
+    parallel = Parallel(n_jobs=workers, return_as="generator")
+    for job, text in zip(todo, parallel(calls), strict=True):
+        done += 1
+        record({"dataset": job.dataset, "seed": job.seed, "file": job.file, "result": text})
+        progress("train", done, total, f"{job.dataset}: {text}")
+
+
+def train_one(job: Job, recipe: TrainingRecipe[Any], file: Path) -> str:
+    """Train, write the result and sum it up; a failed training is a result too."""
+    space = get_space(job.architecture.space)
+    data = _dataset(job.path, recipe, space, job.digest)
+    choices = job.architecture.to_json()["choices"]
+    result: dict[str, Any] = {"dataset": job.dataset, "seed": job.seed, "arch": choices}
+    begin = time.process_time()
+    try:
+        with one_thread():
+            network = space.build(job.architecture, data.classes, job.stream)
+            result["loss"] = recipe.train(network, data, job.stream)
+            result[recipe.measure] = recipe.score(network, data)
+    except (ArithmeticError, RuntimeError) as error:
+        result["failure"] = one_line(error)
+    result["seconds"] = round(time.process_time() - begin, 3)
+    write_json(file, result)
+    return result.get("failure") or f"{recipe.measure} {result[recipe.measure]:.2f}"
+
+
+@lru_cache(maxsize=8)
+def _dataset(path: Path, recipe: TrainingRecipe[Any], space: SearchSpace, digest: str) -> Dataset:
+    """Read a dataset once in each process; it must be the one that the build began with."""
+    data: Dataset = recipe.load(path, space)
+    if data.digest != digest:
+        raise TrainingError(f"{path} must not change during the build, but has other content now")
+    return data
+
+
+def _table(
+    name: str, plan: TrainingPlan, results: Mapping[Job, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The table in the JSON format of a benchmark; scores are means over the seeds."""
+    recipe, datasets = plan.recipe, plan.settings["datasets"]
+    failures = {job: result for job, result in results.items() if recipe.measure not in result}
+    failed = {job.architecture for job in failures}
+    runs: dict[Architecture, dict[str, list[float]]] = {}
+    for job, result in results.items():
+        if job.architecture not in failed:
+            own = runs.setdefault(job.architecture, {dataset: [] for dataset in datasets})
+            own[job.dataset].append(result[recipe.measure])
+    ceiling = {d: _noise_ceiling([own[d] for own in runs.values()]) for d in datasets}
+    return {
+        "format": FORMAT,
+        "name": name,
+        "space": plan.settings["space"],
+        "datasets": {
+            dataset: {"classes": data["classes"], "higher_is_better": recipe.higher_is_better}
+            for dataset, data in datasets.items()
+        },
+        "training": {
+            **plan.settings,
+            "measure": recipe.measure,
+            "seeds": len({job.seed for job in results}),
+            "noise_ceiling": ceiling,
+            "core_hours": round(sum(result["seconds"] for result in results.values()) / 3600, 3),
+            "processor": platform.machine(),
+            "failures": list(failures.values()),
+        },
+        "architectures": [
+            {
+                "arch": architecture.to_json()["choices"],
+                "scores": {dataset: round(fmean(own[dataset]), 4) for dataset in datasets},
+                "runs": own,
+            }
+            for architecture, own in runs.items()
+        ],
+    }
+
+
+def _noise_ceiling(runs: Sequence[Sequence[float]]) -> float | None:
+    """Kendall's tau between the scores of two seeds, the mean over all pairs of seeds."""
+    seeds = np.array(runs, dtype=np.float64).T  # [networks, seeds] to [seeds, networks]
+    taus = [float(kendall(one, other)) for one, other in combinations(seeds, 2)]
+    return fmean(taus) if taus and all(map(math.isfinite, taus)) else None

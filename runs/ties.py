@@ -1,0 +1,75 @@
+"""What the proxies of runs are worth beyond one tau: `python runs/ties.py RUN ...`.
+
+Prints a table of Kendall's tau on a run's test networks, the mean of its datasets, for the proxy
+and for the parameter count: tau-b, which forgives ties; its mean once ties are in random order; and
+with `--within FIELD` the tau-b among networks of equal FIELD, where size says less.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from autoprox.engine.evaluator import Engine
+from autoprox.language import Tree
+from autoprox.runs.folder import Run
+from autoprox.scoring.correlations import Floats, kendall, ties_broken
+from autoprox.statistics.sources import StreamedMatrices
+from autoprox.tasks.base import read_config
+from autoprox.tasks.evolve import Evolve
+from autoprox.zoo.loading import load
+
+
+def scores_of(problem: Evolve, tree: Tree, networks: list[int]) -> Floats:
+    every = problem.networks()
+    chosen = [every[n] for n in networks]
+    engine = Engine(StreamedMatrices(problem.setting(thin=1), chosen, problem.config.workers))
+    return engine.evaluate([tree]).values[0]
+
+
+def taus(scores: Floats, truth: Floats, groups: list[list[int]]) -> Iterator[Floats]:
+    """Each [datasets], from [datasets, networks]."""
+    yield kendall(scores, truth)
+    yield np.array([ties_broken(*pair) for pair in zip(scores, truth, strict=True)])
+    for group in groups:
+        yield kendall(scores[:, group], truth[:, group])
+
+
+def lines(path: Path, within: str | None, workers: int) -> Iterator[str]:
+    """A table's lines on the proxy of a run and on the parameter count."""
+    config = read_config(Run.open(path, "evolve"), workers=workers)
+    problem, tree = Evolve(config), load(str(path)).tree
+    test = problem.parts["test"].tolist()
+    truth = np.stack([scores[test] for scores in problem.benchmark.scores.values()])
+    architectures = [problem.benchmark.architectures[n] for n in test]
+    values = sorted({arch[within] for arch in architectures}) if within else []
+    groups = [[i for i, arch in enumerate(architectures) if arch[within] == v] for v in values]
+    headings = ["tau-b", "ties broken", *(f"{within} {value}" for value in values)]
+    yield f"| {path.name} | distinct | {' | '.join(headings)} |"
+    yield "|---" * (len(headings) + 2) + "|"
+    classes = problem.benchmark.classes.values()
+    params = [[problem.space.params(a, n) for a in architectures] for n in classes]
+    rows = {f"`{tree}`": scores_of(problem, tree, test), "params": np.array(params, dtype=float)}
+    for name, scores in rows.items():
+        cells = (f"{tau.mean():.3f}" for tau in taus(scores, truth, groups))
+        distinct = f"{min(len(np.unique(row)) for row in scores)} of {len(test)}"
+        yield f"| {name} | {distinct} | {' | '.join(cells)} |"
+    yield ""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("runs", nargs="+", type=Path)
+    parser.add_argument("--within", help="a choice of the space, such as embed_dim")
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    for path in options.runs:
+        for line in lines(path, options.within, options.workers):
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""`autoprox bench build` as a user types it, and the benchmark that needs no fetching."""
+
+import errno
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autoprox import cli
+from autoprox.benchmarks import load_benchmark
+from autoprox.tasks.configurations import BuildConfig
+from autoprox.training import table as building
+from autoprox.training.images import ImageRecipe
+from autoprox.training.recipes import DivergedError
+from autoprox.training.texts import TextRecipe
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def save(path: Path, seed: int) -> None:
+    """Three classes of different brightness, and noise."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(90) % 3
+    images = rng.integers(0, 200, (90, 8, 8, 3)) + 12 * labels[:, None, None, None]
+    np.savez(path, images=images.astype(np.uint8), labels=labels)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the commands run, with images of two datasets."""
+    monkeypatch.chdir(tmp_path)
+    save(tmp_path / "one.npz", 1)
+    save(tmp_path / "two.npz", 2)
+    return tmp_path
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def command(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as exit_:
+            cli.main(arguments)
+        out, err = capsys.readouterr()
+        return int(exit_.value.code or 0), out, err
+
+    return command
+
+
+@pytest.fixture
+def build(run: Run) -> Run:
+    """A build that takes a second; what is given replaces its options."""
+    small = ["--space=autoformer-nano", "--images=one.npz", "--out=t.json", "--workers=1"]
+    small += ["--samples=10", "--seeds=1", "--epochs=1"]
+    return lambda *arguments: run("bench", "build", *small, *arguments)
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, at: int, error: BaseException) -> list[Any]:
+    """Let one training fail; returns the list of those that were begun."""
+    train, begun = ImageRecipe.train, []
+
+    def instead(*args: Any) -> float:
+        begun.append(args)
+        if len(begun) == at:
+            raise error
+        return train(*args)
+
+    monkeypatch.setattr(ImageRecipe, "train", instead)
+    return begun
+
+
+def test_build(build: Run, run: Run, folder: Path) -> None:
+    code, out, err = build("--images=two.npz", "--seeds=2", "--mirror=two", "--json")
+    assert code == 0
+    assert err.splitlines()[-1].startswith("train 40/40")
+    details, table = json.loads(out), json.loads((folder / "t.json").read_text())
+    assert (details["file"], details["architectures"], details["failures"]) == ("t.json", 10, [])
+    assert table["training"]["recipe"]["mirror"] == ["two"]
+    for dataset, scores in load_benchmark(folder / "t.json").scores.items():
+        found = details["datasets"][dataset]
+        bounds = [found[name] for name in ("lowest", "median", "highest")]
+        assert bounds == pytest.approx([scores.min(), np.median(scores), scores.max()])
+        assert found["noise_ceiling"] == table["training"]["noise_ceiling"][dataset]
+
+
+def test_the_default_epochs_are_those_of_the_recipes() -> None:
+    config = BuildConfig(space="autoformer-nano", out="t.json")
+    assert config.epochs == ImageRecipe().epochs == TextRecipe().epochs
+
+
+def test_failed_training(build: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing(monkeypatch, 2, DivergedError("the loss became nan"))
+    code, out, _ = build("--samples=11")
+    assert code == 0
+    assert "10 architectures of autoformer-nano, seeds: 1; " in out
+    assert "trainings failed: 1\nleft out: one, seed 0: DivergedError: the loss became nan" in out
+    assert out.endswith("Table: t.json\nNext: autoprox evolve --benchmark t.json\n")
+
+
+def test_too_many_failed_trainings(build: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing(monkeypatch, 2, RuntimeError("out of memory"))
+    code, out, err = build()
+    assert (code, out) == (1, "")
+    assert err.splitlines()[-1].startswith("error: at least 10 architectures must be trained")
+
+
+@pytest.mark.parametrize("again", ["resume", "start"])
+def test_interrupted_and_again(
+    build: Run, run: Run, monkeypatch: pytest.MonkeyPatch, folder: Path, again: str
+) -> None:
+    with monkeypatch.context() as patch:
+        failing(patch, 4, KeyboardInterrupt())
+        code, out, err = build()
+    assert (code, out) == (130, "")
+    [interrupted] = folder.glob("runs/*")
+    place = interrupted.relative_to(folder)
+    assert err.splitlines()[-1] == f"interrupted; `autoprox resume {place}` goes on"
+    assert not (folder / "t.json").exists()
+    begun = failing(monkeypatch, 0, KeyboardInterrupt())
+    if again == "resume":
+        assert run("resume", str(place))[0] == 0
+        assert len((interrupted / "log.jsonl").read_text().splitlines()) == 10
+    else:
+        assert build()[0] == 0
+    assert len(begun) == 7
+
+
+def test_full_disk(build: Run, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    def full(path: Path, value: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(building, "write_json", full)
+    code, out, err = build()
+    assert (code, out) == (1, "")
+    place = next(folder.glob("runs/*")).relative_to(folder)
+    assert err.splitlines()[-1] == (
+        "error: No space left on device: t.json.parts/settings.json; "
+        f"`autoprox resume {place}` goes on"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--images=three.npz"],
+            "three.npz must be a file or folder of images, but does not exist",
+        ),
+        (["--space=autoformer-nan"], "unknown search space 'autoformer-nan' (did you mean autof"),
+        (
+            ["--samples=9"],
+            "samples must be a whole number >= 10, but got 9",
+        ),
+        (["--samples=ten"], "Invalid value for '--samples'"),
+        (["--epochs=0"], "epochs must be a whole number >= 1, but got 0"),
+        (["--mirror=on"], "unknown dataset 'on' to mirror (did you mean one?); choose from one"),
+        (["--teacher=nothing"], "the teacher must be a function given as MODULE:FUNCTION, but"),
+        (["--out=."], "the table must be written to a file, but . is a folder"),
+    ],
+)
+def test_wrong_use(build: Run, arguments: list[str], message: str, folder: Path) -> None:
+    code, out, err = build(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: {message}")
+    assert err.count("\n") == 1
+    assert {path.name for path in folder.iterdir()} == {"one.npz", "two.npz"}
+
+
+def test_nothing_to_fetch(run: Run) -> None:
+    code, out, _ = run("bench", "fetch", "nano-vit-bench")
+    assert (code, out) == (0, "nano-vit-bench comes with autoprox: nothing needs to be fetched\n")
+    assert run("bench", "fetch", "nano-vit-bench", "--json")[1] == "[]\n"
+    assert "embedded" in run("bench", "list")[1].splitlines()[2]
+    assert "noise ceiling  cifar10 0." in run("bench", "info", "nano-vit-bench")[1]

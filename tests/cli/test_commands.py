@@ -1,0 +1,462 @@
+"""The commands as a user types them: what they print, where, and with which exit code."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from helpers.commands import Command
+from helpers.tables import table
+
+import autoprox
+from autoprox import cli
+from autoprox.benchmarks import files
+from autoprox.cli.command import command
+from autoprox.errors import AutoproxError, MeasurementError
+from autoprox.language import parse
+from autoprox.tasks import base
+from autoprox.tasks.configurations import CONFIGURATIONS, EvolveConfig
+from autoprox.tasks.shared import TaskConfig
+
+READS = ["mlp.weight", "msa.grad", "ones.mlp.act"]
+SMALL = {"population": 4, "iterations": 3, "children": 2, "batch_size": 1, "thin": 2}
+SNIP = "sum(sum(abs(mul(all.weight, all.grad))))"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.delenv("AUTOPROX_DATA", raising=False)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the commands run, with a benchmark."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.json").write_text(json.dumps(table(), indent=1))
+    return tmp_path
+
+
+@pytest.fixture
+def evolve(run: Command) -> Command:
+    return lambda *arguments: run("evolve", *small(), *arguments)
+
+
+def small() -> list[str]:
+    """The arguments of an evolution that takes a second."""
+    numbers = (f"--{name.replace('_', '-')}={value}" for name, value in SMALL.items())
+    return ["--benchmark=mine.json", f"--statistics={','.join(READS)}", *numbers]
+
+
+def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
+    command = [sys.executable, *arguments]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    )
+
+
+def comparable(summary: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in summary.items() if k not in ("run", "seconds")}
+
+
+def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield path
+    for name, child in getattr(command, "commands", {}).items():
+        yield from commands(child, (*path, name))
+
+
+@pytest.mark.parametrize("path", [*commands(typer.main.get_command(cli.app))], ids=" ".join)
+def test_every_help_has_an_example(path: tuple[str, ...], run: Command) -> None:
+    result = run(*path, "--help")
+    assert result.code == 0
+    assert "Example: autoprox" in result.out
+    assert "\x1b" not in result.out
+    assert max(map(len, result.out.splitlines())) <= 80
+
+
+def test_no_arguments(run: Command) -> None:
+    assert run() == run("--help")
+
+
+def test_importing_is_quick() -> None:
+    """What takes long to import isn't, for the help or for the package."""
+    code = (
+        "import sys; from autoprox.cli import main\n"
+        "try: main(['evolve', '--help'])\n"
+        "except SystemExit: print([m for m in ('torch', 'numpy', 'sympy') if m in sys.modules])"
+    )
+    process = start("-c", code)
+    assert process.communicate()[0].splitlines()[-1] == "[]"
+
+
+def test_version(run: Command) -> None:
+    assert run("--version").out == f"autoprox {autoprox.__version__}\n"
+
+
+@pytest.mark.parametrize("config", CONFIGURATIONS.values(), ids=list(CONFIGURATIONS))
+def test_options_are_those_of_the_configuration(config: type[TaskConfig]) -> None:
+    """Each is an option, with the default that the help states, and what isn't given isn't set."""
+    made = typer.Typer()
+    made.command()(command(config, "Do it."))
+    parameters = {p.name: p for p in typer.main.get_command(made).params}
+    given = {"resume", "json", "debug", "install_completion", "show_completion"}
+    assert set(parameters) - given == set(config.named(listed=True))
+    for name, field, option in config.described():
+        if option.listed and option.default is None and not field.is_required():
+            assert parameters[name].default == field.default
+
+
+def test_evolve(evolve: Command, run: Command, folder: Path) -> None:
+    result = evolve("--json", "--name", "first")
+    assert result.code == 0
+    summary = result.json
+    figures = {"kendall", "spearman", "pearson", "interval", "ties_broken"}
+    scored = [summary, *summary["baselines"].values()]
+    for part in (part[name] for part in scored for name in ("train", "test")):
+        assert {dataset: set(row) for dataset, row in part.items()} == {
+            "wide": figures,
+            "deep": figures,
+        }
+    assert set(summary["baselines"]) >= {"params", "flops", "ridge"}
+    assert summary["evaluations"] >= 4 + 3 * 2
+    assert sum(summary["invalid"].values()) < summary["evaluations"]
+    assert "first" in summary["run"]
+    assert json.loads((folder / summary["run"] / "summary.json").read_text()) == {
+        k: v for k, v in summary.items() if k != "run"
+    }
+    shown = run("show", summary["run"], "--json").json
+    assert shown["expression"] == summary["expression"]
+    assert shown["taus"]["test"]["deep"] == summary["test"]["deep"]["kendall"]
+    assert str(autoprox.load_proxy(folder / summary["run"])) == summary["expression"]
+
+
+def test_report_and_second_run(evolve: Command, run: Command, folder: Path) -> None:
+    first = evolve("--name", "same")
+    assert first.code == 0
+    [path] = folder.glob("runs/*-same")
+    before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    second = evolve("--name", "same", "--json").json
+    assert Path(second["run"]).resolve() != path
+    assert before == {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    assert second["expression"] in first.out.splitlines()
+    assert second["formula"] in first.out
+    assert f"Next: autoprox show runs/{path.name}\n" in first.out
+    assert "\x1b" not in first.out + first.err
+    long = [line for line in first.out.splitlines() if len(line) > 80]
+    assert set(long) <= {second["expression"], f"Next: autoprox show runs/{path.name}"}
+    for name, parts in {"proxy": second, **second["baselines"]}.items():
+        kendall = f"{parts['test']['wide']['kendall']:.3f}"
+        assert any(line.split()[:2] == [name, kendall] for line in first.out.splitlines())
+
+
+def test_killed_and_resumed(evolve: Command, run: Command, folder: Path) -> None:
+    """Killed between the log and the checkpoint of an iteration; then as if it hadn't been."""
+    whole = evolve("--json").json
+    code = (
+        "import os, signal, sys; from autoprox import cli\n"
+        "from autoprox.runs import folder as runs\n"
+        "log = runs.Run.log\n"
+        "def kill(run, record):\n"
+        "    log(run, record)\n"
+        "    if record['iteration'] == 2: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "runs.Run.log = kill\n"
+        "cli.main(sys.argv[1:])"
+    )
+    process = start("-c", code, "evolve", *small(), "--name", "killed")
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    [path] = folder.glob("runs/*-killed")
+    unfinished = run("show", str(path))
+    assert unfinished.code == 2
+    assert f"`autoprox resume {path}` goes on" in unfinished.err
+    resumed = run("evolve", "--resume", str(path), "--json").json
+    assert comparable(resumed) == comparable(whole)
+    assert len((path / "log.jsonl").read_text().splitlines()) == 3
+    again = run("evolve", "--resume", str(path), "--json").json
+    assert comparable(again) == comparable(whole)
+
+
+BAD = [
+    ("--population 1", "population must be a whole number >= 2, but got 1"),
+    ("--train 0.01", "a split must leave networks on both sides"),
+    ("--memory 0GiB", "memory must be a whole number >= 1, but got 0"),
+    ("--memory lots", "a size must be a number of bytes such as 4GiB or 500MB, got 'lots'"),
+    (
+        "--strategy elite",
+        "unknown evolution strategy 'elite' (did you mean elitist?); choose",
+    ),
+    ("--device gpu", "unknown device 'gpu' (did you mean cpu?); choose from auto, cpu, cuda, mps"),
+    ("--label kd", "has neither labels nor subsets"),
+    (
+        "--datasets wid",
+        "mine.json has no dataset 'wid' (did you mean wide?); choose from wide, deep",
+    ),
+    ("--datasets wide,wide", "each dataset must be named once"),
+    ("--weights 1", "but got [1.0] for 2 datasets"),
+    ("--weights 1,x", "weights must be numbers separated by commas, got '1,x'"),
+    ("--weights 0,0", "weights must be one finite number >= 0 a dataset, not all 0"),
+    ("--statistics msa.grd", "unknown name `msa.grd`; nearest: `msa.grad`"),
+    ("--space pit", "space must be the space that was asked for, pit"),
+    ("--space autoformer-nao", "did you mean autoformer-nano?"),
+    ("--images nowhere", "nowhere"),
+    ("--name a/b", "a run's name must be"),
+    ("--benchmark nowhere", "unknown benchmark 'nowhere'"),
+    ("--benchmark nowhere.json", "nowhere.json must be a JSON file, but there is no such file"),
+    ("--seed x", "Invalid value for '--seed'"),
+    ("--sed 1", "No such option: --sed (Possible options: --seed"),
+    ("extra", "unexpected extra argument"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=[arguments for arguments, _ in BAD])
+def test_bad_option(arguments: str, message: str, evolve: Command, folder: Path) -> None:
+    result = evolve(*arguments.split())
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("error: ")
+    assert result.err.count("\n") == 1
+    assert message in result.err
+    assert [path.name for path in folder.iterdir()] == ["mine.json"]
+
+
+def broken(change: Callable[[dict[str, Any]], Any]) -> str:
+    content = table()
+    change(content)
+    return json.dumps(content, indent=1)
+
+
+TABLES = {
+    "cut": (json.dumps(table(), indent=1)[:900], r"t.json:\d+: the file must"),
+    "nan": (
+        broken(lambda t: t["architectures"][3]["scores"].update(wide=float("nan"))),
+        r"t.json:\d+: architectures\[3\].scores.wide must be a finite number, but got NaN",
+    ),
+    "arch": (
+        broken(lambda t: t["architectures"][2]["arch"].update(hidden_dim=33)),
+        r"t.json:\d+: architectures\[2\].arch: hidden_dim must be one of 16, .* but got 33",
+    ),
+    "twice": (
+        broken(lambda t: t["architectures"].append(t["architectures"][0])),
+        r"t.json:\d+: architectures\[12\].arch must differ .* equals t.json:\d+: arch.*\[0\]",
+    ),
+    "few": (
+        broken(lambda t: t.update(architectures=t["architectures"][:9])),
+        r"architectures must be at least 10 to correlate over, but are 9",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_bad_table(name: str, run: Command, folder: Path) -> None:
+    content, message = TABLES[name]
+    (folder / "t.json").write_text(content)
+    result = run("evolve", "--benchmark", "t.json")
+    assert (result.code, result.out) == (2, "")
+    with pytest.raises(AutoproxError, match=message):
+        raise AutoproxError(result.err)
+    assert sorted(path.name for path in folder.iterdir()) == ["mine.json", "t.json"]
+
+
+@pytest.fixture
+def finished(evolve: Command) -> str:
+    """The folder of a run."""
+    return str(evolve("--json").json["run"])
+
+
+def test_resume_keeps_its_configuration(run: Command, finished: str) -> None:
+    result = run("evolve", "--resume", finished, "--seed", "0", "--name", "y")
+    assert result.code == 2
+    assert "but for workers, cache, memory, but got name, seed" in result.err
+
+
+def test_one_resume_for_every_kind(run: Command, evolve: Command, finished: str) -> None:
+    shown = run("resume", finished, "--workers", "1", "--json").json
+    assert shown == run("evolve", "--resume", finished, "--json").json
+    wrong = run("rank", "--resume", finished)
+    assert wrong.code == 2
+    assert f"a run of `autoprox rank` is needed, but {finished} is one of `autoprox evolve`" in (
+        wrong.err
+    )
+    assert run("resume", finished, "--memory", "x").code == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{}", "config.json must say the kind of the run, but says None"),
+        ('{"kind": "evolv"}', "must be one of evolve, rank"),
+        ('{"kind": "evolve", "sed": 1}', "config.json: unknown option 'sed' (did you mean seed?)"),
+        ('{"kind": "evolve", "seed": "1"}', "config.json: seed must be a whole number >= 0"),
+        ("[]", "must be an object"),
+        ("{", "config.json:1: the file must be complete JSON"),
+    ],
+)
+def test_resume_of_a_broken_configuration(
+    content: str, message: str, run: Command, folder: Path
+) -> None:
+    for name in ("environment.json", "log.jsonl"):
+        (folder / name).write_text("")
+    (folder / "config.json").write_text(content)
+    result = run("resume", str(folder))
+    assert result.code == 2
+    assert message in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_absent_data(run: Command, folder: Path) -> None:
+    result = run("evolve", "--datasets", "cifar100,flowers,chaoyang")
+    assert result.code == 2
+    for part in ("gt_autoformer.pth", "`autoprox bench fetch vit-bench-101`", "--benchmark"):
+        assert part in result.err
+    assert not (folder / "runs").exists()
+
+
+def stopped_by(error: BaseException) -> Callable[..., Any]:
+    """A discovery that makes its folder and then fails."""
+
+    def start(config: EvolveConfig, progress: Any) -> None:
+        progress("run", 0, 0, "runs/mine")
+        raise error
+
+    return start
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted; `autoprox resume runs/mine` goes on"),
+        (
+            OSError(28, "No space left on device", "runs/mine/log.jsonl"),
+            1,
+            "error: No space left on device: runs/mine/log.jsonl; "
+            "`autoprox resume runs/mine` goes on",
+        ),
+        (MemoryError(), 1, "error: out of memory; `autoprox resume runs/mine` goes on"),
+        (MeasurementError("too many failed"), 1, "error: too many failed"),
+        (AutoproxError("no such thing"), 2, "error: no such thing"),
+        (ZeroDivisionError("by 0"), 1, "error: ZeroDivisionError: by 0 (--debug shows where)"),
+    ],
+)
+def test_failure(
+    error: BaseException, code: int, message: str, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base, "start", stopped_by(error))
+    assert run("evolve") == (code, "", f"run  runs/mine\n{message}\n")
+
+
+def test_debug(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base, "start", stopped_by(ZeroDivisionError("by 0")))
+    with pytest.raises(ZeroDivisionError, match="by 0"):
+        cli.main(["evolve", "--debug"])
+
+
+def test_reader_that_goes_away() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "autoprox.cli", "bench", "--help"]
+    process = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (process.returncode, process.stderr) == (1, b"")
+
+
+def test_show_a_published_proxy(run: Command) -> None:
+    result = run("show", "snip")
+    assert result.code == 0
+    for part in (SNIP, "Network", "6 nodes, depth 4", "all.grad, all.weight", "Lee et al., SNIP"):
+        assert part in result.out
+    assert "data forward and backward" in result.out
+    assert "\x1b" not in result.out
+    shown = run("show", SNIP, "--json").json
+    assert shown["expression"] == SNIP
+    assert shown["passes"] == {"data": "forward and backward"}
+    assert (shown["size"], shown["depth"], shown["citation"]) == (6, 4, None)
+
+
+def test_show_one_form(run: Command) -> None:
+    assert run("show", "sum(width)", "--tree").out == ("sum: Network\n`-- width: Layers[block]\n")
+    latex = run("show", "snip", "--latex").out
+    assert latex.startswith(r"\sum")
+    assert latex.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["show", "snap"], "column 1: unknown name `snap`; nearest: `snip`"),
+        (["show", "sum("], "column 5: expected an operation"),
+        (["show", "sum(sum(width))"], "column 1: `sum` needs a Matrix or Layers, got Network"),
+        (["show", "add(width, msa.grad)"], "`add` needs two values of one type"),
+        (["show", ""], "column 1: expected an operation"),
+        (["evolve", "--resume", "none"], "a run must be a folder, but none does not exist"),
+        (["evolve", "--resume", "."], "a run must hold config.json, environment.json, log.jsonl"),
+        (["show", "runs/none"], "a run must be a folder, but runs/none does not exist"),
+        (["show", "none.json"], "none.json must be a JSON file, but there is no such file"),
+        (["show", "mine.json"], "mine.json:1: the file must have the key version"),
+        (["show", "."], "a run must hold config.json"),
+        (["show", "snip", "--tree", "--json"], "at most one of --latex, --tree, --form and --json"),
+        (["show"], "Missing argument"),
+        (["evolv"], "No such command 'evolv'. Did you mean 'evolve'; choose from evolve, search"),
+        (["bench"], "Missing command; choose from list, info, fetch"),
+        (["bench", "info", "vit-bench"], "did you mean vit-bench-101?"),
+    ],
+)
+def test_wrong_use(arguments: list[str], message: str, run: Command) -> None:
+    result = run(*arguments)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("error: ")
+    assert result.err.count("\n") == 1
+    assert message in result.err
+
+
+def test_bench(run: Command) -> None:
+    listed = run("bench", "list", "--json").json
+    [vit] = [found for found in listed if found["name"] == "vit-bench-101"]
+    assert not vit["installed"]
+    assert vit == run("bench", "info", "vit-bench-101", "--json").json
+    for found in listed:
+        assert found["name"] in run("bench", "list").out
+        details = run("bench", "info", found["name"]).out
+        for name in (*found["spaces"], *found["datasets"], found["licence"]):
+            assert name in details
+
+
+def test_fetch_without_a_network(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "RETRIES", 0)
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+    result = run("bench", "fetch", "vit-bench-101")
+    assert (result.code, result.out) == (1, "")
+    assert "could not be downloaded: HTTPSConnectionPool" in result.err
+
+
+def test_python() -> None:
+    assert str(autoprox.load_proxy("snip")) == SNIP
+    assert autoprox.load_proxy("sum(width)") == parse("sum(width)")
+    with pytest.raises(AutoproxError, match=r"a proxy is a Network, got Layers\[block\]"):
+        autoprox.load_proxy("log(width)")
+    with pytest.raises(AutoproxError, match=r"unknown option 'iteration'.*mean iterations"):
+        autoprox.evolve(iteration=3)
+    with pytest.raises(AttributeError, match="no attribute 'evolv'"):
+        autoprox.evolv  # noqa: B018
+
+
+def test_python_evolves_like_the_command(evolve: Command, folder: Path) -> None:
+    summary = evolve("--json").json
+    seen: list[str] = []
+    same = autoprox.evolve(
+        runs=folder / "python",
+        progress=lambda task, *_: seen.append(task),
+        benchmark=folder / "mine.json",
+        statistics=READS,
+        **SMALL,
+    )
+    assert comparable(same.to_dict()) == comparable(summary)
+    assert str(same.proxy) == summary["expression"]
+    assert list(dict.fromkeys(seen)) == ["run", "collect", "evolve", "measure"]
+    assert same.run.parent == folder / "python"

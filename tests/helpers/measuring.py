@@ -1,0 +1,78 @@
+"""Shorter ways to measure architectures of a space under given conditions."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from autoprox.inputs.batch import Batch
+from autoprox.language import Statistic
+from autoprox.nas.own_weights import OwnWeights
+from autoprox.nas.proxy import Proxy
+from autoprox.nas.sliced_weights import SlicedWeights
+from autoprox.searchspaces import Architecture, SearchSpace
+from autoprox.statistics.cached import CachedMatrices
+from autoprox.statistics.collector import CPU, Measured, Setting
+from autoprox.statistics.networks import SpaceNetwork, space_networks
+from autoprox.statistics.sources import StreamedMatrices
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """A space, a seed, and what networks are measured with."""
+
+    space: SearchSpace
+    batches: Mapping[str, Batch]
+    seed: int = 0
+    thin: int = 1
+    device: torch.device = CPU
+
+    @property
+    def setting(self) -> Setting:
+        return Setting(self.batches, self.thin, self.device)
+
+    def network(self, architecture: Architecture) -> SpaceNetwork:
+        return SpaceNetwork(self.space, architecture, self.seed)
+
+    def measure(
+        self, architecture: Architecture, needs: Mapping[str, Collection[Statistic]]
+    ) -> Iterator[tuple[str, Measured]]:
+        return self.setting.measure(self.network(architecture), needs)
+
+    def key(self, architecture: Architecture, dataset: str, statistic: Statistic) -> str:
+        return self.setting.key(self.network(architecture), dataset, statistic)
+
+    def network_seed(self, architecture: Architecture) -> int:
+        return self.network(architecture).seed
+
+
+def streamed(
+    given: Conditions,
+    architectures: Sequence[Architecture],
+    workers: int = 1,
+    kind: type[StreamedMatrices] = StreamedMatrices,
+) -> Any:
+    networks = space_networks(given.space, architectures, given.seed)
+    return kind(given.setting, networks, workers)
+
+
+def cached(
+    given: Conditions,
+    architectures: Sequence[Architecture],
+    needs: Iterable[Statistic],
+    **options: Any,
+) -> CachedMatrices:
+    """With everything measured."""
+    networks = space_networks(given.space, architectures, given.seed)
+    found = CachedMatrices(given.setting, networks, needs, **options)
+    found.collect()
+    return found
+
+
+def own_weights(proxy: Proxy, given: Conditions, workers: int = 1) -> OwnWeights:
+    return OwnWeights(proxy, given.space, given.setting, given.seed, workers)
+
+
+def sliced_weights(proxy: Proxy, given: Conditions, workers: int = 1) -> SlicedWeights:
+    return SlicedWeights(proxy, given.space, given.setting, given.seed, workers)

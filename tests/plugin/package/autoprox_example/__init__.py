@@ -1,0 +1,93 @@
+"""A package that adds one item of each kind to autoprox."""
+
+from pathlib import Path
+
+from torch import Tensor
+from torch.nn import functional
+
+from autoprox.benchmarks import BuiltInBenchmark, DataFile
+from autoprox.benchmarks.embedded import read
+from autoprox.evolution import EvolutionStrategy
+from autoprox.evolution.strategies import vary_by_chance
+from autoprox.language import Tree
+from autoprox.language.quantities import Quantity
+from autoprox.nas.searcher import Searcher, SearchParameters
+from autoprox.nas.strategies import SearchStrategy
+from autoprox.options import Positive
+from autoprox.primitives import operation
+from autoprox.searchspaces import get_space
+from autoprox.zoo import ExpressionProxy
+from autoprox.zoo.functions import Passes, function_proxy
+
+
+@operation("map", nonnegative=True)
+def softplus(x: Tensor) -> Tensor:
+    """ln(1 + e^x), and x itself where that is the same."""
+    return functional.softplus(x)
+
+
+def product(weight: Tensor, gradient: Tensor) -> Tensor:
+    """What SNIP takes the absolute values of."""
+    return weight * gradient
+
+
+SALIENCY = Quantity(
+    *("saliency", "weight", ("weight", "weight_grad"), product),
+    *("S", "weights times their gradients"),
+)
+SMOOTHNESS = ExpressionProxy("Nobody, 2026", "sum(mean(softplus(all.grad)))")
+
+
+@function_proxy("first-loss", "Nobody, 2026", "-L", needs=("forward",))
+def first_loss(passes: Passes) -> float:
+    """How little the untrained network errs."""
+    logits = passes.forward.logits
+    return -functional.cross_entropy(logits, passes.labels).item()
+
+
+_NANO = get_space("autoformer-nano")
+MINI = type(_NANO)("autoformer-mini", "autoformer-nano by another name", _NANO.fields)
+FILE = DataFile(
+    "mini-bench.json",
+    "ecad8db7c838b80862dac522154f1d4e70a8d531b5080a9371f706a17f225279",
+    size=1653,
+    space="autoformer-nano",
+    architectures=12,
+)
+BENCHMARK = BuiltInBenchmark(
+    name="mini-bench",
+    description="some networks of nano-vit-bench",
+    labels={"autoformer-nano": {"score": ("digits",)}},
+    classes={"digits": 10},
+    licence="MIT",
+    origin="nano-vit-bench",
+    files=(FILE,),
+    read=read,
+    folder=Path(__file__).parent,
+)
+NEWCOMERS = EvolutionStrategy(vary_by_chance)
+
+
+class SingleParameters(SearchParameters):
+    """How many architectures are scored, one a step."""
+
+    samples: Positive = 5
+
+    @property
+    def candidates(self) -> int:
+        return self.samples
+
+
+def search(searcher: Searcher, settings: SingleParameters) -> None:
+    """Score random architectures one by one."""
+    for _ in range(settings.samples):
+        searcher.score(searcher.samples(1))
+        searcher.step()
+
+
+SINGLE = SearchStrategy(search, SingleParameters)
+
+
+def words(tree: Tree) -> str:
+    """The words of the expression."""
+    return " ".join(str(tree).replace("(", " ").replace(")", " ").replace(",", " ").split())

@@ -1,0 +1,93 @@
+"""Proxy files: written and read back, and one file broken on purpose for each rule."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autoprox.files.located_json import JSONFileError
+from autoprox.language import LanguageError, digest, parse
+from autoprox.runs.proxy_file import read_proxy, write_proxy
+
+SNIP = "sum(sum(abs(mul(all.weight, all.grad))))"
+
+
+def record(**changes: Any) -> dict[str, Any]:
+    return {
+        "expression": SNIP,
+        "formula": "Σ Σ |W G|",
+        "found": {
+            "run": "20260102T030405Z-pit",
+            "space": "pit",
+            "benchmark": "vit-bench-101",
+            "label": "kd",
+            "datasets": ["cifar100", "flowers"],
+            "seed": 7,
+        },
+        "taus": {"train": {"cifar100": 0.5, "flowers": -1}, "test": {"cifar100": None}},
+    } | changes
+
+
+def broken(tmp_path: Path, **changes: Any) -> Path:
+    """A good file in which some top-level fields are replaced, or left out where None."""
+    path = tmp_path / "proxy.json"
+    write_proxy(path, record())
+    fields = json.loads(path.read_text()) | changes
+    kept = {name: value for name, value in fields.items() if value is not None}
+    path.write_text(json.dumps(kept, indent=2))
+    return path
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "proxy.json"
+    write_proxy(path, record(expression="sum(sum(abs(mul(data.all.weight,all.grad))))"))
+    assert read_proxy(path) == {"version": 1, "hash": digest(parse(SNIP))} | record()
+
+
+def test_a_record_that_was_read_can_be_written_again(tmp_path: Path) -> None:
+    first, second = tmp_path / "1.json", tmp_path / "2.json"
+    write_proxy(first, record())
+    write_proxy(second, read_proxy(first))
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_only_a_complete_proxy_is_written(tmp_path: Path) -> None:
+    with pytest.raises(LanguageError, match=r"a proxy is a Network, got Layers\[all\]"):
+        write_proxy(tmp_path / "proxy.json", record(expression="sum(all.weight)"))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"version": 2}, r"proxy.json:2: version must be at most 1 .* upgrade .*, but got 2"),
+        ({"version": "1"}, r"proxy.json:2: version must be an integer"),
+        ({"version": None}, r"must have the key version"),
+        ({"hash": None}, r"must have the key hash"),
+        ({"hash": "0" * 64}, r"proxy.json:4: hash must be the expression's, [0-9a-f]{64}, but got"),
+        ({"expression": "sum(sum(mlp.wait))"}, r"proxy.json:3: expression: .*`mlp.weight`"),
+        ({"expression": "sum(mlp.weight)"}, r"proxy.json:3: expression: a proxy is a Network"),
+        ({"expression": ["sum"]}, r"proxy.json:3: expression must be a string, but got an array"),
+        ({"formula": 3}, r"formula must be a string"),
+        ({"found": {}}, r"found must have the key run"),
+        ({"found": record()["found"] | {"seed": -1}}, r"found.seed must be an integer from 0"),
+        ({"found": record()["found"] | {"datasets": [1]}}, r"found.datasets\[0\] must be a string"),
+        ({"taus": {"test": {"flowers": 1.5}}}, r"taus.test.flowers must be at most 1 in size"),
+        ({"taus": {"test": {"flowers": "0.5"}}}, r"taus.test.flowers must be a finite number"),
+        ({"taus": {"test": 0.5}}, r"taus.test must be an object"),
+        ({"tau": {}}, r"unknown key tau \(did you mean taus\?\)"),
+    ],
+)
+def test_a_broken_file_is_named_with_its_field(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(JSONFileError, match=message):
+        read_proxy(broken(tmp_path, **changes))
+
+
+def test_a_newer_file_is_told_apart_from_a_broken_one(tmp_path: Path) -> None:
+    path = tmp_path / "proxy.json"
+    path.write_text('{"version": 9, "program": "sum"}')
+    with pytest.raises(JSONFileError, match="must be at most 1 for this autoprox"):
+        read_proxy(path)

@@ -1,0 +1,261 @@
+"""Proxies side by side, against scipy and against proxies evaluated on their own."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.commands import Command
+from helpers.tables import table
+from scipy.stats import kendalltau, pearsonr, spearmanr
+
+from autoprox.engine.evaluator import Engine
+from autoprox.errors import ConfigError, RunError
+from autoprox.inputs.batch import Batch
+from autoprox.inputs.batches import load_batches
+from autoprox.report.ranking import as_csv
+from autoprox.searchspaces import TransformerNetwork, get_space
+from autoprox.statistics.collector import Setting
+from autoprox.statistics.networks import SpaceNetwork, space_networks
+from autoprox.statistics.sources import StreamedMatrices
+from autoprox.tasks import rank as ranking_module
+from autoprox.tasks.base import resume, start
+from autoprox.tasks.configurations import RankConfig
+from autoprox.tasks.rank import COUNTS, named_proxies
+from autoprox.tasks.shared import names
+from autoprox.zoo import PROXIES as PUBLISHED
+from autoprox.zoo.functions import measure_all
+from autoprox.zoo.loading import load
+
+MIXED = "rank(add(rank(snip), sum(width)))"
+PROXIES = ("params", "snip", "dss++", MIXED, "naswot")
+SPACE = get_space("autoformer-nano")
+ARCHITECTURES = [SPACE.architecture(row["arch"]) for row in table()["architectures"]]
+
+
+@pytest.fixture(scope="module")
+def benchmark(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("table") / "mine.json"
+    path.write_text(json.dumps(table()))
+    return path
+
+
+def config(benchmark: Path, **changed: Any) -> RankConfig:
+    given = {"proxies": PROXIES, "benchmark": str(benchmark), "batch_size": 2, "seeds": 2}
+    return RankConfig(**{**given, **changed})
+
+
+@pytest.fixture(scope="module")
+def summary(benchmark: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return start(config(benchmark, runs=tmp_path_factory.mktemp("runs")))
+
+
+def independent(proxy: str, dataset: str, seed: int) -> Sequence[float]:
+    """The scores of all networks, from all of them at once."""
+    classes = {"wide": 10, "deep": 4}
+    batches = load_batches(SPACE, {dataset: classes[dataset]}, batch_size=2, seed=seed)
+    setting = Setting(batches)
+    if proxy == "params":
+        return [SPACE.params(a, classes[dataset]) for a in ARCHITECTURES]
+    if proxy != "naswot":
+        engine = Engine(StreamedMatrices(setting, space_networks(SPACE, ARCHITECTURES, seed), 1))
+        return list(engine.evaluate([load(proxy).tree]).values[0, 0])
+    values = []
+    for arch in ARCHITECTURES:
+        network = SPACE.build(arch, classes[dataset], SpaceNetwork(SPACE, arch, seed).seed)
+        values.append(measure_all(network, batches[dataset], [proxy], seed)[proxy])
+    return values
+
+
+def test_rows_are_means_and_deviations_over_seeds(summary: dict[str, Any]) -> None:
+    truth = {
+        dataset: [row["scores"][dataset] for row in table()["architectures"]]
+        for dataset in ("wide", "deep")
+    }
+    assert len(summary["rows"]) == len(PROXIES) * 2
+    for row in summary["rows"]:
+        scores = [independent(row["proxy"], row["dataset"], seed) for seed in (0, 1)]
+        for name, function in (
+            ("kendall", kendalltau),
+            ("spearman", spearmanr),
+            ("pearson", pearsonr),
+        ):
+            each = [function(own, truth[row["dataset"]]).statistic for own in scores]
+            assert row[name] == pytest.approx(np.mean(each), abs=1e-6)
+            assert row["std"][name] == pytest.approx(np.std(each), abs=1e-6)
+            low, high = row["interval"][name]
+            assert low <= row[name] <= high
+        assert row["invalid"] == 0
+    assert summary["invalid"] == {}
+
+
+def test_rows_are_ordered_by_kendall(summary: dict[str, Any]) -> None:
+    for dataset in ("wide", "deep"):
+        taus = [row["kendall"] for row in summary["rows"] if row["dataset"] == dataset]
+        assert taus == sorted(taus, reverse=True)
+
+
+def test_files_of_the_run_say_the_same(summary: dict[str, Any]) -> None:
+    run = Path(summary["run"])
+    assert json.loads((run / "summary.json").read_text())["rows"] == summary["rows"]
+    found = list(csv.DictReader(io.StringIO((run / "table.csv").read_text())))
+    assert [row["proxy"] for row in found] == [row["proxy"] for row in summary["rows"]]
+    for line, row in zip(found, summary["rows"], strict=True):
+        assert float(line["kendall"]) == row["kendall"]
+        assert float(line["pearson_high"]) == row["interval"]["pearson"][1]
+        assert line["spearman_published"] == ""
+    markdown = (run / "table.md").read_text()
+    for row in summary["rows"]:
+        assert f"| `{row['proxy']}` | {row['kendall']:.3f} ± {row['std']['kendall']:.3f} |" in (
+            markdown
+        )
+
+
+def test_a_killed_ranking_goes_on(
+    summary: dict[str, Any], benchmark: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is on record isn't measured again; a line that was cut is."""
+    run = Path(start(config(benchmark, seeds=1, runs=tmp_path))["run"])
+    (run / "summary.json").unlink()
+    lines = (run / "log.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "log.jsonl").write_bytes(b"".join(lines[:7]) + lines[7][:20])
+    whole = ranking_module.measured_networks
+    asked: list[int] = []
+
+    def counted(ranking: Any, seed: int, networks: Sequence[int]) -> Any:
+        asked.extend(networks)
+        return whole(ranking, seed, networks)
+
+    monkeypatch.setattr(ranking_module, "measured_networks", counted)
+    again = resume(run, workers=1)
+    assert asked == list(range(7, 12))
+    first = start(config(benchmark, seeds=1, runs=tmp_path))
+    assert again["rows"] == first["rows"]
+    assert resume(run)["rows"] == first["rows"]
+    assert asked == [*range(7, 12), *range(12)]
+
+
+def test_a_proxy_is_ranked_on_the_networks_for_which_it_has_a_value(
+    benchmark: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deepest = max(range(12), key=lambda i: (ARCHITECTURES[i]["depth"], i))
+    count = len(SPACE.blocks(ARCHITECTURES[deepest]))
+
+    def some(network: TransformerNetwork, batch: Batch, names: list[str], seed: int) -> Any:
+        depth = len(network.transformer_blocks)
+        return {"naswot": float("nan") if depth == count else float(depth), "grasp": np.inf}
+
+    monkeypatch.setattr(ranking_module, "measure_all", some)
+    names = ("naswot", "grasp", "params")
+    found = start(config(benchmark, proxies=names, seeds=1, runs=tmp_path))
+    left_out = sum(arch["depth"] == count for arch in ARCHITECTURES)
+    assert found["invalid"] == {
+        "naswot": {"not finite": left_out},
+        "grasp": {"not finite": 12},
+    }
+    rows = {(row["proxy"], row["dataset"]): row for row in found["rows"]}
+    rest = [i for i in range(12) if ARCHITECTURES[i]["depth"] != count]
+    truth = [table()["architectures"][i]["scores"]["deep"] for i in rest]
+    expected = kendalltau([ARCHITECTURES[i]["depth"] for i in rest], truth).statistic
+    assert rows["naswot", "deep"]["kendall"] == pytest.approx(expected)
+    assert rows["naswot", "deep"]["invalid"] == left_out
+    assert rows["grasp", "deep"]["kendall"] is None
+    assert rows["grasp", "deep"]["interval"]["kendall"] == [None, None]
+    assert found["rows"][-1]["proxy"] == "grasp"
+    assert as_csv(found["rows"]).count("\n") == 7
+
+
+def test_a_network_that_fails_is_left_out_of_all(
+    benchmark: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build: Callable[..., Any] = type(SPACE).build
+    broken = ARCHITECTURES[3]
+
+    def fail(space: Any, arch: Any, *args: Any, **options: Any) -> Any:
+        if arch == broken:
+            raise RuntimeError("out of memory")
+        return build(space, arch, *args, **options)
+
+    monkeypatch.setattr(type(SPACE), "build", fail)
+    found = start(config(benchmark, seeds=1, runs=tmp_path))
+    assert found["invalid"] == {
+        proxy: {"network failed": 1} for proxy in PROXIES if proxy != "params"
+    }
+
+
+def test_named_proxies() -> None:
+    assert named_proxies(["snip", "all", "snip"])[0] == "snip"
+    assert set(named_proxies(["all"])) == {*COUNTS, *PUBLISHED}
+    assert {"params", "snip", "ntsr", "grasp", "activation_distance"} <= {*COUNTS, *PUBLISHED}
+    with pytest.raises(ConfigError, match=r"unknown proxy 'snpi' \(did you mean snip\?\); choose"):
+        named_proxies(["snpi"])
+    with pytest.raises(ConfigError, match="unknown proxy ''"):
+        named_proxies([""])
+    assert names("snip, add(rank(ntkt), rank(sept)),dss") == (
+        "snip",
+        "add(rank(ntkt), rank(sept))",
+        "dss",
+    )
+
+
+def test_another_commands_run_is_refused(summary: dict[str, Any], run: Command) -> None:
+    with pytest.raises(
+        RunError,
+        match=r"in a run of `autoprox evolve` or `autoprox rediscover`, but .* `autoprox r",
+    ):
+        load(summary["run"])
+    result = run("evolve", "--resume", summary["run"])
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    result = run("rank", "--resume", summary["run"], "--seed", "3")
+    assert result.code == 2
+    assert "keeps its own configuration but for workers, but got seed" in result.err
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the command runs, with a benchmark."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.json").write_text(json.dumps(table()))
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+def test_command(run: Command) -> None:
+    call = ("rank", "--benchmark", "mine.json", "--proxies", f"snip,params,{MIXED}")
+    shown = run(*call, "--datasets", "deep")
+    assert shown.code == 0
+    assert "Ken-" in shown.out
+    assert max(map(len, shown.out.splitlines())) <= 80
+    document = run(*call, "--json").json
+    assert {row["proxy"] for row in document["rows"]} == {"snip", "params", MIXED}
+    again = run("rank", "--resume", document["run"], "--json").json
+    assert again == document
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--proxies", "snpi"], "unknown proxy 'snpi' (did you mean snip?)"),
+        (["--proxies", "sum(witdh)"], "column 5: unknown name `witdh`"),
+        (["--proxies", "new.json"], "must be at most 1 for this autoprox"),
+        (["--proxies", "none.json"], "none.json"),
+        (["--proxies", "abs(width)"], "a proxy is a Network, got Layers[block]"),
+        (["--seeds", "0"], "seeds must be a whole number >= 1, but got 0"),
+        (["--benchmark", "mine.json", "--datasets", "tall"], "has no dataset 'tall'"),
+        (["--text", "mine.json"], "autoformer-nano takes images, which text mine.json is not for"),
+    ],
+)
+def test_wrong_use_is_one_line_and_writes_nothing(
+    run: Command, arguments: list[str], message: str
+) -> None:
+    Path("new.json").write_text('{"version": 2}')
+    result = run("rank", *arguments)
+    assert result.code == 2
+    assert message in result.err
+    assert result.err.count("\n") == 1
+    assert not Path("runs").exists()

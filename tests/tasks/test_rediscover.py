@@ -1,0 +1,238 @@
+"""Whole rediscoveries on tiny networks: found, judged, interrupted, and told."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers.commands import Command
+from helpers.naive import naive_evaluate, random_world
+from scipy import stats
+
+from autoprox.engine.evaluator import Engine
+from autoprox.errors import AutoproxError
+from autoprox.language import Tree, canonical, parse
+from autoprox.rediscovery.evidence import by_networks
+from autoprox.runs.folder import Run
+from autoprox.searchspaces import get_space
+from autoprox.statistics.networks import space_networks
+from autoprox.statistics.sources import StreamedMatrices
+from autoprox.tasks import base
+from autoprox.tasks import rediscover as rediscovery
+from autoprox.tasks.base import begin, finish
+from autoprox.tasks.configurations import RediscoverConfig
+from autoprox.tasks.rediscover import SMALL_PIT, Judge, Networks, Rediscover
+from autoprox.zoo.loading import load
+
+NANO = get_space("autoformer-nano")
+
+
+def task(cache: Path, proxy: str, fresh: Networks | None = None, **changed: Any) -> Rediscover:
+    """A rediscovery of seconds."""
+    options = {"seconds": 60.0, "workers": 1, "device": "cpu", "cache": str(cache), **changed}
+    return Rediscover(
+        RediscoverConfig(proxy=proxy, **options),
+        evolved=Networks(NANO, 12, thin=4),
+        fresh=fresh or Networks(SMALL_PIT, 5, thin=4),
+    )
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Statistics that the rediscoveries share."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.mark.parametrize(
+    ("target", "kind"),
+    [
+        ("rank(sum(log(width)))", "tree"),
+        ("mul(sum(width), sum(std(msa.weight)))", "tree"),
+        ("sum(square(frobenius_norm(ones.mlp.grad)))", "sympy"),
+        ("add(rank(l2_norm), rank(ntkt))", "networks"),
+    ],
+)
+def test_rediscoveries(cache: Path, tmp_path: Path, target: str, kind: str) -> None:
+    summary = begin(task(cache, target, runs=tmp_path))
+    assert summary["success"]
+    assert summary["evidence"]["kind"] == kind
+    found, wanted = parse(summary["expression"]), load(target).tree
+    assert (canonical(found) == canonical(wanted)) is (kind == "tree")
+    if kind == "networks":
+        fresh = task(cache, target).fresh
+        archs = fresh.architectures(random.Random("fresh 0"))
+        source = StreamedMatrices(
+            fresh.setting(0, torch.device("cpu")), space_networks(fresh.space, archs)
+        )
+        one, other = Engine(source).evaluate([found, wanted]).values[:, 0]
+        assert stats.kendalltau(one, other).statistic == pytest.approx(1)
+    else:
+        world = random_world(5, networks=4)
+        one, other = (naive_evaluate(tree, world) for tree in (found, wanted))
+        np.testing.assert_allclose(one / one[0], other / other[0], rtol=1e-9)
+    run = Run.open(Path(summary["run"]))
+    assert {"run": summary["run"], **(run.read_summary() or {})} == summary
+    assert load(summary["run"]).tree == found
+    log = run.read_log()
+    assert [line["round"] for line in log] == list(range(1, summary["rounds"] + 1))
+    assert log[-1]["evaluations"] == summary["evaluations"]
+    assert run.read_config()["proxy"] == target
+
+
+def test_a_rediscovery_does_not_depend_on_the_workers(cache: Path, tmp_path: Path) -> None:
+    def result(**changed: Any) -> dict[str, Any]:
+        found = begin(task(cache, "rank(sum(sum(msa.weight)))", runs=tmp_path, **changed))
+        return {name: value for name, value in found.items() if name not in ("run", "seconds")}
+
+    assert result() == result(workers=2)
+
+
+def test_what_is_not_found_in_time(cache: Path, tmp_path: Path) -> None:
+    summary = begin(task(cache, "sum(width)", seconds=1e-6, runs=tmp_path))
+    assert not summary["success"]
+    assert summary["evidence"] is None
+    assert summary["rounds"] == 0
+    assert summary["correlation"] < 1
+    assert not (Path(summary["run"]) / "hall_of_fame").exists()
+
+
+def test_a_formula_that_only_fits_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = []
+
+    def measure(trees: list[Tree], *rest: Any) -> Any:
+        measured.append(len(trees))
+        return by_networks(trees, *rest)
+
+    monkeypatch.setattr(rediscovery, "by_networks", measure)
+    judge = Judge(task(Path(), "rank(sum(width))", fresh=Networks(NANO, 9)))
+    by_depth, by_width = parse("rank(sum(one))"), parse("rank(add(sum(width), sum(width)))")
+    assert judge([by_depth]) is None
+    assert judge([by_depth]) is None
+    assert measured == [1]
+    found, evidence = judge([by_depth, by_width]) or pytest.fail("the second one is right")
+    assert found == by_width
+    assert evidence.tau == 1
+    assert measured == [1, 1, 1]
+    assert "9 fresh networks of autoformer-nano" in evidence.statement
+
+
+@pytest.mark.parametrize(
+    ("source", "changed", "message"),
+    [
+        ("snop", {}, "unknown name `snop`; nearest: .*`snip`"),
+        ("sum(msa.grad)", {}, "a proxy is a Network, got Layers"),
+        ("mean(one)", {}, "must tell the 12 networks apart, but the scores .* are constant"),
+        ("nowhere.json", {}, "nowhere.json"),
+        ("snip", {"seconds": 0.0}, "seconds must be a number > 0"),
+        ("snip", {"seed": -1}, "seed must be a whole number >= 0"),
+        ("snip", {"workers": 0}, "workers must be a whole number >= 1"),
+    ],
+)
+def test_wrong_use(
+    cache: Path, tmp_path: Path, source: str, changed: dict[str, Any], message: str
+) -> None:
+    with pytest.raises((AutoproxError, OSError), match=message):
+        begin(task(cache, source, runs=tmp_path, **changed))
+    assert not list(tmp_path.glob("*/summary.json"))
+
+
+class Stopped(Exception):  # noqa: N818
+    """What ends a run in the middle."""
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_an_interrupted_rediscovery_goes_on_to_the_same_result(
+    cache: Path, tmp_path: Path, last: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = "add(rank(l2_norm), rank(ntkt))"
+    whole = begin(task(cache, target, runs=tmp_path / "whole"))
+    rounds = whole["rounds"] if last else 1
+    log = Run.log
+
+    def stopped(self: Run, record: dict[str, Any]) -> None:
+        log(self, record)
+        if record["round"] == rounds:
+            raise Stopped
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "log", stopped)
+        with pytest.raises(Stopped):
+            begin(task(cache, target, runs=tmp_path / "cut"))
+    [path] = (tmp_path / "cut").iterdir()
+    asked: list[int] = []
+
+    def counted(trees: list[Tree], *rest: Any) -> Any:
+        asked.append(len(trees))
+        return by_networks(trees, *rest)
+
+    monkeypatch.setattr(rediscovery, "by_networks", counted)
+    with Run.resume(path, "rediscover") as run:
+        again = finish(task(cache, target), run)
+    kept = {name: v for name, v in again.items() if name not in ("run", "seconds")}
+    assert kept == {name: v for name, v in whole.items() if name not in ("run", "seconds")}
+    assert [line["round"] for line in Run.open(path).read_log()] == list(
+        range(1, whole["rounds"] + 1)
+    )
+    assert again["seconds"] > 0
+
+
+def test_small_networks_vary_in_what_structure_reads() -> None:
+    architectures = Networks(SMALL_PIT, 48).architectures(random.Random(0))
+    assert len(set(architectures)) == 48
+    blocks = [block for arch in architectures for block in SMALL_PIT.blocks(arch)]
+    assert len({block.tokens for block in blocks}) == 3
+    assert max(block.width for block in blocks) <= 80
+
+
+SUMMARY = {
+    "run": "runs/mine",
+    "target": {"source": "snip", "expression": "snip"},
+    "seed": 7,
+    "success": True,
+    "evidence": {"kind": "tree", "statement": "it has the target's canonical form"},
+    "expression": "sum(one)",
+    "formula": "∑ₖ 1",
+    "correlation": None,
+    "rounds": 3,
+    "evaluations": 12,
+    "seconds": 1.5,
+}
+
+
+@pytest.fixture
+def pretended(monkeypatch: pytest.MonkeyPatch, run: Command) -> Callable[..., Any]:
+    """The command, whose rediscovery ends with this summary, or in this error."""
+
+    def call(*arguments: str, error: BaseException | None = None, **changed: Any) -> Any:
+        def start(config: RediscoverConfig, progress: Any) -> dict[str, Any]:
+            if error is not None:
+                raise error
+            return {**SUMMARY, "seed": config.seed, **changed}
+
+        monkeypatch.setattr(base, "start", start)
+        return run("rediscover", *arguments)
+
+    return call
+
+
+def test_the_command_prints_what_was_found(pretended: Callable[..., Any]) -> None:
+    result = pretended("snip", "--seed", "7")
+    assert result.code == 0
+    assert "Rediscovered snip: it has the target's canonical form." in result.out
+    assert "Run: runs/mine" in result.out
+    assert pretended("snip", "--seed", "8", "--json").json["seed"] == 8
+
+
+def test_the_command_fails_where_nothing_was_found(pretended: Callable[..., Any]) -> None:
+    result = pretended("snip", success=False, evidence=None, correlation=0.5)
+    assert result.code == 1
+    assert "snip was not rediscovered" in result.out
+    assert "0.500000" in result.out
+
+
+def test_the_command_can_be_interrupted(pretended: Callable[..., Any]) -> None:
+    result = pretended("snip", error=KeyboardInterrupt())
+    assert (result.code, result.err) == (130, "interrupted\n")

@@ -1,0 +1,80 @@
+"""The Python functions: typed, documented, and quick to import."""
+
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import autoprox
+from autoprox.errors import AutoproxError
+from autoprox.tasks.configurations import CONFIGURATIONS
+from autoprox.tasks.results import RESULTS
+
+FUNCTIONS = {
+    "evolve": autoprox.evolve,
+    "rank": autoprox.rank,
+    "search": autoprox.search,
+    "rediscover": autoprox.rediscover,
+    "build": autoprox.build_benchmark,
+}
+
+
+@pytest.mark.parametrize("kind", FUNCTIONS)
+def test_the_signature_is_that_of_the_configuration(kind: str) -> None:
+    signature = inspect.signature(FUNCTIONS[kind])
+    fields = CONFIGURATIONS[kind].model_fields
+    assert list(signature.parameters) == list(fields)
+    for name, parameter in signature.parameters.items():
+        assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        required = parameter.default is inspect.Parameter.empty
+        assert required or parameter.default == fields[name].default
+        assert required is fields[name].is_required()
+    assert signature.return_annotation is RESULTS[kind]
+    assert "seed: Fixes" in (FUNCTIONS[kind].__doc__ or "")
+
+
+def test_names_are_completed() -> None:
+    assert {"evolve", "search", "load_proxy", "resume", "__version__"} <= set(dir(autoprox))
+    with pytest.raises(AttributeError, match="no attribute 'evolv'"):
+        autoprox.evolv  # noqa: B018
+
+
+def test_a_search_is_an_object(tmp_path: Path) -> None:
+    found = autoprox.search(
+        space="autoformer-nano", proxy="sum(width)", samples=12, runs=tmp_path, progress=False
+    )
+    assert isinstance(found, RESULTS["search"])
+    assert found.run.parent == tmp_path
+    assert found.to_dict()["best"] == found.best == found.top[0]
+    assert [row["score"] for row in found.rows()] == [row["score"] for row in found.top]
+    assert set(found.rows()[0]) >= {"hidden_dim", "depth", "params", "score"}
+    assert autoprox.resume(found.run, progress=False).to_dict() == found.to_dict()
+
+
+def test_a_frame_needs_pandas(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['pandas'] = None\n"
+        "from autoprox.tasks.results import Result\n"
+        "Result({'run': 'x'}).to_frame()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "to_frame needs pandas" in done.stderr
+
+
+def test_the_package_stays_what_it_is_after_imports() -> None:
+    code = (
+        "import autoprox, sys\n"
+        "assert 'torch' not in sys.modules\n"
+        "import autoprox.nas.random, autoprox.tasks.search, inspect\n"
+        "assert inspect.isfunction(autoprox.search)"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_wrong_options_are_told() -> None:
+    with pytest.raises(AutoproxError, match=r"unknown option 'iteration'.*mean iterations"):
+        autoprox.evolve(iteration=3)  # type: ignore[call-arg]
+    with pytest.raises(AutoproxError, match=r"a search needs proxy, but got none"):
+        autoprox.search(space="pit")  # type: ignore[call-arg]

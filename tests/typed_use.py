@@ -1,0 +1,19 @@
+"""How the Python functions look to mypy from outside: checked by `make types`, never run."""
+
+from pathlib import Path
+
+import autoprox
+
+found = autoprox.evolve(space="pit", datasets=["cifar100"], seed=1, iterations=50, name="mine")
+formula: str = found.expression
+depth: int = found.proxy.depth
+rows: list[dict[str, object]] = autoprox.rank(proxies=["snip", "params"], progress=False).rows()
+best: dict[str, object] = autoprox.search(space="pit", proxy=Path("runs/x"), params="5M:7M").best
+success: bool = autoprox.rediscover(proxy="snip", seconds=60).success
+file: Path = autoprox.build_benchmark(space="pit", images=[Path("photos")], out="mine.json").file
+again: Path = autoprox.resume("runs/x", workers=1).run
+
+autoprox.evolve(spac="pit")  # type: ignore[call-arg]
+autoprox.evolve(seed="x")  # type: ignore[arg-type]
+autoprox.search(space="pit")  # type: ignore[call-arg]
+print(found.best)  # type: ignore[attr-defined]
