@@ -32,8 +32,12 @@ def product(weight: Tensor, gradient: Tensor) -> Tensor:
 
 
 SALIENCY = Quantity(
-    *("saliency", "weight", ("weight", "weight_grad"), product),
-    *("S", "weights times their gradients"),
+    name="saliency",
+    like="weight",
+    reads=("weight", "weight_grad"),
+    matrix=product,
+    letter="S",
+    meaning="weights times their gradients",
 )
 SMOOTHNESS = ExpressionProxy("Nobody, 2026", "sum(mean(softplus(all.grad)))")
 
