@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from autoprox.benchmarks import BuiltInBenchmark, DataFile
-from autoprox.benchmarks.embedded import read
+from autoprox.benchmarks.table import read
 from autoprox.evolution import EvolutionStrategy
 from autoprox.evolution.strategies import vary_by_chance
 from autoprox.language import Tree
