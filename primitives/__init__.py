@@ -4,8 +4,8 @@ They import errors, registries and threads, and give `OPERATIONS`, `apply` and t
 `operation` makes a record of a function, `register` enters it too.
 """
 
-from . import combine, maps, normalise, reduce
-from .base import Kind, Level, Primitive, PrimitiveError, apply
+from . import combine, maps, normalise, reduce  # noqa: F401
+from .base import Level, Primitive, PrimitiveError, apply
 from .notation import Binding, Formula, Operation, fill
 from .registry import COMBINATORS, OPERATIONS, PRIMITIVES, operation, register
 
@@ -15,17 +15,12 @@ __all__ = [
     "PRIMITIVES",
     "Binding",
     "Formula",
-    "Kind",
     "Level",
     "Operation",
     "Primitive",
     "PrimitiveError",
     "apply",
-    "combine",
     "fill",
-    "maps",
-    "normalise",
     "operation",
-    "reduce",
     "register",
 ]

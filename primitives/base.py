@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import MappingProxyType
 from typing import Literal
 
 import sympy as sp
@@ -18,7 +17,7 @@ from .notation import Binding
 
 Kind = Literal["map", "normalise", "reduce", "binary", "combinator"]
 Level = Literal["matrix", "layers", "network"]
-DIMS: Mapping[Level, tuple[int, ...]] = MappingProxyType({"matrix": (-2, -1), "layers": (-1,)})
+DIMS: Mapping[Level, tuple[int, ...]] = {"matrix": (-2, -1), "layers": (-1,)}
 
 EPSILON = 1e-12
 EXPONENT_LIMIT = 30.0

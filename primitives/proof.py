@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
-from types import MappingProxyType
 
 import torch
 from torch import Tensor
@@ -12,22 +11,22 @@ from autoprox.parallel.threads import one_thread
 from .base import Level, Primitive, PrimitiveError, apply
 from .notation import places
 
-SHAPES: Mapping[Level, tuple[int, ...]] = MappingProxyType(
-    {"matrix": (2, 3, 4), "layers": (2, 12), "network": (2, 12)}
-)
+SHAPES: Mapping[Level, tuple[int, ...]] = {
+    "matrix": (2, 3, 4),
+    "layers": (2, 12),
+    "network": (2, 12),
+}
 # float32 leaves room for a square of the largest.
-HUGE = MappingProxyType({torch.float64: 1e30, torch.float32: 1e9})
+HUGE = {torch.float64: 1e30, torch.float32: 1e9}
 
 Call = Callable[..., Tensor]
-FLAGS: Mapping[str, Callable[[Call, Sequence[Tensor]], bool]] = MappingProxyType(
-    {
-        "commutative": lambda f, x: torch.equal(f(*x), f(*reversed(x))),
-        "even": lambda f, x: torch.equal(f(x[0]), f(-x[0])) and torch.equal(f(x[0]), f(x[0].abs())),
-        "mirrored": lambda f, x: torch.equal(f(x[0]), f(-x[0])),
-        "nonnegative": lambda f, x: bool((f(*x) >= 0).all()),
-        "idempotent": lambda f, x: torch.equal(f(f(x[0])), f(x[0])),
-    }
-)
+FLAGS: Mapping[str, Callable[[Call, Sequence[Tensor]], bool]] = {
+    "commutative": lambda f, x: torch.equal(f(*x), f(*reversed(x))),
+    "even": lambda f, x: torch.equal(f(x[0]), f(-x[0])) and torch.equal(f(x[0]), f(x[0].abs())),
+    "mirrored": lambda f, x: torch.equal(f(x[0]), f(-x[0])),
+    "nonnegative": lambda f, x: bool((f(*x) >= 0).all()),
+    "idempotent": lambda f, x: torch.equal(f(f(x[0])), f(x[0])),
+}
 
 
 def prove(name: str, primitive: Primitive) -> None:

@@ -100,9 +100,8 @@ def assemble(
     The places say where the rows and the datasets stand, for the errors.
     """
     if len(rows) < MIN_ARCHITECTURES:
-        raise BenchmarkError(
-            f"{place} must be at least {MIN_ARCHITECTURES} to correlate over, but are {len(rows)}"
-        )
+        rule = f"{place} must be at least {MIN_ARCHITECTURES} to correlate over"
+        raise BenchmarkError(f"{rule}, but are {len(rows)}")
     first: dict[Architecture, str] = {}
     for row in rows:
         where = first.setdefault(row.architecture, row.where)
@@ -112,18 +111,10 @@ def assemble(
     for dataset in selection.datasets:
         column = np.array([row.scores[dataset] for row in rows], dtype=np.float64)
         if np.all(column == column[0]):
-            raise BenchmarkError(
-                f"{dataset_places[dataset]} must have at least two distinct scores to correlate "
-                f"with, but all {len(rows)} are the same"
-            )
+            rule = f"{dataset_places[dataset]} must have at least two distinct scores"
+            raise BenchmarkError(f"{rule} to correlate with, but all {len(rows)} are the same")
         column.setflags(write=False)
         scores[dataset] = column
-    return Benchmark(
-        name=name,
-        space=selection.space,
-        label=selection.label,
-        architectures=tuple(row.architecture for row in rows),
-        scores=scores,
-        classes={dataset: classes[dataset] for dataset in selection.datasets},
-        source=source,
-    )
+    architectures = tuple(row.architecture for row in rows)
+    used = {dataset: classes[dataset] for dataset in selection.datasets}
+    return Benchmark(name, selection.space, selection.label, architectures, scores, used, source)

@@ -104,6 +104,5 @@ def _content(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise BenchmarkError(
-            f"{path} must be a readable file, but got: {error.strerror}"
-        ) from error
+        got = error.strerror
+        raise BenchmarkError(f"{path} must be a readable file, but got: {got}") from error

@@ -1,5 +1,6 @@
 """Reads a benchmark: of its architectures and scores what is asked for."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +29,7 @@ class Request(NamedTuple):
 
 
 def load_benchmark(
-    name_or_path: str | Path | None = None,
+    name_or_path: str | os.PathLike[str] | None = None,
     *,
     space: str | None = None,
     datasets: Sequence[str] | None = None,
@@ -47,7 +48,7 @@ def load_benchmark(
     if data_dir is not None and not data_dir.expanduser().is_dir():
         raise BenchmarkError(f"data_dir must be a folder, but {data_dir} is none")
     request = Request(space, datasets, label, subset)
-    name = _default(request) if name_or_path is None else str(name_or_path)
+    name = _default(request) if name_or_path is None else os.fspath(name_or_path)
     if name in BENCHMARKS:
         return _load_built_in(BENCHMARKS[name], request, data_dir)
     path = Path(name)
@@ -57,10 +58,8 @@ def load_benchmark(
     given = [f"label {label!r}"] if label not in (None, LABEL) else []
     given += [f"subset {subset!r}"] if subset != "main" else []
     if given:
-        raise BenchmarkError(
-            f"{path} is a table of one's own, which has neither labels nor subsets, "
-            f"but got {' and '.join(given)}"
-        )
+        rule = f"{path} is a table of one's own, which has neither labels nor subsets"
+        raise BenchmarkError(f"{rule}, but got {' and '.join(given)}")
     return load_table(path, space, datasets)
 
 

@@ -126,7 +126,7 @@ def _rows(table: Table, space: str, document: Node) -> list[Row]:
     return rows
 
 
-def _read_nano(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[Row]:
+def read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[Row]:
     [(file, content)] = files
     document = parse_json(content, file.name)
     return _rows(validate(document, Table), selection.space, document)
@@ -149,7 +149,7 @@ NANO_VIT_BENCH = BuiltInBenchmark(
             architectures=64,
         ),
     ),
-    read=_read_nano,
+    read=read,
     noise_ceiling={
         "cifar10": 0.8024846949535361,
         "fashion-mnist": 0.77648228635918,

@@ -7,19 +7,14 @@ they inherit from a supernet (`supernet`). A second AutoFormer file, the subset 
 more, without `base`. Code and files: github.com/lilujunai/Auto-Prox-AAAI24, Apache-2.0.
 """
 
-from __future__ import annotations
-
 import io
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autoprox.benchmarks.base import BenchmarkError, Row, Selection, make_row
 from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
 from autoprox.inputs.classes import CLASSES
-
-if TYPE_CHECKING:
-    from autoprox.searchspaces import Architecture
 
 COMMIT = "90ed458eff6948a6f0d23e440a8d21bbec50d091"
 REPOSITORY = "lilujunai/Auto-Prox-AAAI24"
@@ -44,19 +39,17 @@ def read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[
     import torch  # takes seconds of start-up
 
     rows: list[Row] = []
-    seen: set[Architecture] = set()
     for file, content in files:
         entries = torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
         found = [_row(selection, file, i, entry) for i, entry in enumerate(entries)]
         if not any(found):
-            raise BenchmarkError(
-                f"{file.name} must have {selection.label} scores of "
-                f"{', '.join(selection.datasets)}, but has none: use another label or subset main"
-            )
+            wanted = f"{selection.label} scores of {', '.join(selection.datasets)}"
+            hint = "use another label or subset main"
+            raise BenchmarkError(f"{file.name} must have {wanted}, but has none: {hint}")
         for row in found:
-            if row and (file.subset == "main" or row.architecture not in seen):
+            there = {own.architecture for own in rows}
+            if row and (file.subset == "main" or row.architecture not in there):
                 rows.append(row)
-                seen.add(row.architecture)
     return rows
 
 

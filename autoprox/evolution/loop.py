@@ -10,12 +10,7 @@ from typing import Any
 import numpy as np
 from deap import base, tools
 
-from autoprox.evolution.individuals import (
-    EvolutionError,
-    Individual,
-    most_parsimonious,
-    survivors,
-)
+from autoprox.evolution.individuals import EvolutionError, Individual, most_parsimonious, survivors
 from autoprox.evolution.strategies import Evaluate, EvolutionStrategy
 from autoprox.language import Tree
 from autoprox.parameters import EvolutionParameters

@@ -36,7 +36,7 @@ def legend(tree: Tree) -> dict[str, str]:
 
 def unicode(letter: str) -> str:
     """A quantity's letter as one character where it is Greek."""
-    return greek_unicode.get(letter, letter)
+    return str(greek_unicode.get(letter, letter))
 
 
 def indices(argument: Type) -> str:

@@ -19,7 +19,7 @@ def load_function(reference: str, noun: str, error: type[AutoproxError]) -> Call
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     try:
-        function = getattr(importlib.import_module(module), name)
+        function: Callable[..., Any] = getattr(importlib.import_module(module), name)
     except Exception as reason:  # it isn't our code
         raise error(f"{rule}, but {reference!r} gives {one_line(reason)}") from reason
     if not callable(function):

@@ -32,9 +32,8 @@ def read_range(name: str, given: Any) -> Range:
     try:
         low, high = map(_end, ends)
     except (TypeError, ValueError):
-        raise SizeError(
-            f"{name} must be LOW:HIGH, for example 10M:40M, 1.2G: or :6M, but got {given!r}"
-        ) from None
+        rule = f"{name} must be LOW:HIGH, for example 10M:40M, 1.2G: or :6M"
+        raise SizeError(f"{rule}, but got {given!r}") from None
     if low is not None and high is not None and low > high:
         raise SizeError(f"`low <= high` must hold for {name}, but got {given!r}")
     return low, high
@@ -47,9 +46,7 @@ def short(number: float) -> str:
 
 
 def _unit(letter: str, base: int = 1000) -> int:
-    power = " KMGT".index(letter.upper() or " ")
-    found: int = base**power
-    return found
+    return int(base ** " KMGT".index(letter.upper() or " "))
 
 
 def _end(end: Any) -> int | None:

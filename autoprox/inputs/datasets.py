@@ -101,9 +101,8 @@ def load_text(path: Path, space: TokenSpace) -> Text:
         raise InputError(f"{path} must be a text file, but {found}")
     tokens = torch.from_numpy(read_bytes(path, space))
     _check_text(path)
-    held_out = round(HELD_OUT * len(tokens))
-    parts = tokens.split([len(tokens) - held_out, held_out])
-    return Text(dataset_name(path), space.vocabulary, *parts)
+    begin = len(tokens) - round(HELD_OUT * len(tokens))
+    return Text(dataset_name(path), space.vocabulary, tokens[:begin], tokens[begin:])
 
 
 def load_images(path: Path, shape: Sequence[int]) -> Images:

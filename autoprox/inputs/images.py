@@ -40,8 +40,8 @@ def load_batch(
     rng = np.random.default_rng(seed)
     if images is None:
         noise = rng.standard_normal((batch_size, *shape), dtype=np.float32)
-        labels = rng.integers(classes, size=batch_size)
-        return Batch(torch.from_numpy(noise), torch.from_numpy(labels), classes, "gaussian noise")
+        labels = torch.from_numpy(rng.integers(classes, size=batch_size))
+        return Batch(torch.from_numpy(noise), labels, classes, "gaussian noise")
     layout = find_layout(images, dataset)
     found = layout.read(images)
     _check_labels(found.labels, images, dataset, classes)

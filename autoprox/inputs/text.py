@@ -34,16 +34,15 @@ def load_tokens(
     rng = np.random.default_rng(seed)
     needed = length + (space.objective == "causal")
     if text is None:
-        tokens = rng.integers(space.vocabulary, size=(batch_size, needed))
-        source = "random tokens"
+        tokens, source = rng.integers(space.vocabulary, size=(batch_size, needed)), "random tokens"
     else:
-        tokens = _pieces(text, space, needed, batch_size, rng)
-        source = f"bytes: {text}"
+        tokens, source = _pieces(text, space, needed, batch_size, rng), f"bytes: {text}"
     inputs, labels = tokens[:, :length], tokens[:, 1:]
     if space.mask is not None:
         inputs, labels = _masked(tokens, space.mask, rng)
-    found = (torch.from_numpy(np.ascontiguousarray(part)) for part in (inputs, labels))
-    return Batch(*found, space.vocabulary, source)
+    inputs, labels = np.ascontiguousarray(inputs), np.ascontiguousarray(labels)
+    tensors = torch.from_numpy(inputs), torch.from_numpy(labels)
+    return Batch(*tensors, space.vocabulary, source)
 
 
 def read_bytes(text: Path, space: TokenSpace) -> Tokens:

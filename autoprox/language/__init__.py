@@ -6,7 +6,7 @@ It imports errors, registries and primitives, and gives `parse`, `Tree` and what
 
 from autoprox.language.canonical import canonical, digest, nonnegative, statistics
 from autoprox.language.parser import MAX_LENGTH, parse
-from autoprox.language.tree import MAX_DEPTH, MAX_SIZE, Tree, make, require_network
+from autoprox.language.tree import Tree, make, require_network
 from autoprox.language.vocabulary import (
     NETWORK,
     REDUCED,
@@ -20,9 +20,7 @@ from autoprox.language.vocabulary import (
 )
 
 __all__ = [
-    "MAX_DEPTH",
     "MAX_LENGTH",
-    "MAX_SIZE",
     "NETWORK",
     "REDUCED",
     "STATISTICS",

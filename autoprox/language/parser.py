@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from autoprox.language.tree import MAX_DEPTH, Tree, make
+from autoprox.language.tree import Tree, make
 from autoprox.language.vocabulary import TERMINALS, LanguageError, plain, quote, unknown
+from autoprox.parameters import MAX_DEPTH
 from autoprox.primitives import OPERATIONS
 
 MAX_LENGTH = 20_000

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Capture = Literal["weight", "weight_grad", "input", "output", "output_grad"]
+Like = Literal["weight", "activation"]
 CAPTURES = ("weight", "weight_grad", "input", "output", "output_grad")
 
 
@@ -33,7 +34,7 @@ class Quantity:
     """
 
     name: str
-    like: Literal["weight", "activation"]
+    like: Like
     reads: tuple[Capture, ...]
     matrix: Callable[..., Tensor]  # takes what is read, in this order
     letter: str = ""
@@ -76,20 +77,17 @@ def _prove(name: str, quantity: Quantity) -> None:
 QUANTITIES: Registry[Quantity] = Registry("statistics", "quantity", QuantityError, _prove)
 
 
-def _same(values: Tensor) -> Tensor:
-    return values
+def _register(name: str, like: Like, reads: Capture, letter: str, meaning: str) -> None:
+    QUANTITIES.register(name, Quantity(name, like, (reads,), lambda x: x, letter, meaning))
 
 
-for _quantity in (
-    Quantity("weight", "weight", ("weight",), _same, "W", "weights of a layer"),
-    Quantity(
-        *("grad", "weight", ("weight_grad",), _same),
-        *("G", "gradient of the loss with respect to the weights"),
-    ),
-    Quantity("act", "activation", ("output",), _same, "A", "outputs of a layer"),
-    Quantity(
-        *("act_grad", "activation", ("output_grad",), _same),
-        *("Delta", "gradient of the loss with respect to the outputs"),
-    ),
-):
-    QUANTITIES.register(_quantity.name, _quantity)
+_register("weight", "weight", "weight", "W", "weights of a layer")
+_register("grad", "weight", "weight_grad", "G", "gradient of the loss with respect to the weights")
+_register("act", "activation", "output", "A", "outputs of a layer")
+_register(
+    "act_grad",
+    "activation",
+    "output_grad",
+    "Delta",
+    "gradient of the loss with respect to the outputs",
+)

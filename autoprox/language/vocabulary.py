@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from types import MappingProxyType
 from typing import Literal
 
 from autoprox.errors import AutoproxError
@@ -34,11 +33,11 @@ class Type:
 
 
 NETWORK = Type("Network")
-REDUCED: Mapping[Type, Type] = MappingProxyType(
-    {Type("Matrix", "act"): Type("Layers", "mlp")}
-    | {Type("Matrix", d): Type("Layers", d) for d in ("msa", "mlp", "all")}
-    | {Type("Layers", d): NETWORK for d in ("msa", "mlp", "all", "block")}
-)
+REDUCED: Mapping[Type, Type] = {
+    Type("Matrix", "act"): Type("Layers", "mlp"),
+    **{Type("Matrix", d): Type("Layers", d) for d in ("msa", "mlp", "all")},
+    **{Type("Layers", d): NETWORK for d in ("msa", "mlp", "all", "block")},
+}
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -165,8 +165,8 @@ def on_meta(space: SearchSpace, arch: Architecture, classes: int = 1000) -> Tran
 
 def positions(arch: Architecture) -> Mapping[tuple[str, int], Any]:
     """Every single value, by the name of its field and its place there."""
-
-    def values(value: Any) -> Iterator[tuple[int, Any]]:
-        yield from enumerate(value if isinstance(value, tuple) else (value,))
-
-    return {(name, i): single for name, value in arch.choices for i, single in values(value)}
+    return {
+        (name, i): single
+        for name, value in arch.choices
+        for i, single in enumerate(value if isinstance(value, tuple) else (value,))
+    }

@@ -51,10 +51,9 @@ def train_table(
     table = _table(name, plan, results)
     trained, samples = len(table["architectures"]), len({job.architecture for job in plan.jobs})
     if trained < MIN_ARCHITECTURES:
-        raise MeasurementError(
-            f"at least {MIN_ARCHITECTURES} architectures must be trained without a failure, "
-            f"but {trained} of {samples} were: {table['training']['failures'][0]['failure']}"
-        )
+        rule = f"at least {MIN_ARCHITECTURES} architectures must be trained without a failure"
+        reason = table["training"]["failures"][0]["failure"]
+        raise MeasurementError(f"{rule}, but {trained} of {samples} were: {reason}")
     return table
 
 
@@ -67,10 +66,9 @@ def _settle(path: Path, settings: Mapping[str, Any]) -> None:
     for name, value in settings.items():
         found, wanted = to_json(earlier.get(name)), to_json(value)
         if found != wanted:
-            raise TrainingError(
-                f"{path.parent} has results of {name} {found}, which must not be mixed with "
-                f"{wanted}: give another file to write, or remove the folder"
-            )
+            rule = f"results of {name} {found}, which must not be mixed with {wanted}"
+            hint = "give another file to write, or remove the folder"
+            raise TrainingError(f"{path.parent} has {rule}: {hint}")
 
 
 def _run(plan: TrainingPlan, parts: Path, workers: int, progress: Progress, record: Record) -> None:

@@ -13,11 +13,4 @@ from autoprox.zoo.expressions import (
     load_expression,
 )
 
-__all__ = [
-    "EXPRESSIONS",
-    "PROXIES",
-    "ExpressionProxy",
-    "Proxy",
-    "ProxyError",
-    "load_expression",
-]
+__all__ = ["EXPRESSIONS", "PROXIES", "ExpressionProxy", "Proxy", "ProxyError", "load_expression"]

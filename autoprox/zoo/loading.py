@@ -13,8 +13,6 @@ from autoprox.runs.proxy_file import read_proxy
 from autoprox.zoo.expressions import EXPRESSIONS, ProxyError, load_expression
 from autoprox.zoo.functions import MEASURES, FunctionProxy
 
-FINDERS = ("evolve", "rediscover")  # the commands whose runs have a proxy
-
 
 @dataclass(frozen=True)
 class Loaded:
@@ -47,8 +45,8 @@ def load(source: str) -> Loaded:
 
 
 def _chosen(run: Path) -> Path:
-    if (kind := Run.open(run).kind) not in FINDERS:
-        known = " or ".join(f"`autoprox {finder}`" for finder in FINDERS)
+    if (kind := Run.open(run).kind) not in ("evolve", "rediscover"):
+        known = "`autoprox evolve` or `autoprox rediscover`"
         raise RunError(f"a proxy is in a run of {known}, but {run} is one of `autoprox {kind}`")
     file = run / HALL_OF_FAME / "1.json"
     if not file.exists():

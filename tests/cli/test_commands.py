@@ -432,7 +432,7 @@ def test_fetch_without_a_network(run: Command, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
     result = run("bench", "fetch", "vit-bench-101")
     assert (result.code, result.out) == (1, "")
-    assert "could not be downloaded: HTTPSConnectionPool" in result.err
+    assert "could not be downloaded: " in result.err
 
 
 def test_python() -> None:

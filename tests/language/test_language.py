@@ -10,9 +10,7 @@ import torch
 from helpers.naive import World, naive_evaluate, random_world
 
 from autoprox.language import (
-    MAX_DEPTH,
     MAX_LENGTH,
-    MAX_SIZE,
     NETWORK,
     STATISTICS,
     STRUCTURE,
@@ -29,6 +27,7 @@ from autoprox.language import (
     statistics,
 )
 from autoprox.language.grammar import Grammar
+from autoprox.parameters import MAX_DEPTH, MAX_SIZE
 from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES, apply
 
 GRAMMAR = Grammar()

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from autoprox.benchmarks import BuiltInBenchmark, DataFile
-from autoprox.benchmarks.embedded import read
+from autoprox.benchmarks.table import read
 from autoprox.evolution import EvolutionStrategy
 from autoprox.evolution.strategies import vary_by_chance
 from autoprox.language import Tree
@@ -32,8 +32,12 @@ def product(weight: Tensor, gradient: Tensor) -> Tensor:
 
 
 SALIENCY = Quantity(
-    *("saliency", "weight", ("weight", "weight_grad"), product),
-    *("S", "weights times their gradients"),
+    name="saliency",
+    like="weight",
+    reads=("weight", "weight_grad"),
+    matrix=product,
+    letter="S",
+    meaning="weights times their gradients",
 )
 SMOOTHNESS = ExpressionProxy("Nobody, 2026", "sum(mean(softplus(all.grad)))")
 
