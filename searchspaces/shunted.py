@@ -98,7 +98,7 @@ class Downsampling(Conv2d, Pooling):
         super().__init__(width, next_width, KERNEL, stride=2, padding=KERNEL // 2)
 
 
-class Embedding(nn.Module):
+class PatchEmbedding(nn.Module):
     """From a grid to the tokens that a convolution makes of it, with a norm."""
 
     def __init__(self, convolution: nn.Module, width: int) -> None:
@@ -118,7 +118,7 @@ class MergedAttention(nn.Module):
     def __init__(self, shape: ShuntedShape, rate: int) -> None:
         super().__init__()
         width, self.heads = shape.width, shape.heads // 2
-        self.merge = Embedding(Conv2d(width, width, rate, stride=rate), width)
+        self.merge = PatchEmbedding(Conv2d(width, width, rate, stride=rate), width)
         self.kv = Linear(width, width)
         self.local = Depthwise(width // 2)
 
@@ -191,7 +191,7 @@ class Stage(nn.Module):
     def __init__(self, convolution: nn.Module, shapes: Sequence[ShuntedShape]) -> None:
         super().__init__()
         width = shapes[0].width
-        self.embedding = Embedding(convolution, width)
+        self.embedding = PatchEmbedding(convolution, width)
         self.blocks = nn.Sequential(*map(ShuntedBlock, shapes))
         self.norm = nn.LayerNorm(width, eps=1e-6)
 

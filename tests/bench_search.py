@@ -50,7 +50,7 @@ from autoprox.language import Tree, make
 from autoprox.nas.blockwise import BlockwiseParameters
 from autoprox.nas.etas import ETASParameters
 from autoprox.nas.evolution import AgeingParameters
-from autoprox.nas.proxy import Outcome, Proxy
+from autoprox.nas.proxy import Outcome, SplitProxy
 from autoprox.nas.random import RandomParameters
 from autoprox.nas.searcher import Searcher, SearchParameters
 from autoprox.nas.size_limits import SizeLimits
@@ -91,7 +91,7 @@ def measured(problem: Search, architectures: Sequence[Architecture]) -> dict[Tre
 
 
 def scores_of(name: str, terms: dict[Tree, np.ndarray]) -> np.ndarray:
-    proxy = Proxy(load_expression(name))
+    proxy = SplitProxy(load_expression(name))
     return proxy.scores(np.stack([terms[term] for term in proxy.terms], 1))
 
 

@@ -102,10 +102,10 @@ def parse_json(content: bytes, file: str) -> Node:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise JSONFileError(f"{file} must be UTF-8 text, but byte {error.start} is not") from error
-    return _Parser(file, text).document()
+    return _JSONParser(file, text).document()
 
 
-class _Parser:
+class _JSONParser:
     """Recursive descent over objects and arrays; the scalars are left to `json`."""
 
     def __init__(self, file: str, text: str) -> None:

@@ -1,5 +1,5 @@
 """Block-wise evolution of T-Razor (Zhou et al., "Training-Free Transformer Architecture Search With
-Zero-Cost Proxy Guided Evolution", TPAMI 2024, algorithm 1).
+Zero-Cost SplitProxy Guided Evolution", TPAMI 2024, algorithm 1).
 
 Where the paper's text leaves a choice, or wasn't at hand, this is how it is read here:
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from autoprox.errors import one_line
-from autoprox.nas.proxy import Outcome, Proxy
+from autoprox.nas.proxy import Outcome, SplitProxy
 from autoprox.parallel.threads import run_threads
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.statistics.collector import CPU, Measured, Setting
@@ -21,7 +21,7 @@ from autoprox.statistics.sources import FAILURES
 class OwnWeights:
     """Measures candidates in threads; one that fails stops nothing."""
 
-    proxy: Proxy
+    proxy: SplitProxy
     space: SearchSpace
     setting: Setting
     seed: int = 0
@@ -75,7 +75,7 @@ class OwnWeights:
         return reduced
 
 
-def measure(network: UntrainedNetwork, setting: Setting, proxy: Proxy) -> Measured:
+def measure(network: UntrainedNetwork, setting: Setting, proxy: SplitProxy) -> Measured:
     """The statistics that a proxy needs of an untrained network, where they can be reduced."""
     if not proxy.needs:
         return {}  # nothing is built for a proxy of structure

@@ -36,7 +36,7 @@ class Outcome:
     failure: str | None = None
 
 
-class Proxy:
+class SplitProxy:
     """The terms of a proxy, and the programs that reduce the matrices they read."""
 
     def __init__(self, tree: Tree, by_block: bool = False) -> None:

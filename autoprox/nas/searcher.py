@@ -15,7 +15,7 @@ import numpy as np
 from autoprox.errors import MeasurementError
 from autoprox.files.json_lines import Record
 from autoprox.nas.evaluators import Evaluator
-from autoprox.nas.proxy import Outcome, Proxy
+from autoprox.nas.proxy import Outcome, SplitProxy
 from autoprox.nas.size_limits import LimitsError, SizeLimits, Sizes
 from autoprox.options import Options
 from autoprox.scoring.correlations import Floats
@@ -65,7 +65,7 @@ class Searcher:
     def __init__(
         self,
         limits: SizeLimits,
-        proxy: Proxy,
+        proxy: SplitProxy,
         scorer: Scorer,
         seed: int = 0,
         *,

@@ -17,7 +17,7 @@ from torch import Tensor
 from autoprox.errors import AutoproxError, MeasurementError, one_line
 from autoprox.language import Statistic
 from autoprox.nas.own_weights import measure
-from autoprox.nas.proxy import Outcome, Proxy
+from autoprox.nas.proxy import Outcome, SplitProxy
 from autoprox.parallel.threads import one_thread, run_threads
 from autoprox.searchspaces import SPACES, Architecture, Block, SearchSpace
 from autoprox.statistics.collector import Measured, Setting
@@ -50,7 +50,12 @@ class SlicedWeights:
     """Measures the largest network at the first call, and then only looks things up."""
 
     def __init__(
-        self, proxy: Proxy, space: SearchSpace, setting: Setting, seed: int = 0, workers: int = 1
+        self,
+        proxy: SplitProxy,
+        space: SearchSpace,
+        setting: Setting,
+        seed: int = 0,
+        workers: int = 1,
     ) -> None:
         require_slices(space)
         self.proxy = proxy

@@ -178,7 +178,7 @@ class Archive:
             return np.asarray(np.log(np.abs(scores)) @ self._balanced)
 
 
-class Search:
+class FormulaSearch:
     """Looks for formulas with these scores; `evaluations` counts those that it compared."""
 
     def __init__(self, engine: Engine, scores: Floats, rng: Random) -> None:

@@ -36,7 +36,7 @@ from autoprox.language import (
 from autoprox.parallel.threads import one_thread
 from autoprox.progress import Progress
 from autoprox.rediscovery.evidence import Evidence, by_form, by_networks, by_tree
-from autoprox.rediscovery.search import Search
+from autoprox.rediscovery.search import FormulaSearch
 from autoprox.runs.folder import NAME, Run
 from autoprox.scoring.correlations import Floats
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
@@ -117,7 +117,7 @@ class Rediscover(Task[RediscoverConfig]):
         with one_thread():
             rng = Random(config.seed)
             engine = Engine(self._collect(rng, progress))
-            search = Search(engine, self._scores(engine), rng)
+            search = FormulaSearch(engine, self._scores(engine), rng)
             search.begin()
             rounds = Rounds(search, Judge(self), run, progress)
             rounds.repeat(log)
@@ -178,7 +178,7 @@ class Rediscover(Task[RediscoverConfig]):
 class Rounds:
     """The rounds of a search, each on record, and the time that they took."""
 
-    def __init__(self, search: Search, judge: Judge, run: Run, progress: Progress) -> None:
+    def __init__(self, search: FormulaSearch, judge: Judge, run: Run, progress: Progress) -> None:
         self.number = 0
         self._search = search
         self._judge = judge
@@ -281,7 +281,7 @@ class Judge:
         return [(tree, evidence) for tree, evidence in judged if evidence]
 
 
-def _outcome(search: Search, success: Success | None) -> dict[str, Any]:
+def _outcome(search: FormulaSearch, success: Success | None) -> dict[str, Any]:
     """The formula and the evidence; without success the term that correlates best."""
     tree, evidence = success or (search.population[0].tree, None)
     return {

@@ -15,7 +15,7 @@ from autoprox.files.sizes import read_range
 from autoprox.inputs.classes import CLASSES
 from autoprox.nas.evaluators import Evaluator, load_evaluator
 from autoprox.nas.own_weights import OwnWeights
-from autoprox.nas.proxy import Proxy
+from autoprox.nas.proxy import SplitProxy
 from autoprox.nas.searcher import Scorer, Searcher, SearchParameters
 from autoprox.nas.size_limits import SizeLimits
 from autoprox.nas.sliced_weights import SlicedWeights, require_slices
@@ -42,7 +42,7 @@ class Search(Task[SearchConfig]):
         self.space = get_space(config.space)
         self.strategy, self.parameters = _strategy(config)
         tree = load(str(config.proxy)).tree
-        self.proxy = Proxy(tree, self.strategy.by_block)
+        self.proxy = SplitProxy(tree, self.strategy.by_block)
         if config.weights not in WEIGHTS:
             raise ConfigError(
                 f"unknown weights {config.weights!r}{nearest(config.weights, WEIGHTS)}"

@@ -15,7 +15,7 @@ from autoprox.language import Tree, digest, parse
 from autoprox.language.grammar import Grammar
 from autoprox.nas.evaluators import Evaluator
 from autoprox.nas.own_weights import OwnWeights
-from autoprox.nas.proxy import Proxy
+from autoprox.nas.proxy import SplitProxy
 from autoprox.nas.searcher import Searcher, SearchParameters
 from autoprox.nas.size_limits import SizeLimits
 from autoprox.nas.strategies import SearchStrategy
@@ -65,7 +65,7 @@ def _evaluate(trees: Sequence[Tree]) -> list[Individual]:
 def structure_searcher(seed: int) -> Searcher:
     """A searcher on a proxy of the structure alone, for which no network is built."""
     space = get_space("autoformer-nano")
-    proxy = Proxy(parse("sum(mul(width, heads))"), by_block=True)
+    proxy = SplitProxy(parse("sum(mul(width, heads))"), by_block=True)
     evaluator = Evaluator("heads", lambda a: sum(b.heads for b in space.blocks(a)))
     scorer = OwnWeights(proxy, space, Setting({}))
     return Searcher(SizeLimits(space, 10), proxy, scorer, seed, evaluator=evaluator)

@@ -9,7 +9,7 @@ import torch
 from autoprox.inputs.batch import Batch
 from autoprox.language import Statistic
 from autoprox.nas.own_weights import OwnWeights
-from autoprox.nas.proxy import Proxy
+from autoprox.nas.proxy import SplitProxy
 from autoprox.nas.sliced_weights import SlicedWeights
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.statistics.cached import CachedMatrices
@@ -70,9 +70,9 @@ def cached(
     return found
 
 
-def own_weights(proxy: Proxy, given: Conditions, workers: int = 1) -> OwnWeights:
+def own_weights(proxy: SplitProxy, given: Conditions, workers: int = 1) -> OwnWeights:
     return OwnWeights(proxy, given.space, given.setting, given.seed, workers)
 
 
-def sliced_weights(proxy: Proxy, given: Conditions, workers: int = 1) -> SlicedWeights:
+def sliced_weights(proxy: SplitProxy, given: Conditions, workers: int = 1) -> SlicedWeights:
     return SlicedWeights(proxy, given.space, given.setting, given.seed, workers)

@@ -16,7 +16,7 @@ from autoprox.engine.evaluator import Engine
 from autoprox.errors import MeasurementError
 from autoprox.language import STATISTICS, parse
 from autoprox.language.grammar import Grammar
-from autoprox.nas.proxy import NOT_FINITE, Outcome, Proxy
+from autoprox.nas.proxy import NOT_FINITE, Outcome, SplitProxy
 from autoprox.nas.sliced_weights import InheritanceError
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.statistics.collector import collect
@@ -46,7 +46,7 @@ def random_proxies(count: int, **options: Any) -> list[str]:
 def test_fresh_terms_combine_to_the_scores_of_the_engine(name: str) -> None:
     tree, architectures = load_expression(name), sampled(6)
     expected = Engine(streamed(SETTING, architectures, 1)).evaluate([tree]).values[0, 0]
-    proxy = Proxy(tree)
+    proxy = SplitProxy(tree)
     terms = np.array([o.terms for o in outcomes(own_weights(proxy, SETTING), architectures)])
     assert proxy.scores(terms).tolist() == expected.tolist()
 
@@ -54,7 +54,7 @@ def test_fresh_terms_combine_to_the_scores_of_the_engine(name: str) -> None:
 def test_the_terms_of_a_network_do_not_depend_on_workers_or_company() -> None:
     architectures = sampled(8)
     for scorer in (own_weights, sliced_weights):
-        proxy = Proxy(load_expression("dss++"), by_block=True)
+        proxy = SplitProxy(load_expression("dss++"), by_block=True)
         together = outcomes(scorer(proxy, SETTING, workers=3), architectures)
         alone = [outcomes(scorer(proxy, SETTING), [a])[0] for a in architectures]
         assert together == alone
@@ -107,7 +107,7 @@ def world_of_slices(architecture: Architecture) -> dict[str, list[Any]]:
     ],
 )
 def test_inherited_terms_are_those_of_slices_of_the_largest_network(name: str) -> None:
-    proxy = Proxy(load_expression(name))
+    proxy = SplitProxy(load_expression(name))
     for architecture in sampled(2, seed=4):
         world = world_of_slices(architecture)
         [outcome] = outcomes(sliced_weights(proxy, SETTING), [architecture])
@@ -117,7 +117,7 @@ def test_inherited_terms_are_those_of_slices_of_the_largest_network(name: str) -
 
 @pytest.mark.parametrize("name", ["dss++", "logsumexp(std(add(mlp.act, ones.mlp.act)))"])
 def test_the_largest_network_inherits_itself(name: str) -> None:
-    proxy = Proxy(load_expression(name))
+    proxy = SplitProxy(load_expression(name))
     [own] = outcomes(own_weights(proxy, SETTING), [SPACE.largest()])
     [inherited] = outcomes(sliced_weights(proxy, SETTING), [SPACE.largest()])
     np.testing.assert_allclose(inherited.terms, own.terms, rtol=1e-6)
@@ -125,7 +125,7 @@ def test_the_largest_network_inherits_itself(name: str) -> None:
 
 def test_inheritance_measures_one_network_once(monkeypatch: pytest.MonkeyPatch) -> None:
     passes = forward_passes(monkeypatch)
-    scorer = sliced_weights(Proxy(parse(GRADIENTS)), SETTING)
+    scorer = sliced_weights(SplitProxy(parse(GRADIENTS)), SETTING)
     outcomes(scorer, sampled(40))
     outcomes(scorer, sampled(40, seed=1))
     assert len(passes) == 1
@@ -140,13 +140,13 @@ def test_a_largest_network_that_fails_is_a_failure(monkeypatch: pytest.MonkeyPat
         r"^the largest network of autoformer-nano must be measured, .* RuntimeError: too large$"
     )
     with pytest.raises(MeasurementError, match=message):
-        outcomes(sliced_weights(Proxy(parse(GRADIENTS)), SETTING), sampled(3))
+        outcomes(sliced_weights(SplitProxy(parse(GRADIENTS)), SETTING), sampled(3))
 
 
 def test_a_space_without_slices_cannot_inherit() -> None:
     setting = Conditions(get_space("flexibert"), {})
     with pytest.raises(InheritanceError, match=r"flexibert is not; choose from .*autoformer-ti"):
-        sliced_weights(Proxy(parse(GRADIENTS)), setting)
+        sliced_weights(SplitProxy(parse(GRADIENTS)), setting)
 
 
 def forward_passes(monkeypatch: pytest.MonkeyPatch) -> list[None]:
@@ -171,13 +171,13 @@ def test_only_the_passes_that_a_proxy_needs_are_run(
     expression: str, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passes = forward_passes(monkeypatch)
-    outcomes(own_weights(Proxy(load_expression(expression)), SETTING), sampled(5))
+    outcomes(own_weights(SplitProxy(load_expression(expression)), SETTING), sampled(5))
     assert len(passes) == count
 
 
 def test_nothing_is_built_for_a_proxy_of_structure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(SPACE), "build", None)
-    [outcome] = outcomes(own_weights(Proxy(parse("sum(width)")), SETTING), [SPACE.largest()])
+    [outcome] = outcomes(own_weights(SplitProxy(parse("sum(width)")), SETTING), [SPACE.largest()])
     assert outcome.terms == (5 * 64.0,)
 
 
@@ -192,7 +192,7 @@ def test_a_network_that_fails_is_recorded_and_stops_nothing(
         return build(self, arch, classes, seed)
 
     monkeypatch.setattr(type(SPACE), "build", failing)
-    found = outcomes(own_weights(Proxy(parse(GRADIENTS)), SETTING, workers=2), sampled(5))
+    found = outcomes(own_weights(SplitProxy(parse(GRADIENTS)), SETTING, workers=2), sampled(5))
     assert [o.failure for o in found] == [None, None, "RuntimeError: out of luck", None, None]
     assert all(len(o.terms) == 1 for o in found if o.failure is None)
 
@@ -203,13 +203,13 @@ def test_a_term_that_is_not_finite_is_a_failure() -> None:
         huge = f"square({huge})"
     huge = f"sum(sum({huge}))"
     [outcome] = outcomes(
-        own_weights(Proxy(parse(f"add(rank(sum(one)), {huge})")), SETTING), sampled(1)
+        own_weights(SplitProxy(parse(f"add(rank(sum(one)), {huge})")), SETTING), sampled(1)
     )
     assert outcome == Outcome(failure=NOT_FINITE)
 
 
 def test_the_terms_of_blocks_add_up_where_the_last_reduction_is_a_sum() -> None:
-    proxy = Proxy(load_expression("dss++"), by_block=True)
+    proxy = SplitProxy(load_expression("dss++"), by_block=True)
     for outcome, architecture in zip(
         outcomes(own_weights(proxy, SETTING), sampled(5)), sampled(5), strict=True
     ):
@@ -228,7 +228,9 @@ def test_the_terms_of_a_block_are_those_of_its_own_layers() -> None:
         ("frobenius_norm(mean(mlp.act))", "mlp.act"),
     ):
         tree = parse(expression)
-        [outcome] = outcomes(sliced_weights(Proxy(tree, by_block=True), SETTING), [architecture])
+        [outcome] = outcomes(
+            sliced_weights(SplitProxy(tree, by_block=True), SETTING), [architecture]
+        )
         whole = world[domain][0]
         per_block = len(whole) // architecture["depth"]
         for block, found in enumerate(outcome.blocks[0]):

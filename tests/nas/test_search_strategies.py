@@ -16,7 +16,7 @@ from autoprox.language import parse
 from autoprox.nas import blockwise, etas, evolution
 from autoprox.nas import random as random_search
 from autoprox.nas.evaluators import Evaluator
-from autoprox.nas.proxy import Outcome, Proxy
+from autoprox.nas.proxy import Outcome, SplitProxy
 from autoprox.nas.searcher import Searcher
 from autoprox.nas.size_limits import LimitsError, SizeLimits
 from autoprox.nas.strategies import STRATEGIES
@@ -42,7 +42,7 @@ def searcher_of(
     **options: Any,
 ) -> Searcher:
     """A searcher; the evaluator, unless another is given, counts heads."""
-    prepared = Proxy(parse(proxy), by_block=True)
+    prepared = SplitProxy(parse(proxy), by_block=True)
     value = evaluator or (lambda architecture: sum(b.heads for b in space.blocks(architecture)))
     return Searcher(
         SizeLimits(space, 10, params),

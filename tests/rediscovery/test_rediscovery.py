@@ -28,7 +28,7 @@ from autoprox.rediscovery.growth import (
     pair,
     ranks_of,
 )
-from autoprox.rediscovery.search import Archive, Goal, Search, ranks_in
+from autoprox.rediscovery.search import Archive, FormulaSearch, Goal, ranks_in
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.zoo.loading import load
 
@@ -175,9 +175,9 @@ def test_a_population_has_the_best_of_each_size() -> None:
 
 
 def test_the_first_population_does_not_have_the_target(engine: Engine) -> None:
-    def search(target: str) -> Search:
+    def search(target: str) -> FormulaSearch:
         scores = engine.evaluate([parse(target)]).values[0, 0]
-        return Search(engine, scores, random.Random(4))
+        return FormulaSearch(engine, scores, random.Random(4))
 
     drawn = [i.tree for i in search("sum(width)").population]
     for tree in drawn[:3]:
@@ -188,7 +188,7 @@ def test_the_first_population_does_not_have_the_target(engine: Engine) -> None:
 
 def found_in(engine: Engine, target: str, seed: int) -> list[Tree]:
     scores = engine.evaluate([parse(target)]).values[0, 0]
-    return Search(engine, scores, random.Random(seed)).round()
+    return FormulaSearch(engine, scores, random.Random(seed)).round()
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def found_in(engine: Engine, target: str, seed: int) -> list[Tree]:
 def test_terms_of_one_round_are_put_together(engine: Engine, target: str) -> None:
     tree = load(target).tree
     scores = engine.evaluate([tree]).values[0, 0]
-    search = Search(engine, scores, random.Random(0))
+    search = FormulaSearch(engine, scores, random.Random(0))
     found = search.round() + search.round()
     assert found
     for other in found:
