@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.measuring import Conditions, streamed
-from test_engine import GRAMMAR, distinct, random_trees
+from helpers.trees import GRAMMAR, distinct, random_trees
 from torch import Tensor
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 

@@ -3,7 +3,6 @@
 import random
 import weakref
 from collections.abc import Callable, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import torch
 from helpers import naive
 from helpers.measuring import Conditions, cached, streamed
 from helpers.networks import SPACE, tiny
+from helpers.trees import GRAMMAR, SNIP, aligns, assert_same_bits, distinct, random_trees
 from scipy.stats import rankdata
 from torch import Tensor
 
@@ -28,8 +28,6 @@ from autoprox.language import (
     parse,
     statistics,
 )
-from autoprox.language.grammar import Grammar
-from autoprox.parameters import TreeLimits
 from autoprox.primitives import OPERATIONS, PRIMITIVES, Primitive, apply
 from autoprox.searchspaces import Architecture
 from autoprox.statistics import sources as store
@@ -40,7 +38,6 @@ from autoprox.statistics.sources import Group, StreamedMatrices
 MakeSetting = Callable[..., Conditions]
 
 SINGLE = [s for s in STATISTICS.values() if s.domain != "all"]
-GRAMMAR = Grammar(limits=TreeLimits(max_size=25, max_depth=8))
 SAMPLES = 2  # in every batch
 ALIASES = (  # of terminals that no random tree has, for others have the same value
     "sum(sum(mul(ntk.mlp.act, ntk.mlp.act_grad)))",
@@ -48,7 +45,6 @@ ALIASES = (  # of terminals that no random tree has, for others have the same va
     "sum(nuclear_norm(add(ntk.msa.weight, msa.grad)))",
     "sum(sum(mul(ntk.mlp.weight, ones.mlp.weight)))",
 )
-SNIP = "sum(sum(abs(mul(all.weight, all.grad))))"
 
 
 def world_of(
@@ -70,31 +66,6 @@ def world_of(
                 pairs = [msa[i : i + 2] + mlp[i : i + 2] for i in range(0, len(msa), 2)]
                 world[f"{probe}all.{quantity}"].append([m for pair in pairs for m in pair])
     return world
-
-
-def distinct(tree: Tree) -> list[Tree]:
-    found: list[Tree] = []
-    tree.fold(lambda node, args: found.append(node))
-    return found
-
-
-def aligns(tree: Tree) -> bool:
-    """Whether activations of the one all-ones sample meet those of a batch."""
-    parts = chain(*reductions(canonical(tree)).values())
-    probes = [
-        {s.probe == "ones" for s in statistics(part) if s.quantity.startswith("act")}
-        for part in parts
-    ]
-    return any(len(found) > 1 for found in probes)
-
-
-def random_trees(count: int, seed: int, grammar: Grammar = GRAMMAR) -> list[Tree]:
-    """Trees without such meetings, for which the naive evaluator would need other matrices."""
-    rng = random.Random(seed)
-    trees = [grammar.generate(rng) for _ in range(count)]
-    plain = [tree for tree in trees if not aligns(tree)]
-    assert len(plain) > 0.9 * count
-    return plain
 
 
 def shaken(function: Callable[..., Any], rng: np.random.Generator) -> Callable[..., Any]:
@@ -203,11 +174,6 @@ def reference(
     rng = random.Random(1)
     trees = [GRAMMAR.generate(rng) for _ in range(200)]
     return trees, Engine(streamed(Conditions(SPACE, batches), architectures, 1)).evaluate(trees)
-
-
-def assert_same_bits(found: Scores, expected: Scores) -> None:
-    np.testing.assert_array_equal(found.values, expected.values)
-    np.testing.assert_array_equal(found.reasons, expected.reasons)
 
 
 @pytest.mark.parametrize(

@@ -2,26 +2,13 @@
 
 import json
 import math
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.disks import full_disk
 
 from autoprox.files.atomic import atomic_file, to_json, write_json, write_text
-
-
-@contextmanager
-def full_disk(room: int) -> Iterator[None]:
-    """No file may grow beyond `room` bytes."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_numpy_values_tuples_and_paths_become_plain() -> None:

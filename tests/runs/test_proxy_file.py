@@ -5,28 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.records import SNIP, record
 
 from autoprox.files.located_json import JSONFileError
 from autoprox.language import LanguageError, digest, parse
 from autoprox.runs.proxy_file import read_proxy, write_proxy
-
-SNIP = "sum(sum(abs(mul(all.weight, all.grad))))"
-
-
-def record(**changes: Any) -> dict[str, Any]:
-    return {
-        "expression": SNIP,
-        "formula": "Σ Σ |W G|",
-        "found": {
-            "run": "20260102T030405Z-pit",
-            "space": "pit",
-            "benchmark": "vit-bench-101",
-            "label": "kd",
-            "datasets": ["cifar100", "flowers"],
-            "seed": 7,
-        },
-        "taus": {"train": {"cifar100": 0.5, "flowers": -1}, "test": {"cifar100": None}},
-    } | changes
 
 
 def broken(tmp_path: Path, **changes: Any) -> Path:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_atomic import full_disk
-from test_proxy_file import record
+from helpers.disks import full_disk
+from helpers.records import record
 
 from autoprox.errors import RunError
 from autoprox.files.located_json import JSONFileError

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.fft
 import torch
-from test_bert import NAMES, randomised, tokens, translated
+from helpers.bert import NAMES, randomised, tokens, translated
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode

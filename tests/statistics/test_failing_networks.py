@@ -7,7 +7,7 @@ import pytest
 import torch
 from helpers.measuring import Conditions, cached, streamed
 from helpers.networks import SPACE, noise, tiny
-from test_engine import SNIP, assert_same_bits
+from helpers.trees import SNIP, assert_same_bits
 
 from autoprox.engine.evaluator import REASONS, Engine, Scores
 from autoprox.errors import MeasurementError

@@ -5,7 +5,7 @@ import random
 import pytest
 import torch
 from helpers.measuring import Conditions
-from test_collector import SINGLE, assert_same, plainly
+from helpers.plain import SINGLE, assert_same, plainly
 from torch import Tensor
 
 from autoprox.inputs.batch import Batch

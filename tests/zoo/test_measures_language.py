@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_measures_values import PLAIN, SEED, Plain
+from helpers.plain_measures import PLAIN, SEED, Plain
 from torch import Tensor
 from torch.nn import functional
 

@@ -1,0 +1,51 @@
+"""Random trees, and scores that must be the same."""
+
+import random
+from itertools import chain
+
+import numpy as np
+
+from autoprox.engine.evaluator import Scores
+from autoprox.engine.program import reductions
+from autoprox.language import (
+    Tree,
+    canonical,
+    statistics,
+)
+from autoprox.language.grammar import Grammar
+from autoprox.parameters import TreeLimits
+
+GRAMMAR = Grammar(limits=TreeLimits(max_size=25, max_depth=8))
+
+
+SNIP = "sum(sum(abs(mul(all.weight, all.grad))))"
+
+
+def distinct(tree: Tree) -> list[Tree]:
+    found: list[Tree] = []
+    tree.fold(lambda node, args: found.append(node))
+    return found
+
+
+def aligns(tree: Tree) -> bool:
+    """Whether activations of the one all-ones sample meet those of a batch."""
+    parts = chain(*reductions(canonical(tree)).values())
+    probes = [
+        {s.probe == "ones" for s in statistics(part) if s.quantity.startswith("act")}
+        for part in parts
+    ]
+    return any(len(found) > 1 for found in probes)
+
+
+def random_trees(count: int, seed: int, grammar: Grammar = GRAMMAR) -> list[Tree]:
+    """Trees without such meetings, for which the naive evaluator would need other matrices."""
+    rng = random.Random(seed)
+    trees = [grammar.generate(rng) for _ in range(count)]
+    plain = [tree for tree in trees if not aligns(tree)]
+    assert len(plain) > 0.9 * count
+    return plain
+
+
+def assert_same_bits(found: Scores, expected: Scores) -> None:
+    np.testing.assert_array_equal(found.values, expected.values)
+    np.testing.assert_array_equal(found.reasons, expected.reasons)
