@@ -6,14 +6,13 @@ from collections.abc import Callable
 from itertools import pairwise, product
 
 import numpy as np
-import pytest
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
 from autoprox.searchspaces import TransformerNetwork
-from helpers.networks import SPACE, tiny
+from helpers.networks import tiny
 
 Array = NDArray[np.float64]
 
@@ -25,11 +24,6 @@ ARCH = tiny(24, (2, 2.0), (1, 3.0), (2, 1.0))  # wider than the 17 tokens, or `m
 
 
 EPSILON = 1e-4  # of finite differences, in float64
-
-
-@pytest.fixture(scope="module")
-def network() -> TransformerNetwork:
-    return SPACE.build(ARCH, classes=4, seed=1)
 
 
 class Plain:

@@ -1,13 +1,18 @@
 """Each measure against its paper's equation: sample by sample, `backward` and numpy, float64."""
 
 import pytest
-from helpers.networks import noise
-from helpers.plain_measures import PLAIN, SEED, Plain
+from helpers.networks import SPACE, noise
+from helpers.plain_measures import ARCH, PLAIN, SEED, Plain
 
 from autoprox.searchspaces import TransformerNetwork
 from autoprox.zoo.functions import MEASURES, measure_all
 
 BATCH = noise(4, size=4)
+
+
+@pytest.fixture(scope="module")
+def network() -> TransformerNetwork:
+    return SPACE.build(ARCH, classes=4, seed=1)
 
 
 @pytest.mark.parametrize("name", MEASURES)
