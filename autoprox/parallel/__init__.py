@@ -1,1 +1,5 @@
-"""Work on several threads."""
+"""Work on several threads, each of which uses a single thread of torch.
+
+May import: torch alone.
+Gives: `run_threads` and `one_thread`.
+"""
