@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
-from autoprox.errors import AutoproxError, nearest
+from autoprox.errors import AutoproxError, nearest, one_line
 
 T = TypeVar("T")
 
@@ -96,7 +96,7 @@ class Registry(Mapping[str, T], Generic[T]):
             self.register(point.name, point.load())
         except Exception as error:  # it isn't our code
             package = point.dist.name if point.dist else "an installed package"
-            reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+            reason = one_line(error)
             message = f"{point.group} {point.name!r} of {package} is left out: {reason}"
             warnings.warn(PluginWarning(message), stacklevel=2)
 

@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
+from autoprox.files.sizes import short
 from autoprox.report.layout import WIDTH, Part, new_table
 
 
@@ -15,7 +16,7 @@ def search_report(summary: Mapping[str, Any]) -> list[Part]:
     for heading in ("params", "flops", "score", *value):
         table.add_column(heading, justify="right")
     for row in summary["top"]:
-        sizes = (_short(row[name]) for name in ("params", "flops"))
+        sizes = (short(row[name]) for name in ("params", "flops"))
         numbers = (row[name] for name in ("score", *value))
         table.add_row(
             str(row["candidate"]), *sizes, *("-" if n is None else f"{n:.6g}" for n in numbers)
@@ -36,13 +37,6 @@ def _choices(arch: Mapping[str, Any]) -> str:
         text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
         lines.append(textwrap.fill(f"{name:{width}}{text}", WIDTH, subsequent_indent=width * " "))
     return "\n".join(lines)
-
-
-def _short(number: float) -> str:
-    for unit, size in (("G", 10**9), ("M", 10**6), ("K", 10**3)):
-        if number >= size:
-            return f"{number / size:.2f}{unit}"
-    return str(number)
 
 
 def _counts(summary: Mapping[str, Any]) -> str:
