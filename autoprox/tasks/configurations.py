@@ -10,6 +10,7 @@ from pydantic import AfterValidator
 from autoprox.errors import ConfigError
 from autoprox.files.sizes import read_bytes, read_range
 from autoprox.options import (
+    Coefficient,
     Names,
     Numbers,
     Option,
@@ -177,6 +178,22 @@ class SearchConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
     crossovers: Annotated[
         Whole | None, Option("Children of a step of blockwise.", STRATEGY, default="25")
     ] = None
+    share: Annotated[
+        Probability | None,
+        Option("Part of the blocks that a mutant of blockwise changes.", STRATEGY, default="0.25"),
+    ] = None
+    inertia: Annotated[
+        Coefficient | None,
+        Option("Of blockwise: w, how much of its velocity is kept.", STRATEGY, default="0.7"),
+    ] = None
+    cognitive: Annotated[
+        Coefficient | None,
+        Option("Of blockwise: g1, pull of the best of a lineage.", STRATEGY, default="1.5"),
+    ] = None
+    social: Annotated[
+        Coefficient | None,
+        Option("Of blockwise: g2, pull of the best of all.", STRATEGY, default="1.5"),
+    ] = None
     parents: Annotated[
         Positive | None, Option("Of etas: the best evaluated.", STRATEGY, default="3")
     ] = None
@@ -191,7 +208,11 @@ class SearchConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
     probability: Annotated[
         Probability | None,
         Option("With which etas and evolution mutate a value.", STRATEGY, default="0.4, 0.1"),
-    ] = None  # fmt: skip
+    ] = None
+    patience: Annotated[
+        Positive | None,
+        Option("Steps without a better one, after which etas stops.", STRATEGY, default="5"),
+    ] = None
 
 
 class RediscoverConfig(CacheOptions, DeviceOptions, TaskConfig):
