@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from annotated_types import Gt, Lt
-from pydantic import AfterValidator
+from pydantic import AfterValidator, model_validator
 
 from autoprox.errors import ConfigError
 from autoprox.files.sizes import read_bytes, read_range
@@ -21,6 +21,7 @@ from autoprox.options import (
     Whole,
 )
 from autoprox.parameters import EvolutionParameters, TreeLimits
+from autoprox.tasks import presets
 from autoprox.tasks.shared import (
     MACHINE,
     PROBLEM,
@@ -61,6 +62,14 @@ class EvolveConfig(
     task = "autoprox.tasks.evolve:Evolve"
     noun = "an evolution"
 
+    preset: Annotated[
+        str | None,
+        Option(
+            f"Options by one name; those given beside it count more. "
+            f"{presets.explained(presets.EVOLVE)}.",
+            "Evolution", default="none",
+        ),
+    ] = None  # fmt: skip
     weights: Annotated[
         Numbers | None,
         Option("How much each dataset counts.", PROBLEM, "X,Y,Z", "all the same", read=numbers),
@@ -93,6 +102,11 @@ class EvolveConfig(
             MACHINE, default="by the size of the networks",
         ),
     ] = None  # fmt: skip
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_preset(cls, given: dict[str, Any]) -> dict[str, Any]:
+        return presets.with_preset(presets.EVOLVE, given)
 
 
 class RankConfig(DeviceOptions, InputOptions, BenchmarkOptions, TaskConfig):
