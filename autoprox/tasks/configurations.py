@@ -126,6 +126,9 @@ class RankConfig(DeviceOptions, InputOptions, BenchmarkOptions, TaskConfig):
     seeds: Annotated[
         Positive, Option("How many seeds, from --seed on: weights and noise.", PROBLEM)
     ] = 1
+    published: Annotated[
+        bool, Option("Show what papers report beside it.", PROBLEM)
+    ] = False  # fmt: skip
 
 
 class SearchConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
