@@ -82,7 +82,7 @@ def figure5(path: Path) -> Sequence[str]:
     best = max(means, key=means.__getitem__)
     ours = ", ".join(f"{strategy} {mean:.3f}" for strategy, mean in means.items())
     verdict = "reproduced" if best == "elitist" else f"not reproduced: {best} is best at equal cost"
-    setting = f"{found['seeds']} seeds, {found['evaluations']} evaluations"
+    setting = f"seeds: {found['seeds']}, {found['evaluations']} evaluations"
     return (
         "Auto-Prox, figure 5",
         found["space"],

@@ -69,7 +69,7 @@ class TwoInputs:
 
     @staticmethod
     def _drawn(wanted: str | None, options: Sequence[str], rng: Random) -> str:
-        return wanted if wanted in options else rng.choice(options)
+        return wanted if wanted is not None and wanted in options else rng.choice(options)
 
     def _unaries(self, type_: Type) -> list[str]:
         kinds = MATRICES if type_.level == "Matrix" else NUMBERS
