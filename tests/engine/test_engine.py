@@ -166,7 +166,7 @@ def reference(
 ) -> tuple[list[Tree], Scores]:
     """Random trees, and their scores where every matrix is reduced alone."""
     rng = random.Random(1)
-    trees = [GRAMMAR.generate(rng) for _ in range(200)]
+    trees = [GRAMMAR.generate(rng) for _ in range(120)]
     return trees, Engine(streamed(Conditions(SPACE, batches), architectures, 1)).evaluate(trees)
 
 
