@@ -76,18 +76,18 @@ register("plain", "sum(sum(mul(all.weight, all.grad)))", ABDELFATTAH)
 register("grad_norm", "sum(frobenius_norm(all.grad))", ABDELFATTAH)
 register("l2_norm", "sum(frobenius_norm(all.weight))", f"{ABDELFATTAH} (its code)")
 register("snip", "sum(sum(abs(mul(all.weight, all.grad))))", SNIP)
-register("synflow", "sum(sum(mul(ones.all.weight, ones.all.grad)))", SYNFLOW)
+register("synflow", "sum(sum(abs(mul(ones.all.weight, ones.all.grad))))", SYNFLOW)
 register("fisher", "sum(sum(square(mul(mlp.act, mlp.act_grad))))", FISHER)
 register(
     "dss",
     "add(sum(mul(nuclear_norm(ones.msa.grad), nuclear_norm(ones.msa.weight))), "
-    "sum(sum(mul(ones.mlp.grad, ones.mlp.weight))))",
+    "sum(sum(abs(mul(ones.mlp.grad, ones.mlp.weight)))))",
     TF_TAS,
 )
 register(
     "dss++",
     "add(rank(sum(mul(nuclear_norm(ones.msa.grad), nuclear_norm(ones.msa.weight)))), "
-    "rank(sum(sum(mul(ones.mlp.grad, ones.mlp.weight)))))",
+    "rank(sum(sum(abs(mul(ones.mlp.grad, ones.mlp.weight))))))",
     T_RAZOR,
 )
 register("ntkt", "sum(square(frobenius_norm(ntk.all.grad)))", f"{ETAS}, eq. 13")

@@ -27,7 +27,7 @@ def over_layers(term: Callable[..., float], *names: str) -> Array:
 
 
 def saliency(weight: Array, grad: Array) -> float:
-    return float((weight * grad).sum())
+    return float(np.abs(weight * grad).sum())
 
 
 def diversity(weight: Array, grad: Array) -> float:
@@ -59,10 +59,10 @@ def autoprox_p() -> Array:
 msa = over_layers(diversity, "ones.msa.weight", "ones.msa.grad")
 mlp = over_layers(saliency, "ones.mlp.weight", "ones.mlp.grad")
 EXPECTED = {
-    "plain": over_layers(saliency, "all.weight", "all.grad"),
+    "plain": over_layers(lambda w, g: (w * g).sum(), "all.weight", "all.grad"),
     "grad_norm": over_layers(np.linalg.norm, "all.grad"),
     "l2_norm": over_layers(np.linalg.norm, "all.weight"),
-    "snip": over_layers(lambda w, g: np.abs(w * g).sum(), "all.weight", "all.grad"),
+    "snip": over_layers(saliency, "all.weight", "all.grad"),
     "synflow": over_layers(saliency, "ones.all.weight", "ones.all.grad"),
     "fisher": over_layers(lambda a, d: ((a * d) ** 2).sum(), "mlp.act", "mlp.act_grad"),
     "dss": msa + mlp,
@@ -162,7 +162,7 @@ def plain(arch: Architecture) -> dict[str, float]:
     signs = torch.randint(0, 2, (3, 17, arch["hidden_dim"]), generator=drawn) * 2 - 1
     ntk = passed(arch, lambda _, last: (last * signs).sum())
     diversity = total(lambda g, w: nuclear(g) * nuclear(w), ones["msa.g"], ones["msa.w"])
-    saliency = total(lambda g, w: (g * w).sum(), ones["mlp.g"], ones["mlp.w"])
+    saliency = total(lambda g, w: (g * w).abs().sum(), ones["mlp.g"], ones["mlp.w"])
     d, n = torch.tensor(float(arch["hidden_dim"]), dtype=torch.float64), 17
     blocks = arch["depth"]
     return {
@@ -170,7 +170,7 @@ def plain(arch: Architecture) -> dict[str, float]:
         "grad_norm": total(torch.linalg.norm, data["g"]),
         "l2_norm": total(torch.linalg.norm, data["w"]),
         "snip": total(lambda w, g: (w * g).abs().sum(), data["w"], data["g"]),
-        "synflow": total(lambda w, g: (w * g).sum(), ones["w"], ones["g"]),
+        "synflow": total(lambda w, g: (w * g).abs().sum(), ones["w"], ones["g"]),
         "fisher": total(lambda a, d: (a * d).square().sum(), data["a"], data["d"]),
         "diversity": diversity,
         "saliency": saliency,
