@@ -6,7 +6,15 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
-from autoprox.language import EVERY_STATISTIC, Statistic, Tree, canonical, make, nonnegative, statistics
+from autoprox.language import (
+    EVERY_STATISTIC,
+    Statistic,
+    Tree,
+    canonical,
+    make,
+    nonnegative,
+    statistics,
+)
 from autoprox.language.domains import PARTS
 from autoprox.primitives import PRIMITIVES, Primitive, apply
 from autoprox.statistics.chunks import MatrixChunk

@@ -85,9 +85,7 @@ class SpaceNetwork:
         """From a network on torch's meta device."""
         with torch.device("meta"):
             network = self.space.build(self.architecture, classes=1)
-        blocks = network.transformer_blocks
-        domains = tuple(tuple(domain for domain, _ in block.linears()) for block in blocks)
-        return Structure(domains, self.space.blocks(self.architecture), _extra(network))
+        return structure_of(network, self.space.blocks(self.architecture))
 
     def build(self, device: torch.device) -> Callable[[int], TransformerNetwork]:
         """The network; each head is the one that building with these classes would give."""
@@ -121,15 +119,17 @@ def _single(domain: str, layer: Layer) -> str:
     return "keep" if isinstance(layer, nn.Linear) and rows == columns else "widen"
 
 
-def _extra(network: TransformerNetwork) -> tuple[tuple[int, str], ...]:
-    blocks = enumerate(network.transformer_blocks)
-    owners = {id(layer): index for index, block in blocks for layer in block.projections()}
+def structure_of(network: TransformerNetwork, shapes: tuple[Block, ...]) -> Structure:
+    """The layers of a network, which may be without values, and its blocks."""
+    blocks = network.transformer_blocks
+    domains = tuple(tuple(domain for domain, _ in block.linears()) for block in blocks)
+    owners = {id(own): i for i, block in enumerate(blocks) for own in block.projections()}
     found, place = [], 0
     for domain, layer in network.extra_layers():
         index = owners.get(id(layer), place)
         found.append((index, _single(domain, layer)))
         place = index + (domain == "qkv")
-    return tuple(found)
+    return Structure(domains, shapes, tuple(found))
 
 
 class ModuleNetwork:

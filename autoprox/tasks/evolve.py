@@ -25,7 +25,15 @@ from autoprox.evolution import (
 )
 from autoprox.export import pretty
 from autoprox.files.folders import user_cache
-from autoprox.language import EVERY_STATISTIC, STATISTICS, Statistic, Tree, digest, parse, statistics
+from autoprox.language import (
+    EVERY_STATISTIC,
+    STATISTICS,
+    Statistic,
+    Tree,
+    digest,
+    parse,
+    statistics,
+)
 from autoprox.language.domains import parts_of
 from autoprox.language.grammar import Grammar
 from autoprox.progress import Progress, silent
@@ -119,11 +127,7 @@ class Evolve(Task[EvolveConfig]):
         """The statistics, by single domains, that trees of the grammar can read."""
         terminals = [name for name in self.grammar.terminals if name in EVERY_STATISTIC]
         read = {s for name in terminals for s in statistics(parse(name))}
-        return {
-            replace(s, domain=domain)
-            for s in read
-            for domain in parts_of(s.domain)
-        }
+        return {replace(s, domain=domain) for s in read for domain in parts_of(s.domain)}
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Evolve on thinned matrices, choose on whole ones, and measure what was chosen."""

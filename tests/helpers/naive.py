@@ -137,7 +137,33 @@ def _layers(
     msa = _normal(rng, [(3 * width, width), (width, width)] * blocks)
     mlp = _normal(rng, [(hidden, width), (width, hidden)] * blocks)
     both = [msa[i : i + 2] + mlp[i : i + 2] for i in range(0, 2 * blocks, 2)]
-    return {"msa": msa, "mlp": mlp, "all": [matrix for block in both for matrix in block]}
+    all_ = [matrix for block in both for matrix in block]
+    stem, keep, widen, head = (
+        _normal(rng, shapes)
+        for shapes in ([(width, 5)], [(width, width)], [(width, 4), (3, width)], [(7, width)])
+    )
+    return {
+        "msa": msa,
+        "mlp": mlp,
+        "all": all_,
+        **together(stem, msa[::2], all_, keep, widen, head),
+        "diverse": msa + keep,
+        "salient": mlp + widen + head,
+    }
+
+
+def together(
+    stem: list[Array],
+    qkv: list[Array],
+    blocks: list[Array],
+    keep: list[Array],
+    widen: list[Array],
+    head: list[Array],
+) -> dict[str, list[Array]]:
+    """The domains of layers outside blocks, and of all layers."""
+    pool = keep + widen
+    single = {"stem": stem, "qkv": qkv, "keep": keep, "widen": widen, "head": head}
+    return {**single, "pool": pool, "net": stem + blocks + pool + head}
 
 
 def _normal(rng: np.random.Generator, shapes: Sequence[tuple[int, int]]) -> list[Array]:
