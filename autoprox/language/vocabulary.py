@@ -1,12 +1,14 @@
 """The types of the language and its words, as they are registered now."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Literal
 
 from autoprox.errors import AutoproxError
-from autoprox.language.domains import BLOCK_DOMAINS, DOMAINS
+from autoprox.language.domains import BLOCK_DOMAINS, DOMAINS, parts_of
 from autoprox.language.quantities import QUANTITIES
 from autoprox.primitives import COMBINATORS, OPERATIONS, Primitive
 from autoprox.registry import View
@@ -55,6 +57,11 @@ class Statistic:
     def type(self) -> Type:
         like = QUANTITIES[self.quantity].like
         return Type("Matrix", self.domain if like == "weight" else "act")
+
+    @property
+    def parts(self) -> list[Statistic]:
+        """The same of each single domain."""
+        return [replace(self, domain=domain) for domain in parts_of(self.domain)]
 
 
 def _statistics(domains: Sequence[str]) -> Mapping[str, Statistic]:

@@ -3,7 +3,6 @@
 import itertools
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,6 @@ from autoprox.language import (
     parse,
     statistics,
 )
-from autoprox.language.domains import parts_of
 from autoprox.language.grammar import Grammar
 from autoprox.progress import Progress, silent
 from autoprox.runs.folder import Run
@@ -127,7 +125,7 @@ class Evolve(Task[EvolveConfig]):
         """The statistics, by single domains, that trees of the grammar can read."""
         terminals = [name for name in self.grammar.terminals if name in EVERY_STATISTIC]
         read = {s for name in terminals for s in statistics(parse(name))}
-        return {replace(s, domain=domain) for s in read for domain in parts_of(s.domain)}
+        return {part for s in read for part in s.parts}
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Evolve on thinned matrices, choose on whole ones, and measure what was chosen."""
