@@ -10,7 +10,7 @@ default. The others are read where a formula names them:
 - ``head``: the classifier, where it isn't the embedding
 - ``diverse`` and ``salient``: the layers whose diversity, and whose saliency, the published code
   of DSS measures, which tells linear layers by their shape: `PARTS`
-- ``net``: every layer above
+- ``net``: every linear layer and convolution, with the ``other`` ones that are in none of these
 
 A convolution is a matrix of its outputs and of all the weights of each. A network may lack a domain
 other than those of blocks: every reduction over no layers is 0.
@@ -19,13 +19,13 @@ other than those of blocks: every reduction over no layers is 0.
 from collections.abc import Mapping
 
 BLOCK_DOMAINS = ("msa", "mlp", "all")
-SINGLE_DOMAINS = ("msa", "mlp", "qkv", "stem", "keep", "widen", "head")
+SINGLE_DOMAINS = ("msa", "mlp", "qkv", "stem", "keep", "widen", "head", "other")
 PARTS: Mapping[str, tuple[str, ...]] = {  # of the domains that are several
     "all": ("msa", "mlp"),
     "pool": ("keep", "widen"),
     "diverse": ("msa", "keep"),
     "salient": ("mlp", "widen", "head"),
-    "net": ("msa", "mlp", "stem", "keep", "widen", "head"),
+    "net": ("msa", "mlp", "stem", "keep", "widen", "head", "other"),
 }
 DOMAINS = (*BLOCK_DOMAINS, *(d for d in (*SINGLE_DOMAINS, *PARTS) if d not in BLOCK_DOMAINS))
 

@@ -79,8 +79,10 @@ class _Pass:
         self.probe = probe
         self.wanted = wanted
         self.modules: dict[str, list[Layer]] = defaultdict(list)
+        domains = {statistic.domain for statistic in wanted}
         for domain, layer in every_layer(network):
-            self.modules[domain].append(layer)
+            if domain in domains:
+                self.modules[domain].append(layer)
         names = {id(p): name for name, p in network.named_parameters()}
         self.names = {d: [names[id(m.weight)] for m in ms] for d, ms in self.modules.items()}
         self.passes = {QUANTITIES[s.quantity].needs for s in wanted}

@@ -107,8 +107,15 @@ def space_networks(
 
 def every_layer(network: Layered) -> list[tuple[str, Layer]]:
     """The layers of each single domain, in depth order."""
-    beside = [(_single(domain, layer), layer) for domain, layer in network.extra_layers()]
-    return [*network.layers(), *beside]
+    return [*network.layers(), *_extra_layers(network)]
+
+
+def _extra_layers(network: Layered) -> list[tuple[str, Layer]]:
+    """Those of the single domains beside msa and mlp."""
+    named = [(_single(domain, layer), layer) for domain, layer in network.extra_layers()]
+    known = {id(layer) for _, layer in (*network.layers(), *named)}
+    every = (module for module in network.modules() if isinstance(module, Layer))
+    return [*(("other", layer) for layer in every if id(layer) not in known), *named]
 
 
 def _single(domain: str, layer: Layer) -> str:
@@ -125,9 +132,9 @@ def structure_of(network: TransformerNetwork, shapes: tuple[Block, ...]) -> Stru
     domains = tuple(tuple(domain for domain, _ in block.linears()) for block in blocks)
     owners = {id(own): i for i, block in enumerate(blocks) for own in block.projections()}
     found, place = [], 0
-    for domain, layer in network.extra_layers():
+    for domain, layer in _extra_layers(network):
         index = owners.get(id(layer), place)
-        found.append((index, _single(domain, layer)))
+        found.append((index, domain))
         place = index + (domain == "qkv")
     return Structure(domains, shapes, tuple(found))
 
@@ -180,7 +187,8 @@ class ModuleNetwork:
 
     def _extra(self, blocks: int) -> tuple[tuple[int, str], ...]:
         """The head after the blocks, the others before the first."""
-        kinds = [_single(d, layer) for d, layer in self._layers if d not in BLOCK_DOMAINS]
+        named = NamedLayers(self._module, self._layers, self._final)
+        kinds = [kind for kind, _ in _extra_layers(named)]
         return tuple((blocks if kind == "head" else 0, kind) for kind in kinds)
 
     def build(self, device: torch.device) -> Callable[[int], NamedLayers]:

@@ -138,32 +138,15 @@ def _layers(
     mlp = _normal(rng, [(hidden, width), (width, hidden)] * blocks)
     both = [msa[i : i + 2] + mlp[i : i + 2] for i in range(0, 2 * blocks, 2)]
     all_ = [matrix for block in both for matrix in block]
-    stem, keep, widen, head = (
-        _normal(rng, shapes)
-        for shapes in ([(width, 5)], [(width, width)], [(width, 4), (3, width)], [(7, width)])
-    )
+    shapes = [(width, 5)], [(width, width)], [(width, 4), (3, width)], [(7, width)], [(2, 3)]
+    stem, keep, widen, head, other = (_normal(rng, own) for own in shapes)
     return {
-        "msa": msa,
-        "mlp": mlp,
-        "all": all_,
-        **together(stem, msa[::2], all_, keep, widen, head),
+        **{"msa": msa, "mlp": mlp, "all": all_, "qkv": msa[::2], "stem": stem, "head": head},
+        **{"keep": keep, "widen": widen, "other": other, "pool": keep + widen},
         "diverse": msa + keep,
         "salient": mlp + widen + head,
+        "net": stem + all_ + keep + widen + head + other,
     }
-
-
-def together(
-    stem: list[Array],
-    qkv: list[Array],
-    blocks: list[Array],
-    keep: list[Array],
-    widen: list[Array],
-    head: list[Array],
-) -> dict[str, list[Array]]:
-    """The domains of layers outside blocks, and of all layers."""
-    pool = keep + widen
-    single = {"stem": stem, "qkv": qkv, "keep": keep, "widen": widen, "head": head}
-    return {**single, "pool": pool, "net": stem + blocks + pool + head}
 
 
 def _normal(rng: np.random.Generator, shapes: Sequence[tuple[int, int]]) -> list[Array]:

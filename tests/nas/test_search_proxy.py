@@ -78,7 +78,7 @@ def world_of_slices(architecture: Architecture) -> dict[str, list[Any]]:
     }
     for statistic, matrices in measured.items():
         own = []
-        if statistic.domain in ("stem", "keep", "widen", "head"):
+        if statistic.domain in ("stem", "keep", "widen", "head", "other"):
             cut = {"stem": np.s_[: blocks[0].width], "head": np.s_[:, : blocks[-1].width]}
             place = cut.get(statistic.domain, np.s_[:])
             world[str(statistic)] = [[matrix.double().numpy()[place] for matrix in matrices]]
