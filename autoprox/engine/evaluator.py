@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from autoprox.engine.program import Program, by_group, reductions
-from autoprox.engine.vectors import LayerVectors, Vectors
+from autoprox.engine.vectors import LayerVectors, Vectors, reduce_layers
 from autoprox.language import Tree, canonical, require_network
-from autoprox.primitives import Primitive, apply
+from autoprox.primitives import Primitive
 from autoprox.scoring.correlations import varies
 from autoprox.statistics.chunks import MatrixChunk
 from autoprox.statistics.sources import Group, MatrixSource
@@ -94,7 +94,7 @@ class Engine:
         """A layer vector's parts, or a single part [datasets or 1, networks alive]: the scores."""
 
         def reduce(primitive: Primitive, tree: Tree, vectors: Vectors) -> Vectors:
-            scores = [apply(primitive, [vector], "layers") for vector in vectors]
+            scores = [reduce_layers(primitive, vector) for vector in vectors]
             return [self.layers.together(scores)[:, alive]]
 
         def read(tree: Tree) -> list[np.ndarray]:

@@ -6,10 +6,18 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
-from autoprox.language import STATISTICS, Statistic, Tree, canonical, make, nonnegative, statistics
+from autoprox.language import (
+    EVERY_STATISTIC,
+    Statistic,
+    Tree,
+    canonical,
+    make,
+    nonnegative,
+    statistics,
+)
+from autoprox.language.domains import PARTS
 from autoprox.primitives import PRIMITIVES, Primitive, apply
 from autoprox.statistics.chunks import MatrixChunk
-from autoprox.statistics.layers import DOMAINS
 from autoprox.statistics.sources import Group
 
 
@@ -44,7 +52,7 @@ class Program:
                     primitive = primitive.on_nonnegative
                 self.steps.append((primitive, tuple(args), register))
             else:
-                self.inputs[STATISTICS[tree.symbol]] = register
+                self.inputs[EVERY_STATISTIC[tree.symbol]] = register
         return self._registers[tree]
 
     def __call__(self, chunk: MatrixChunk) -> Tensor:
@@ -65,15 +73,14 @@ class Program:
 
 
 def single_domains(tree: Tree) -> list[Tree]:
-    """A tree over matrices of `all` layers as one over each domain; any other as it is."""
-    domain = (tree.args[0] if is_reduction(tree) else tree).type.domain
-    if domain != "all":
-        return [tree]
+    """A tree over matrices of a domain of several, such as `all`, as one over each of its parts."""
+    domain = str((tree.args[0] if is_reduction(tree) else tree).type.domain)
+    return [within(tree, domain, part) for part in PARTS[domain]] if domain in PARTS else [tree]
 
-    def within(part: str) -> Tree:
-        return tree.fold(lambda t, args: make(t.symbol.replace("all.", f"{part}."), *args))
 
-    return [within(part) for part in DOMAINS]
+def within(tree: Tree, domain: str, other: str) -> Tree:
+    """A tree over matrices of a domain as the same over another."""
+    return tree.fold(lambda t, args: make(t.symbol.replace(f"{domain}.", f"{other}."), *args))
 
 
 def reductions(tree: Tree) -> dict[Tree, list[Tree]]:

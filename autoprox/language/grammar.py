@@ -16,6 +16,7 @@ from deap import gp
 from autoprox.language.canonical import canonical
 from autoprox.language.tree import Tree, make
 from autoprox.language.vocabulary import (
+    EVERY_STATISTIC,
     NETWORK,
     REDUCED,
     STATISTICS,
@@ -289,8 +290,8 @@ def _spelled(statistics: Iterable[Statistic | str]) -> Iterator[str]:
     """The names of statistics, those of one value once, under the canonical name."""
     for name in map(str, statistics):
         terminal = make(name)
-        if terminal.symbol not in STATISTICS:
-            raise LanguageError(f"a statistic is one of {', '.join(STATISTICS)}, got {name}")
+        if terminal.symbol not in EVERY_STATISTIC:
+            raise LanguageError(f"a statistic is one of {', '.join(EVERY_STATISTIC)}, got {name}")
         same = canonical(terminal)
         yield terminal.symbol if same.args else same.symbol
 

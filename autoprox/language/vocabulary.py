@@ -1,19 +1,20 @@
 """The types of the language and its words, as they are registered now."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Literal
 
 from autoprox.errors import AutoproxError
+from autoprox.language.domains import BLOCK_DOMAINS, DOMAINS, parts_of
 from autoprox.language.quantities import QUANTITIES
 from autoprox.primitives import COMBINATORS, OPERATIONS, Primitive
 from autoprox.registry import View
 
 Probe = Literal["data", "ones", "ntk"]
-Domain = Literal["msa", "mlp", "all"]
 PROBES: tuple[Probe, ...] = ("data", "ones", "ntk")
-DOMAINS: tuple[Domain, ...] = ("msa", "mlp", "all")
 STRUCTURE = ("width", "tokens", "heads", "one")
 
 
@@ -35,8 +36,8 @@ class Type:
 NETWORK = Type("Network")
 REDUCED: Mapping[Type, Type] = {
     Type("Matrix", "act"): Type("Layers", "mlp"),
-    **{Type("Matrix", d): Type("Layers", d) for d in ("msa", "mlp", "all")},
-    **{Type("Layers", d): NETWORK for d in ("msa", "mlp", "all", "block")},
+    **{Type("Matrix", d): Type("Layers", d) for d in DOMAINS},
+    **{Type("Layers", d): NETWORK for d in (*DOMAINS, "block")},
 }
 
 
@@ -45,7 +46,7 @@ class Statistic:
     """A quantity of the layers of a domain, taken from the pass of a probe."""
 
     probe: Probe
-    domain: Domain
+    domain: str
     quantity: str
 
     def __str__(self) -> str:
@@ -57,39 +58,47 @@ class Statistic:
         like = QUANTITIES[self.quantity].like
         return Type("Matrix", self.domain if like == "weight" else "act")
 
+    @property
+    def parts(self) -> list[Statistic]:
+        """The same of each single domain."""
+        return [replace(self, domain=domain) for domain in parts_of(self.domain)]
 
-def _statistics() -> Mapping[str, Statistic]:
-    likes: dict[str, tuple[Domain, ...]] = {"weight": DOMAINS, "activation": ("mlp",)}
+
+def _statistics(domains: Sequence[str]) -> Mapping[str, Statistic]:
+    """Activations are those of the layers of MLPs; outside blocks only parameters are measured."""
     made = [
         Statistic(probe, domain, quantity.name)
         for probe in PROBES
-        for like, domains in likes.items()
-        for domain in domains
+        for like, domains_ in (("weight", domains), ("activation", ("mlp",)))
+        for domain in domains_
         for quantity in QUANTITIES.values()
-        if quantity.like == like
+        if quantity.like == like and (domain in BLOCK_DOMAINS or quantity.of_parameters)
     ]
     return {str(statistic): statistic for statistic in made}
 
 
-def _terminals() -> Mapping[str, Type]:
-    types = {name: statistic.type for name, statistic in STATISTICS.items()}
+def _terminals(words: Mapping[str, Statistic]) -> Mapping[str, Type]:
+    types = {name: statistic.type for name, statistic in words.items()}
     return types | dict.fromkeys(STRUCTURE, Type("Layers", "block"))
 
 
-STATISTICS: Mapping[str, Statistic] = View(QUANTITIES, _statistics)
-TERMINALS: Mapping[str, Type] = View(QUANTITIES, _terminals)
+# What formulas are made of where nothing else is asked for: the statistics of blocks.
+STATISTICS: Mapping[str, Statistic] = View(QUANTITIES, lambda: _statistics(BLOCK_DOMAINS))
+TERMINALS: Mapping[str, Type] = View(QUANTITIES, lambda: _terminals(STATISTICS))
+EVERY_STATISTIC: Mapping[str, Statistic] = View(QUANTITIES, lambda: _statistics(DOMAINS))
+EVERY_TERMINAL: Mapping[str, Type] = View(QUANTITIES, lambda: _terminals(EVERY_STATISTIC))
 
 
 def result_type(symbol: str, args: Sequence[Type]) -> Type:
     """The type of a symbol's value from the types of its arguments: the whole typing rule."""
     operation = OPERATIONS.get(symbol)
-    if operation is None and symbol not in TERMINALS:
-        raise unknown(symbol, [*TERMINALS, *OPERATIONS])
+    if operation is None and symbol not in EVERY_TERMINAL:
+        raise unknown(symbol, [*EVERY_TERMINAL, *OPERATIONS])
     arity = operation.arity if operation else 0
     if len(args) != arity:
         noun = "argument" if arity == 1 else "arguments"
         raise LanguageError(f"`{symbol}` takes {arity} {noun}, got {len(args)}")
-    return _applied(operation, args) if operation else TERMINALS[symbol]
+    return _applied(operation, args) if operation else EVERY_TERMINAL[symbol]
 
 
 def _applied(operation: Primitive, args: Sequence[Type]) -> Type:
@@ -108,7 +117,7 @@ def _applied(operation: Primitive, args: Sequence[Type]) -> Type:
 def plain(symbol: str) -> str:
     """A terminal's name without the prefix of the default probe."""
     name = symbol.removeprefix("data.")
-    return name if name in STATISTICS else symbol
+    return name if name in EVERY_STATISTIC else symbol
 
 
 def unknown(name: str, choices: Sequence[str]) -> LanguageError:

@@ -19,14 +19,19 @@ import numpy as np
 import torch
 
 from autoprox.engine.evaluator import Engine
-from autoprox.engine.program import single_domains
+from autoprox.engine.program import within
 from autoprox.engine.vectors import Vectors
-from autoprox.language import REDUCED, Tree, Type, canonical, make
+from autoprox.language import EVERY_STATISTIC, REDUCED, Tree, Type, canonical, make
+from autoprox.language.domains import BLOCK_DOMAINS
 from autoprox.language.grammar import Grammar
 from autoprox.primitives import COMBINATORS, PRIMITIVES, apply
 from autoprox.scoring.correlations import Floats, varies
 
-GRAMMAR = Grammar()  # the whole language
+OVER_ALL = ("msa", "mlp", "diverse", "salient")  # what formulas of `all` are also tried over
+WORDS = tuple(  # the statistics of blocks, and of the layers that published code tells by shape
+    name for name, s in EVERY_STATISTIC.items() if s.domain in (*BLOCK_DOMAINS, *OVER_ALL)
+)
+GRAMMAR = Grammar(WORDS)
 REDUCTIONS = tuple(name for name, primitive in PRIMITIVES.items() if primitive.kind == "reduce")
 MATRICES_AT_ONCE, LAYERS_AT_ONCE = 1, 64  # new parts of each operation and type in a round
 MATRIX_SIZE, LAYERS_SIZE = 3, 4  # nodes of the largest parts that operations are applied to
@@ -123,7 +128,7 @@ class Growth:
         """New formulas, by the type of their layer vectors."""
         recipes: dict[Type, list[Draft]] = defaultdict(list)
         for matrix in self._new_matrices():
-            for part in dict.fromkeys([matrix, *single_domains(matrix)]):
+            for part in _over_domains(matrix):
                 recipes[REDUCED[part.type]] += [Draft(name, (part,)) for name in REDUCTIONS]
         terms = []
         for type_, bank in self._banks.items():
@@ -202,6 +207,13 @@ class Growth:
             return make(REDUCTIONS[k // count], recipes[k % count].make())
 
         return Formulas(scores.reshape(-1, scores.shape[-1]), sizes, tree).varying()
+
+
+def _over_domains(matrix: Tree) -> list[Tree]:
+    """A tree over matrices of `all` layers, and the same over others; any other as it is."""
+    if matrix.type.domain != "all":
+        return [matrix]
+    return [matrix, *(within(matrix, "all", domain) for domain in OVER_ALL)]
 
 
 def ranks_of(scores: Floats) -> Floats:

@@ -101,6 +101,7 @@ class CachedMatrices(MatrixSource):
         return {
             (self.datasets[dataset], statistic): self._path(network, dataset, statistic)
             for statistic in self.needs
+            if self.layers.count(network, statistic.domain)
             for dataset, *_ in self.variants([statistic])
         }
 

@@ -3,7 +3,6 @@
 import itertools
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,15 @@ from autoprox.evolution import (
 )
 from autoprox.export import pretty
 from autoprox.files.folders import user_cache
-from autoprox.language import STATISTICS, Statistic, Tree, digest, parse, statistics
+from autoprox.language import (
+    EVERY_STATISTIC,
+    STATISTICS,
+    Statistic,
+    Tree,
+    digest,
+    parse,
+    statistics,
+)
 from autoprox.language.grammar import Grammar
 from autoprox.progress import Progress, silent
 from autoprox.runs.folder import Run
@@ -116,13 +123,9 @@ class Evolve(Task[EvolveConfig]):
 
     def needs(self) -> set[Statistic]:
         """The statistics, by single domains, that trees of the grammar can read."""
-        terminals = [name for name in self.grammar.terminals if name in STATISTICS]
+        terminals = [name for name in self.grammar.terminals if name in EVERY_STATISTIC]
         read = {s for name in terminals for s in statistics(parse(name))}
-        return {
-            replace(s, domain=domain)
-            for s in read
-            for domain in (("msa", "mlp") if s.domain == "all" else (s.domain,))
-        }
+        return {part for s in read for part in s.parts}
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Evolve on thinned matrices, choose on whole ones, and measure what was chosen."""

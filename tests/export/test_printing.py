@@ -9,7 +9,7 @@ import torch
 from matplotlib.mathtext import MathTextParser
 
 from autoprox.export import ascii_tree, latex, legend, pretty, to_sympy
-from autoprox.language import NETWORK, REDUCED, TERMINALS, make, parse
+from autoprox.language import NETWORK, TERMINALS, make, parse
 from autoprox.language.grammar import Grammar
 from autoprox.parameters import TreeLimits
 from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES, apply
@@ -84,7 +84,7 @@ def test_legend_names_what_the_formula_holds_and_nothing_else():
 
 def trees(count, limits):
     grammar, rng = Grammar(limits=limits), random.Random(0)
-    types = [NETWORK, *REDUCED]
+    types = sorted(grammar.least, key=str)
     return [grammar.generate(rng, types[index % len(types)]) for index in range(count)]
 
 

@@ -137,7 +137,16 @@ def _layers(
     msa = _normal(rng, [(3 * width, width), (width, width)] * blocks)
     mlp = _normal(rng, [(hidden, width), (width, hidden)] * blocks)
     both = [msa[i : i + 2] + mlp[i : i + 2] for i in range(0, 2 * blocks, 2)]
-    return {"msa": msa, "mlp": mlp, "all": [matrix for block in both for matrix in block]}
+    all_ = [matrix for block in both for matrix in block]
+    shapes = [(width, 5)], [(width, width)], [(width, 4), (3, width)], [(7, width)], [(2, 3)]
+    stem, keep, widen, head, other = (_normal(rng, own) for own in shapes)
+    return {
+        **{"msa": msa, "mlp": mlp, "all": all_, "qkv": msa[::2], "stem": stem, "head": head},
+        **{"keep": keep, "widen": widen, "other": other, "pool": keep + widen},
+        "diverse": msa + keep,
+        "salient": mlp + widen + head,
+        "net": stem + all_ + keep + widen + head + other,
+    }
 
 
 def _normal(rng: np.random.Generator, shapes: Sequence[tuple[int, int]]) -> list[Array]:
