@@ -1,0 +1,24 @@
+"""Operations along the depth of a network, on the numbers of its layers in their order."""
+
+import torch
+from torch import Tensor
+
+from .registry import register
+
+
+@register("depth", latex=r"\Delta_{<axis>}\left(<x>\right)")
+def difference(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """x less that of the layer before, and 0 for the first layer."""
+    return x.diff(dim=-1, prepend=x[..., :1])
+
+
+@register("depth")
+def cumulative_sum(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """The sum of x over the layers up to each."""
+    return torch.cumsum(x, -1)
+
+
+@register("reduce", levels=("layers",))
+def last(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """That of the last layer."""
+    return x[..., -1].double()
