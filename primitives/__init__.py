@@ -5,12 +5,13 @@ They import errors, registries and threads, and give `OPERATIONS`, `apply` and t
 """
 
 from . import combine, depth, maps, normalise, pairs, reduce, spectral  # noqa: F401
-from .base import Level, Primitive, PrimitiveError, apply
+from .base import DIMS, Level, Primitive, PrimitiveError, apply
 from .notation import Binding, Formula, Operation, fill
 from .registry import COMBINATORS, OPERATIONS, PRIMITIVES, operation, register
 
 __all__ = [
     "COMBINATORS",
+    "DIMS",
     "OPERATIONS",
     "PRIMITIVES",
     "Binding",

@@ -89,7 +89,7 @@ def minimum(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
 
 @register(
     "binary",
-    latex=r"{<x:|>}^{<y>}",
+    latex=r"\left|<x>\right|^{<y>}",
     binding=Binding.POWER,
     nonnegative=True,
 )

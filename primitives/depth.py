@@ -6,10 +6,10 @@ from torch import Tensor
 from .registry import register
 
 
-@register("depth", latex=r"\Delta_{<axis>}\left(<x>\right)")
+@register("depth")
 def difference(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """x less that of the layer before, and 0 for the first layer."""
-    return x.diff(dim=-1, prepend=x[..., :1])
+    return x.diff(dim=-1, prepend=x.narrow(-1, 0, 1))
 
 
 @register("depth")
@@ -21,4 +21,4 @@ def cumulative_sum(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 @register("reduce", levels=("layers",))
 def last(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """That of the last layer."""
-    return x[..., -1].double()
+    return x.select(-1, -1).double()

@@ -118,7 +118,7 @@ def participation_ratio(values: Tensor) -> Tensor:
 
 @register(
     "reduce",
-    latex=r"\log\det\left(1 + <x:POWER> <x:POWER>^{\top}\right)",
+    latex=r"\operatorname{logdet}\left(<x>\right)",
     text="log_det(<x>)",
     mirrored=True,
     nonnegative=True,

@@ -13,7 +13,7 @@ from autoprox.statistics.layers import DOMAINS, LayerTable
 
 Vectors = list[Tensor]  # [datasets or 1, networks, layers] for each set of networks of equal depth
 Read = Callable[[Tree], Sequence[np.ndarray]]
-Reduce = Callable[[Primitive, Tree, Vectors], Vectors]
+Reduce = Callable[[Primitive, Tree, list[Vectors]], Vectors]
 
 
 class LayerVectors:
@@ -50,7 +50,7 @@ class LayerVectors:
         if tree.args[0].type == NETWORK:
             combinator = COMBINATORS[tree.symbol]
             return [apply(combinator, parts, "network") for parts in zip(*args, strict=True)]
-        return reduce(PRIMITIVES[tree.symbol], tree, args[0])
+        return reduce(PRIMITIVES[tree.symbol], tree, args)
 
     def together(self, values: Vectors) -> Tensor:
         """[datasets or 1, all networks] from [datasets or 1, networks] of each set."""

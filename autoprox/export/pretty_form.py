@@ -63,8 +63,9 @@ class _Pretty(PrettyPrinter):  # type: ignore[misc]
         base = self._print(power.base)
         if power.exp == -1:
             return self._fraction(prettyForm("1"), base)
-        if power.exp == 2:
-            return prettyForm(*_atom(base).right("²"), binding=prettyForm.POW)
+        if power.exp in (2, 3):
+            exponent = "²" if power.exp == 2 else "³"
+            return prettyForm(*_atom(base).right(exponent), binding=prettyForm.POW)
         return prettyForm(*_atom(base).left("√"), binding=prettyForm.POW)
 
     def _print_Max(self, expr: sympy.Max) -> prettyForm:  # noqa: N802

@@ -78,14 +78,14 @@ class SplitProxy:
         def read(tree: Tree) -> list[np.ndarray]:
             return [columns[part] for part in self._parts[tree]]
 
-        def reduce(primitive: Primitive, tree: Tree, vectors: Vectors) -> Vectors:
+        def reduce(primitive: Primitive, tree: Tree, args: list[Vectors]) -> Vectors:
             """[1, networks, 1 + blocks]: over all layers, and over those of each block."""
             domain = str(tree.args[0].type.domain)
             found = []
-            for networks, vector in zip(layers.sets, vectors, strict=True):
+            for networks, *vectors in zip(layers.sets, *args, strict=True):
                 places = table.block_places(networks[0], domain) if self.by_block else []
-                whole = apply(primitive, [vector], "layers")
-                parts = [_over(primitive, vector[..., own]) for own in places]
+                whole = apply(primitive, vectors, "layers")
+                parts = [_over(primitive, [v[..., own] for v in vectors]) for own in places]
                 found.append(torch.stack([whole, *parts], -1))
             return found
 
@@ -104,9 +104,10 @@ class SplitProxy:
         return compare(self.tree, dict(zip(self.terms, values.T, strict=True)))
 
 
-def _over(primitive: Primitive, vector: Tensor) -> Tensor:
+def _over(primitive: Primitive, vectors: Sequence[Tensor]) -> Tensor:
     """The reduction over a block's layers; 0 of none."""
-    return apply(primitive, [vector], "layers") if vector.shape[-1] else vector.sum(-1)
+    has_layers = vectors[0].shape[-1] > 0
+    return apply(primitive, vectors, "layers") if has_layers else vectors[0].sum(-1)
 
 
 def _outcome(values: Floats) -> Outcome:

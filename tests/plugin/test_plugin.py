@@ -48,7 +48,7 @@ def summary(done: Done) -> dict[str, Any]:
 
 def test_its_form_writes_its_proxy_with_its_operation(plugins: Path) -> None:
     done = run(plugins, "show", "smoothness", "--form", "words")
-    assert (done.stdout, done.stderr) == ("sum mean softplus all.grad\n", "")
+    assert (done.stdout, done.stderr) == ("sum mean softsign all.grad\n", "")
 
 
 def test_its_function_is_shown(plugins: Path) -> None:
@@ -102,7 +102,7 @@ import autoprox_example as example
 from autoprox.inputs.images import load_batch
 from autoprox.testing import *
 
-check_operation(example.softplus)
+check_operation(example.softsign)
 check_statistic(example.SALIENCY)
 check_benchmark(example.BENCHMARK)
 check_space(example.MINI)
@@ -129,7 +129,7 @@ def test_a_package_that_cannot_be_loaded_is_a_warning_that_names_it(tmp_path: Pa
     done = run(broken, "show", "smoothness", "--form", "words")
     assert done.returncode == 2
     reason = "of autoprox-example is left out: ModuleNotFoundError: No module named 'nothing_there'"
-    for item in ("autoprox.proxies 'smoothness'", "autoprox.operations 'softplus'"):
+    for item in ("autoprox.proxies 'smoothness'", "autoprox.operations 'softsign'"):
         assert f"PluginWarning: {item} {reason}" in done.stderr
     done = run(broken, "show", "snip", "--form", "text")
     assert (done.returncode, done.stdout) == (0, "sum(sum(abs(mul(all.weight, all.grad))))\n")
