@@ -88,8 +88,8 @@ def _sparsity(x: Array) -> float:
     return float(np.maximum((root - np.abs(x).sum() / norm) / (root - 1), 0))
 
 
-def _moment(x: Array, power: int) -> float:
-    return float(np.mean(_share(x - x.mean(), x.std()) ** power))
+def _z_score(x: Array) -> Array:
+    return _share(x - x.mean(), x.std())
 
 
 def _cosine(x: Array, y: Array) -> float:
@@ -125,7 +125,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "sigmoid": special.expit,
     "tanh": np.tanh,
     "min_max": lambda x: _share(x - x.min(), x.max() - x.min()),
-    "z_score": lambda x: _share(x - x.mean(), x.std()),
+    "z_score": _z_score,
     "softmax": lambda x: special.softmax(x, axis=-1),
     "log_softmax": lambda x: special.log_softmax(x, axis=-1),
     "unit": lambda x: _share(x, np.linalg.norm(x)),
@@ -133,8 +133,8 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "mean": np.mean,
     "std": np.std,
     "var": np.var,
-    "skewness": lambda x: _moment(x, 3),
-    "kurtosis": lambda x: _moment(x, 4),
+    "skewness": lambda x: np.mean(_z_score(x) ** 3),
+    "kurtosis": lambda x: np.mean(np.square(np.square(_z_score(x)))),
     "max": np.max,
     "min": np.min,
     "median": np.median,

@@ -42,7 +42,7 @@ def test_the_vocabulary_is_the_published_one() -> None:
     eight = linear | {"mlp.act", "mlp.act_grad"}
     expected = {prefix + name for prefix in ("", "ones.", "ntk.") for name in eight}
     assert set(STATISTICS) == expected
-    assert len(PRIMITIVES) == 28
+    assert len(PRIMITIVES) == 56
     assert set(COMBINATORS) == {"rank", "add", "sub", "mul", "div"}
     assert set(TERMINALS) == expected | set(STRUCTURE)
 
@@ -106,6 +106,10 @@ def test_spaces_lines_and_the_default_probe_make_no_difference() -> None:
             "column 1: `abs` needs a Matrix or Layers, got Network; on Network: .*`rank`",
         ),
         ("sum(sum(width))", "column 1: `sum` needs a Matrix or Layers, got Network"),
+        ("maximum(sum(width), sum(one))", "`maximum` needs a Matrix or Layers, got Network; on"),
+        ("last(msa.grad)", r"`last` needs Layers, got Matrix\[msa\]: reduce it first"),
+        ("stable_rank(width)", r"`stable_rank` needs a Matrix, got Layers\[block\]$"),
+        ("dot(msa.grad, mlp.grad)", "`dot` needs two values of one type, got"),
         ("rank(width)", r"column 1: `rank` needs a Network, got Layers\[block\]: reduce it first"),
         ("__import__(width)", "column 1: unknown name `__import__`"),
         ("x" * 90, "unknown name `x{40}...`; nearest: "),
@@ -162,7 +166,7 @@ def test_names_stand_for_their_expressions() -> None:
     ("text", "message"),
     [
         ("rank(mine)", "column 6: in `mine`, column 5: unknown name `wdth`; nearest: `width`"),
-        ("rank(mien)", "column 6: unknown name `mien`; nearest: `mine`"),
+        ("rank(mien)", "column 6: unknown name `mien`; nearest: .*`mine`"),
         ("mine(width)", "column 1: `mine` takes no arguments"),
         ("first", "in `first`, .* in `second`, column 6: `first` is defined by itself"),
         ("alias0", "at most .* deep"),
