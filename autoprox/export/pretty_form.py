@@ -17,8 +17,12 @@ TALLEST_FRACTION = 12
 
 def pretty(tree: Tree, width: int | None = None) -> str:
     """The tree as a formula in text, two-dimensional and in Unicode, `width` (80) columns wide."""
-    columns = max(width or 80, LEAST_WIDTH)
-    expression = to_sympy(tree)
+    return pretty_expression(to_sympy(tree), width or 80)
+
+
+def pretty_expression(expression: sympy.Expr, width: int) -> str:
+    """What `to_sympy` gives as a formula in text."""
+    columns = max(width, LEAST_WIDTH)
     before = pretty_use_unicode(True)
     try:
         for room in (columns, columns * 3 // 4, columns // 2, columns // 4):

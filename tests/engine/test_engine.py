@@ -28,7 +28,7 @@ from autoprox.language import (
     parse,
     statistics,
 )
-from autoprox.primitives import OPERATIONS, PRIMITIVES, Primitive, apply
+from autoprox.primitives import OPERATIONS, PRIMITIVES, Primitive, apply, operation
 from autoprox.searchspaces import Architecture
 from autoprox.statistics import sources as store
 from autoprox.statistics.chunks import MatrixChunk
@@ -127,7 +127,7 @@ def assert_close(
 def test_random_trees_against_the_naive_evaluator(
     setting: MakeSetting, architectures: list[Architecture], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen, trees = setting(), random_trees(250, seed=0) + [parse(text) for text in ALIASES]
+    chosen, trees = setting(), random_trees(300, seed=1) + [parse(text) for text in ALIASES]
     assert {n.symbol for tree in trees for n in distinct(tree)} == {*OPERATIONS, *TERMINALS}
     worlds = [world_of(chosen, dataset, architectures) for dataset in chosen.batches]
     found = Engine(streamed(chosen, architectures, 1)).evaluate(trees)
@@ -364,6 +364,35 @@ def test_a_program_takes_fewer_steps_for_what_cannot_be_negative() -> None:
         ("l1_norm", norm.function),
         ("l1_norm", norm.of_magnitude),
     }
+
+
+def test_what_operations_share_is_computed_once_of_a_value() -> None:
+    calls = []
+
+    def ordered(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+        calls.append(x.shape)
+        return x.double().flatten(-len(dims)).sort(-1).values
+
+    @operation("reduce", shared=ordered, levels=("matrix",))
+    def second(values: Tensor) -> Tensor:
+        """The second smallest element."""
+        return values.select(-1, 1)
+
+    @operation("reduce", shared=ordered, levels=("matrix",))
+    def third(values: Tensor) -> Tensor:
+        """The third smallest element."""
+        return values.select(-1, 2)
+
+    texts = ["second(msa.weight)", "third(msa.weight)", "third(abs(msa.weight))"]
+    weight = torch.randn(2, 3, 4)
+    with OPERATIONS.trial("second", second), OPERATIONS.trial("third", third):
+        program = Program([parse(text) for text in texts])
+        calls.clear()
+        found = program(MatrixChunk.of({STATISTICS["msa.weight"]: weight}))
+    assert calls == [(2, 3, 4)] * 2
+    flat = weight.double().flatten(1)
+    expected = [flat.sort().values[:, 1], flat.sort().values[:, 2], flat.abs().sort().values[:, 2]]
+    assert torch.equal(found, torch.stack(expected))
 
 
 def test_a_program_on_several_shapes_is_the_same_as_on_each_alone() -> None:

@@ -381,6 +381,30 @@ def test_the_canonical_form_has_the_same_value_bit_for_bit(seed: int) -> None:
     assert torch.equal(torch_evaluate(canonical(tree), world).nan_to_num(), expected.nan_to_num())
 
 
+@pytest.mark.parametrize(
+    ("text", "hash_before", "means"),
+    [
+        (
+            "nuclear_norm(l1_norm(msa.grad))",
+            "f2b86be799195a0d7fe331da10a00d77a9f840a1178fad8e38f22e7ae328c2d4",
+            "frobenius_norm(l1_norm(msa.grad))",
+        ),
+        (
+            "effective_rank(mul(width, tokens))",
+            "283b6e59089cc7dca3033d933ef087ed7491ed6d9d449b04260329e5fff2f86d",
+            "mean(one)",
+        ),
+    ],
+)
+def test_words_that_layers_had_before_keep_hash_and_value(
+    text: str, hash_before: str, means: str
+) -> None:
+    assert digest(parse(text)) == hash_before
+    world = one_shape_world()
+    expected = torch_evaluate(parse(means), world)
+    torch.testing.assert_close(torch_evaluate(parse(text), world), expected, rtol=1e-15, atol=0)
+
+
 def test_statistics_are_those_of_the_canonical_form() -> None:
     tree = parse("add(sum(sum(mul(ones.msa.weight, ntk.msa.weight))), sum(std(ntk.mlp.act_grad)))")
     assert statistics(tree) == {
