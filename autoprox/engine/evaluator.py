@@ -93,8 +93,8 @@ class Engine:
     def _value(self, tree: Tree, args: list[Vectors], alive: list[int]) -> Vectors:
         """A layer vector's parts, or a single part [datasets or 1, networks alive]: the scores."""
 
-        def reduce(primitive: Primitive, tree: Tree, vectors: Vectors) -> Vectors:
-            scores = [reduce_layers(primitive, vector) for vector in vectors]
+        def reduce(primitive: Primitive, tree: Tree, args: list[Vectors]) -> Vectors:
+            scores = [reduce_layers(primitive, parts) for parts in zip(*args, strict=True)]
             return [self.layers.together(scores)[:, alive]]
 
         def read(tree: Tree) -> list[np.ndarray]:

@@ -1,7 +1,7 @@
 """Matrix expressions as straight-line code, and which of them a tree needs."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -16,9 +16,11 @@ from autoprox.language import (
     statistics,
 )
 from autoprox.language.domains import PARTS
-from autoprox.primitives import PRIMITIVES, Primitive, apply
+from autoprox.primitives import DIMS, PRIMITIVES, Primitive, apply
 from autoprox.statistics.chunks import MatrixChunk
 from autoprox.statistics.sources import Group
+
+Shared = dict[tuple[Callable[..., Tensor], int], list[Tensor]]
 
 
 class Program:
@@ -57,19 +59,36 @@ class Program:
 
     def __call__(self, chunk: MatrixChunk) -> Tensor:
         """[expressions, matrices]"""
+        shared: Shared = {}
         registers = {self.inputs[s]: value for s, value in chunk.values.items()}
         steps = zip(self.steps, self.done, self.overwritten, strict=True)
         for (primitive, args, result), done, overwritten in steps:
             if primitive.along_axis:
-                parts = chunk.parts(registers[args[0]])
-                values = [apply(primitive, [part], "matrix").flatten() for part in parts]
-                registers[result] = torch.cat(values)
+                found = _along_axis(primitive, args, registers, chunk, shared)
+                registers[result] = torch.cat([value.flatten() for value in found])
             else:
                 out = None if overwritten is None else registers[overwritten]
                 registers[result] = apply(primitive, [registers[r] for r in args], "matrix", out)
             for register in done:
                 registers.pop(register)
         return torch.stack([registers[r] for r in self.outputs])
+
+
+def _along_axis(
+    primitive: Primitive,
+    args: Sequence[int],
+    registers: Mapping[int, Tensor],
+    chunk: MatrixChunk,
+    shared: Shared,
+) -> list[Tensor]:
+    """Of each part of the chunk; what operations share is computed once of a register."""
+    parts = [chunk.parts(registers[register]) for register in args]
+    if primitive.shared is None:
+        return [apply(primitive, each, "matrix") for each in zip(*parts, strict=True)]
+    key = primitive.shared, args[0]
+    if key not in shared:
+        shared[key] = [primitive.shared(part, DIMS["matrix"]) for part in parts[0]]
+    return [primitive.function(value) for value in shared[key]]
 
 
 def single_domains(tree: Tree) -> list[Tree]:

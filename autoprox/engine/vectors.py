@@ -14,7 +14,7 @@ from autoprox.statistics.layers import LayerTable
 
 Vectors = list[Tensor]  # [datasets or 1, networks, layers] for each set of networks of equal depth
 Read = Callable[[Tree], Sequence[np.ndarray]]
-Reduce = Callable[[Primitive, Tree, Vectors], Vectors]
+Reduce = Callable[[Primitive, Tree, list[Vectors]], Vectors]
 
 
 class LayerVectors:
@@ -52,7 +52,7 @@ class LayerVectors:
         if tree.args[0].type == NETWORK:
             combinator = COMBINATORS[tree.symbol]
             return [apply(combinator, parts, "network") for parts in zip(*args, strict=True)]
-        return reduce(PRIMITIVES[tree.symbol], tree, args[0])
+        return reduce(PRIMITIVES[tree.symbol], tree, args)
 
     def together(self, values: Vectors) -> Tensor:
         """[datasets or 1, all networks] from [datasets or 1, networks] of each set."""
@@ -74,6 +74,6 @@ class LayerVectors:
         return [torch.from_numpy(values.take(places, axis=1)) for places in self._places[domain]]
 
 
-def reduce_layers(primitive: Primitive, vector: Tensor) -> Tensor:
+def reduce_layers(primitive: Primitive, vectors: Sequence[Tensor]) -> Tensor:
     """The reduction over layers; 0 of none."""
-    return apply(primitive, [vector], "layers") if vector.shape[-1] else vector.sum(-1)
+    return apply(primitive, vectors, "layers") if vectors[0].shape[-1] else vectors[0].sum(-1)

@@ -17,6 +17,7 @@ from autoprox.language.canonical import canonical
 from autoprox.language.tree import Tree, make
 from autoprox.language.vocabulary import (
     EVERY_STATISTIC,
+    LEVELS,
     NETWORK,
     REDUCED,
     STATISTICS,
@@ -62,6 +63,8 @@ def primitive_set(terminals: Sequence[str], combinators: Iterable[str]) -> gp.Pr
         types |= {REDUCED[t] for t in types if t != NETWORK}
     for t in sorted(types, key=str):
         for name in sorted(combinators if t == NETWORK else PRIMITIVES):
+            if LEVELS[t.level] not in OPERATIONS[name].levels:
+                continue
             args = (t,) * OPERATIONS[name].arity
             ret = DEAP_TYPES[result_type(name, args)]
             pset.addPrimitive(OPERATIONS[name].function, [DEAP_TYPES[t]] * len(args), ret, name)

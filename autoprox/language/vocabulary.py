@@ -10,11 +10,12 @@ from typing import Literal
 from autoprox.errors import AutoproxError
 from autoprox.language.domains import BLOCK_DOMAINS, DOMAINS, parts_of
 from autoprox.language.quantities import QUANTITIES
-from autoprox.primitives import COMBINATORS, OPERATIONS, Primitive
+from autoprox.primitives import COMBINATORS, OPERATIONS, Level, Primitive
 from autoprox.registry import View
 
 Probe = Literal["data", "ones", "ntk"]
 PROBES: tuple[Probe, ...] = ("data", "ones", "ntk")
+LEVELS: Mapping[str, Level] = {"Matrix": "matrix", "Layers": "layers", "Network": "network"}
 STRUCTURE = ("width", "tokens", "heads", "one")
 
 
@@ -102,16 +103,23 @@ def result_type(symbol: str, args: Sequence[Type]) -> Type:
 
 
 def _applied(operation: Primitive, args: Sequence[Type]) -> Type:
-    symbol, kind, value = operation.name, operation.kind, args[0]
-    if kind == "combinator" and value != NETWORK:
-        raise LanguageError(f"`{symbol}` needs a Network, got {value}: reduce it first")
-    if kind == "binary" and args[1] != value:
+    symbol, value = operation.name, args[0]
+    if args[-1] != value:
         raise LanguageError(f"`{symbol}` needs two values of one type, got {value} and {args[1]}")
-    if kind not in ("binary", "combinator") and value == NETWORK:
-        raise LanguageError(
-            f"`{symbol}` needs a Matrix or Layers, got Network; on Network: {listed(COMBINATORS)}"
-        )
-    return REDUCED[value] if kind == "reduce" else value
+    if LEVELS[value.level] not in (*operation.levels, *operation.formerly):
+        raise LanguageError(f"`{symbol}` needs {_misplaced(operation, value)}")
+    return REDUCED[value] if operation.reduces else value
+
+
+def _misplaced(operation: Primitive, value: Type) -> str:
+    """What an operation needs, and what can be done with a value of another level."""
+    levels = list(LEVELS)
+    needed = [name for name in levels if LEVELS[name] in operation.levels]
+    nouns = " or ".join("Layers" if name == "Layers" else f"a {name}" for name in needed)
+    if levels.index(value.level) < levels.index(needed[0]):
+        return f"{nouns}, got {value}: reduce it first"
+    hint = f"; on Network: {listed(COMBINATORS)}" if value == NETWORK else ""
+    return f"{nouns}, got {value}{hint}"
 
 
 def plain(symbol: str) -> str:

@@ -79,14 +79,14 @@ class SplitProxy:
         def read(tree: Tree) -> list[np.ndarray]:
             return [columns[part] for part in self._parts[tree]]
 
-        def reduce(primitive: Primitive, tree: Tree, vectors: Vectors) -> Vectors:
+        def reduce(primitive: Primitive, tree: Tree, args: list[Vectors]) -> Vectors:
             """[1, networks, 1 + blocks]: over all layers, and over those of each block."""
             domain = str(tree.args[0].type.domain)
             found = []
-            for networks, vector in zip(layers.sets, vectors, strict=True):
+            for networks, *vectors in zip(layers.sets, *args, strict=True):
                 places = table.block_places(networks[0], domain) if self.by_block else []
-                whole = reduce_layers(primitive, vector)
-                parts = [reduce_layers(primitive, vector[..., own]) for own in places]
+                whole = reduce_layers(primitive, vectors)
+                parts = [reduce_layers(primitive, [v[..., own] for v in vectors]) for own in places]
                 found.append(torch.stack([whole, *parts], -1))
             return found
 

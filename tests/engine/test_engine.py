@@ -121,7 +121,7 @@ def assert_close(
 def test_random_trees_against_the_naive_evaluator(
     setting: MakeSetting, architectures: list[Architecture], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen, trees = setting(), random_trees(250, seed=0) + [parse(text) for text in ALIASES]
+    chosen, trees = setting(), random_trees(300, seed=1) + [parse(text) for text in ALIASES]
     assert {n.symbol for tree in trees for n in distinct(tree)} == {*OPERATIONS, *TERMINALS}
     worlds = [world_of(chosen, dataset, architectures) for dataset in chosen.batches]
     found = Engine(streamed(chosen, architectures, 1)).evaluate(trees)

@@ -16,7 +16,7 @@ from autoprox.language import (
     parse,
     statistics,
 )
-from autoprox.primitives import PRIMITIVES, Primitive, apply
+from autoprox.primitives import OPERATIONS, PRIMITIVES, Primitive, apply, operation
 from autoprox.statistics.chunks import MatrixChunk
 
 
@@ -103,3 +103,32 @@ def test_a_program_on_several_shapes_is_the_same_as_on_each_alone() -> None:
         together = program(MatrixChunk.aligned(flat, [tuple(shelves[s]) for s in flat]))
         alone = [program(MatrixChunk.of({s: stacks[s][i] for s in group})) for i in range(3)]
         np.testing.assert_array_equal(together, torch.cat(alone, dim=1))
+
+
+def test_what_operations_share_is_computed_once_of_a_value() -> None:
+    calls = []
+
+    def ordered(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+        calls.append(x.shape)
+        return x.double().flatten(-len(dims)).sort(-1).values
+
+    @operation("reduce", shared=ordered, levels=("matrix",))
+    def second(values: Tensor) -> Tensor:
+        """The second smallest element."""
+        return values.select(-1, 1)
+
+    @operation("reduce", shared=ordered, levels=("matrix",))
+    def third(values: Tensor) -> Tensor:
+        """The third smallest element."""
+        return values.select(-1, 2)
+
+    texts = ["second(msa.weight)", "third(msa.weight)", "third(abs(msa.weight))"]
+    weight = torch.randn(2, 3, 4)
+    with OPERATIONS.trial("second", second), OPERATIONS.trial("third", third):
+        program = Program([parse(text) for text in texts])
+        calls.clear()
+        found = program(MatrixChunk.of({STATISTICS["msa.weight"]: weight}))
+    assert calls == [(2, 3, 4)] * 2
+    flat = weight.double().flatten(1)
+    expected = [flat.sort().values[:, 1], flat.sort().values[:, 2], flat.abs().sort().values[:, 2]]
+    assert torch.equal(found, torch.stack(expected))

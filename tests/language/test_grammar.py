@@ -30,6 +30,7 @@ from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES
 
 GRAMMAR = Grammar()
 SMALL = TreeLimits(max_size=12, max_depth=6)
+OF_LAYERS = {name for name, primitive in PRIMITIVES.items() if "layers" in primitive.levels}
 BLOCK, MATRIX = Type("Layers", "block"), Type("Matrix", "msa")
 ALIASES = {"ntk.msa.weight", "ntk.mlp.weight", "ntk.all.weight", "ntk.mlp.act"}
 
@@ -104,8 +105,8 @@ def test_every_word_is_generated_and_no_other() -> None:
     [
         (Grammar(["msa.grad"], structure=False), {"msa.grad", *PRIMITIVES, *COMBINATORS}),
         (Grammar(["mlp.act", "data.mlp.act", "ntk.mlp.act"]), {"mlp.act", *STRUCTURE, *OPERATIONS}),
-        (Grammar([], rank=False), {*STRUCTURE, *PRIMITIVES}),
-        (Grammar([], combinators=False), {*STRUCTURE, *PRIMITIVES}),
+        (Grammar([], rank=False), {*STRUCTURE, *OF_LAYERS}),
+        (Grammar([], combinators=False), {*STRUCTURE, *OF_LAYERS}),
     ],
 )
 def test_a_vocabulary_can_be_restricted(grammar: Grammar, allowed: set[str]) -> None:

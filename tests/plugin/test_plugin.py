@@ -79,7 +79,7 @@ def done(plugins: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, R
 
 
 def test_its_form_writes_its_proxy_with_its_operation(done: dict[str, Result]) -> None:
-    assert done["form"] == (0, "sum mean softplus all.grad\n", "")
+    assert done["form"] == (0, "sum mean softsign all.grad\n", "")
 
 
 def test_its_function_is_shown(done: dict[str, Result]) -> None:
@@ -120,7 +120,7 @@ import autoprox_example as example
 from autoprox.inputs.images import load_batch
 from autoprox.testing import *
 
-check_operation(example.softplus)
+check_operation(example.softsign)
 check_statistic(example.SALIENCY)
 check_benchmark(example.BENCHMARK)
 check_space(example.MINI)
@@ -148,6 +148,6 @@ def test_a_package_that_cannot_be_loaded_is_a_warning_that_names_it(
     found = results(broken, tmp_path, {"its": COMMANDS["form"], "other": "show snip --form text"})
     assert found["its"].code == 2
     reason = "of autoprox-example is left out: ModuleNotFoundError: No module named 'nothing_there'"
-    for item in ("autoprox.proxies 'smoothness'", "autoprox.operations 'softplus'"):
+    for item in ("autoprox.proxies 'smoothness'", "autoprox.operations 'softsign'"):
         assert f"PluginWarning: {item} {reason}" in found["its"].err
     assert found["other"][:2] == (0, "sum(sum(abs(mul(all.weight, all.grad))))\n")
