@@ -51,6 +51,7 @@ def _whole(value: Any) -> Any:
 Whole = Annotated[int, BeforeValidator(_whole), Ge(0), Lt(END)]
 Positive = Annotated[int, BeforeValidator(_whole), Ge(1), Lt(END)]
 Probability = Annotated[float, Gt(0), Le(1)]
+Coefficient = Annotated[float, Ge(0), Le(10)]
 PathText = Annotated[str | os.PathLike[str], AfterValidator(os.fspath)]
 Names = Annotated[Sequence[str], AfterValidator(tuple)]
 Numbers = Annotated[Sequence[float], AfterValidator(tuple)]

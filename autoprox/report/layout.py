@@ -1,7 +1,7 @@
 """How the terminal shows texts and tables, or one JSON document."""
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -51,6 +51,11 @@ def aligned(facts: Mapping[str, str]) -> str:
         break_on_hyphens=False,
     )
     return "\n".join(wrap.fill(f"{name:{width}}{text}") for name, text in facts.items())
+
+
+def markdown_line(cells: Iterable[str]) -> str:
+    """A line of a table in Markdown."""
+    return f"| {' | '.join(cells)} |"
 
 
 def number(value: float | None) -> str:

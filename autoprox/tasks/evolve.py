@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,10 @@ import torch
 from deap import base
 
 from autoprox.engine.evaluator import REASONS, Engine, Scores
-from autoprox.errors import ConfigError
+from autoprox.errors import ConfigError, nearest
 from autoprox.evolution import (
     STRATEGIES,
+    Form,
     Individual,
     State,
     assemble,
@@ -22,6 +23,7 @@ from autoprox.evolution import (
     make_toolbox,
     most_parsimonious,
 )
+from autoprox.evolution.two_inputs import TwoInputs
 from autoprox.export import pretty
 from autoprox.files.folders import user_cache
 from autoprox.language import (
@@ -49,6 +51,7 @@ from autoprox.tasks.configurations import EvolveConfig
 
 RIVALS = 10  # formulas that are measured on whole matrices where the chosen one fails there
 THINNED_WEIGHTS = 300_000  # of a network, on average, while evolution compares it with others
+FORMS: Mapping[str, Callable[[Grammar], Form]] = {"free": lambda own: own, "two-inputs": TwoInputs}
 
 
 class Evolve(Task[EvolveConfig]):
@@ -73,6 +76,9 @@ class Evolve(Task[EvolveConfig]):
             )
         )
         self.grammar = Grammar(self.config.statistics or (), limits=self.config)
+        if config.form not in FORMS:
+            raise ConfigError(f"unknown form {config.form!r}{nearest(config.form, FORMS)}")
+        self.form = FORMS[config.form](self.grammar)
         self.batches = batches_of(config, self.space, self.benchmark.classes, config.seed)
         networks = len(self.benchmark.architectures)
         chosen = split(networks, self.config.split_seed or 0, config.train)
@@ -181,7 +187,7 @@ class Evolve(Task[EvolveConfig]):
     def toolbox(self, engine: Engine) -> base.Toolbox:
         """What `evolve` needs, on the engine's networks: the training part, or some of it."""
         strategy = STRATEGIES[self.config.strategy]
-        return make_toolbox(self.grammar, partial(self._evaluate, engine), strategy, self.config)
+        return make_toolbox(self.form, partial(self._evaluate, engine), strategy, self.config)
 
     def _evaluate(self, engine: Engine, trees: Sequence[Tree]) -> list[Individual]:
         alive = engine.source.alive

@@ -31,7 +31,7 @@ from autoprox.tasks.configurations import RankConfig
 from autoprox.zoo.expressions import PROXIES
 from autoprox.zoo.functions import MEASURES, measure_all
 from autoprox.zoo.loading import load
-from autoprox.zoo.published import published
+from autoprox.zoo.published import compared, published
 
 COUNTS = ("params", "flops")
 FAILED, NOT_FINITE = "network failed", "not finite"
@@ -197,8 +197,10 @@ def summarise(ranking: Rank, records: Sequence[Mapping[str, Any]]) -> dict[str, 
             for network in np.flatnonzero(~np.isfinite(scores).all(axis=0)).tolist():
                 left_out[proxy][network] = FAILED if network in failed else NOT_FINITE
         rows += sorted(own, key=lambda row: 2 if row["kendall"] is None else -row["kendall"])
+    beside = (benchmark.name, benchmark.space, benchmark.label)
     return {
         "rows": rows,
+        **({"published": compared(rows, *beside)} if ranking.config.published else {}),
         "invalid": {proxy: dict(Counter(own.values())) for proxy, own in left_out.items()},
         "benchmark": benchmark.source,
         "networks": len(benchmark.architectures),
