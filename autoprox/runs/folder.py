@@ -258,7 +258,7 @@ def restored_rng(state: Sequence[Any]) -> random.Random:
 
 def digest_of(text: str) -> str:
     """The sha256 of a text."""
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()
 
 
 def _placed(new: Path, stem: str) -> Path:

@@ -25,7 +25,7 @@ def installed(source: Path, target: Path) -> Path:
 def run(plugins: Path, *arguments: str) -> Done:
     """The program with these packages installed."""
     return subprocess.run(
-        [sys.executable, "-m", "autoprox.cli", *arguments],
+        [sys.executable, "-m", "autoprox", *arguments],
         env={**os.environ, "PYTHONPATH": str(plugins)},
         capture_output=True,
         text=True,

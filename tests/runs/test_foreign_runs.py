@@ -16,9 +16,12 @@ from autoprox.runs.folder import Run
 from autoprox.tasks.base import resume, start
 from autoprox.tasks.configurations import EvolveConfig, SearchConfig
 
-EVIL = (
-    "from pathlib import Path\nPath('called').touch()\ndef worth(architecture):\n    return 1.0\n"
-)
+EVIL = """
+from pathlib import Path
+Path("called").touch()
+def worth(architecture):
+    return 1.0
+"""
 
 
 @pytest.fixture
