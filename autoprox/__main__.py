@@ -10,7 +10,7 @@ import sys
 import threading
 from types import FrameType
 
-from autoprox.errors import INTERRUPTED, TERMINATED, TerminatedError
+from autoprox.errors import INTERRUPTED, TERMINATED, TerminatedError, ended_by
 
 
 def program() -> None:
@@ -23,9 +23,9 @@ def program() -> None:
         from autoprox.cli import main  # takes part of a second, in which signals come too
 
         main()
-    except KeyboardInterrupt as error:
-        code = error.code if isinstance(error, TerminatedError) else INTERRUPTED
-        print("interrupted" if code == INTERRUPTED else "terminated", file=sys.stderr)
+    except (KeyboardInterrupt, TerminatedError) as error:
+        word, code = ended_by(error)
+        print(word, file=sys.stderr)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else bool(end.code)
     busy = any("ThreadPool" in thread.name for thread in threading.enumerate())

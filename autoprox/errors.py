@@ -6,10 +6,14 @@ from difflib import get_close_matches
 INTERRUPTED, TERMINATED = 130, 143  # exit codes: 128 and the number of the signal
 
 
-class TerminatedError(KeyboardInterrupt):
-    """SIGTERM, which is taken as an interrupt is."""
+class TerminatedError(BaseException):
+    """SIGTERM, which ends the program as an interrupt does."""
 
-    code = TERMINATED
+
+def ended_by(signal: BaseException) -> tuple[str, int]:
+    """How the program says that a signal ended it, and the exit code."""
+    terminated = isinstance(signal, TerminatedError)
+    return ("terminated", TERMINATED) if terminated else ("interrupted", INTERRUPTED)
 
 
 class AutoproxError(Exception):

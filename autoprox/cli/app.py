@@ -35,9 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         code = app(given or ["--help"], prog_name="autoprox", standalone_mode=False)
         sys.stdout.flush()
-    except typer.Abort as error:  # before a run was begun
-        code = getattr(error.__cause__, "code", INTERRUPTED)
-        print("interrupted" if code == INTERRUPTED else "terminated", file=sys.stderr)
+        if code == INTERRUPTED:  # as typer says it, before a run was begun
+            raise KeyboardInterrupt
+    except typer.Abort:
+        code = INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = FAILURE

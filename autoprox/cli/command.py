@@ -10,7 +10,7 @@ import typer
 from pydantic.fields import FieldInfo
 
 from autoprox.cli.options import Debug, Json
-from autoprox.errors import INTERRUPTED, FailureError, TerminatedError, printable
+from autoprox.errors import FailureError, TerminatedError, ended_by, printable
 from autoprox.options import Option, plain_type
 from autoprox.progress import Progress
 from autoprox.tasks.shared import TaskConfig
@@ -68,13 +68,12 @@ def followed(call: Callable[[Progress], dict[str, Any]], run: Path | None = None
     try:
         with progress_on() as progress:
             return call(follow)
-    except (KeyboardInterrupt, OSError, MemoryError) as error:
+    except (KeyboardInterrupt, TerminatedError, OSError, MemoryError) as error:
         on = f"; `autoprox resume {place}` goes on" if place else ""
-        if isinstance(error, KeyboardInterrupt):
-            code = error.code if isinstance(error, TerminatedError) else INTERRUPTED
-            word = "interrupted" if code == INTERRUPTED else "terminated"
+        if isinstance(error, KeyboardInterrupt | TerminatedError):
+            word, code = ended_by(error)
             print(f"{word}{printable(on)}", file=sys.stderr)
-            raise typer.Exit(code) from None
+            sys.exit(code)
         message = system_message(error) if isinstance(error, OSError) else "out of memory"
         raise StoppedError(f"{message}{on}") from error
 

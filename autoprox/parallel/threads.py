@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 import torch
 
+from autoprox.errors import TerminatedError
+
 
 @contextmanager
 def one_thread() -> Iterator[None]:
@@ -48,7 +50,7 @@ def run_threads(workers: int, calls: Iterable[Callable[[], None]]) -> None:
         work()
         for other in others:
             other.result()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, TerminatedError):
         wait = False  # for what the others are at may take minutes
         raise
     finally:
