@@ -205,6 +205,7 @@ class Setting:
             FORMAT,
             torch.__version__,
             self.device.type,
+            torch.backends.cpu.get_cpu_capability(),  # other instructions add in another order
             *network.identity,
             self.thin,
             *dataclasses.astuple(statistic),

@@ -166,7 +166,7 @@ class SearchConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
             "Says what architectures are truly worth: a benchmark, or a function that takes "
             "{space, choices} and returns a number, higher is better. Of all strategies but etas "
             "it evaluates the --top in the end.",
-            PROBLEM, "NAME|MODULE:FUNCTION", "none",
+            PROBLEM, "NAME|MODULE:FUNCTION", "none", code=True,
         ),
     ] = None  # fmt: skip
     dataset: Annotated[str, Option("Whose number of classes the heads have.", PROBLEM)] = "imagenet"
@@ -283,7 +283,7 @@ class BuildConfig(TaskConfig):
         str | None,
         Option(
             "Distil from the networks of this function, called with dataset and classes.",
-            PROBLEM, "MODULE:FUNCTION", "none",
+            PROBLEM, "MODULE:FUNCTION", "none", code=True,
         ),
     ] = None  # fmt: skip
     mirror: Annotated[

@@ -45,7 +45,7 @@ from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import SpaceNetwork, space_networks
 from autoprox.statistics.sources import StreamedMatrices
-from autoprox.tasks.base import Task, batches_of, benchmark_of, completed, path_of
+from autoprox.tasks.base import Task, batches_of, benchmark_of, completed, digests, path_of
 from autoprox.tasks.checkpoint import checkpoint, restored
 from autoprox.tasks.configurations import EvolveConfig
 
@@ -107,6 +107,10 @@ class Evolve(Task[EvolveConfig]):
     @property
     def name(self) -> str:
         return f"{self.benchmark.name}-{self.benchmark.space}-seed{self.config.seed}"
+
+    @property
+    def read(self) -> dict[str, str]:
+        return digests(self.batches, self.benchmark)
 
     @property
     def cache(self) -> Path:

@@ -45,7 +45,7 @@ from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import space_networks
 from autoprox.statistics.sources import StreamedMatrices
-from autoprox.tasks.base import Task, completed, path_of
+from autoprox.tasks.base import Task, completed, digests, path_of
 from autoprox.tasks.configurations import RediscoverConfig
 from autoprox.zoo.loading import load
 
@@ -99,6 +99,10 @@ class Rediscover(Task[RediscoverConfig]):
         stem = Path(self.config.proxy).stem
         stem = stem if NAME.fullmatch(stem) else "proxy"
         return f"rediscover-{stem}-seed{self.config.seed}"[:80]
+
+    @property
+    def read(self) -> dict[str, str]:
+        return digests({}, proxy=str(self.target))
 
     @property
     def device(self) -> torch.device:

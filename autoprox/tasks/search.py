@@ -25,7 +25,7 @@ from autoprox.progress import Progress
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import Setting, resolve_device
-from autoprox.tasks.base import Task, batches_of, completed, path_of
+from autoprox.tasks.base import Task, batches_of, completed, digests, path_of
 from autoprox.tasks.configurations import SearchConfig
 from autoprox.tasks.shared import STRATEGY
 from autoprox.zoo.loading import load
@@ -73,6 +73,10 @@ class Search(Task[SearchConfig]):
     def name(self) -> str:
         config = self.config
         return f"search-{self.space.name}-{config.strategy}-seed{config.seed}"
+
+    @property
+    def read(self) -> dict[str, str]:
+        return digests(self.setting.batches)
 
     def scorer(self) -> Scorer:
         """What measures the candidates."""

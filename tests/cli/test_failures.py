@@ -57,7 +57,7 @@ def test_debug(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_reader_that_goes_away() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "autoprox.cli", "bench", "--help"]
+    command = [sys.executable, "-m", "autoprox", "bench", "--help"]
     process = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
     os.close(writing)
     assert (process.returncode, process.stderr) == (1, b"")

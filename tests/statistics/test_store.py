@@ -140,6 +140,8 @@ def broken_files(path: Path) -> dict[str, bytes]:
         text = json.dumps(header).encode()
         return len(text).to_bytes(8, "little") + text + values
 
+    header = json.loads(whole[8:start])
+    negative = {k: {**v, "shape": [-1, -1]} for k, v in header.items() if k != "__metadata__"}
     short = {"0": {"dtype": "F32", "shape": [1, 1], "data_offsets": [0, 4]}}
     return {
         "empty": b"",
@@ -152,6 +154,10 @@ def broken_files(path: Path) -> dict[str, bytes]:
         "no pairs": with_header({"0": {"shape": [1, 2, 3], "data_offsets": [0, 4]}}),
         "a list": with_header([[1, 1]]),
         "other shapes": with_header(short),
+        "no shape": with_header(negative),
+        "a flipped bit": whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:],
+        "not a number": whole[:start] + b"\xff" * 4 + values[4:],
+        "no checksum": with_header({k: v for k, v in header.items() if k != "__metadata__"}),
     }
 
 
