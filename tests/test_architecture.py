@@ -12,7 +12,7 @@ ORDER = (
     *("errors", "registry", "progress", "options", "parameters"),
     *("parallel", "files"),
     *("primitives", "searchspaces"),
-    *("language", "export", "runs", "inputs", "benchmarks", "scoring"),
+    *("language", "models", "export", "runs", "inputs", "benchmarks", "scoring"),
     *("statistics", "engine", "zoo", "training", "evolution"),
     *("rediscovery", "nas", "report", "tasks", "api", "cli", "testing"),
 )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -13,6 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from autoprox.errors import MeasurementError
+from autoprox.models.foreign import evaluating
+from autoprox.models.layers import IN_PROJECTION, blocks, weights
 from autoprox.searchspaces import Architecture, Block, SearchSpace, TransformerNetwork
 
 
@@ -110,9 +111,11 @@ class ModuleNetwork:
         self.seed = seed
         self._module = module
         self._blocks = tuple(blocks)
-        self._layers = [
-            (domain, _linear(module, name)) for domain, names in layers.items() for name in names
-        ]
+        named = {name: domain for domain, names in layers.items() for name in names}
+        linear = {name: _linear(module, name) for name in named}
+        depth = {name: place for place, name in enumerate(weights(module))}
+        self._domains = {name: named[name] for name in sorted(named, key=depth.__getitem__)}
+        self._layers = [(domain, linear[name]) for name, domain in self._domains.items()]
         self._final = module.get_submodule(final_block) if final_block else module
 
     @cached_property
@@ -122,18 +125,14 @@ class ModuleNetwork:
         for name, values in self._module.state_dict().items():
             digest.update(f"{name} {values.dtype} {tuple(values.shape)}".encode())
             digest.update(values.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
-        names = {id(module): name for name, module in self._module.named_modules()}
-        layers = ",".join(f"{domain}:{names[id(layer)]}" for domain, layer in self._layers)
+        layers = ",".join(f"{domain}:{name}" for name, domain in self._domains.items())
         return digest.hexdigest(), layers, self.seed
 
     def structure(self) -> Structure:
-        """All layers as of one block, unless there are as many of each domain in every block."""
-        domains = [domain for domain, _ in self._layers]
-        count = len(self._blocks)
-        if not count or any(domains.count(d) % count for d in dict.fromkeys(domains)):
-            return Structure((tuple(domains),), self._blocks)
-        own = tuple(d for d in dict.fromkeys(domains) for _ in range(domains.count(d) // count))
-        return Structure((own,) * count, self._blocks)
+        """Layers are of the same block where their names say so."""
+        groups = blocks(self._domains).values()
+        domains = tuple(tuple(self._domains[name] for name in names) for names in groups)
+        return Structure(domains, self._blocks)
 
     def build(self, device: torch.device) -> Callable[[int], NamedLayers]:
         """The module itself, which must be where it is measured."""
@@ -162,10 +161,12 @@ class NamedLayers(nn.Module):
         return self._named
 
     def ones(self, inputs: Tensor) -> Tensor:
-        return torch.ones_like(inputs[:1])
+        """The module's own, where it has one."""
+        own: Callable[[Tensor], Tensor] | None = getattr(self.module, "ones", None)
+        return torch.ones_like(inputs[:1]) if own is None else own(inputs)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        with _evaluating(self.module):
+        with evaluating(self.module):
             outputs: Tensor = self.module(inputs)
         return outputs
 
@@ -173,30 +174,19 @@ class NamedLayers(nn.Module):
 Layered = TransformerNetwork | NamedLayers  # what can be measured
 
 
-@contextmanager
-def _evaluating(module: nn.Module) -> Iterator[None]:
-    """Without dropout, and without fused paths, which hooks don't see."""
-    modes = {part: part.training for part in module.modules()}
-    fused = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    module.eval()
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fused)
-        for part, training in modes.items():
-            part.training = training
-
-
 def _linear(module: nn.Module, name: str) -> nn.Linear:
-    try:
-        layer = module.get_submodule(name)
-    except AttributeError:
-        layer = None
-    if not isinstance(layer, nn.Linear):
+    """A linear layer by its name; one that only has the weight where that has no layer."""
+    matrices = weights(module)
+    if name.endswith(IN_PROJECTION) and name in matrices:
+        rows, columns = matrices[name].shape
+        layer = nn.Linear(columns, rows, bias=False, device="meta")
+        layer.weight = matrices[name]  # type: ignore[assignment]
+        return layer
+    found = dict(module.named_modules()).get(name)
+    if not isinstance(found, nn.Linear):
         linear = [n for n, part in module.named_modules() if isinstance(part, nn.Linear)]
         raise MeasurementError(
             f"a measured layer must be a linear layer of the module, but got {name!r}; "
             f"choose from {', '.join(linear)}"
         )
-    return layer
+    return found
