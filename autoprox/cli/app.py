@@ -14,6 +14,7 @@ from autoprox.cli.evolve import evolve
 from autoprox.cli.rank import rank
 from autoprox.cli.rediscover import rediscover
 from autoprox.cli.resume import resume
+from autoprox.cli.score import score
 from autoprox.cli.search import search
 from autoprox.cli.show import show
 from autoprox.errors import AutoproxError, FailureError
@@ -90,6 +91,7 @@ for function, name, example in (
     (rank, "rank", "rank --proxies snip,dss++,params --space pit --seeds 3"),
     (rediscover, "rediscover", "rediscover snip --seed 1"),
     (resume, "resume", "resume runs/20260102T030405Z-mine"),
+    (score, "score", "score --proxy snip --model timm:vit_tiny_patch16_224"),
     (show, "show", "show snip, or: autoprox show runs/20260102T030405Z-mine"),
 ):
     app.command(name, epilog=f"Example: autoprox {example}")(function)

@@ -5,10 +5,13 @@ Exported proxies contain the class of this file: it imports nothing but torch.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from autoprox.models.layers import is_transposed
 
 
 class Foreign(nn.Module):
@@ -76,3 +79,22 @@ def evaluating(model: nn.Module) -> Iterator[None]:
         torch.backends.mha.set_fastpath_enabled(fused)
         for part, training in modes.items():
             part.training = training
+
+
+def with_linear(model: nn.Module) -> nn.Module:
+    """The model, or where layers have transposed weights a copy with linear layers in their place.
+
+    Those are transformers' GPT-2's.
+    """
+    if not any(map(is_transposed, model.modules())):
+        return model
+    copied = deepcopy(model)
+    for name, module in list(copied.named_modules()):
+        if is_transposed(module):
+            matrix: Tensor = module.weight.T  # type: ignore[assignment,union-attr]
+            layer = nn.Linear(matrix.shape[1], matrix.shape[0], device="meta")
+            layer.weight = nn.Parameter(matrix.detach().contiguous())
+            layer.bias = module.bias  # type: ignore[assignment]
+            parent, _, own = name.rpartition(".")
+            setattr(copied.get_submodule(parent), own, layer)
+    return copied
