@@ -21,6 +21,7 @@ LATE = {  # modules that import late: help and the package itself must be there 
     *(
         "autoprox.cli.bench",
         "autoprox.cli.command",
+        "autoprox.cli.export",
         "autoprox.cli.resume",
         "autoprox.cli.score",
         "autoprox.cli.show",

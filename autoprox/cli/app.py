@@ -11,6 +11,7 @@ import autoprox
 from autoprox.cli.bench import bench
 from autoprox.cli.command import FAILURE, INTERRUPTED, system_message
 from autoprox.cli.evolve import evolve
+from autoprox.cli.export import export
 from autoprox.cli.rank import rank
 from autoprox.cli.rediscover import rediscover
 from autoprox.cli.resume import resume
@@ -26,6 +27,7 @@ app = typer.Typer(
     epilog="Example: autoprox evolve --datasets cifar100,flowers,chaoyang",
 )
 app.add_typer(bench)
+app.add_typer(export)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -3,6 +3,7 @@
 It imports the language and sympy, and gives the registry `EXPORTERS` and each form as a function.
 """
 
+from autoprox.export import data_forms  # noqa: F401
 from autoprox.export.latex_form import latex
 from autoprox.export.pretty_form import pretty
 from autoprox.export.python_form import python

@@ -104,9 +104,10 @@ class Bundle:
         own = statement.name if isinstance(statement, Definition) else None
         return [name for name in dict.fromkeys(names) if name in known and name != own]
 
-    def _left_out(self, statement: Statement) -> list[Definition]:
+    def _left_out(self, statement: Statement) -> list[Statement]:
         body = statement.body if isinstance(statement, ast.ClassDef) else []
-        return [s for s in body if isinstance(s, Definition) and s.name in self._without]
+        kinds = (Definition, ast.AnnAssign)
+        return [s for s in body if isinstance(s, kinds) and self._without.intersection(_names(s))]
 
     def _text(self, module: str, statement: Statement) -> str:
         lines = _lines(module)
