@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 
-from autoprox.errors import AutoproxError
+from autoprox.export.registry import ExportError
 from autoprox.export.timm_network import timm_source
 from autoprox.export.torch_network import torch_source
 from autoprox.export.transformers_network import transformers_files
@@ -16,10 +16,6 @@ from autoprox.searchspaces.tokens import TokenSpace
 Files = dict[str, str | bytes]
 
 
-class TargetError(AutoproxError):
-    """A form that there isn't, or that can't say the architecture."""
-
-
 @dataclass(frozen=True)
 class Target:
     """A form: it writes the files of an architecture's network for so many classes."""
@@ -28,7 +24,7 @@ class Target:
     trains: bool = True  # beside its `network.py` with `build()` goes a script that trains it
 
 
-TARGETS: Registry[Target] = Registry("targets", "form of an architecture", TargetError)
+TARGETS: Registry[Target] = Registry("targets", "form of an architecture", ExportError)
 
 
 def architecture_files(
@@ -65,13 +61,7 @@ def _torch(space: SearchSpace, architecture: Architecture, classes: int) -> File
 
 
 def _timm(space: SearchSpace, architecture: Architecture, classes: int) -> Files:
-    source = timm_source(space, architecture, classes)
-    if source is None:
-        raise TargetError(
-            f"timm has no network like those of {space.name}: use torch, "
-            "which has those of all spaces"
-        )
-    return {"network.py": source}
+    return {"network.py": timm_source(space, architecture, classes)}
 
 
 TARGETS.register("json", Target(lambda space, architecture, classes: {}, trains=False))

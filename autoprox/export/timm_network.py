@@ -3,23 +3,30 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from autoprox.export.registry import ExportError
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.searchspaces.autoformer import AutoFormer, AutoFormerSpace
+from autoprox.searchspaces.nano import NanoFormer
 from autoprox.searchspaces.pit import PiT
 
-HEADER = '''"""A network of the search space {space}, as timm makes it. Written by autoprox."""
+FILE = '''"""A network of the search space {space}, as timm makes it. Written by autoprox."""
 
-import timm
+{standard}import timm
 import torch
-'''
-BUILD = '''
+{imports}
+OPTIONS = {{
+{options}}}{block}
+
 
 def build(seed: int = 0) -> torch.nn.Module:
     """The network, its weights drawn by timm's rule."""
     torch.manual_seed(seed)
-    return timm.create_model("{name}", **OPTIONS{more})
+    return timm.create_model("{model}", **OPTIONS{more})
 '''
-BLOCKS = '''
+BLOCK = '''
+HEADS = {heads}
+MLP_RATIOS = {ratios}
+
 
 def block_by_block() -> Callable[..., Block]:
     """What makes the blocks one after another, each with its own heads and MLP."""
@@ -29,21 +36,23 @@ def block_by_block() -> Callable[..., Block]:
         heads, ratio = next(layers)
         return Block(num_heads=heads, mlp_ratio=ratio, **options)
 
-    return block
-'''
+    return block'''
 
 
-def timm_source(space: SearchSpace, architecture: Architecture, classes: int) -> str | None:
-    """A file with `build(seed)`, which calls timm's `create_model`; None where timm lacks it."""
+def timm_source(space: SearchSpace, architecture: Architecture, classes: int) -> str:
+    """A file with `build(seed)`, which calls timm's `create_model`."""
     kind = type(space.network(architecture, classes))
-    write = WRITERS.get(kind)
-    return None if write is None else write(space, architecture, classes)
+    if kind not in WRITERS:
+        raise ExportError(
+            f"timm has no network like those of {space.name}: use torch, which has all spaces'"
+        )
+    return WRITERS[kind](space, architecture, classes)
 
 
 def _vit(space: SearchSpace, architecture: Architecture, classes: int) -> str:
     """timm's vision transformer; blocks that differ are made one by one."""
     if not isinstance(space, AutoFormerSpace):
-        raise TypeError(f"an AutoFormer must be of its own space, but got {space.name}")
+        raise TypeError(f"an AutoFormer must be of its own spaces, but {space.name} is another")
     heads, ratios = architecture["num_heads"], architecture["mlp_ratio"]
     options = {
         "img_size": space.input_shape[-1],
@@ -56,15 +65,17 @@ def _vit(space: SearchSpace, architecture: Architecture, classes: int) -> str:
         "global_pool": "avg",
         "fc_norm": False,
     }
-    header = HEADER.format(space=space.name)
-    build = BUILD.format(name="vit_tiny_patch16_224", more="{more}")
-    if len(set(heads)) == len(set(ratios)) == 1:
-        return header + _options(options) + build.format(more="")
-    imports = "from timm.models.vision_transformer import Block\n"
-    header = header.replace("import timm\n", f"{_CALLABLE}import timm\n") + imports
-    lists = f"\nHEADS = {heads!r}\nMLP_RATIOS = {ratios!r}"
-    more = ", block_fn=block_by_block()"
-    return header + lists + _options(options) + BLOCKS + build.format(more=more)
+    imports, standard, block, more = [], [], "", ""
+    if space.head_dim is not None:
+        standard.append("from functools import partial")
+        imports.append("from timm.layers import Attention")
+        more = f", attn_layer=partial(Attention, attn_head_dim={space.head_dim})"
+    if len(set(heads)) > 1 or len(set(ratios)) > 1:
+        standard += ["from collections.abc import Callable", "from typing import Any"]
+        imports.append("from timm.models.vision_transformer import Block")
+        block = BLOCK.format(heads=heads, ratios=ratios)
+        more += ", block_fn=block_by_block()"
+    return _file(space, "vit_tiny_patch16_224", options, sorted(standard), imports, block, more)
 
 
 def _pit(space: SearchSpace, architecture: Architecture, classes: int) -> str:
@@ -75,17 +86,29 @@ def _pit(space: SearchSpace, architecture: Architecture, classes: int) -> str:
         "heads": list(architecture["num_heads"]),
         "mlp_ratio": architecture["mlp_ratio"],
     }
-    build = BUILD.format(name="pit_ti_224", more="")
-    return HEADER.format(space=space.name) + _options(options) + build
+    return _file(space, "pit_ti_224", options)
 
 
-_CALLABLE = "from collections.abc import Callable\nfrom typing import Any\n\n"
-
-
-def _options(options: Mapping[str, Any]) -> str:
+def _file(
+    space: SearchSpace,
+    model: str,
+    options: Mapping[str, Any],
+    standard: list[str] | None = None,
+    imports: list[str] | None = None,
+    block: str = "",
+    more: str = "",
+) -> str:
     lines = "".join(f'    "{name}": {value!r},\n' for name, value in options.items())
-    return f"\nOPTIONS = {{\n{lines}}}\n".replace("'", '"')
+    return FILE.format(
+        space=space.name,
+        model=model,
+        options=lines.replace("'", '"'),
+        standard="".join(f"{line}\n" for line in standard or ()) + ("\n" if standard else ""),
+        imports="".join(f"{line}\n" for line in imports or ()),
+        block=block,
+        more=more,
+    )
 
 
 Writer = Callable[[SearchSpace, Architecture, int], str]
-WRITERS: Mapping[type, Writer] = {AutoFormer: _vit, PiT: _pit}
+WRITERS: Mapping[type, Writer] = {AutoFormer: _vit, NanoFormer: _vit, PiT: _pit}

@@ -12,18 +12,8 @@ from autoprox.searchspaces import Architecture, SearchSpace
 
 # What only counts and measures.
 LEFT_OUT = frozenset(
-    [
-        "__new__",
-        "made_of",
-        "params",
-        "macs",
-        "layers",
-        "extra_layers",
-        "projections",
-        "final_block",
-        "device",
-        "ones",
-    ]
+    {"__new__", "made_of", "params", "macs", "device", "ones", "final_block"}
+    | {"layers", "extra_layers", "projections"}
 )
 WIDTH = 80  # columns beyond which a record takes several lines
 

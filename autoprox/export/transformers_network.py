@@ -18,6 +18,8 @@ from autoprox.searchspaces.gpt2_nano import GPT2NanoSpace
 from autoprox.searchspaces.tokens import TokenSpace
 
 MODELING = "modeling_network"
+FUNCTIONAL = "from torch.nn import functional"
+ANY = "from typing import Any"
 WRAPPER = '''
 
 class NetworkConfig(PretrainedConfig):
@@ -176,11 +178,9 @@ def _modeling(space: SearchSpace, architecture: Architecture, classes: int) -> s
     marker = "import torch\n"
     head, _, rest = source.partition(marker)
     lines, _, definitions = rest.partition("\n\n")
-    named = [marker.strip(), *lines.splitlines()]
-    for needed in ("from torch.nn import functional",):
-        named += [] if needed in named else [needed]
-    if "from typing import Any" not in head:
-        head = head.rstrip("\n") + "\nfrom typing import Any\n\n"
+    named = list(dict.fromkeys([marker.strip(), *lines.splitlines(), FUNCTIONAL]))
+    if ANY not in head:
+        head = f"{head.rstrip()}\n{ANY}\n\n"
     wrapper = WRAPPER.format(
         model_type=f"autoprox-{space.name}",
         inputs="pixel_values" if kind == "images" else "input_ids",
