@@ -21,9 +21,10 @@ OPTIONS = {{
 def build(seed: int = 0) -> torch.nn.Module:
     """The network, its weights drawn by timm's rule."""
     torch.manual_seed(seed)
-    return timm.create_model("{model}", **OPTIONS{more})
+    return timm.create_model({arguments})
 '''
 BLOCK = '''
+
 HEADS = {heads}
 MLP_RATIOS = {ratios}
 
@@ -37,6 +38,14 @@ def block_by_block() -> Callable[..., Block]:
         return Block(num_heads=heads, mlp_ratio=ratio, **options)
 
     return block'''
+ATTENTION = '''
+
+
+class Heads(Attention):
+    """Attention whose heads have {width} dimensions each, whatever the width of the tokens."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, attn_head_dim={width}, **options)'''
 
 
 def timm_source(space: SearchSpace, architecture: Architecture, classes: int) -> str:
@@ -67,15 +76,16 @@ def _vit(space: SearchSpace, architecture: Architecture, classes: int) -> str:
     }
     imports, standard, block, more = [], [], "", ""
     if space.head_dim is not None:
-        standard.append("from functools import partial")
+        standard.append("from typing import Any")
         imports.append("from timm.layers import Attention")
-        more = f", attn_layer=partial(Attention, attn_head_dim={space.head_dim})"
+        block = ATTENTION.format(width=space.head_dim)
+        more = ", attn_layer=Heads"
     if len(set(heads)) > 1 or len(set(ratios)) > 1:
-        standard += ["from collections.abc import Callable", "from typing import Any"]
+        standard = ["from collections.abc import Callable", "from typing import Any"]
         imports.append("from timm.models.vision_transformer import Block")
-        block = BLOCK.format(heads=heads, ratios=ratios)
+        block += BLOCK.format(heads=heads, ratios=ratios)
         more += ", block_fn=block_by_block()"
-    return _file(space, "vit_tiny_patch16_224", options, sorted(standard), imports, block, more)
+    return _file(space, "vit_tiny_patch16_224", options, standard, imports, block, more)
 
 
 def _pit(space: SearchSpace, architecture: Architecture, classes: int) -> str:
@@ -101,12 +111,11 @@ def _file(
     lines = "".join(f'    "{name}": {value!r},\n' for name, value in options.items())
     return FILE.format(
         space=space.name,
-        model=model,
         options=lines.replace("'", '"'),
         standard="".join(f"{line}\n" for line in standard or ()) + ("\n" if standard else ""),
         imports="".join(f"{line}\n" for line in imports or ()),
         block=block,
-        more=more,
+        arguments=f'"{model}", **OPTIONS{more}',
     )
 
 

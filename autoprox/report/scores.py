@@ -22,8 +22,8 @@ def score_report(found: Mapping[str, Any], layers: bool = False) -> list[Part]:
         [model] = found["models"]
         terms = {_number(value): text for text, value in model["terms"].items()}
         parts.append(
-            "The proxy ranks models among each other, so that one alone has no score: add others "
-            "by --compare.\nIts parts:\n" + aligned(terms)
+            "The proxy ranks models among each other, so that one alone has no score:\n"
+            "add others by --compare. Its parts are\n" + aligned(terms)
         )
     if layers:
         parts += [_layers(model) for model in found["models"]]

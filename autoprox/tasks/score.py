@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from autoprox.engine.comparison import compare, terms_of
 from autoprox.engine.evaluator import Engine
-from autoprox.errors import MeasurementError
+from autoprox.errors import AutoproxError, MeasurementError, one_line
 from autoprox.inputs.batch import Batch, InputError
 from autoprox.inputs.batches import LENGTH
 from autoprox.inputs.images import load_batch
@@ -25,7 +25,7 @@ from autoprox.models.structure import heads_of_blocks, tokens_of, widths
 from autoprox.scoring.correlations import Floats
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import ModuleNetwork, Shape
-from autoprox.statistics.sources import FAILURES, StreamedMatrices
+from autoprox.statistics.sources import StreamedMatrices
 
 EXAMPLES = 12  # names in a message
 INPUTS = "inputs"
@@ -119,9 +119,16 @@ def _measured(
     own = with_linear(model)
     layers = find_layers(own, patterns or None)
     _require(tree, name, own, layers)
-    network = _network(tree, own, layers, batch.inputs, seed)
-    source = StreamedMatrices(Setting({INPUTS: batch}), [network], max_failed=0)
-    values = Engine(source).evaluate(terms).values[:, 0, 0]
+    try:
+        network = _network(tree, own, layers, batch.inputs, seed)
+        source = StreamedMatrices(Setting({INPUTS: batch}), [network], max_failed=1)
+        values = Engine(source).evaluate(terms).values[:, 0, 0]
+    except AutoproxError:
+        raise
+    except Exception as error:  # it isn't our code
+        raise MeasurementError(f"{name} can't be measured: {one_line(error)}") from error
+    for failure in source.failures.values():
+        raise MeasurementError(f"{name} can't be measured: {failure}")
     family = "by pattern" if patterns else find_family(own)
     params = sum(parameter.numel() for parameter in own.parameters())
     return MeasuredModel(name, family, layers, params, batch.source, tuple(values.tolist()))
@@ -156,15 +163,12 @@ def _network(
     symbols = _symbols(tree)
     count = len(blocks(layers))
     nothing = [0] * count
-    try:
-        shapes = zip(
-            widths(model, layers) if "width" in symbols else nothing,
-            tokens_of(model, layers, inputs) if "tokens" in symbols else nothing,
-            heads_of_blocks(model, layers) if "heads" in symbols else nothing,
-            strict=True,
-        )
-    except FAILURES as error:
-        raise MeasurementError(f"the structure of a model must be known, but {error}") from error
+    shapes = zip(
+        widths(model, layers) if "width" in symbols else nothing,
+        tokens_of(model, layers, inputs) if "tokens" in symbols else nothing,
+        heads_of_blocks(model, layers) if "heads" in symbols else nothing,
+        strict=True,
+    )
     named: dict[str, list[str]] = {}
     for layer, domain in layers.items():
         named.setdefault(domain, []).append(f"model.{layer}")
