@@ -4,12 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from autoprox.api import (
+        build,
         build_benchmark,
         evolve,
         load_proxy,
         rank,
         rediscover,
         resume,
+        score,
         search,
     )
 
@@ -17,12 +19,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "__version__",
+    "build",
     "build_benchmark",
     "evolve",
     "load_proxy",
     "rank",
     "rediscover",
     "resume",
+    "score",
     "search",
 ]
 

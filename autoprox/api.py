@@ -6,10 +6,12 @@ The options, with their types and defaults, are the fields of the configuration;
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from autoprox.errors import ConfigError
 from autoprox.progress import Progress, silent
 from autoprox.tasks.configurations import (
     BuildConfig,
@@ -30,7 +32,10 @@ from autoprox.tasks.results import (
 from autoprox.tasks.shared import TaskConfig
 
 if TYPE_CHECKING:
+    from torch import Tensor, nn
+
     from autoprox.language import Tree
+    from autoprox.searchspaces import Architecture, TransformerNetwork
 
 P = ParamSpec("P")
 R = TypeVar("R", bound=Result)
@@ -133,3 +138,46 @@ def load_proxy(source: str | Path) -> Tree:
     from autoprox.zoo.loading import load
 
     return require_network(load(str(source)).tree)
+
+
+def score(
+    proxy: str | Path | Tree,
+    model: nn.Module | Sequence[nn.Module],
+    inputs: Tensor,
+    targets: Tensor,
+    *,
+    msa: Sequence[str] = (),
+    mlp: Sequence[str] = (),
+    seed: int = 0,
+) -> float | list[float]:
+    """The proxy's score of any model, or its scores of several, which are left as they were.
+
+    `inputs` are images [batch, channels, height, width] with targets [batch], or tokens
+    [batch, length] with a target for each, -100 where there is none. `msa` and `mlp` are patterns
+    of the names of layers, by default those of known families. A proxy that ranks needs several
+    models; what isn't finite is nan.
+    """
+    from autoprox.inputs.batch import Batch
+    from autoprox.tasks.score import score_models
+
+    tree = load_proxy(proxy) if isinstance(proxy, str | Path) else proxy
+    several = isinstance(model, Sequence)
+    models = list(model) if isinstance(model, Sequence) else [model]
+    batch = Batch(inputs, targets, 0, "given")
+    patterns = {domain: given for domain, given in (("msa", msa), ("mlp", mlp)) if given}
+    named = [(f"model {number}", own, batch) for number, own in enumerate(models, start=1)]
+    found = score_models(tree, named, patterns, seed)
+    if found["ranks"] and len(models) == 1:
+        raise ConfigError("a proxy that ranks needs a list of several models, but got one")
+    scores = [math.nan if one["score"] is None else one["score"] for one in found["models"]]
+    return scores if several else scores[0]
+
+
+def build(
+    architecture: Architecture | Mapping[str, Any], *, classes: int = 1000, seed: int = 0
+) -> TransformerNetwork:
+    """The network of an architecture, {space, choices}, initialised by its published rule."""
+    from autoprox.searchspaces import Architecture, from_json, get_space
+
+    given = architecture if isinstance(architecture, Architecture) else from_json(architecture)
+    return get_space(given.space).build(given, classes, seed)

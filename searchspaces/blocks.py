@@ -3,6 +3,8 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import signature
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +12,7 @@ from torch.nn import functional
 
 Layer = nn.Linear | nn.Conv2d
 LinearRule = Callable[[nn.Linear, torch.Generator], None]
+N = TypeVar("N", bound="TransformerNetwork")
 
 # The head has a random stream of its own, so that neither it nor the trunk depends on the other.
 _HEAD_STREAM = 0x68656164
@@ -144,6 +147,15 @@ class TransformerNetwork(nn.Module):
 
     head: nn.Linear
     linear_rule: LinearRule = staticmethod(normal_)
+    made_of: dict[str, Any]  # the arguments of its class, plain values
+
+    def __new__(cls: type[N], *arguments: Any, **named: Any) -> N:
+        """Remember the arguments, by which its source can be written."""
+        network = super().__new__(cls)
+        if arguments or named:
+            bound = signature(cls.__init__).bind(network, *arguments, **named).arguments
+            object.__setattr__(network, "made_of", dict(list(bound.items())[1:]))
+        return network
 
     @property
     def transformer_blocks(self) -> list[TransformerBlock]:

@@ -12,7 +12,7 @@ ORDER = (
     *("errors", "registry", "progress", "options", "parameters"),
     *("parallel", "files"),
     *("primitives", "searchspaces"),
-    *("language", "export", "runs", "inputs", "benchmarks", "scoring"),
+    *("language", "models", "export", "runs", "inputs", "benchmarks", "scoring"),
     *("statistics", "engine", "zoo", "training", "evolution"),
     *("rediscovery", "nas", "report", "tasks", "api", "cli", "__main__", "testing"),
 )
@@ -22,7 +22,9 @@ LATE = {  # modules that import late: help and the package itself must be there 
     *(
         "autoprox.cli.bench",
         "autoprox.cli.command",
+        "autoprox.cli.export",
         "autoprox.cli.resume",
+        "autoprox.cli.score",
         "autoprox.cli.show",
     ),
 }

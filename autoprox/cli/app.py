@@ -11,9 +11,11 @@ import autoprox
 from autoprox.cli.bench import bench
 from autoprox.cli.command import FAILURE, system_message
 from autoprox.cli.evolve import evolve
+from autoprox.cli.export import export
 from autoprox.cli.rank import rank
 from autoprox.cli.rediscover import rediscover
 from autoprox.cli.resume import resume
+from autoprox.cli.score import score
 from autoprox.cli.search import search
 from autoprox.cli.show import show
 from autoprox.errors import INTERRUPTED, AutoproxError, FailureError, printable
@@ -25,6 +27,7 @@ app = typer.Typer(
     epilog="Example: autoprox evolve --datasets cifar100,flowers,chaoyang",
 )
 app.add_typer(bench)
+app.add_typer(export)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -92,6 +95,7 @@ for function, name, example in (
     (rank, "rank", "rank --proxies snip,dss++,params --space pit --seeds 3"),
     (rediscover, "rediscover", "rediscover snip --seed 1"),
     (resume, "resume", "resume runs/20260102T030405Z-mine"),
+    (score, "score", "score --proxy snip --model timm:vit_tiny_patch16_224"),
     (show, "show", "show snip, or: autoprox show runs/20260102T030405Z-mine"),
 ):
     app.command(name, epilog=f"Example: autoprox {example}")(function)

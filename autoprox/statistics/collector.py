@@ -144,8 +144,10 @@ class _Pass:
             self.captured[domain, "input"].append(inputs[0])
         self.captured[domain, "output"].append(output)
 
-    def _keep_final(self, module: nn.Module, inputs: object, output: Tensor) -> None:
-        self.final_output = output
+    def _keep_final(
+        self, module: nn.Module, inputs: object, output: Tensor | tuple[Tensor, ...]
+    ) -> None:
+        self.final_output = output[0] if isinstance(output, tuple) else output
 
     def _loss(self, parameters: dict[str, Tensor], batch: Batch, seed: int) -> Tensor:
         device = next(iter(parameters.values())).device

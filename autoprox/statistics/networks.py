@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -14,6 +13,8 @@ from torch import Tensor, nn
 
 from autoprox.errors import MeasurementError
 from autoprox.language.domains import BLOCK_DOMAINS, parts_of
+from autoprox.models.foreign import evaluating
+from autoprox.models.layers import IN_PROJECTION, blocks, weights
 from autoprox.searchspaces import Architecture, Block, SearchSpace, TransformerNetwork
 from autoprox.searchspaces.blocks import Layer
 
@@ -158,10 +159,18 @@ class ModuleNetwork:
         self.seed = seed
         self._module = module
         self._blocks = tuple(blocks)
-        self._layers = [
-            (domain, _layer(module, name, domain))
-            for domain, names in layers.items()
-            for name in names
+        named = {n: domain for domain in BLOCK_DOMAINS for n in layers.get(domain, ())}
+        found = {name: _linear(module, name) for name in named}
+        depth = {name: place for place, name in enumerate(weights(module))}
+        self._domains = {name: named[name] for name in sorted(named, key=depth.__getitem__)}
+        self._layers: list[tuple[str, Layer]] = [
+            *((domain, found[name]) for name, domain in self._domains.items()),
+            *(
+                (domain, _layer(module, name))
+                for domain, names in layers.items()
+                if domain not in BLOCK_DOMAINS
+                for name in names
+            ),
         ]
         self._final = module.get_submodule(final_block) if final_block else module
 
@@ -173,17 +182,15 @@ class ModuleNetwork:
             digest.update(f"{name} {values.dtype} {tuple(values.shape)}".encode())
             digest.update(values.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
         names = {id(module): name for name, module in self._module.named_modules()}
-        layers = ",".join(f"{domain}:{names[id(layer)]}" for domain, layer in self._layers)
-        return digest.hexdigest(), layers, self.seed
+        extra = (f"{d}:{names[id(m)]}" for d, m in self._layers if d not in BLOCK_DOMAINS)
+        layers = (f"{domain}:{name}" for name, domain in self._domains.items())
+        return digest.hexdigest(), ",".join([*layers, *extra]), self.seed
 
     def structure(self) -> Structure:
-        """All layers as of one block, unless there are as many of each domain in every block."""
-        domains = [domain for domain, _ in self._layers if domain in BLOCK_DOMAINS]
-        count = len(self._blocks)
-        if not count or any(domains.count(d) % count for d in dict.fromkeys(domains)):
-            return Structure((tuple(domains),), self._blocks, self._extra(1))
-        own = tuple(d for d in dict.fromkeys(domains) for _ in range(domains.count(d) // count))
-        return Structure((own,) * count, self._blocks, self._extra(count))
+        """Layers are of the same block where their names say so."""
+        groups = list(blocks(self._domains).values()) if self._domains else []
+        domains = tuple(tuple(self._domains[name] for name in names) for names in groups)
+        return Structure(domains, self._blocks, self._extra(len(groups)))
 
     def _extra(self, blocks: int) -> tuple[tuple[int, str], ...]:
         """The head after the blocks, the others before the first."""
@@ -221,10 +228,12 @@ class NamedLayers(nn.Module):
         return [(domain, layer) for domain, layer in self._named if domain not in BLOCK_DOMAINS]
 
     def ones(self, inputs: Tensor) -> Tensor:
-        return torch.ones_like(inputs[:1])
+        """The module's own, where it has one."""
+        own: Callable[[Tensor], Tensor] | None = getattr(self.module, "ones", None)
+        return torch.ones_like(inputs[:1]) if own is None else own(inputs)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        with _evaluating(self.module):
+        with evaluating(self.module):
             outputs: Tensor = self.module(inputs)
         return outputs
 
@@ -232,32 +241,31 @@ class NamedLayers(nn.Module):
 Layered = TransformerNetwork | NamedLayers  # what can be measured
 
 
-@contextmanager
-def _evaluating(module: nn.Module) -> Iterator[None]:
-    """Without dropout, and without fused paths, which hooks don't see."""
-    modes = {part: part.training for part in module.modules()}
-    fused = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    module.eval()
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fused)
-        for part, training in modes.items():
-            part.training = training
-
-
-def _layer(module: nn.Module, name: str, domain: str) -> Layer:
-    try:
-        layer = module.get_submodule(name)
-    except AttributeError:
-        layer = None
-    in_block = domain in BLOCK_DOMAINS
-    kind = nn.Linear if in_block else Layer
-    if not isinstance(layer, kind):
-        choices = [n for n, part in module.named_modules() if isinstance(part, kind)]
+def _layer(module: nn.Module, name: str) -> Layer:
+    """A layer outside the blocks, or their queries, keys and values, by its name."""
+    found = dict(module.named_modules()).get(name)
+    if not isinstance(found, Layer):
+        choices = [n for n, part in module.named_modules() if isinstance(part, Layer)]
         raise MeasurementError(
-            f"a measured layer must be a linear layer{'' if in_block else ' or a convolution'} "
-            f"of the module, but got {name!r}; choose from {', '.join(choices)}"
+            "a measured layer must be a linear layer or a convolution of the module, "
+            f"but got {name!r}; choose from {', '.join(choices)}"
         )
-    return layer
+    return found
+
+
+def _linear(module: nn.Module, name: str) -> nn.Linear:
+    """A linear layer by its name; one that only has the weight where that has no layer."""
+    matrices = weights(module)
+    if name.endswith(IN_PROJECTION) and name in matrices:
+        rows, columns = matrices[name].shape
+        layer = nn.Linear(columns, rows, bias=False, device="meta")
+        layer.weight = matrices[name]  # type: ignore[assignment]
+        return layer
+    found = dict(module.named_modules()).get(name)
+    if not isinstance(found, nn.Linear):
+        linear = [n for n, part in module.named_modules() if isinstance(part, nn.Linear)]
+        raise MeasurementError(
+            f"a measured layer must be a linear layer of the module, but got {name!r}; "
+            f"choose from {', '.join(linear)}"
+        )
+    return found
