@@ -13,7 +13,7 @@ which `s3` is; searching the search space leads there.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
@@ -94,11 +94,16 @@ class SwinBlock(EncoderBlock):
 
 
 def relative_positions(window: int) -> Tensor:
-    """Which of the biases is that of two tokens of a window, [tokens, tokens]."""
-    steps = torch.arange(window)
-    rows, columns = steps.repeat_interleave(window), steps.repeat(window)
+    """Which of the biases is that of two tokens of a window, [tokens, tokens].
+
+    They are ordered by distance, so that those of a smaller window are the first.
+    """
+    steps = torch.arange(1 - window, window)
+    pairs = torch.cartesian_prod(steps, steps)
+    order = pairs.abs().amax(1).argsort(stable=True).argsort()
+    rows, columns = torch.cartesian_prod(*[torch.arange(window)] * 2).unbind(1)
     down, right = (place[:, None] - place + window - 1 for place in (rows, columns))
-    return down * (2 * window - 1) + right
+    return order[down * len(steps) + right]
 
 
 def separated(shape: SwinShape) -> Tensor | None:
@@ -146,7 +151,10 @@ def _cut(grid: Tensor, shape: SwinShape) -> Tensor:
 
 
 class PatchMerging(Pooling):
-    """From one stage to the next: four tokens, two by two, become one."""
+    """From one stage to the next: four tokens, two by two, become one.
+
+    The four values of a feature stand together, so that a narrower stage has the first of them.
+    """
 
     def __init__(self, width: int, next_width: int) -> None:
         super().__init__()
@@ -157,27 +165,28 @@ class PatchMerging(Pooling):
         """Map tokens [batch, tokens, width] to a quarter of them."""
         side = math.isqrt(tokens.shape[1])
         squares = tokens.reshape(len(tokens), side // 2, 2, side // 2, 2, -1)
-        columns_first = squares.permute(0, 1, 3, 4, 2, 5).flatten(3).flatten(1, 2)
-        merged: Tensor = self.reduction(self.norm(columns_first))
+        together = squares.permute(0, 1, 3, 5, 2, 4).flatten(3).flatten(1, 2)
+        merged: Tensor = self.reduction(self.norm(together))
         return merged
 
 
 class Swin(TransformerNetwork):
     """A vision transformer of stages, each with fewer tokens, whose blocks attend in windows."""
 
-    def __init__(self, blocks: Sequence[SwinShape], patch: int, classes: int) -> None:
+    def __init__(self, stages: Sequence[Sequence[SwinShape]], patch: int, classes: int) -> None:
         super().__init__()
-        width, last = blocks[0].width, blocks[-1].width
-        self.patches = Conv2d(CHANNELS, width, patch, stride=patch)
-        self.patch_norm = nn.LayerNorm(width)
-        layers: list[nn.Module] = [SwinBlock(blocks[0])]
-        for before, block in pairwise(blocks):
-            if block.tokens != before.tokens:
-                layers.append(PatchMerging(before.width, block.width))
-            layers.append(SwinBlock(block))
-        self.blocks = nn.Sequential(*layers)
-        self.norm = nn.LayerNorm(last)
-        self.head = Linear(last, classes)
+        widths = [stage[0].width for stage in stages]
+        self.patches = Conv2d(CHANNELS, widths[0], patch, stride=patch)
+        self.patch_norm = nn.LayerNorm(widths[0])
+        self.blocks = nn.Sequential()
+        for number, stage in enumerate(stages, 1):
+            if number > 1:
+                merging = PatchMerging(*widths[number - 2 : number])
+                self.blocks.add_module(f"merging{number}", merging)
+            for place, shape in enumerate(stage):
+                self.blocks.add_module(f"stage{number}_block{place}", SwinBlock(shape))
+        self.norm = nn.LayerNorm(widths[-1])
+        self.head = Linear(widths[-1], classes)
 
     def forward(self, images: Tensor) -> Tensor:
         """Map images [batch, 3, height, width] to logits [batch, classes]."""
@@ -199,6 +208,7 @@ class SwinSpace(SearchSpace):
     moves the options of each dimension.
     """
 
+    entangled = True
     stages: ClassVar[Sequence[int]] = (1, 2, 3, 4)
     patch: ClassVar[int] = 4
     head_dim: ClassVar[int] = 32
@@ -211,19 +221,25 @@ class SwinSpace(SearchSpace):
         "mlp_ratio": 0.5,
     }
 
-    def blocks(self, arch: Architecture) -> tuple[SwinShape, ...]:
-        """The structure of the transformer blocks, in depth order."""
+    def shapes(self, arch: Architecture) -> list[list[SwinShape]]:
+        """The structure of the blocks of each stage."""
         shapes, side = [], self.input_shape[1] // self.patch
         for stage in self.stages:
             width: int = arch[f"embed_dim_{stage}"]
             columns = (arch[f"{name}_{stage}"] for name in ("window", "qkv_dim", "mlp_ratio"))
+            own = []
             for i, (window, inner, ratio) in enumerate(zip(*columns, strict=True)):
                 size, heads = min(window, side), inner // self.head_dim
                 shift = window // 2 if i % 2 and window < side else 0
                 hidden = int(width * ratio)
-                shapes.append(SwinShape(width, side**2, heads, inner, hidden, size, shift))
+                own.append(SwinShape(width, side**2, heads, inner, hidden, size, shift))
+            shapes.append(own)
             side //= 2
-        return tuple(shapes)
+        return shapes
+
+    def blocks(self, arch: Architecture) -> tuple[SwinShape, ...]:
+        """The structure of the transformer blocks, in depth order."""
+        return tuple(shape for stage in self.shapes(arch) for shape in stage)
 
     def origins(self, arch: Architecture) -> tuple[int, ...]:
         """The first blocks of every stage."""
@@ -235,23 +251,24 @@ class SwinSpace(SearchSpace):
 
     def params(self, arch: Architecture, classes: int = 1000) -> int:
         """The number of parameters, from the choices alone."""
-        blocks = self.blocks(arch)
-        width, last = blocks[0].width, blocks[-1].width
+        firsts = [stage[0] for stage in self.shapes(arch)]
+        width, last = firsts[0].width, firsts[-1].width
         patches = (CHANNELS * self.patch**2 + 1) * width + 2 * width
-        mergings = sum((b.width + 2) * MERGED * a.width for a, b in _mergings(blocks))
-        norm_and_head = 2 * last + (last + 1) * classes
-        return patches + sum(b.params for b in blocks) + mergings + norm_and_head
+        blocks = sum(block.params for block in self.blocks(arch))
+        mergings = sum((b.width + 2) * MERGED * a.width for a, b in pairwise(firsts))
+        return patches + blocks + mergings + 2 * last + (last + 1) * classes
 
     def flops(self, arch: Architecture, classes: int = 1000) -> int:
         """Multiply-accumulates for one image, from the choices alone."""
-        blocks = self.blocks(arch)
-        patches = blocks[0].tokens * CHANNELS * self.patch**2 * blocks[0].width
-        mergings = sum(b.tokens * MERGED * a.width * b.width for a, b in _mergings(blocks))
-        return patches + sum(b.macs for b in blocks) + mergings + blocks[-1].width * classes
+        firsts = [stage[0] for stage in self.shapes(arch)]
+        patches = firsts[0].tokens * CHANNELS * self.patch**2 * firsts[0].width
+        blocks = sum(block.macs for block in self.blocks(arch))
+        mergings = sum(b.tokens * MERGED * a.width * b.width for a, b in pairwise(firsts))
+        return patches + blocks + mergings + firsts[-1].width * classes
 
     def network(self, arch: Architecture, classes: int) -> Swin:
         """The network with its parameters unset."""
-        return self.network_type(self.blocks(arch), self.patch, classes)
+        return self.network_type(self.shapes(arch), self.patch, classes)
 
 
 class NanoSwinSpace(SwinSpace):
@@ -268,11 +285,6 @@ class NanoSwinSpace(SwinSpace):
         "qkv_dim": 8,
         "mlp_ratio": 0.5,
     }
-
-
-def _mergings(blocks: Sequence[SwinShape]) -> Iterator[tuple[SwinShape, SwinShape]]:
-    """The last block of each stage but the last, and the first of the next."""
-    return ((a, b) for a, b in pairwise(blocks) if a.tokens != b.tokens)
 
 
 def _alike(**options: tuple[Option, ...]) -> dict[str, Field]:

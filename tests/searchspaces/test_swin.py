@@ -4,6 +4,7 @@ import math
 import random
 import re
 from collections.abc import Sequence
+from itertools import product
 
 import pytest
 import torch
@@ -23,6 +24,8 @@ from autoprox.testing.spaces import smallest
 from tests.helpers.bert import randomised
 
 DIMS = (96, 192, 384, 768)
+# Of the biases of a window of 7: by distance, those as far apart by rows and columns.
+ORDER = sorted(product(range(-6, 7), repeat=2), key=lambda pair: (max(map(abs, pair)), pair))
 SWIN_T = ((2, 2, 6, 2), (7, 7, 7, 7))
 
 
@@ -83,16 +86,24 @@ NAMES = (
 )
 
 
-def translated(theirs: nn.Module, depths: Sequence[int]) -> dict[str, Tensor]:
-    """The parameters of a Swin of transformers under our names: queries, keys, values as one."""
-    starts = [sum(depths[:stage]) + stage for stage in range(len(depths))]
+def translated(theirs: nn.Module) -> dict[str, Tensor]:
+    """The parameters of a Swin of transformers under our names, in our order.
+
+    Queries, keys and values are one; the four tokens that merge stand together feature by feature;
+    biases go by distance, by rows and columns among the same.
+    """
     state: dict[str, Tensor] = {}
     for name, value in theirs.named_parameters():
         for pattern, ours in NAMES:
             name = re.sub(pattern, ours, name)
         if found := re.match(r"swin\.encoder\.layers\.(\d)\.(blocks\.(\d+)|downsample)\.", name):
-            stage, block = int(found[1]), int(found[3] or depths[int(found[1])])
-            name = f"blocks.{starts[stage] + block}.{name[found.end() :]}"
+            stage = int(found[1]) + 1
+            place = f"stage{stage}_block{found[3]}" if found[3] else f"merging{stage + 1}"
+            name = f"blocks.{place}.{name[found.end() :]}"
+        if "merging" in name:  # columns before rows: (0, 0), (1, 0), (0, 1), (1, 1)
+            value = value.unflatten(-1, (2, 2, -1)).movedim(-1, -3).mT.flatten(-3)
+        elif "biases" in name:
+            value = value[[13 * (down + 6) + right + 6 for down, right in ORDER]]
         state[name] = value.detach()
     for name in [name for name in state if ".q_proj." in name]:
         parts = [state.pop(name.replace(".q_", f".{part}_")) for part in "qkv"]
@@ -107,7 +118,7 @@ def test_forward_is_that_of_transformers() -> None:
     config = SwinConfig(embed_dim=32, depths=depths, num_heads=(1, 2, 4, 8), num_labels=5)
     theirs = randomised(SwinForImageClassification(config))
     ours = S3.network(uniform(depths, (7,) * 4, dims), classes=5)
-    ours.load_state_dict(translated(theirs, depths))
+    ours.load_state_dict(translated(theirs))
     images = torch.randn(2, 3, 224, 224, generator=torch.Generator().manual_seed(1))
     torch.testing.assert_close(ours(images), theirs(images).logits, rtol=1e-4, atol=1e-4)
 
@@ -126,8 +137,7 @@ def plain_attention(block: SwinBlock, tokens: Tensor) -> Tensor:
         for j, (other_row, other_column) in enumerate(place):
             if (moved[i], edge[i]) == (moved[j], edge[j]):
                 down, right = row - other_row, column - other_column
-                wide = 2 * shape.window - 1
-                index = (down + shape.window - 1) * wide + right + shape.window - 1
+                index = ORDER.index((down, right))
                 dots = (query[i] * key[j]).sum(-1) / query.shape[-1] ** 0.5
                 logits[:, i, j] = dots + block.biases.weight[index]
     mixed = torch.einsum("hij,jhd->ihd", logits.softmax(-1), value).flatten(1)
@@ -149,11 +159,12 @@ def test_attention_stays_in_windows(side: int, window: int, shift: int) -> None:
     torch.testing.assert_close(block.attend(tokens), expected, rtol=1e-4, atol=1e-4)
 
 
-def test_relative_positions_are_those_of_pairs() -> None:
-    found = relative_positions(3)
-    for i in range(9):
-        for j in range(9):
-            assert found[i, j] == (i // 3 - j // 3 + 2) * 5 + (i % 3 - j % 3 + 2)
+def test_biases_of_a_smaller_window_are_the_first() -> None:
+    """Whatever the window, the same two tokens have the same bias."""
+    small, large = relative_positions(3), relative_positions(5)
+    assert small.unique().tolist() == list(range(25))
+    places = [5 * (i // 3) + i % 3 for i in range(9)]
+    assert torch.equal(large[places][:, places], small)
 
 
 def test_windows_that_a_grid_does_not_hold() -> None:
