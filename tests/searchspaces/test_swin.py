@@ -8,6 +8,7 @@ from itertools import product
 
 import pytest
 import torch
+from helpers.bert import randomised
 from torch import Tensor, nn
 from transformers import SwinConfig, SwinForImageClassification
 
@@ -21,7 +22,6 @@ from autoprox.searchspaces.swin import (
     relative_positions,
 )
 from autoprox.testing.spaces import smallest
-from tests.helpers.bert import randomised
 
 DIMS = (96, 192, 384, 768)
 # Of the biases of a window of 7: by distance, those as far apart by rows and columns.
