@@ -66,12 +66,12 @@ class OwnWeights:
         reduced: dict[str, Tensor] = {}
         for domain in {statistic.domain for statistic in measured}:
             own = {s: matrices for s, matrices in measured.items() if s.domain == domain}
-            reduced[domain] = torch.stack(
-                [
-                    self.proxy.reduce(domain, dict(zip(own, matrices, strict=True)))
-                    for matrices in zip(*own.values(), strict=True)
-                ]
-            )
+            layers = [
+                self.proxy.reduce(domain, dict(zip(own, matrices, strict=True)))
+                for matrices in zip(*own.values(), strict=True)
+            ]
+            none = torch.empty(0, len(self.proxy.reductions[domain]), dtype=torch.float64)
+            reduced[domain] = torch.stack(layers) if layers else none
         return reduced
 
 
