@@ -6,7 +6,6 @@ parameter of the same name. A subnet is the plain network whose parameters are t
 copy no weight. A gradient is added to the supernet's as soon as a backward pass has it, and let go.
 """
 
-from collections.abc import Iterator
 from functools import partial
 
 import torch
@@ -61,43 +60,51 @@ class Supernet:
         sizes = [parameter.numel() for parameter in self.parameters.values()]
         self.gradients = torch.zeros(sum(sizes), device=device)
         pairs = zip(self.parameters.values(), self.gradients.split(sizes), strict=True)
-        self._gradient_of = {whole: part.view_as(whole) for whole, part in pairs}
-        for parameter, gradient in self._gradient_of.items():
-            parameter.grad = gradient
+        for parameter, part in pairs:
+            parameter.grad = part.view_as(parameter)
 
     def subnet(self, arch: Architecture) -> TransformerNetwork:
         """A network of the space, its parameters views of the supernet's, gradients added there."""
         self.space.validate(arch)
         network = entangled_network(self.space, arch, self.classes)
-        for owner, name, whole, own in self._shared(network):
-            part = nn.Parameter(first_entries(whole.detach(), own))
-            place = first_entries(self._gradient_of[whole], own)
-            part.register_post_accumulate_grad_hook(partial(_move_gradient, place))
-            setattr(owner, name, part)
+        for place, name, own in _named(network):
+            whole = f"{place}.{name}".lstrip(".")
+            part = nn.Parameter(first_entries(self.parameters[whole].detach(), own))
+            gradient = first_entries(self.gradient(whole), own)
+            part.register_post_accumulate_grad_hook(partial(_move_gradient, gradient))
+            setattr(network.get_submodule(place), name, part)
         return network.to(self.gradients.device)
+
+    def gradient(self, name: str) -> Tensor:
+        """The gradient of a parameter, as the backward passes since it was last zero add up."""
+        gradient = self.parameters[name].grad
+        if gradient is None:
+            raise RuntimeError("the gradients of a supernet must not be replaced")
+        return gradient
 
     @torch.no_grad()
     def extract(self, arch: Architecture) -> TransformerNetwork:
         """A plain network of the space with these weights, its own."""
         self.space.validate(arch)
         network = entangled_network(self.space, arch, self.classes)
-        for _, _, whole, own in self._shared(network):
-            own.copy_(first_entries(whole, own))
+        for name, own in network.named_parameters():
+            own.copy_(first_entries(self.parameters[name], own))
         for block in network.transformer_blocks:
             block.reorder(False)
         return network
 
-    def _shared(
-        self, network: nn.Module
-    ) -> Iterator[tuple[nn.Module, str, nn.Parameter, nn.Parameter]]:
-        """Of each parameter the module, its name there, the supernet's parameter, and itself."""
-        for place, module in network.named_modules():
-            for name, own in list(module.named_parameters(recurse=False)):
-                yield module, name, self.parameters[f"{place}.{name}".strip(".")], own
+
+def _named(network: nn.Module) -> list[tuple[str, str, nn.Parameter]]:
+    """Each parameter with the name of its module, and its own there."""
+    return [
+        (place, name, parameter)
+        for place, module in network.named_modules()
+        for name, parameter in module.named_parameters(recurse=False)
+    ]
 
 
-def _move_gradient(place: Tensor, part: Tensor) -> None:
+def _move_gradient(gradient: Tensor, part: Tensor) -> None:
     """Add a parameter's gradient where it belongs."""
     if part.grad is not None:
-        place.add_(part.grad)
+        gradient.add_(part.grad)
         part.grad = None

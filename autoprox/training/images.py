@@ -53,13 +53,20 @@ class ImageRecipe(TrainingRecipe[Images]):
     def samples(self, data: Images) -> int:
         return len(data.labels)
 
+    def prepare(
+        self, data: Images, chosen: Tensor, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Images as the networks see them, moved at random, and their labels."""
+        mirror = data.name in self.mirror
+        images = move_at_random(data.images[chosen], self.crop, mirror, generator)
+        return normalise(images), data.labels[chosen]
+
     def loss(
         self, network: nn.Module, data: Images, chosen: Tensor, generator: torch.Generator
     ) -> Tensor:
         """Cross-entropy with the labels, and half of it with the teacher's where there is one."""
-        mirror = data.name in self.mirror
-        images = normalise(move_at_random(data.images[chosen], self.crop, mirror, generator))
-        logits, labels = network(images), data.labels[chosen]
+        images, labels = self.prepare(data, chosen, generator)
+        logits = network(images)
         loss = functional.cross_entropy(logits, labels, label_smoothing=self.label_smoothing)
         teacher = self._teacher(data)
         if teacher is None:
