@@ -221,6 +221,10 @@ class SwinSpace(SearchSpace):
         "mlp_ratio": 0.5,
     }
 
+    def step(self, name: str) -> float:
+        """By how much searching the search space moves the options of a field."""
+        return self.steps[name.rpartition("_")[0]]
+
     def shapes(self, arch: Architecture) -> list[list[SwinShape]]:
         """The structure of the blocks of each stage."""
         shapes, side = [], self.input_shape[1] // self.patch

@@ -309,7 +309,7 @@ def test_a_space_without_attention_has_all_layers_in_one_domain(folder: Path) ->
     """SNIP of a convolutional network is that of the layers that expand and project."""
     given = {"space": "bignas-nano", "dataset": "cifar10", "samples": 3}
     whole, part = (
-        autoprox.search(proxy=proxy, **given).summary["top"]
+        autoprox.search(proxy=proxy, **given).top
         for proxy in ("snip", "sum(sum(abs(mul(mlp.weight, mlp.grad))))")
     )
     assert [top["score"] for top in whole] == [top["score"] for top in part]
