@@ -8,11 +8,8 @@ from pydantic import AfterValidator
 
 from autoprox.files.sizes import read_range
 from autoprox.options import Option, PathText, Positive, Probability
-from autoprox.tasks.configurations import Range
-from autoprox.tasks.shared import PROBLEM, STRATEGY, TaskConfig
-from autoprox.tasks.supernet_configurations import Share, TrainingOptions
-
-TRAINING = "Training"
+from autoprox.tasks.shared import PROBLEM, STRATEGY, Range, TaskConfig
+from autoprox.tasks.supernet_configurations import TRAINING, Share, TrainingOptions
 
 
 class S3Config(TrainingOptions, TaskConfig):
@@ -62,7 +59,7 @@ class S3Config(TrainingOptions, TaskConfig):
     mutate_stage: Annotated[
         Probability, Option("With which a depth or a dimension is drawn anew.", STRATEGY)
     ] = 0.2
-    mutate_block: Annotated[
-        Probability, Option("With which a block is drawn anew.", STRATEGY)
-    ] = 0.4
+    mutate_block: Annotated[Probability, Option("With which a block is drawn anew.", STRATEGY)] = (
+        0.4
+    )
     drop_path: Annotated[Share, Option("Stochastic depth of the last block.", TRAINING)] = 0.2
