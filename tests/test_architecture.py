@@ -23,6 +23,7 @@ LATE = {  # modules that import late: help and the package itself must be there 
         "autoprox.cli.command",
         "autoprox.cli.resume",
         "autoprox.cli.show",
+        "autoprox.cli.supernet",
     ),
 }
 

@@ -11,11 +11,13 @@ import autoprox
 from autoprox.cli.bench import bench
 from autoprox.cli.command import FAILURE, INTERRUPTED, system_message
 from autoprox.cli.evolve import evolve
+from autoprox.cli.prenas import prenas
 from autoprox.cli.rank import rank
 from autoprox.cli.rediscover import rediscover
 from autoprox.cli.resume import resume
 from autoprox.cli.search import search
 from autoprox.cli.show import show
+from autoprox.cli.supernet import supernet
 from autoprox.errors import AutoproxError, FailureError
 
 WRONG_USE = 2
@@ -25,6 +27,7 @@ app = typer.Typer(
     epilog="Example: autoprox evolve --datasets cifar100,flowers,chaoyang",
 )
 app.add_typer(bench)
+app.add_typer(supernet)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -89,6 +92,7 @@ for function, name, example in (
     (search, "search", "search --space pit --proxy dss++ --params 5M:10M"),
     (rank, "rank", "rank --proxies snip,dss++,params --space pit --seeds 3"),
     (rediscover, "rediscover", "rediscover snip --seed 1"),
+    (prenas, "prenas", "prenas --space autoformer-supernet-ti --sizes 5M:12M:1M"),
     (resume, "resume", "resume runs/20260102T030405Z-mine"),
     (show, "show", "show snip, or: autoprox show runs/20260102T030405Z-mine"),
 ):

@@ -14,7 +14,6 @@ from functools import partial
 import numpy as np
 
 from autoprox.errors import nearest
-from autoprox.files.sizes import short
 from autoprox.prenas.isomers import (
     IsomerError,
     LayerScores,
@@ -24,7 +23,7 @@ from autoprox.prenas.isomers import (
     representatives,
 )
 from autoprox.prenas.saliency import Saliency
-from autoprox.searchspaces import Architecture
+from autoprox.searchspaces import Architecture, SearchSpace
 
 NORMALISERS = ("paper", "released")
 MATRICES = ("qkv.weight", "fc1.weight", "fc2.weight")  # that count for `released`
@@ -40,6 +39,15 @@ class Preferred:
     flops: int
     snip: float
     normalised: float
+
+
+def require_reach(space: SearchSpace, classes: int, size: int) -> None:
+    """Raise unless the space has an architecture with fewer parameters."""
+    ends = (space.smallest(), space.largest())
+    least, greatest = (space.params(arch, classes) for arch in ends)
+    if size <= least:
+        rule = f"sizes must go beyond {least}, the least of {space.name} (to {greatest})"
+        raise IsomerError(f"{rule}, but the greatest is {size}")
 
 
 class Selector:
@@ -69,11 +77,6 @@ class Selector:
         space, classes = self._saliency.space, self._saliency.classes
         known = [(arch, space.params(arch, classes)) for arch in self.representatives]
         known.sort(key=lambda pair: self.snip.score(pair[0]), reverse=True)
-        least, greatest = (pick(params for _, params in known) for pick in (min, max))
-        if max(sizes) <= least:
-            got = f"the greatest is {short(max(sizes))}"
-            rule = f"sizes must reach above {short(least)}, the least of {space.name}"
-            raise IsomerError(f"{rule} (the greatest has {short(greatest)}), but {got}")
         chosen: dict[Architecture, Preferred] = {}
         for size in sorted(sizes):
             fitting = [pair for pair in known if pair[1] < size][:per_size]

@@ -31,7 +31,11 @@ CHECKPOINT = "checkpoint.json"
 SUMMARY = "summary.json"
 HALL_OF_FAME = "hall_of_fame"
 LOCK = ".lock"
-COMMANDS = {"build": "bench build"}  # of kinds that aren't named like their command
+COMMANDS = {  # of kinds that aren't named like their command
+    "build": "bench build",
+    "supernet-train": "supernet train",
+    "supernet-eval": "supernet eval",
+}
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
 PACKAGES = ("autoprox", "torch", "numpy", "scipy", "deap", "sympy")

@@ -12,29 +12,36 @@ from torch import distributed, multiprocessing
 from autoprox.errors import MeasurementError
 from autoprox.supernet.training import Place
 
-Work = Callable[..., Any]
+Report = Callable[[int, float], None]
+Work = Callable[..., None]  # of place, device and report, then of what it is given
 
 
-def run_together(processes: int, device: str, work: Work, *arguments: Any) -> Any:
-    """What `work(place, device, *arguments)` returns in this process, the first of so many.
+def unheard(epoch: int, loss: float) -> None:
+    """Report nothing: only the first process does."""
 
-    The others do the same work; it has to be a function that a new process can import.
+
+def run_together(processes: int, device: str, report: Report, work: Work, *arguments: Any) -> None:
+    """Do `work(place, device, report, *arguments)` here and in so many processes less one.
+
+    It has to be a function that a new process can import.
     """
     if processes == 1:
-        return work(Place(), device, *arguments)
+        work(Place(), device, report, *arguments)
+        return
     with tempfile.TemporaryDirectory() as folder:
         meeting = Path(folder) / "meeting"
         context = multiprocessing.get_context("spawn")
         others = [
             context.Process(
-                target=_join, args=(Place(rank, processes), meeting, device, work, arguments)
+                target=_join,
+                args=(Place(rank, processes), meeting, device, unheard, work, arguments),
             )
             for rank in range(1, processes)
         ]
         for other in others:
             other.daemon = True  # it ends with this process
             other.start()
-        result = _join(Place(0, processes), meeting, device, work, arguments)
+        _join(Place(0, processes), meeting, device, report, work, arguments)
         for other in others:
             other.join()
         if any(other.exitcode for other in others):
@@ -42,15 +49,21 @@ def run_together(processes: int, device: str, work: Work, *arguments: Any) -> An
             raise MeasurementError(
                 f"all processes must end well, but the others' codes are {codes}"
             )
-        return result
 
 
-def _join(place: Place, meeting: Path, device: str, work: Work, arguments: tuple[Any, ...]) -> Any:
+def _join(
+    place: Place,
+    meeting: Path,
+    device: str,
+    report: Report,
+    work: Work,
+    arguments: tuple[Any, ...],
+) -> None:
     own = f"cuda:{place.rank}" if device == "cuda" else device
     if device == "cuda":
         torch.cuda.set_device(place.rank)
     with _group(place, meeting, "nccl" if device == "cuda" else "gloo"):
-        return work(place, own, *arguments)
+        work(place, own, report, *arguments)
 
 
 @contextmanager

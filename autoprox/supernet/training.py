@@ -60,6 +60,7 @@ class SupernetTraining:
         self.seed = seed
         self.place = place or Place()
         self.epoch = 0  # the next
+        self.steps = 0  # that were made
         self.optimizer = torch.optim.AdamW(self._groups(), fused=True)
         self._generator = torch.Generator()
         self._rates = drop_rates(supernet.network, recipe.drop_path)
@@ -69,17 +70,17 @@ class SupernetTraining:
         """Train one epoch; returns the mean loss, and raises where it isn't finite."""
         order = self.recipe.order(self.recipe.samples(self.data), self._stream("order", self.epoch))
         losses = torch.zeros(len(order))
-        for i, chosen in enumerate(order):
-            step = self.epoch * len(order) + i
-            losses[i] = self._train_step(chosen, step, self.recipe.epochs * len(order))
+        for place, chosen in enumerate(order):
+            losses[place] = self._train_step(chosen, self.recipe.epochs * len(order))
         self.epoch += 1
         loss = self._shared(losses).mean().item()
         if not math.isfinite(loss):
             raise DivergedError(f"the loss became {loss}")
         return loss
 
-    def _train_step(self, chosen: Tensor, step: int, steps: int) -> float:
+    def _train_step(self, chosen: Tensor, steps: int) -> float:
         """The gradients of all subnets that are drawn, on the same images; one update."""
+        step = self.steps
         rank, processes = self.place.rank, self.place.processes
         generator = self._stream(f"process {rank}", step)
         images, targets = self.recipe.prepare(self.data, chosen[rank::processes], generator)
@@ -101,6 +102,7 @@ class SupernetTraining:
         for group in self.optimizer.param_groups:
             group["lr"] = self.recipe.learning_rate * self.recipe.factor(step, steps)
         self.optimizer.step()
+        self.steps += 1
         return total / len(drawn)
 
     def state(self) -> dict[str, Tensor]:
@@ -116,7 +118,7 @@ class SupernetTraining:
     @torch.no_grad()
     def restore(self, state: dict[str, Tensor], epoch: int, steps: int) -> None:
         """Go back to a state that was saved after so many epochs and steps."""
-        self.epoch = epoch
+        self.epoch, self.steps = epoch, steps
         for name, parameter in self.supernet.parameters.items():
             parameter.copy_(state[f"weight.{name}"])
             own = {moment: state[f"{moment}.{name}"].to(parameter) for moment in MOMENTS}

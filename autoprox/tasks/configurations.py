@@ -32,6 +32,7 @@ from autoprox.tasks.shared import (
     TaskConfig,
     names,
 )
+from autoprox.tasks.supernet_configurations import SUPERNET_CONFIGURATIONS
 
 GIB = 2**30
 Range = str | Sequence[int | None] | None
@@ -259,5 +260,8 @@ class BuildConfig(TaskConfig):
 
 CONFIGURATIONS: dict[str, type[TaskConfig]] = {
     config.kind: config
-    for config in (EvolveConfig, RankConfig, SearchConfig, RediscoverConfig, BuildConfig)
+    for config in (
+        *(EvolveConfig, RankConfig, SearchConfig, RediscoverConfig, BuildConfig),
+        *SUPERNET_CONFIGURATIONS,
+    )
 }

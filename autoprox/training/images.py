@@ -111,10 +111,11 @@ def load_teacher(
 @torch.no_grad()
 def accuracy(network: nn.Module, images: Tensor, labels: Tensor) -> float:
     """The percentage of images [n, height, width, 3] whose class the network ranks first."""
-    right = 0
+    right, device = 0, next(network.parameters(), labels).device
     for begin in range(0, len(labels), EVALUATION_BATCH):
         some = slice(begin, begin + EVALUATION_BATCH)
-        right += int((network(normalise(images[some])).argmax(1) == labels[some]).sum())
+        found = network(normalise(images[some]).to(device)).argmax(1).cpu()
+        right += int((found == labels[some]).sum())
     return 100 * right / len(labels)
 
 
