@@ -8,8 +8,8 @@ the others. Images are resized to the network's own resolution. Between the ends
 channels the published tables are silent: here they are multiples of 8, after the last stage of 64.
 
 A convolution of 1 x 1 is a linear layer that every pixel passes, and is built as one: the domain
-``mlp``, and so ``all``, is of those that expand and project. There is no ``msa``: a proxy that needs
-it can't be searched with. Depthwise convolutions are in no domain. A block has one head.
+``mlp``, and so ``all``, is of those that expand and project. There is no ``msa``, so that proxies
+that need it can't be searched with. Depthwise convolutions are in no domain. A block has one head.
 
 Networks are built in evaluation mode, where an untrained batch norm passes its input on: what is
 measured of an image doesn't depend on the others.

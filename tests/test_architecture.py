@@ -14,7 +14,7 @@ ORDER = (
     *("primitives", "searchspaces"),
     *("language", "export", "runs", "inputs", "benchmarks", "scoring"),
     *("statistics", "engine", "zoo", "training", "evolution"),
-    *("rediscovery", "nas", "supernet", "prenas", "report", "tasks", "api", "cli", "testing"),
+    *("rediscovery", "nas", "supernet", "prenas", "s3", "report", "tasks", "api", "cli", "testing"),
 )
 LATE = {  # modules that import late: help and the package itself must be there at once
     *("autoprox", "autoprox.api", "autoprox.benchmarks", "autoprox.tasks.results"),

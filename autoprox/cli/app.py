@@ -15,6 +15,7 @@ from autoprox.cli.prenas import prenas
 from autoprox.cli.rank import rank
 from autoprox.cli.rediscover import rediscover
 from autoprox.cli.resume import resume
+from autoprox.cli.s3 import s3
 from autoprox.cli.search import search
 from autoprox.cli.show import show
 from autoprox.cli.supernet import supernet
@@ -93,6 +94,7 @@ for function, name, example in (
     (rank, "rank", "rank --proxies snip,dss++,params --space pit --seeds 3"),
     (rediscover, "rediscover", "rediscover snip --seed 1"),
     (prenas, "prenas", "prenas --space autoformer-supernet-ti --sizes 5M:12M:1M"),
+    (s3, "s3", "s3 --space swin-nano --images photos --rounds 3"),
     (resume, "resume", "resume runs/20260102T030405Z-mine"),
     (show, "show", "show snip, or: autoprox show runs/20260102T030405Z-mine"),
 ):

@@ -8,6 +8,7 @@ from autoprox.report.evolution import evolution_report
 from autoprox.report.layout import Part
 from autoprox.report.ranking import rank_report
 from autoprox.report.rediscovery import rediscovery_report
+from autoprox.report.s3 import s3_report
 from autoprox.report.search import search_report
 from autoprox.report.supernet import prenas_report, supernet_report, supernet_table_report
 
@@ -20,4 +21,5 @@ REPORTS: Mapping[str, Callable[[Mapping[str, Any]], list[Part]]] = {
     "supernet-train": supernet_report,
     "supernet-eval": supernet_table_report,
     "prenas": prenas_report,
+    "s3": s3_report,
 }

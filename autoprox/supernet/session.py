@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from autoprox.parallel.threads import one_thread
-from autoprox.searchspaces import Architecture, get_space
+from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.supernet.checkpoint import Header, read_checkpoint, write_checkpoint
 from autoprox.supernet.recipe import SupernetRecipe
 from autoprox.supernet.slices import Supernet
@@ -18,7 +18,7 @@ from autoprox.supernet.training import Place, SupernetTraining
 class Plan:
     """What is trained, on what and how."""
 
-    space: str
+    space: SearchSpace
     images: Path
     recipe: SupernetRecipe
     sampler: str
@@ -30,7 +30,7 @@ def train_supernet(
     place: Place, device: str, report: Callable[[int, float], None], plan: Plan, file: Path
 ) -> None:
     """Train to the end of the plan; the file is replaced after every epoch, reported before."""
-    space = get_space(plan.space)
+    space = plan.space
     data = plan.recipe.load(plan.images, space)
     supernet = Supernet(space, data.classes, plan.seed, torch.device(device))
     training = SupernetTraining(

@@ -1,6 +1,5 @@
 """The configurations of all tasks, quick to import: the commands' help is made of them."""
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
 
@@ -20,6 +19,7 @@ from autoprox.options import (
     Whole,
 )
 from autoprox.parameters import EvolutionParameters, TreeLimits
+from autoprox.tasks.s3_configuration import S3Config
 from autoprox.tasks.shared import (
     MACHINE,
     PROBLEM,
@@ -29,13 +29,13 @@ from autoprox.tasks.shared import (
     DataOptions,
     DeviceOptions,
     InputOptions,
+    Range,
     TaskConfig,
     names,
 )
 from autoprox.tasks.supernet_configurations import SUPERNET_CONFIGURATIONS
 
 GIB = 2**30
-Range = str | Sequence[int | None] | None
 
 
 def numbers(text: str) -> tuple[float, ...]:
@@ -263,5 +263,6 @@ CONFIGURATIONS: dict[str, type[TaskConfig]] = {
     for config in (
         *(EvolveConfig, RankConfig, SearchConfig, RediscoverConfig, BuildConfig),
         *SUPERNET_CONFIGURATIONS,
+        S3Config,
     )
 }

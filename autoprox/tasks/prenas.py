@@ -52,7 +52,7 @@ class Prenas(Task[PrenasConfig]):
             images = Path(config.train).absolute()
             self.data, recipe = read_images(images, self.space, config)
             self.classes = self.data.classes
-            self.plan = Plan(self.space.name, images, recipe, "preferred", (), config.seed)
+            self.plan = Plan(self.space, images, recipe, "preferred", (), config.seed)
 
     @property
     def name(self) -> str:

@@ -174,6 +174,19 @@ class PrenasResult(Result):
         return [{**entry["arch"], **_without(entry, "arch")} for entry in self.preferred]
 
 
+class S3Result(Result):
+    """The spaces of all rounds, and the best network of the last."""
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """Its choices, sizes and accuracy with inherited weights."""
+        return dict(self._summary["best"])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each space: its errors."""
+        return [_without(row, "options", "dropped") for row in self._summary["rounds"]]
+
+
 RESULTS: Mapping[str, type[Result]] = {
     "evolve": EvolveResult,
     "rank": RankResult,
@@ -183,8 +196,9 @@ RESULTS: Mapping[str, type[Result]] = {
     "supernet-train": SupernetResult,
     "supernet-eval": SupernetTableResult,
     "prenas": PrenasResult,
+    "s3": S3Result,
 }
 
 
-def _without(entry: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in entry.items() if key != name}
+def _without(entry: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key not in names}

@@ -36,7 +36,7 @@ class SupernetTrain(Task[SupernetTrainConfig]):
         SAMPLERS.find(config.sampler).check(config.sampler, subnets)
         self.data, recipe = read_images(Path(config.images), space, config)
         images = Path(config.images).absolute()
-        self.plan = Plan(space.name, images, recipe, config.sampler, subnets, config.seed)
+        self.plan = Plan(space, images, recipe, config.sampler, subnets, config.seed)
 
     @property
     def name(self) -> str:
@@ -74,7 +74,7 @@ def trained(
     The log has a line for each epoch: it is written before the weights, and what is beyond them is
     cut off.
     """
-    file, space = run.path / FILE, get_space(plan.space)
+    file, space = run.path / FILE, plan.space
     done = read_checkpoint(file, space)[1].epoch if file.exists() else 0
     run.truncate_log(done)
     before = float(run.read_log()[-1]["seconds"]) if done else 0.0
@@ -89,7 +89,7 @@ def trained(
     run_together(config.processes, device, report, train_supernet, plan, file)
     log = run.read_log()
     return {
-        "space": plan.space,
+        "space": space.name,
         "dataset": data.name,
         "sampler": plan.sampler,
         "weights": str(file),
