@@ -84,7 +84,7 @@ class GridConvolution(Conv2d):
     def forward(self, tokens: Tensor) -> Tensor:
         """Map tokens [batch, tokens, source] to [batch, fewer by the stride, width]."""
         side = math.isqrt(tokens.shape[1])
-        grid = tokens.mT.unflatten(2, (side, side))
+        grid = tokens.mT.reshape(len(tokens), -1, side, side)
         return super().forward(grid).flatten(2).mT
 
 
@@ -161,10 +161,9 @@ class BigNAS(TransformerNetwork):
     @staticmethod
     def linear_rule(layer: nn.Linear, generator: torch.Generator) -> None:
         """As convolutions; the classifier, which alone has biases, normal by 0.01."""
-        if layer.bias is None:
-            layer.weight.normal_(0.0, math.sqrt(2 / layer.out_features), generator=generator)
-        else:
-            layer.weight.normal_(0.0, 0.01, generator=generator)
+        deviation = math.sqrt(2 / layer.out_features) if layer.bias is None else 0.01
+        layer.weight.normal_(0.0, deviation, generator=generator)
+        if layer.bias is not None:
             layer.bias.zero_()
 
     @torch.no_grad()
@@ -204,7 +203,8 @@ class BigNASSpace(SearchSpace):
         stem: int = (CHANNELS * STEM_KERNEL**2 + 2) * arch["stem"]
         blocks = self.blocks(arch)
         last: int = (blocks[-1].width + 2) * arch["last"]
-        return stem + sum(b.params for b in blocks) + last + (arch["last"] + 1) * classes
+        head: int = (arch["last"] + 1) * classes
+        return stem + sum(b.params for b in blocks) + last + head
 
     def flops(self, arch: Architecture, classes: int = 1000) -> int:
         """Multiply-accumulates for one image, from the choices alone."""
@@ -212,7 +212,8 @@ class BigNASSpace(SearchSpace):
         pixels = (arch["resolution"] // self.stem_stride) ** 2
         stem: int = pixels * CHANNELS * STEM_KERNEL**2 * arch["stem"]
         last: int = blocks[-1].tokens * blocks[-1].width * arch["last"]
-        return stem + sum(b.macs for b in blocks) + last + arch["last"] * classes
+        head: int = arch["last"] * classes
+        return stem + sum(b.macs for b in blocks) + last + head
 
     def network(self, arch: Architecture, classes: int) -> BigNAS:
         """The network with its parameters unset, in evaluation mode."""

@@ -75,6 +75,9 @@ class SwinShape(Block):
 class SwinBlock(EncoderBlock):
     """A pre-norm transformer block whose attention stays within windows."""
 
+    positions: Tensor
+    apart: Tensor | None
+
     def __init__(self, shape: SwinShape) -> None:
         super().__init__(shape)
         self.norm1, self.norm2 = nn.LayerNorm(shape.width), nn.LayerNorm(shape.width)
@@ -88,8 +91,8 @@ class SwinBlock(EncoderBlock):
         bias = self.biases(self.positions).permute(2, 0, 1)  # [heads, tokens, tokens] of a window
         if self.apart is not None:
             bias = bias.masked_fill(self.apart[:, None], -math.inf)
-        parts = (in_windows(tokens, self.shape) for tokens in (query, key, value))
-        mixed = functional.scaled_dot_product_attention(*parts, attn_mask=bias)
+        query, key, value = (in_windows(tokens, self.shape) for tokens in (query, key, value))
+        mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=bias)
         return out_of_windows(mixed, self.shape)
 
 
@@ -118,14 +121,14 @@ def separated(shape: SwinShape) -> Tensor | None:
     origin = torch.arange(padded).roll(-shape.shift)
     area = (origin < shape.shift).int() + 2 * (origin >= shape.side).int()
     areas = (4 * area[:, None] + area).expand(1, 1, -1, -1).unsqueeze(-1)
-    [own] = _cut(areas, shape).flatten(2)  # [windows, tokens]
-    return own[:, :, None] != own[:, None]
+    own = _cut(areas, shape).flatten(0, 2).flatten(1)  # [windows, tokens]
+    return own[:, :, None].ne(own[:, None])
 
 
 def in_windows(tokens: Tensor, shape: SwinShape) -> Tensor:
     """From [batch, heads, tokens, dim] to [batch, windows, heads, tokens of a window, dim]."""
     padding = shape.windows * shape.window - shape.side
-    grid = tokens.unflatten(2, (shape.side, shape.side))
+    grid = tokens.reshape(*tokens.shape[:2], shape.side, shape.side, -1)
     if padding:
         grid = functional.pad(grid, (0, 0, 0, padding, 0, padding))
     if shape.shift:
@@ -136,7 +139,8 @@ def in_windows(tokens: Tensor, shape: SwinShape) -> Tensor:
 def out_of_windows(tokens: Tensor, shape: SwinShape) -> Tensor:
     """Undo `in_windows`."""
     number, window, side = shape.windows, shape.window, shape.side
-    parts = tokens.unflatten(3, (window, window)).unflatten(1, (number, number))
+    batch, _, heads, _, dim = tokens.shape
+    parts = tokens.reshape(batch, number, number, heads, window, window, dim)
     grid = parts.permute(0, 3, 1, 4, 2, 5, 6).flatten(4, 5).flatten(2, 3)
     if shape.shift:
         grid = grid.roll((shape.shift, shape.shift), (2, 3))
@@ -146,7 +150,7 @@ def out_of_windows(tokens: Tensor, shape: SwinShape) -> Tensor:
 def _cut(grid: Tensor, shape: SwinShape) -> Tensor:
     """From [batch, heads, rows, columns, dim] to [batch, windows, heads, tokens, dim]."""
     size = (shape.windows, shape.window)
-    parts = grid.unflatten(3, size).unflatten(2, size)
+    parts = grid.reshape(*grid.shape[:2], *size, *size, -1)
     return parts.permute(0, 2, 4, 1, 3, 5, 6).flatten(4, 5).flatten(1, 2)
 
 
@@ -221,6 +225,14 @@ class SwinSpace(SearchSpace):
         "mlp_ratio": 0.5,
     }
 
+    @property
+    def options(self) -> dict[str, tuple[float, ...]]:
+        """The options of each field, which are numbers."""
+        return {
+            name: tuple(option for option in field.options[0] if not isinstance(option, str))
+            for name, field in self.fields.items()
+        }
+
     def step(self, name: str) -> float:
         """By how much searching the search space moves the options of a field."""
         return self.steps[name.rpartition("_")[0]]
@@ -247,7 +259,7 @@ class SwinSpace(SearchSpace):
 
     def origins(self, arch: Architecture) -> tuple[int, ...]:
         """The first blocks of every stage."""
-        largest, start, origins = self.largest(), 0, []
+        largest, start, origins = self.largest(), 0, list[int]()
         for stage in self.stages:
             origins += range(start, start + arch[f"depth_{stage}"])
             start += largest[f"depth_{stage}"]

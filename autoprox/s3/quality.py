@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from autoprox.searchspaces import Architecture, SearchSpace
-from autoprox.searchspaces.base import Option
+from autoprox.searchspaces import Architecture
+from autoprox.searchspaces.swin import SwinSpace
 
 
 @dataclass(frozen=True)
@@ -37,22 +37,22 @@ def quality(errors: Sequence[float], top: int) -> Quality:
 
 
 def subspaces(
-    space: SearchSpace, errors: Mapping[Architecture, float], top: int
-) -> dict[str, dict[Option, Quality]]:
+    space: SwinSpace, errors: Mapping[Architecture, float], top: int
+) -> dict[str, dict[float, Quality]]:
     """For each field and each of its options the quality of the architectures that have it.
 
     One with a value for every block has an option if it has it in one of them. An option that no
     architecture has is left out.
     """
-    found: dict[str, dict[Option, Quality]] = {}
-    for name, field in space.fields.items():
+    found: dict[str, dict[float, Quality]] = {}
+    for name, options in space.options.items():
         found[name] = {}
-        for option in field.options[0]:
+        for option in options:
             own = [error for arch, error in errors.items() if option in _values(arch[name])]
             if own:
                 found[name][option] = quality(own, top)
     return found
 
 
-def _values(value: Option | tuple[Option, ...]) -> tuple[Option, ...]:
+def _values(value: float | tuple[float, ...]) -> tuple[float, ...]:
     return value if isinstance(value, tuple) else (value,)

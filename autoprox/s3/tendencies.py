@@ -7,7 +7,6 @@ from statistics import linear_regression
 from typing import Any
 
 from autoprox.s3.quality import Quality
-from autoprox.searchspaces.base import Option
 from autoprox.searchspaces.swin import SwinSpace
 
 
@@ -15,12 +14,12 @@ from autoprox.searchspaces.swin import SwinSpace
 class Tendency:
     """What became of the options of a field."""
 
-    before: tuple[Option, ...]
-    errors: Mapping[Option, Quality]
+    before: tuple[float, ...]
+    errors: Mapping[float, Quality]
     slope: float | None  # in percent a step; None of a single option
     steps: int  # by which options are lowered
-    after: tuple[Option, ...]
-    dropped: tuple[Option, ...]  # that would have been below the least
+    after: tuple[float, ...]
+    dropped: tuple[float, ...]  # that would have been below the least
 
     def to_json(self) -> dict[str, Any]:
         """All of it, the errors by the text of their options."""
@@ -35,16 +34,16 @@ class Tendency:
 
 
 def tendency(
-    options: tuple[Option, ...], errors: Mapping[Option, Quality], step: float, tau: float
+    options: tuple[float, ...], errors: Mapping[float, Quality], step: float, tau: float
 ) -> Tendency:
     """Fit a line to the errors, in percent, of options in steps; move all by floor(slope / tau).
 
-    Options that aren't above 0 afterwards are dropped: no network has them. Where none is left, the
+    floats that aren't above 0 afterwards are dropped: no network has them. Where none is left, the
     least of those before stays.
     """
     if len(errors) < 2:
         return Tendency(options, errors, None, 0, options, ())
-    places = [float(option) / step for option in errors]
+    places = [option / step for option in errors]
     slope = linear_regression(places, [found.error for found in errors.values()]).slope
     steps = math.floor(slope / tau)
     moved = tuple(option - steps * step for option in options)
@@ -54,12 +53,12 @@ def tendency(
 
 
 def tendencies(
-    space: SwinSpace, errors: Mapping[str, Mapping[Option, Quality]], tau: float
+    space: SwinSpace, errors: Mapping[str, Mapping[float, Quality]], tau: float
 ) -> dict[str, Tendency]:
     """The tendency of each field, whose subspaces have these errors."""
     return {
-        name: tendency(field.options[0], errors[name], space.step(name), tau)
-        for name, field in space.fields.items()
+        name: tendency(options, errors[name], space.step(name), tau)
+        for name, options in space.options.items()
     }
 
 

@@ -23,7 +23,6 @@ from autoprox.s3.quality import quality, subspaces
 from autoprox.s3.search import SearchSettings, sample_within, search
 from autoprox.s3.tendencies import evolved, tendencies
 from autoprox.searchspaces import SPACES, Architecture, SearchSpace, get_space
-from autoprox.searchspaces.base import Option
 from autoprox.searchspaces.swin import SwinSpace
 from autoprox.statistics.collector import resolve_device
 from autoprox.supernet.checkpoint import FILE, read_supernet
@@ -62,16 +61,16 @@ class S3(Task[S3Config]):
             return round(before + time.monotonic() - started, 3)
 
         space, rounds, errors = self.space, list[dict[str, Any]](), list[list[float]]()
-        dropped: dict[str, Sequence[Option]] = {}
+        dropped: dict[str, tuple[float, ...]] = {}
         for number in range(self.config.rounds):
             folder = run.path / f"round{number}"
             folder.mkdir(exist_ok=True)
-            write_json(folder / SPACE, options_of(space))
+            write_json(folder / SPACE, space.options)
             self._train(space, folder, number, progress)
             found = self._measure(space, folder, number, progress)
             errors.append(list(found.values()))
             measured = quality(errors[-1], self.config.top).to_json()
-            rounds.append({**measured, "options": options_of(space), "dropped": dropped})
+            rounds.append({**measured, "options": space.options, "dropped": dropped})
             if number >= len(log):
                 run.log({"round": number, **measured, "seconds": seconds()})
             if number + 1 < self.config.rounds:
@@ -112,7 +111,7 @@ class S3(Task[S3Config]):
 
     def _evolved(
         self, space: SwinSpace, errors: Mapping[Architecture, float], folder: Path
-    ) -> tuple[SwinSpace, dict[str, Sequence[Option]]]:
+    ) -> tuple[SwinSpace, dict[str, tuple[float, ...]]]:
         """The next space, and the options that it lacks because they were below the least."""
         found = tendencies(space, subspaces(space, errors, self.config.top), self.config.tau)
         write_json(folder / EVOLUTION, {name: own.to_json() for name, own in found.items()})
@@ -161,11 +160,6 @@ def evolving(name: str) -> SwinSpace:
         rule = "the search of the search space needs a space whose options move by steps"
         raise ConfigError(f"{rule}, which {space.name} is not; choose from {names}")
     return space
-
-
-def options_of(space: SearchSpace) -> dict[str, Sequence[Option]]:
-    """The options of each field."""
-    return {name: field.options[0] for name, field in space.fields.items()}
 
 
 def plots(

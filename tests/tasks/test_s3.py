@@ -131,7 +131,7 @@ def test_without_matplotlib_it_says_so(
         ({"tau": 0.0}, "tau must be a number > 0, but got 0.0"),
         (
             {"batch_size": 16, "processes": 3},
-            "batch_size must be a multiple of processes, but got 16",
+            "a multiple of processes, but got 16 and 3",
         ),
     ],
 )
