@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         rediscover,
         resume,
         search,
+        search_space,
     )
 
     __version__: str
@@ -24,6 +25,7 @@ __all__ = [
     "rediscover",
     "resume",
     "search",
+    "search_space",
 ]
 
 

@@ -25,8 +25,10 @@ from autoprox.tasks.results import (
     RankResult,
     RediscoverResult,
     Result,
+    S3Result,
     SearchResult,
 )
+from autoprox.tasks.s3_configuration import S3Config
 from autoprox.tasks.shared import TaskConfig
 
 if TYPE_CHECKING:
@@ -86,6 +88,12 @@ rediscover = _function(
     RediscoverConfig,
     RediscoverResult,
     "Rediscover a known proxy: rediscover(proxy='snip').",
+)
+search_space = _function(
+    "search_space",
+    S3Config,
+    S3Result,
+    "Search the search space: search_space(space='swin-nano', images='photos', rounds=3).",
 )
 build_benchmark = _function(
     "build_benchmark",

@@ -14,7 +14,7 @@ which `s3` is; searching the search space leads there.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar
 
@@ -232,6 +232,11 @@ class SwinSpace(SearchSpace):
             name: tuple(option for option in field.options[0] if not isinstance(option, str))
             for name, field in self.fields.items()
         }
+
+    def with_options(self, options: Mapping[str, tuple[float, ...]]) -> "SwinSpace":
+        """The space of the same networks with these options of each field."""
+        fields = {n: replace(field, options=(options[n],)) for n, field in self.fields.items()}
+        return type(self)(self.name, self.description, fields)
 
     def step(self, name: str) -> float:
         """By how much searching the search space moves the options of a field."""

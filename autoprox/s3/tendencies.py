@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import linear_regression
 from typing import Any
 
@@ -38,7 +38,7 @@ def tendency(
 ) -> Tendency:
     """Fit a line to the errors, in percent, of options in steps; move all by floor(slope / tau).
 
-    floats that aren't above 0 afterwards are dropped: no network has them. Where none is left, the
+    Options that aren't above 0 afterwards are dropped: no network has them. Where none is left, the
     least of those before stays.
     """
     if len(errors) < 2:
@@ -64,7 +64,4 @@ def tendencies(
 
 def evolved(space: SwinSpace, found: Mapping[str, Tendency]) -> SwinSpace:
     """The space of the options after, all fields' combined (equation 6)."""
-    fields = {
-        name: replace(field, options=(found[name].after,)) for name, field in space.fields.items()
-    }
-    return type(space)(space.name, space.description, fields)
+    return space.with_options({name: own.after for name, own in found.items()})

@@ -45,7 +45,7 @@ class S3(Task[S3Config]):
         device = resolve_device(config.device)
         super().__init__(completed(config, space=self.space.name, device=device))
         self.data, self.recipe = read_images(Path(config.images), self.space, config)
-        sample_within(self._limits(self.space), random.Random(config.seed))
+        sample_within(self.limits(self.space), random.Random(config.seed))
 
     @property
     def name(self) -> str:
@@ -102,7 +102,7 @@ class S3(Task[S3Config]):
         self, space: SwinSpace, folder: Path, number: int, progress: Progress
     ) -> dict[Architecture, float]:
         """The errors of random architectures within the limits."""
-        limits, rng = self._limits(space), random.Random(f"{self.config.seed} {number}")
+        limits, rng = self.limits(space), random.Random(f"{self.config.seed} {number}")
         drawn = [sample_within(limits, rng) for _ in range(self.config.samples)]
         different = list(dict.fromkeys(drawn))
         task = f"measure space {number}"
@@ -120,7 +120,7 @@ class S3(Task[S3Config]):
 
     def _search(self, space: SwinSpace, folder: Path, progress: Progress) -> dict[str, Any]:
         """The best architecture of the last space, within the limits."""
-        config, limits = self.config, self._limits(space)
+        config, limits = self.config, self.limits(space)
         names = SearchSettings.model_fields
         settings = SearchSettings(**{name: getattr(config, name) for name in names})
         total = settings.population * (settings.generations + 1)
@@ -146,7 +146,8 @@ class S3(Task[S3Config]):
             supernet, self.data, folder / file, config.limit, config.workers, task, total, progress
         )
 
-    def _limits(self, space: SearchSpace) -> SizeLimits:
+    def limits(self, space: SearchSpace) -> SizeLimits:
+        """The sizes that networks may have."""
         config = self.config
         params, flops = read_range("params", config.params), read_range("flops", config.flops)
         return SizeLimits(space, self.data.classes, params, flops)
