@@ -45,6 +45,8 @@ class S3(Task[S3Config]):
         device = resolve_device(config.device)
         super().__init__(completed(config, space=self.space.name, device=device))
         self.data, self.recipe = read_images(Path(config.images), self.space, config)
+        names = SearchSettings.model_fields
+        self.settings = SearchSettings(**{name: getattr(config, name) for name in names})
         sample_within(self.limits(self.space), random.Random(config.seed))
 
     @property
@@ -121,11 +123,10 @@ class S3(Task[S3Config]):
     def _search(self, space: SwinSpace, folder: Path, progress: Progress) -> dict[str, Any]:
         """The best architecture of the last space, within the limits."""
         config, limits = self.config, self.limits(space)
-        names = SearchSettings.model_fields
-        settings = SearchSettings(**{name: getattr(config, name) for name in names})
-        total = settings.population * (settings.generations + 1)
+        total = self.settings.population * (self.settings.generations + 1)
         evaluations = self._evaluations(space, folder, SEARCHED, "search", total, progress)
-        found = search(limits, evaluations.errors, settings, random.Random(f"{config.seed} search"))
+        rng = random.Random(f"{config.seed} search")
+        found = search(limits, evaluations.errors, self.settings, rng)
         best = min(found, key=found.__getitem__)
         sizes = limits.sizes(best)._asdict()
         accuracy, evaluated = round(100 - found[best], 4), len(found)

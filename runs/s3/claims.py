@@ -1,4 +1,4 @@
-"""Whether S3's claims hold for small networks: better spaces, and weights that are worth inheriting.
+"""Whether S3's claims hold for small networks: better spaces, weights worth inheriting.
 
     python runs/s3/claims.py IMAGES OUT [--seeds 3] [--workers 2] [--epochs 10] [--alone 10] ...
 
@@ -23,7 +23,7 @@ from autoprox.files.located_json import read_object
 from autoprox.parallel.threads import one_thread
 from autoprox.runs.folder import SUMMARY, Run
 from autoprox.s3.evaluations import Evaluations
-from autoprox.s3.search import SearchSettings, sample_within, search
+from autoprox.s3.search import sample_within, search
 from autoprox.scoring.correlations import kendall
 from autoprox.searchspaces import Architecture
 from autoprox.searchspaces.swin import SwinSpace
@@ -93,11 +93,8 @@ def best_of(run: Path, task: S3, space: SwinSpace, number: int) -> tuple[Archite
         config.limit,
         config.workers,
     )
-    settings = SearchSettings(
-        **{name: getattr(config, name) for name in SearchSettings.model_fields}
-    )
     rng = random.Random(f"{config.seed} search")
-    found = search(task.limits(space), evaluations.errors, settings, rng)
+    found = search(task.limits(space), evaluations.errors, task.settings, rng)
     best = min(found, key=found.__getitem__)
     return best, found[best]
 
