@@ -5,12 +5,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from autoprox.api import (
         build_benchmark,
+        evaluate_supernet,
         evolve,
         load_proxy,
+        prenas,
         rank,
         rediscover,
         resume,
         search,
+        train_supernet,
     )
 
     __version__: str
@@ -18,12 +21,15 @@ if TYPE_CHECKING:
 __all__ = [
     "__version__",
     "build_benchmark",
+    "evaluate_supernet",
     "evolve",
     "load_proxy",
+    "prenas",
     "rank",
     "rediscover",
     "resume",
     "search",
+    "train_supernet",
 ]
 
 
