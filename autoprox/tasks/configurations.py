@@ -258,10 +258,8 @@ class BuildConfig(TaskConfig):
     ] = ()  # fmt: skip
 
 
-CONFIGURATIONS: dict[str, type[TaskConfig]] = {
-    config.kind: config
-    for config in (
-        *(EvolveConfig, RankConfig, SearchConfig, RediscoverConfig, BuildConfig),
-        *SUPERNET_CONFIGURATIONS,
-    )
-}
+ALL: tuple[type[TaskConfig], ...] = (
+    *(EvolveConfig, RankConfig, SearchConfig, RediscoverConfig, BuildConfig),
+    *SUPERNET_CONFIGURATIONS,
+)
+CONFIGURATIONS: dict[str, type[TaskConfig]] = {config.kind: config for config in ALL}

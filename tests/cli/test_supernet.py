@@ -82,6 +82,11 @@ def test_reports_fit_the_terminal(run: Command) -> None:
     assert 1 <= len(rows) <= 3
 
 
+def losses(summary: dict[str, Any]) -> list[float]:
+    lines = (Path(summary["run"]) / "log.jsonl").read_text().splitlines()
+    return [json.loads(line)["loss"] for line in lines]
+
+
 KILLED = """
 import os, signal, sys
 from autoprox.tasks import base
@@ -106,14 +111,7 @@ def test_a_killed_training_goes_on_with_the_same_result(run: Command) -> None:
     assert resumed.json["subnets"] == whole["subnets"]
     first, other = (load_file(Path(s["weights"])) for s in (resumed.json, whole))
     assert all(torch.equal(first[name], other[name]) for name in other)
-    losses = [
-        [
-            json.loads(line)["loss"]
-            for line in (Path(s["run"]) / "log.jsonl").read_text().splitlines()
-        ]
-        for s in (resumed.json, whole)
-    ]
-    assert losses[0] == losses[1]
+    assert losses(resumed.json) == losses(whole)
 
 
 def test_an_evaluation_goes_on(run: Command) -> None:
