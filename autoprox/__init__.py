@@ -5,13 +5,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from autoprox.api import (
         build_benchmark,
+        evaluate_supernet,
         evolve,
         load_proxy,
+        prenas,
         rank,
         rediscover,
         resume,
         search,
         search_space,
+        train_supernet,
     )
 
     __version__: str
@@ -19,13 +22,16 @@ if TYPE_CHECKING:
 __all__ = [
     "__version__",
     "build_benchmark",
+    "evaluate_supernet",
     "evolve",
     "load_proxy",
+    "prenas",
     "rank",
     "rediscover",
     "resume",
     "search",
     "search_space",
+    "train_supernet",
 ]
 
 

@@ -148,7 +148,7 @@ class EncoderBlock(TransformerBlock):
         if entangled != self.entangled:
             sizes = (3, self.heads) if entangled else (self.heads, 3)
             for parameter in (self.qkv.weight, self.qkv.bias):
-                parts = parameter.unflatten(0, (*sizes, -1)).transpose(0, 1)
+                parts = parameter.view(*sizes, -1, *parameter.shape[1:]).transpose(0, 1)
                 parameter.copy_(parts.flatten(0, 2))
         super().reorder(entangled)
 

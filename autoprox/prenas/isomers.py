@@ -30,10 +30,11 @@ class Layout:
 
     def __init__(self, space: SearchSpace) -> None:
         counts = {field.count for field in space.fields.values() if field.listed}
-        [self.depth] = counts if len(counts) == 1 else [None]
-        if self.depth is None or any(field.where for field in space.fields.values()):
+        where = any(field.where for field in space.fields.values())
+        if len(counts) != 1 or None in counts or where:
             rule = "isomers need a space whose layers all have the same options"
             raise IsomerError(f"{rule}, which {space.name} has not")
+        self.depth = str(counts.pop())
         self.space = space
         names = [name for name in space.fields if name != self.depth]
         self.networks = [name for name in names if not space.fields[name].listed]
@@ -79,7 +80,8 @@ class LayerScores:
         for (network, layer), own in sums.items():
             places = [saliency.places[name] for name in own]
             parts = [factors[name] * total for name, total in own.items()]
-            scores = np.bincount(places, parts, minlength=saliency.depth + 1)
+            scores = np.zeros(saliency.depth + 1)
+            np.add.at(scores, places, parts)
             self._layers.setdefault(network, {})[layer] = scores[:-1]
             self._rest[network] = float(scores[-1])
 
@@ -123,7 +125,7 @@ def representatives(layout: Layout, steps: Callable[[Values, str], Scores]) -> l
     for network in layout.options(*layout.networks):
         gains = [steps(network, field) for field in layout.layers]
         lists = [sorted(layout.space.fields[name].options[0]) for name in layout.layers]
-        for (depth,) in layout.options(str(layout.depth)):
+        for (depth,) in layout.options(layout.depth):
             columns = [
                 [[options[i] for i in taken] for taken in allocations(own[:depth])]
                 for options, own in zip(lists, gains, strict=True)

@@ -55,7 +55,7 @@ def measure_saliency(
     noise = torch.randn(images, *space.input_shape, generator=generator)
     mean, std = (torch.from_numpy(values)[:, None, None] for values in (MEAN, STD))
     with one_thread():
-        for some in (noise * std + mean).split(AT_ONCE):
+        for some in torch.split(noise * std + mean, AT_ONCE):
             network(some).sum().backward()
     pairs = {
         name: (parameter.detach().double().abs(), supernet.gradient(name).double().abs())

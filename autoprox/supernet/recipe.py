@@ -1,14 +1,16 @@
 """How a supernet is trained: the recipe of `training`, and what AutoFormer's adds."""
 
 import math
+from pathlib import Path
 from typing import Annotated
 
 import torch
 from annotated_types import Ge, Lt
 from torch import Tensor
 
-from autoprox.inputs.datasets import Images
+from autoprox.inputs.datasets import Images, load_images
 from autoprox.options import Positive
+from autoprox.searchspaces import SearchSpace
 from autoprox.supernet.augmentation import erase, mix
 from autoprox.training.images import ImageRecipe
 
@@ -25,6 +27,9 @@ class SupernetRecipe(ImageRecipe):
     mixup: NotNegative = 0.0
     cutmix: NotNegative = 0.0
     erasing: Share = 0.0
+
+    def load(self, path: Path, space: SearchSpace) -> Images:
+        return load_images(path, space.input_shape, least=getattr(space, "patch", 1))
 
     def prepare(
         self, data: Images, chosen: Tensor, generator: torch.Generator

@@ -59,7 +59,7 @@ class Supernet:
         self.parameters = dict(self.network.named_parameters())
         sizes = [parameter.numel() for parameter in self.parameters.values()]
         self.gradients = torch.zeros(sum(sizes), device=device)
-        pairs = zip(self.parameters.values(), self.gradients.split(sizes), strict=True)
+        pairs = zip(self.parameters.values(), torch.split(self.gradients, sizes), strict=True)
         for parameter, part in pairs:
             parameter.grad = part.view_as(parameter)
 
@@ -71,7 +71,8 @@ class Supernet:
             whole = f"{place}.{name}".lstrip(".")
             part = nn.Parameter(first_entries(self.parameters[whole].detach(), own))
             gradient = first_entries(self.gradient(whole), own)
-            part.register_post_accumulate_grad_hook(partial(_move_gradient, gradient))
+            move = partial(_move_gradient, gradient)
+            part.register_post_accumulate_grad_hook(move)  # type: ignore[no-untyped-call]
             setattr(network.get_submodule(place), name, part)
         return network.to(self.gradients.device)
 

@@ -16,7 +16,7 @@ def read_subnets(path: Path, space: SearchSpace) -> tuple[Architecture, ...]:
     entries = read_json(path).plain()
     if not isinstance(entries, list) or not entries:
         raise SupernetError(f"{path} must be an array of objects with arch, at least one")
-    found = {}
+    found: dict[Architecture, None] = {}
     for place, entry in enumerate(entries):
         if not isinstance(entry, dict) or "arch" not in entry:
             raise SupernetError(f"{path}: [{place}] must be an object with arch, but is {entry!r}")

@@ -258,11 +258,9 @@ class BuildConfig(TaskConfig):
     ] = ()  # fmt: skip
 
 
-CONFIGURATIONS: dict[str, type[TaskConfig]] = {
-    config.kind: config
-    for config in (
-        *(EvolveConfig, RankConfig, SearchConfig, RediscoverConfig, BuildConfig),
-        *SUPERNET_CONFIGURATIONS,
-        S3Config,
-    )
-}
+ALL: tuple[type[TaskConfig], ...] = (
+    *(EvolveConfig, RankConfig, SearchConfig, RediscoverConfig, BuildConfig),
+    *SUPERNET_CONFIGURATIONS,
+    S3Config,
+)
+CONFIGURATIONS: dict[str, type[TaskConfig]] = {config.kind: config for config in ALL}
