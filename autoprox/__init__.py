@@ -6,13 +6,17 @@ if TYPE_CHECKING:
     from autoprox.api import (
         build,
         build_benchmark,
+        evaluate_supernet,
         evolve,
         load_proxy,
+        prenas,
         rank,
         rediscover,
         resume,
         score,
         search,
+        search_space,
+        train_supernet,
     )
 
     __version__: str
@@ -21,13 +25,17 @@ __all__ = [
     "__version__",
     "build",
     "build_benchmark",
+    "evaluate_supernet",
     "evolve",
     "load_proxy",
+    "prenas",
     "rank",
     "rediscover",
     "resume",
     "score",
     "search",
+    "search_space",
+    "train_supernet",
 ]
 
 

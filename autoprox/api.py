@@ -24,12 +24,22 @@ from autoprox.tasks.results import (
     RESULTS,
     BuildResult,
     EvolveResult,
+    PrenasResult,
     RankResult,
     RediscoverResult,
     Result,
+    S3Result,
     SearchResult,
+    SupernetResult,
+    SupernetTableResult,
 )
+from autoprox.tasks.s3_configuration import S3Config
 from autoprox.tasks.shared import TaskConfig
+from autoprox.tasks.supernet_configurations import (
+    PrenasConfig,
+    SupernetEvalConfig,
+    SupernetTrainConfig,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -92,11 +102,36 @@ rediscover = _function(
     RediscoverResult,
     "Rediscover a known proxy: rediscover(proxy='snip').",
 )
+search_space = _function(
+    "search_space",
+    S3Config,
+    S3Result,
+    "Search the search space: search_space(space='swin-nano', images='photos', rounds=3).",
+)
 build_benchmark = _function(
     "build_benchmark",
     BuildConfig,
     BuildResult,
     "Train a benchmark: build_benchmark(space=..., images=[...], out='mine.json').",
+)
+
+train_supernet = _function(
+    "train_supernet",
+    SupernetTrainConfig,
+    SupernetResult,
+    "Train a supernet: train_supernet(space='autoformer-nano', images='photos').",
+)
+evaluate_supernet = _function(
+    "evaluate_supernet",
+    SupernetEvalConfig,
+    SupernetTableResult,
+    "Evaluate subnets: evaluate_supernet(supernet=trained.run, samples=1000).",
+)
+prenas = _function(
+    "prenas",
+    PrenasConfig,
+    PrenasResult,
+    "Prefer architectures: prenas(space='autoformer-supernet-ti', sizes='5M:12M:1M').",
 )
 
 

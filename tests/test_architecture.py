@@ -14,7 +14,8 @@ ORDER = (
     *("primitives", "searchspaces"),
     *("language", "models", "export", "runs", "inputs", "benchmarks", "scoring"),
     *("statistics", "engine", "zoo", "training", "evolution"),
-    *("rediscovery", "nas", "report", "tasks", "api", "cli", "__main__", "testing"),
+    *("rediscovery", "nas", "supernet", "prenas", "s3", "report", "tasks", "api"),
+    *("cli", "__main__", "testing"),
 )
 LATE = {  # modules that import late: help and the package itself must be there at once
     *("autoprox", "autoprox.api", "autoprox.benchmarks", "autoprox.tasks.results"),
@@ -26,6 +27,7 @@ LATE = {  # modules that import late: help and the package itself must be there 
         "autoprox.cli.resume",
         "autoprox.cli.score",
         "autoprox.cli.show",
+        "autoprox.cli.supernet",
     ),
 }
 

@@ -12,12 +12,15 @@ from autoprox.cli.bench import bench
 from autoprox.cli.command import FAILURE, system_message
 from autoprox.cli.evolve import evolve
 from autoprox.cli.export import export
+from autoprox.cli.prenas import prenas
 from autoprox.cli.rank import rank
 from autoprox.cli.rediscover import rediscover
 from autoprox.cli.resume import resume
+from autoprox.cli.s3 import s3
 from autoprox.cli.score import score
 from autoprox.cli.search import search
 from autoprox.cli.show import show
+from autoprox.cli.supernet import supernet
 from autoprox.errors import INTERRUPTED, AutoproxError, FailureError, printable
 
 WRONG_USE = 2
@@ -28,6 +31,7 @@ app = typer.Typer(
 )
 app.add_typer(bench)
 app.add_typer(export)
+app.add_typer(supernet)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -94,6 +98,8 @@ for function, name, example in (
     (search, "search", "search --space pit --proxy dss++ --params 5M:10M"),
     (rank, "rank", "rank --proxies snip,dss++,params --space pit --seeds 3"),
     (rediscover, "rediscover", "rediscover snip --seed 1"),
+    (prenas, "prenas", "prenas --space autoformer-supernet-ti --sizes 5M:12M:1M"),
+    (s3, "s3", "s3 --space swin-nano --images photos --rounds 3"),
     (resume, "resume", "resume runs/20260102T030405Z-mine"),
     (score, "score", "score --proxy snip --model timm:vit_tiny_patch16_224"),
     (show, "show", "show snip, or: autoprox show runs/20260102T030405Z-mine"),

@@ -35,7 +35,11 @@ CHECKPOINT = "checkpoint.json"
 SUMMARY = "summary.json"
 HALL_OF_FAME = "hall_of_fame"
 LOCK = ".lock"
-COMMANDS = {"build": "bench build"}  # of kinds that aren't named like their command
+COMMANDS = {  # of kinds that aren't named like their command
+    "build": "bench build",
+    "supernet-train": "supernet train",
+    "supernet-eval": "supernet eval",
+}
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
 ABANDONED = 3600.0  # seconds after which nobody can be making a run's folder any more

@@ -13,7 +13,7 @@ from autoprox.files.atomic import write_json
 from autoprox.files.json_lines import Record
 from autoprox.files.sizes import read_range
 from autoprox.inputs.classes import CLASSES
-from autoprox.language.domains import BLOCK_DOMAINS
+from autoprox.language import EVERY_STATISTIC
 from autoprox.nas.evaluators import Evaluator, load_evaluator
 from autoprox.nas.own_weights import OwnWeights
 from autoprox.nas.proxy import SplitProxy
@@ -102,8 +102,11 @@ class Search(Task[SearchConfig]):
         with torch.device("meta"):
             network = self.space.network(self.space.largest(), classes=1)
         there = {domain for domain, _ in network.layers()}
-        for statistic in sorted(self.proxy.needs, key=str):
-            if statistic.domain in BLOCK_DOMAINS and statistic.domain not in there:
+        symbols: set[str] = set()
+        self.proxy.tree.fold(lambda tree, _: symbols.add(tree.symbol))
+        read = (EVERY_STATISTIC[symbol] for symbol in sorted(symbols) if symbol in EVERY_STATISTIC)
+        for statistic in read:
+            if statistic.domain in ("msa", "mlp") and statistic.domain not in there:
                 raise ConfigError(
                     f"the proxy needs {statistic}, but the networks of {self.space.name} only "
                     f"have linear layers of {', '.join(sorted(there)) or 'no domain'}"

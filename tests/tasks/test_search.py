@@ -303,3 +303,15 @@ def test_statistics_that_a_space_lacks_are_named(monkeypatch: pytest.MonkeyPatch
     message = r"the proxy needs msa.weight, but the networks of autoformer-nano only have .* of mlp"
     with pytest.raises(ConfigError, match=message):
         search(proxy="sum(sum(msa.weight))")
+
+
+def test_a_space_without_attention_has_all_layers_in_one_domain(folder: Path) -> None:
+    """SNIP of a convolutional network is that of the layers that expand and project."""
+    given = {"space": "bignas-nano", "dataset": "cifar10", "samples": 3}
+    whole, part = (
+        autoprox.search(proxy=proxy, **given).top
+        for proxy in ("snip", "sum(sum(abs(mul(mlp.weight, mlp.grad))))")
+    )
+    assert [top["score"] for top in whole] == [top["score"] for top in part]
+    with pytest.raises(ConfigError, match=r"needs msa.weight, but the networks of bignas-nano"):
+        autoprox.search(proxy="add(sum(sum(mlp.weight)), sum(sum(msa.weight)))", **given)
