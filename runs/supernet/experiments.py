@@ -27,7 +27,7 @@ from autoprox.files.atomic import write_json
 from autoprox.inputs.datasets import Images, load_images
 from autoprox.prenas.isomers import LayerScores, Layout
 from autoprox.prenas.saliency import measure_saliency
-from autoprox.prenas.selection import Selector
+from autoprox.prenas.selection import MATRICES, Selector
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import kendall
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
@@ -78,12 +78,11 @@ class Experiment:
             seed=seed,
         )
 
-    def trained_alone(self, arch: Architecture, seed: int) -> float:
-        """The accuracy of a subnet that had the supernet to itself."""
+    def trained_alone(self, arch: Architecture, seed: int) -> dict[str, Any]:
+        """The run in which a subnet had the supernet to itself."""
         file = self.out / f"{arch.digest[:16]}.json"
         write_json(file, [{"arch": arch.to_json()["choices"]}])
-        summary = self.trained(f"alone-{arch.digest[:16]}-{seed}", "single", seed, file)
-        return float(summary["subnets"][0]["accuracy"])
+        return self.trained(f"alone-{arch.digest[:16]}-{seed}", "single", seed, file)
 
     def accuracies(self, run: str, architectures: Sequence[Architecture]) -> list[float]:
         """What they inherit."""
@@ -111,7 +110,9 @@ def claim(experiment: Experiment, seed: int) -> Iterator[dict[str, Any]]:
             shared = {"seed": seed, "size": row["size"], "preferred_one": inherited}
             yield {**shared, "training": sampler, "accuracy": found}
     for row in chosen["preferred"]:
-        accuracy = experiment.trained_alone(experiment.space.architecture(row["arch"]), seed)
+        own = experiment.space.architecture(row["arch"])
+        run = experiment.trained_alone(own, seed)["run"]
+        _, [accuracy] = in_halves(experiment, run, [own])
         yield {"seed": seed, "size": row["size"], "training": "alone", "accuracy": accuracy}
 
 
@@ -126,13 +127,21 @@ def best_below(
     drawn = (experiment.space.sample(rng) for _ in range(DRAWS))
     fitting = (a for a in drawn if MARGIN * size < experiment.space.params(a, data.classes) < size)
     candidates = [own, *(a for a, _ in zip(fitting, range(experiment.candidates), strict=False))]
-    supernet = read_supernet(Path(run) / FILE, experiment.space)
+    first, second = in_halves(experiment, run, candidates)
+    return second[0], second[int(np.argmax(first))]
+
+
+def in_halves(
+    experiment: Experiment, run: str, architectures: Sequence[Architecture]
+) -> tuple[list[float], list[float]]:
+    """The accuracies that a run's subnets have on either half of the held-out images."""
+    supernet, data = read_supernet(Path(run) / FILE, experiment.space), experiment.data
     halves = []
-    for part in (slice(0, None, 2), slice(1, None, 2)):
-        images, labels = data.held_out_images[part], data.held_out_labels[part]
+    for begin in (0, 1):
+        images, labels = data.held_out_images[begin::2], data.held_out_labels[begin::2]
         half = Images(data.name, data.classes, data.images, data.labels, images, labels)
-        halves.append(inherited_accuracies(supernet, half, candidates, workers=2))
-    return halves[1][0], halves[1][int(np.argmax(halves[0][1:] or [0])) + (len(candidates) > 1)]
+        halves.append(inherited_accuracies(supernet, half, architectures, workers=2))
+    return halves[0], halves[1]
 
 
 def isomer_groups(experiment: Experiment, seed: int) -> dict[str, list[Architecture]]:
@@ -172,7 +181,7 @@ def snip_scores(experiment: Experiment, seed: int) -> dict[str, Score]:
     layout = Layout(experiment.space)
     sums = layout.sums(saliency)
     released = {
-        name: 1 / size if name.endswith(("qkv.weight", "fc1.weight", "fc2.weight")) else 0.0
+        name: 1 / size if name.endswith(MATRICES) else 0.0
         for name, size in saliency.magnitudes.items()
     }
     selector = Selector(saliency, "paper")
@@ -196,7 +205,8 @@ def isomers(experiment: Experiment, seed: int) -> dict[str, Any]:
     }
     scores |= zoo_scores(experiment, seed, run, every, accuracies)
     chosen = random.Random(seed).sample(every, min(experiment.alone, len(every)))
-    alone = [experiment.trained_alone(arch, seed) for arch in chosen]
+    summaries = [experiment.trained_alone(arch, seed) for arch in chosen]
+    alone = [summary["subnets"][0]["accuracy"] for summary in summaries]
     inherited = np.array([truth[arch] for arch in chosen])
     return {
         "seed": seed,
