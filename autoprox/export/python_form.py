@@ -6,7 +6,7 @@ from textwrap import fill
 from autoprox.export import plain
 from autoprox.export.registry import EXPORTERS, ExportError
 from autoprox.export.source import Bundle
-from autoprox.language import STATISTICS, Tree, canonical, require_network, statistics
+from autoprox.language import NETWORK, STATISTICS, Tree, canonical, statistics
 from autoprox.language.quantities import QUANTITIES
 from autoprox.primitives import OPERATIONS
 
@@ -21,7 +21,9 @@ DIMS = {"Matrix": ", MATRIX", "Layers": ", LAYERS", "Network": ""}
 
 def python(tree: Tree) -> str:
     """The tree as a Python file with a function `score`, which needs nothing but torch."""
-    return _File(canonical(require_network(tree))).text(tree)
+    if tree.type != NETWORK:
+        raise ExportError(f"a proxy in Python is a Network, got {tree.type}: reduce it")
+    return _File(canonical(tree)).text(tree)
 
 
 class _Lines:

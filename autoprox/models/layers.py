@@ -37,7 +37,7 @@ def weights(model: nn.Module) -> dict[str, Tensor]:
         if isinstance(module, nn.MultiheadAttention) and module.in_proj_weight is not None:
             found[name + IN_PROJECTION] = module.in_proj_weight
         elif isinstance(module, nn.Linear) or is_transposed(module):
-            found[name] = module.weight  # type: ignore[assignment]
+            found[name] = module.weight
     return found
 
 

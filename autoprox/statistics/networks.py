@@ -180,7 +180,7 @@ def _linear(module: nn.Module, name: str) -> nn.Linear:
     if name.endswith(IN_PROJECTION) and name in matrices:
         rows, columns = matrices[name].shape
         layer = nn.Linear(columns, rows, bias=False, device="meta")
-        layer.weight = matrices[name]  # type: ignore[assignment]
+        layer.weight = matrices[name]
         return layer
     found = dict(module.named_modules()).get(name)
     if not isinstance(found, nn.Linear):
