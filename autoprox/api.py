@@ -106,16 +106,30 @@ def resume(
     workers: int | None = None,
     memory: int | None = None,
     cache: str | None = None,
+    evaluator: str | None = None,
+    teacher: str | None = None,
+    force: bool = False,
     progress: Progress | bool = True,
 ) -> Result:
-    """Go on with a run of any kind as if it had never stopped; a finished one is read."""
+    """Go on with a run of any kind as if it had never stopped; a finished one is read.
+
+    A run is data: its evaluator or teacher is called only if it is named again. With `force` it
+    goes on although versions, or what it reads, have changed.
+    """
     from autoprox.runs.folder import Run
     from autoprox.tasks import base
 
-    resources = {"workers": workers, "memory": memory, "cache": cache}
-    given: dict[str, Any] = {n: value for n, value in resources.items() if value is not None}
-    result = RESULTS[Run.open(Path(run)).kind]
-    return result(_followed(progress, lambda show: base.resume(Path(run), show, **given)))
+    given: dict[str, Any] = {
+        "workers": workers,
+        "memory": memory,
+        "cache": cache,
+        "evaluator": evaluator,
+        "teacher": teacher,
+    }
+    given = {name: value for name, value in given.items() if value is not None}
+    path = Path(run)
+    result = RESULTS[Run.open(path).kind]
+    return result(_followed(progress, lambda show: base.resume(path, show, force=force, **given)))
 
 
 def load_proxy(source: str | Path) -> Tree:

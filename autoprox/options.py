@@ -39,6 +39,7 @@ class Option:
     argument: bool = False  # given by its place, without its name
     repeated: bool = False  # given once for each entry of a list
     resource: bool = False  # what a resumed run may have otherwise: results don't depend on it
+    code: bool = False  # names a function, which a resumed run calls only if it is given again
     stored: bool = True  # a part of config.json
     listed: bool = True  # on the command line
 
@@ -51,6 +52,7 @@ def _whole(value: Any) -> Any:
 Whole = Annotated[int, BeforeValidator(_whole), Ge(0), Lt(END)]
 Positive = Annotated[int, BeforeValidator(_whole), Ge(1), Lt(END)]
 Probability = Annotated[float, Gt(0), Le(1)]
+Coefficient = Annotated[float, Ge(0), Le(10)]
 PathText = Annotated[str | os.PathLike[str], AfterValidator(os.fspath)]
 Names = Annotated[Sequence[str], AfterValidator(tuple)]
 Numbers = Annotated[Sequence[float], AfterValidator(tuple)]
@@ -87,6 +89,11 @@ class Options(BaseModel):
             for name, _, option in cls.described()
             if all(getattr(option, key) is value for key, value in wanted.items())
         )
+
+    @classmethod
+    def paths(cls) -> tuple[str, ...]:
+        """The names of the options that are paths, or may be."""
+        return tuple(n for n, field, _ in cls.described() if "PathLike" in str(field.annotation))
 
     @classmethod
     def signature(cls) -> Signature:

@@ -44,6 +44,7 @@ class EvolutionParameters(Options):
     strategy: Annotated[str, Option("mixture, elitist (Auto-Prox), naive or random.", GROUP)] = (
         "mixture"
     )
+    form: Annotated[str, Option("Of formulas: free, or two-inputs (Auto-Prox).", GROUP)] = "free"
     population: Annotated[Positive, Ge(2), Option("Formulas that survive an iteration.", GROUP)] = (
         20
     )

@@ -106,8 +106,8 @@ def timed(**options: Any) -> tuple[dict[str, Any], dict[str, float]]:
 
 
 def inherited(save: Save) -> None:
-    results: dict[str, Any] = {"space": "autoformer-ti", "random": {}}
-    space, count = "autoformer-ti", 5000
+    results: dict[str, Any] = {"space": "autoformer-supernet-ti", "random": {}}
+    space, count = "autoformer-supernet-ti", 5000
     for proxy in ("l2_norm", "grad_norm", "snip", "dss++"):
         with tempfile.TemporaryDirectory() as folder:
             _, taken = timed(space=space, proxy=proxy, samples=count, runs=folder)
@@ -147,13 +147,13 @@ def fresh(save: Save) -> None:
     torch.set_num_threads(1)
     results: dict[str, Any] = {"batch_size": SearchConfig(space="", proxy="").batch_size}
     for space, proxy in (
-        ("autoformer-ti", "snip"),
-        ("autoformer-ti", "synflow"),
-        ("autoformer-s", "snip"),
+        ("autoformer-supernet-ti", "snip"),
+        ("autoformer-supernet-ti", "synflow"),
+        ("autoformer-supernet-s", "snip"),
         ("pit", "snip"),
         ("gpt2-hw", "snip"),
         ("bert", "snip"),
-        ("autoformer-ti", "l2_norm"),
+        ("autoformer-supernet-ti", "l2_norm"),
     ):
         problem = problem_of(proxy, space=space, workers=1)
         scorer, rng = problem.scorer(), random.Random(0)

@@ -14,10 +14,11 @@ ORDER = (
     *("primitives", "searchspaces"),
     *("language", "models", "export", "runs", "inputs", "benchmarks", "scoring"),
     *("statistics", "engine", "zoo", "training", "evolution"),
-    *("rediscovery", "nas", "report", "tasks", "api", "cli", "testing"),
+    *("rediscovery", "nas", "report", "tasks", "api", "cli", "__main__", "testing"),
 )
 LATE = {  # modules that import late: help and the package itself must be there at once
     *("autoprox", "autoprox.api", "autoprox.benchmarks", "autoprox.tasks.results"),
+    *("autoprox.inputs.child", "autoprox.__main__"),
     *(
         "autoprox.cli.bench",
         "autoprox.cli.command",

@@ -9,7 +9,7 @@ import typer
 
 import autoprox
 from autoprox.cli.bench import bench
-from autoprox.cli.command import FAILURE, INTERRUPTED, system_message
+from autoprox.cli.command import FAILURE, system_message
 from autoprox.cli.evolve import evolve
 from autoprox.cli.export import export
 from autoprox.cli.rank import rank
@@ -18,7 +18,7 @@ from autoprox.cli.resume import resume
 from autoprox.cli.score import score
 from autoprox.cli.search import search
 from autoprox.cli.show import show
-from autoprox.errors import AutoproxError, FailureError
+from autoprox.errors import INTERRUPTED, AutoproxError, FailureError, printable
 
 WRONG_USE = 2
 
@@ -38,6 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         code = app(given or ["--help"], prog_name="autoprox", standalone_mode=False)
         sys.stdout.flush()
+        if code == INTERRUPTED:  # as typer says it, before a run was begun
+            raise KeyboardInterrupt
     except typer.Abort:
         code = INTERRUPTED
     except BrokenPipeError:
@@ -47,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if "--debug" in given:
             raise
         line, code = _explained(error)
-        print(f"error: {line}", file=sys.stderr)
+        print(f"error: {printable(line)}", file=sys.stderr)
     sys.exit(code)
 
 

@@ -13,7 +13,10 @@ def show(
         typer.Argument(
             help="A run, a proxy file, a published name or an expression.", show_default=False
         ),
-    ],
+    ] = "",
+    operations: Annotated[
+        bool, typer.Option("--operations", help="Instead of a proxy, the language's operations.")
+    ] = False,
     latex: Annotated[bool, typer.Option("--latex", help="Only the formula, in LaTeX.")] = False,
     tree: Annotated[bool, typer.Option("--tree", help="Only the tree, with types.")] = False,
     form: Annotated[
@@ -23,13 +26,23 @@ def show(
     debug: Debug = False,
 ) -> None:
     """Show a proxy: its formula, what it reads, where it was found and what it is worth."""
+    if bool(proxy) == operations:
+        raise typer.BadParameter("either a proxy or --operations must be given")
+    if operations and (latex or tree or form):
+        raise typer.BadParameter("--operations has no other form than --json")
     if latex + tree + bool(form) + json > 1:
         raise typer.BadParameter("at most one of --latex, --tree, --form and --json can be given")
     from autoprox.export import EXPORTERS  # with torch, which takes seconds to import
     from autoprox.report import layout
+    from autoprox.report.operations import operations as all_operations
+    from autoprox.report.operations import operations_report
     from autoprox.report.proxy import proxy_details, proxy_report
     from autoprox.zoo.loading import load
 
+    if operations:
+        if json:
+            return layout.show_json(all_operations())
+        return layout.show(*operations_report())
     loaded = load(proxy)
     if form := "latex" if latex else "tree" if tree else form:
         print(EXPORTERS.find(form)(loaded.tree))

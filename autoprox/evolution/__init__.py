@@ -11,7 +11,7 @@ from autoprox.evolution.individuals import (
     survivors,
 )
 from autoprox.evolution.loop import State, evolve, first_population
-from autoprox.evolution.strategies import STRATEGIES, EvolutionStrategy, make_toolbox
+from autoprox.evolution.strategies import STRATEGIES, EvolutionStrategy, Form, make_toolbox
 from autoprox.parameters import EvolutionParameters
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "EvolutionError",
     "EvolutionParameters",
     "EvolutionStrategy",
+    "Form",
     "Individual",
     "State",
     "assemble",

@@ -7,12 +7,12 @@ of the call, so that one seed fixes everything.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Protocol
 
 from deap import base
 
 from autoprox.evolution.individuals import EvolutionError, Individual
 from autoprox.language import Tree
-from autoprox.language.grammar import Grammar
 from autoprox.parameters import EvolutionParameters
 from autoprox.registry import Registry
 
@@ -117,8 +117,16 @@ STRATEGIES.register("naive", EvolutionStrategy(vary_by_mutation, select=select_o
 STRATEGIES.register("random", EvolutionStrategy(vary_by_chance))
 
 
+class Form(Protocol):
+    """What draws trees and varies them: a grammar, or a form of its trees."""
+
+    def generate(self, rng: Random) -> Tree: ...
+    def mutate(self, tree: Tree, rng: Random) -> Tree: ...
+    def crossover(self, tree: Tree, donor: Tree, rng: Random) -> Tree: ...
+
+
 def make_toolbox(
-    grammar: Grammar,
+    form: Form,
     evaluate: Evaluate,
     strategy: EvolutionStrategy,
     parameters: EvolutionParameters,
@@ -126,8 +134,8 @@ def make_toolbox(
     """What `evolve` needs."""
     toolbox = base.Toolbox()
     toolbox.register("evaluate", evaluate)
-    toolbox.register("generate", grammar.generate)
-    toolbox.register("mutate", grammar.mutate)
-    toolbox.register("mate", grammar.crossover)
+    toolbox.register("generate", form.generate)
+    toolbox.register("mutate", form.mutate)
+    toolbox.register("mate", form.crossover)
     toolbox.register("select", strategy.select, parameters=parameters)
     return toolbox

@@ -2,10 +2,11 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from autoprox.report.layout import Part, interval, new_table, number
+from autoprox.report.layout import Part, interval, markdown_line, new_table, number
+from autoprox.report.published import published_markdown, published_parts
 from autoprox.scoring.correlations import CORRELATIONS
 
 HEADINGS = ("proxy", "Kendall", "95 % interval", "Spearman", "Pearson", "published KT", "invalid")
@@ -46,7 +47,8 @@ def rank_report(summary: Mapping[str, Any]) -> list[Part]:
     counts = (
         f"{summary['networks']} networks, seeds: {summary['seeds']}; {summary['seconds']:.0f} s"
     )
-    return [table, "\n".join([*reasons, counts]), f"Run: {summary['run']}"]
+    beside = published_parts(summary["published"]) if "published" in summary else []
+    return [table, *beside, "\n".join([*reasons, counts]), f"Run: {summary['run']}"]
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -79,12 +81,18 @@ def as_markdown(summary: Mapping[str, Any]) -> str:
     rows = summary["rows"]
     lines = [f"{summary['benchmark']}; {summary['seeds']} seeds"]
     for dataset in dict.fromkeys(row["dataset"] for row in rows):
-        lines += ["", f"### {dataset}", "", _line(HEADINGS), _line(["---"] * len(HEADINGS))]
+        lines += [
+            "",
+            f"### {dataset}",
+            "",
+            markdown_line(HEADINGS),
+            markdown_line(["---"] * len(HEADINGS)),
+        ]
         for row in rows:
             if row["dataset"] == dataset:
                 low, high = row["interval"]["kendall"]
                 lines.append(
-                    _line(
+                    markdown_line(
                         [
                             f"`{row['proxy']}`",
                             *(_with_deviation(row, "kendall"), f"{number(low)} to {number(high)}"),
@@ -93,11 +101,9 @@ def as_markdown(summary: Mapping[str, Any]) -> str:
                         ]
                     )
                 )
+    if "published" in summary:
+        lines += published_markdown(summary["published"])
     return "\n".join(lines) + "\n"
-
-
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _with_deviation(row: Mapping[str, Any], name: str) -> str:

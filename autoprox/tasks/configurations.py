@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from annotated_types import Gt, Lt
-from pydantic import AfterValidator
+from pydantic import AfterValidator, model_validator
 
 from autoprox.errors import ConfigError
 from autoprox.files.sizes import read_bytes, read_range
 from autoprox.options import (
+    Coefficient,
     Names,
     Numbers,
     Option,
@@ -20,6 +21,7 @@ from autoprox.options import (
     Whole,
 )
 from autoprox.parameters import EvolutionParameters, TreeLimits
+from autoprox.tasks import presets
 from autoprox.tasks.shared import (
     MACHINE,
     PROBLEM,
@@ -60,6 +62,14 @@ class EvolveConfig(
     task = "autoprox.tasks.evolve:Evolve"
     noun = "an evolution"
 
+    preset: Annotated[
+        str | None,
+        Option(
+            f"Options by one name; those given beside it count more. "
+            f"{presets.explained(presets.EVOLVE)}.",
+            "Evolution", default="none",
+        ),
+    ] = None  # fmt: skip
     weights: Annotated[
         Numbers | None,
         Option("How much each dataset counts.", PROBLEM, "X,Y,Z", "all the same", read=numbers),
@@ -93,6 +103,11 @@ class EvolveConfig(
         ),
     ] = None  # fmt: skip
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_preset(cls, given: dict[str, Any]) -> dict[str, Any]:
+        return presets.with_preset(presets.EVOLVE, given)
+
 
 class RankConfig(DeviceOptions, InputOptions, BenchmarkOptions, TaskConfig):
     """What a ranking of proxies depends on, and what it may use."""
@@ -111,6 +126,9 @@ class RankConfig(DeviceOptions, InputOptions, BenchmarkOptions, TaskConfig):
     seeds: Annotated[
         Positive, Option("How many seeds, from --seed on: weights and noise.", PROBLEM)
     ] = 1
+    published: Annotated[
+        bool, Option("Show what papers report beside it.", PROBLEM)
+    ] = False  # fmt: skip
 
 
 class SearchConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
@@ -148,7 +166,7 @@ class SearchConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
             "Says what architectures are truly worth: a benchmark, or a function that takes "
             "{space, choices} and returns a number, higher is better. Of all strategies but etas "
             "it evaluates the --top in the end.",
-            PROBLEM, "NAME|MODULE:FUNCTION", "none",
+            PROBLEM, "NAME|MODULE:FUNCTION", "none", code=True,
         ),
     ] = None  # fmt: skip
     dataset: Annotated[str, Option("Whose number of classes the heads have.", PROBLEM)] = "imagenet"
@@ -177,6 +195,22 @@ class SearchConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
     crossovers: Annotated[
         Whole | None, Option("Children of a step of blockwise.", STRATEGY, default="25")
     ] = None
+    share: Annotated[
+        Probability | None,
+        Option("Part of the blocks that a mutant of blockwise changes.", STRATEGY, default="0.25"),
+    ] = None
+    inertia: Annotated[
+        Coefficient | None,
+        Option("Of blockwise: w, how much of its velocity is kept.", STRATEGY, default="0.7"),
+    ] = None
+    cognitive: Annotated[
+        Coefficient | None,
+        Option("Of blockwise: g1, pull of the best of a lineage.", STRATEGY, default="1.5"),
+    ] = None
+    social: Annotated[
+        Coefficient | None,
+        Option("Of blockwise: g2, pull of the best of all.", STRATEGY, default="1.5"),
+    ] = None
     parents: Annotated[
         Positive | None, Option("Of etas: the best evaluated.", STRATEGY, default="3")
     ] = None
@@ -191,7 +225,11 @@ class SearchConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
     probability: Annotated[
         Probability | None,
         Option("With which etas and evolution mutate a value.", STRATEGY, default="0.4, 0.1"),
-    ] = None  # fmt: skip
+    ] = None
+    patience: Annotated[
+        Positive | None,
+        Option("Steps without a better one, after which etas stops.", STRATEGY, default="5"),
+    ] = None
 
 
 class RediscoverConfig(CacheOptions, DeviceOptions, TaskConfig):
@@ -245,7 +283,7 @@ class BuildConfig(TaskConfig):
         str | None,
         Option(
             "Distil from the networks of this function, called with dataset and classes.",
-            PROBLEM, "MODULE:FUNCTION", "none",
+            PROBLEM, "MODULE:FUNCTION", "none", code=True,
         ),
     ] = None  # fmt: skip
     mirror: Annotated[

@@ -2,8 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,10 @@ import torch
 from deap import base
 
 from autoprox.engine.evaluator import REASONS, Engine, Scores
-from autoprox.errors import ConfigError
+from autoprox.errors import ConfigError, nearest
 from autoprox.evolution import (
     STRATEGIES,
+    Form,
     Individual,
     State,
     assemble,
@@ -23,9 +23,18 @@ from autoprox.evolution import (
     make_toolbox,
     most_parsimonious,
 )
+from autoprox.evolution.two_inputs import TwoInputs
 from autoprox.export import pretty
 from autoprox.files.folders import user_cache
-from autoprox.language import STATISTICS, Statistic, Tree, digest, parse, statistics
+from autoprox.language import (
+    EVERY_STATISTIC,
+    STATISTICS,
+    Statistic,
+    Tree,
+    digest,
+    parse,
+    statistics,
+)
 from autoprox.language.grammar import Grammar
 from autoprox.progress import Progress, silent
 from autoprox.runs.folder import Run
@@ -36,12 +45,13 @@ from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import SpaceNetwork, space_networks
 from autoprox.statistics.sources import StreamedMatrices
-from autoprox.tasks.base import Task, batches_of, benchmark_of, completed, path_of
+from autoprox.tasks.base import Task, batches_of, benchmark_of, completed, digests, path_of
 from autoprox.tasks.checkpoint import checkpoint, restored
 from autoprox.tasks.configurations import EvolveConfig
 
 RIVALS = 10  # formulas that are measured on whole matrices where the chosen one fails there
 THINNED_WEIGHTS = 300_000  # of a network, on average, while evolution compares it with others
+FORMS: Mapping[str, Callable[[Grammar], Form]] = {"free": lambda own: own, "two-inputs": TwoInputs}
 
 
 class Evolve(Task[EvolveConfig]):
@@ -66,6 +76,9 @@ class Evolve(Task[EvolveConfig]):
             )
         )
         self.grammar = Grammar(self.config.statistics or (), limits=self.config)
+        if config.form not in FORMS:
+            raise ConfigError(f"unknown form {config.form!r}{nearest(config.form, FORMS)}")
+        self.form = FORMS[config.form](self.grammar)
         self.batches = batches_of(config, self.space, self.benchmark.classes, config.seed)
         networks = len(self.benchmark.architectures)
         chosen = split(networks, self.config.split_seed or 0, config.train)
@@ -96,6 +109,10 @@ class Evolve(Task[EvolveConfig]):
         return f"{self.benchmark.name}-{self.benchmark.space}-seed{self.config.seed}"
 
     @property
+    def read(self) -> dict[str, str]:
+        return digests(self.batches, self.benchmark)
+
+    @property
     def cache(self) -> Path:
         """The folder of the networks' statistics."""
         return (path_of(self.config.cache) or user_cache()) / "statistics"
@@ -116,13 +133,9 @@ class Evolve(Task[EvolveConfig]):
 
     def needs(self) -> set[Statistic]:
         """The statistics, by single domains, that trees of the grammar can read."""
-        terminals = [name for name in self.grammar.terminals if name in STATISTICS]
+        terminals = [name for name in self.grammar.terminals if name in EVERY_STATISTIC]
         read = {s for name in terminals for s in statistics(parse(name))}
-        return {
-            replace(s, domain=domain)
-            for s in read
-            for domain in (("msa", "mlp") if s.domain == "all" else (s.domain,))
-        }
+        return {part for s in read for part in s.parts}
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Evolve on thinned matrices, choose on whole ones, and measure what was chosen."""
@@ -178,7 +191,7 @@ class Evolve(Task[EvolveConfig]):
     def toolbox(self, engine: Engine) -> base.Toolbox:
         """What `evolve` needs, on the engine's networks: the training part, or some of it."""
         strategy = STRATEGIES[self.config.strategy]
-        return make_toolbox(self.grammar, partial(self._evaluate, engine), strategy, self.config)
+        return make_toolbox(self.form, partial(self._evaluate, engine), strategy, self.config)
 
     def _evaluate(self, engine: Engine, trees: Sequence[Tree]) -> list[Individual]:
         alive = engine.source.alive

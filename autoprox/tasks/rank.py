@@ -26,12 +26,12 @@ from autoprox.searchspaces import TransformerNetwork, get_space
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import space_networks
 from autoprox.statistics.sources import FAILURES, StreamedMatrices
-from autoprox.tasks.base import Task, batches_of, benchmark_of, completed
+from autoprox.tasks.base import Task, batches_of, benchmark_of, completed, digests
 from autoprox.tasks.configurations import RankConfig
 from autoprox.zoo.expressions import PROXIES
 from autoprox.zoo.functions import MEASURES, measure_all
 from autoprox.zoo.loading import load
-from autoprox.zoo.published import published
+from autoprox.zoo.published import compared, published
 
 COUNTS = ("params", "flops")
 FAILED, NOT_FINITE = "network failed", "not finite"
@@ -68,6 +68,11 @@ class Rank(Task[RankConfig]):
     @property
     def name(self) -> str:
         return f"rank-{self.benchmark.name}-{self.benchmark.space}"
+
+    @property
+    def read(self) -> dict[str, str]:
+        proxies = "\n".join(f"{name} {tree}" for name, tree in self.trees.items())
+        return digests(self.setting(self.config.seed).batches, self.benchmark, proxies=proxies)
 
     def setting(self, seed: int) -> Setting:
         """How networks are measured with one of the seeds, which also draws the noise."""
@@ -197,8 +202,10 @@ def summarise(ranking: Rank, records: Sequence[Mapping[str, Any]]) -> dict[str, 
             for network in np.flatnonzero(~np.isfinite(scores).all(axis=0)).tolist():
                 left_out[proxy][network] = FAILED if network in failed else NOT_FINITE
         rows += sorted(own, key=lambda row: 2 if row["kendall"] is None else -row["kendall"])
+    beside = (benchmark.name, benchmark.space, benchmark.label)
     return {
         "rows": rows,
+        **({"published": compared(rows, *beside)} if ranking.config.published else {}),
         "invalid": {proxy: dict(Counter(own.values())) for proxy, own in left_out.items()},
         "benchmark": benchmark.source,
         "networks": len(benchmark.architectures),

@@ -13,6 +13,7 @@ from autoprox.files.atomic import write_json
 from autoprox.files.json_lines import Record
 from autoprox.files.sizes import read_range
 from autoprox.inputs.classes import CLASSES
+from autoprox.language.domains import BLOCK_DOMAINS
 from autoprox.nas.evaluators import Evaluator, load_evaluator
 from autoprox.nas.own_weights import OwnWeights
 from autoprox.nas.proxy import SplitProxy
@@ -24,7 +25,7 @@ from autoprox.progress import Progress
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import Setting, resolve_device
-from autoprox.tasks.base import Task, batches_of, completed, path_of
+from autoprox.tasks.base import Task, batches_of, completed, digests, path_of
 from autoprox.tasks.configurations import SearchConfig
 from autoprox.tasks.shared import STRATEGY
 from autoprox.zoo.loading import load
@@ -73,6 +74,10 @@ class Search(Task[SearchConfig]):
         config = self.config
         return f"search-{self.space.name}-{config.strategy}-seed{config.seed}"
 
+    @property
+    def read(self) -> dict[str, str]:
+        return digests(self.setting.batches)
+
     def scorer(self) -> Scorer:
         """What measures the candidates."""
         kinds: dict[str, Callable[..., Scorer]] = {"fresh": OwnWeights, "inherited": SlicedWeights}
@@ -98,7 +103,7 @@ class Search(Task[SearchConfig]):
             network = self.space.network(self.space.largest(), classes=1)
         there = {domain for domain, _ in network.layers()}
         for statistic in sorted(self.proxy.needs, key=str):
-            if statistic.domain not in there:
+            if statistic.domain in BLOCK_DOMAINS and statistic.domain not in there:
                 raise ConfigError(
                     f"the proxy needs {statistic}, but the networks of {self.space.name} only "
                     f"have linear layers of {', '.join(sorted(there)) or 'no domain'}"

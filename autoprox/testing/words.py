@@ -8,7 +8,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 
 from autoprox.export import EXPORTERS, Exporter, ExportError, to_sympy
 from autoprox.inputs.images import load_batch
-from autoprox.language import NETWORK, STATISTICS, Tree, Type, canonical, make, parse
+from autoprox.language import STATISTICS, Tree, canonical, make, parse
 from autoprox.language.grammar import DEAP_TYPES, Grammar
 from autoprox.language.quantities import QUANTITIES, Quantity
 from autoprox.primitives import OPERATIONS, Level, Primitive, apply
@@ -27,16 +27,17 @@ SOURCES: dict[Level, tuple[str, str]] = {
 def check_operation(operation: Primitive) -> None:
     """It passes its proof, is a word of the language, is displayed, and never waits for a device.
 
-    The proof calls it on values of every size, at both levels and precisions.
+    The proof calls it on values of every size, at its levels and both precisions.
     """
     name = operation.name
     with OPERATIONS.trial(name, operation):
         pset = Grammar().pset
-        for level in _levels(operation):
+        for level in operation.levels:
             tree = make(name, *map(parse, SOURCES[level][: operation.arity]))
             _check_text(tree)
-            types = [NETWORK] if tree.type == NETWORK else [tree.type, Type("Layers", "all")]
-            words = {node.name for t in types for node in pset.primitives[DEAP_TYPES[t]]}
+            types = [DEAP_TYPES[arg.type] for arg in tree.args]
+            nodes = pset.primitives[DEAP_TYPES[tree.type]]
+            words = {node.name for node in nodes if node.args == types}
             require(name in words, f"`{name}` is a word of the grammar")
             _check_device(operation, level)
 
@@ -66,12 +67,6 @@ def check_exporter(exporter: Exporter, trees: int = 50) -> None:
         text = exporter(tree)
         require(isinstance(text, str) and text.strip(), f"a form is a text, but not of {tree}")
         require(exporter(tree) == text, f"a form is always the same, but not of {tree}")
-
-
-def _levels(operation: Primitive) -> tuple[Level, ...]:
-    if operation.kind == "combinator":
-        return ("network",)
-    return ("matrix", "layers", "network") if operation.kind == "binary" else ("matrix", "layers")
 
 
 def _check_text(tree: Tree) -> None:

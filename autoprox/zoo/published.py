@@ -2,11 +2,14 @@
 
 Auto-Prox is Wei et al., AAAI 2024, its tables 2 (ViT-Bench-101 with distillation), 5 (AutoFormer's
 ImageNet supernet) and 6 (PiT without distillation, Spearman only); NAS-Bench-BERT is Serianni and
-Kalita, ACL 2023.
+Kalita, ACL 2023. T-Razor (Zhou et al., TPAMI 2024, tables X and XII) and ETAS (Yang and Liu,
+Findings of ACL 2024, tables 1 and 3) report networks that aren't published: slices of AutoFormer's
+trained supernets, and GPT-2s.
 """
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 
 class Figures(NamedTuple):
@@ -49,37 +52,156 @@ _SUPERNET = {
     "dss": (14.52, 29.93, 48.70),
     "autoprox-a": (25.44, 37.10, 51.84),
 }
-_GLUE = {"params": 45.4, "head_confidence": 47.8}
+_GLUE = {
+    "params": 45.4,
+    "head_confidence": 47.8,
+}
+_RANGES = ("5 to 7 M", "15 to 19 M", "23 to 25 M")  # parameters of the slices
+_SLICES = {  # Kendall for each of _RANGES
+    "snip": (48.1, 2.8, -28.2),
+    "grasp": (5.3, -2.2, -2.9),
+    "te-nas": (-3.9, -24.8, -7.5),
+    "naswot": (37.8, 17.1, 20.8),
+    "ntk-trace": (-18.2, -21.1, -10.6),
+    "gradsign": (23.2, 17.6, 12.8),
+    "mgm": (40.2, 42.9, 24.5),
+    "grad_norm": (12.8, 3.6, 33.8),
+    "dss": (69.7, 61.5, 30.6),
+    "dss++": (71.6, 66.4, 43.1),
+}
+_SEEDS = {  # Kendall, the mean of four seeds, 5 to 7 M
+    "snip": 50.1,
+    "grasp": 11.7,
+    "te-nas": -1.7,
+    "naswot": 38.1,
+    "dss": 69.7,
+    "dss++": 71.6,
+}
+_SIZES = ("ti", "s", "b")
+_ETAS_VIT = {  # Kendall and Spearman for each of _SIZES
+    "params": ((57, 76), (64, 81), (60, 81)),
+    "flops": ((49, 68), (58, 78), (52, 74)),
+    "snip": ((56, 74), (59, 76), (58, 79)),
+    "grad_norm": ((33, 51), (54, 72), (58, 77)),
+    "naswot": ((54, 71), (57, 75), (50, 71)),
+    "zico": ((48, 65), (43, 62), (43, 62)),
+    "meco": ((46, 68), (47, 66), (47, 66)),
+    "dss": ((66, 80), (65, 82), (64, 84)),
+    "ld": ((52, 69), (60, 81), (59, 80)),
+    "sept": ((71, 89), (72, 89), (69, 87)),
+    "ntkt": ((70, 87), (70, 86), (72, 90)),
+    "ntsr": ((74, 90), (74, 91), (75, 92)),
+}
+_TEXTS = ("wikitext103", "lm1b")
+_ETAS_GPT2 = {  # Kendall and Spearman for each of _TEXTS
+    "params": ((79, 94), (77, 92)),
+    "flops": ((65, 80), (51, 72)),
+    "snip": ((40, 57), (48, 66)),
+    "grad_norm": ((15, 23), (6, 14)),
+    "naswot": ((24, 37), (32, 48)),
+    "zico": ((18, 36), (15, 26)),
+    "meco": ((49, 65), (42, 61)),
+    "dss": ((26, 35), (24, 32)),
+    "ld": ((48, 64), (37, 50)),
+    "sept": ((78, 94), (79, 95)),
+    "ntkt": ((80, 96), (78, 92)),
+    "ntsr": ((81, 98), (80, 96)),
+}
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a paper reports of proxies: on a benchmark and label, or on networks of its own."""
+
+    source: str
+    space: str
+    dataset: str
+    figures: Mapping[str, Figures]  # of each proxy
+    benchmark: str | None = None
+    label: str | None = None
+
+
+def _column(table: Mapping[str, Sequence[Any]], index: int) -> dict[str, Figures]:
+    """One column of a table: correlations, or Kendall's alone."""
+    return {
+        proxy: _figures(*(rows[index] if isinstance(rows[index], tuple) else (rows[index],)))
+        for proxy, rows in table.items()
+    }
 
 
 def _figures(*percent: float | None) -> Figures:
     return Figures(*(None if value is None else round(value / 100, 4) for value in percent))
 
 
-PUBLISHED: Mapping[tuple[str, str, str], Mapping[str, Figures]] = {
-    **{
-        ("vit-bench-101/" + space, "kd", dataset): {
-            proxy: _figures(*rows[i]) for proxy, rows in table.items()
-        }
-        for space, table in (("autoformer-ti", _AUTOFORMER), ("pit", _PIT))
-        for i, dataset in enumerate(TRAINED)
-    },
-    **{
-        ("vit-bench-101/pit", "base", dataset): {
-            proxy: _figures(None, values[i]) for proxy, values in _PIT_BASE.items()
-        }
-        for i, dataset in enumerate(TRAINED)
-    },
-    ("vit-bench-101/autoformer-ti", "supernet", "imagenet"): {
-        proxy: _figures(*values) for proxy, values in _SUPERNET.items()
-    },
-    ("nas-bench-bert/flexibert", "score", "glue"): {
-        proxy: _figures(value) for proxy, value in _GLUE.items()
-    },
-}
+def _on_benchmarks() -> Iterator[Report]:
+    vit, autoformer = "vit-bench-101", "autoformer-ti"
+    for i, dataset in enumerate(TRAINED):
+        for space, table in ((autoformer, _AUTOFORMER), ("pit", _PIT)):
+            figures = _column(table, i)
+            yield Report("Auto-Prox, table 2", space, dataset, figures, vit, "kd")
+        figures = {proxy: _figures(None, values[i]) for proxy, values in _PIT_BASE.items()}
+        yield Report("Auto-Prox, table 6", "pit", dataset, figures, vit, "base")
+    figures = {proxy: _figures(*values) for proxy, values in _SUPERNET.items()}
+    yield Report("Auto-Prox, table 5", autoformer, "imagenet", figures, vit, "supernet")
+    figures = {proxy: _figures(value) for proxy, value in _GLUE.items()}
+    yield Report("NAS-Bench-BERT", "flexibert", "glue", figures, "nas-bench-bert", "score")
+
+
+def _on_other_networks() -> Iterator[Report]:
+    for size, space in enumerate(f"autoformer-supernet-{name}" for name in _SIZES):
+        for i, params in enumerate(_RANGES):
+            if size == min(i, 1):  # Tiny has 5 to 11 M parameters, Small 13 to 35 M
+                source = f"T-Razor, table X, {params}"
+                yield Report(source, space, "imagenet", _column(_SLICES, i))
+        if size == 0:
+            means = {proxy: _figures(value) for proxy, value in _SEEDS.items()}
+            yield Report("T-Razor, table XII, 4 seeds", space, "imagenet", means)
+        yield Report("ETAS, table 1", space, "imagenet", _column(_ETAS_VIT, size))
+    for i, dataset in enumerate(_TEXTS):
+        yield Report("ETAS, table 3", "gpt2", dataset, _column(_ETAS_GPT2, i))
+
+
+REPORTS = (*_on_benchmarks(), *_on_other_networks())
+
+
+def reports(benchmark: str, space: str, label: str, dataset: str) -> list[Report]:
+    """What papers report of these scores; or else, of other networks of the space."""
+    near = [r for r in REPORTS if (r.space, r.dataset) == (space, dataset)]
+    same = [r for r in near if (r.benchmark, r.label) == (benchmark, label)]
+    return same or [r for r in near if r.benchmark is None]
 
 
 def published(benchmark: str, space: str, label: str, dataset: str, proxy: str) -> Figures:
-    """What a paper reports of a proxy; empty where none does."""
-    table = PUBLISHED.get((f"{benchmark}/{space}", label, dataset), {})
-    return table.get(proxy, Figures())
+    """What a paper reports of a proxy on these very networks; empty where none does."""
+    for report in reports(benchmark, space, label, dataset):
+        if report.benchmark and proxy in report.figures:
+            return report.figures[proxy]
+    return Figures()
+
+
+def compared(
+    rows: Sequence[Mapping[str, Any]], benchmark: str, space: str, label: str
+) -> dict[str, Any]:
+    """Rows of a ranking beside what papers report, and the proxies of which none does."""
+    found = [
+        {
+            "proxy": row["proxy"],
+            "dataset": row["dataset"],
+            "source": report.source,
+            "same_networks": report.benchmark is not None,
+            **{
+                name: {"ours": row[name], "published": value}
+                for name, value in report.figures[row["proxy"]]._asdict().items()
+                if value is not None
+            },
+        }
+        for row in rows
+        for report in reports(benchmark, space, label, row["dataset"])
+        if row["proxy"] in report.figures
+    ]
+    proxies = dict.fromkeys(row["proxy"] for row in rows)
+    known = {entry["proxy"] for entry in found}
+    return {
+        "rows": found,
+        "without": [proxy for proxy in proxies if proxy not in known],
+    }

@@ -26,7 +26,7 @@ HEADS = "sum(mul(width, heads))"
 COMPARED = f"sub(rank({HEADS}), rank(sum(one)))"
 SMALL = {
     "random": random_search.RandomParameters(samples=60),
-    "blockwise": blockwise.BlockwiseParameters(population=20, mutants=6, crossovers=4, steps=5),
+    "blockwise": blockwise.BlockwiseParameters(population=20, mutants=6, crossovers=4, steps=9),
     "etas": etas.ETASParameters(samples=20, mutants=10, steps=4),
     "evolution": evolution.AgeingParameters(population=20, tournament=5, mutants=8, steps=5),
 }
@@ -252,84 +252,19 @@ def test_etas_evaluates_the_best_by_the_proxy_and_mutates_the_best_evaluated(
     assert searcher.evaluated()[0].value == max(values.values())
 
 
+@pytest.mark.parametrize(("patience", "steps"), [(1, 2), (3, 4), (5, 6), (10, 9)])
+def test_etas_stops_where_nothing_better_is_evaluated(patience: int, steps: int) -> None:
+    """Values of 1, 2, 2, ...: the last improvement is that of the first step after the samples."""
+    values = iter([1.0] * 3 + [2.0] * 100)
+    searcher = searcher_of(evaluator=lambda architecture: next(values))
+    etas.search(searcher, etas.ETASParameters(samples=20, mutants=6, steps=9, patience=patience))
+    assert searcher.steps == 1 + steps
+    assert searcher.evaluations == 3 + 3 * steps
+
+
 def test_lower_may_be_better_for_an_evaluator() -> None:
     searcher = searcher_of()
     searcher.evaluator = Evaluator("heads", lambda a: a["hidden_dim"], lower_is_better=True)
     candidates = searcher.score([tiny(width, (1, 1.0)) for width in (32, 16, 64)])
     searcher.evaluate(candidates)
     assert [c.value for c in searcher.evaluated()] == [16, 32, 64]
-
-
-def test_choices_of_blocks_and_of_the_network() -> None:
-    two = tiny(16, (1, 1.0), (2, 2.0))
-    assert blockwise.owned_places(SPACE, two) == [
-        {("mlp_ratio", 0), ("num_heads", 0)},
-        {("mlp_ratio", 1), ("num_heads", 1)},
-    ]
-
-
-def test_choices_of_a_stage_belong_to_its_blocks() -> None:
-    """PiT's heads are a stage's; its depths change how many blocks there are."""
-    choices = {"base_dim": 16, "mlp_ratio": 4, "depth": [1, 6, 4], "num_heads": [2, 4, 8]}
-    pit = get_space("pit")
-    owned = blockwise.owned_places(pit, pit.architecture(choices))
-    stages = [0] + [1] * 6 + [2] * 4
-    assert owned == [{("num_heads", stage)} for stage in stages]
-
-
-def parent_of(architecture: Architecture, proxy: str = HEADS) -> blockwise.Parent:
-    searcher = searcher_of(proxy, get_space(architecture.space))
-    [candidate] = searcher.score([architecture])
-    return blockwise.Parent(searcher, candidate)
-
-
-def test_the_weakest_blocks_are_those_of_the_least_scores() -> None:
-    parent = parent_of(tiny(16, (3, 1.0), (1, 1.0), (4, 1.0), (2, 1.0)))
-    assert parent.order == [1, 3, 0, 2]
-    assert parent.weak(0.25) == {("mlp_ratio", 1), ("num_heads", 1)}
-    assert {place[1] for place in parent.weak(0.5)} == {1, 3}
-    assert {place[1] for place in parent.weak(0.01)} == {1}
-
-
-def test_ranked_terms_are_combined_over_the_blocks() -> None:
-    """By heads the ranks are 3 1 2, by small MLPs 1 2 3: in sum the second block is the weakest."""
-    searcher = searcher_of("add(rank(sum(heads)), rank(sum(one)))")
-    [candidate] = searcher.score([tiny(16, (4, 1.0), (1, 1.0), (2, 1.0))])
-    [scores] = searcher.block_scores([candidate])
-    assert scores.tolist() == [3 + 2, 1 + 2, 2 + 2]
-
-
-def test_a_mutant_keeps_the_strong_blocks() -> None:
-    parent = parent_of(tiny(16, (3, 1.0), (1, 2.0), (4, 3.0), (2, 4.0)))
-    rng, kept, changed = random.Random(0), 0, Counter[str]()
-    for _ in range(200):
-        mutant = parent.mutant(parent, 0.25, rng)
-        changed.update(k for k in ("hidden_dim", "depth") if mutant[k] != parent.architecture[k])
-        depth = min(4, mutant["depth"])
-        strong = [i for i in (0, 2, 3) if i < depth]
-        for name in ("num_heads", "mlp_ratio"):
-            assert [mutant[name][i] for i in strong] == [
-                parent.architecture[name][i] for i in strong
-            ]
-        kept += depth < 2 or mutant["num_heads"][1] == 1
-    assert 20 <= kept <= 90  # one in four draws is the same again
-    assert 5 <= changed["hidden_dim"] <= 30  # one in ten is drawn anew, of which a fifth stays
-    assert 5 <= changed["depth"] <= 30
-
-
-def test_a_child_has_the_weakest_blocks_of_the_other_parent() -> None:
-    one = parent_of(tiny(16, (3, 1.0), (1, 2.0), (4, 3.0)))
-    other = parent_of(tiny(64, (2, 4.0), (2, 4.0), (1, 4.0), (1, 4.0)))
-    assert one.child(other, 0.25, random.Random(0)) == tiny(16, (3, 1.0), (2, 4.0), (4, 3.0))
-    assert one.child(other, 1.0, random.Random(0)) == tiny(16, (2, 4.0), (2, 4.0), (1, 4.0))
-
-
-def test_a_change_that_breaks_a_rule_between_choices_is_made_again() -> None:
-    """Each stage of PiT must be a multiple of the one before."""
-    pit = get_space("pit")
-    choices = {"base_dim": 16, "mlp_ratio": 4, "depth": [1, 6, 4], "num_heads": [4, 4, 4]}
-    parent = parent_of(pit.architecture(choices))
-    mutants = [parent.mutant(parent, 0.5, random.Random(seed)) for seed in range(40)]
-    for mutant in mutants:
-        pit.validate(mutant)
-    assert len(set(mutants)) > 5

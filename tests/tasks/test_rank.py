@@ -115,6 +115,18 @@ def test_files_of_the_run_say_the_same(summary: dict[str, Any]) -> None:
         )
 
 
+def test_what_papers_report_is_told_where_it_is_asked_for(
+    summary: dict[str, Any], benchmark: Path, tmp_path: Path
+) -> None:
+    """Of this benchmark none does."""
+    assert "published" not in summary
+    found = start(config(benchmark, seeds=1, published=True, runs=tmp_path))
+    assert found["published"]["rows"] == []
+    assert set(found["published"]["without"]) == {row["proxy"] for row in found["rows"]}
+    markdown = (Path(found["run"]) / "table.md").read_text()
+    assert markdown.endswith("No paper reports a figure for these networks.\n")
+
+
 def test_a_killed_ranking_goes_on(
     summary: dict[str, Any], benchmark: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
