@@ -17,22 +17,25 @@ Patterns = Annotated[
 ]
 
 
+Proxy = Annotated[
+    str,
+    typer.Option(
+        help="A run, a proxy file, a published name or an expression; needed.", show_default=False
+    ),
+]
+Model = Annotated[
+    str,
+    typer.Option(
+        help="timm:NAME, transformers:NAME (or a kind: bert) or MODULE:FUNCTION, which returns "
+        "a module, or a module with inputs and targets; needed.",
+        show_default=False,
+    ),
+]
+
+
 def score(
-    proxy: Annotated[
-        str,
-        typer.Option(
-            help="A run, a proxy file, a published name or an expression; needed.",
-            show_default=False,
-        ),
-    ],
-    model: Annotated[
-        str,
-        typer.Option(
-            help="timm:NAME, transformers:NAME (or a kind: bert) or MODULE:FUNCTION, which returns "
-            "a module, or a module with inputs and targets; needed.",
-            show_default=False,
-        ),
-    ],
+    proxy: Proxy,
+    model: Model,
     compare: Annotated[
         list[str] | None, typer.Option(help="A further model. Repeat it for more.")
     ] = None,

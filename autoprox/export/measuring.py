@@ -3,6 +3,7 @@
 Exported proxies contain the functions of this file: they import nothing but torch.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
@@ -35,13 +36,15 @@ def layers_of(model: nn.Module, patterns: Patterns | None = None) -> dict[str, s
 
 def measure(
     model: nn.Module,
-    layers: Mapping[str, str],
+    layers: Mapping[str, Sequence[str]],
     probe: str,
     inputs: Tensor,
     targets: Tensor,
     seed: int = 0,
 ) -> dict[str, list[Tensor]]:
     """Weights, outputs and the gradients of both for each layer in depth order, by `domain.name`.
+
+    `layers` has the domains of each.
 
     The probe is `data` (cross-entropy), `ones` (absolute weights, an input of ones, the sum of the
     outputs), `ntk` (the last block's output times random signs) or `none` (only the weights).
@@ -68,7 +71,7 @@ def measure(
 def _pass(
     network: Foreign,
     state: dict[str, Tensor],
-    layers: Mapping[str, str],
+    layers: Mapping[str, Sequence[str]],
     probe: str,
     inputs: Tensor,
     targets: Tensor,
@@ -83,8 +86,8 @@ def _pass(
 
         return hook
 
-    last = list(blocks(layers))[-1]
-    names = [*(layer for layer, domain in layers.items() if domain == "mlp"), last]
+    last = list(blocks({layer: own[0] for layer, own in layers.items() if "all" in own}))[-1]
+    names = [*(layer for layer, domains in layers.items() if "mlp" in domains), last]
     modules = [network.model.get_submodule(name) for name in names]
     pairs = zip(names, modules, strict=True)
     handles = [module.register_forward_hook(keep(name)) for name, module in pairs]
@@ -106,18 +109,22 @@ def _pass(
 
 
 def _by_domain(
-    network: Foreign, layers: Mapping[str, str], found: Mapping[str, Mapping[str, Tensor]]
+    network: Foreign,
+    layers: Mapping[str, Sequence[str]],
+    found: Mapping[str, Mapping[str, Tensor]],
 ) -> dict[str, list[Tensor]]:
     """Matrices, the weights' with a row for each output, the outputs' with one for each token."""
     modules = dict(network.model.named_modules())
-    by_domain: dict[str, list[Tensor]] = {}
+    by_domain: dict[str, list[Tensor]] = defaultdict(list)
     for quantity, values in found.items():
         for layer, value in values.items():
-            weight_like = quantity in ("weight", "grad")
-            turned = weight_like and layer in modules and is_transposed(modules[layer])
-            matrix = value.detach().T if turned else value.detach().flatten(0, -2)
-            for domain in (layers[layer], "all"):
-                by_domain.setdefault(f"{domain}.{quantity}", []).append(matrix.float())
+            turned = layer in modules and is_transposed(modules[layer])
+            if quantity in ("weight", "grad"):
+                matrix = value.detach().T if turned else value.detach().flatten(1)
+            else:
+                matrix = value.detach().flatten(0, -2)
+            for domain in layers[layer]:
+                by_domain[f"{domain}.{quantity}"].append(matrix.float())
     return by_domain
 
 
@@ -128,7 +135,8 @@ def _parameter(layer: str) -> str:
 
 def each(function: Callable[..., Tensor], *matrices: Sequence[Tensor]) -> Tensor:
     """The function of each layer's matrices, as a vector over the layers."""
-    return torch.stack([function(*layer) for layer in zip(*matrices, strict=True)])
+    values = [function(*layer) for layer in zip(*matrices, strict=True)]
+    return torch.stack(values) if values else torch.zeros(0, dtype=torch.float64)
 
 
 def repeated(matrices: Sequence[Tensor], times: int) -> list[Tensor]:

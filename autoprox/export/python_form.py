@@ -6,8 +6,10 @@ from textwrap import fill
 from autoprox.export import plain
 from autoprox.export.registry import EXPORTERS, ExportError
 from autoprox.export.source import Bundle
-from autoprox.language import STATISTICS, Tree, canonical, require_network, statistics
+from autoprox.language import NETWORK, Tree, canonical, statistics
+from autoprox.language.domains import BLOCK_DOMAINS
 from autoprox.language.quantities import QUANTITIES
+from autoprox.language.vocabulary import EVERY_STATISTIC
 from autoprox.primitives import OPERATIONS
 
 MEASURING = "autoprox.export.measuring"
@@ -21,7 +23,9 @@ DIMS = {"Matrix": ", MATRIX", "Layers": ", LAYERS", "Network": ""}
 
 def python(tree: Tree) -> str:
     """The tree as a Python file with a function `score`, which needs nothing but torch."""
-    return _File(canonical(require_network(tree))).text(tree)
+    if tree.type != NETWORK:
+        raise ExportError(f"a proxy in Python is a Network, got {tree.type}: reduce it")
+    return _File(canonical(tree)).text(tree)
 
 
 class _Lines:
@@ -71,6 +75,10 @@ class _Lines:
         dims = DIMS[tree.args[0].type.level] if operation.along_axis else ""
         if dims:
             self._bundle.add(MEASURING, "LAYERS")
+        if operation.shared:
+            shared = operation.shared
+            self._bundle.add(shared.__module__, shared.__name__)
+            args, dims = [f"{shared.__name__}({arg}{dims})" for arg in args], ""
         return f"{function.__name__}({', '.join(args)}{dims})"
 
 
@@ -137,9 +145,9 @@ class _File:
 
     def _matrices(self, symbol: str, read: list[str]) -> str:
         """Those of a statistic; of a single input of ones repeated beside those of a batch."""
-        statistic = STATISTICS[symbol]
+        statistic = EVERY_STATISTIC[symbol]
         text = f'{statistic.probe}["{statistic.domain}.{statistic.quantity}"]'
-        others = (STATISTICS[name] for name in read)
+        others = (EVERY_STATISTIC[name] for name in read)
         likes = {s.probe for s in others if QUANTITIES[s.quantity].like == "activation"}
         if statistic.probe == "ones" and len(likes) > 1:
             self.bundle.add(MEASURING, "repeated")
@@ -149,11 +157,16 @@ class _File:
     def _measurements(self) -> list[str]:
         """A line for each pass, and for each terminal of the structure."""
         lines = ["layers = layers_of(model, patterns)"]
+        if self.needs:
+            every = any(s.domain not in BLOCK_DOMAINS for s in self.needs)
+            function = "every_domain(model, layers)" if every else "block_domains(layers)"
+            self.bundle.add(NAMES, function.partition("(")[0])
+            lines.append(f"domains = {function}")
         for probe in sorted({statistic.probe for statistic in self.needs}):
             self.bundle.add(MEASURING, "measure")
             quantities = {s.quantity for s in self.needs if s.probe == probe}
             kind = "none" if quantities == {"weight"} else probe
-            lines.append(f'{probe} = measure(model, layers, "{kind}", inputs, targets, seed)')
+            lines.append(f'{probe} = measure(model, domains, "{kind}", inputs, targets, seed)')
         structure = [leaf.symbol for leaf in _leaves(self.tree) if leaf.type.level == "Layers"]
         for symbol in sorted(structure):
             lines.append(f"{symbol} = torch.tensor({self._structure(symbol)}, dtype=torch.float64)")

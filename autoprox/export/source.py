@@ -7,7 +7,7 @@ out, and so are the methods that are said to be of no use there.
 import ast
 import re
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.util import resolve_name
@@ -26,7 +26,7 @@ class Bundle:
     """
 
     def __init__(
-        self, instead: ModuleType | None = None, without: Collection[str] = frozenset()
+        self, instead: ModuleType | None = None, without: frozenset[str] = frozenset()
     ) -> None:
         self._instead = instead
         self._without = without
@@ -112,7 +112,8 @@ class Bundle:
     def _text(self, module: str, statement: Statement) -> str:
         lines = _lines(module)
         dropped: set[int] = set()
-        for part in (*_registrations(module, statement), *self._left_out(statement)):
+        left_out: list[ast.stmt | ast.expr] = [*self._left_out(statement)]
+        for part in (*_registrations(module, statement), *left_out):
             dropped.update(range(_begin(part), (part.end_lineno or 0) + 1))
         first = _begin(statement)
         while lines[first - 2].startswith("#"):

@@ -91,10 +91,10 @@ def with_linear(model: nn.Module) -> nn.Module:
     copied = deepcopy(model)
     for name, module in list(copied.named_modules()):
         if is_transposed(module):
-            matrix: Tensor = module.weight.T  # type: ignore[assignment,union-attr]
+            matrix: Tensor = module.weight.T
             layer = nn.Linear(matrix.shape[1], matrix.shape[0], device="meta")
             layer.weight = nn.Parameter(matrix.detach().contiguous())
-            layer.bias = module.bias  # type: ignore[assignment]
+            layer.bias = module.bias
             parent, _, own = name.rpartition(".")
             setattr(copied.get_submodule(parent), own, layer)
     return copied

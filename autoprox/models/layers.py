@@ -8,6 +8,8 @@ from fnmatch import fnmatchcase
 
 from torch import Tensor, nn
 
+from autoprox.language.domains import DOMAINS, parts_of
+
 IN_PROJECTION = ".in_proj"  # stands for the parameter that makes queries, keys and values in torch
 HEADS = ("heads", "num_heads", "num_attention_heads", "n_heads", "n_head")
 Patterns = Mapping[str, Iterable[str]]  # of names, or ends of names, by domain
@@ -28,6 +30,14 @@ FAMILIES: Mapping[str, Patterns] = {
         "mlp": ("fc1", "fc2", "hidden.*", "output"),
     },
 }
+# The ends of names of what makes queries, keys and values, of the layers between stages, and of the
+# classifier; the convolutions before the first block are the stem.
+QKV = (
+    *("qkv", "q", "scales.*.kv", "mixer.qkv", "mixer.input", "attn.c_attn", "in_proj"),
+    *("attention.self.*", "attention.attention.*", "attention.[qkv]_*", "self_attn.[qkv]_proj"),
+)
+POOL = ("pool.*", "downsample.*", "embedding.convolution", "blocks.*.fc", "blocks.*.conv")
+HEAD = ("head", "head.fc", "classifier")
 
 
 def weights(model: nn.Module) -> dict[str, Tensor]:
@@ -37,7 +47,7 @@ def weights(model: nn.Module) -> dict[str, Tensor]:
         if isinstance(module, nn.MultiheadAttention) and module.in_proj_weight is not None:
             found[name + IN_PROJECTION] = module.in_proj_weight
         elif isinstance(module, nn.Linear) or is_transposed(module):
-            found[name] = module.weight  # type: ignore[assignment]
+            found[name] = module.weight
     return found
 
 
@@ -73,9 +83,48 @@ def _assigned(names: Iterable[str], patterns: Patterns) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in names:
         for domain, ends in patterns.items():
-            if any(fnmatchcase(f".{name}", f"*.{end}") for end in ends):
+            if _ends(name, ends):
                 found.setdefault(name, domain)
     return found
+
+
+def _ends(name: str, ends: Iterable[str]) -> bool:
+    return any(fnmatchcase(f".{name}", f"*.{end}") for end in ends)
+
+
+def single_domains(model: nn.Module, layers: Mapping[str, str]) -> dict[str, list[str]]:
+    """The single domains of every linear layer and convolution, in depth order."""
+    matrices = weights(model)
+    named = dict(model.named_modules())
+    places = {name: place for place, name in enumerate(named)}
+    names = {*matrices, *(n for n, module in named.items() if isinstance(module, nn.Conv2d))}
+    found: dict[str, list[str]] = {}
+    before = True  # the first block, and all layers between stages
+    for name in sorted(names, key=lambda n: places.get(n, places.get(n[: -len(IN_PROJECTION)], 0))):
+        if name in layers:
+            found[name] = [layers[name], *(["qkv"] if _ends(name, QKV) else [])]
+        elif _ends(name, POOL):
+            keeps = name in matrices and len(set(matrices[name].shape)) == 1
+            found[name] = ["keep" if keeps else "widen"]
+        elif _ends(name, HEAD):
+            found[name] = ["head"]
+        else:
+            found[name] = ["other" if name in matrices or not before else "stem"]
+        before = before and found[name] in (["stem"], ["other"])
+    return found
+
+
+def every_domain(model: nn.Module, layers: Mapping[str, str]) -> dict[str, list[str]]:
+    """All domains of every linear layer and convolution, in depth order."""
+    return {
+        name: [d for d in DOMAINS if not set(parts_of(d)).isdisjoint(singles)]
+        for name, singles in single_domains(model, layers).items()
+    }
+
+
+def block_domains(layers: Mapping[str, str]) -> dict[str, list[str]]:
+    """Both domains of every layer of blocks."""
+    return {name: [domain, "all"] for name, domain in layers.items()}
 
 
 def blocks(layers: Mapping[str, str]) -> dict[str, list[str]]:

@@ -94,7 +94,7 @@ def declare_operators() -> None:
     folder = Path(spec.origin).parent
     try:
         for compiled in folder.glob("_C.*"):
-            torch.ops.load_library(compiled)
+            torch.ops.load_library(compiled)  # type: ignore[no-untyped-call]
     except OSError:
         registrations = (folder / "_meta_registrations.py").read_text(encoding="utf-8")
         for name in OPERATOR.findall(registrations):

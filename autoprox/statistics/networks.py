@@ -159,19 +159,13 @@ class ModuleNetwork:
         self.seed = seed
         self._module = module
         self._blocks = tuple(blocks)
-        named = {n: domain for domain in BLOCK_DOMAINS for n in layers.get(domain, ())}
-        found = {name: _linear(module, name) for name in named}
-        depth = {name: place for place, name in enumerate(weights(module))}
-        self._domains = {name: named[name] for name in sorted(named, key=depth.__getitem__)}
-        self._layers: list[tuple[str, Layer]] = [
-            *((domain, found[name]) for name, domain in self._domains.items()),
-            *(
-                (domain, _layer(module, name))
-                for domain, names in layers.items()
-                if domain not in BLOCK_DOMAINS
-                for name in names
-            ),
-        ]
+        depth = {name: place for place, (name, _) in enumerate(module.named_modules())}
+        named = [(name, domain) for domain, names in layers.items() for name in names]
+        found = {pair: _layer(module, *pair) for pair in named}
+        named.sort(key=lambda pair: depth.get(pair[0], depth.get(pair[0][: -len(IN_PROJECTION)])))
+        self._domains = {name: d for name, d in named if d in BLOCK_DOMAINS}
+        self._layers = [(domain, found[name, domain]) for name, domain in named]
+        self._named = named
         self._final = module.get_submodule(final_block) if final_block else module
 
     @cached_property
@@ -181,16 +175,14 @@ class ModuleNetwork:
         for name, values in self._module.state_dict().items():
             digest.update(f"{name} {values.dtype} {tuple(values.shape)}".encode())
             digest.update(values.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
-        names = {id(module): name for name, module in self._module.named_modules()}
-        extra = (f"{d}:{names[id(m)]}" for d, m in self._layers if d not in BLOCK_DOMAINS)
-        layers = (f"{domain}:{name}" for name, domain in self._domains.items())
-        return digest.hexdigest(), ",".join([*layers, *extra]), self.seed
+        layers = ",".join(f"{domain}:{name}" for name, domain in self._named)
+        return digest.hexdigest(), layers, self.seed
 
     def structure(self) -> Structure:
         """Layers are of the same block where their names say so."""
-        groups = list(blocks(self._domains).values()) if self._domains else []
+        groups = blocks(self._domains).values()
         domains = tuple(tuple(self._domains[name] for name in names) for names in groups)
-        return Structure(domains, self._blocks, self._extra(len(groups)))
+        return Structure(domains, self._blocks, self._extra(len(domains)))
 
     def _extra(self, blocks: int) -> tuple[tuple[int, str], ...]:
         """The head after the blocks, the others before the first."""
@@ -241,31 +233,21 @@ class NamedLayers(nn.Module):
 Layered = TransformerNetwork | NamedLayers  # what can be measured
 
 
-def _layer(module: nn.Module, name: str) -> Layer:
-    """A layer outside the blocks, or their queries, keys and values, by its name."""
-    found = dict(module.named_modules()).get(name)
-    if not isinstance(found, Layer):
-        choices = [n for n, part in module.named_modules() if isinstance(part, Layer)]
-        raise MeasurementError(
-            "a measured layer must be a linear layer or a convolution of the module, "
-            f"but got {name!r}; choose from {', '.join(choices)}"
-        )
-    return found
-
-
-def _linear(module: nn.Module, name: str) -> nn.Linear:
-    """A linear layer by its name; one that only has the weight where that has no layer."""
+def _layer(module: nn.Module, name: str, domain: str) -> Layer:
+    """A layer by its name; one that only has the weight where that has no layer."""
     matrices = weights(module)
     if name.endswith(IN_PROJECTION) and name in matrices:
         rows, columns = matrices[name].shape
         layer = nn.Linear(columns, rows, bias=False, device="meta")
-        layer.weight = matrices[name]  # type: ignore[assignment]
+        layer.weight = matrices[name]
         return layer
     found = dict(module.named_modules()).get(name)
-    if not isinstance(found, nn.Linear):
-        linear = [n for n, part in module.named_modules() if isinstance(part, nn.Linear)]
+    in_block = domain in BLOCK_DOMAINS
+    kind = nn.Linear if in_block else Layer
+    if not isinstance(found, kind):
+        choices = [n for n, part in module.named_modules() if isinstance(part, kind)]
         raise MeasurementError(
-            f"a measured layer must be a linear layer of the module, but got {name!r}; "
-            f"choose from {', '.join(linear)}"
+            f"a measured layer must be a linear layer{'' if in_block else ' or a convolution'} "
+            f"of the module, but got {name!r}; choose from {', '.join(choices)}"
         )
     return found

@@ -18,8 +18,16 @@ from autoprox.inputs.batches import LENGTH
 from autoprox.inputs.images import load_batch
 from autoprox.inputs.text import load_tokens
 from autoprox.language import STRUCTURE, Tree, canonical, require_network, statistics
+from autoprox.language.domains import parts_of
 from autoprox.models.foreign import Foreign, evaluating, logits_of, with_linear
-from autoprox.models.layers import Patterns, blocks, find_family, find_layers, weights
+from autoprox.models.layers import (
+    Patterns,
+    blocks,
+    find_family,
+    find_layers,
+    single_domains,
+    weights,
+)
 from autoprox.models.loading import LoadedModel, ModelError
 from autoprox.models.structure import heads_of_blocks, tokens_of, widths
 from autoprox.scoring.correlations import Floats
@@ -29,6 +37,7 @@ from autoprox.statistics.sources import StreamedMatrices
 
 EXAMPLES = 12  # names in a message
 INPUTS = "inputs"
+NEEDED = {"msa", "mlp"}  # domains that a model may not lack, where they are read
 
 
 @dataclass(frozen=True)
@@ -136,8 +145,9 @@ def _measured(
 
 def _require(tree: Tree, name: str, model: nn.Module, layers: dict[str, str]) -> None:
     """Raise the error of a model that lacks the layers which the proxy reads."""
-    needed = {domain for s in statistics(tree) for domain in _parts(s.domain)}
-    needed = needed or ({"msa", "mlp"} if _reads_structure(tree) else set())
+    needed = {domain for s in statistics(tree) for domain in parts_of(s.domain)} & NEEDED
+    if _symbols(tree) & {*STRUCTURE}:
+        needed = NEEDED
     lacking = sorted(needed - set(layers.values()))
     if lacking:
         there = _listed(layers) or "none of a known family"
@@ -146,14 +156,6 @@ def _require(tree: Tree, name: str, model: nn.Module, layers: dict[str, str]) ->
             f"name them by {' and '.join(f'--{domain} PATTERN' for domain in lacking)}, "
             f"of its linear layers {_listed(weights(model)) or '(it has none)'}"
         )
-
-
-def _parts(domain: str) -> tuple[str, ...]:
-    return ("msa", "mlp") if domain == "all" else (domain,)
-
-
-def _reads_structure(tree: Tree) -> bool:
-    return tree.symbol in STRUCTURE or any(map(_reads_structure, tree.args))
 
 
 def _network(
@@ -170,8 +172,11 @@ def _network(
         strict=True,
     )
     named: dict[str, list[str]] = {}
-    for layer, domain in layers.items():
-        named.setdefault(domain, []).append(f"model.{layer}")
+    for layer, domains in single_domains(model, layers).items():
+        for domain in domains:
+            kind = "pool" if domain in parts_of("pool") else domain
+            named.setdefault(kind, []).append(f"model.{layer}")
+    named.pop("other", None)
     final = f"model.{list(blocks(layers))[-1]}".rstrip(".") if layers else None
     foreign = Foreign(model)
     return ModuleNetwork(foreign, named, [Shape(*s) for s in shapes], final_block=final, seed=seed)

@@ -129,7 +129,7 @@ def test_the_report_fits_80_columns(run: Command) -> None:
         ("export arch . --space pit", "a run must hold config.json"),
         ("export proxy snip --to python2", "unknown form 'python2' (did you mean python?)"),
         ("export proxy naswot", "an expression is needed, but naswot is a function"),
-        ("export proxy width", "a proxy is a Network, got Layers[block]"),
+        ("export proxy width", "a proxy in Python is a Network, got Layers[block]"),
         ("export", "choose from arch, proxy"),
         ("score --proxy snip --model vit", "a model must be timm:NAME, transformers:NAME or"),
         ("score --proxy snip --model mine:none", "a model must be a function given as MODULE:FUN"),

@@ -57,8 +57,8 @@ def as_module(network: TransformerNetwork, space: str, choices: dict[str, object
     """The network with the layers and blocks that the space says it has."""
     names = {id(module): name for name, module in network.named_modules()}
     layers: dict[str, list[str]] = {"msa": [], "mlp": []}
-    for domain, layer in network.layers():
-        layers[domain].append(names[id(layer)])
+    for domain, layer in (*network.layers(), *network.extra_layers()):
+        layers.setdefault(domain, []).append(names[id(layer)])
     blocks = SPACES[space].blocks(SPACES[space].architecture(choices))
     final = names[id(network.final_block)]
     shapes = [Shape(block.width, block.tokens, block.heads) for block in blocks]
