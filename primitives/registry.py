@@ -10,10 +10,9 @@ from torch import Tensor
 from autoprox.registry import Registry, View
 
 from .base import Kind, Primitive, PrimitiveError
-from .notation import Binding, Operation
 from .difference import prove_different
+from .notation import Binding, Operation
 from .proof import prove
-
 
 
 def _prove(name: str, primitive: Primitive) -> None:

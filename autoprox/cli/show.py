@@ -34,15 +34,16 @@ def show(
         raise typer.BadParameter("at most one of --latex, --tree, --form and --json can be given")
     from autoprox.export import EXPORTERS  # with torch, which takes seconds to import
     from autoprox.report import layout
-    from autoprox.report.operations import operations as all_operations
-    from autoprox.report.operations import operations_report
+    from autoprox.report.operations import operation_details, operations_report
     from autoprox.report.proxy import proxy_details, proxy_report
     from autoprox.zoo.loading import load
 
+    if operations and json:
+        layout.show_json(operation_details())
+        return
     if operations:
-        if json:
-            return layout.show_json(all_operations())
-        return layout.show(*operations_report())
+        layout.show(*operations_report())
+        return
     loaded = load(proxy)
     if form := "latex" if latex else "tree" if tree else form:
         print(EXPORTERS.find(form)(loaded.tree))

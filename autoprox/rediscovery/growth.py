@@ -127,7 +127,9 @@ class Growth:
         recipes: dict[Type, list[Draft]] = defaultdict(list)
         for matrix in self._new_matrices():
             for part in dict.fromkeys([matrix, *single_domains(matrix)]):
-                recipes[REDUCED[part.type]] += [Draft(name, (part,)) for name in REDUCTIONS["matrix"]]
+                recipes[REDUCED[part.type]] += [
+                    Draft(name, (part,)) for name in REDUCTIONS["matrix"]
+                ]
         terms = []
         for type_, bank in self._banks.items():
             if type_.level == "Layers":

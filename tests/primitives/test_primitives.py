@@ -10,17 +10,10 @@ import scipy.stats
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
-from autoprox.export import latex
-from autoprox.language import LanguageError, Type, parse
-from autoprox.language.grammar import Grammar
 from autoprox.primitives import (
     COMBINATORS,
-    OPERATIONS,
     PRIMITIVES,
-    PrimitiveError,
     apply,
-    operation,
-    register,
 )
 from autoprox.primitives.base import DIMS
 
@@ -219,9 +212,7 @@ def test_singular_values_of_a_layer_are_within_1e_5(rank):
     ],
 )
 def test_guards(name, args, expected):
-    np.testing.assert_allclose(
-        value(name, *args, level="layers"), expected, rtol=1e-11, atol=1e-15
-    )
+    np.testing.assert_allclose(value(name, *args, level="layers"), expected, rtol=1e-11, atol=1e-15)
 
 
 def test_guards_of_matrices():
