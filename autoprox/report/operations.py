@@ -71,7 +71,7 @@ def _table(heading: str, rows: Sequence[Mapping[str, Any]]) -> Table:
         pad_edge=False,
     )
     name_width = max(map(len, OPERATIONS))
-    for width in (name_width, FORMULA_WIDTH, WIDTH - name_width - FORMULA_WIDTH - 2):
+    for width in (name_width, FORMULA_WIDTH, WIDTH - name_width - FORMULA_WIDTH - 4):
         table.add_column(width=width)
     for row in rows:
         table.add_row(row["name"], row["formula"], row["rule"])
