@@ -28,11 +28,11 @@ def prove_different(primitive: Primitive, others: Mapping[str, Primitive]) -> No
             if any(_equal(value, arg) for arg in args):
                 raise PrimitiveError(f"an operation changes its values, but not {where}")
             for other in others.values():
-                if other.arity == primitive.arity and level in other.levels:
-                    if _equal(value, _outcome(other, level)):
-                        raise PrimitiveError(
-                            f"an operation differs from all others, but {where} is `{other.name}`"
-                        )
+                comparable = other.arity == primitive.arity and level in other.levels
+                if comparable and _equal(value, _outcome(other, level)):
+                    raise PrimitiveError(
+                        f"an operation differs from all others, but {where} is `{other.name}`"
+                    )
 
 
 @cache

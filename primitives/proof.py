@@ -63,7 +63,7 @@ def _prove_levels(name: str, primitive: Primitive) -> None:
 def _prove_at(
     primitive: Primitive, level: Level, samples: Mapping[str, Tensor], where: str
 ) -> None:
-    """All samples together, and where that breaks a rule one by one, to name the first that does."""
+    """All samples together; where that breaks a rule, one by one, to name the first that does."""
     cases = list(product(samples, repeat=primitive.arity))
     columns = [torch.cat([samples[name] for name in column]) for column in zip(*cases, strict=True)]
     try:

@@ -123,5 +123,5 @@ def sparsity(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     norm = euclidean(x, dims)
     if root == 1:
         return norm * 0
-    spread = total(x.abs(), dims) / infinite_if_zero(norm)
+    spread = x.abs().sum(dims, dtype=torch.float64) / infinite_if_zero(norm)
     return ((root - spread) / (root - 1)).clamp_(min=0.0).masked_fill_(norm == 0, 0.0)

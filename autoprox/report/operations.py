@@ -17,7 +17,7 @@ REDUCED = {"Matrix": "Layers", "Layers": "Network"}
 FORMULA_WIDTH = 23
 
 
-def operations() -> list[dict[str, Any]]:
+def operation_details() -> list[dict[str, Any]]:
     """All that `autoprox show --operations --json` says, by kind."""
     kinds = list(dict.fromkeys(operation.kind for operation in OPERATIONS.values()))
     found = sorted(OPERATIONS.values(), key=lambda operation: kinds.index(operation.kind))
@@ -37,7 +37,7 @@ def operations() -> list[dict[str, Any]]:
 def operations_report() -> list[Part]:
     """A table for the operations of each kind and of the same types."""
     groups: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for operation in operations():
+    for operation in operation_details():
         groups[f"{operation['kind']}: {'; '.join(operation['types'])}"].append(operation)
     return [_table(heading, rows) for heading, rows in groups.items()]
 
@@ -71,7 +71,7 @@ def _table(heading: str, rows: Sequence[Mapping[str, Any]]) -> Table:
         pad_edge=False,
     )
     name_width = max(map(len, OPERATIONS))
-    for width in (name_width, FORMULA_WIDTH, WIDTH - name_width - FORMULA_WIDTH - 2):
+    for width in (name_width, FORMULA_WIDTH, WIDTH - name_width - FORMULA_WIDTH - 4):
         table.add_column(width=width)
     for row in rows:
         table.add_row(row["name"], row["formula"], row["rule"])

@@ -16,6 +16,7 @@ import autoprox
 from autoprox.benchmarks import files
 from autoprox.errors import AutoproxError
 from autoprox.language import parse
+from autoprox.primitives import OPERATIONS
 
 READS = ["mlp.weight", "msa.grad", "ones.mlp.act"]
 SMALL = {"population": 4, "iterations": 3, "children": 2, "batch_size": 1, "thin": 2}
@@ -270,6 +271,16 @@ def test_show_a_published_proxy(run: Command) -> None:
     assert (shown["size"], shown["depth"], shown["citation"]) == (6, 4, None)
 
 
+def test_show_the_operations(run: Command) -> None:
+    listed = run("show", "--operations", "--json").json
+    assert {row["name"] for row in listed} == {*OPERATIONS}
+    norm = next(row for row in listed if row["name"] == "nuclear_norm")
+    assert (norm["types"], norm["formula"]) == (["Matrix -> Layers"], "‖x‖⋆")
+    shown = run("show", "--operations").out
+    assert max(map(len, shown.splitlines())) <= 80
+    assert {*OPERATIONS} <= {*shown.split()}
+
+
 def test_show_one_form(run: Command) -> None:
     assert run("show", "sum(width)", "--tree").out == ("sum: Network\n`-- width: Layers[block]\n")
     latex = run("show", "snip", "--latex").out
@@ -292,7 +303,9 @@ def test_show_one_form(run: Command) -> None:
         (["show", "mine.json"], "mine.json:1: the file must have the key version"),
         (["show", "."], "a run must hold config.json"),
         (["show", "snip", "--tree", "--json"], "at most one of --latex, --tree, --form and --json"),
-        (["show"], "Missing argument"),
+        (["show"], "either a proxy or --operations must be given"),
+        (["show", "snip", "--operations"], "either a proxy or --operations must be given"),
+        (["show", "--operations", "--tree"], "--operations has no other form than --json"),
         (["evolv"], "No such command 'evolv'. Did you mean 'evolve'; choose from evolve, search"),
         (["bench"], "Missing command; choose from list, info, fetch"),
         (["bench", "info", "vit-bench"], "did you mean vit-bench-101?"),

@@ -156,9 +156,7 @@ MEANING = {
     "entropy": lambda x, axis: entropy(np.abs(flat(x, axis))),
     "sparsity": lambda x, axis: hoyer(flat(x, axis)),
     "spectral_norm": lambda x, axis: singular(x, axis).max(-1),
-    "stable_rank": lambda x, axis: (
-        (singular(x, axis) ** 2).sum(-1) / singular(x, axis).max(-1) ** 2
-    ),
+    "stable_rank": lambda x, axis: 1 / shares(singular(x, axis) ** 2).max(-1),
     "participation_ratio": lambda x, axis: 1 / (shares(singular(x, axis) ** 2) ** 2).sum(-1),
     "log_det": lambda x, axis: np.log(1 + singular(x, axis) ** 2).sum(-1),
     "last": lambda x, axis: x[..., -1],
