@@ -162,7 +162,7 @@ class ModuleNetwork:
         depth = {name: place for place, (name, _) in enumerate(module.named_modules())}
         named = [(name, domain) for domain, names in layers.items() for name in names]
         found = {pair: _layer(module, *pair) for pair in named}
-        named.sort(key=lambda pair: depth.get(pair[0], depth.get(pair[0][: -len(IN_PROJECTION)])))
+        named.sort(key=lambda pair: depth[pair[0].removesuffix(IN_PROJECTION)])
         self._domains = {name: d for name, d in named if d in BLOCK_DOMAINS}
         self._layers = [(domain, found[name, domain]) for name, domain in named]
         self._named = named
