@@ -32,7 +32,7 @@ types: $(STAMP)
 	cd build/mypy && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache ../../tests/typed_use.py
 
 tests: $(STAMP)
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -4,26 +4,38 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from autoprox.api import (
+        build,
         build_benchmark,
+        evaluate_supernet,
         evolve,
         load_proxy,
+        prefer,
         rank,
         rediscover,
         resume,
+        score,
         search,
+        search_space,
+        train_supernet,
     )
 
     __version__: str
 
 __all__ = [
     "__version__",
+    "build",
     "build_benchmark",
+    "evaluate_supernet",
     "evolve",
     "load_proxy",
+    "prefer",
     "rank",
     "rediscover",
     "resume",
+    "score",
     "search",
+    "search_space",
+    "train_supernet",
 ]
 
 

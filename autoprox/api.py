@@ -6,10 +6,12 @@ The options, with their types and defaults, are the fields of the configuration;
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from autoprox.errors import ConfigError
 from autoprox.progress import Progress, silent
 from autoprox.tasks.configurations import (
     BuildConfig,
@@ -22,15 +24,28 @@ from autoprox.tasks.results import (
     RESULTS,
     BuildResult,
     EvolveResult,
+    PrenasResult,
     RankResult,
     RediscoverResult,
     Result,
+    S3Result,
     SearchResult,
+    SupernetResult,
+    SupernetTableResult,
 )
+from autoprox.tasks.s3_configuration import S3Config
 from autoprox.tasks.shared import TaskConfig
+from autoprox.tasks.supernet_configurations import (
+    PrenasConfig,
+    SupernetEvalConfig,
+    SupernetTrainConfig,
+)
 
 if TYPE_CHECKING:
+    from torch import Tensor, nn
+
     from autoprox.language import Tree
+    from autoprox.searchspaces import Architecture, TransformerNetwork
 
 P = ParamSpec("P")
 R = TypeVar("R", bound=Result)
@@ -87,11 +102,36 @@ rediscover = _function(
     RediscoverResult,
     "Rediscover a known proxy: rediscover(proxy='snip').",
 )
+search_space = _function(
+    "search_space",
+    S3Config,
+    S3Result,
+    "Search the search space: search_space(space='swin-nano', images='photos', rounds=3).",
+)
 build_benchmark = _function(
     "build_benchmark",
     BuildConfig,
     BuildResult,
     "Train a benchmark: build_benchmark(space=..., images=[...], out='mine.json').",
+)
+
+train_supernet = _function(
+    "train_supernet",
+    SupernetTrainConfig,
+    SupernetResult,
+    "Train a supernet: train_supernet(space='autoformer-nano', images='photos').",
+)
+evaluate_supernet = _function(
+    "evaluate_supernet",
+    SupernetEvalConfig,
+    SupernetTableResult,
+    "Evaluate subnets: evaluate_supernet(supernet=trained.run, samples=1000).",
+)
+prefer = _function(
+    "prefer",
+    PrenasConfig,
+    PrenasResult,
+    "Prefer architectures by PreNAS: prefer(space='autoformer-supernet-ti', sizes='5M:12M:1M').",
 )
 
 
@@ -101,16 +141,30 @@ def resume(
     workers: int | None = None,
     memory: int | None = None,
     cache: str | None = None,
+    evaluator: str | None = None,
+    teacher: str | None = None,
+    force: bool = False,
     progress: Progress | bool = True,
 ) -> Result:
-    """Go on with a run of any kind as if it had never stopped; a finished one is read."""
+    """Go on with a run of any kind as if it had never stopped; a finished one is read.
+
+    A run is data: its evaluator or teacher is called only if it is named again. With `force` it
+    goes on although versions, or what it reads, have changed.
+    """
     from autoprox.runs.folder import Run
     from autoprox.tasks import base
 
-    resources = {"workers": workers, "memory": memory, "cache": cache}
-    given: dict[str, Any] = {n: value for n, value in resources.items() if value is not None}
-    result = RESULTS[Run.open(Path(run)).kind]
-    return result(_followed(progress, lambda show: base.resume(Path(run), show, **given)))
+    given: dict[str, Any] = {
+        "workers": workers,
+        "memory": memory,
+        "cache": cache,
+        "evaluator": evaluator,
+        "teacher": teacher,
+    }
+    given = {name: value for name, value in given.items() if value is not None}
+    path = Path(run)
+    result = RESULTS[Run.open(path).kind]
+    return result(_followed(progress, lambda show: base.resume(path, show, force=force, **given)))
 
 
 def load_proxy(source: str | Path) -> Tree:
@@ -119,3 +173,46 @@ def load_proxy(source: str | Path) -> Tree:
     from autoprox.zoo.loading import load
 
     return require_network(load(str(source)).tree)
+
+
+def score(
+    proxy: str | Path | Tree,
+    model: nn.Module | Sequence[nn.Module],
+    inputs: Tensor,
+    targets: Tensor,
+    *,
+    msa: Sequence[str] = (),
+    mlp: Sequence[str] = (),
+    seed: int = 0,
+) -> float | list[float]:
+    """The proxy's score of any model, or its scores of several, which are left as they were.
+
+    `inputs` are images [batch, channels, height, width] with targets [batch], or tokens
+    [batch, length] with a target for each, -100 where there is none. `msa` and `mlp` are patterns
+    of the names of layers, by default those of known families. A proxy that ranks needs several
+    models; what isn't finite is nan.
+    """
+    from autoprox.inputs.batch import Batch
+    from autoprox.tasks.score import score_models
+
+    tree = load_proxy(proxy) if isinstance(proxy, str | Path) else proxy
+    several = isinstance(model, Sequence)
+    models = list(model) if isinstance(model, Sequence) else [model]
+    batch = Batch(inputs, targets, 0, "given")
+    patterns = {domain: given for domain, given in (("msa", msa), ("mlp", mlp)) if given}
+    named = [(f"model {number}", own, batch) for number, own in enumerate(models, start=1)]
+    found = score_models(tree, named, patterns, seed)
+    if found["ranks"] and len(models) == 1:
+        raise ConfigError("a proxy that ranks needs a list of several models, but got one")
+    scores = [math.nan if one["score"] is None else one["score"] for one in found["models"]]
+    return scores if several else scores[0]
+
+
+def build(
+    architecture: Architecture | Mapping[str, Any], *, classes: int = 1000, seed: int = 0
+) -> TransformerNetwork:
+    """The network of an architecture, {space, choices}, initialised by its published rule."""
+    from autoprox.searchspaces import Architecture, from_json, get_space
+
+    given = architecture if isinstance(architecture, Architecture) else from_json(architecture)
+    return get_space(given.space).build(given, classes, seed)

@@ -39,6 +39,7 @@ class Option:
     argument: bool = False  # given by its place, without its name
     repeated: bool = False  # given once for each entry of a list
     resource: bool = False  # what a resumed run may have otherwise: results don't depend on it
+    code: bool = False  # names a function, which a resumed run calls only if it is given again
     stored: bool = True  # a part of config.json
     listed: bool = True  # on the command line
 
@@ -88,6 +89,11 @@ class Options(BaseModel):
             for name, _, option in cls.described()
             if all(getattr(option, key) is value for key, value in wanted.items())
         )
+
+    @classmethod
+    def paths(cls) -> tuple[str, ...]:
+        """The names of the options that are paths, or may be."""
+        return tuple(n for n, field, _ in cls.described() if "PathLike" in str(field.annotation))
 
     @classmethod
     def signature(cls) -> Signature:

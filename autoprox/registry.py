@@ -69,6 +69,11 @@ class Registry(Mapping[str, T], Generic[T]):
             self._changes += 1
 
     @property
+    def registered(self) -> Mapping[str, T]:
+        """What is there by now, without that of packages which weren't loaded yet."""
+        return self._items
+
+    @property
     def changes(self) -> int:
         """How often it has changed."""
         self._all()

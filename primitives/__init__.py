@@ -4,13 +4,14 @@ They import errors, registries and threads, and give `OPERATIONS`, `apply` and t
 `operation` makes a record of a function, `register` enters it too.
 """
 
-from . import combine, maps, normalise, reduce  # noqa: F401
-from .base import Level, Primitive, PrimitiveError, apply
+from . import combine, depth, maps, normalise, pairs, reduce, spectral  # noqa: F401
+from .base import DIMS, Level, Primitive, PrimitiveError, apply
 from .notation import Binding, Formula, Operation, fill
 from .registry import COMBINATORS, OPERATIONS, PRIMITIVES, operation, register
 
 __all__ = [
     "COMBINATORS",
+    "DIMS",
     "OPERATIONS",
     "PRIMITIVES",
     "Binding",

@@ -15,8 +15,12 @@ from autoprox.errors import AutoproxError
 
 from .notation import Binding
 
-Kind = Literal["map", "normalise", "reduce", "binary", "combinator"]
+Kind = Literal["map", "normalise", "depth", "reduce", "binary", "pair", "combinator"]
 Level = Literal["matrix", "layers", "network"]
+LEVELS: Mapping[Kind, tuple[Level, ...]] = {
+    "depth": ("layers",),
+    "combinator": ("network",),
+}
 DIMS: Mapping[Level, tuple[int, ...]] = {"matrix": (-2, -1), "layers": (-1,)}
 
 EPSILON = 1e-12
@@ -33,6 +37,11 @@ class Primitive:
 
     `function` takes the values alone, or the values and `dims` where `along_axis`; `sympy` takes
     their expressions, and the symbol of the axis in that case. `latex` is a template (`notation`).
+    `shared`, where there is one, is computed once of a value for all operations that have it:
+    it takes the value and `dims`, and `function` what it returns.
+
+    The operation exists at `levels`, where no other equals it and it isn't constant. Texts may have
+    it at the levels of `formerly` too, of which it was a word before.
 
     `function` never raises, and modifies no argument but `out`: where it takes that, a tensor for
     its result, it may be given one of its values. Its result is finite where its arguments are,
@@ -60,14 +69,26 @@ class Primitive:
     nonnegative: bool = False
     idempotent: bool = False
     of_magnitude: Callable[..., Tensor] | None = None
+    shared: Callable[..., Tensor] | None = None
+    levels: tuple[Level, ...] = ()
+    formerly: tuple[Level, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.levels:
+            levels = LEVELS.get(self.kind, ("matrix", "layers"))
+            object.__setattr__(self, "levels", levels)
 
     @property
     def arity(self) -> int:
-        return 2 if self.kind == "binary" else 1
+        return 2 if self.kind in ("binary", "pair") else 1
+
+    @property
+    def reduces(self) -> bool:
+        return self.kind in ("reduce", "pair")
 
     @property
     def along_axis(self) -> bool:
-        return self.kind in ("normalise", "reduce")
+        return self.reduces or self.kind in ("normalise", "depth")
 
     @cached_property
     def takes_out(self) -> bool:
@@ -91,6 +112,8 @@ def apply(
 
     A matrix is `[..., rows, columns]`, a layer vector `[..., layers]`, a score `[..., networks]`.
     """
+    if primitive.shared:
+        return primitive.function(*(primitive.shared(arg, DIMS[level]) for arg in args))
     if primitive.along_axis:
         return primitive.function(*args, DIMS[level])
     if out is not None:

@@ -5,13 +5,17 @@ from sympy import Add, Integer, Mul, Pow
 from torch import Tensor
 from torch.nn.functional import hardshrink
 
-from .base import EPSILON
+from .base import EPSILON, Level
+from .maps import exp, log
 from .notation import Binding
 from .registry import register
+
+EVERYWHERE: tuple[Level, ...] = ("matrix", "layers", "network")
 
 
 @register(
     "binary",
+    levels=EVERYWHERE,
     sympy=lambda x, y: Add(x, y, evaluate=False),
     latex="<x> + <y:TERM>",
     binding=Binding.TERM,
@@ -24,6 +28,7 @@ def add(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
 
 @register(
     "binary",
+    levels=EVERYWHERE,
     sympy=lambda x, y: Add(x, Mul(Integer(-1), y, evaluate=False), evaluate=False),
     latex="<x> - <y:SERIES>",
     binding=Binding.TERM,
@@ -35,6 +40,7 @@ def sub(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
 
 @register(
     "binary",
+    levels=EVERYWHERE,
     sympy=lambda x, y: Mul(x, y, evaluate=False),
     latex="<x:PRODUCT> <times> <y:PRODUCT>",
     binding=Binding.PRODUCT,
@@ -47,6 +53,7 @@ def mul(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
 
 @register(
     "binary",
+    levels=EVERYWHERE,
     sympy=lambda x, y: Mul(x, Pow(y, Integer(-1), evaluate=False), evaluate=False),
     latex=r"\frac{<x>}{<y>}",
     binding=Binding.POWER,
@@ -56,6 +63,40 @@ def div(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
     # Infinite where |y| <= 1e-12, else 0; on a CPU, faster than a comparison and a mask.
     gap = hardshrink(hardshrink(y, EPSILON).reciprocal_(), 2 / EPSILON)
     return torch.div(x, gap.add_(y), out=out)
+
+
+@register(
+    "binary",
+    latex=r"\max\left(<x>, <y>\right)",
+    text="max(<x>)",
+    commutative=True,
+)
+def maximum(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
+    """The larger of x and y."""
+    return torch.maximum(x, y, out=out)
+
+
+@register(
+    "binary",
+    latex=r"\min\left(<x>, <y>\right)",
+    text="min(<x>)",
+    commutative=True,
+)
+def minimum(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
+    """The smaller of x and y."""
+    return torch.minimum(x, y, out=out)
+
+
+@register(
+    "binary",
+    latex=r"\left|<x>\right|^{<y>}",
+    binding=Binding.POWER,
+    nonnegative=True,
+)
+def power(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
+    """|x| to the power of y, by way of `exp` and `log`: e^(y ln(|x| + 1e-12)), at most e^30."""
+    exponent = torch.mul(log(x), y, out=out)
+    return exp(exponent, exponent)
 
 
 @register("combinator", nonnegative=True, idempotent=True)

@@ -38,13 +38,15 @@ def _in_whole_vectors(function: Callable[..., Tensor], x: Tensor, out: Tensor | 
     return value
 
 
-def _by_numpy(function: np.ufunc, x: Tensor, out: Tensor | None) -> Tensor:
+def by_numpy(
+    function: np.ufunc, x: Tensor, out: Tensor | None, by_torch: Callable[..., Tensor] | None = None
+) -> Tensor:
     """The function of x, on a CPU by numpy: several times faster than torch for some."""
     out = torch.empty_like(x) if out is None else out
     if x.device.type == "cpu":
         function(x.numpy(), out=out.numpy())
         return out
-    on_device: Callable[..., Tensor] = getattr(torch, function.__name__)
+    on_device: Callable[..., Tensor] = by_torch or getattr(torch, function.__name__)
     return on_device(x, out=out)
 
 
@@ -91,8 +93,19 @@ def square(x: Tensor, out: Tensor | None = None) -> Tensor:
     return torch.square(x, out=out)
 
 
+@register(
+    "map",
+    sympy=lambda x: Pow(x, Integer(3), evaluate=False),
+    latex="<x:ATOM>^{3}",
+    binding=Binding.POWER,
+)
+def cube(x: Tensor, out: Tensor | None = None) -> Tensor:
+    """x to the power of 3."""
+    return torch.pow(x, 3, out=out)
+
+
 def _root(x: Tensor, out: Tensor | None = None) -> Tensor:
-    return _by_numpy(np.sqrt, x, out)
+    return by_numpy(np.sqrt, x, out)
 
 
 @register(
@@ -109,9 +122,19 @@ def sqrt(x: Tensor, out: Tensor | None = None) -> Tensor:
     return _root(magnitudes, magnitudes)
 
 
+def _signed_root(x: Tensor, out: Tensor | None = None) -> Tensor:
+    return torch.copysign(x.abs().pow_(1 / 3), x, out=out)
+
+
+@register("map", latex=r"\sqrt[3]{<x>}")
+def cbrt(x: Tensor, out: Tensor | None = None) -> Tensor:
+    """The cube root of x, which has the sign of x."""
+    return by_numpy(np.cbrt, x, out, _signed_root)
+
+
 def _log(x: Tensor, out: Tensor | None = None) -> Tensor:
     shifted = torch.add(x, EPSILON, out=out)
-    return _by_numpy(np.log, shifted, shifted)
+    return by_numpy(np.log, shifted, shifted)
 
 
 @register(
@@ -125,6 +148,23 @@ def log(x: Tensor, out: Tensor | None = None) -> Tensor:
     """The natural logarithm of |x| + 1e-12."""
     magnitudes = torch.abs(x, out=out)
     return _log(magnitudes, magnitudes)
+
+
+def _log1p(x: Tensor, out: Tensor | None = None) -> Tensor:
+    return by_numpy(np.log1p, x, out)
+
+
+@register(
+    "map",
+    latex=r"\log\left(1 + <x:|>\right)",
+    of_magnitude=_log1p,
+    even=True,
+    nonnegative=True,
+)
+def log1p(x: Tensor, out: Tensor | None = None) -> Tensor:
+    """The natural logarithm of 1 + |x|."""
+    magnitudes = torch.abs(x, out=out)
+    return _log1p(magnitudes, magnitudes)
 
 
 @register(
@@ -175,4 +215,23 @@ def sigmoid(x: Tensor, out: Tensor | None = None) -> Tensor:
 @register("map", sympy=lambda x: sympy.tanh(x, evaluate=False), latex=r"\tanh\left(<x>\right)")
 def tanh(x: Tensor, out: Tensor | None = None) -> Tensor:
     """The hyperbolic tangent of x."""
-    return _by_numpy(np.tanh, x, out)
+    return by_numpy(np.tanh, x, out)
+
+
+@register("map", nonnegative=True)
+def softplus(x: Tensor, out: Tensor | None = None) -> Tensor:
+    """ln(1 + e^x), as max(0, x) + ln(1 + e^-|x|), so that it can't overflow."""
+    rest = log1p(exp(x.abs().neg_()))
+    return relu(x, out).add_(rest)
+
+
+@register("map")
+def gelu(x: Tensor, out: Tensor | None = None) -> Tensor:
+    """x times the probability that a standard normal number is below x."""
+    return _in_whole_vectors(torch.nn.functional.gelu, x, out)
+
+
+@register("map", nonnegative=True, idempotent=True)
+def heaviside(x: Tensor, out: Tensor | None = None) -> Tensor:
+    """1 where x is positive, else 0."""
+    return torch.sign(x, out=out).clamp_(min=0.0)

@@ -29,7 +29,7 @@ def euclidean(x: Tensor, dims: tuple[int, ...], keepdim: bool = False) -> Tensor
     return norm
 
 
-def _infinite_if_zero(divisor: Tensor) -> Tensor:
+def infinite_if_zero(divisor: Tensor) -> Tensor:
     """What a zero divides becomes zero."""
     return divisor.masked_fill(divisor == 0, torch.inf)
 
@@ -39,7 +39,7 @@ def min_max(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """(x - min) / (max - min), and 0 where all elements are equal."""
     low = x.amin(dims, keepdim=True)
     spread = x.amax(dims, keepdim=True) - low
-    return (x - low).div_(_infinite_if_zero(spread))
+    return (x - low).div_(infinite_if_zero(spread))
 
 
 @register("normalise")
@@ -47,7 +47,7 @@ def z_score(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """(x - mean) / population standard deviation, and 0 where all elements are equal."""
     deviation = centred(x, dims)
     spread = euclidean(deviation, dims, keepdim=True) / math.sqrt(count(x, dims))
-    return deviation.div_(_infinite_if_zero(spread.to(x.dtype)))
+    return deviation.div_(infinite_if_zero(spread.to(x.dtype)))
 
 
 @register(
@@ -74,4 +74,4 @@ def log_softmax(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 @register("normalise")
 def unit(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """x / the Frobenius norm of x, and 0 where all elements are 0."""
-    return x / _infinite_if_zero(euclidean(x, dims, keepdim=True).to(x.dtype))
+    return x / infinite_if_zero(euclidean(x, dims, keepdim=True).to(x.dtype))

@@ -8,6 +8,7 @@ parentheses; `<x:|>` puts an x that may be negative between bars.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar
@@ -57,39 +58,49 @@ def places(template: str) -> set[str]:
 
 
 class Operation(sympy.Function):  # type: ignore[misc]
-    """A sympy function for an operation of ours: name(x), or name(x, axis).
+    """A sympy function for an operation of ours: of `arity` values, and of the axis if it has one.
 
-    `text` is the template of its pretty form; brackets around `<x>` grow with what they enclose.
+    `text` is the template of its pretty form, in which `<x>` stands for all values, separated by
+    commas; brackets around it grow with what they enclose.
     """
 
     text: ClassVar[str]
     latex: ClassVar[str]
+    arity: ClassVar[int]
     reduces: ClassVar[bool]
     nonnegative: ClassVar[bool]
     is_real = True
 
     @classmethod
     def named(
-        cls, name: str, text: str, latex: str, *, reduces: bool, nonnegative: bool
+        cls, name: str, text: str, latex: str, *, arity: int, reduces: bool, nonnegative: bool
     ) -> type[Operation]:
-        attributes = {"text": text, "latex": latex, "reduces": reduces, "nonnegative": nonnegative}
+        attributes: dict[str, Any] = {"text": text, "latex": latex, "arity": arity}
+        attributes |= {"reduces": reduces, "nonnegative": nonnegative}
         if nonnegative:
             attributes["is_nonnegative"] = True
         return type(name, (cls,), attributes)
 
     @property
+    def values(self) -> tuple[sympy.Expr, ...]:
+        return tuple(self.args[: self.arity])
+
+    @property
     def axis(self) -> str:
-        return self.args[1].name if len(self.args) > 1 else ""
+        return "".join(symbol.name for symbol in self.args[self.arity :])
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
-        binding = Binding.TERM if is_sum(self.args[0]) else Binding.ATOM
-        text = fill(self.latex, self.axis, x=Formula(printer._print(self.args[0]), binding))
+        named = {
+            place: Formula(printer._print(x), Binding.TERM if is_sum(x) else Binding.ATOM)
+            for place, x in zip("xy", self.values, strict=False)
+        }
+        text = fill(self.latex, self.axis, **named)
         return text if exp is None else rf"\left({text}\right)^{{{exp}}}"
 
     def _pretty(self, printer: Any) -> prettyForm:
         axis = "".join(SUBSCRIPTS[index] for index in self.axis)
         head, tail = self.text.replace("<axis>", axis).replace("<row>", axis[-1:]).split("<x>")
-        form = printer._print(self.args[0])
+        form = separated([printer._print(x) for x in self.values], printer)
         if tail:
             form = enclose(form, head[-1], tail[0])
             form = prettyForm(*form.left(head[:-1]))
@@ -97,6 +108,19 @@ class Operation(sympy.Function):  # type: ignore[misc]
         if is_sum(self.args[0]):
             form = enclose(form, "(", ")")
         return prettyForm(*form.left(head), binding=prettyForm.ADD)
+
+
+def separated(forms: Sequence[prettyForm], printer: Any) -> prettyForm:
+    """Pretty forms with commas between, one below the other where the printer lacks the room."""
+    marked = [*(prettyForm(*form.right(",")) for form in forms[:-1]), forms[-1]]
+    line = marked[0]
+    for form in marked[1:]:
+        line = prettyForm(*stringPict.next(line, " ", form))
+    if len(forms) == 1 or line.width() <= getattr(printer, "room", line.width()):
+        return line
+    lines = [text for form in marked for text in form.picture]
+    width = max(map(len, lines))
+    return prettyForm("\n".join(text.ljust(width) for text in lines), marked[0].baseline)
 
 
 def enclose(form: prettyForm, left: str, right: str) -> prettyForm:

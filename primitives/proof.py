@@ -41,15 +41,38 @@ def prove(name: str, primitive: Primitive) -> None:
             f"a LaTeX template has the places {sorted(arguments)}, but `{name}` has "
             f"{sorted(places(primitive.latex))}"
         )
-    levels: Sequence[Level] = (
-        ("network",) if primitive.kind == "combinator" else ("matrix", "layers")
-    )
+    _prove_levels(name, primitive)
     with one_thread():
-        for level, dtype in product(levels, HUGE):
-            samples = _samples(level, dtype)
-            for chosen in product(samples, repeat=primitive.arity):
-                case = f"`{name}` on {' and '.join(chosen)} ({level}, {dtype})"
-                _prove_case(primitive, level, [samples[sample] for sample in chosen], case)
+        for level, dtype in product((*primitive.levels, *primitive.formerly), HUGE):
+            _prove_at(primitive, level, _samples(level, dtype), f"({level}, {dtype})")
+
+
+def _prove_levels(name: str, primitive: Primitive) -> None:
+    levels = {
+        "binary": ("matrix", "layers", "network"),
+        "combinator": ("network",),
+        "depth": ("layers",),
+    }.get(primitive.kind, ("matrix", "layers"))
+    if unknown := {*primitive.levels, *primitive.formerly}.difference(levels):
+        raise PrimitiveError(
+            f"an operation of the kind {primitive.kind} has the levels {', '.join(levels)}, "
+            f"but `{name}` has {', '.join(sorted(unknown))}"
+        )
+
+
+def _prove_at(
+    primitive: Primitive, level: Level, samples: Mapping[str, Tensor], where: str
+) -> None:
+    """All samples together; where that breaks a rule, one by one, to name the first that does."""
+    cases = list(product(samples, repeat=primitive.arity))
+    columns = [torch.cat([samples[name] for name in column]) for column in zip(*cases, strict=True)]
+    try:
+        _prove_case(primitive, level, columns, f"`{primitive.name}` on values of all sizes {where}")
+    except PrimitiveError:
+        for chosen in cases:
+            case = f"`{primitive.name}` on {' and '.join(chosen)} {where}"
+            _prove_case(primitive, level, [samples[sample] for sample in chosen], case)
+        raise
 
 
 def _samples(level: Level, dtype: torch.dtype) -> dict[str, Tensor]:
@@ -79,7 +102,7 @@ def _prove_case(primitive: Primitive, level: Level, args: list[Tensor], case: st
             f"an operation accepts every finite value, but not {case}: {error}"
         ) from error
     shape, dtype = args[0].shape, args[0].dtype
-    if primitive.kind == "reduce":
+    if primitive.reduces:
         shape, dtype = shape[:1], torch.float64
     require(
         isinstance(value, Tensor) and value.shape == shape and value.dtype == dtype,
@@ -88,8 +111,9 @@ def _prove_case(primitive: Primitive, level: Level, args: list[Tensor], case: st
     require(bool(value.isfinite().all()), "is finite on finite values")
     require(all(map(torch.equal, args, before)), "leaves its arguments as they are")
     require(torch.equal(call(*args), value), "is deterministic")
-    alone = torch.cat([call(*(arg[i : i + 1] for arg in args)) for i in range(len(args[0]))])
-    require(torch.allclose(alone, value), "treats each value of a batch on its own")
+    halves = zip(*(arg.chunk(2) for arg in args), strict=True)
+    apart = torch.cat([call(*half) for half in halves])
+    require(torch.allclose(apart, value), "treats each value of a batch on its own")
     if primitive.takes_out:
         for place in range(len(args)):
             copies = [arg.clone() for arg in args]

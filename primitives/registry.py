@@ -1,6 +1,7 @@
 """The registry of operations, open to packages that are installed beside autoprox."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import sympy as sp
@@ -9,16 +10,23 @@ from torch import Tensor
 from autoprox.registry import Registry, View
 
 from .base import Kind, Primitive, PrimitiveError
+from .difference import prove_different
 from .notation import Binding, Operation
 from .proof import prove
 
-OPERATIONS: Registry[Primitive] = Registry("operations", "operation", PrimitiveError, prove)
+
+def _prove(name: str, primitive: Primitive) -> None:
+    prove(name, primitive)
+    prove_different(primitive, OPERATIONS.registered)
+
+
+OPERATIONS: Registry[Primitive] = Registry("operations", "operation", PrimitiveError, _prove)
 PRIMITIVES: Mapping[str, Primitive] = View(
     OPERATIONS, lambda: {name: p for name, p in OPERATIONS.items() if p.kind != "combinator"}
 )
 COMBINATORS: Mapping[str, Primitive] = View(
     OPERATIONS,
-    lambda: {name: p for name, p in OPERATIONS.items() if p.kind in ("binary", "combinator")},
+    lambda: {name: p for name, p in OPERATIONS.items() if "network" in p.levels},
 )
 
 Function = TypeVar("Function", bound=Callable[..., Tensor])
@@ -31,29 +39,28 @@ def operation(
     latex: str | None = None,
     text: str | None = None,
     binding: Binding = Binding.ATOM,
-    of_magnitude: Callable[..., Tensor] | None = None,
-    **flags: bool,
+    **fields: Any,
 ) -> Callable[[Callable[..., Tensor]], Primitive]:
     """Make a record of the decorated function, named like it less a final underscore.
 
     Without `sympy`, its sympy form is a function of that name, pretty-printed by the template
-    `text`; without templates it is written as name(x), the axis as a subscript. What an installed
-    package makes so is registered by its entry point.
+    `text`; without templates it is written as name(x), the axis as a subscript. `fields` are
+    further ones of the record. What an installed package makes so is registered by its entry point.
     """
 
     def make(function: Callable[..., Tensor]) -> Primitive:
         name = function.__name__.rstrip("_")
-        template = latex or _call(name, along_axis=kind in ("normalise", "reduce"))
+        made = Primitive(name, kind, function, sympy or sp.Function(name), "", binding, **fields)
+        template = latex or _call(made)
         form = sympy or Operation.named(
             name,
             text or f"{name}<axis>(<x>)",
             template,
-            reduces=kind == "reduce",
-            nonnegative=flags.get("nonnegative", False),
+            arity=made.arity,
+            reduces=made.reduces,
+            nonnegative=made.nonnegative,
         )
-        return Primitive(
-            name, kind, function, form, template, binding, of_magnitude=of_magnitude, **flags
-        )
+        return replace(made, latex=template, sympy=form)
 
     return make
 
@@ -69,7 +76,9 @@ def register(kind: Kind, **details: Any) -> Callable[[Function], Function]:
     return enter
 
 
-def _call(name: str, along_axis: bool) -> str:
+def _call(primitive: Primitive) -> str:
     # matplotlib's mathtext has no underscore within a name.
-    subscript = "_{<axis>}" if along_axis else ""
-    return rf"\operatorname{{{name.replace('_', '')}}}{subscript}\left(<x>\right)"
+    name = primitive.name.replace("_", "")
+    subscript = "_{<axis>}" if primitive.along_axis else ""
+    arguments = "<x>, <y>" if primitive.arity == 2 else "<x>"
+    return rf"\operatorname{{{name}}}{subscript}\left({arguments}\right)"

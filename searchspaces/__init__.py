@@ -15,6 +15,7 @@ from autoprox.searchspaces.autoformer_supernet import (
 )
 from autoprox.searchspaces.base import Architecture, ArchitectureError, SearchSpace
 from autoprox.searchspaces.bert import BERT
+from autoprox.searchspaces.bignas import BIGNAS, BIGNAS_NANO
 from autoprox.searchspaces.blocks import Block, TransformerNetwork
 from autoprox.searchspaces.flexibert import FLEXIBERT
 from autoprox.searchspaces.gpt2 import GPT2
@@ -23,6 +24,7 @@ from autoprox.searchspaces.gpt2_nano import GPT2_NANO
 from autoprox.searchspaces.nano import AUTOFORMER_NANO
 from autoprox.searchspaces.pit import PIT, PIT_S, PIT_XS
 from autoprox.searchspaces.shunted import SHUNTED
+from autoprox.searchspaces.swin import S3, SWIN_NANO
 
 __all__ = [
     "SPACES",
@@ -45,7 +47,7 @@ SPACES: Registry[SearchSpace] = Registry("spaces", "search space", ArchitectureE
 for _space in (
     *(AUTOFORMER_TI, AUTOFORMER_S, AUTOFORMER_B, AUTOFORMER_NANO),
     *(AUTOFORMER_SUPERNET_TI, AUTOFORMER_SUPERNET_S, AUTOFORMER_SUPERNET_B),
-    *(PIT, PIT_XS, PIT_S, SHUNTED),
+    *(PIT, PIT_XS, PIT_S, SHUNTED, S3, SWIN_NANO, BIGNAS, BIGNAS_NANO),
     *(BERT, FLEXIBERT, GPT2, GPT2_HW, GPT2_NANO),
 ):
     SPACES.register(_space.name, _space)

@@ -118,6 +118,7 @@ class SupernetAutoFormer(AutoFormer):
 class SupernetSpace(AutoFormerSpace):
     """AutoFormer's choices, all of which are slices of the supernet: the first heads, too."""
 
+    entangled = True
     head_dim = HEAD_DIM
     structure = RelativeBlock
     network_type = SupernetAutoFormer

@@ -128,6 +128,9 @@ class SearchSpace(ABC):
 
     input_shape: tuple[int, ...] = (3, 224, 224)
     counts_macs: ClassVar[bool] = True  # else `flops` says what it counts
+    # Whether every parameter of every network, in the entangled order of its blocks, is the first
+    # entries, in every dimension, of the parameter of the same name of the largest network.
+    entangled: ClassVar[bool] = False
 
     def __init__(self, name: str, description: str, fields: Mapping[str, Field]) -> None:
         self.name = name
@@ -174,9 +177,17 @@ class SearchSpace(ABC):
 
     def largest(self) -> Architecture:
         """The architecture with the greatest value of every field."""
+        return self._all(max)
+
+    def smallest(self) -> Architecture:
+        """The architecture with the least value of every field."""
+        return self._all(min)
+
+    def _all(self, pick: Callable[[Sequence[Any]], Any]) -> Architecture:
+        """The architecture with this one of the options everywhere."""
         choices: dict[str, Any] = {}
         for name, field in self.fields.items():
-            choices[name] = field.value([max(options) for options in field.positions(choices)])
+            choices[name] = field.value([pick(options) for options in field.positions(choices)])
         return self.architecture(choices)
 
     def architecture(self, choices: object) -> Architecture:

@@ -62,13 +62,16 @@ class Prediction(nn.Module):
 class Bert(LanguageNetwork):
     """BERT around blocks of one width; embeddings of another are projected to it, as in ELECTRA."""
 
-    def __init__(self, blocks: Sequence[TransformerBlock], width: int, d_embed: int) -> None:
+    block_type: type[TransformerBlock] = BertBlock
+
+    def __init__(self, blocks: Sequence[Block], d_embed: int) -> None:
         super().__init__(VOCABULARY, d_embed)
         self.position = nn.Parameter(torch.empty(CONTEXT, d_embed))
         self.token_type = nn.Parameter(torch.empty(TOKEN_TYPES, d_embed))
         self.norm = nn.LayerNorm(d_embed, eps=EPS)
+        width = blocks[0].width
         self.project = nn.Identity() if width == d_embed else Linear(d_embed, width)
-        self.blocks = nn.Sequential(*blocks)
+        self.blocks = nn.Sequential(*map(self.block_type, blocks))
         self.prediction = Prediction(width, self.embedding)
 
     def encode(self, embedded: Tensor) -> Tensor:
@@ -131,7 +134,7 @@ class BertSpace(MaskedSpace):
 
     def network(self, arch: Architecture, classes: int) -> Bert:
         """The network with its parameters unset."""
-        return Bert([BertBlock(block) for block in self.blocks(arch)], WIDTH, WIDTH)
+        return Bert(self.blocks(arch), WIDTH)
 
 
 BERT = BertSpace(

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import signature
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +12,7 @@ from torch.nn import functional
 
 Layer = nn.Linear | nn.Conv2d
 LinearRule = Callable[[nn.Linear, torch.Generator], None]
+N = TypeVar("N", bound="TransformerNetwork")
 
 # The head has a random stream of its own, so that neither it nor the trunk depends on the other.
 _HEAD_STREAM = 0x68656164
@@ -85,9 +88,14 @@ def normal_(layer: nn.Linear, generator: torch.Generator) -> None:
 
 
 class TransformerBlock(nn.Module):
-    """A block whose linear layers are measured; this default is of one with qkv, proj, fc1, fc2."""
+    """A block whose linear layers are measured; this default is of one with qkv, proj, fc1, fc2.
+
+    Where it is `entangled`, its parameters are in an order in which those of a smaller block are
+    the first, in every dimension.
+    """
 
     heads: int
+    entangled = False
 
     def linears(self) -> list[tuple[str, nn.Linear]]:
         """Its linear layers with their domain, in the order in which the input passes them."""
@@ -97,6 +105,14 @@ class TransformerBlock(nn.Module):
     def projections(self) -> list[nn.Linear]:
         """The layers that make its queries, keys and values: here the first."""
         return [layer for _, layer in self.linears()[:1]]
+
+    def branches(self) -> list[nn.Linear]:
+        """The layers whose outputs are added to the block's input: the last of each domain."""
+        return list(dict(self.linears()).values())
+
+    def reorder(self, entangled: bool) -> None:
+        """Bring the parameters into the entangled order, or back; what it computes stays."""
+        self.entangled = entangled
 
 
 class EncoderBlock(TransformerBlock):
@@ -120,11 +136,24 @@ class EncoderBlock(TransformerBlock):
 
     def attend(self, x: Tensor) -> Tensor:
         """Multi-head self-attention over tokens [batch, tokens, width]."""
-        qkv = self.qkv(x).unflatten(-1, (3, self.heads, -1))
-        query, key, value = qkv.permute(2, 0, 3, 1, 4)  # each [batch, heads, tokens, head dim]
+        sizes, part, head = ((self.heads, 3), 3, 2) if self.entangled else ((3, self.heads), 2, 3)
+        qkv = self.qkv(x).unflatten(-1, (*sizes, -1))
+        query, key, value = qkv.permute(
+            part, 0, head, 1, 4
+        )  # each [batch, heads, tokens, head dim]
         mixed = self.mix(query, key, value)
         projected: Tensor = self.proj(mixed.transpose(1, 2).flatten(2))
         return projected
+
+    @torch.no_grad()
+    def reorder(self, entangled: bool) -> None:
+        """Bring the rows of qkv from (3, heads, head dim) to (heads, 3, head dim), or back."""
+        if entangled != self.entangled:
+            sizes = (3, self.heads) if entangled else (self.heads, 3)
+            for parameter in (self.qkv.weight, self.qkv.bias):
+                parts = parameter.view(*sizes, -1, *parameter.shape[1:]).transpose(0, 1)
+                parameter.copy_(parts.flatten(0, 2))
+        super().reorder(entangled)
 
     def mix(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """What each head finds, [batch, heads, tokens, head dim]."""
@@ -144,6 +173,15 @@ class TransformerNetwork(nn.Module):
 
     head: nn.Linear
     linear_rule: LinearRule = staticmethod(normal_)
+    made_of: dict[str, Any]  # the arguments of its class, plain values
+
+    def __new__(cls: type[N], *arguments: Any, **named: Any) -> N:
+        """Remember the arguments, by which its source can be written."""
+        network = super().__new__(cls)
+        if arguments or named:
+            bound = signature(cls.__init__).bind(network, *arguments, **named).arguments
+            object.__setattr__(network, "made_of", dict(list(bound.items())[1:]))
+        return network
 
     @property
     def transformer_blocks(self) -> list[TransformerBlock]:

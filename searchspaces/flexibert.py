@@ -234,6 +234,8 @@ class FlexiBlock(TransformerBlock):
 class FlexiBert(Bert):
     """BERT of layers that mix their tokens in different ways."""
 
+    block_type = FlexiBlock
+
     @torch.no_grad()
     def initialise(self, seed: int) -> None:
         """Draw every parameter by the published rule from private generators seeded by `seed`."""
@@ -270,8 +272,7 @@ class FlexiBertSpace(MaskedSpace):
 
     def network(self, arch: Architecture, classes: int) -> FlexiBert:
         """The network with its parameters unset."""
-        blocks = [FlexiBlock(block) for block in self.blocks(arch)]
-        return FlexiBert(blocks, arch["hidden_size"], D_EMBED)
+        return FlexiBert(self.blocks(arch), D_EMBED)
 
     def features(self, arch: Architecture) -> tuple[float, ...]:
         """The choices for a regression: depth and width, and by halves of the depth all others.

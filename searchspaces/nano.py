@@ -22,6 +22,7 @@ class NanoSpace(AutoFormerSpace):
     input_shape = (3, 32, 32)
     patch = 8
     head_dim = 16
+    entangled = True
     network_type = NanoFormer
 
 

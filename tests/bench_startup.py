@@ -25,14 +25,14 @@ def calls() -> dict[str, tuple[list[str], float]]:
     app = typer.main.get_command(cli.app)
     found = {
         "import autoprox": (["-c", "import autoprox"], IMPORT),
-        "autoprox --help": (["-m", "autoprox.cli", "--help"], HELP),
-        "autoprox bench list": (["-m", "autoprox.cli", "bench", "list"], OTHERS),
+        "autoprox --help": (["-m", "autoprox", "--help"], HELP),
+        "autoprox bench list": (["-m", "autoprox", "bench", "list"], OTHERS),
     }
     for name, command in app.commands.items():  # type: ignore[attr-defined]
         paths = [[name], *([name, child] for child in getattr(command, "commands", {}))]
         for path in paths:
             words = [*path, "--help"]
-            found[f"autoprox {' '.join(words)}"] = (["-m", "autoprox.cli", *words], OTHERS)
+            found[f"autoprox {' '.join(words)}"] = (["-m", "autoprox", *words], OTHERS)
     return found
 
 

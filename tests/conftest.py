@@ -9,7 +9,10 @@ from helpers.networks import SPACE, noise, tiny
 
 from autoprox import cli
 from autoprox.inputs.batch import Batch
+from autoprox.models.loading import declare_operators
 from autoprox.searchspaces import Architecture, SearchSpace
+
+declare_operators()  # before a test imports transformers
 
 
 @pytest.fixture(scope="session")

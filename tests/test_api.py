@@ -18,6 +18,9 @@ FUNCTIONS = {
     "search": autoprox.search,
     "rediscover": autoprox.rediscover,
     "build": autoprox.build_benchmark,
+    "supernet-train": autoprox.train_supernet,
+    "supernet-eval": autoprox.evaluate_supernet,
+    "prenas": autoprox.prefer,
 }
 
 

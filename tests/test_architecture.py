@@ -12,17 +12,22 @@ ORDER = (
     *("errors", "registry", "progress", "options", "parameters"),
     *("parallel", "files"),
     *("primitives", "searchspaces"),
-    *("language", "export", "runs", "inputs", "benchmarks", "scoring"),
+    *("language", "models", "export", "runs", "inputs", "benchmarks", "scoring"),
     *("statistics", "engine", "zoo", "training", "evolution"),
-    *("rediscovery", "nas", "report", "tasks", "api", "cli", "testing"),
+    *("rediscovery", "nas", "supernet", "prenas", "s3", "report", "tasks", "api"),
+    *("cli", "__main__", "testing"),
 )
 LATE = {  # modules that import late: help and the package itself must be there at once
     *("autoprox", "autoprox.api", "autoprox.benchmarks", "autoprox.tasks.results"),
+    *("autoprox.inputs.child", "autoprox.__main__"),
     *(
         "autoprox.cli.bench",
         "autoprox.cli.command",
+        "autoprox.cli.export",
         "autoprox.cli.resume",
+        "autoprox.cli.score",
         "autoprox.cli.show",
+        "autoprox.cli.supernet",
     ),
 }
 

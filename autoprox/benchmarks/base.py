@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,14 @@ class Benchmark:
     def datasets(self) -> tuple[str, ...]:
         """The names of the datasets, in the order in which they were asked for."""
         return tuple(self.scores)
+
+    @property
+    def digest(self) -> str:
+        """A hash of the architectures and of their scores."""
+        content = hashlib.sha256("".join(a.digest for a in self.architectures).encode())
+        for dataset, scores in self.scores.items():
+            content.update(f"{dataset} {self.classes[dataset]}".encode() + scores.tobytes())
+        return content.hexdigest()
 
 
 @dataclass(frozen=True)

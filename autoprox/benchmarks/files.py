@@ -10,6 +10,7 @@ from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
 from autoprox.errors import FailureError, one_line
 from autoprox.files.folders import user_cache
 
+MAX_BYTES = 2**26  # many times the size of any
 TIMEOUT = 30.0  # seconds without an answer
 RETRIES = 2
 
@@ -102,6 +103,8 @@ def _download(folder: str, file: DataFile, path: Path) -> None:
 
 def _content(path: Path) -> bytes:
     try:
+        if not path.is_file() or path.stat().st_size > MAX_BYTES:
+            raise OSError(None, f"no file of at most {MAX_BYTES} bytes")
         return path.read_bytes()
     except OSError as error:
         got = error.strerror

@@ -9,14 +9,19 @@ import typer
 
 import autoprox
 from autoprox.cli.bench import bench
-from autoprox.cli.command import FAILURE, INTERRUPTED, system_message
+from autoprox.cli.command import FAILURE, system_message
 from autoprox.cli.evolve import evolve
+from autoprox.cli.export import export
+from autoprox.cli.prenas import prenas
 from autoprox.cli.rank import rank
 from autoprox.cli.rediscover import rediscover
 from autoprox.cli.resume import resume
+from autoprox.cli.s3 import s3
+from autoprox.cli.score import score
 from autoprox.cli.search import search
 from autoprox.cli.show import show
-from autoprox.errors import AutoproxError, FailureError
+from autoprox.cli.supernet import supernet
+from autoprox.errors import INTERRUPTED, AutoproxError, FailureError, printable
 
 WRONG_USE = 2
 
@@ -25,6 +30,8 @@ app = typer.Typer(
     epilog="Example: autoprox evolve --datasets cifar100,flowers,chaoyang",
 )
 app.add_typer(bench)
+app.add_typer(export)
+app.add_typer(supernet)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -35,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         code = app(given or ["--help"], prog_name="autoprox", standalone_mode=False)
         sys.stdout.flush()
+        if code == INTERRUPTED:  # as typer says it, before a run was begun
+            raise KeyboardInterrupt
     except typer.Abort:
         code = INTERRUPTED
     except BrokenPipeError:
@@ -44,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if "--debug" in given:
             raise
         line, code = _explained(error)
-        print(f"error: {line}", file=sys.stderr)
+        print(f"error: {printable(line)}", file=sys.stderr)
     sys.exit(code)
 
 
@@ -89,7 +98,10 @@ for function, name, example in (
     (search, "search", "search --space pit --proxy dss++ --params 5M:10M"),
     (rank, "rank", "rank --proxies snip,dss++,params --space pit --seeds 3"),
     (rediscover, "rediscover", "rediscover snip --seed 1"),
+    (prenas, "prenas", "prenas --space autoformer-supernet-ti --sizes 5M:12M:1M"),
+    (s3, "s3", "s3 --space swin-nano --images photos --rounds 3"),
     (resume, "resume", "resume runs/20260102T030405Z-mine"),
+    (score, "score", "score --proxy snip --model timm:vit_tiny_patch16_224"),
     (show, "show", "show snip, or: autoprox show runs/20260102T030405Z-mine"),
 ):
     app.command(name, epilog=f"Example: autoprox {example}")(function)

@@ -10,12 +10,12 @@ import typer
 from pydantic.fields import FieldInfo
 
 from autoprox.cli.options import Debug, Json
-from autoprox.errors import FailureError
+from autoprox.errors import FailureError, TerminatedError, ended_by, printable
 from autoprox.options import Option, plain_type
 from autoprox.progress import Progress
 from autoprox.tasks.shared import TaskConfig
 
-FAILURE, INTERRUPTED = 1, 130
+FAILURE = 1
 Resume = Annotated[
     Path | None, typer.Option(help="Go on with this run, as it was begun.", metavar="RUN")
 ]
@@ -68,11 +68,12 @@ def followed(call: Callable[[Progress], dict[str, Any]], run: Path | None = None
     try:
         with progress_on() as progress:
             return call(follow)
-    except (KeyboardInterrupt, OSError, MemoryError) as error:
+    except (KeyboardInterrupt, TerminatedError, OSError, MemoryError) as error:
         on = f"; `autoprox resume {place}` goes on" if place else ""
-        if isinstance(error, KeyboardInterrupt):
-            print(f"interrupted{on}", file=sys.stderr)
-            raise typer.Exit(INTERRUPTED) from None
+        if isinstance(error, KeyboardInterrupt | TerminatedError):
+            word, code = ended_by(error)
+            print(f"{word}{printable(on)}", file=sys.stderr)
+            sys.exit(code)
         message = system_message(error) if isinstance(error, OSError) else "out of memory"
         raise StoppedError(f"{message}{on}") from error
 

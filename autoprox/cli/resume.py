@@ -22,6 +22,15 @@ def resume(
         str | None,
         typer.Option(help="Folder of statistics.", metavar="DIR", show_default="as before"),
     ] = None,
+    evaluator: Annotated[
+        str | None, typer.Option(help="Of search: the function of the run, to call it again.")
+    ] = None,
+    teacher: Annotated[
+        str | None, typer.Option(help="Of bench build: the same of its teacher.")
+    ] = None,
+    force: Annotated[
+        bool, typer.Option(help="Go on although versions, or what the run reads, have changed.")
+    ] = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -30,11 +39,17 @@ def resume(
     from autoprox.tasks import base
 
     size = None if memory is None else read_bytes(memory)
-    resources = {"workers": workers, "memory": size, "cache": cache}
+    resources = {
+        "workers": workers,
+        "memory": size,
+        "cache": cache,
+        "evaluator": evaluator,
+        "teacher": teacher,
+    }
     given: dict[str, Any] = {n: value for n, value in resources.items() if value is not None}
 
     def call(progress: Progress) -> dict[str, Any]:
-        return base.resume(run, progress, **given)
+        return base.resume(run, progress, force=force, **given)
 
     kind = Run.open(run).kind
     finish(kind, followed(call, run), json)

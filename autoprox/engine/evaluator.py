@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from autoprox.engine.program import Program, by_group, reductions
-from autoprox.engine.vectors import LayerVectors, Vectors
+from autoprox.engine.vectors import LayerVectors, Vectors, reduce_layers
 from autoprox.language import Tree, canonical, require_network
-from autoprox.primitives import Primitive, apply
+from autoprox.primitives import Primitive
 from autoprox.scoring.correlations import varies
 from autoprox.statistics.chunks import MatrixChunk
 from autoprox.statistics.sources import Group, MatrixSource
@@ -93,8 +93,8 @@ class Engine:
     def _value(self, tree: Tree, args: list[Vectors], alive: list[int]) -> Vectors:
         """A layer vector's parts, or a single part [datasets or 1, networks alive]: the scores."""
 
-        def reduce(primitive: Primitive, tree: Tree, vectors: Vectors) -> Vectors:
-            scores = [apply(primitive, [vector], "layers") for vector in vectors]
+        def reduce(primitive: Primitive, tree: Tree, args: list[Vectors]) -> Vectors:
+            scores = [reduce_layers(primitive, parts) for parts in zip(*args, strict=True)]
             return [self.layers.together(scores)[:, alive]]
 
         def read(tree: Tree) -> list[np.ndarray]:

@@ -1,16 +1,26 @@
 """Matrix expressions as straight-line code, and which of them a tree needs."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
-from autoprox.language import STATISTICS, Statistic, Tree, canonical, make, nonnegative, statistics
-from autoprox.primitives import PRIMITIVES, Primitive, apply
+from autoprox.language import (
+    EVERY_STATISTIC,
+    Statistic,
+    Tree,
+    canonical,
+    make,
+    nonnegative,
+    statistics,
+)
+from autoprox.language.domains import PARTS
+from autoprox.primitives import DIMS, PRIMITIVES, Primitive, apply
 from autoprox.statistics.chunks import MatrixChunk
-from autoprox.statistics.layers import DOMAINS
 from autoprox.statistics.sources import Group
+
+Shared = dict[tuple[Callable[..., Tensor], int], list[Tensor]]
 
 
 class Program:
@@ -44,18 +54,18 @@ class Program:
                     primitive = primitive.on_nonnegative
                 self.steps.append((primitive, tuple(args), register))
             else:
-                self.inputs[STATISTICS[tree.symbol]] = register
+                self.inputs[EVERY_STATISTIC[tree.symbol]] = register
         return self._registers[tree]
 
     def __call__(self, chunk: MatrixChunk) -> Tensor:
         """[expressions, matrices]"""
+        shared: Shared = {}
         registers = {self.inputs[s]: value for s, value in chunk.values.items()}
         steps = zip(self.steps, self.done, self.overwritten, strict=True)
         for (primitive, args, result), done, overwritten in steps:
             if primitive.along_axis:
-                parts = chunk.parts(registers[args[0]])
-                values = [apply(primitive, [part], "matrix").flatten() for part in parts]
-                registers[result] = torch.cat(values)
+                found = _along_axis(primitive, args, registers, chunk, shared)
+                registers[result] = torch.cat([value.flatten() for value in found])
             else:
                 out = None if overwritten is None else registers[overwritten]
                 registers[result] = apply(primitive, [registers[r] for r in args], "matrix", out)
@@ -64,16 +74,32 @@ class Program:
         return torch.stack([registers[r] for r in self.outputs])
 
 
+def _along_axis(
+    primitive: Primitive,
+    args: Sequence[int],
+    registers: Mapping[int, Tensor],
+    chunk: MatrixChunk,
+    shared: Shared,
+) -> list[Tensor]:
+    """Of each part of the chunk; what operations share is computed once of a register."""
+    parts = [chunk.parts(registers[register]) for register in args]
+    if primitive.shared is None:
+        return [apply(primitive, each, "matrix") for each in zip(*parts, strict=True)]
+    key = primitive.shared, args[0]
+    if key not in shared:
+        shared[key] = [primitive.shared(part, DIMS["matrix"]) for part in parts[0]]
+    return [primitive.function(value) for value in shared[key]]
+
+
 def single_domains(tree: Tree) -> list[Tree]:
-    """A tree over matrices of `all` layers as one over each domain; any other as it is."""
-    domain = (tree.args[0] if is_reduction(tree) else tree).type.domain
-    if domain != "all":
-        return [tree]
+    """A tree over matrices of a domain of several, such as `all`, as one over each of its parts."""
+    domain = str((tree.args[0] if is_reduction(tree) else tree).type.domain)
+    return [within(tree, domain, part) for part in PARTS[domain]] if domain in PARTS else [tree]
 
-    def within(part: str) -> Tree:
-        return tree.fold(lambda t, args: make(t.symbol.replace("all.", f"{part}."), *args))
 
-    return [within(part) for part in DOMAINS]
+def within(tree: Tree, domain: str, other: str) -> Tree:
+    """A tree over matrices of a domain as the same over another."""
+    return tree.fold(lambda t, args: make(t.symbol.replace(f"{domain}.", f"{other}."), *args))
 
 
 def reductions(tree: Tree) -> dict[Tree, list[Tree]]:

@@ -8,12 +8,13 @@ from torch import Tensor
 
 from autoprox.engine.program import is_reduction
 from autoprox.language import NETWORK, Tree
+from autoprox.language.domains import parts_of
 from autoprox.primitives import COMBINATORS, PRIMITIVES, Primitive, apply
-from autoprox.statistics.layers import DOMAINS, LayerTable
+from autoprox.statistics.layers import LayerTable
 
 Vectors = list[Tensor]  # [datasets or 1, networks, layers] for each set of networks of equal depth
 Read = Callable[[Tree], Sequence[np.ndarray]]
-Reduce = Callable[[Primitive, Tree, Vectors], Vectors]
+Reduce = Callable[[Primitive, Tree, list[Vectors]], Vectors]
 
 
 class LayerVectors:
@@ -22,10 +23,9 @@ class LayerVectors:
     def __init__(self, table: LayerTable, networks: Sequence[int], by_block: bool = False) -> None:
         self.table = table
         self.sets = table.sets(networks, by_block)
-        starts = {domain: table.starts[domain] for domain in (*DOMAINS, "block", "all")}
         self._places = {  # [networks, layers] for each set
             domain: [np.stack([np.arange(own[n], own[n + 1]) for n in same]) for same in self.sets]
-            for domain, own in starts.items()
+            for domain, own in table.starts.items()
         }
         self._structure = {
             name: self._split(column[None], "block") for name, column in table.columns.items()
@@ -44,13 +44,15 @@ class LayerVectors:
         if tree.type.level == "Layers" and not tree.args:
             return self._structure[tree.symbol]
         if tree.type.level == "Layers":
+            primitive = PRIMITIVES[tree.symbol]
             return [
-                apply(PRIMITIVES[tree.symbol], parts, "layers") for parts in zip(*args, strict=True)
+                apply(primitive, parts, "layers") if parts[0].shape[-1] else parts[0]
+                for parts in zip(*args, strict=True)
             ]
         if tree.args[0].type == NETWORK:
             combinator = COMBINATORS[tree.symbol]
             return [apply(combinator, parts, "network") for parts in zip(*args, strict=True)]
-        return reduce(PRIMITIVES[tree.symbol], tree, args[0])
+        return reduce(PRIMITIVES[tree.symbol], tree, args)
 
     def together(self, values: Vectors) -> Tensor:
         """[datasets or 1, all networks] from [datasets or 1, networks] of each set."""
@@ -60,12 +62,18 @@ class LayerVectors:
         return scores
 
     def _merged(self, domain: str, parts: Sequence[np.ndarray]) -> Vectors:
-        values = parts[0]
-        if domain == "all":
-            is_msa = self.table.is_msa
-            values = np.empty((len(values), len(is_msa)))
-            values[:, is_msa], values[:, ~is_msa] = parts
+        if len(parts) == 1:
+            return self._split(parts[0], domain)
+        kinds = self.table.kinds(domain)
+        values = np.empty((len(parts[0]), len(kinds)))
+        for single, part in zip(parts_of(domain), parts, strict=True):
+            values[:, kinds == single] = part
         return self._split(values, domain)
 
     def _split(self, values: np.ndarray, domain: str) -> Vectors:
         return [torch.from_numpy(values.take(places, axis=1)) for places in self._places[domain]]
+
+
+def reduce_layers(primitive: Primitive, vectors: Sequence[Tensor]) -> Tensor:
+    """The reduction over layers; 0 of none."""
+    return apply(primitive, vectors, "layers") if vectors[0].shape[-1] else vectors[0].sum(-1)

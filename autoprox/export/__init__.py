@@ -3,8 +3,10 @@
 It imports the language and sympy, and gives the registry `EXPORTERS` and each form as a function.
 """
 
+from autoprox.export import data_forms  # noqa: F401
 from autoprox.export.latex_form import latex
 from autoprox.export.pretty_form import pretty
+from autoprox.export.python_form import python
 from autoprox.export.registry import EXPORTERS, Exporter, ExportError
 from autoprox.export.symbols import legend
 from autoprox.export.sympy_form import to_sympy
@@ -18,5 +20,6 @@ __all__ = [
     "latex",
     "legend",
     "pretty",
+    "python",
     "to_sympy",
 ]

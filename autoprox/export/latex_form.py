@@ -4,7 +4,7 @@ from sympy.printing.pretty.pretty_symbology import greek_unicode
 
 from autoprox.export.registry import EXPORTERS
 from autoprox.export.symbols import indices, is_nonnegative
-from autoprox.language import STATISTICS, Tree
+from autoprox.language import EVERY_STATISTIC, Tree
 from autoprox.language.quantities import QUANTITIES
 from autoprox.primitives import OPERATIONS, Binding, Formula, fill
 
@@ -25,9 +25,9 @@ def latex(tree: Tree) -> str:
 
 
 def _terminal(name: str) -> Formula:
-    if name not in STATISTICS:
+    if name not in EVERY_STATISTIC:
         return Formula("1" if name == "one" else rf"\mathrm{{{name}}}_{{k}}", nonnegative=True)
-    statistic = STATISTICS[name]
+    statistic = EVERY_STATISTIC[name]
     letter = QUANTITIES[statistic.quantity].symbol
     if len(letter) > 1:
         letter = rf"\{letter}" if letter in greek_unicode else rf"\mathrm{{{letter}}}"

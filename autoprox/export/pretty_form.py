@@ -17,8 +17,12 @@ TALLEST_FRACTION = 12
 
 def pretty(tree: Tree, width: int | None = None) -> str:
     """The tree as a formula in text, two-dimensional and in Unicode, `width` (80) columns wide."""
-    columns = max(width or 80, LEAST_WIDTH)
-    expression = to_sympy(tree)
+    return pretty_expression(to_sympy(tree), width or 80)
+
+
+def pretty_expression(expression: sympy.Expr, width: int) -> str:
+    """What `to_sympy` gives as a formula in text."""
+    columns = max(width, LEAST_WIDTH)
     before = pretty_use_unicode(True)
     try:
         for room in (columns, columns * 3 // 4, columns // 2, columns // 4):
@@ -63,8 +67,9 @@ class _Pretty(PrettyPrinter):  # type: ignore[misc]
         base = self._print(power.base)
         if power.exp == -1:
             return self._fraction(prettyForm("1"), base)
-        if power.exp == 2:
-            return prettyForm(*_atom(base).right("²"), binding=prettyForm.POW)
+        if power.exp in (2, 3):
+            exponent = "²" if power.exp == 2 else "³"
+            return prettyForm(*_atom(base).right(exponent), binding=prettyForm.POW)
         return prettyForm(*_atom(base).left("√"), binding=prettyForm.POW)
 
     def _print_Max(self, expr: sympy.Max) -> prettyForm:  # noqa: N802

@@ -2,7 +2,7 @@
 
 from sympy.printing.pretty.pretty_symbology import greek_unicode
 
-from autoprox.language import STATISTICS, Statistic, Tree, Type
+from autoprox.language import EVERY_STATISTIC, Statistic, Tree, Type
 from autoprox.language.quantities import QUANTITIES
 from autoprox.primitives import OPERATIONS
 
@@ -10,6 +10,16 @@ MEANINGS = {
     "msa": ("ₘₛₐ", "qkv and proj of each block"),
     "mlp": ("ₘₗₚ", "fc1 and fc2 of each block"),
     "all": ("ₐₗₗ", "qkv, proj, fc1 and fc2 of each block"),
+    "qkv": ("qkv", "what makes the queries, keys and values of each block"),
+    "stem": ("stem", "the convolutions that embed patches"),
+    "pool": ("pool", "the layers between stages"),
+    "keep": ("keep", "the linear layers between stages that keep the width"),
+    "widen": ("widen", "the other layers between stages"),
+    "head": ("head", "the classifier"),
+    "diverse": ("diverse", "qkv and proj of each block, linear layers that keep the width"),
+    "salient": ("salient", "fc1 and fc2 of each block, other layers between stages, classifier"),
+    "other": ("other", "linear layers and convolutions in no other domain"),
+    "net": ("net", "all linear layers and convolutions"),
     "ones": ("ᵒⁿᵉˢ", "absolute weights, an input of ones, loss: the sum of the outputs"),
     "ntk": ("ⁿᵗᵏ", "loss: the last block's output times random signs"),
     "ij": ("i, j", "elements of a matrix"),
@@ -23,7 +33,7 @@ def legend(tree: Tree) -> dict[str, str]:
     found: set[str] = set()
 
     def visit(node: Tree, _: list[None]) -> None:
-        if statistic := STATISTICS.get(node.symbol):
+        if statistic := EVERY_STATISTIC.get(node.symbol):
             found.update((statistic.quantity, statistic.domain, statistic.probe))
         elif node.args and OPERATIONS[node.symbol].along_axis:
             found.add(indices(node.args[0].type))

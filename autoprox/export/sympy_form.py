@@ -6,7 +6,7 @@ import sympy
 from sympy.printing.pretty.stringpict import prettyForm
 
 from autoprox.export.symbols import MEANINGS, indices, is_nonnegative, unicode
-from autoprox.language import STATISTICS, Tree
+from autoprox.language import EVERY_STATISTIC, Tree
 from autoprox.language.quantities import QUANTITIES
 from autoprox.primitives import OPERATIONS
 
@@ -38,10 +38,10 @@ def to_sympy(tree: Tree) -> sympy.Expr:
 
 
 def _symbol(name: str) -> sympy.Expr:
-    if name not in STATISTICS:
+    if name not in EVERY_STATISTIC:
         # The number 1 would let sympy compute towers of powers.
         return sympy.Symbol("1" if name == "one" else name, positive=True)
-    statistic = STATISTICS[name]
+    statistic = EVERY_STATISTIC[name]
     text = f"{QUANTITIES[statistic.quantity].symbol}_{statistic.domain}"
     if statistic.probe != "data":
         text += f"_{statistic.probe}"

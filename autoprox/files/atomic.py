@@ -35,7 +35,8 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
 def write_text(path: Path, text: str) -> None:
     """Write a text as a whole, in UTF-8."""
     with atomic_file(path) as file:
-        file.write(text.encode())
+        # Names of files may have bytes that are no UTF-8, for which Python has lone surrogates.
+        file.write(text.encode(errors="backslashreplace"))
 
 
 def write_json(path: Path, value: Any) -> None:

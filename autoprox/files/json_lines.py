@@ -18,7 +18,7 @@ class JSONLines:
 
     def append(self, line: Mapping[str, Any]) -> None:
         """Write a line at once."""
-        with self.path.open("a", encoding="utf-8") as file:
+        with self.path.open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(f"{to_json(line)}\n")
 
     def read(self) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from autoprox.errors import AutoproxError, nearest
 
+MAX_BYTES = 2**23  # takes half a minute and a gigabyte
 MAX_DEPTH = 32
 MAX_DIGITS = 40  # CPython refuses to convert integers of thousands of digits; none is of use here
 WHITE_SPACE = re.compile(r"[ \t\r\n]*")
@@ -81,6 +82,8 @@ def read_json(path: Path) -> Node:
     if not path.is_file():
         found = "is a directory" if path.is_dir() else "there is no such file"
         raise JSONFileError(f"{path} must be a JSON file, but {found}")
+    if (size := path.stat().st_size) > MAX_BYTES:
+        raise JSONFileError(f"{path} must have at most {MAX_BYTES} bytes, but has {size}")
     try:
         content = path.read_bytes()
     except OSError as error:

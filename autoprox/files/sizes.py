@@ -39,6 +39,18 @@ def read_range(name: str, given: Any) -> Range:
     return low, high
 
 
+def read_series(name: str, given: Any) -> tuple[int, ...]:
+    """The numbers from LOW to HIGH by STEP, both included: text such as 5M:12M:1M."""
+    try:
+        low, high, step = map(_end, given.split(":"))
+        if low is None or high is None or not step or low > high:
+            raise ValueError(given)
+    except (AttributeError, TypeError, ValueError):
+        rule = f"{name} must be LOW:HIGH:STEP, for example 5M:12M:1M"
+        raise SizeError(f"{rule}, but got {given!r}") from None
+    return tuple(range(low, high + 1, step))
+
+
 def short(number: float) -> str:
     """A number for people: 5.72M."""
     unit = next((unit for unit in "TGMK" if number >= _unit(unit)), "")

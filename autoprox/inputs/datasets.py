@@ -105,12 +105,12 @@ def load_text(path: Path, space: TokenSpace) -> Text:
     return Text(dataset_name(path), space.vocabulary, tokens[:begin], tokens[begin:])
 
 
-def load_images(path: Path, shape: Sequence[int]) -> Images:
-    """All images at a path, in the size that a space sees."""
+def load_images(path: Path, shape: Sequence[int], least: int = 1) -> Images:
+    """All images at a path, in the size that a space sees; they must have `least` rows."""
     train, *test = _parts(path)
-    images, labels = _read(train, shape)
+    images, labels = _read(train, shape, least)
     if test:
-        held_out = _read(test[0], shape)
+        held_out = _read(test[0], shape, least)
         _check_folders(train, test[0])
     else:
         kept, apart = _split(labels, train)
@@ -143,13 +143,18 @@ def _parts(path: Path) -> tuple[Path, ...]:
     return next((pair for pair in pairs if all(part.exists() for part in pair)), (path,))
 
 
-def _read(path: Path, shape: Sequence[int]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def _read(
+    path: Path, shape: Sequence[int], least: int
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     found = find_layout(path, dataset_name(path)).read(path)
     if not len(found.labels):
         raise InputError(f"{path} must have images, but has none")
     _, height, width = shape
     images = np.empty((len(found.labels), height, width, 3), dtype=np.uint8)
     size = found.open(0).size
+    if min(size) < least:
+        rule = f"images must be at least {least} x {least} pixels, a patch of the space"
+        raise InputError(f"{path}: {rule}, but are {size[0]} x {size[1]}")
     for i in range(len(images)):
         image = found.open(i)
         if image.size != size:

@@ -4,25 +4,28 @@ Each reader finds all the labels, and opens only the images that are chosen.
 """
 
 import gzip
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from numpy.lib import format as format_
+from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 from PIL import Image
 from pydantic import Field
-from scipy.io import loadmat
 
 from autoprox.errors import one_line
 from autoprox.files.documents import Excerpt, Must, validate
 from autoprox.files.located_json import read_json
 from autoprox.inputs.batch import InputError
+from autoprox.inputs.child import read_arrays
 from autoprox.inputs.classes import CLASSES
-from autoprox.inputs.pickles import load_data
 
 SUFFIXES = {".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+UNPACKED, RATIO = 2**26, 32  # bytes that any file may unpack to, and more for each of its own
 CIFAR_PIXELS = 3 * 32 * 32  # planes of red, green and blue
 IDX = "{}-images-idx3-ubyte"
 IDX_FILES = [IDX.format(part) + end for part in ("train", "t10k") for end in ("", ".gz")]
@@ -124,28 +127,29 @@ def _read_idx(path: Path) -> ImageSet:
 
 def _idx_array(path: Path, axes: int) -> NDArray[np.uint8]:
     """The format of MNIST: two zeros, 8 for bytes, the number of axes, each length, the bytes."""
-    with _must_be(f"an IDX file of bytes with {axes} axes", path):
-        content = path.read_bytes()
-        content = gzip.decompress(content) if path.suffix == ".gz" else content
-        if content[:4] != bytes([0, 0, 8, axes]):
-            raise ValueError(f"a file that starts with {content[:4].hex(' ') or 'nothing'}")
-        shape = np.frombuffer(content, dtype=">u4", count=axes, offset=4).astype(np.int64)
-        return np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * axes).reshape(shape)
+    open_ = gzip.open if path.suffix == ".gz" else open
+    with _must_be(f"an IDX file of bytes with {axes} axes", path), open_(path, "rb") as file:
+        header = file.read(4 + 4 * axes)
+        if header[:4] != bytes([0, 0, 8, axes]):
+            raise ValueError(f"a file that starts with {header[:4].hex(' ') or 'nothing'}")
+        shape = np.frombuffer(header, dtype=">u4", count=axes, offset=4).astype(np.int64)
+        size = math.prod(shape.tolist())
+        _check_unpacked(size, path)
+        return np.frombuffer(file.read(size + 1), dtype=np.uint8).reshape(shape)
 
 
 def _read_cifar_pickle(path: Path) -> ImageSet:
     path = _file(path, "train", "test")
-    with _must_be("a CIFAR-100 pickle", path), path.open("rb") as file:
-        content = load_data(file)
-        pixels = content[b"data"].array().reshape(-1, CIFAR_PIXELS)
-        labels = content[b"fine_labels"]
-    return _of_cifar(pixels, labels, path)
+    with _must_be("a CIFAR-100 pickle", path):
+        arrays = read_arrays("cifar", path)
+        pixels = arrays["data"].astype(np.uint8, casting="no").reshape(-1, CIFAR_PIXELS)
+    return _of_cifar(pixels, arrays["labels"], path)
 
 
 def _read_flowers(path: Path) -> ImageSet:
     source = path / "imagelabels.mat"
     with _must_be("the labels of Flowers-102", source):
-        labels = loadmat(source)["labels"].ravel().astype(np.int64) - 1
+        labels = read_arrays("flowers", source)["labels"].ravel().astype(np.int64) - 1
     files = _image_files(path / "jpg")
     return _image_set(labels, files, source, _open_image)
 
@@ -185,11 +189,30 @@ def _read_npz(path: Path) -> ImageSet:
         path.open("rb") as file,  # which np.load leaves open on a corrupt one
         np.load(file, allow_pickle=False) as archive,
     ):
-        images, labels = archive["images"], archive["labels"]
+        images, labels = (_member(archive, name, path) for name in ("images", "labels"))
     if images.dtype != np.uint8 or not (images.ndim == 3 or images.shape[3:] == (3,)):
         rule = "images must be uint8 [n, height, width, 3], or [n, height, width] for grey"
         raise InputError(f"{path}: {rule}, but are {images.dtype} {list(images.shape)}")
     return _image_set(labels, images, path, Image.fromarray)
+
+
+def _member(archive: NpzFile, name: str, path: Path) -> NDArray[Any]:
+    """An array of an .npz file, which must be as large as it says."""
+    size = archive.zip.getinfo(f"{name}.npy").file_size
+    _check_unpacked(size, path)
+    with archive.zip.open(f"{name}.npy") as file:
+        read_header = {1: format_.read_array_header_1_0, 2: format_.read_array_header_2_0}
+        shape, _, dtype = read_header[format_.read_magic(file)[0]](file)
+    if math.prod(shape) * dtype.itemsize > size:
+        raise ValueError(f"{name} of shape {list(shape)} in {size} bytes")
+    array: NDArray[Any] = archive[name]
+    return array
+
+
+def _check_unpacked(size: int, path: Path) -> None:
+    """What fills the memory from a small file isn't images."""
+    if size > (most := UNPACKED + RATIO * path.stat().st_size):
+        raise ValueError(f"{size} bytes, more than the {most} that such a file may unpack to")
 
 
 def _file(path: Path, *names: str) -> Path:

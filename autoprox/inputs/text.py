@@ -1,13 +1,13 @@
 """The batch of tokens that language models see: bytes of a text file, or seeded random tokens."""
 
 from pathlib import Path
+from typing import Literal, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from autoprox.inputs.batch import IGNORED, Batch, InputError
-from autoprox.searchspaces.tokens import TokenSpace
 
 BYTES = 256
 HIDDEN = 0.15  # part of the tokens that a masked language model must guess, as of BERT's
@@ -15,8 +15,29 @@ HIDDEN = 0.15  # part of the tokens that a masked language model must guess, as 
 Tokens = NDArray[np.int64]
 
 
+class Reader(Protocol):
+    """What reads tokens: a space of language models, or a single one."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def vocabulary(self) -> int: ...
+
+    @property
+    def context(self) -> int:
+        """The most tokens of a sequence."""
+
+    @property
+    def objective(self) -> Literal["causal", "masked"]: ...
+
+    @property
+    def mask(self) -> int | None:
+        """The token that hides another, where some are masked."""
+
+
 def load_tokens(
-    space: TokenSpace, batch_size: int, length: int, seed: int, text: Path | None = None
+    space: Reader, batch_size: int, length: int, seed: int, text: Path | None = None
 ) -> Batch:
     """Sequences with what a model of the space should predict in them.
 
@@ -45,23 +66,21 @@ def load_tokens(
     return Batch(*tensors, space.vocabulary, source)
 
 
-def read_bytes(text: Path, space: TokenSpace) -> Tokens:
-    """A text's bytes as tokens: those from 0 on, or from the first after the mask token."""
+def read_bytes(text: Path, space: Reader) -> Tokens:
+    """A text's bytes as tokens: those from 0 on, or after a mask token that is among them."""
     try:
         content = np.frombuffer(text.read_bytes(), dtype=np.uint8)
     except OSError as error:
         rule = f"{text} must be a readable text file"
         raise InputError(f"{rule}, but got: {error.strerror}") from error
-    first = 0 if space.mask is None else space.mask + 1
+    first = 0 if space.mask is None or space.mask >= BYTES else space.mask + 1
     if space.vocabulary < first + BYTES:
         rule = f"a text needs a vocabulary of at least {first + BYTES} tokens"
         raise InputError(f"{rule}, but {space.name} has {space.vocabulary}")
     return content.astype(np.int64) + first
 
 
-def _pieces(
-    text: Path, space: TokenSpace, length: int, count: int, rng: np.random.Generator
-) -> Tokens:
+def _pieces(text: Path, space: Reader, length: int, count: int, rng: np.random.Generator) -> Tokens:
     tokens = read_bytes(text, space)
     available = len(tokens) // length
     if available < count:

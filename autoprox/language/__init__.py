@@ -8,6 +8,7 @@ from autoprox.language.canonical import canonical, digest, nonnegative, statisti
 from autoprox.language.parser import MAX_LENGTH, parse
 from autoprox.language.tree import Tree, make, require_network
 from autoprox.language.vocabulary import (
+    EVERY_STATISTIC,
     NETWORK,
     REDUCED,
     STATISTICS,
@@ -20,6 +21,7 @@ from autoprox.language.vocabulary import (
 )
 
 __all__ = [
+    "EVERY_STATISTIC",
     "MAX_LENGTH",
     "NETWORK",
     "REDUCED",

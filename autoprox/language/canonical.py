@@ -4,7 +4,7 @@ import hashlib
 
 from autoprox.language.quantities import QUANTITIES
 from autoprox.language.tree import Tree
-from autoprox.language.vocabulary import STATISTICS, STRUCTURE, TERMINALS, Statistic
+from autoprox.language.vocabulary import EVERY_STATISTIC, EVERY_TERMINAL, STRUCTURE, Statistic
 from autoprox.primitives import OPERATIONS
 
 
@@ -26,7 +26,7 @@ def statistics(tree: Tree) -> frozenset[Statistic]:
     """The statistics that the canonical form of a tree reads."""
 
     def visit(node: Tree, args: list[frozenset[Statistic]]) -> frozenset[Statistic]:
-        own = {STATISTICS[node.symbol]} if node.symbol in STATISTICS else frozenset()
+        own = {EVERY_STATISTIC[node.symbol]} if node.symbol in EVERY_STATISTIC else frozenset()
         return frozenset(own).union(*args)
 
     return canonical(tree).fold(visit)
@@ -34,7 +34,7 @@ def statistics(tree: Tree) -> frozenset[Statistic]:
 
 def nonnegative(tree: Tree) -> bool:
     """Whether no value of the tree can be negative, as far as its root tells."""
-    if tree.symbol in TERMINALS:
+    if tree.symbol in EVERY_TERMINAL:
         return tree.symbol in STRUCTURE
     return OPERATIONS[tree.symbol].nonnegative
 
@@ -51,7 +51,7 @@ def _simplest(symbol: str, *args: Tree) -> Tree:
 
 def _terminal(name: str) -> Tree:
     """One forward pass serves two probes, and the `ones` probe's weights are absolute values."""
-    statistic = STATISTICS.get(name)
+    statistic = EVERY_STATISTIC.get(name)
     if statistic is None or statistic.probe == "data":
         return Tree(name)
     if QUANTITIES[statistic.quantity].needs == "backward":

@@ -16,6 +16,8 @@ from deap import gp
 from autoprox.language.canonical import canonical
 from autoprox.language.tree import Tree, make
 from autoprox.language.vocabulary import (
+    EVERY_STATISTIC,
+    LEVELS,
     NETWORK,
     REDUCED,
     STATISTICS,
@@ -61,6 +63,8 @@ def primitive_set(terminals: Sequence[str], combinators: Iterable[str]) -> gp.Pr
         types |= {REDUCED[t] for t in types if t != NETWORK}
     for t in sorted(types, key=str):
         for name in sorted(combinators if t == NETWORK else PRIMITIVES):
+            if LEVELS[t.level] not in OPERATIONS[name].levels:
+                continue
             args = (t,) * OPERATIONS[name].arity
             ret = DEAP_TYPES[result_type(name, args)]
             pset.addPrimitive(OPERATIONS[name].function, [DEAP_TYPES[t]] * len(args), ret, name)
@@ -289,8 +293,8 @@ def _spelled(statistics: Iterable[Statistic | str]) -> Iterator[str]:
     """The names of statistics, those of one value once, under the canonical name."""
     for name in map(str, statistics):
         terminal = make(name)
-        if terminal.symbol not in STATISTICS:
-            raise LanguageError(f"a statistic is one of {', '.join(STATISTICS)}, got {name}")
+        if terminal.symbol not in EVERY_STATISTIC:
+            raise LanguageError(f"a statistic is one of {', '.join(EVERY_STATISTIC)}, got {name}")
         same = canonical(terminal)
         yield terminal.symbol if same.args else same.symbol
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from autoprox.language.tree import Tree, make
-from autoprox.language.vocabulary import TERMINALS, LanguageError, plain, quote, unknown
+from autoprox.language.vocabulary import EVERY_TERMINAL, LanguageError, plain, quote, unknown
 from autoprox.parameters import MAX_DEPTH
 from autoprox.primitives import OPERATIONS
 
@@ -101,10 +101,10 @@ class _Parser:
     def word(self, name: str) -> Tree:
         if name in OPERATIONS:
             raise LanguageError(f"`{name}` needs its arguments in parentheses")
-        if plain(name) in TERMINALS:
+        if plain(name) in EVERY_TERMINAL:
             return make(name)
         if name not in self.names:
-            raise unknown(name, [*TERMINALS, *OPERATIONS, *self.names])
+            raise unknown(name, [*EVERY_TERMINAL, *OPERATIONS, *self.names])
         if name in self.opened:
             raise LanguageError(f"{quote(name)} is defined by itself")
         definition = self.names[name]

@@ -28,7 +28,7 @@ class QuantityError(AutoproxError):
 class Quantity:
     """A matrix of each linear layer, made by `matrix` of what it `reads` of the layer.
 
-    `like` says which matrices have its shape: the weights, in both domains, or the outputs of the
+    `like` says which matrices have its shape: the weights, in every domain, or the outputs of the
     layers of the MLPs, tokens x features. In formulas it is a `letter`, Latin or a Greek one's
     English name, or by default its name; legends say its `meaning`.
     """
@@ -46,6 +46,11 @@ class Quantity:
         if any(capture.endswith("_grad") for capture in self.reads):
             return "backward"
         return "none" if set(self.reads) == {"weight"} else "forward"
+
+    @property
+    def of_parameters(self) -> bool:
+        """Whether it takes nothing but the weights and their gradients."""
+        return set(self.reads) <= {"weight", "weight_grad"}
 
     @property
     def symbol(self) -> str:

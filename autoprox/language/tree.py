@@ -93,6 +93,8 @@ def make(symbol: str, *args: Tree) -> Tree:
 def require_network(tree: Tree) -> Tree:
     """The tree itself where it is a complete proxy, one number for each network."""
     if tree.type != NETWORK:
-        reductions = listed(name for name, p in PRIMITIVES.items() if p.kind == "reduce")
+        reductions = listed(
+            name for name, p in PRIMITIVES.items() if p.kind == "reduce" and "layers" in p.levels
+        )
         raise LanguageError(f"a proxy is a Network, got {tree.type}; reduce it by {reductions}")
     return tree

@@ -1,19 +1,21 @@
 """The types of the language and its words, as they are registered now."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Literal
 
 from autoprox.errors import AutoproxError
+from autoprox.language.domains import BLOCK_DOMAINS, DOMAINS, parts_of
 from autoprox.language.quantities import QUANTITIES
-from autoprox.primitives import COMBINATORS, OPERATIONS, Primitive
+from autoprox.primitives import COMBINATORS, OPERATIONS, Level, Primitive
 from autoprox.registry import View
 
 Probe = Literal["data", "ones", "ntk"]
-Domain = Literal["msa", "mlp", "all"]
 PROBES: tuple[Probe, ...] = ("data", "ones", "ntk")
-DOMAINS: tuple[Domain, ...] = ("msa", "mlp", "all")
+LEVELS: Mapping[str, Level] = {"Matrix": "matrix", "Layers": "layers", "Network": "network"}
 STRUCTURE = ("width", "tokens", "heads", "one")
 
 
@@ -35,8 +37,8 @@ class Type:
 NETWORK = Type("Network")
 REDUCED: Mapping[Type, Type] = {
     Type("Matrix", "act"): Type("Layers", "mlp"),
-    **{Type("Matrix", d): Type("Layers", d) for d in ("msa", "mlp", "all")},
-    **{Type("Layers", d): NETWORK for d in ("msa", "mlp", "all", "block")},
+    **{Type("Matrix", d): Type("Layers", d) for d in DOMAINS},
+    **{Type("Layers", d): NETWORK for d in (*DOMAINS, "block")},
 }
 
 
@@ -45,7 +47,7 @@ class Statistic:
     """A quantity of the layers of a domain, taken from the pass of a probe."""
 
     probe: Probe
-    domain: Domain
+    domain: str
     quantity: str
 
     def __str__(self) -> str:
@@ -57,58 +59,73 @@ class Statistic:
         like = QUANTITIES[self.quantity].like
         return Type("Matrix", self.domain if like == "weight" else "act")
 
+    @property
+    def parts(self) -> list[Statistic]:
+        """The same of each single domain."""
+        return [replace(self, domain=domain) for domain in parts_of(self.domain)]
 
-def _statistics() -> Mapping[str, Statistic]:
-    likes: dict[str, tuple[Domain, ...]] = {"weight": DOMAINS, "activation": ("mlp",)}
+
+def _statistics(domains: Sequence[str]) -> Mapping[str, Statistic]:
+    """Activations are those of the layers of MLPs; outside blocks only parameters are measured."""
     made = [
         Statistic(probe, domain, quantity.name)
         for probe in PROBES
-        for like, domains in likes.items()
-        for domain in domains
+        for like, domains_ in (("weight", domains), ("activation", ("mlp",)))
+        for domain in domains_
         for quantity in QUANTITIES.values()
-        if quantity.like == like
+        if quantity.like == like and (domain in BLOCK_DOMAINS or quantity.of_parameters)
     ]
     return {str(statistic): statistic for statistic in made}
 
 
-def _terminals() -> Mapping[str, Type]:
-    types = {name: statistic.type for name, statistic in STATISTICS.items()}
+def _terminals(words: Mapping[str, Statistic]) -> Mapping[str, Type]:
+    types = {name: statistic.type for name, statistic in words.items()}
     return types | dict.fromkeys(STRUCTURE, Type("Layers", "block"))
 
 
-STATISTICS: Mapping[str, Statistic] = View(QUANTITIES, _statistics)
-TERMINALS: Mapping[str, Type] = View(QUANTITIES, _terminals)
+# What formulas are made of where nothing else is asked for: the statistics of blocks.
+STATISTICS: Mapping[str, Statistic] = View(QUANTITIES, lambda: _statistics(BLOCK_DOMAINS))
+TERMINALS: Mapping[str, Type] = View(QUANTITIES, lambda: _terminals(STATISTICS))
+EVERY_STATISTIC: Mapping[str, Statistic] = View(QUANTITIES, lambda: _statistics(DOMAINS))
+EVERY_TERMINAL: Mapping[str, Type] = View(QUANTITIES, lambda: _terminals(EVERY_STATISTIC))
 
 
 def result_type(symbol: str, args: Sequence[Type]) -> Type:
     """The type of a symbol's value from the types of its arguments: the whole typing rule."""
     operation = OPERATIONS.get(symbol)
-    if operation is None and symbol not in TERMINALS:
-        raise unknown(symbol, [*TERMINALS, *OPERATIONS])
+    if operation is None and symbol not in EVERY_TERMINAL:
+        raise unknown(symbol, [*EVERY_TERMINAL, *OPERATIONS])
     arity = operation.arity if operation else 0
     if len(args) != arity:
         noun = "argument" if arity == 1 else "arguments"
         raise LanguageError(f"`{symbol}` takes {arity} {noun}, got {len(args)}")
-    return _applied(operation, args) if operation else TERMINALS[symbol]
+    return _applied(operation, args) if operation else EVERY_TERMINAL[symbol]
 
 
 def _applied(operation: Primitive, args: Sequence[Type]) -> Type:
-    symbol, kind, value = operation.name, operation.kind, args[0]
-    if kind == "combinator" and value != NETWORK:
-        raise LanguageError(f"`{symbol}` needs a Network, got {value}: reduce it first")
-    if kind == "binary" and args[1] != value:
+    symbol, value = operation.name, args[0]
+    if args[-1] != value:
         raise LanguageError(f"`{symbol}` needs two values of one type, got {value} and {args[1]}")
-    if kind not in ("binary", "combinator") and value == NETWORK:
-        raise LanguageError(
-            f"`{symbol}` needs a Matrix or Layers, got Network; on Network: {listed(COMBINATORS)}"
-        )
-    return REDUCED[value] if kind == "reduce" else value
+    if LEVELS[value.level] not in (*operation.levels, *operation.formerly):
+        raise LanguageError(f"`{symbol}` needs {_misplaced(operation, value)}")
+    return REDUCED[value] if operation.reduces else value
+
+
+def _misplaced(operation: Primitive, value: Type) -> str:
+    """What an operation needs, and what can be done with a value of another level."""
+    levels = list(LEVELS)
+    needed = [name for name in levels if LEVELS[name] in operation.levels]
+    nouns = " or ".join("Layers" if name == "Layers" else f"a {name}" for name in needed)
+    if levels.index(value.level) < levels.index(needed[0]):
+        return f"{nouns}, got {value}: reduce it first"
+    hint = f"; on Network: {listed(COMBINATORS)}" if value == NETWORK else ""
+    return f"{nouns}, got {value}{hint}"
 
 
 def plain(symbol: str) -> str:
     """A terminal's name without the prefix of the default probe."""
     name = symbol.removeprefix("data.")
-    return name if name in STATISTICS else symbol
+    return name if name in EVERY_STATISTIC else symbol
 
 
 def unknown(name: str, choices: Sequence[str]) -> LanguageError:

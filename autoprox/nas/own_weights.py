@@ -1,7 +1,7 @@
 """Scores each candidate by its own network: built, initialised and measured for it alone."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from autoprox.errors import one_line
+from autoprox.language import Statistic
 from autoprox.nas.proxy import Outcome, SplitProxy
 from autoprox.parallel.threads import run_threads
 from autoprox.searchspaces import Architecture, SearchSpace
@@ -49,7 +50,7 @@ class OwnWeights:
         network = SpaceNetwork(self.space, architecture, self.seed)
         try:
             structure = self._structure(network)
-            measured = measure(network, self.setting, self.proxy)
+            measured = measure(network, self.setting, self.proxy.needs)
         except FAILURES as error:
             return Outcome(failure=one_line(error))
         [outcome] = self.proxy.outcomes([structure], self._reduced(measured))
@@ -66,21 +67,21 @@ class OwnWeights:
         reduced: dict[str, Tensor] = {}
         for domain in {statistic.domain for statistic in measured}:
             own = {s: matrices for s, matrices in measured.items() if s.domain == domain}
-            reduced[domain] = torch.stack(
-                [
-                    self.proxy.reduce(domain, dict(zip(own, matrices, strict=True)))
-                    for matrices in zip(*own.values(), strict=True)
-                ]
-            )
+            layers = [
+                self.proxy.reduce(domain, dict(zip(own, matrices, strict=True)))
+                for matrices in zip(*own.values(), strict=True)
+            ]
+            none = torch.empty(0, len(self.proxy.reductions[domain]), dtype=torch.float64)
+            reduced[domain] = torch.stack(layers) if layers else none
         return reduced
 
 
-def measure(network: UntrainedNetwork, setting: Setting, proxy: SplitProxy) -> Measured:
-    """The statistics that a proxy needs of an untrained network, where they can be reduced."""
-    if not proxy.needs:
+def measure(network: UntrainedNetwork, setting: Setting, needs: Collection[Statistic]) -> Measured:
+    """The statistics that are needed of an untrained network, where they can be reduced."""
+    if not needs:
         return {}  # nothing is built for a proxy of structure
     [dataset] = setting.batches
-    [(_, measured)] = setting.measure(network, {dataset: proxy.needs})
+    [(_, measured)] = setting.measure(network, {dataset: needs})
     if setting.device.type == "mps":  # reductions are in float64, which MPS has not
         measured = {s: [m.to(CPU) for m in matrices] for s, matrices in measured.items()}
     return measured

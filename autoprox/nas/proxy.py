@@ -15,12 +15,13 @@ from torch import Tensor
 
 from autoprox.engine.comparison import compare, terms_of
 from autoprox.engine.program import Program, by_group, reductions
-from autoprox.engine.vectors import LayerVectors, Vectors
+from autoprox.engine.vectors import LayerVectors, Vectors, reduce_layers
 from autoprox.language import Statistic, Tree, canonical, require_network
-from autoprox.primitives import Primitive, apply
+from autoprox.language.domains import SINGLE_DOMAINS
+from autoprox.primitives import Primitive
 from autoprox.scoring.correlations import Floats
 from autoprox.statistics.chunks import MatrixChunk
-from autoprox.statistics.layers import DOMAINS, LayerTable
+from autoprox.statistics.layers import LayerTable
 from autoprox.statistics.networks import Structure
 from autoprox.statistics.sources import Group
 
@@ -48,8 +49,8 @@ class SplitProxy:
             self._parts |= reductions(term)
         groups = by_group(dict.fromkeys(chain(*self._parts.values())))
         self.needs = frozenset(chain(*groups))
-        self.reductions: dict[str, list[Tree]] = {domain: [] for domain in DOMAINS}
-        self.programs: dict[str, list[tuple[Group, Program]]] = {domain: [] for domain in DOMAINS}
+        self.reductions: dict[str, list[Tree]] = {domain: [] for domain in SINGLE_DOMAINS}
+        self.programs: dict[str, list[tuple[Group, Program]]] = {d: [] for d in SINGLE_DOMAINS}
         for group, trees in groups.items():
             domain = next(iter(group)).domain
             self.reductions[domain] += trees
@@ -78,14 +79,14 @@ class SplitProxy:
         def read(tree: Tree) -> list[np.ndarray]:
             return [columns[part] for part in self._parts[tree]]
 
-        def reduce(primitive: Primitive, tree: Tree, vectors: Vectors) -> Vectors:
+        def reduce(primitive: Primitive, tree: Tree, args: list[Vectors]) -> Vectors:
             """[1, networks, 1 + blocks]: over all layers, and over those of each block."""
             domain = str(tree.args[0].type.domain)
             found = []
-            for networks, vector in zip(layers.sets, vectors, strict=True):
+            for networks, *vectors in zip(layers.sets, *args, strict=True):
                 places = table.block_places(networks[0], domain) if self.by_block else []
-                whole = apply(primitive, [vector], "layers")
-                parts = [_over(primitive, vector[..., own]) for own in places]
+                whole = reduce_layers(primitive, vectors)
+                parts = [reduce_layers(primitive, [v[..., own] for v in vectors]) for own in places]
                 found.append(torch.stack([whole, *parts], -1))
             return found
 
@@ -102,11 +103,6 @@ class SplitProxy:
     def scores(self, values: Floats) -> Floats:
         """The scores [n] of candidates, or of blocks, among each other: from [n, terms]."""
         return compare(self.tree, dict(zip(self.terms, values.T, strict=True)))
-
-
-def _over(primitive: Primitive, vector: Tensor) -> Tensor:
-    """The reduction over a block's layers; 0 of none."""
-    return apply(primitive, [vector], "layers") if vector.shape[-1] else vector.sum(-1)
 
 
 def _outcome(values: Floats) -> Outcome:

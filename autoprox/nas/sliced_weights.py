@@ -4,10 +4,11 @@ One-Shot Learning Towards Efficient Neural Architecture Search", ICML 2023).
 The largest network of the space is built and measured once. Every matrix of a candidate is a part
 of one of its: the first rows and columns of weights and gradients (of qkv: of each third), the
 first columns of activations. Equal slices of different candidates are reduced once. The structure
-of the blocks is the candidate's own.
+is the candidate's own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
 
@@ -16,18 +17,25 @@ from torch import Tensor
 
 from autoprox.errors import AutoproxError, MeasurementError, one_line
 from autoprox.language import Statistic
+from autoprox.language.domains import BLOCK_DOMAINS, PARTS
 from autoprox.nas.own_weights import measure
 from autoprox.nas.proxy import Outcome, SplitProxy
 from autoprox.parallel.threads import one_thread, run_threads
-from autoprox.searchspaces import SPACES, Architecture, Block, SearchSpace
+from autoprox.searchspaces import (
+    SPACES,
+    Architecture,
+    Block,
+    SearchSpace,
+    TransformerNetwork,
+)
 from autoprox.statistics.collector import Measured, Setting
-from autoprox.statistics.layers import DOMAINS
-from autoprox.statistics.networks import SpaceNetwork, Structure
+from autoprox.statistics.networks import SpaceNetwork, Structure, every_layer, structure_of
 from autoprox.statistics.sources import FAILURES
 
 BATCH = 500  # candidates that are evaluated together
 STANDARD = ("msa", "msa", "mlp", "mlp")  # qkv, proj, fc1, fc2
-PER_DOMAIN = 2  # layers of a block
+PER_DOMAIN = {"msa": 2, "mlp": 2, "qkv": 1}  # layers of a block
+POOL = PARTS["pool"]
 
 Slice = tuple[int, int, int]  # a block of the largest network; width; inner, or hidden for mlp
 
@@ -64,7 +72,7 @@ class SlicedWeights:
         self.seed = seed
         self.workers = workers
         self._known: dict[str, dict[Slice, Tensor]] = {  # each [layers of a block, reductions]
-            domain: {} for domain in DOMAINS if proxy.reductions[domain]
+            domain: {} for domain, own in proxy.reductions.items() if own
         }
 
     def measure(
@@ -80,13 +88,43 @@ class SlicedWeights:
         origins = [self.space.origins(architecture) or () for architecture in architectures]
         pairs = list(zip(chain(*origins), chain(*blocks), strict=True))
         structures = [Structure((STANDARD,) * len(own), own) for own in blocks]
-        reduced = {domain: self._reduced(domain, pairs) for domain in self._known}
+        reduced = {d: self._reduced(d, pairs) for d in self._known if d in PER_DOMAIN}
+        if not self._known.keys() <= set(BLOCK_DOMAINS):
+            networks = [self._described(architecture) for architecture in architectures]
+            pairs_ = zip(networks, blocks, strict=True)
+            structures = [structure_of(network, own) for network, own in pairs_]
+            outside = (d for d in self._known if d not in PER_DOMAIN)
+            reduced |= {d: self._outside(d, networks) for d in outside}
         return self.proxy.outcomes(structures, reduced)
+
+    def _described(self, architecture: Architecture) -> TransformerNetwork:
+        """The network without its values."""
+        [batch] = self.setting.batches.values()
+        with torch.device("meta"):
+            return self.space.network(architecture, batch.classes)
+
+    def _outside(self, domain: str, networks: Sequence[TransformerNetwork]) -> Tensor:
+        """[layers of all networks, reductions] of a domain of layers outside blocks."""
+        family = POOL if domain in POOL else (domain,)
+        known = self._known[domain]
+        largest = {s: values for s, values in self._largest.items() if s.domain == domain}
+        found = [torch.empty(0, len(self.proxy.reductions[domain]), dtype=torch.float64)]
+        for network in networks:
+            layers = [pair for pair in every_layer(network) if pair[0] in family]
+            for index, (kind, layer) in enumerate(layers):
+                rows, columns = layer.weight.flatten(1).shape
+                part = index, rows, columns
+                if kind == domain and part not in known:
+                    own = {s: m[index][:rows, :columns].contiguous() for s, m in largest.items()}
+                    known[part] = self.proxy.reduce(domain, own)[None]
+                if kind == domain:
+                    found.append(known[part])
+        return torch.cat(found)
 
     def _reduced(self, domain: str, blocks: Sequence[tuple[int, Block]]) -> Tensor:
         """[layers of all networks, reductions] from the blocks, and of which each is a slice."""
         slices = [
-            (origin, block.width, block.inner if domain == "msa" else block.hidden)
+            (origin, block.width, block.hidden if domain == "mlp" else block.inner)
             for origin, block in blocks
         ]
         known = self._known[domain]
@@ -94,8 +132,8 @@ class SlicedWeights:
 
         def reduce(part: Slice) -> None:
             reduced = []
-            for layer in range(PER_DOMAIN):
-                place = PER_DOMAIN * part[0] + layer
+            for layer in range(PER_DOMAIN[domain]):
+                place = PER_DOMAIN[domain] * part[0] + layer
                 own = {s: _part(values[place], s, layer, part) for s, values in largest.items()}
                 reduced.append(self.proxy.reduce(domain, own))
             known[part] = torch.stack(reduced)
@@ -109,16 +147,35 @@ class SlicedWeights:
         network = SpaceNetwork(self.space, self.space.largest(), self.seed)
         try:
             with one_thread():
-                domains = network.structure().domains
-                measured = measure(network, self.setting, self.proxy)
+                structure = network.structure()
+                measured = measure(network, self.setting, _whole_pools(self.proxy.needs))
         except FAILURES as error:
             raise MeasurementError(
                 f"the largest network of {self.space.name} must be measured, but got "
                 f"{one_line(error)}"
             ) from error
-        if set(domains) != {STANDARD}:
+        if set(structure.domains) != {STANDARD}:
             raise RuntimeError("blocks that are sliced must have qkv, proj, fc1 and fc2")
-        return measured
+        return _together(measured, structure)
+
+
+def _whole_pools(needs: Collection[Statistic]) -> set[Statistic]:
+    """A layer that keeps the width may be a slice of one that doesn't, and the other way round."""
+    found = set(needs)
+    for statistic in needs:
+        if statistic.domain in POOL:
+            found |= {replace(statistic, domain=domain) for domain in POOL}
+    return found
+
+
+def _together(measured: Measured, structure: Structure) -> Measured:
+    """With the matrices of all layers between stages, in depth order, for each of their domains."""
+    found = dict(measured)
+    for statistic in measured:
+        if statistic.domain in POOL:
+            own = {d: iter(measured[replace(statistic, domain=d)]) for d in POOL}
+            found[statistic] = [next(own[kind]) for kind, _ in structure.layers("pool")]
+    return found
 
 
 def _part(matrix: Tensor, statistic: Statistic, layer: int, part: Slice) -> Tensor:
@@ -126,7 +183,7 @@ def _part(matrix: Tensor, statistic: Statistic, layer: int, part: Slice) -> Tens
     _, width, size = part
     if statistic.type.domain == "act":
         return matrix[:, : (size, width)[layer]].contiguous()
-    if statistic.domain == "msa" and layer == 0:
+    if statistic.domain == "qkv" or (statistic.domain == "msa" and layer == 0):
         return torch.cat([third[:size, :width] for third in matrix.chunk(3)])
     rows, columns = ((size, width), (width, size))[layer]
     return matrix[:rows, :columns].contiguous()

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 import torch
 
+from autoprox.errors import TerminatedError
+
 
 @contextmanager
 def one_thread() -> Iterator[None]:
@@ -41,11 +43,16 @@ def run_threads(workers: int, calls: Iterable[Callable[[], None]]) -> None:
             raise
 
     threads = torch.get_num_threads()
+    pool = ThreadPoolExecutor(workers)
+    wait = True
     try:
-        with ThreadPoolExecutor(workers) as pool:
-            others = [pool.submit(work) for _ in range(workers - 1)]
-            work()
+        others = [pool.submit(work) for _ in range(workers - 1)]
+        work()
         for other in others:
             other.result()
+    except (KeyboardInterrupt, TerminatedError):
+        wait = False  # for what the others are at may take minutes
+        raise
     finally:
+        pool.shutdown(wait)
         torch.set_num_threads(threads)

@@ -19,15 +19,23 @@ import numpy as np
 import torch
 
 from autoprox.engine.evaluator import Engine
-from autoprox.engine.program import single_domains
+from autoprox.engine.program import within
 from autoprox.engine.vectors import Vectors
-from autoprox.language import REDUCED, Tree, Type, canonical, make
+from autoprox.language import EVERY_STATISTIC, REDUCED, Tree, Type, canonical, make
+from autoprox.language.domains import BLOCK_DOMAINS
 from autoprox.language.grammar import Grammar
 from autoprox.primitives import COMBINATORS, PRIMITIVES, apply
 from autoprox.scoring.correlations import Floats, varies
 
-GRAMMAR = Grammar()  # the whole language
-REDUCTIONS = tuple(name for name, primitive in PRIMITIVES.items() if primitive.kind == "reduce")
+OVER_ALL = ("msa", "mlp", "diverse", "salient")  # what formulas of `all` are also tried over
+WORDS = tuple(  # the statistics of blocks, and of the layers that published code tells by shape
+    name for name, s in EVERY_STATISTIC.items() if s.domain in (*BLOCK_DOMAINS, *OVER_ALL)
+)
+GRAMMAR = Grammar(WORDS)
+REDUCTIONS = {
+    level: tuple(n for n, p in PRIMITIVES.items() if p.kind == "reduce" and level in p.levels)
+    for level in ("matrix", "layers")
+}
 MATRICES_AT_ONCE, LAYERS_AT_ONCE = 1, 64  # new parts of each operation and type in a round
 MATRIX_SIZE, LAYERS_SIZE = 3, 4  # nodes of the largest parts that operations are applied to
 KEPT = 6_000  # layer vectors of a type that operations are applied to
@@ -123,8 +131,10 @@ class Growth:
         """New formulas, by the type of their layer vectors."""
         recipes: dict[Type, list[Draft]] = defaultdict(list)
         for matrix in self._new_matrices():
-            for part in dict.fromkeys([matrix, *single_domains(matrix)]):
-                recipes[REDUCED[part.type]] += [Draft(name, (part,)) for name in REDUCTIONS]
+            for part in _over_domains(matrix):
+                recipes[REDUCED[part.type]] += [
+                    Draft(name, (part,)) for name in REDUCTIONS["matrix"]
+                ]
         terms = []
         for type_, bank in self._banks.items():
             if type_.level == "Layers":
@@ -192,16 +202,24 @@ class Growth:
     def _scores(self, recipes: list[Draft], values: Vectors) -> Formulas:
         """All reductions of layer vectors."""
         count = len(recipes)
-        scores = np.empty((len(REDUCTIONS), count, len(self._engine.source.networks)))
-        for reduced, name in zip(scores, REDUCTIONS, strict=True):
+        reductions = REDUCTIONS["layers"]
+        scores = np.empty((len(reductions), count, len(self._engine.source.networks)))
+        for reduced, name in zip(scores, reductions, strict=True):
             for networks, part in zip(self._engine.layers.sets, values, strict=True):
                 reduced[:, networks] = apply(PRIMITIVES[name], [part], "layers").numpy()
-        sizes = np.array([1 + recipe.size for recipe in recipes] * len(REDUCTIONS), dtype=int)
+        sizes = np.array([1 + recipe.size for recipe in recipes] * len(reductions), dtype=int)
 
         def tree(k: int) -> Tree:
-            return make(REDUCTIONS[k // count], recipes[k % count].make())
+            return make(reductions[k // count], recipes[k % count].make())
 
         return Formulas(scores.reshape(-1, scores.shape[-1]), sizes, tree).varying()
+
+
+def _over_domains(matrix: Tree) -> list[Tree]:
+    """A tree over matrices of `all` layers, and the same over others; any other as it is."""
+    if matrix.type.domain != "all":
+        return [matrix]
+    return [matrix, *(within(matrix, "all", domain) for domain in OVER_ALL)]
 
 
 def ranks_of(scores: Floats) -> Floats:

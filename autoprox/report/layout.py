@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 
+from autoprox.errors import printable
 from autoprox.files.atomic import to_json
 
 WIDTH = 80
@@ -23,7 +24,7 @@ def show(*parts: Part) -> None:
         if number:
             print()
         if isinstance(part, str):
-            print(part, flush=True)
+            print(printable(part), flush=True)
         else:
             console.print(part)
 
@@ -33,9 +34,17 @@ def show_json(value: Any) -> None:
     print(to_json(value, indent=2))
 
 
+class PlainTable(Table):
+    """A table that shows texts from outside, and obeys nothing in them."""
+
+    def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
+        plain = (printable(cell) if isinstance(cell, str) else cell for cell in cells)
+        super().add_row(*plain, **options)
+
+
 def new_table(first: str) -> Table:
     """A table with this heading of its first column."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    table = PlainTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     table.add_column(first)
     return table
 

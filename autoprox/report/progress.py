@@ -23,6 +23,8 @@ from rich.progress import (
 )
 from rich.table import Column
 
+from autoprox.errors import printable
+
 if TYPE_CHECKING:
     from autoprox.progress import Progress as Report
 
@@ -54,13 +56,15 @@ class Bars:
 
     def __call__(self, task: str, done: int, total: int, note: str) -> None:
         if not total:
-            self._bars.console.print(task, note, markup=False, highlight=False, soft_wrap=True)
+            self._bars.console.print(
+                task, printable(note), markup=False, highlight=False, soft_wrap=True
+            )
             return
         with self._lock:
             if task not in self._tasks:
                 self._tasks[task] = self._bars.add_task(task, total=total, completed=done, note="")
             most = self._most[task] = max(done, self._most.get(task, 0))  # threads overtake
-            self._bars.update(self._tasks[task], completed=most, note=note)
+            self._bars.update(self._tasks[task], completed=most, note=printable(note))
 
 
 class Lines:
@@ -84,7 +88,7 @@ class Lines:
             if before < done < total:
                 seconds = (now - began) / (done - before) * (total - done)
                 words.append(f"{_clock_time(seconds)} left")
-            line = "  ".join([*words, note]).rstrip()
+            line = printable("  ".join([*words, note]).rstrip())
             print(_cut(line) if total else line, file=self._stream, flush=True)
 
 

@@ -8,7 +8,9 @@ from autoprox.report.evolution import evolution_report
 from autoprox.report.layout import Part
 from autoprox.report.ranking import rank_report
 from autoprox.report.rediscovery import rediscovery_report
+from autoprox.report.s3 import s3_report
 from autoprox.report.search import search_report
+from autoprox.report.supernet import prenas_report, supernet_report, supernet_table_report
 
 REPORTS: Mapping[str, Callable[[Mapping[str, Any]], list[Part]]] = {
     "evolve": evolution_report,
@@ -16,4 +18,8 @@ REPORTS: Mapping[str, Callable[[Mapping[str, Any]], list[Part]]] = {
     "search": search_report,
     "rediscover": rediscovery_report,
     "build": build_report,
+    "supernet-train": supernet_report,
+    "supernet-eval": supernet_table_report,
+    "prenas": prenas_report,
+    "s3": s3_report,
 }

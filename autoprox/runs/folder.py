@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import os
 import platform
 import random
 import re
+import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from difflib import get_close_matches
@@ -19,7 +23,7 @@ import torch
 from filelock import FileLock, Timeout
 
 from autoprox.errors import RunError
-from autoprox.files.atomic import to_json, write_json
+from autoprox.files.atomic import UNFINISHED, to_json, write_json
 from autoprox.files.json_lines import JSONLines
 from autoprox.files.located_json import read_object
 from autoprox.runs.proxy_file import write_proxy
@@ -31,9 +35,14 @@ CHECKPOINT = "checkpoint.json"
 SUMMARY = "summary.json"
 HALL_OF_FAME = "hall_of_fame"
 LOCK = ".lock"
-COMMANDS = {"build": "bench build"}  # of kinds that aren't named like their command
+COMMANDS = {  # of kinds that aren't named like their command
+    "build": "bench build",
+    "supernet-train": "supernet train",
+    "supernet-eval": "supernet eval",
+}
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
+ABANDONED = 3600.0  # seconds after which nobody can be making a run's folder any more
 PACKAGES = ("autoprox", "torch", "numpy", "scipy", "deap", "sympy")
 
 
@@ -50,10 +59,18 @@ class Run:
         self._log = JSONLines(path / LOG)
 
     @classmethod
-    def create(cls, root: Path, name: str, config: Mapping[str, Any], device: str = "cpu") -> Run:
+    def create(
+        cls,
+        root: Path,
+        name: str,
+        config: Mapping[str, Any],
+        device: str = "cpu",
+        read: Mapping[str, str] | None = None,
+    ) -> Run:
         """A new folder `<UTC time>-<name>` below root, with a number behind where that exists.
 
-        `config` has the run's `kind`: the command whose run it is.
+        `config` has the run's `kind`: the command whose run it is. `read` has a digest of each
+        thing that the run reads. The folder takes its name when it is whole.
         """
         if not NAME.fullmatch(name):
             rule = "a run's name must be 1 to 80 letters, digits and . _ + -, no sign first"
@@ -61,12 +78,20 @@ class Run:
         if root.exists() and not root.is_dir():
             raise RunError(f"the folder of runs must be a folder, but {root} is a file")
         to_json(config)
-        path = _new_folder(root, name)
-        run = cls(path, _locked(path))
-        (path / LOG).touch()
-        write_json(path / ENVIRONMENT, environment(device))
-        write_json(path / CONFIG, config)
-        return run
+        root.mkdir(parents=True, exist_ok=True)
+        stem = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{name}"
+        new = root / f".{stem}.{os.getpid()}{UNFINISHED}"
+        _remove_abandoned(root)
+        new.mkdir()
+        try:
+            (new / LOG).touch()
+            write_json(new / ENVIRONMENT, {**environment(device), "read": dict(read or {})})
+            write_json(new / CONFIG, config)
+            path = _placed(new, stem)
+        except BaseException:
+            shutil.rmtree(new)
+            raise
+        return cls(path, _locked(path))
 
     @classmethod
     def open(cls, path: Path, kind: str | None = None) -> Run:
@@ -78,6 +103,8 @@ class Run:
         if missing := [name for name in needed if not (path / name).is_file()]:
             lacks = f"{path} lacks {', '.join(missing)}"
             raise RunError(f"a run must hold {', '.join(needed)}, but {lacks}")
+        if links := sorted(str(entry) for entry in path.rglob("*") if entry.is_symlink()):
+            raise RunError(f"a run must hold files of its own, but {links[0]} is a link")
         run = cls(path)
         if kind is not None and (found := run.kind) != kind:
             rule = f"a run of `autoprox {COMMANDS.get(kind, kind)}` is needed"
@@ -87,7 +114,34 @@ class Run:
     @classmethod
     def resume(cls, path: Path, kind: str | None = None) -> Run:
         """An existing run, to go on writing where it stopped."""
-        return cls(path, _locked(cls.open(path, kind).path))
+        run = cls(path, _locked(cls.open(path, kind).path))
+        for unfinished in path.glob(f".*{UNFINISHED}"):
+            unfinished.unlink()
+        return run
+
+    def differences(self, read: Mapping[str, str]) -> list[str]:
+        """What a result may depend on and is otherwise than when the run began.
+
+        Versions, the processor's instructions, and the digests of what is read.
+        """
+        then, now = read_object(self.path / ENVIRONMENT), environment("")
+        pairs = [("instructions", then.get("instructions"), now["instructions"])]
+        for group, current in (("packages", now["packages"]), ("read", read)):
+            known = then.get(group)
+            if not isinstance(known, dict):
+                rule = f"must be an object, but is {known!r}"
+                raise RunError(f"{self.path / ENVIRONMENT}: {group} {rule}")
+            pairs += [(name, known.get(name), value) for name, value in current.items()]
+        return [
+            f"{name} {_short(was)}, now {_short(is_)}" for name, was, is_ in pairs if was != is_
+        ]
+
+    def record_differences(self, differences: Sequence[str]) -> None:
+        """Keep what was different when the run went on all the same."""
+        self._require_lock()
+        file = self.path / ENVIRONMENT
+        known = read_object(file)
+        write_json(file, {**known, "forced": [*known.get("forced", []), list(differences)]})
 
     @property
     def kind(self) -> str:
@@ -120,11 +174,16 @@ class Run:
         self._require_lock()
         with (self.path / LOG).open("ab") as log:
             os.fsync(log.fileno())
-        write_json(self.path / CHECKPOINT, state)
+        write_json(self.path / CHECKPOINT, {"sha256": digest_of(to_json(state)), "state": state})
 
     def read_checkpoint(self) -> dict[str, Any] | None:
-        """The last checkpoint; None before the first."""
-        return self._read(CHECKPOINT)
+        """The state of the last checkpoint; None before the first."""
+        if (saved := self._read(CHECKPOINT)) is None:
+            return None
+        state = saved.get("state")
+        if not isinstance(state, dict) or saved.get("sha256") != digest_of(to_json(state)):
+            raise RunError(f"{self.path / CHECKPOINT} must stay as it was written, but was changed")
+        return state
 
     def read_config(self) -> dict[str, Any]:
         return read_object(self.path / CONFIG)
@@ -177,6 +236,7 @@ def environment(device: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {name: version(name) for name in PACKAGES},
         "platform": platform.platform(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
         "commit": _commit(),
         "device": device,
         "threads": torch.get_num_threads(),
@@ -200,17 +260,34 @@ def restored_rng(state: Sequence[Any]) -> random.Random:
     return rng
 
 
-def _new_folder(root: Path, name: str) -> Path:
-    stem = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{name}"
-    root.mkdir(parents=True, exist_ok=True)
-    path, number = root / stem, 1
+def digest_of(text: str) -> str:
+    """The sha256 of a text."""
+    return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()
+
+
+def _placed(new: Path, stem: str) -> Path:
+    """Give a whole folder its name, which no other has."""
+    path, number = new.with_name(stem), 1
     while True:
         try:
-            path.mkdir()
-            return path
-        except FileExistsError:
+            return new.rename(path)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
             number += 1
-            path = root / f"{stem}-{number}"
+            path = new.with_name(f"{stem}-{number}")
+
+
+def _remove_abandoned(root: Path) -> None:
+    """Remove what kills left of runs that had no name yet."""
+    for path in root.glob(f".*{UNFINISHED}"):
+        if time.time() - path.stat().st_mtime > ABANDONED:
+            shutil.rmtree(path)
+
+
+def _short(value: Any) -> str:
+    """A value of the environment, a digest by its beginning."""
+    return str(value)[:16]
 
 
 def _locked(path: Path) -> FileLock:

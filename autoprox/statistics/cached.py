@@ -4,6 +4,7 @@ import json
 import os
 import traceback
 import weakref
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cached_property, partial
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import torch
 from filelock import ReadWriteLock, Timeout
-from safetensors.torch import save
+from safetensors.numpy import save
 from torch import Tensor
 
 from autoprox.errors import MeasurementError
@@ -27,6 +28,8 @@ from autoprox.statistics.sources import Group, MatrixSource, Reduce
 GIB = 2**30
 CACHE_LIMIT = 20 * GIB  # bytes that a folder may hold beside what those who open it need
 LOCK = "lock.db"
+CHECKSUM = "crc32"
+BLOCK = 2**20  # bytes that are read at a time
 
 Packed = dict[tuple[Statistic, int], PackedMatrices]  # datasets may share them
 
@@ -101,6 +104,7 @@ class CachedMatrices(MatrixSource):
         return {
             (self.datasets[dataset], statistic): self._path(network, dataset, statistic)
             for statistic in self.needs
+            if self.layers.count(network, statistic.domain)
             for dataset, *_ in self.variants([statistic])
         }
 
@@ -108,7 +112,7 @@ class CachedMatrices(MatrixSource):
         missing: dict[str, set[Statistic]] = defaultdict(set)
         paths = self._paths(network)
         for (dataset, statistic), path in paths.items():
-            if _read_header(path):
+            if _is_whole(path):
                 os.utime(path)
             else:
                 missing[dataset].add(statistic)
@@ -152,9 +156,25 @@ class CachedMatrices(MatrixSource):
 
 def _write(path: Path, matrices: list[Tensor]) -> None:
     path.parent.mkdir(exist_ok=True)
-    named = {f"{layer:05}": matrix.cpu() for layer, matrix in enumerate(matrices)}
+    named = {f"{layer:05}": matrix.cpu().numpy() for layer, matrix in enumerate(matrices)}
+    checksum = 0
+    for values in named.values():  # which lie in this order in the file
+        checksum = zlib.crc32(values, checksum)
     with atomic_file(path) as file:
-        file.write(save(named))
+        file.write(save(named, metadata={CHECKSUM: str(checksum)}))
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether all of a statistic's file is as it was written: it is read once for that."""
+    if not _read_header(path):
+        return False
+    checksum = 0
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        known = json.loads(file.read(length))["__metadata__"]
+        while block := file.read(BLOCK):
+            checksum = zlib.crc32(block, checksum)
+    return known == {CHECKSUM: str(checksum)}
 
 
 def _read_header(path: Path) -> list[tuple[int, tuple[int, int]]]:
@@ -167,13 +187,17 @@ def _read_header(path: Path) -> list[tuple[int, tuple[int, int]]]:
             length = int.from_bytes(file.read(8), "little")
             size = os.fstat(file.fileno()).st_size
             header = json.loads(file.read(min(length, size)))
+        del header["__metadata__"]
         layers = [header[name] for name in sorted(header)]
         shapes = [(int(rows), int(cols)) for rows, cols in (m["shape"] for m in layers)]
         starts = [8 + length + m["data_offsets"][0] for m in layers]
         ends = [8 + length + m["data_offsets"][1] for m in layers]
     except (AttributeError, FileNotFoundError, KeyError, TypeError, ValueError):
         return []
-    return list(zip(starts, shapes, strict=True)) if max(ends, default=0) == size else []
+    sizes = [end - start for start, end in zip(starts, ends, strict=True)]
+    if max(ends, default=0) != size or sizes != [4 * max(r, 0) * max(c, 0) for r, c in shapes]:
+        return []
+    return list(zip(starts, shapes, strict=True))
 
 
 def _hold(folder: Path, needed: Container[Path]) -> ReadWriteLock:

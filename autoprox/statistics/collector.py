@@ -29,7 +29,8 @@ from autoprox.errors import ConfigError, nearest
 from autoprox.inputs.batch import IGNORED, Batch
 from autoprox.language import Statistic
 from autoprox.language.quantities import QUANTITIES
-from autoprox.statistics.networks import Layered, UntrainedNetwork
+from autoprox.searchspaces.blocks import Layer
+from autoprox.statistics.networks import Layered, UntrainedNetwork, every_layer
 
 CPU = torch.device("cpu")
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -47,8 +48,8 @@ def collect(
 ) -> Measured:
     """Measure `needs` on `network`, which is left as it was found.
 
-    `thin` keeps every thin-th row and column of each matrix. Statistics of domain ``all`` are
-    asked for as their two parts, ``msa`` and ``mlp``.
+    `thin` keeps every thin-th row and column of each matrix. Statistics of domains of several, as
+    ``all``, are asked for as those of their parts.
     """
     measured: Measured = {}
     for probe in sorted({statistic.probe for statistic in needs}):
@@ -77,9 +78,11 @@ class _Pass:
         self.network = network
         self.probe = probe
         self.wanted = wanted
-        self.modules: dict[str, list[nn.Linear]] = defaultdict(list)
-        for domain, layer in network.layers():
-            self.modules[domain].append(layer)
+        self.modules: dict[str, list[Layer]] = defaultdict(list)
+        domains = {statistic.domain for statistic in wanted}
+        for domain, layer in every_layer(network):
+            if domain in domains:
+                self.modules[domain].append(layer)
         names = {id(p): name for name, p in network.named_parameters()}
         self.names = {d: [names[id(m.weight)] for m in ms] for d, ms in self.modules.items()}
         self.passes = {QUANTITIES[s.quantity].needs for s in wanted}
@@ -100,7 +103,9 @@ class _Pass:
 
     def _matrices(self, statistic: Statistic) -> list[Tensor]:
         quantity = QUANTITIES[statistic.quantity]
-        read = (self.captured.get((statistic.domain, c), []) for c in quantity.reads)
+        read = [self.captured.get((statistic.domain, c), []) for c in quantity.reads]
+        if quantity.of_parameters:  # a convolution's become matrices
+            read = [[values.flatten(1) for values in own] for own in read]
         return [quantity.matrix(*values) for values in zip(*read, strict=True)]
 
     def _parameters(self) -> dict[str, Tensor]:
@@ -139,8 +144,10 @@ class _Pass:
             self.captured[domain, "input"].append(inputs[0])
         self.captured[domain, "output"].append(output)
 
-    def _keep_final(self, module: nn.Module, inputs: object, output: Tensor) -> None:
-        self.final_output = output
+    def _keep_final(
+        self, module: nn.Module, inputs: object, output: Tensor | tuple[Tensor, ...]
+    ) -> None:
+        self.final_output = output[0] if isinstance(output, tuple) else output
 
     def _loss(self, parameters: dict[str, Tensor], batch: Batch, seed: int) -> Tensor:
         device = next(iter(parameters.values())).device
@@ -200,6 +207,7 @@ class Setting:
             FORMAT,
             torch.__version__,
             self.device.type,
+            torch.backends.cpu.get_cpu_capability(),  # other instructions add in another order
             *network.identity,
             self.thin,
             *dataclasses.astuple(statistic),
@@ -210,7 +218,7 @@ class Setting:
             depends.append(inputs)
         if needs == "backward" and statistic.probe == "data":
             depends.append(labels)
-        if needs == "backward" and statistic.probe != "ntk":
+        if (needs == "backward" and statistic.probe != "ntk") or statistic.domain == "head":
             depends.append(self.batches[dataset].classes)
         return hashlib.sha256(json.dumps(depends).encode()).hexdigest()
 

@@ -7,12 +7,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from autoprox.benchmarks import Benchmark, load_benchmark
+from autoprox.benchmarks import BENCHMARKS, Benchmark, load_benchmark
 from autoprox.errors import ConfigError, RunError
 from autoprox.inputs.batch import Batch
 from autoprox.inputs.batches import load_batches
 from autoprox.progress import Progress, silent
-from autoprox.runs.folder import Run
+from autoprox.runs.folder import Run, digest_of
 from autoprox.searchspaces import SearchSpace
 from autoprox.tasks.configurations import CONFIGURATIONS
 from autoprox.tasks.shared import BenchmarkOptions, InputOptions, TaskConfig
@@ -37,6 +37,11 @@ class Task(ABC, Generic[C]):
     def name(self) -> str:
         """How the name of the run's folder ends, unless the user says."""
 
+    @property
+    def read(self) -> dict[str, str]:
+        """A digest of each thing that was read: a resumed run must read the same."""
+        return {}
+
     @abstractmethod
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Do it, from the beginning or from where the run stopped; returns the summary."""
@@ -60,31 +65,56 @@ def begin(task: Task[Any], progress: Progress = silent) -> dict[str, Any]:
     stored = {name: getattr(config, name) for name in config.named(stored=True)}
     device = str(stored.get("device", "cpu"))
     name = config.name or task.name
-    with Run.create(Path(config.runs), name, {"kind": config.kind, **stored}, device) as run:
+    stored |= {name: absolute(stored[name]) for name in config.paths() if name in stored}
+    made = {"kind": config.kind, **stored}
+    with Run.create(Path(config.runs), name, made, device, task.read) as run:
         return finish(task, run, progress)
 
 
 def resume(
-    path: Path, progress: Progress = silent, kind: str | None = None, **resources: Any
+    path: Path,
+    progress: Progress = silent,
+    kind: str | None = None,
+    force: bool = False,
+    **resources: Any,
 ) -> dict[str, Any]:
     """Go on with a run as if it had never stopped; a finished one is read.
 
     Only resources, which don't change the result, may differ from the run's configuration. Where a
-    `kind` is given, the run must be of it.
+    `kind` is given, the run must be of it. What it reads, and the versions, must be what they were
+    when it began, unless it is forced, which is recorded.
     """
     with Run.resume(path, kind) as run:
-        config = read_config(run, **resources)
         if (summary := run.read_summary()) is not None:
+            read_config(run, trusted=True, **resources)
             return {"run": str(run.path), **summary}
-        return finish(task_of(config), run, progress)
+        task = task_of(read_config(run, **resources))
+        if differences := run.differences(task.read):
+            if not force:
+                raise RunError(
+                    f"{path} must be resumed with what it was begun with, but is otherwise: "
+                    f"{'; '.join(differences)}; `autoprox resume {path} --force` goes on"
+                )
+            run.record_differences(differences)
+        return finish(task, run, progress)
 
 
-def read_config(run: Run, **resources: Any) -> TaskConfig:
-    """The configuration that a run records, with other resources where they are given."""
+def read_config(run: Run, trusted: bool = False, **resources: Any) -> TaskConfig:
+    """The configuration that a run records, with other resources where they are given.
+
+    A function that it would call must be given again, unless the run is trusted: a run is data.
+    """
     stored = run.read_config()
     configuration = CONFIGURATIONS.get(str(stored.pop("kind", None)))
     if configuration is None:
         raise RunError(f"the kind of {run.path} must be one of {', '.join(CONFIGURATIONS)}")
+    for name in configuration.named(code=True):
+        function = stored.get(name)
+        if ":" in str(function) and resources.pop(name, None) != function and not trusted:
+            raise ConfigError(
+                f"{run.path} would call {function}, which must be named again: "
+                f"`autoprox resume {run.path} --{name} {function}`"
+            )
     allowed = configuration.named(resource=True)
     if beyond := [name for name in resources if name not in allowed]:
         raise ConfigError(
@@ -132,9 +162,26 @@ def batches_of(
     )
 
 
+def digests(
+    batches: Mapping[str, Batch], benchmark: Benchmark | None = None, **texts: str
+) -> dict[str, str]:
+    """A digest of each thing that a task reads: its benchmark, what networks see, and texts."""
+    seen = {f"{dataset} inputs": batch.digest for dataset, batch in batches.items()}
+    table = {} if benchmark is None else {"benchmark": benchmark.digest}
+    return {**table, **seen, **{name: digest_of(text) for name, text in texts.items()}}
+
+
 def path_of(text: str | PathLike[str] | None) -> Path | None:
     """The path of an option that may be left open."""
     return None if text is None else Path(text)
+
+
+def absolute(value: Any) -> Any:
+    """Paths that exist, one or several of them, from the root on; names as they are."""
+    if isinstance(value, tuple):
+        return tuple(map(absolute, value))
+    is_path = isinstance(value, str) and value not in BENCHMARKS and Path(value).exists()
+    return str(Path(value).absolute()) if is_path else value
 
 
 def completed(config: C, **filled: Any) -> C:

@@ -1,18 +1,20 @@
 """Builds a benchmark of one's own: a sample of a space with true scores, by training it."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from autoprox.benchmarks import MIN_ARCHITECTURES
-from autoprox.errors import ConfigError
-from autoprox.files.atomic import write_json
+from autoprox.errors import AutoproxError, ConfigError
+from autoprox.files.atomic import to_json, write_json
+from autoprox.files.located_json import read_object
 from autoprox.inputs.datasets import slug
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import get_space
-from autoprox.tasks.base import Task, completed
+from autoprox.tasks.base import Task, completed, digests
 from autoprox.tasks.configurations import BuildConfig
 from autoprox.training.images import ImageRecipe
 from autoprox.training.plan import plan_training
@@ -31,8 +33,6 @@ class Build(Task[BuildConfig]):
         if config.samples < MIN_ARCHITECTURES:
             rule = f"samples must be a whole number >= {MIN_ARCHITECTURES}"
             raise ConfigError(f"{rule}, but got {config.samples}")
-        if self.out.is_dir():
-            raise ConfigError(f"the table must be written to a file, but {self.out} is a folder")
         self.plan = plan_training(
             space,
             [Path(path) for path in config.images or config.text],
@@ -41,10 +41,29 @@ class Build(Task[BuildConfig]):
             recipe=_recipe(config),
             seed=config.seed,
         )
+        self._check_out()
+
+    def _check_out(self) -> None:
+        """Whatever else is there stays there: another table, an image, a device."""
+        if not os.path.lexists(self.out):
+            return
+        rule = "the table must be written to a new file, or to one of this very build"
+        try:
+            table = read_object(self.out) if self.out.is_file() else {}
+            known = {name: table["training"][name] for name in self.plan.settings}
+            same = to_json(known) == to_json(self.plan.settings)
+        except (AutoproxError, KeyError, TypeError):
+            same = False
+        if not same or table.get("name") != slug(self.out.stem):
+            raise ConfigError(f"{rule}, but {self.out} is something else")
 
     @property
     def name(self) -> str:
         return f"build-{self.config.space}-seed{self.config.seed}"
+
+    @property
+    def read(self) -> dict[str, str]:
+        return digests({}, plan=to_json(self.plan.settings))
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Train what isn't trained yet; results gather in the folder FILE.parts.

@@ -1,6 +1,5 @@
 """The configurations of all tasks, quick to import: the commands' help is made of them."""
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -22,6 +21,7 @@ from autoprox.options import (
 )
 from autoprox.parameters import EvolutionParameters, TreeLimits
 from autoprox.tasks import presets
+from autoprox.tasks.s3_configuration import S3Config
 from autoprox.tasks.shared import (
     MACHINE,
     PROBLEM,
@@ -31,12 +31,13 @@ from autoprox.tasks.shared import (
     DataOptions,
     DeviceOptions,
     InputOptions,
+    Range,
     TaskConfig,
     names,
 )
+from autoprox.tasks.supernet_configurations import SUPERNET_CONFIGURATIONS
 
 GIB = 2**30
-Range = str | Sequence[int | None] | None
 
 
 def numbers(text: str) -> tuple[float, ...]:
@@ -166,7 +167,7 @@ class SearchConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
             "Says what architectures are truly worth: a benchmark, or a function that takes "
             "{space, choices} and returns a number, higher is better. Of all strategies but etas "
             "it evaluates the --top in the end.",
-            PROBLEM, "NAME|MODULE:FUNCTION", "none",
+            PROBLEM, "NAME|MODULE:FUNCTION", "none", code=True,
         ),
     ] = None  # fmt: skip
     dataset: Annotated[str, Option("Whose number of classes the heads have.", PROBLEM)] = "imagenet"
@@ -283,7 +284,7 @@ class BuildConfig(TaskConfig):
         str | None,
         Option(
             "Distil from the networks of this function, called with dataset and classes.",
-            PROBLEM, "MODULE:FUNCTION", "none",
+            PROBLEM, "MODULE:FUNCTION", "none", code=True,
         ),
     ] = None  # fmt: skip
     mirror: Annotated[
@@ -295,7 +296,9 @@ class BuildConfig(TaskConfig):
     ] = ()  # fmt: skip
 
 
-CONFIGURATIONS: dict[str, type[TaskConfig]] = {
-    config.kind: config
-    for config in (EvolveConfig, RankConfig, SearchConfig, RediscoverConfig, BuildConfig)
-}
+ALL: tuple[type[TaskConfig], ...] = (
+    *(EvolveConfig, RankConfig, SearchConfig, RediscoverConfig, BuildConfig),
+    *SUPERNET_CONFIGURATIONS,
+    S3Config,
+)
+CONFIGURATIONS: dict[str, type[TaskConfig]] = {config.kind: config for config in ALL}

@@ -3,7 +3,6 @@
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,15 @@ from autoprox.evolution import (
 from autoprox.evolution.two_inputs import TwoInputs
 from autoprox.export import pretty
 from autoprox.files.folders import user_cache
-from autoprox.language import STATISTICS, Statistic, Tree, digest, parse, statistics
+from autoprox.language import (
+    EVERY_STATISTIC,
+    STATISTICS,
+    Statistic,
+    Tree,
+    digest,
+    parse,
+    statistics,
+)
 from autoprox.language.grammar import Grammar
 from autoprox.progress import Progress, silent
 from autoprox.runs.folder import Run
@@ -38,7 +45,7 @@ from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import SpaceNetwork, space_networks
 from autoprox.statistics.sources import StreamedMatrices
-from autoprox.tasks.base import Task, batches_of, benchmark_of, completed, path_of
+from autoprox.tasks.base import Task, batches_of, benchmark_of, completed, digests, path_of
 from autoprox.tasks.checkpoint import checkpoint, restored
 from autoprox.tasks.configurations import EvolveConfig
 
@@ -102,6 +109,10 @@ class Evolve(Task[EvolveConfig]):
         return f"{self.benchmark.name}-{self.benchmark.space}-seed{self.config.seed}"
 
     @property
+    def read(self) -> dict[str, str]:
+        return digests(self.batches, self.benchmark)
+
+    @property
     def cache(self) -> Path:
         """The folder of the networks' statistics."""
         return (path_of(self.config.cache) or user_cache()) / "statistics"
@@ -122,13 +133,9 @@ class Evolve(Task[EvolveConfig]):
 
     def needs(self) -> set[Statistic]:
         """The statistics, by single domains, that trees of the grammar can read."""
-        terminals = [name for name in self.grammar.terminals if name in STATISTICS]
+        terminals = [name for name in self.grammar.terminals if name in EVERY_STATISTIC]
         read = {s for name in terminals for s in statistics(parse(name))}
-        return {
-            replace(s, domain=domain)
-            for s in read
-            for domain in (("msa", "mlp") if s.domain == "all" else (s.domain,))
-        }
+        return {part for s in read for part in s.parts}
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Evolve on thinned matrices, choose on whole ones, and measure what was chosen."""

@@ -26,7 +26,7 @@ from autoprox.searchspaces import TransformerNetwork, get_space
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import space_networks
 from autoprox.statistics.sources import FAILURES, StreamedMatrices
-from autoprox.tasks.base import Task, batches_of, benchmark_of, completed
+from autoprox.tasks.base import Task, batches_of, benchmark_of, completed, digests
 from autoprox.tasks.configurations import RankConfig
 from autoprox.zoo.expressions import PROXIES
 from autoprox.zoo.functions import MEASURES, measure_all
@@ -68,6 +68,11 @@ class Rank(Task[RankConfig]):
     @property
     def name(self) -> str:
         return f"rank-{self.benchmark.name}-{self.benchmark.space}"
+
+    @property
+    def read(self) -> dict[str, str]:
+        proxies = "\n".join(f"{name} {tree}" for name, tree in self.trees.items())
+        return digests(self.setting(self.config.seed).batches, self.benchmark, proxies=proxies)
 
     def setting(self, seed: int) -> Setting:
         """How networks are measured with one of the seeds, which also draws the noise."""
@@ -192,7 +197,7 @@ def summarise(ranking: Rank, records: Sequence[Mapping[str, Any]]) -> dict[str, 
     for dataset, truth in benchmark.scores.items():
         own = []
         for proxy in ranking.config.proxies:
-            scores = _scores(ranking, records, proxy, dataset)  # [seeds, networks]
+            scores = proxy_scores(ranking, records, proxy, dataset)  # [seeds, networks]
             own.append(_row(ranking, proxy, dataset, scores, truth))
             for network in np.flatnonzero(~np.isfinite(scores).all(axis=0)).tolist():
                 left_out[proxy][network] = FAILED if network in failed else NOT_FINITE
@@ -209,7 +214,7 @@ def summarise(ranking: Rank, records: Sequence[Mapping[str, Any]]) -> dict[str, 
     }
 
 
-def _scores(
+def proxy_scores(
     ranking: Rank, records: Sequence[Mapping[str, Any]], proxy: str, dataset: str
 ) -> Floats:
     """[seeds, networks], nan where a proxy has no value."""

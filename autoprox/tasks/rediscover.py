@@ -21,13 +21,11 @@ from typing import Any
 import torch
 
 from autoprox.engine.evaluator import REASONS, Engine
-from autoprox.engine.program import single_domains
 from autoprox.errors import AutoproxError, MeasurementError
 from autoprox.export import pretty
 from autoprox.files.folders import user_cache
 from autoprox.inputs.batches import load_batches
 from autoprox.language import (
-    STATISTICS,
     Tree,
     make,
     require_network,
@@ -36,6 +34,7 @@ from autoprox.language import (
 from autoprox.parallel.threads import one_thread
 from autoprox.progress import Progress
 from autoprox.rediscovery.evidence import Evidence, by_form, by_networks, by_tree
+from autoprox.rediscovery.growth import WORDS
 from autoprox.rediscovery.search import FormulaSearch
 from autoprox.runs.folder import NAME, Run
 from autoprox.scoring.correlations import Floats
@@ -46,7 +45,7 @@ from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import space_networks
 from autoprox.statistics.sources import StreamedMatrices
-from autoprox.tasks.base import Task, completed, path_of
+from autoprox.tasks.base import Task, completed, digests, path_of
 from autoprox.tasks.configurations import RediscoverConfig
 from autoprox.zoo.loading import load
 
@@ -102,6 +101,10 @@ class Rediscover(Task[RediscoverConfig]):
         return f"rediscover-{stem}-seed{self.config.seed}"[:80]
 
     @property
+    def read(self) -> dict[str, str]:
+        return digests({}, proxy=str(self.target))
+
+    @property
     def device(self) -> torch.device:
         """Where networks are measured."""
         return torch.device(self.config.device)
@@ -137,11 +140,11 @@ class Rediscover(Task[RediscoverConfig]):
     def _collect(self, rng: Random, progress: Progress) -> CachedMatrices:
         """All statistics of the networks to evolve on, whichever the proxy reads."""
         architectures = self.evolved.architectures(rng)
-        parts = [part for name in STATISTICS for part in single_domains(make(name))]
+        trees = (*map(make, WORDS), self.target)
         matrices = CachedMatrices(
             self.evolved.setting(self.config.seed, self.device),
             space_networks(self.evolved.space, architectures, self.config.seed),
-            {s for part in parts for s in statistics(part)},
+            {part for tree in trees for s in statistics(tree) for part in s.parts},
             folder=(path_of(self.config.cache) or user_cache()) / "statistics",
             workers=self.config.workers,
         )

@@ -139,14 +139,66 @@ class BuildResult(Result):
         return [{"dataset": name, **row} for name, row in self._summary["datasets"].items()]
 
 
+class SupernetResult(Result):
+    """The supernet that was trained."""
+
+    @property
+    def weights(self) -> Path:
+        """Where they are."""
+        return Path(self._summary["weights"])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each subnet that was evaluated, with a column for each choice."""
+        return [{**entry["arch"], **_without(entry, "arch")} for entry in self._summary["subnets"]]
+
+
+class SupernetTableResult(Result):
+    """The table of inherited accuracies."""
+
+    @property
+    def file(self) -> Path:
+        """Where it is."""
+        return Path(self._summary["file"])
+
+
+class PrenasResult(Result):
+    """The preferred architectures."""
+
+    @property
+    def preferred(self) -> Sequence[dict[str, Any]]:
+        """Each one: its choices, sizes and scores."""
+        return list(self._summary["preferred"])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each, with a column for each choice."""
+        return [{**entry["arch"], **_without(entry, "arch")} for entry in self.preferred]
+
+
+class S3Result(Result):
+    """The spaces of all rounds, and the best network of the last."""
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """Its choices, sizes and accuracy with inherited weights."""
+        return dict(self._summary["best"])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each space: its errors."""
+        return [_without(row, "options", "dropped") for row in self._summary["rounds"]]
+
+
 RESULTS: Mapping[str, type[Result]] = {
     "evolve": EvolveResult,
     "rank": RankResult,
     "search": SearchResult,
     "rediscover": RediscoverResult,
     "build": BuildResult,
+    "supernet-train": SupernetResult,
+    "supernet-eval": SupernetTableResult,
+    "prenas": PrenasResult,
+    "s3": S3Result,
 }
 
 
-def _without(entry: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in entry.items() if key != name}
+def _without(entry: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key not in names}

@@ -13,6 +13,7 @@ from autoprox.files.atomic import write_json
 from autoprox.files.json_lines import Record
 from autoprox.files.sizes import read_range
 from autoprox.inputs.classes import CLASSES
+from autoprox.language import EVERY_STATISTIC
 from autoprox.nas.evaluators import Evaluator, load_evaluator
 from autoprox.nas.own_weights import OwnWeights
 from autoprox.nas.proxy import SplitProxy
@@ -24,7 +25,7 @@ from autoprox.progress import Progress
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import Setting, resolve_device
-from autoprox.tasks.base import Task, batches_of, completed, path_of
+from autoprox.tasks.base import Task, batches_of, completed, digests, path_of
 from autoprox.tasks.configurations import SearchConfig
 from autoprox.tasks.shared import STRATEGY
 from autoprox.zoo.loading import load
@@ -57,7 +58,7 @@ class Search(Task[SearchConfig]):
                 **self.parameters.model_dump(),
             )
         )
-        classes = _classes(config.dataset)
+        classes = classes_of(config.dataset)
         params, flops = read_range("params", config.params), read_range("flops", config.flops)
         self.limits = SizeLimits(self.space, classes, params, flops)
         self.evaluator = self._evaluator()
@@ -72,6 +73,10 @@ class Search(Task[SearchConfig]):
     def name(self) -> str:
         config = self.config
         return f"search-{self.space.name}-{config.strategy}-seed{config.seed}"
+
+    @property
+    def read(self) -> dict[str, str]:
+        return digests(self.setting.batches)
 
     def scorer(self) -> Scorer:
         """What measures the candidates."""
@@ -97,8 +102,11 @@ class Search(Task[SearchConfig]):
         with torch.device("meta"):
             network = self.space.network(self.space.largest(), classes=1)
         there = {domain for domain, _ in network.layers()}
-        for statistic in sorted(self.proxy.needs, key=str):
-            if statistic.domain not in there:
+        symbols: set[str] = set()
+        self.proxy.tree.fold(lambda tree, _: symbols.add(tree.symbol))
+        read = (EVERY_STATISTIC[symbol] for symbol in sorted(symbols) if symbol in EVERY_STATISTIC)
+        for statistic in read:
+            if statistic.domain in ("msa", "mlp") and statistic.domain not in there:
                 raise ConfigError(
                     f"the proxy needs {statistic}, but the networks of {self.space.name} only "
                     f"have linear layers of {', '.join(sorted(there)) or 'no domain'}"
@@ -193,7 +201,7 @@ def _strategy(config: SearchConfig) -> tuple[SearchStrategy, SearchParameters]:
     return strategy, strategy.settings(**given)
 
 
-def _classes(dataset: str) -> int:
+def classes_of(dataset: str) -> int:
     """The number of classes of a dataset that is known, from a benchmark perhaps."""
     of_benchmarks = {d: n for source in BENCHMARKS.values() for d, n in source.classes.items()}
     known = {**of_benchmarks, **CLASSES}

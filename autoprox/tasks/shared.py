@@ -1,5 +1,6 @@
 """The options that several tasks have in common."""
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from annotated_types import Ge
@@ -8,6 +9,7 @@ from autoprox.options import Names, Option, Options, PathText, Positive, Whole
 from autoprox.progress import Progress
 
 PROBLEM, STRATEGY, MACHINE = "Problem", "Strategy", "Machine"
+Range = str | Sequence[int | None] | None
 
 
 def names(text: str) -> tuple[str, ...]:

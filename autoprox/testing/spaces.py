@@ -97,8 +97,9 @@ def check_blocks(space: SearchSpace) -> None:
         shapes: dict[str, list[tuple[int, ...]]] = {"msa": [], "mlp": []}
         for domain, layer in module.linears():
             shapes[domain].append(tuple(layer.weight.shape))
-        require(shapes["msa"][-1] == (block.width, block.inner), "`inner` is the input of proj")
-        require(shapes["mlp"][0] == (block.hidden, block.width), "`hidden` is the output of fc1")
+        if shapes["msa"]:  # what doesn't attend may have another width before it
+            require(shapes["msa"][-1] == (block.width, block.inner), "`inner` is what proj takes")
+            require(shapes["mlp"][0] == (block.hidden, block.width), "`hidden` is what fc1 gives")
         require(shapes["mlp"][-1] == (block.width, block.hidden), "`hidden` is the input of fc2")
         if space.origins(arch) is not None:
             require(shapes["msa"][:-1] == [(3 * block.inner, block.width)], "slices have one qkv")

@@ -53,13 +53,20 @@ class ImageRecipe(TrainingRecipe[Images]):
     def samples(self, data: Images) -> int:
         return len(data.labels)
 
+    def prepare(
+        self, data: Images, chosen: Tensor, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Images as the networks see them, moved at random, and their labels."""
+        mirror = data.name in self.mirror
+        images = move_at_random(data.images[chosen], self.crop, mirror, generator)
+        return normalise(images), data.labels[chosen]
+
     def loss(
         self, network: nn.Module, data: Images, chosen: Tensor, generator: torch.Generator
     ) -> Tensor:
         """Cross-entropy with the labels, and half of it with the teacher's where there is one."""
-        mirror = data.name in self.mirror
-        images = normalise(move_at_random(data.images[chosen], self.crop, mirror, generator))
-        logits, labels = network(images), data.labels[chosen]
+        images, labels = self.prepare(data, chosen, generator)
+        logits = network(images)
         loss = functional.cross_entropy(logits, labels, label_smoothing=self.label_smoothing)
         teacher = self._teacher(data)
         if teacher is None:
@@ -104,10 +111,11 @@ def load_teacher(
 @torch.no_grad()
 def accuracy(network: nn.Module, images: Tensor, labels: Tensor) -> float:
     """The percentage of images [n, height, width, 3] whose class the network ranks first."""
-    right = 0
+    right, device = 0, next(network.parameters(), labels).device
     for begin in range(0, len(labels), EVALUATION_BATCH):
         some = slice(begin, begin + EVALUATION_BATCH)
-        right += int((network(normalise(images[some])).argmax(1) == labels[some]).sum())
+        found = network(normalise(images[some]).to(device)).argmax(1).cpu()
+        right += int((found == labels[some]).sum())
     return 100 * right / len(labels)
 
 

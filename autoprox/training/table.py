@@ -4,14 +4,13 @@ import math
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from autoprox.benchmarks import MIN_ARCHITECTURES
 from autoprox.benchmarks.table import FORMAT
@@ -19,6 +18,7 @@ from autoprox.errors import MeasurementError, one_line
 from autoprox.files.atomic import to_json, write_json
 from autoprox.files.located_json import read_object
 from autoprox.inputs.datasets import Dataset
+from autoprox.parallel.processes import run_processes
 from autoprox.parallel.threads import one_thread
 from autoprox.progress import Progress, silent
 from autoprox.scoring.correlations import kendall
@@ -75,9 +75,8 @@ def _run(plan: TrainingPlan, parts: Path, workers: int, progress: Progress, reco
     todo = [job for job in plan.jobs if not (parts / job.file).exists()]
     done, total = len(plan.jobs) - len(todo), len(plan.jobs)
     progress("train", done, total, "")
-    calls = (delayed(train_one)(job, plan.recipe, parts / job.file) for job in todo)
-    parallel = Parallel(n_jobs=workers, return_as="generator")
-    for job, text in zip(todo, parallel(calls), strict=True):
+    calls = (partial(train_one, job, plan.recipe, parts / job.file) for job in todo)
+    for job, text in zip(todo, run_processes(workers, calls), strict=True):
         done += 1
         record({"dataset": job.dataset, "seed": job.seed, "file": job.file, "result": text})
         progress("train", done, total, f"{job.dataset}: {text}")

@@ -76,21 +76,27 @@ register("plain", "sum(sum(mul(all.weight, all.grad)))", ABDELFATTAH)
 register("grad_norm", "sum(frobenius_norm(all.grad))", ABDELFATTAH)
 register("l2_norm", "sum(frobenius_norm(all.weight))", f"{ABDELFATTAH} (its code)")
 register("snip", "sum(sum(abs(mul(all.weight, all.grad))))", SNIP)
-register("synflow", "sum(sum(mul(ones.all.weight, ones.all.grad)))", SYNFLOW)
+register("synflow", "sum(sum(abs(mul(ones.net.weight, ones.net.grad))))", SYNFLOW)
 register("fisher", "sum(sum(square(mul(mlp.act, mlp.act_grad))))", FISHER)
 register(
     "dss",
-    "add(sum(mul(nuclear_norm(ones.msa.grad), nuclear_norm(ones.msa.weight))), "
-    "sum(sum(mul(ones.mlp.grad, ones.mlp.weight))))",
+    "add(sum(mul(nuclear_norm(ones.diverse.grad), nuclear_norm(ones.diverse.weight))), "
+    "sum(sum(abs(mul(ones.salient.grad, ones.salient.weight)))))",
     TF_TAS,
 )
 register(
     "dss++",
-    "add(rank(sum(mul(nuclear_norm(ones.msa.grad), nuclear_norm(ones.msa.weight)))), "
-    "rank(sum(sum(mul(ones.mlp.grad, ones.mlp.weight)))))",
+    "add(rank(sum(mul(nuclear_norm(ones.diverse.grad), nuclear_norm(ones.diverse.weight)))), "
+    "rank(sum(sum(abs(mul(ones.salient.grad, ones.salient.weight))))))",
     T_RAZOR,
 )
-register("ntkt", "sum(square(frobenius_norm(ntk.all.grad)))", f"{ETAS}, eq. 13")
+# T, the length of what the last block puts out, is the least of the blocks' lengths.
+LENGTH = "sum(mul(tokens, softmax(neg(tokens))))"
+register(
+    "ntkt",
+    f"div(div(sum(square(frobenius_norm(ntk.all.grad))), {LENGTH}), {LENGTH})",
+    f"{ETAS}, eq. 13",
+)
 register(
     "sept",
     "add(logsumexp(log(width)), "
@@ -98,19 +104,28 @@ register(
     ETAS,
 )
 register("ntsr", "add(rank(ntkt), rank(sept))", ETAS)
-# The forms are those of the authors' code: of A the configurations of Auto-Prox, of P that
-# of PicoNAS. What they leave open is chosen so: the weights are those of all linear layers,
-# the gradients of activations those of the outputs of the MLPs' linear layers, a matrix
-# that isn't yet one number is replaced by its mean, and layers are added up.
 register(
     "autoprox-a",
-    "add(sum(frobenius_norm(min_max(all.weight))), sum(mean(sqrt(sigmoid(mlp.act_grad)))))",
-    f"{AUTO_PROX}, eq. 2, in the form of its configurations",
+    "add(sum(l1_norm(qkv.grad)), sum(mean(sigmoid(mlp.grad))))",
+    f"{AUTO_PROX}, eq. 2, layers added up",
 )
 register(
     "autoprox-p",
+    "sub(mean(frobenius_norm(sigmoid(qkv.weight))), mean(mean(log_softmax(abs(mlp.weight)))))",
+    f"{AUTO_PROX}, eq. 3, the mean over layers and elements",
+)
+# What the authors' code leaves open is chosen so: the weights are those of all linear layers, the
+# gradients of activations those of the outputs of the MLPs' linear layers, a matrix that isn't yet
+# one number is replaced by its mean, and layers are added up.
+register(
+    "autoprox-a-released",
+    "add(sum(frobenius_norm(min_max(all.weight))), sum(mean(sqrt(sigmoid(mlp.act_grad)))))",
+    f"{AUTO_PROX}, in the form of the configurations of its code",
+)
+register(
+    "autoprox-p-released",
     "sub(sum(frobenius_norm(all.weight)), sum(log(mean(abs(mlp.act_grad)))))",
-    f"{AUTO_PROX}, eq. 3, in the form of PicoNAS",
+    f"{AUTO_PROX}, in the form of the code of PicoNAS",
 )
 
 

@@ -7,12 +7,9 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -28,12 +25,10 @@ from autoprox.benchmarks import (
     builtin,
     catalogue,
     fetch_benchmark,
-    files,
     list_benchmarks,
     load_benchmark,
     loading,
 )
-from autoprox.benchmarks.files import fetch_files
 from autoprox.errors import AutoproxError
 from autoprox.registry import Registry
 from autoprox.searchspaces import get_space
@@ -46,14 +41,6 @@ needs_data = pytest.mark.skipif(
     DATA is None or not Path(DATA, VIT).is_dir(),
     reason="needs the files of vit-bench-101: set AUTOPROX_DATA to a folder that has them",
 )
-
-
-@pytest.fixture
-def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An environment with no benchmark file; the user's cache is below the returned folder."""
-    monkeypatch.delenv("AUTOPROX_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    return tmp_path / "xdg" / "autoprox" / VIT
 
 
 # ---- the published files
@@ -341,117 +328,6 @@ def test_info_is_plain_data(nowhere: Path) -> None:
     assert (info["embedded"], info["noise_ceiling"]) == (False, {})
     assert info["folders"] == [str(nowhere)]
     assert [file["status"] for file in info["files"]] == ["absent"] * 3
-
-
-# ---- download
-
-
-@pytest.fixture
-def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Path]]:
-    """A folder and its address on this machine, where nothing is tried twice."""
-    folder = tmp_path / "served"
-    folder.mkdir()
-    monkeypatch.setattr(files, "RETRIES", 0)
-    handler = partial(QuietHandler, directory=str(folder))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", folder
-        server.shutdown()
-        thread.join()
-
-
-class QuietHandler(SimpleHTTPRequestHandler):
-    """Serves a folder; the first requests fail, so many as `failures` says."""
-
-    failures = 0
-
-    def do_GET(self) -> None:
-        if QuietHandler.failures:
-            QuietHandler.failures -= 1
-            self.send_error(503)
-        else:
-            super().do_GET()
-
-    def log_message(self, *args: object) -> None:
-        """Say nothing."""
-
-
-def published(served: tuple[str, Path]) -> BuiltInBenchmark:
-    """A benchmark whose two files are served."""
-    url, folder = served
-    source, described = BENCHMARKS[VIT], []
-    for file, content in zip(source.files, (b"first", b"second"), strict=False):
-        (folder / file.name).write_bytes(content)
-        digest = hashlib.sha256(content).hexdigest()
-        described.append(replace(file, sha256=digest))
-    return replace(source, files=tuple(described), url=url)
-
-
-def test_fetch_into_the_cache_and_again(nowhere: Path, served: tuple[str, Path]) -> None:
-    _, folder = served
-    source = published(served)
-    done = fetch_files(source, None)
-    assert [item["status"] for item in done] == ["downloaded"] * 2
-    assert {p.name: p.read_bytes() for p in nowhere.iterdir()} == {
-        "gt_autoformer.pth": b"first",
-        "gt_autoformer_2.pth": b"second",
-    }
-    for path in folder.iterdir():
-        path.unlink()
-    assert [item["status"] for item in fetch_files(source, None)] == ["installed"] * 2
-
-
-def test_fetch_replaces_a_changed_file_where_it_lies(
-    nowhere: Path, served: tuple[str, Path], tmp_path: Path
-) -> None:
-    given = tmp_path / "given" / VIT / "gt_autoformer.pth"
-    given.parent.mkdir(parents=True)
-    given.write_bytes(b"fir")
-    done = fetch_files(published(served), tmp_path / "given")
-    assert [Path(item["path"]).parent for item in done] == [given.parent] * 2
-    assert given.read_bytes() == b"first"
-    assert not nowhere.exists()
-
-
-def test_fetch_stores_nothing_wrong(
-    nowhere: Path, served: tuple[str, Path], tmp_path: Path
-) -> None:
-    _, folder = served
-    source = published(served)
-    (folder / "gt_autoformer.pth").write_bytes(b"fir")
-    with pytest.raises(
-        BenchmarkError, match=r"gt_autoformer\.pth must have sha256 \w+, but has another"
-    ):
-        fetch_files(source, None)
-    (folder / "gt_autoformer.pth").unlink()
-    with pytest.raises(
-        BenchmarkError, match=r"could not be downloaded: HTTPError: 404 Client Error"
-    ):
-        fetch_files(source, None)
-    assert not list(nowhere.iterdir())
-    published(served)
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(BenchmarkError, match=r"must be writable, but got: Not a directory"):
-        fetch_files(source, tmp_path / "file")
-
-
-def test_fetch_tries_again(
-    nowhere: Path, served: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files, "RETRIES", 1)
-    monkeypatch.setattr(QuietHandler, "failures", 1)
-    assert [item["status"] for item in fetch_files(published(served), None)] == ["downloaded"] * 2
-    assert (nowhere / "gt_autoformer.pth").read_bytes() == b"first"
-
-
-def test_fetch_without_network(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "RETRIES", 0)
-    refused = r"could not be downloaded: .*(refused|unreach)"
-    with pytest.raises(BenchmarkError, match=refused) as caught:
-        fetch_files(replace(BENCHMARKS[VIT], url="http://127.0.0.1:1"), None)
-    assert "\n" not in str(caught.value)
-    assert not list(nowhere.parent.rglob("*.pth"))
 
 
 # ---- the registry

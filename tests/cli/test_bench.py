@@ -157,7 +157,10 @@ def test_full_disk(build: Run, monkeypatch: pytest.MonkeyPatch, folder: Path) ->
         (["--epochs=0"], "epochs must be a whole number >= 1, but got 0"),
         (["--mirror=on"], "unknown dataset 'on' to mirror (did you mean one?); choose from one"),
         (["--teacher=nothing"], "the teacher must be a function given as MODULE:FUNCTION, but"),
-        (["--out=."], "the table must be written to a file, but . is a folder"),
+        (
+            ["--out=."],
+            "the table must be written to a new file, or to one of this very build",
+        ),
     ],
 )
 def test_wrong_use(build: Run, arguments: list[str], message: str, folder: Path) -> None:

@@ -1,7 +1,6 @@
 """The commands as a user types them: what they print, where, and with which exit code."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -10,19 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from helpers.commands import Command
 from helpers.tables import table
 
 import autoprox
-from autoprox import cli
 from autoprox.benchmarks import files
-from autoprox.cli.command import command
-from autoprox.errors import AutoproxError, MeasurementError
+from autoprox.errors import AutoproxError
 from autoprox.language import parse
-from autoprox.tasks import base
-from autoprox.tasks.configurations import CONFIGURATIONS, EvolveConfig
-from autoprox.tasks.shared import TaskConfig
+from autoprox.primitives import OPERATIONS
 
 READS = ["mlp.weight", "msa.grad", "ones.mlp.act"]
 SMALL = {"population": 4, "iterations": 3, "children": 2, "batch_size": 1, "thin": 2}
@@ -56,62 +50,8 @@ def small() -> list[str]:
     return ["--benchmark=mine.json", f"--statistics={','.join(READS)}", *numbers]
 
 
-def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
-    command = [sys.executable, *arguments]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
-    )
-
-
 def comparable(summary: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in summary.items() if k not in ("run", "seconds")}
-
-
-def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    yield path
-    for name, child in getattr(command, "commands", {}).items():
-        yield from commands(child, (*path, name))
-
-
-@pytest.mark.parametrize("path", [*commands(typer.main.get_command(cli.app))], ids=" ".join)
-def test_every_help_has_an_example(path: tuple[str, ...], run: Command) -> None:
-    result = run(*path, "--help")
-    assert result.code == 0
-    assert "Example: autoprox" in result.out
-    assert "\x1b" not in result.out
-    assert max(map(len, result.out.splitlines())) <= 80
-
-
-def test_no_arguments(run: Command) -> None:
-    assert run() == run("--help")
-
-
-def test_importing_is_quick() -> None:
-    """What takes long to import isn't, for the help or for the package."""
-    code = (
-        "import sys; from autoprox.cli import main\n"
-        "try: main(['evolve', '--help'])\n"
-        "except SystemExit: print([m for m in ('torch', 'numpy', 'sympy') if m in sys.modules])"
-    )
-    process = start("-c", code)
-    assert process.communicate()[0].splitlines()[-1] == "[]"
-
-
-def test_version(run: Command) -> None:
-    assert run("--version").out == f"autoprox {autoprox.__version__}\n"
-
-
-@pytest.mark.parametrize("config", CONFIGURATIONS.values(), ids=list(CONFIGURATIONS))
-def test_options_are_those_of_the_configuration(config: type[TaskConfig]) -> None:
-    """Each is an option, with the default that the help states, and what isn't given isn't set."""
-    made = typer.Typer()
-    made.command()(command(config, "Do it."))
-    parameters = {p.name: p for p in typer.main.get_command(made).params}
-    given = {"resume", "json", "debug", "install_completion", "show_completion"}
-    assert set(parameters) - given == set(config.named(listed=True))
-    for name, field, option in config.described():
-        if option.listed and option.default is None and not field.is_required():
-            assert parameters[name].default == field.default
 
 
 def test_evolve(evolve: Command, run: Command, folder: Path) -> None:
@@ -170,9 +110,9 @@ def test_killed_and_resumed(evolve: Command, run: Command, folder: Path) -> None
         "runs.Run.log = kill\n"
         "cli.main(sys.argv[1:])"
     )
-    process = start("-c", code, "evolve", *small(), "--name", "killed")
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL
+    command = [sys.executable, "-c", code, "evolve", *small(), "--name", "killed"]
+    done = subprocess.run(command, capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
     [path] = folder.glob("runs/*-killed")
     unfinished = run("show", str(path))
     assert unfinished.code == 2
@@ -318,54 +258,6 @@ def test_absent_data(run: Command, folder: Path) -> None:
     assert not (folder / "runs").exists()
 
 
-def stopped_by(error: BaseException) -> Callable[..., Any]:
-    """A discovery that makes its folder and then fails."""
-
-    def start(config: EvolveConfig, progress: Any) -> None:
-        progress("run", 0, 0, "runs/mine")
-        raise error
-
-    return start
-
-
-@pytest.mark.parametrize(
-    ("error", "code", "message"),
-    [
-        (KeyboardInterrupt(), 130, "interrupted; `autoprox resume runs/mine` goes on"),
-        (
-            OSError(28, "No space left on device", "runs/mine/log.jsonl"),
-            1,
-            "error: No space left on device: runs/mine/log.jsonl; "
-            "`autoprox resume runs/mine` goes on",
-        ),
-        (MemoryError(), 1, "error: out of memory; `autoprox resume runs/mine` goes on"),
-        (MeasurementError("too many failed"), 1, "error: too many failed"),
-        (AutoproxError("no such thing"), 2, "error: no such thing"),
-        (ZeroDivisionError("by 0"), 1, "error: ZeroDivisionError: by 0 (--debug shows where)"),
-    ],
-)
-def test_failure(
-    error: BaseException, code: int, message: str, run: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(base, "start", stopped_by(error))
-    assert run("evolve") == (code, "", f"run  runs/mine\n{message}\n")
-
-
-def test_debug(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "start", stopped_by(ZeroDivisionError("by 0")))
-    with pytest.raises(ZeroDivisionError, match="by 0"):
-        cli.main(["evolve", "--debug"])
-
-
-def test_reader_that_goes_away() -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    command = [sys.executable, "-m", "autoprox.cli", "bench", "--help"]
-    process = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
-    os.close(writing)
-    assert (process.returncode, process.stderr) == (1, b"")
-
-
 def test_show_a_published_proxy(run: Command) -> None:
     result = run("show", "snip")
     assert result.code == 0
@@ -377,6 +269,16 @@ def test_show_a_published_proxy(run: Command) -> None:
     assert shown["expression"] == SNIP
     assert shown["passes"] == {"data": "forward and backward"}
     assert (shown["size"], shown["depth"], shown["citation"]) == (6, 4, None)
+
+
+def test_show_the_operations(run: Command) -> None:
+    listed = run("show", "--operations", "--json").json
+    assert {row["name"] for row in listed} == {*OPERATIONS}
+    norm = next(row for row in listed if row["name"] == "nuclear_norm")
+    assert (norm["types"], norm["formula"]) == (["Matrix -> Layers"], "‖x‖⋆")
+    shown = run("show", "--operations").out
+    assert max(map(len, shown.splitlines())) <= 80
+    assert {*OPERATIONS} <= {*shown.split()}
 
 
 def test_show_one_form(run: Command) -> None:
@@ -401,7 +303,9 @@ def test_show_one_form(run: Command) -> None:
         (["show", "mine.json"], "mine.json:1: the file must have the key version"),
         (["show", "."], "a run must hold config.json"),
         (["show", "snip", "--tree", "--json"], "at most one of --latex, --tree, --form and --json"),
-        (["show"], "Missing argument"),
+        (["show"], "either a proxy or --operations must be given"),
+        (["show", "snip", "--operations"], "either a proxy or --operations must be given"),
+        (["show", "--operations", "--tree"], "--operations has no other form than --json"),
         (["evolv"], "No such command 'evolv'. Did you mean 'evolve'; choose from evolve, search"),
         (["bench"], "Missing command; choose from list, info, fetch"),
         (["bench", "info", "vit-bench"], "did you mean vit-bench-101?"),

@@ -43,7 +43,9 @@ def fake_matrices(group: Group, n: int) -> MatrixChunk:
 def test_programs_of_matrices_are_clean_on_cuda() -> None:
     """Every operation stays on the device and none waits for it."""
     parts = list(layer_trees(400))
-    assert {n.symbol for part in parts for n in distinct(part)} >= {*PRIMITIVES}
+    assert {n.symbol for part in parts for n in distinct(part)} >= {
+        p.name for p in PRIMITIVES.values() if "matrix" in p.levels
+    }
     with FakeTensorMode():
         for part in parts:
             reduced = Program([part])(fake_matrices(statistics(part), 7))
@@ -67,7 +69,7 @@ def test_a_pass_over_the_matrices_is_clean_on_cuda(
     setting: Callable[..., Conditions], architectures: list[Architecture]
 ) -> None:
     source = streamed(setting(device=torch.device("cuda")), architectures, 1, OnCuda)
-    forms = [canonical(tree) for tree in random_trees(50, seed=5)]
+    forms = [canonical(tree) for tree in random_trees(30, seed=5)]
     parts = {part: None for form in forms for own in reductions(form).values() for part in own}
     groups = by_group(parts)
     # Networks on the meta device, and the batches, can't be fake too.
@@ -76,7 +78,7 @@ def test_a_pass_over_the_matrices_is_clean_on_cuda(
     with FakeTensorMode():
         found = reduce_matrices(source, groups)
     reduced = [tensor for variants in found.values() for tensor in variants.values()]
-    assert len(reduced) > 30
+    assert len(reduced) > 20
     assert {tensor.device.type for tensor in reduced} == {"cuda"}
 
 

@@ -1,23 +1,19 @@
 """The engine against the naive evaluator, and against itself under every way of running it."""
 
 import random
-import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from helpers import naive
 from helpers.measuring import Conditions, cached, streamed
-from helpers.networks import SPACE, tiny
+from helpers.networks import SPACE
 from helpers.trees import GRAMMAR, SNIP, aligns, assert_same_bits, distinct, random_trees
 from scipy.stats import rankdata
-from torch import Tensor
 
-from autoprox.engine.evaluator import REASONS, Engine, Scores
-from autoprox.engine.program import Program, reductions
+from autoprox.engine.evaluator import Engine, Scores
 from autoprox.language import (
     STATISTICS,
     STRUCTURE,
@@ -26,12 +22,10 @@ from autoprox.language import (
     canonical,
     make,
     parse,
-    statistics,
 )
-from autoprox.primitives import OPERATIONS, PRIMITIVES, Primitive, apply
+from autoprox.primitives import OPERATIONS
 from autoprox.searchspaces import Architecture
 from autoprox.statistics import sources as store
-from autoprox.statistics.chunks import MatrixChunk
 from autoprox.statistics.packed import CHUNK
 from autoprox.statistics.sources import Group, StreamedMatrices
 
@@ -69,11 +63,13 @@ def world_of(
 
 
 def shaken(function: Callable[..., Any], rng: np.random.Generator) -> Callable[..., Any]:
-    """The function with a random rounding error: float32's of a matrix, else float64's."""
+    """The function with a random rounding error: of and from matrices float32's, else float64's."""
 
     def call(*args: Any) -> Any:
         value = np.asarray(function(*args), dtype=float)
-        rounding = 2.0**-24 if value.ndim == 2 else 2.0**-52
+        rounding = 2.0**-24 if any(np.ndim(arg) == 2 for arg in args) else 2.0**-52
+        if value.ndim == 2:
+            value = value.astype(np.float32).astype(float)  # which underflows where float32 does
         return value * (1 + rounding * rng.choice([-1, 1], size=value.shape))
 
     return call
@@ -118,7 +114,7 @@ def assert_close(
 ) -> None:
     with np.errstate(invalid="ignore"):
         scale = np.abs(exact).max(axis=2, keepdims=True)
-        allowed = 1e-5 * scale + 30 * moved
+        allowed = 1e-14 + 1e-5 * scale + 30 * moved
         good = (found == exact) | (np.abs(found - exact) <= allowed)
     good |= np.isnan(found) & np.isnan(exact)
     assert not [str(trees[i]) for i in np.nonzero(~good.all(axis=(1, 2)))[0]]
@@ -127,7 +123,7 @@ def assert_close(
 def test_random_trees_against_the_naive_evaluator(
     setting: MakeSetting, architectures: list[Architecture], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen, trees = setting(), random_trees(250, seed=0) + [parse(text) for text in ALIASES]
+    chosen, trees = setting(), random_trees(300, seed=0) + [parse(text) for text in ALIASES]
     assert {n.symbol for tree in trees for n in distinct(tree)} == {*OPERATIONS, *TERMINALS}
     worlds = [world_of(chosen, dataset, architectures) for dataset in chosen.batches]
     found = Engine(streamed(chosen, architectures, 1)).evaluate(trees)
@@ -172,7 +168,7 @@ def reference(
 ) -> tuple[list[Tree], Scores]:
     """Random trees, and their scores where every matrix is reduced alone."""
     rng = random.Random(1)
-    trees = [GRAMMAR.generate(rng) for _ in range(200)]
+    trees = [GRAMMAR.generate(rng) for _ in range(120)]
     return trees, Engine(streamed(Conditions(SPACE, batches), architectures, 1)).evaluate(trees)
 
 
@@ -300,91 +296,6 @@ def test_only_what_is_new_is_read(counted: Counted) -> None:
     assert read == [{"msa.weight"}, {"mlp.grad", "mlp.act"}]
 
 
-def test_a_program_computes_each_subexpression_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = ["sum(exp(msa.weight))", "mean(exp(msa.weight))", "sum(mul(exp(msa.weight), msa.grad))"]
-    applied: list[str] = []
-
-    def counting(
-        primitive: Primitive, args: Sequence[Tensor], level: str, out: Tensor | None = None
-    ) -> Tensor:
-        applied.append(primitive.name)
-        return apply(primitive, args, level, out)
-
-    monkeypatch.setattr("autoprox.engine.program.apply", counting)
-    rng = torch.Generator().manual_seed(0)
-    names = ("msa.weight", "msa.grad")
-    values = {STATISTICS[name]: torch.randn(5, 3, 4, generator=rng) for name in names}
-    found = Program([parse(text) for text in texts])(MatrixChunk.of(values))
-    weight, grad = (v.double().numpy() for v in values.values())
-    expected = [np.exp(weight).sum((1, 2)), np.exp(weight).mean((1, 2))]
-    expected.append((np.exp(weight) * grad).sum((1, 2)))
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-    assert sorted(applied) == ["exp", "mean", "mul", "sum", "sum"]
-
-
-def test_a_program_drops_what_it_no_longer_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[weakref.ref[Tensor]] = []
-    alive: list[int] = []
-
-    def watched(
-        primitive: Primitive, args: Sequence[Tensor], level: str, out: Tensor | None = None
-    ) -> Tensor:
-        alive.append(sum(ref() is not None for ref in made))
-        value = apply(primitive, args, level, out)
-        if value is not out:
-            made.append(weakref.ref(value))
-        return value
-
-    monkeypatch.setattr("autoprox.engine.program.apply", watched)
-    tree = parse("sum(add(exp(tanh(neg(msa.weight))), tanh(neg(sqrt(msa.weight)))))")
-    Program([tree])(MatrixChunk.of({STATISTICS["msa.weight"]: torch.randn(5, 3, 4)}))
-    assert len(alive) == 8
-    assert max(alive) == 2
-
-
-def test_a_program_overwrites_neither_its_inputs_nor_what_it_still_needs() -> None:
-    texts = ["sum(mul(exp(neg(msa.weight)), neg(neg(square(exp(neg(msa.weight)))))))"]
-    texts += ["mean(tanh(exp(neg(msa.weight))))", "sum(abs(msa.weight))"]
-    weight = torch.linspace(-1, 1, 60).reshape(5, 3, 4)
-    kept, exact = weight.clone(), weight.double().numpy()
-    chunk = MatrixChunk.of({STATISTICS["msa.weight"]: weight})
-    found = Program([parse(text) for text in texts])(chunk)
-    assert torch.equal(weight, kept)
-    sums = np.exp(-3 * exact), np.tanh(np.exp(-exact)) / 12, np.abs(exact)
-    np.testing.assert_allclose(found, [value.sum((1, 2)) for value in sums], rtol=1e-5)
-
-
-def test_a_program_takes_fewer_steps_for_what_cannot_be_negative() -> None:
-    program = Program([parse("l1_norm(log(sqrt(msa.weight)))"), parse("l1_norm(exp(msa.grad))")])
-    root, log, norm = (PRIMITIVES[name] for name in ("sqrt", "log", "l1_norm"))
-    used = {(p.name, p.function) for p, _, _ in program.steps if p.of_magnitude}
-    assert used == {
-        ("sqrt", root.function),
-        ("log", log.of_magnitude),
-        ("l1_norm", norm.function),
-        ("l1_norm", norm.of_magnitude),
-    }
-
-
-def test_a_program_on_several_shapes_is_the_same_as_on_each_alone() -> None:
-    trees = [t for t in random_trees(200, seed=6) for t in map(canonical, distinct(t))]
-    parts = [part for tree in trees for own in reductions(tree).values() for part in own]
-    rng = torch.Generator().manual_seed(0)
-    for group in {statistics(part) for part in parts}:
-        program = Program([part for part in parts if statistics(part) == group])
-        shelves = {s: [(2, 3, 4), (1, 5, 2), (3, 70, 9)] for s in group}
-        ones = [s for s in group if s.probe == "ones" and s.quantity.startswith("act")]
-        shelves |= {s: [(2, 1, 4), (1, 1, 2), (3, 1, 9)] for s in ones}
-        stacks = {
-            s: [torch.randn(shape, generator=rng) for shape in found]
-            for s, found in shelves.items()
-        }
-        flat = {s: torch.cat([stack.flatten() for stack in found]) for s, found in stacks.items()}
-        together = program(MatrixChunk.aligned(flat, [tuple(shelves[s]) for s in flat]))
-        alone = [program(MatrixChunk.of({s: stacks[s][i] for s in group})) for i in range(3)]
-        np.testing.assert_array_equal(together, torch.cat(alone, dim=1))
-
-
 def test_layer_vectors_are_ordered_by_depth(
     setting: MakeSetting, architectures: list[Architecture]
 ) -> None:
@@ -420,85 +331,3 @@ def test_ranks_are_among_the_networks_that_are_compared(counted: Counted) -> Non
     np.testing.assert_array_equal(some.values[0], everything.values[0][:, [2, 0]])
     np.testing.assert_array_equal(some.values[1], rankdata(some.values[0], axis=-1))
     assert some.values.shape == (2, 3, 2)
-
-
-def reasons_of(scores: Scores) -> list[list[list[str]]]:
-    return [[[REASONS[r] for r in row] for row in tree] for tree in scores.reasons]
-
-
-def test_equal_scores_are_invalid(setting: MakeSetting) -> None:
-    alike = [tiny(8, (1, 1.0)), tiny(8, (2, 1.0)), tiny(8, (1, 2.0))]
-    engine = Engine(streamed(setting(), alike, 1))
-    texts = ["sum(width)", "sum(heads)", "rank(sum(width))", "sub(sum(heads), sum(heads))"]
-    found = engine.evaluate([parse(text) for text in texts])
-    names = [{r for row in tree for r in row} for tree in reasons_of(found)]
-    assert names == [{"constant"}, {"valid"}, {"constant"}, {"constant"}]
-    assert (found.values[0] == 8).all()
-
-
-def test_scores_equal_but_for_rounding_are_invalid(setting: MakeSetting) -> None:
-    depths = [tiny(8, *[(1, 1.0)] * depth) for depth in (1, 2, 3)]
-    found = Engine(streamed(setting(), depths, 1)).evaluate([parse("frobenius_norm(unit(width))")])
-    assert 0 < np.ptp(found.values[0, 0]) < 1e-14
-    assert reasons_of(found)[0][0] == ["constant"] * 3
-
-
-def test_scores_that_hardly_differ_are_valid(setting: MakeSetting) -> None:
-    close = [tiny(width, (1, 1.0)) for width in (500, 501)]
-    found = Engine(streamed(setting(), close, 1)).evaluate([parse("sum(log(log(width)))")])
-    assert np.ptp(found.values[0, 0]) < 1e-3
-    assert reasons_of(found)[0][0] == ["valid"] * 2
-
-
-def test_where_no_score_is_finite_that_is_the_reason(
-    setting: MakeSetting, architectures: list[Architecture]
-) -> None:
-    tree = parse("sum(sum(square(square(exp(inverse(msa.weight))))))")
-    found = Engine(streamed(setting(), architectures, 1)).evaluate([tree])
-    assert np.isinf(found.values).all()
-    assert reasons_of(found)[0] == [["not finite"] * 5] * 3
-
-
-def test_a_score_on_one_dataset_says_nothing_of_another(setting: MakeSetting) -> None:
-    alike = [tiny(8, (1, 1.0)), tiny(8, (2, 1.0))]
-    chosen = setting()
-
-    class FlatOnMany(StreamedMatrices):
-        def visit(self, groups: Sequence[Group], reduce: store.Reduce) -> None:
-            def flat(g: Group, d: list[int], p: np.ndarray, chunk: MatrixChunk) -> None:
-                values = chunk.values.items()
-                same = {s: x if d == [0] else torch.ones_like(x) for s, x in values}
-                reduce(g, d, p, MatrixChunk(same, chunk.shapes))
-
-            super().visit(groups, flat)
-
-    found = Engine(streamed(chosen, alike, 1, FlatOnMany)).evaluate([parse("sum(mean(mlp.grad))")])
-    assert reasons_of(found)[0] == [["valid"] * 2, ["constant"] * 2, ["constant"] * 2]
-
-
-def test_scores_that_are_not_finite_are_invalid(
-    setting: MakeSetting, architectures: list[Architecture]
-) -> None:
-    class Huge(StreamedMatrices):
-        """Gives one network's gradients no square in float32."""
-
-        def visit(self, groups: Sequence[Group], reduce: store.Reduce) -> None:
-            ends = self.layers.starts["mlp"][1:3]
-
-            def scaled(g: Group, d: list[int], p: np.ndarray, chunk: MatrixChunk) -> None:
-                factor = 1e30 if ends[0] <= p[0] < ends[1] else 1.0
-                larger = {s: x * factor for s, x in chunk.values.items()}
-                reduce(g, d, p, MatrixChunk(larger, chunk.shapes))
-
-            super().visit(groups, scaled)
-
-    texts = ["sum(sum(square(mlp.grad)))", "rank(sum(sum(square(mlp.grad))))", "sum(sum(mlp.grad))"]
-    found = Engine(streamed(setting(), architectures, 1, Huge)).evaluate(
-        [parse(text) for text in texts]
-    )
-    bad, good = "not finite", "valid"
-    for tree in (0, 1):
-        assert reasons_of(found)[tree] == [[good, bad, good, good, good]] * 3
-    others = np.delete(found.values[0], 1, axis=1)
-    np.testing.assert_array_equal(np.delete(found.values[1], 1, axis=1), rankdata(others, axis=-1))
-    assert reasons_of(found)[2] == [[good] * 5] * 3

@@ -4,12 +4,14 @@ import random
 
 import numpy as np
 import pytest
+import scipy.special
+import scipy.stats
 import sympy
 import torch
 from matplotlib.mathtext import MathTextParser
 
 from autoprox.export import ascii_tree, latex, legend, pretty, to_sympy
-from autoprox.language import NETWORK, REDUCED, TERMINALS, make, parse
+from autoprox.language import NETWORK, TERMINALS, make, parse
 from autoprox.language.grammar import Grammar
 from autoprox.parameters import TreeLimits
 from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES, apply
@@ -84,7 +86,7 @@ def test_legend_names_what_the_formula_holds_and_nothing_else():
 
 def trees(count, limits):
     grammar, rng = Grammar(limits=limits), random.Random(0)
-    types = [NETWORK, *REDUCED]
+    types = sorted(grammar.least, key=str)
     return [grammar.generate(rng, types[index % len(types)]) for index in range(count)]
 
 
@@ -100,10 +102,14 @@ def test_random_trees_fit_the_page_and_matplotlib_can_draw_them():
 
 def test_displays_of_different_operations_differ():
     x, y = make("msa.weight"), make("msa.grad")
-    matrices = [make(name, *(x, y)[: p.arity]) for name, p in PRIMITIVES.items()]
+    layers = make("mean", x), make("mean", y)
+    words = [
+        make(name, *((x, y) if "matrix" in p.levels else layers)[: p.arity])
+        for name, p in PRIMITIVES.items()
+    ]
     scores = make("sum", make("sum", x)), make("sum", make("mean", y))
     networks = [make(name, *scores[: p.arity]) for name, p in COMBINATORS.items()]
-    shown = [*matrices, *networks, *map(make, TERMINALS)]
+    shown = [*words, *networks, *map(make, TERMINALS)]
     for display in (pretty, latex, ascii_tree, lambda tree: str(to_sympy(tree))):
         assert len({display(tree) for tree in shown}) == len(shown)
 
@@ -141,6 +147,33 @@ MEANING = {
     "softmax": lambda x, axis: np.exp(x) / np.exp(x).sum(-1, keepdims=True),
     "log_softmax": lambda x, axis: x - np.log(np.exp(x).sum(-1, keepdims=True)),
     "unit": lambda x, axis: x / np.sqrt(np.square(x).sum(axis, keepdims=True)),
+    "var": np.var,
+    "max": np.max,
+    "min": np.min,
+    "median": np.median,
+    "skewness": lambda x, axis: scipy.stats.skew(flat(x, axis), -1),
+    "kurtosis": lambda x, axis: scipy.stats.kurtosis(flat(x, axis), -1, fisher=False),
+    "entropy": lambda x, axis: entropy(np.abs(flat(x, axis))),
+    "sparsity": lambda x, axis: hoyer(flat(x, axis)),
+    "spectral_norm": lambda x, axis: singular(x, axis).max(-1),
+    "stable_rank": lambda x, axis: 1 / shares(singular(x, axis) ** 2).max(-1),
+    "participation_ratio": lambda x, axis: 1 / (shares(singular(x, axis) ** 2) ** 2).sum(-1),
+    "log_det": lambda x, axis: np.log(1 + singular(x, axis) ** 2).sum(-1),
+    "last": lambda x, axis: x[..., -1],
+    "cumulative_sum": lambda x, axis: np.cumsum(x, -1),
+    "difference": lambda x, axis: np.concatenate([[0], x[1:] - x[:-1]]),
+    "dot": lambda x, y, axis: (x * y).sum(axis),
+    "cosine": lambda x, y, axis: cosine(flat(x, axis), flat(y, axis)),
+    "distance": lambda x, y, axis: np.sqrt(((x - y) ** 2).sum(axis)),
+    "correlation": lambda x, y, axis: cosine(centred(flat(x, axis)), centred(flat(y, axis))),
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "power": lambda x, y: np.abs(x) ** y,
+    "log1p": lambda x: np.log(1 + np.abs(x)),
+    "cbrt": np.cbrt,
+    "softplus": lambda x: np.log(1 + np.exp(x)),
+    "gelu": lambda x: x * scipy.special.ndtr(x),
+    "heaviside": lambda x: (x > 0) * 1.0,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
 }
 
@@ -150,16 +183,42 @@ def singular(x, axis):
 
 
 def entropy(values):
-    share = values / values.sum(-1, keepdims=True)
-    return -(share * np.log(share)).sum(-1)
+    return -(shares(values) * np.log(shares(values))).sum(-1)
+
+
+def shares(values):
+    return values / values.sum(-1, keepdims=True)
+
+
+def flat(x, axis):
+    return x.reshape(*x.shape[: x.ndim - len(axis)], -1)
+
+
+def centred(x):
+    return x - x.mean(-1, keepdims=True)
+
+
+def cosine(x, y):
+    return (x * y).sum(-1) / np.sqrt((x * x).sum(-1) * (y * y).sum(-1))
+
+
+def hoyer(x):
+    root = np.sqrt(x.shape[-1])
+    return (root - np.abs(x).sum(-1) / np.sqrt((x * x).sum(-1))) / (root - 1)
+
+
+TEXTS = {
+    "matrix": ("msa.weight", "msa.grad"),
+    "layers": ("std(msa.weight)", "mean(msa.grad)"),
+}
 
 
 @pytest.mark.parametrize(
-    "texts", [("msa.weight", "msa.grad"), ("std(msa.weight)", "mean(msa.grad)")]
+    ("name", "level"),
+    [(name, level) for name, p in PRIMITIVES.items() for level in TEXTS if level in p.levels],
 )
-@pytest.mark.parametrize("name", PRIMITIVES)
-def test_the_sympy_form_means_what_is_computed(name, texts):
-    tree = make(name, *map(parse, texts[: PRIMITIVES[name].arity]))
+def test_the_sympy_form_means_what_is_computed(name, level):
+    tree = make(name, *map(parse, TEXTS[level][: PRIMITIVES[name].arity]))
     while tree.type != NETWORK:
         tree = make("l1_norm", tree)
     rng = np.random.default_rng(0)

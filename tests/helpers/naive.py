@@ -68,6 +68,34 @@ def _effective_rank(x: Array) -> float:
     return float(np.exp(stats.entropy(values))) if values.sum() != 0 else 0.0
 
 
+def _spectrum_ratio(x: Array, power: int) -> float:
+    """The sum of squared singular values over their largest, or to the power over the sum of it."""
+    squares = np.square(_singular_values(x))
+    if squares.sum() == 0:
+        return 0.0
+    shares = squares / squares.max()
+    return float(shares.sum() ** power / (shares**power).sum() if power > 1 else shares.sum())
+
+
+def _entropy(x: Array) -> float:
+    return float(stats.entropy(np.abs(x), axis=None)) if np.any(x != 0) else 0.0
+
+
+def _sparsity(x: Array) -> float:
+    root, norm = np.sqrt(x.size), np.linalg.norm(x)
+    if root == 1 or norm == 0:
+        return float(norm * 0)
+    return float(np.maximum((root - np.abs(x).sum() / norm) / (root - 1), 0))
+
+
+def _z_score(x: Array) -> Array:
+    return _share(x - x.mean(), x.std())
+
+
+def _cosine(x: Array, y: Array) -> float:
+    return float(np.sum(_share(x, np.linalg.norm(x)) * _share(y, np.linalg.norm(y))))
+
+
 def _rank(scores: Array) -> Array:
     finite = np.isfinite(scores)
     ranks = np.full(len(scores), np.nan)
@@ -82,19 +110,47 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "square": np.square,
     "sqrt": lambda x: np.sqrt(np.abs(x)),
     "log": lambda x: np.log(np.abs(x) + 1e-12),
+    "cube": lambda x: x**3,
+    "cbrt": np.cbrt,
+    "log1p": lambda x: np.log1p(np.abs(x)),
+    "softplus": lambda x: np.logaddexp(0, x),
+    "gelu": lambda x: x * special.ndtr(x),
+    "heaviside": lambda x: np.where(np.isnan(x), 0.0, np.heaviside(x, 0)),
+    "difference": lambda x: np.diff(x, prepend=x[:1]),
+    "cumulative_sum": np.cumsum,
+    "last": lambda x: x[-1],
     "exp": lambda x: np.exp(np.minimum(x, 30)),
     "inverse": lambda x: _guarded(np.ones_like(x), x),
     "relu": lambda x: np.maximum(x, 0),
     "sigmoid": special.expit,
     "tanh": np.tanh,
     "min_max": lambda x: _share(x - x.min(), x.max() - x.min()),
-    "z_score": lambda x: _share(x - x.mean(), x.std()),
+    "z_score": _z_score,
     "softmax": lambda x: special.softmax(x, axis=-1),
     "log_softmax": lambda x: special.log_softmax(x, axis=-1),
     "unit": lambda x: _share(x, np.linalg.norm(x)),
     "sum": np.sum,
     "mean": np.mean,
     "std": np.std,
+    "var": np.var,
+    "skewness": lambda x: np.mean(_z_score(x) ** 3),
+    "kurtosis": lambda x: np.mean(np.square(np.square(_z_score(x)))),
+    "max": np.max,
+    "min": np.min,
+    "median": np.median,
+    "entropy": _entropy,
+    "sparsity": _sparsity,
+    "spectral_norm": lambda x: _singular_values(x).max(),
+    "stable_rank": lambda x: _spectrum_ratio(x, 1),
+    "participation_ratio": lambda x: _spectrum_ratio(x, 2),
+    "log_det": lambda x: np.log1p(np.square(_singular_values(x))).sum(),
+    "dot": lambda x, y: np.sum(x * y),
+    "cosine": _cosine,
+    "distance": lambda x, y: np.linalg.norm(x - y),
+    "correlation": lambda x, y: _cosine(x - x.mean(), y - y.mean()),
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "power": lambda x, y: np.exp(np.minimum(y * np.log(np.abs(x) + 1e-12), 30)),
     "l1_norm": lambda x: np.abs(x).sum(),
     "frobenius_norm": np.linalg.norm,
     "nuclear_norm": lambda x: _singular_values(x).sum(),
@@ -137,7 +193,16 @@ def _layers(
     msa = _normal(rng, [(3 * width, width), (width, width)] * blocks)
     mlp = _normal(rng, [(hidden, width), (width, hidden)] * blocks)
     both = [msa[i : i + 2] + mlp[i : i + 2] for i in range(0, 2 * blocks, 2)]
-    return {"msa": msa, "mlp": mlp, "all": [matrix for block in both for matrix in block]}
+    all_ = [matrix for block in both for matrix in block]
+    shapes = [(width, 5)], [(width, width)], [(width, 4), (3, width)], [(7, width)], [(2, 3)]
+    stem, keep, widen, head, other = (_normal(rng, own) for own in shapes)
+    return {
+        **{"msa": msa, "mlp": mlp, "all": all_, "qkv": msa[::2], "stem": stem, "head": head},
+        **{"keep": keep, "widen": widen, "other": other, "pool": keep + widen},
+        "diverse": msa + keep,
+        "salient": mlp + widen + head,
+        "net": stem + all_ + keep + widen + head + other,
+    }
 
 
 def _normal(rng: np.random.Generator, shapes: Sequence[tuple[int, int]]) -> list[Array]:

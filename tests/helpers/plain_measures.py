@@ -135,6 +135,13 @@ def mgm(plain: Plain) -> float:
 
 
 def naswot(plain: Plain) -> float:
+    plain = copy.deepcopy(plain)
+    generator = torch.Generator().manual_seed(SEED)
+    for layer in plain.network.modules():
+        if isinstance(layer, nn.Linear | nn.Conv2d):
+            layer.weight.data = torch.randn(layer.weight.shape, generator=generator).double()
+            if layer.bias is not None:
+                layer.bias.data.zero_()
     hidden = plain.hidden()
     codes = [np.concatenate([h[n].ravel() > 0 for h in hidden]) for n in range(plain.samples)]
     agreeing = [[float((a == b).sum()) for b in codes] for a in codes]

@@ -42,7 +42,7 @@ def test_the_vocabulary_is_the_published_one() -> None:
     eight = linear | {"mlp.act", "mlp.act_grad"}
     expected = {prefix + name for prefix in ("", "ones.", "ntk.") for name in eight}
     assert set(STATISTICS) == expected
-    assert len(PRIMITIVES) == 28
+    assert len(PRIMITIVES) == 56
     assert set(COMBINATORS) == {"rank", "add", "sub", "mul", "div"}
     assert set(TERMINALS) == expected | set(STRUCTURE)
 
@@ -106,6 +106,10 @@ def test_spaces_lines_and_the_default_probe_make_no_difference() -> None:
             "column 1: `abs` needs a Matrix or Layers, got Network; on Network: .*`rank`",
         ),
         ("sum(sum(width))", "column 1: `sum` needs a Matrix or Layers, got Network"),
+        ("maximum(sum(width), sum(one))", "`maximum` needs a Matrix or Layers, got Network; on"),
+        ("last(msa.grad)", r"`last` needs Layers, got Matrix\[msa\]: reduce it first"),
+        ("stable_rank(width)", r"`stable_rank` needs a Matrix, got Layers\[block\]$"),
+        ("dot(msa.grad, mlp.grad)", "`dot` needs two values of one type, got"),
         ("rank(width)", r"column 1: `rank` needs a Network, got Layers\[block\]: reduce it first"),
         ("__import__(width)", "column 1: unknown name `__import__`"),
         ("x" * 90, "unknown name `x{40}...`; nearest: "),
@@ -162,7 +166,7 @@ def test_names_stand_for_their_expressions() -> None:
     ("text", "message"),
     [
         ("rank(mine)", "column 6: in `mine`, column 5: unknown name `wdth`; nearest: `width`"),
-        ("rank(mien)", "column 6: unknown name `mien`; nearest: `mine`"),
+        ("rank(mien)", "column 6: unknown name `mien`; nearest: .*`mine`"),
         ("mine(width)", "column 1: `mine` takes no arguments"),
         ("first", "in `first`, .* in `second`, column 6: `first` is defined by itself"),
         ("alias0", "at most .* deep"),
@@ -375,6 +379,30 @@ def test_the_canonical_form_has_the_same_value_bit_for_bit(seed: int) -> None:
     world = one_shape_world()
     expected = torch_evaluate(tree, world)
     assert torch.equal(torch_evaluate(canonical(tree), world).nan_to_num(), expected.nan_to_num())
+
+
+@pytest.mark.parametrize(
+    ("text", "hash_before", "means"),
+    [
+        (
+            "nuclear_norm(l1_norm(msa.grad))",
+            "f2b86be799195a0d7fe331da10a00d77a9f840a1178fad8e38f22e7ae328c2d4",
+            "frobenius_norm(l1_norm(msa.grad))",
+        ),
+        (
+            "effective_rank(mul(width, tokens))",
+            "283b6e59089cc7dca3033d933ef087ed7491ed6d9d449b04260329e5fff2f86d",
+            "mean(one)",
+        ),
+    ],
+)
+def test_words_that_layers_had_before_keep_hash_and_value(
+    text: str, hash_before: str, means: str
+) -> None:
+    assert digest(parse(text)) == hash_before
+    world = one_shape_world()
+    expected = torch_evaluate(parse(means), world)
+    torch.testing.assert_close(torch_evaluate(parse(text), world), expected, rtol=1e-15, atol=0)
 
 
 def test_statistics_are_those_of_the_canonical_form() -> None:

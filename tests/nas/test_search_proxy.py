@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from torch import nn
 
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import MeasurementError
-from autoprox.language import STATISTICS, parse
+from autoprox.language import EVERY_STATISTIC, parse
+from autoprox.language.domains import PARTS, SINGLE_DOMAINS
 from autoprox.language.grammar import Grammar
 from autoprox.nas.proxy import NOT_FINITE, Outcome, SplitProxy
 from autoprox.nas.sliced_weights import InheritanceError
@@ -65,7 +67,7 @@ def world_of_slices(architecture: Architecture) -> dict[str, list[Any]]:
     largest = SPACE.largest()
     seed = SETTING.network_seed(largest)
     network = SPACE.build(largest, classes=10, seed=seed)
-    single = [s for s in STATISTICS.values() if s.domain != "all"]
+    single = [s for s in EVERY_STATISTIC.values() if s.domain in SINGLE_DOMAINS]
     measured = collect(network, SETTING.batches["noise"], single, seed=seed)
     blocks = SPACE.blocks(architecture)
     world: dict[str, list[Any]] = {
@@ -76,6 +78,13 @@ def world_of_slices(architecture: Architecture) -> dict[str, list[Any]]:
     }
     for statistic, matrices in measured.items():
         own = []
+        if statistic.domain in ("stem", "keep", "widen", "head", "other"):
+            cut = {"stem": np.s_[: blocks[0].width], "head": np.s_[:, : blocks[-1].width]}
+            place = cut.get(statistic.domain, np.s_[:])
+            world[str(statistic)] = [[matrix.double().numpy()[place] for matrix in matrices]]
+            continue
+        if statistic.domain == "qkv":
+            matrices = [m for matrix in matrices for m in (matrix, matrix)]
         for i, block in enumerate(blocks):
             first, second = (matrices[2 * i + layer].double().numpy() for layer in (0, 1))
             if statistic.quantity.startswith("act"):
@@ -86,12 +95,16 @@ def world_of_slices(architecture: Architecture) -> dict[str, list[Any]]:
                 third = len(first) // 3
                 rows = [r for r in range(len(first)) if r % third < block.inner]
                 own += [first[rows, : block.width], second[: block.width, : block.inner]]
-        world[str(statistic)] = [own]
-    for name in STATISTICS:
-        if ".all." in f".{name}":
-            msa, mlp = (world[name.replace("all.", f"{d}.")][0] for d in ("msa", "mlp"))
-            pairs = [[*msa[i : i + 2], *mlp[i : i + 2]] for i in range(0, len(msa), 2)]
-            world[name] = [[matrix for pair in pairs for matrix in pair]]
+        world[str(statistic)] = [own[::2] if statistic.domain == "qkv" else own]
+    for name, statistic in EVERY_STATISTIC.items():
+        if statistic.domain in PARTS:
+            parts = [replace(statistic, domain=d) for d in PARTS[statistic.domain]]
+            layers = [matrix for part in parts for matrix in world[str(part)][0]]
+            if statistic.domain == "all":
+                msa, mlp = layers[: len(layers) // 2], layers[len(layers) // 2 :]
+                starts = range(0, len(msa), 2)
+                layers = [m for i in starts for m in (*msa[i : i + 2], *mlp[i : i + 2])]
+            world[name] = [layers]
     return world
 
 
@@ -209,13 +222,27 @@ def test_a_term_that_is_not_finite_is_a_failure() -> None:
 
 
 def test_the_terms_of_blocks_add_up_where_the_last_reduction_is_a_sum() -> None:
-    proxy = SplitProxy(load_expression("dss++"), by_block=True)
+    msa = "sum(mul(nuclear_norm(ones.msa.grad), nuclear_norm(ones.msa.weight)))"
+    proxy = SplitProxy(parse(f"add(rank({msa}), rank(sum(l1_norm(mlp.grad))))"), by_block=True)
     for outcome, architecture in zip(
         outcomes(own_weights(proxy, SETTING), sampled(5)), sampled(5), strict=True
     ):
         for term, blocks in zip(outcome.terms, outcome.blocks, strict=True):
             assert len(blocks) == architecture["depth"]
             assert sum(blocks) == pytest.approx(term, rel=1e-12)
+
+
+def test_layers_outside_blocks_are_of_no_block() -> None:
+    texts = "sum(l1_norm(salient.weight))", "sum(l1_norm(mlp.weight))", "sum(l1_norm(head.weight))"
+    whole, mlp, head = (SplitProxy(parse(text), by_block=True) for text in texts)
+    for scorer in (own_weights, sliced_weights):
+        [one], [two], [three] = (
+            outcomes(scorer(p, SETTING), sampled(1)) for p in (whole, mlp, head)
+        )
+        assert one.blocks == two.blocks
+        assert one.terms[0] == pytest.approx(two.terms[0] + three.terms[0])
+        assert three.terms[0] > 0
+        assert set(three.blocks[0]) == {0.0}
 
 
 def test_the_terms_of_a_block_are_those_of_its_own_layers() -> None:

@@ -5,96 +5,114 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
+from helpers.commands import Result
 
 PACKAGE = Path(__file__).parent / "package"
-Done = subprocess.CompletedProcess[str]
+COMMANDS = {
+    "form": "show smoothness --form words",
+    "function": "show first-loss --json",
+    "letter": "show sum(sum(abs(mlp.saliency)))",
+    "latex": "show sum(sum(abs(mlp.saliency))) --form latex",
+    "rank": "rank --proxies smoothness,first-loss --datasets digits --batch-size 2 --json",
+    "benchmark": "rank --benchmark mini-bench --proxies sum(sum(abs(all.saliency))),snip "
+    "--batch-size 2 --json",
+    "evolve": "evolve --strategy newcomers --datasets digits --batch-size 2 --iterations 2 "
+    "--population 4 --json",
+    "search": "search --space autoformer-mini --proxy smoothness --dataset cifar10 "
+    "--strategy single --samples 4 --json",
+}
+# Runs several commands in one process, for to start one takes longer than they do.
+PROGRAM = """
+import contextlib, io, json, sys
+from autoprox import cli
+
+def run(arguments):
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            cli.main(arguments)
+        except SystemExit as exit_:
+            code = exit_.code or 0
+    out.seek(0), err.seek(0)
+    return code, out.read(), err.read()
+
+found = {name: run(line.split()) for name, line in json.load(sys.stdin).items()}
+json.dump(found, sys.stdout)
+"""
 
 
-def installed(source: Path, target: Path) -> Path:
-    """The folder into which a package was installed."""
+@pytest.fixture(scope="module")
+def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder into which the package was installed."""
+    folder = tmp_path_factory.mktemp("plugin")
+    source, target = shutil.copytree(PACKAGE, folder / "source"), folder / "installed"
     options = ("--no-deps", "--no-build-isolation", "--no-index", "--quiet")
     command = [sys.executable, "-m", "pip", "install", *options, "--target", target, source]
     subprocess.run(list(map(str, command)), check=True)
     return target
 
 
-def run(plugins: Path, *arguments: str) -> Done:
-    """The program with these packages installed."""
-    return subprocess.run(
-        [sys.executable, "-m", "autoprox.cli", *arguments],
+def results(plugins: Path, folder: Path, commands: Mapping[str, str]) -> dict[str, Result]:
+    """What the program answers in a folder with these packages installed."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
         env={**os.environ, "PYTHONPATH": str(plugins)},
-        capture_output=True,
+        cwd=folder,
+        input=json.dumps(commands),
+        stdout=subprocess.PIPE,
         text=True,
+        check=True,
     )
+    return {name: Result(*found) for name, found in json.loads(done.stdout).items()}
 
 
 @pytest.fixture(scope="module")
-def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("plugin")
-    source = shutil.copytree(PACKAGE, folder / "source")
-    return installed(source, folder / "installed")
+def done(plugins: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
+    found = results(plugins, tmp_path_factory.mktemp("runs"), COMMANDS)
+    assert all(result.code == 0 for result in found.values()), found
+    assert not any("left out" in result.err for result in found.values())
+    return found
 
 
-def summary(done: Done) -> dict[str, Any]:
-    assert done.returncode == 0, done.stderr
-    assert "left out" not in done.stderr
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
+def test_its_form_writes_its_proxy_with_its_operation(done: dict[str, Result]) -> None:
+    assert done["form"] == (0, "sum mean softsign all.grad\n", "")
 
 
-def test_its_form_writes_its_proxy_with_its_operation(plugins: Path) -> None:
-    done = run(plugins, "show", "smoothness", "--form", "words")
-    assert (done.stdout, done.stderr) == ("sum mean softplus all.grad\n", "")
-
-
-def test_its_function_is_shown(plugins: Path) -> None:
-    found = summary(run(plugins, "show", "first-loss", "--json"))
+def test_its_function_is_shown(done: dict[str, Result]) -> None:
+    found = done["function"].json
     assert (found["formula"], found["citation"]) == ("-L", "Nobody, 2026")
 
 
-def test_its_proxies_are_ranked(plugins: Path, tmp_path: Path) -> None:
-    given = ("--proxies", "smoothness,first-loss", "--datasets", "digits", "--batch-size", "2")
-    found = summary(run(plugins, "rank", *given, "--json", "--runs", str(tmp_path)))
-    assert {row["proxy"] for row in found["rows"]} == {"smoothness", "first-loss"}
-    assert all(row["kendall"] is not None for row in found["rows"])
+def test_its_proxies_are_ranked(done: dict[str, Result]) -> None:
+    rows = done["rank"].json["rows"]
+    assert {row["proxy"] for row in rows} == {"smoothness", "first-loss"}
+    assert all(row["kendall"] is not None for row in rows)
 
 
-def test_its_statistic_is_shown_by_its_letter(plugins: Path) -> None:
-    done = run(plugins, "show", "sum(sum(abs(mlp.saliency)))")
-    assert done.returncode == 0, done.stderr
-    assert "│Sₘₗₚ│" in done.stdout
-    assert "weights times their gradients" in done.stdout
-    done = run(plugins, "show", "sum(sum(abs(mlp.saliency)))", "--form", "latex")
-    assert r"\left|S^{\mathrm{mlp}}_{l}\right|" in done.stdout
+def test_its_statistic_is_shown_by_its_letter(done: dict[str, Result]) -> None:
+    assert "│Sₘₗₚ│" in done["letter"].out
+    assert "weights times their gradients" in done["letter"].out
+    assert r"\left|S^{\mathrm{mlp}}_{l}\right|" in done["latex"].out
 
 
-def test_its_statistic_is_measured_on_its_benchmark(plugins: Path, tmp_path: Path) -> None:
+def test_its_statistic_is_measured_on_its_benchmark(done: dict[str, Result]) -> None:
     # On the same networks, snip is the same number by another way.
-    given = ("--benchmark", "mini-bench", "--proxies", "sum(sum(abs(all.saliency))),snip")
-    found = summary(
-        run(plugins, "rank", *given, "--batch-size", "2", "--json", "--runs", str(tmp_path))
-    )
+    found = done["benchmark"].json
     saliency, snip = found["rows"]
     assert found["networks"] == 12
     assert saliency["kendall"] == snip["kendall"] is not None
 
 
-def test_its_evolution_strategy_evolves(plugins: Path, tmp_path: Path) -> None:
-    given = ("--strategy", "newcomers", "--datasets", "digits", "--batch-size", "2")
-    small = ("--iterations", "2", "--population", "4")
-    found = summary(run(plugins, "evolve", *given, *small, "--json", "--runs", str(tmp_path)))
-    assert found["evaluations"] >= 4 + 2 * 10
+def test_its_evolution_strategy_evolves(done: dict[str, Result]) -> None:
+    assert done["evolve"].json["evaluations"] >= 4 + 2 * 10
 
 
-def test_its_search_strategy_searches_its_space(plugins: Path, tmp_path: Path) -> None:
-    given = ("--space", "autoformer-mini", "--proxy", "smoothness", "--dataset", "cifar10")
-    single = ("--strategy", "single", "--samples", "4")
-    found = summary(run(plugins, "search", *given, *single, "--json", "--runs", str(tmp_path)))
-    assert found["evaluations"] == 4
+def test_its_search_strategy_searches_its_space(done: dict[str, Result]) -> None:
+    assert done["search"].json["evaluations"] == 4
 
 
 SUITES = """
@@ -102,7 +120,7 @@ import autoprox_example as example
 from autoprox.inputs.images import load_batch
 from autoprox.testing import *
 
-check_operation(example.softplus)
+check_operation(example.softsign)
 check_statistic(example.SALIENCY)
 check_benchmark(example.BENCHMARK)
 check_space(example.MINI)
@@ -122,14 +140,14 @@ def test_its_author_can_run_the_suites(plugins: Path) -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", SUITES], env=environment, check=True)
 
 
-def test_a_package_that_cannot_be_loaded_is_a_warning_that_names_it(tmp_path: Path) -> None:
-    source = shutil.copytree(PACKAGE, tmp_path / "source")
-    (source / "autoprox_example" / "__init__.py").write_text("import nothing_there\n")
-    broken = installed(source, tmp_path / "installed")
-    done = run(broken, "show", "smoothness", "--form", "words")
-    assert done.returncode == 2
+def test_a_package_that_cannot_be_loaded_is_a_warning_that_names_it(
+    plugins: Path, tmp_path: Path
+) -> None:
+    broken = shutil.copytree(plugins, tmp_path / "installed")
+    (broken / "autoprox_example" / "__init__.py").write_text("import nothing_there\n")
+    found = results(broken, tmp_path, {"its": COMMANDS["form"], "other": "show snip --form text"})
+    assert found["its"].code == 2
     reason = "of autoprox-example is left out: ModuleNotFoundError: No module named 'nothing_there'"
-    for item in ("autoprox.proxies 'smoothness'", "autoprox.operations 'softplus'"):
-        assert f"PluginWarning: {item} {reason}" in done.stderr
-    done = run(broken, "show", "snip", "--form", "text")
-    assert (done.returncode, done.stdout) == (0, "sum(sum(abs(mul(all.weight, all.grad))))\n")
+    for item in ("autoprox.proxies 'smoothness'", "autoprox.operations 'softsign'"):
+        assert f"PluginWarning: {item} {reason}" in found["its"].err
+    assert found["other"][:2] == (0, "sum(sum(abs(mul(all.weight, all.grad))))\n")

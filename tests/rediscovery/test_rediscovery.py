@@ -15,13 +15,14 @@ from scipy import stats
 from autoprox.engine.evaluator import Engine
 from autoprox.engine.program import single_domains
 from autoprox.evolution import Individual
-from autoprox.language import STATISTICS, Tree, Type, canonical, make, parse, statistics
+from autoprox.language import Tree, Type, canonical, make, parse, statistics
 from autoprox.language.grammar import Grammar
 from autoprox.parameters import TreeLimits
 from autoprox.rediscovery.evidence import by_form, by_networks, by_tree, relative_deviation
 from autoprox.rediscovery.growth import (
     GRAMMAR,
     REDUCTIONS,
+    WORDS,
     Bank,
     Formulas,
     Growth,
@@ -45,12 +46,11 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
         arch = NANO.sample(rng)
         if arch["hidden_dim"] <= 24 and arch["depth"] <= 3:
             architectures[arch] = None
-    parts = [part for name in STATISTICS for part in single_domains(make(name))]
-    needs = {s for part in parts for s in statistics(part)}
+    needs = {part for name in WORDS for s in statistics(make(name)) for part in s.parts}
     store = cached(
         Conditions(NANO, {"noise": noise(4)}, thin=2),
         list(architectures),
-        {s for s in needs if s.domain != "all"},
+        needs,
         folder=tmp_path_factory.mktemp("statistics"),
     )
     return Engine(store)

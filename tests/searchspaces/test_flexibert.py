@@ -79,7 +79,7 @@ def test_logits_with_dot_product_attention_are_electras() -> None:
     )
     theirs = randomised(ElectraForMaskedLM(config))
     shape = FlexiLayer(24, 512, 4, 24, 40, "sdp", 1)
-    ours = FlexiBert([FlexiBlock(shape) for _ in range(2)], 24, d_embed=8)
+    ours = FlexiBert([shape] * 2, d_embed=8)
     ours.load_state_dict(translated(theirs, ELECTRA_NAMES))
     ids = tokens(2, 7)
     torch.testing.assert_close(ours(ids), theirs(ids).logits, rtol=1e-4, atol=1e-4)
@@ -199,7 +199,7 @@ def test_attention_alone_makes_electra_small(hidden_size: int) -> None:
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_parameter_is_set_and_gets_a_gradient(operation: str) -> None:
     shapes = [FlexiLayer(16, 512, 2, 16, 24, operation, stack) for stack in (1, 3)]
-    network = FlexiBert([FlexiBlock(shape) for shape in shapes], 16, d_embed=8)
+    network = FlexiBert(shapes, d_embed=8)
     network.initialise(seed=1)
     network(tokens(2, 10)).logsumexp(-1).sum().backward()
     for name, parameter in network.named_parameters():

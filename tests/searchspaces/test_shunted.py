@@ -1,7 +1,6 @@
 """Shunted ViT against its published sizes, and against its formulas written out."""
 
 import math
-import random
 from typing import Any
 
 import pytest
@@ -35,11 +34,6 @@ def tiny(**changed: Any) -> Architecture:
     return Architecture(SHUNTED.name, small | {"patch_size": 8, "stem_convs": 1} | changed)
 
 
-def samples(count: int) -> list[Architecture]:
-    rng = random.Random(0)
-    return [SHUNTED.sample(rng) for _ in range(count)]
-
-
 def on_meta(arch: Architecture, classes: int) -> Shunted:
     with torch.device("meta"):
         network = SHUNTED.build(arch, classes)
@@ -65,7 +59,7 @@ def test_published_networks_are_in_the_space(
     assert math.floor(SHUNTED.flops(arch) / 1e8) / 10 == gigaflops
 
 
-@pytest.mark.parametrize("arch", [*samples(3), tiny(), tiny(patch_size=4, stem_convs=2)])
+@pytest.mark.parametrize("arch", [tiny(), tiny(patch_size=4, stem_convs=2)])
 def test_counts_are_those_of_the_built_network(arch: Architecture) -> None:
     network = on_meta(arch, classes=7)
     assert SHUNTED.params(arch, 7) == sum(p.numel() for p in network.parameters())

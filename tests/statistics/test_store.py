@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -25,7 +23,6 @@ from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.chunks import MatrixChunk
 from autoprox.statistics.collector import Setting, collect
 from autoprox.statistics.networks import SpaceNetwork
-from autoprox.statistics.packed import CHUNK, chunks_of
 from autoprox.statistics.sources import MatrixSource
 
 MakeSetting = Callable[..., Conditions]
@@ -143,6 +140,8 @@ def broken_files(path: Path) -> dict[str, bytes]:
         text = json.dumps(header).encode()
         return len(text).to_bytes(8, "little") + text + values
 
+    header = json.loads(whole[8:start])
+    negative = {k: {**v, "shape": [-1, -1]} for k, v in header.items() if k != "__metadata__"}
     short = {"0": {"dtype": "F32", "shape": [1, 1], "data_offsets": [0, 4]}}
     return {
         "empty": b"",
@@ -155,6 +154,10 @@ def broken_files(path: Path) -> dict[str, bytes]:
         "no pairs": with_header({"0": {"shape": [1, 2, 3], "data_offsets": [0, 4]}}),
         "a list": with_header([[1, 1]]),
         "other shapes": with_header(short),
+        "no shape": with_header(negative),
+        "a flipped bit": whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:],
+        "not a number": whole[:start] + b"\xff" * 4 + values[4:],
+        "no checksum": with_header({k: v for k, v in header.items() if k != "__metadata__"}),
     }
 
 
@@ -248,101 +251,6 @@ def resident(kept: CachedMatrices) -> int:
     return sum(own.resident_bytes for own in set(kept.packed.values()))
 
 
-PEAK = """
-import resource, sys
-from pathlib import Path
-
-import torch
-
-from autoprox.engine.evaluator import Engine
-from autoprox.language import STATISTICS, parse
-from autoprox.statistics.cached import CachedMatrices
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.networks import space_networks
-sys.path.insert(0, sys.argv[1])
-from helpers.networks import SPACE, noise, tiny
-
-class Sizes(Setting):
-    def measure(self, network, needs):
-        for dataset, wanted in needs.items():
-            yield dataset, {s: [torch.ones(256, 256) for _ in range(4)] for s in wanted}
-
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 2**10
-
-torch.set_num_threads(1)
-archs = [tiny(width, (1, 1.0), (1, 2.0)) for width in range(1, 81)]
-networks = space_networks(SPACE, archs)
-folder, memory = Path(sys.argv[2]), int(sys.argv[3])
-needs = [STATISTICS["msa.weight"], STATISTICS["msa.grad"]]
-tree = parse("sum(sum(mul(msa.weight, msa.grad)))")
-sizes = Sizes({"few": noise(4)})
-Engine(CachedMatrices(sizes, networks[:1], needs, folder=folder)).evaluate([tree])
-before = peak()
-kept = CachedMatrices(sizes, networks, needs, folder=folder, memory=memory)
-assert (Engine(kept).evaluate([tree]).values == 4 * 256**2).all()
-print(peak() - before)
-"""
-
-
-def test_peak_memory_follows_the_bound(tmp_path: Path) -> None:
-    """160 MiB of matrices, in a process of their own."""
-    memory = 8 * 2**20
-    command = [
-        sys.executable,
-        "-c",
-        PEAK,
-        str(Path(__file__).parents[1]),
-        str(tmp_path),
-        str(memory),
-    ]
-    added = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    assert added < 48 * 2**20
-
-
-def test_datasets_are_read_in_turn_in_chunks_of_about_one_size(
-    setting: MakeSetting,
-    architectures: list[Architecture],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    kept = cached(setting(), [tiny(8, *[(1, 1.0)] * 7)], [GRAD, WEIGHT], folder=tmp_path)
-    qkv, proj = 48 * 8, 8 * 16
-    monkeypatch.setitem(CHUNK, "cpu", 2 * qkv)
-    found: list[tuple[int, list[int], tuple[tuple[int, int, int], ...]]] = []
-
-    def keep(
-        group: frozenset[Statistic], datasets: list[int], positions: np.ndarray, chunk: MatrixChunk
-    ) -> None:
-        found.append((datasets[0], positions.tolist(), chunk.shapes))
-
-    kept.visit([frozenset({GRAD, WEIGHT})], keep)
-    assert 4 < (7 * qkv + 7 * proj) / (2 * qkv) < 5
-    chunks = [
-        ([0, 2], ((2, 48, 8),)),
-        ([4, 6], ((2, 48, 8),)),
-        ([8, 10], ((2, 48, 8),)),
-        ([12, 1, 3], ((1, 48, 8), (2, 8, 16))),
-        ([5, 7, 9, 11, 13], ((5, 8, 16),)),
-    ]
-    assert found == [(dataset, *chunk) for chunk in chunks for dataset in range(3)]
-
-
-@pytest.mark.parametrize("most", [1, 7, 40, 100, 10_000])
-def test_chunks_hold_every_matrix_once_and_few_of_them_are_larger(most: int) -> None:
-    shapes = ((5, 2, 3), (1, 50, 2), (30, 1, 1), (4, 6, 2))
-    wider = tuple((n, 3 * rows, cols) for n, rows, cols in shapes)
-    chunks = chunks_of((shapes, wider), most)
-    assert [c.start for c in chunks] == [0, *(c.stop for c in chunks[:-1])]
-    assert chunks[-1].stop == 40
-    for place, whole in enumerate((shapes, wider)):
-        parts = [(n, *shape) for chunk in chunks for n, *shape in chunk.shapes[place]]
-        counts = {shape[1:]: sum(n for n, *s in parts if s == list(shape[1:])) for shape in whole}
-        assert counts == {shape[1:]: shape[0] for shape in whole}
-    sizes = [sum(n * rows * cols for n, rows, cols in chunk.shapes[1]) for chunk in chunks]
-    assert max(sizes) <= most + 300
-
-
 def ages(folder: Path, paths: Iterable[Path]) -> None:
     """Let the files have been used one hour after the other, long ago."""
     for hour, path in enumerate(paths):
@@ -419,33 +327,6 @@ def test_layers_of_each_domain() -> None:
     assert layers.structures[0].domains == (("msa", "msa", "mlp", "mlp"),) * 2
     counts = {domain: layers.starts[domain].tolist() for domain in ("msa", "mlp", "all", "block")}
     assert counts == {"msa": [0, 4, 6], "mlp": [0, 4, 6], "all": [0, 8, 12], "block": [0, 2, 3]}
-
-
-def test_threads_of_torch_are_one_a_call_and_come_back() -> None:
-    torch.set_num_threads(2)
-    try:
-        seen: list[int] = []
-        run_threads(3, [lambda: seen.append(torch.get_num_threads())] * 5)
-        assert seen == [1] * 5
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(1)
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_after_an_error_no_further_call_begins(workers: int) -> None:
-    done: list[int] = []
-
-    def fail() -> None:
-        raise MeasurementError("stop")
-
-    def late() -> None:
-        threading.Event().wait(0.01)
-        done.append(1)
-
-    with pytest.raises(MeasurementError, match="stop"):
-        run_threads(workers, [fail, *[late] * 100])
-    assert len(done) < 50
 
 
 def test_where_mps_has_no_float64_the_cpu_reduces(

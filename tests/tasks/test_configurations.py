@@ -23,6 +23,10 @@ NEEDED: dict[str, dict[str, Any]] = {
     "search": {"space": "pit", "proxy": "snip"},
     "rediscover": {"proxy": "snip"},
     "build": {"space": "pit", "out": "x.json"},
+    "supernet-train": {"space": "autoformer-nano", "images": "photos"},
+    "supernet-eval": {"supernet": "run"},
+    "prenas": {"space": "autoformer-nano", "sizes": "5K:9K:1K"},
+    "s3": {"space": "swin-nano", "images": "photos"},
 }
 
 

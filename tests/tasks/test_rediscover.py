@@ -1,7 +1,8 @@
 """Whole rediscoveries on tiny networks: found, judged, interrupted, and told."""
 
+import itertools
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from scipy import stats
 
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import AutoproxError
+from autoprox.evolution import Individual
 from autoprox.language import Tree, canonical, parse
+from autoprox.rediscovery import growth, search
 from autoprox.rediscovery.evidence import by_networks
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import get_space
@@ -143,41 +146,94 @@ class Stopped(Exception):  # noqa: N818
     """What ends a run in the middle."""
 
 
-@pytest.mark.parametrize("last", [False, True])
-def test_an_interrupted_rediscovery_goes_on_to_the_same_result(
-    cache: Path, tmp_path: Path, last: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target = "add(rank(l2_norm), rank(ntkt))"
-    whole = begin(task(cache, target, runs=tmp_path / "whole"))
-    rounds = whole["rounds"] if last else 1
-    log = Run.log
+def cut_and_resumed(whole: Callable[[Path], Any], runs: Path, rounds: int) -> dict[str, Any]:
+    """The summary of a rediscovery that was stopped after some rounds and goes on."""
 
-    def stopped(self: Run, record: dict[str, Any]) -> None:
-        log(self, record)
+    def stopped(run: Run, record: dict[str, Any]) -> None:
+        log(run, record)
         if record["round"] == rounds:
             raise Stopped
 
-    with monkeypatch.context() as patch:
+    log = Run.log
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Run, "log", stopped)
         with pytest.raises(Stopped):
-            begin(task(cache, target, runs=tmp_path / "cut"))
-    [path] = (tmp_path / "cut").iterdir()
-    passed_over: list[int] = []
-    known_wrong = Judge.known_wrong
-
-    def counted(self: Judge, found: Sequence[Tree]) -> None:
-        passed_over.append(len(found))
-        known_wrong(self, found)
-
-    monkeypatch.setattr(Judge, "known_wrong", counted)
+            begin(whole(runs))
+    [path] = runs.iterdir()
     with Run.resume(path, "rediscover") as run:
-        again = finish(task(cache, target), run)
-    kept = {name: v for name, v in again.items() if name not in ("run", "seconds")}
-    assert kept == {name: v for name, v in whole.items() if name not in ("run", "seconds")}
-    assert [line["round"] for line in Run.open(path).read_log()] == list(
-        range(1, whole["rounds"] + 1)
-    )
-    assert len(passed_over) == rounds - 1
+        return finish(whole(runs), run)
+
+
+def comparable(summary: dict[str, Any]) -> dict[str, Any]:
+    return {name: v for name, v in summary.items() if name not in ("run", "seconds")}
+
+
+def test_an_interrupted_rediscovery_goes_on_to_the_same_result(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(growth, "LAYERS_AT_ONCE", 2)
+    monkeypatch.setattr(search, "POOL", 20)
+
+    def rediscover(runs: Path) -> Rediscover:
+        return task(cache, "sum(sum(log(abs(msa.weight))))", runs=runs)
+
+    whole = begin(rediscover(tmp_path / "whole"))
+    assert whole["rounds"] == 3
+    again = cut_and_resumed(rediscover, tmp_path / "cut", rounds=2)
+    assert comparable(again) == comparable(whole)
+    assert [line["round"] for line in Run.open(Path(again["run"])).read_log()] == [1, 2, 3]
+
+
+REDUCTIONS = ("sum", "mean", "std", "l1_norm", "frobenius_norm", "nuclear_norm", "logsumexp")
+WRONG = [
+    parse(f"rank({reduce}({map_}(one)))")
+    for reduce, map_ in itertools.product(REDUCTIONS, ("neg", "abs", "exp", "log", "relu", "tanh"))
+]
+RIGHT = parse("rank(add(sum(width), sum(width)))")
+
+
+class Scripted:
+    """A search that finds wrong formulas, others and an old one, none, and the right one."""
+
+    def __init__(self, *_: Any) -> None:
+        self.population = [Individual(WRONG[0], (0.5,), 0.5)]
+        self.evaluations = 0
+        self._rounds = iter([WRONG[:36], [*WRONG[38:], WRONG[0]], [], [RIGHT]])
+
+    def begin(self) -> None:
+        """There is nothing to begin with."""
+
+    def round(self) -> list[Tree]:
+        self.evaluations += 1
+        return next(self._rounds)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "measured"),
+    [(1, [32, 8, 1, 1]), (2, [8, 1, 1]), (4, [1, 1])],
+)
+def test_what_rounds_on_record_found_is_not_judged_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rounds: int, measured: list[int]
+) -> None:
+    """All rounds but the last on record; 32 formulas are measured at a time, the rest later."""
+    seen: list[int] = []
+
+    def measure(trees: list[Tree], *rest: Any) -> Any:
+        seen.append(len(trees))
+        return by_networks(trees, *rest)
+
+    def rediscover(runs: Path) -> Rediscover:
+        seen.clear()
+        return task(tmp_path, "rank(sum(width))", fresh=Networks(NANO, 9), runs=runs)
+
+    monkeypatch.setattr(rediscovery, "FormulaSearch", Scripted)
+    monkeypatch.setattr(rediscovery, "by_networks", measure)
+    whole = begin(rediscover(tmp_path / "whole"))
+    assert (whole["expression"], whole["rounds"]) == (str(RIGHT), 4)
+    assert seen == [32, 8, 1, 1]
+    again = cut_and_resumed(rediscover, tmp_path / "cut", rounds)
+    assert comparable(again) == comparable(whole)
+    assert seen == measured
 
 
 def test_small_networks_vary_in_what_structure_reads() -> None:

@@ -92,8 +92,8 @@ def test_exporters(name: str) -> None:
 def test_an_operation_that_waits_for_the_device_is_refused() -> None:
     @operation("map")
     def shifted(x: torch.Tensor) -> torch.Tensor:
-        """x, shifted by nothing where there is much of it."""
-        return x if x.sum().item() > 0 else x + 0.0
+        """x, one more, by two ways."""
+        return x + 1 if x.sum().item() > 0 else 1 + x
 
     with pytest.raises(AssertionError, match="`shifted` never waits for the device"):
         check_operation(shifted)

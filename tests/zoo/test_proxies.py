@@ -8,6 +8,7 @@ import torch
 from helpers.measuring import Conditions, streamed
 from helpers.naive import Array, naive_evaluate, random_world
 from helpers.networks import SPACE, noise, tiny
+from scipy.special import log_softmax
 from scipy.stats import rankdata
 from torch import Tensor, nn
 from torch.nn import functional
@@ -27,7 +28,7 @@ def over_layers(term: Callable[..., float], *names: str) -> Array:
 
 
 def saliency(weight: Array, grad: Array) -> float:
-    return float((weight * grad).sum())
+    return float(np.abs(weight * grad).sum())
 
 
 def diversity(weight: Array, grad: Array) -> float:
@@ -43,27 +44,44 @@ def sept() -> Array:
 
 
 def ntkt() -> Array:
-    return over_layers(lambda grad: (grad**2).sum(), "ntk.all.grad")
+    lengths = np.array([min(tokens) for tokens in WORLD["tokens"]])
+    return over_layers(lambda grad: (grad**2).sum(), "ntk.all.grad") / lengths**2
+
+
+def sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
 
 
 def autoprox_a() -> Array:
+    qkv = over_layers(lambda g: np.abs(g).sum(), "qkv.grad")
+    return qkv + over_layers(lambda g: sigmoid(g).mean(), "mlp.grad")
+
+
+def autoprox_p() -> Array:
+    counts = np.array([len(qkv) for qkv in WORLD["qkv.weight"]])
+    qkv = over_layers(lambda w: np.sqrt((sigmoid(w) ** 2).sum()), "qkv.weight")
+    mlp = over_layers(lambda w: log_softmax(np.abs(w), axis=-1).mean(), "mlp.weight")
+    return qkv / counts - mlp / (2 * counts)
+
+
+def autoprox_a_released() -> Array:
     weights = over_layers(lambda w: np.linalg.norm((w - w.min()) / np.ptp(w)), "all.weight")
     return weights + over_layers(lambda d: np.sqrt(1 / (1 + np.exp(-d))).mean(), "mlp.act_grad")
 
 
-def autoprox_p() -> Array:
+def autoprox_p_released() -> Array:
     weights = over_layers(np.linalg.norm, "all.weight")
     return weights - over_layers(lambda d: np.log(np.abs(d).mean()), "mlp.act_grad")
 
 
-msa = over_layers(diversity, "ones.msa.weight", "ones.msa.grad")
-mlp = over_layers(saliency, "ones.mlp.weight", "ones.mlp.grad")
+msa = over_layers(diversity, "ones.diverse.weight", "ones.diverse.grad")
+mlp = over_layers(saliency, "ones.salient.weight", "ones.salient.grad")
 EXPECTED = {
-    "plain": over_layers(saliency, "all.weight", "all.grad"),
+    "plain": over_layers(lambda w, g: (w * g).sum(), "all.weight", "all.grad"),
     "grad_norm": over_layers(np.linalg.norm, "all.grad"),
     "l2_norm": over_layers(np.linalg.norm, "all.weight"),
-    "snip": over_layers(lambda w, g: np.abs(w * g).sum(), "all.weight", "all.grad"),
-    "synflow": over_layers(saliency, "ones.all.weight", "ones.all.grad"),
+    "snip": over_layers(saliency, "all.weight", "all.grad"),
+    "synflow": over_layers(saliency, "ones.net.weight", "ones.net.grad"),
     "fisher": over_layers(lambda a, d: ((a * d) ** 2).sum(), "mlp.act", "mlp.act_grad"),
     "dss": msa + mlp,
     "dss++": rankdata(msa) + rankdata(mlp),
@@ -72,6 +90,8 @@ EXPECTED = {
     "ntsr": rankdata(ntkt()) + rankdata(sept()),
     "autoprox-a": autoprox_a(),
     "autoprox-p": autoprox_p(),
+    "autoprox-a-released": autoprox_a_released(),
+    "autoprox-p-released": autoprox_p_released(),
 }
 
 
@@ -137,10 +157,16 @@ def passed(
             parameter.data.abs_()
     loss(network(inputs), last[0]).backward()
     found: Matrices = {"a": outputs, "d": [output.grad for output in outputs]}
-    for kind, names in (("msa", ("qkv", "proj")), ("mlp", ("fc1", "fc2"))):
-        weights = [getattr(block, name).weight for block in network.blocks for name in names]
-        found[f"{kind}.w"] = weights
-        found[f"{kind}.g"] = [weight.grad for weight in weights]
+    kinds = {"msa": ("qkv", "proj"), "mlp": ("fc1", "fc2"), "qkv": ("qkv",)}
+    layers = {
+        kind: [getattr(block, name) for block in network.blocks for name in names]
+        for kind, names in kinds.items()
+    }
+    layers["head"] = [network.head]
+    layers["every"] = [m for m in network.modules() if isinstance(m, nn.Linear | nn.Conv2d)]
+    for kind, own in layers.items():
+        found[f"{kind}.w"] = [layer.weight for layer in own]
+        found[f"{kind}.g"] = [layer.weight.grad for layer in own if layer.weight.grad is not None]
     for letter in "wg":
         found[letter] = found[f"msa.{letter}"] + found[f"mlp.{letter}"]
     return {name: [matrix.detach().double() for matrix in found[name]] for name in found}
@@ -162,7 +188,10 @@ def plain(arch: Architecture) -> dict[str, float]:
     signs = torch.randint(0, 2, (3, 17, arch["hidden_dim"]), generator=drawn) * 2 - 1
     ntk = passed(arch, lambda _, last: (last * signs).sum())
     diversity = total(lambda g, w: nuclear(g) * nuclear(w), ones["msa.g"], ones["msa.w"])
-    saliency = total(lambda g, w: (g * w).sum(), ones["mlp.g"], ones["mlp.w"])
+    saliency = sum(
+        total(lambda g, w: (g * w).abs().sum(), ones[f"{kind}.g"], ones[f"{kind}.w"])
+        for kind in ("mlp", "head")
+    )
     d, n = torch.tensor(float(arch["hidden_dim"]), dtype=torch.float64), 17
     blocks = arch["depth"]
     return {
@@ -170,18 +199,22 @@ def plain(arch: Architecture) -> dict[str, float]:
         "grad_norm": total(torch.linalg.norm, data["g"]),
         "l2_norm": total(torch.linalg.norm, data["w"]),
         "snip": total(lambda w, g: (w * g).abs().sum(), data["w"], data["g"]),
-        "synflow": total(lambda w, g: (w * g).sum(), ones["w"], ones["g"]),
+        "synflow": total(lambda w, g: (w * g).abs().sum(), ones["every.w"], ones["every.g"]),
         "fisher": total(lambda a, d: (a * d).square().sum(), data["a"], data["d"]),
         "diversity": diversity,
         "saliency": saliency,
         "dss": diversity + saliency,
-        "ntkt": total(lambda g: g.square().sum(), ntk["g"]),
+        "ntkt": total(lambda g: g.square().sum(), ntk["g"]) / n**2,
         "sept": float((blocks * d).log() + (blocks * d ** (n + 1) / (d - 1)).log()),
-        "autoprox-a": total(
+        "autoprox-a": total(lambda g: g.abs().sum(), data["qkv.g"])
+        + total(lambda g: g.sigmoid().mean(), data["mlp.g"]),
+        "autoprox-p": total(lambda w: w.sigmoid().square().sum().sqrt(), data["qkv.w"]) / blocks
+        - total(lambda w: w.abs().log_softmax(-1).mean(), data["mlp.w"]) / (2 * blocks),
+        "autoprox-a-released": total(
             lambda w: torch.linalg.norm((w - w.min()) / (w.max() - w.min())), data["w"]
         )
         + total(lambda d: d.sigmoid().sqrt().mean(), data["d"]),
-        "autoprox-p": total(torch.linalg.norm, data["w"])
+        "autoprox-p-released": total(torch.linalg.norm, data["w"])
         - total(lambda d: d.abs().mean().log(), data["d"]),
     }
 

@@ -33,14 +33,16 @@ def _active(passes: Passes) -> Iterator[Tensor]:
     "naswot",
     "Mellor et al., Neural Architecture Search without Training, ICML 2021",
     "log |det K|, Kₘₙ = N_A - Hamming distance of cₘ and cₙ",
-    needs=("forward",),
     trunk=True,
 )
 def naswot(passes: Passes) -> float:
-    """How different the samples' codes are: which of all N_A units of all tokens are active."""
+    """How different the samples' codes are: which of all N_A units of all tokens are active.
+
+    As in the code of Auto-Prox, weights are drawn anew from N(0, 1), and biases are 0.
+    """
     passes.require_samples("naswot")
     kernel = torch.zeros(passes.samples, passes.samples, dtype=torch.float64)
-    for active in _active(passes):
+    for active in _active(passes.redrawn()):
         signs = active.flatten(1).float().mul_(2).sub_(1)
         kernel += ((signs @ signs.mT).double() + signs.shape[1]).cpu() / 2
     return float(torch.linalg.slogdet(kernel).logabsdet)

@@ -1,5 +1,6 @@
 """The passes through one untrained network that measures share, each run once and when needed."""
 
+import copy
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -58,8 +59,8 @@ class Passes:
 
     The network is left as it was found: its parameters take part detached, its hooks are removed.
     A sample is an image or a sequence. Samples mustn't influence each other, as they would by batch
-    norm in training mode. `seed` draws what is random in a measure, which is only the curve of
-    `ld`: networks to be compared are given the same.
+    norm in training mode. `seed` draws what is random in a measure, the curve of `ld` and the
+    weights of `naswot`: networks to be compared are given the same.
     """
 
     def __init__(self, network: TransformerNetwork, batch: Batch, seed: int = 0) -> None:
@@ -68,6 +69,20 @@ class Passes:
         self.labels = batch.labels.to(network.device)
         self.seed = seed
         self.parameters = {name: p.detach() for name, p in network.named_parameters()}
+
+    def redrawn(self) -> "Passes":
+        """The same with weights of linear layers and convolutions from N(0, 1), and biases 0."""
+        other = copy.copy(self)
+        other.release(())
+        other.parameters = dict(self.parameters)
+        generator = torch.Generator().manual_seed(self.seed)
+        for name, module in self.network.named_modules():
+            if isinstance(module, nn.Linear | nn.Conv2d):
+                weight = torch.randn(module.weight.shape, generator=generator)
+                other.parameters[f"{name}.weight"] = weight.to(module.weight)
+                if module.bias is not None:
+                    other.parameters[f"{name}.bias"] = torch.zeros_like(module.bias)
+        return other
 
     @property
     def samples(self) -> int:

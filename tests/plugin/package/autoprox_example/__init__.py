@@ -20,10 +20,10 @@ from autoprox.zoo import ExpressionProxy
 from autoprox.zoo.functions import Passes, function_proxy
 
 
-@operation("map", nonnegative=True)
-def softplus(x: Tensor) -> Tensor:
-    """ln(1 + e^x), and x itself where that is the same."""
-    return functional.softplus(x)
+@operation("map")
+def softsign(x: Tensor) -> Tensor:
+    """x / (1 + |x|)."""
+    return functional.softsign(x)
 
 
 def product(weight: Tensor, gradient: Tensor) -> Tensor:
@@ -39,7 +39,7 @@ SALIENCY = Quantity(
     letter="S",
     meaning="weights times their gradients",
 )
-SMOOTHNESS = ExpressionProxy("Nobody, 2026", "sum(mean(softplus(all.grad)))")
+SMOOTHNESS = ExpressionProxy("Nobody, 2026", "sum(mean(softsign(all.grad)))")
 
 
 @function_proxy("first-loss", "Nobody, 2026", "-L", needs=("forward",))

@@ -1,3 +1,0 @@
-from autoprox.cli import main
-
-main()

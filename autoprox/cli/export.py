@@ -1,0 +1,88 @@
+"""`autoprox export`: an architecture for training, a proxy for other code."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from autoprox.cli.options import Debug, Json
+
+export = typer.Typer(
+    name="export",
+    help="Take an architecture or a proxy away: into your training, into your code.",
+    epilog="Example: autoprox export proxy snip --to python --out snip.py",
+)
+
+
+@export.command(epilog="Example: autoprox export arch runs/mine --to torch --out my-network")
+def arch(
+    architecture: Annotated[
+        str,
+        typer.Argument(
+            help="A search's run, a JSON file, or JSON: {space, choices}.", show_default=False
+        ),
+    ],
+    to: Annotated[str, typer.Option(help="json, torch, timm or transformers.")] = "torch",
+    space: Annotated[
+        str | None, typer.Option(help="Search space.", show_default="as the JSON says")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="A new folder; of json a file.", show_default="named like the architecture"
+        ),
+    ] = None,
+    classes: Annotated[int, typer.Option(help="Of the head, for images.", min=1)] = 1000,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Write an architecture's network, with a script that trains it."""
+    from autoprox.report import layout  # with torch, which takes seconds to import
+    from autoprox.tasks.export import export_architecture, read_architecture
+
+    found = export_architecture(read_architecture(architecture, space), to, out, classes)
+    if json:
+        layout.show_json(found)
+    elif found["out"] is None:
+        layout.show_json(found["architecture"])
+    else:
+        layout.show(f"Written to {found['out']}: {', '.join(found['files'])}")
+
+
+@export.command(epilog="Example: autoprox export proxy runs/mine --to python --out proxy.py")
+def proxy(
+    proxy: Annotated[
+        str,
+        typer.Argument(
+            help="A run, a proxy file, a published name or an expression.", show_default=False
+        ),
+    ],
+    to: Annotated[
+        str,
+        typer.Option(
+            help="python (or torch: a file that needs torch alone), latex, sympy, json, or "
+            "another form of `autoprox show`."
+        ),
+    ] = "python",
+    out: Annotated[
+        Path | None, typer.Option(help="File to write.", show_default="print it")
+    ] = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Write a proxy: as a function that needs nothing but torch, or as a formula."""
+    from autoprox.export import EXPORTERS  # with torch, which takes seconds to import
+    from autoprox.files.atomic import write_text
+    from autoprox.report import layout
+    from autoprox.zoo.loading import load
+
+    tree = load(proxy).tree
+    text = EXPORTERS.find(to)(tree)
+    if out is not None:
+        write_text(out, f"{text.rstrip()}\n")
+    if json:
+        layout.show_json({"proxy": str(tree), "to": to, "out": out, "text": text})
+    elif out is None:
+        print(text.rstrip())
+    else:
+        layout.show(f"Written to {out}")

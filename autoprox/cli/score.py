@@ -1,0 +1,80 @@
+"""The command `autoprox score`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from autoprox.cli.options import Debug, Json
+
+Patterns = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Names of layers of this domain: blocks.*.attn.*. Repeat it for more.",
+        metavar="PATTERN",
+        show_default="by known families",
+    ),
+]
+
+
+Proxy = Annotated[
+    str,
+    typer.Option(
+        help="A run, a proxy file, a published name or an expression; needed.", show_default=False
+    ),
+]
+Model = Annotated[
+    str,
+    typer.Option(
+        help="timm:NAME, transformers:NAME (or a kind: bert) or MODULE:FUNCTION, which returns "
+        "a module, or a module with inputs and targets; needed.",
+        show_default=False,
+    ),
+]
+
+
+def score(
+    proxy: Proxy,
+    model: Model,
+    compare: Annotated[
+        list[str] | None, typer.Option(help="A further model. Repeat it for more.")
+    ] = None,
+    images: Annotated[
+        Path | None, typer.Option(help="Real images.", metavar="PATH", show_default="noise")
+    ] = None,
+    text: Annotated[
+        Path | None,
+        typer.Option(
+            help="A text file, read byte by byte.", metavar="FILE", show_default="random tokens"
+        ),
+    ] = None,
+    msa: Patterns = None,
+    mlp: Patterns = None,
+    pretrained: Annotated[bool, typer.Option("--pretrained", help="With trained weights.")] = False,
+    layers: Annotated[bool, typer.Option("--layers", help="Show which layers are read.")] = False,
+    batch_size: Annotated[int, typer.Option(help="Images or sequences.", min=1)] = 4,
+    length: Annotated[
+        int | None, typer.Option(help="Tokens of a sequence.", min=2, show_default="64")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Fixes weights and noise.", min=0)] = 0,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Score any model by a proxy: of timm, of transformers, or your own."""
+    from autoprox.models.loading import load_model  # with torch, which takes seconds to import
+    from autoprox.report import layout
+    from autoprox.report.scores import score_report
+    from autoprox.tasks.score import Inputs, score_models
+    from autoprox.zoo.loading import load
+
+    tree = load(proxy).tree
+    inputs = Inputs(images, text, batch_size, length, seed)
+    names = [model, *(compare or ())]
+    loaded = [load_model(name, pretrained, seed) for name in names]
+    models = [(one.name, one.model, inputs.batch(one)) for one in loaded]
+    patterns = {domain: given for domain, given in (("msa", msa), ("mlp", mlp)) if given}
+    found = score_models(tree, models, patterns, seed)
+    if json:
+        layout.show_json(found)
+    else:
+        layout.show(*score_report(found, layers))

@@ -1,0 +1,123 @@
+"""An architecture as keyword arguments of timm's networks, where it has the network."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from autoprox.export.registry import ExportError
+from autoprox.searchspaces import Architecture, SearchSpace
+from autoprox.searchspaces.autoformer import AutoFormer, AutoFormerSpace
+from autoprox.searchspaces.nano import NanoFormer
+from autoprox.searchspaces.pit import PiT
+
+FILE = '''"""A network of the search space {space}, as timm makes it. Written by autoprox."""
+
+{standard}import timm
+import torch
+{imports}
+OPTIONS = {{
+{options}}}{block}
+
+
+def build(seed: int = 0) -> torch.nn.Module:
+    """The network, its weights drawn by timm's rule."""
+    torch.manual_seed(seed)
+    return timm.create_model({arguments})
+'''
+BLOCK = '''
+
+HEADS = {heads}
+MLP_RATIOS = {ratios}
+
+
+def block_by_block() -> Callable[..., Block]:
+    """What makes the blocks one after another, each with its own heads and MLP."""
+    layers = iter(zip(HEADS, MLP_RATIOS, strict=True))
+
+    def block(num_heads: int, mlp_ratio: float, **options: Any) -> Block:
+        heads, ratio = next(layers)
+        return Block(num_heads=heads, mlp_ratio=ratio, **options)
+
+    return block'''
+ATTENTION = '''
+
+
+class Heads(Attention):
+    """Attention whose heads have {width} dimensions each, whatever the width of the tokens."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, attn_head_dim={width}, **options)'''
+
+
+def timm_source(space: SearchSpace, architecture: Architecture, classes: int) -> str:
+    """A file with `build(seed)`, which calls timm's `create_model`."""
+    kind = type(space.network(architecture, classes))
+    if kind not in WRITERS:
+        raise ExportError(
+            f"timm has no network like those of {space.name}: use torch, which has all spaces'"
+        )
+    return WRITERS[kind](space, architecture, classes)
+
+
+def _vit(space: SearchSpace, architecture: Architecture, classes: int) -> str:
+    """timm's vision transformer; blocks that differ are made one by one."""
+    if not isinstance(space, AutoFormerSpace):
+        raise TypeError(f"an AutoFormer must be of its own spaces, but {space.name} is another")
+    heads, ratios = architecture["num_heads"], architecture["mlp_ratio"]
+    options = {
+        "img_size": space.input_shape[-1],
+        "patch_size": space.patch,
+        "num_classes": classes,
+        "embed_dim": architecture["hidden_dim"],
+        "depth": architecture["depth"],
+        "num_heads": heads[0],
+        "mlp_ratio": ratios[0],
+        "global_pool": "avg",
+        "fc_norm": False,
+    }
+    imports, standard, block, more = [], [], "", ""
+    if space.head_dim is not None:
+        standard.append("from typing import Any")
+        imports.append("from timm.layers import Attention")
+        block = ATTENTION.format(width=space.head_dim)
+        more = ", attn_layer=Heads"
+    if len(set(heads)) > 1 or len(set(ratios)) > 1:
+        standard = ["from collections.abc import Callable", "from typing import Any"]
+        imports.append("from timm.models.vision_transformer import Block")
+        block += BLOCK.format(heads=heads, ratios=ratios)
+        more += ", block_fn=block_by_block()"
+    return _file(space, "vit_tiny_patch16_224", options, standard, imports, block, more)
+
+
+def _pit(space: SearchSpace, architecture: Architecture, classes: int) -> str:
+    options = {
+        "num_classes": classes,
+        "base_dims": [architecture["base_dim"]] * 3,
+        "depth": list(architecture["depth"]),
+        "heads": list(architecture["num_heads"]),
+        "mlp_ratio": architecture["mlp_ratio"],
+    }
+    return _file(space, "pit_ti_224", options)
+
+
+def _file(
+    space: SearchSpace,
+    model: str,
+    options: Mapping[str, Any],
+    standard: list[str] | None = None,
+    imports: list[str] | None = None,
+    block: str = "",
+    more: str = "",
+) -> str:
+    lines = "".join(f'    "{name}": {value!r},\n' for name, value in options.items())
+    return FILE.format(
+        space=space.name,
+        options=lines.replace("'", '"'),
+        standard="".join(f"{line}\n" for line in standard or ()) + ("\n" if standard else ""),
+        imports="".join(f"{line}\n" for line in imports or ()),
+        block=block,
+        arguments=f'"{model}", **OPTIONS{more}',
+    )
+
+
+Writer = Callable[[SearchSpace, Architecture, int], str]
+WRITERS: Mapping[type, Writer] = {AutoFormer: _vit, NanoFormer: _vit, PiT: _pit}

@@ -1,0 +1,100 @@
+"""Any model, called as those of the search spaces are.
+
+Exported proxies contain the class of this file: it imports nothing but torch.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from autoprox.models.layers import is_transposed
+
+
+class Foreign(nn.Module):
+    """A model as a function from images, or from tokens, to logits.
+
+    In place of tokens their embeddings may be given: they then replace what the model's first
+    embedding makes of the tokens.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+        found = (module for module in model.modules() if isinstance(module, nn.Embedding))
+        self._embedding = [next(found, None)]  # listed, so as not to be a submodule again
+        self._sees_tokens = False
+
+    def ones(self, inputs: Tensor) -> Tensor:
+        """One input that is all ones: an image, or the embeddings of a sequence."""
+        embedding = self._embedding[0]
+        self._sees_tokens = not inputs.is_floating_point()
+        if not self._sees_tokens or embedding is None:
+            return torch.ones_like(inputs[:1])
+        return torch.ones(1, inputs.shape[1], embedding.embedding_dim, device=inputs.device)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Map inputs to logits [..., classes]."""
+        with evaluating(self.model):
+            if not (self._sees_tokens and inputs.is_floating_point()):
+                return logits_of(self.model(inputs))
+            with self._embedded(inputs):
+                tokens = torch.zeros(inputs.shape[:2], dtype=torch.long, device=inputs.device)
+                return logits_of(self.model(tokens))
+
+    @contextmanager
+    def _embedded(self, values: Tensor) -> Iterator[None]:
+        embedding = self._embedding[0]
+        if embedding is None:
+            raise ValueError("a model that is given embeddings must have an nn.Embedding")
+        handle = embedding.register_forward_hook(lambda module, inputs, output: values)
+        try:
+            yield
+        finally:
+            handle.remove()
+
+
+def logits_of(outputs: Any) -> Tensor:
+    """What a model says of its inputs: a tensor, or that which is called logits, or the first."""
+    if isinstance(outputs, Tensor):
+        return outputs
+    logits = getattr(outputs, "logits", None)
+    first: Tensor = outputs[0] if logits is None else logits
+    return first
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Without dropout, and without fused paths, which hooks don't see."""
+    modes = {part: part.training for part in model.modules()}
+    fused = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    model.eval()
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fused)
+        for part, training in modes.items():
+            part.training = training
+
+
+def with_linear(model: nn.Module) -> nn.Module:
+    """The model, or where layers have transposed weights a copy with linear layers in their place.
+
+    Those are transformers' GPT-2's.
+    """
+    if not any(map(is_transposed, model.modules())):
+        return model
+    copied = deepcopy(model)
+    for name, module in list(copied.named_modules()):
+        if is_transposed(module):
+            matrix: Tensor = module.weight.T
+            layer = nn.Linear(matrix.shape[1], matrix.shape[0], device="meta")
+            layer.weight = nn.Parameter(matrix.detach().contiguous())
+            layer.bias = module.bias
+            parent, _, own = name.rpartition(".")
+            setattr(copied.get_submodule(parent), own, layer)
+    return copied

@@ -1,0 +1,37 @@
+"""Runs independent calls in several processes, none of which outlives the one that waits for it."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from joblib import Parallel, delayed
+from joblib.externals.loky import get_reusable_executor
+
+R = TypeVar("R")
+INTERVAL = 1.0  # seconds between two looks for the parent
+
+
+def run_processes(workers: int, calls: Iterable[Callable[[], R]]) -> Iterator[R]:
+    """The results of the calls, in order; if nobody waits for them any more, the workers end."""
+    whole = False
+    follow = {"initializer": _follow, "initargs": (os.getpid(),)} if workers > 1 else {}
+    parallel = Parallel(n_jobs=workers, return_as="generator", **follow)
+    try:
+        yield from parallel(delayed(call)() for call in calls)
+        whole = True
+    finally:
+        if workers > 1 and not whole:
+            get_reusable_executor().shutdown(wait=True, kill_workers=True)
+
+
+def _follow(parent: int) -> None:
+    """End this process when its parent has ended, however that did."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(INTERVAL)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,77 @@
+"""Several processes that train together: plain torch.distributed, on as many GPUs or on the CPU."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import distributed, multiprocessing
+
+from autoprox.errors import MeasurementError
+from autoprox.supernet.training import Place
+
+Report = Callable[[int, float], None]
+Work = Callable[..., None]  # of place, device and report, then of what it is given
+
+
+def unheard(epoch: int, loss: float) -> None:
+    """Report nothing: only the first process does."""
+
+
+def run_together(processes: int, device: str, report: Report, work: Work, *arguments: Any) -> None:
+    """Do `work(place, device, report, *arguments)` here and in so many processes less one.
+
+    It has to be a function that a new process can import.
+    """
+    if processes == 1:
+        work(Place(), device, report, *arguments)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        meeting = Path(folder) / "meeting"
+        context = multiprocessing.get_context("spawn")
+        others = [
+            context.Process(
+                target=_join,
+                args=(Place(rank, processes), meeting, device, unheard, work, arguments),
+            )
+            for rank in range(1, processes)
+        ]
+        for other in others:
+            other.daemon = True  # it ends with this process
+            other.start()
+        _join(Place(0, processes), meeting, device, report, work, arguments)
+        for other in others:
+            other.join()
+        if any(other.exitcode for other in others):
+            codes = [other.exitcode for other in others]
+            raise MeasurementError(
+                f"all processes must end well, but the others' codes are {codes}"
+            )
+
+
+def _join(
+    place: Place,
+    meeting: Path,
+    device: str,
+    report: Report,
+    work: Work,
+    arguments: tuple[Any, ...],
+) -> None:
+    own = f"cuda:{place.rank}" if device == "cuda" else device
+    if device == "cuda":
+        torch.cuda.set_device(place.rank)
+    with _group(place, meeting, "nccl" if device == "cuda" else "gloo"):
+        work(place, own, report, *arguments)
+
+
+@contextmanager
+def _group(place: Place, meeting: Path, backend: str) -> Iterator[None]:
+    distributed.init_process_group(
+        backend, f"file://{meeting}", rank=place.rank, world_size=place.processes
+    )
+    try:
+        yield
+    finally:
+        distributed.destroy_process_group()

@@ -1,0 +1,98 @@
+"""PreNAS: prefers architectures, and trains the supernet on them where there are images."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from autoprox.errors import ConfigError, nearest
+from autoprox.files.atomic import write_json
+from autoprox.files.located_json import read_json
+from autoprox.files.sizes import read_series
+from autoprox.prenas.isomers import Layout
+from autoprox.prenas.saliency import measure_saliency
+from autoprox.prenas.selection import NORMALISERS, Preferred, Selector, require_reach
+from autoprox.progress import Progress
+from autoprox.runs.folder import Run
+from autoprox.searchspaces import get_space
+from autoprox.statistics.collector import resolve_device
+from autoprox.supernet.session import Plan
+from autoprox.supernet.slices import require_entangled
+from autoprox.supernet.subnets import read_subnets
+from autoprox.tasks.base import Task, completed
+from autoprox.tasks.search import classes_of
+from autoprox.tasks.supernet_configurations import PrenasConfig
+from autoprox.tasks.supernet_train import read_images, trained
+
+PREFERRED = "preferred.json"
+FOLDER = "preferred"
+
+
+class Prenas(Task[PrenasConfig]):
+    """The space, the sizes, and perhaps the images to train on."""
+
+    def __init__(self, config: PrenasConfig) -> None:
+        self.space = get_space(config.space)
+        require_entangled(self.space)
+        Layout(self.space)
+        if config.normaliser not in NORMALISERS:
+            choices = nearest(config.normaliser, NORMALISERS)
+            raise ConfigError(f"unknown normaliser {config.normaliser!r}{choices}")
+        device = resolve_device(config.device)
+        super().__init__(completed(config, space=self.space.name, device=device))
+        self.classes = classes_of(config.dataset)
+        self.sizes = read_series("sizes", config.sizes)
+        require_reach(self.space, self.classes, max(self.sizes))
+        self.plan = None
+        if config.train is not None:
+            images = Path(config.train).absolute()
+            self.data, recipe = read_images(images, self.space, config)
+            self.classes = self.data.classes
+            self.plan = Plan(self.space, images, recipe, "preferred", (), config.seed)
+
+    @property
+    def name(self) -> str:
+        return f"prenas-{self.space.name}-seed{self.config.seed}"
+
+    def work(self, run: Run, progress: Progress) -> dict[str, Any]:
+        """Choose where it isn't done, and train."""
+        started = time.monotonic()
+        if not (run.path / PREFERRED).exists():
+            self._choose(run, progress)
+        subnets = read_subnets(run.path / PREFERRED, self.space)
+        training = None
+        if self.plan is not None:
+            plan = replace(self.plan, subnets=subnets)
+            training = trained(plan, self.data, self.config, self.config.workers, run, progress)
+        return {
+            "space": self.space.name,
+            "normaliser": self.config.normaliser,
+            "preferred": read_json(run.path / PREFERRED).plain(),
+            "file": str(run.path / PREFERRED),
+            "training": training,
+            "seconds": round(time.monotonic() - started, 3),
+        }
+
+    def _choose(self, run: Run, progress: Progress) -> None:
+        progress("measure", 0, 1, "the random supernet")
+        saliency = measure_saliency(self.space, self.classes, self.config.noise, self.config.seed)
+        progress("measure", 1, 1, "the random supernet")
+        selector = Selector(saliency, self.config.normaliser)
+        chosen = selector.choose(self.sizes, self.config.per_size)
+        folder = run.path / FOLDER
+        folder.mkdir(exist_ok=True)
+        for number, one in enumerate(chosen, start=1):
+            write_json(folder / f"{number}.json", one.architecture.to_json())
+        write_json(run.path / PREFERRED, [_entry(one) for one in chosen])
+
+
+def _entry(one: Preferred) -> dict[str, Any]:
+    """A row of the table."""
+    return {
+        "arch": one.architecture.to_json()["choices"],
+        "size": one.size,
+        "params": one.params,
+        "flops": one.flops,
+        "snip": one.snip,
+        "normalised": one.normalised,
+    }

@@ -1,0 +1,178 @@
+"""Searches a search space: from a configuration to the spaces of all rounds, and the best network.
+
+The folder of a run has one for each round: the space, the supernet's weights, the errors of random
+architectures, and how the options moved.
+"""
+
+import random
+import time
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from autoprox.errors import ConfigError
+from autoprox.files.atomic import write_json
+from autoprox.files.sizes import read_range
+from autoprox.nas.size_limits import SizeLimits
+from autoprox.progress import Progress
+from autoprox.runs.folder import Run
+from autoprox.s3.evaluations import Evaluations
+from autoprox.s3.quality import quality, subspaces
+from autoprox.s3.search import SearchSettings, sample_within, search
+from autoprox.s3.tendencies import evolved, tendencies
+from autoprox.searchspaces import SPACES, Architecture, SearchSpace, get_space
+from autoprox.searchspaces.swin import SwinSpace
+from autoprox.statistics.collector import resolve_device
+from autoprox.supernet.checkpoint import FILE, read_supernet
+from autoprox.supernet.processes import run_together
+from autoprox.supernet.session import Plan, train_supernet
+from autoprox.tasks.base import Task, completed
+from autoprox.tasks.s3_configuration import S3Config
+from autoprox.tasks.supernet_train import read_images
+
+SPACE, ERRORS, EVOLUTION, SEARCHED = "space.json", "errors.jsonl", "evolution.json", "search.jsonl"
+BEST = "best.json"
+SANDWICH = "sandwich"
+
+
+class S3(Task[S3Config]):
+    """The space, the images, the limits, and how supernets are trained and searched."""
+
+    def __init__(self, config: S3Config) -> None:
+        self.space = evolving(config.space)
+        device = resolve_device(config.device)
+        super().__init__(completed(config, space=self.space.name, device=device))
+        self.data, self.recipe = read_images(Path(config.images), self.space, config)
+        names = SearchSettings.model_fields
+        self.settings = SearchSettings(**{name: getattr(config, name) for name in names})
+        sample_within(self.limits(self.space), random.Random(config.seed))
+
+    @property
+    def name(self) -> str:
+        return f"s3-{self.config.space}-seed{self.config.seed}"
+
+    def work(self, run: Run, progress: Progress) -> dict[str, Any]:
+        """All rounds, and the search in the last space; what is on the disk isn't done again."""
+        started, log = time.monotonic(), run.read_log()
+        run.truncate_log(len(log))
+        before = float(log[-1]["seconds"]) if log else 0.0
+
+        def seconds() -> float:
+            return round(before + time.monotonic() - started, 3)
+
+        space, rounds, errors = self.space, list[dict[str, Any]](), list[list[float]]()
+        dropped: dict[str, tuple[float, ...]] = {}
+        for number in range(self.config.rounds):
+            folder = run.path / f"round{number}"
+            folder.mkdir(exist_ok=True)
+            write_json(folder / SPACE, space.options)
+            self._train(space, folder, number, progress)
+            found = self._measure(space, folder, number, progress)
+            errors.append(list(found.values()))
+            measured = quality(errors[-1], self.config.top).to_json()
+            rounds.append({**measured, "options": space.options, "dropped": dropped})
+            if number >= len(log):
+                run.log({"round": number, **measured, "seconds": seconds()})
+            if number + 1 < self.config.rounds:
+                space, dropped = self._evolved(space, found, folder)
+        best = self._search(space, folder, progress)
+        write_json(run.path / BEST, best["arch"])
+        return {
+            "space": self.space.name,
+            "dataset": self.data.name,
+            "rounds": rounds,
+            "best": best,
+            "plots": plots(run.path, rounds, errors),
+            "seconds": seconds(),
+        }
+
+    def _train(self, space: SwinSpace, folder: Path, number: int, progress: Progress) -> None:
+        config = self.config
+        images = Path(config.images).absolute()
+        plan = Plan(space, images, self.recipe, SANDWICH, (), config.seed)
+
+        def report(epoch: int, loss: float) -> None:
+            task = f"train space {number}"
+            progress(task, epoch, self.recipe.epochs, f"loss {loss:.4f}")
+
+        device, file = str(config.device), folder / FILE
+        run_together(config.processes, device, report, train_supernet, plan, file)
+
+    def _measure(
+        self, space: SwinSpace, folder: Path, number: int, progress: Progress
+    ) -> dict[Architecture, float]:
+        """The errors of random architectures within the limits."""
+        limits, rng = self.limits(space), random.Random(f"{self.config.seed} {number}")
+        drawn = [sample_within(limits, rng) for _ in range(self.config.samples)]
+        different = list(dict.fromkeys(drawn))
+        task = f"measure space {number}"
+        evaluations = self._evaluations(space, folder, ERRORS, task, len(different), progress)
+        return dict(zip(different, evaluations.errors(different), strict=True))
+
+    def _evolved(
+        self, space: SwinSpace, errors: Mapping[Architecture, float], folder: Path
+    ) -> tuple[SwinSpace, dict[str, tuple[float, ...]]]:
+        """The next space, and the options that it lacks because they were below the least."""
+        found = tendencies(space, subspaces(space, errors, self.config.top), self.config.tau)
+        write_json(folder / EVOLUTION, {name: own.to_json() for name, own in found.items()})
+        dropped = {name: own.dropped for name, own in found.items() if own.dropped}
+        return evolved(space, found), dropped
+
+    def _search(self, space: SwinSpace, folder: Path, progress: Progress) -> dict[str, Any]:
+        """The best architecture of the last space, within the limits."""
+        config, limits = self.config, self.limits(space)
+        total = self.settings.population * (self.settings.generations + 1)
+        evaluations = self._evaluations(space, folder, SEARCHED, "search", total, progress)
+        rng = random.Random(f"{config.seed} search")
+        found = search(limits, evaluations.errors, self.settings, rng)
+        best = min(found, key=found.__getitem__)
+        sizes = limits.sizes(best)._asdict()
+        accuracy, evaluated = round(100 - found[best], 4), len(found)
+        return {"arch": best.to_json(), **sizes, "accuracy": accuracy, "evaluated": evaluated}
+
+    def _evaluations(
+        self,
+        space: SwinSpace,
+        folder: Path,
+        file: str,
+        task: str,
+        total: int,
+        progress: Progress,
+    ) -> Evaluations:
+        supernet = read_supernet(folder / FILE, space)
+        config = self.config
+        return Evaluations(
+            supernet, self.data, folder / file, config.limit, config.workers, task, total, progress
+        )
+
+    def limits(self, space: SearchSpace) -> SizeLimits:
+        """The sizes that networks may have."""
+        config = self.config
+        params, flops = read_range("params", config.params), read_range("flops", config.flops)
+        return SizeLimits(space, self.data.classes, params, flops)
+
+
+def evolving(name: str) -> SwinSpace:
+    """The space of this name, which must be one whose options move by steps."""
+    space = get_space(name)
+    if not isinstance(space, SwinSpace):
+        names = ", ".join(name for name, other in SPACES.items() if isinstance(other, SwinSpace))
+        rule = "the search of the search space needs a space whose options move by steps"
+        raise ConfigError(f"{rule}, which {space.name} is not; choose from {names}")
+    return space
+
+
+def plots(
+    folder: Path, rounds: Sequence[Mapping[str, Any]], errors: Sequence[Sequence[float]]
+) -> dict[str, str | None]:
+    """Where the options over the rounds and the distributions of errors are drawn; or why not."""
+    if find_spec("matplotlib") is None:
+        reason = "plots need matplotlib: pip install 'autoprox[plots]'"
+        return {"options": None, "errors": None, "reason": reason}
+    drawing = import_module("autoprox.report.spaces")  # matplotlib is optional
+    found = {"options": folder / "options.png", "errors": folder / "errors.png"}
+    drawing.plot_options([own["options"] for own in rounds], found["options"])
+    drawing.plot_errors(errors, found["errors"])
+    return {name: str(file) for name, file in found.items()}

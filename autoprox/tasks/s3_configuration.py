@@ -1,0 +1,65 @@
+"""The configuration of S3, which searches the search space."""
+
+from functools import partial
+from typing import Annotated
+
+from annotated_types import Gt
+from pydantic import AfterValidator
+
+from autoprox.files.sizes import read_range
+from autoprox.options import Option, PathText, Positive, Probability
+from autoprox.tasks.shared import PROBLEM, STRATEGY, Range, TaskConfig
+from autoprox.tasks.supernet_configurations import TRAINING, Share, TrainingOptions
+
+
+class S3Config(TrainingOptions, TaskConfig):
+    """What the search of a search space depends on, and what it may use."""
+
+    kind = "s3"
+    task = "autoprox.tasks.s3:S3"
+    noun = "a search of the search space"
+
+    space: Annotated[str, Option("Search space to begin with; needed.", PROBLEM)]
+    images: Annotated[
+        PathText,
+        Option(
+            "Images to train on; needed. A folder with one for each class, .npz, IDX or CIFAR "
+            "binary files.",
+            PROBLEM, "PATH",
+        ),
+    ]  # fmt: skip
+    params: Annotated[
+        Range,
+        AfterValidator(partial(read_range, "params")),
+        Option("Parameters: 10M:40M, 5M: or :6M.", PROBLEM, "LOW:HIGH", "any", read=str),
+    ] = (None, None)
+    flops: Annotated[
+        Range,
+        AfterValidator(partial(read_range, "flops")),
+        Option("Multiply-accumulates for one input: 1.2G:2G.", PROBLEM, "LOW:HIGH", "any", str),
+    ] = (None, None)
+    limit: Annotated[
+        Positive | None, Option("Held-out images at most.", PROBLEM, default="all")
+    ] = None
+    rounds: Annotated[
+        Positive,
+        Option("Spaces that are trained and measured; all but the last evolve.", STRATEGY),
+    ] = 3
+    samples: Annotated[
+        Positive, Option("Random architectures by which a space is measured.", STRATEGY)
+    ] = 1000
+    top: Annotated[Positive, Option("Of them, those in the top-tier error.", STRATEGY)] = 50
+    tau: Annotated[
+        float, Gt(0),
+        Option("Percent of error by which an option must change it to move a step.", STRATEGY),
+    ] = 0.4  # fmt: skip
+    population: Annotated[Positive, Option("Of the search in the last space.", STRATEGY)] = 50
+    generations: Annotated[Positive, Option("Of the search.", STRATEGY)] = 20
+    parents: Annotated[Positive, Option("The best, of which children are made.", STRATEGY)] = 10
+    mutate_stage: Annotated[
+        Probability, Option("With which a depth or a dimension is drawn anew.", STRATEGY)
+    ] = 0.2
+    mutate_block: Annotated[Probability, Option("With which a block is drawn anew.", STRATEGY)] = (
+        0.4
+    )
+    drop_path: Annotated[Share, Option("Stochastic depth of the last block.", TRAINING)] = 0.2

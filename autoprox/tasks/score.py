@@ -1,0 +1,198 @@
+"""Scores models of any kind by a proxy, each with its own layers and inputs."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from autoprox.engine.comparison import compare, terms_of
+from autoprox.engine.evaluator import Engine
+from autoprox.errors import AutoproxError, MeasurementError, one_line
+from autoprox.inputs.batch import Batch, InputError
+from autoprox.inputs.batches import LENGTH
+from autoprox.inputs.images import load_batch
+from autoprox.inputs.text import load_tokens
+from autoprox.language import STRUCTURE, Tree, canonical, require_network, statistics
+from autoprox.language.domains import parts_of
+from autoprox.models.foreign import Foreign, evaluating, logits_of, with_linear
+from autoprox.models.layers import (
+    Patterns,
+    blocks,
+    find_family,
+    find_layers,
+    single_domains,
+    weights,
+)
+from autoprox.models.loading import LoadedModel, ModelError
+from autoprox.models.structure import heads_of_blocks, tokens_of, widths
+from autoprox.scoring.correlations import Floats
+from autoprox.statistics.collector import Setting
+from autoprox.statistics.networks import ModuleNetwork, Shape
+from autoprox.statistics.sources import StreamedMatrices
+
+EXAMPLES = 12  # names in a message
+INPUTS = "inputs"
+NEEDED = {"msa", "mlp"}  # domains that a model may not lack, where they are read
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What models see: images or a text, or else noise and random tokens."""
+
+    images: Path | None = None
+    text: Path | None = None
+    batch_size: int = 4
+    length: int | None = None
+    seed: int = 0
+
+    def batch(self, loaded: LoadedModel) -> Batch:
+        """For a model of these; the classes are as many as its logits."""
+        if loaded.batch is not None:
+            self._refuse(loaded, images=self.images, text=self.text, length=self.length)
+            return Batch(*loaded.batch, 0, "its own")
+        if loaded.tokens is not None:
+            self._refuse(loaded, images=self.images)
+            length = min(LENGTH, loaded.tokens.context) if self.length is None else self.length
+            return load_tokens(loaded.tokens, self.batch_size, length, self.seed, self.text)
+        self._refuse(loaded, text=self.text, length=self.length)
+        shape = loaded.image or ()
+        with torch.no_grad(), evaluating(loaded.model):
+            classes = logits_of(loaded.model(torch.zeros(1, *shape))).shape[-1]
+        return load_batch("images", shape, self.batch_size, self.seed, self.images, classes)
+
+    def _refuse(self, loaded: LoadedModel, **options: object) -> None:
+        for name, value in options.items():
+            if value is not None:
+                kind = "its own inputs" if loaded.batch else "tokens" if loaded.tokens else "images"
+                raise InputError(f"{loaded.name} takes {kind}, which {name} {value} is not for")
+
+
+@dataclass(frozen=True)
+class MeasuredModel:
+    """A model's layers, and the terms of a proxy: what depends on the model alone."""
+
+    name: str
+    family: str
+    layers: dict[str, str]  # domains by name
+    params: int
+    inputs: str
+    terms: tuple[float, ...]
+
+
+def score_models(
+    proxy: Tree, models: Sequence[tuple[str, nn.Module, Batch]], patterns: Patterns, seed: int = 0
+) -> dict[str, Any]:
+    """The scores of models by name, among each other where the proxy ranks, with their layers.
+
+    A single model has no rank: then its score is None, and its terms are what is known.
+    """
+    tree = canonical(require_network(proxy))
+    terms = terms_of(tree)
+    measured = [_measured(tree, terms, *model, patterns, seed) for model in models]
+    values = np.array([model.terms for model in measured])
+    ranks = terms != (tree,)
+    scores: Floats = compare(tree, dict(zip(terms, values.T, strict=True)))
+    return {
+        "proxy": str(proxy),
+        "ranks": ranks,
+        "models": [
+            {
+                "model": model.name,
+                "score": None if ranks and len(models) == 1 else _plain(score),
+                "terms": dict(zip(map(str, terms), map(_plain, model.terms), strict=True)),
+                "params": model.params,
+                "family": model.family,
+                "layers": model.layers,
+                "inputs": model.inputs,
+            }
+            for model, score in zip(measured, scores, strict=True)
+        ],
+    }
+
+
+def _measured(
+    tree: Tree,
+    terms: Sequence[Tree],
+    name: str,
+    model: nn.Module,
+    batch: Batch,
+    patterns: Patterns,
+    seed: int,
+) -> MeasuredModel:
+    """Measure one model, which is left as it was."""
+    own = with_linear(model)
+    layers = find_layers(own, patterns or None)
+    _require(tree, name, own, layers)
+    try:
+        network = _network(tree, own, layers, batch.inputs, seed)
+        source = StreamedMatrices(Setting({INPUTS: batch}), [network], max_failed=1)
+        values = Engine(source).evaluate(terms).values[:, 0, 0]
+    except AutoproxError:
+        raise
+    except Exception as error:  # it isn't our code
+        raise MeasurementError(f"{name} can't be measured: {one_line(error)}") from error
+    for failure in source.failures.values():
+        raise MeasurementError(f"{name} can't be measured: {failure}")
+    family = "by pattern" if patterns else find_family(own)
+    params = sum(parameter.numel() for parameter in own.parameters())
+    return MeasuredModel(name, family, layers, params, batch.source, tuple(values.tolist()))
+
+
+def _require(tree: Tree, name: str, model: nn.Module, layers: dict[str, str]) -> None:
+    """Raise the error of a model that lacks the layers which the proxy reads."""
+    needed = {domain for s in statistics(tree) for domain in parts_of(s.domain)} & NEEDED
+    if _symbols(tree) & {*STRUCTURE}:
+        needed = NEEDED
+    lacking = sorted(needed - set(layers.values()))
+    if lacking:
+        there = _listed(layers) or "none of a known family"
+        raise ModelError(
+            f"the proxy needs layers of {' and '.join(lacking)}, but of {name} it finds {there}; "
+            f"name them by {' and '.join(f'--{domain} PATTERN' for domain in lacking)}, "
+            f"of its linear layers {_listed(weights(model)) or '(it has none)'}"
+        )
+
+
+def _network(
+    tree: Tree, model: nn.Module, layers: dict[str, str], inputs: Tensor, seed: int
+) -> ModuleNetwork:
+    """The model to be measured; of its blocks the structure that the proxy reads."""
+    symbols = _symbols(tree)
+    count = len(blocks(layers))
+    nothing = [0] * count
+    shapes = zip(
+        widths(model, layers) if "width" in symbols else nothing,
+        tokens_of(model, layers, inputs) if "tokens" in symbols else nothing,
+        heads_of_blocks(model, layers) if "heads" in symbols else nothing,
+        strict=True,
+    )
+    named: dict[str, list[str]] = {}
+    for layer, domains in single_domains(model, layers).items():
+        for domain in domains:
+            kind = "pool" if domain in parts_of("pool") else domain
+            named.setdefault(kind, []).append(f"model.{layer}")
+    named.pop("other", None)
+    final = f"model.{list(blocks(layers))[-1]}".rstrip(".") if layers else None
+    foreign = Foreign(model)
+    return ModuleNetwork(foreign, named, [Shape(*s) for s in shapes], final_block=final, seed=seed)
+
+
+def _symbols(tree: Tree) -> set[str]:
+    return {tree.symbol}.union(*map(_symbols, tree.args))
+
+
+def _listed(names: Iterable[str]) -> str:
+    """The names with * for numbers, each once."""
+    short = list(dict.fromkeys(re.sub(r"\b\d+\b", "*", name) for name in names))
+    more = f" and {len(short) - EXAMPLES} more" if len(short) > EXAMPLES else ""
+    return ", ".join(short[:EXAMPLES]) + more
+
+
+def _plain(score: float) -> float | None:
+    """None where a score isn't finite, for which JSON has no word."""
+    return float(score) if np.isfinite(score) else None

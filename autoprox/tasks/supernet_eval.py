@@ -1,0 +1,107 @@
+"""Evaluates random subnets with inherited weights: a benchmark that needs no further training."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from autoprox.benchmarks import MIN_ARCHITECTURES
+from autoprox.errors import ConfigError, RunError
+from autoprox.files.atomic import write_json
+from autoprox.files.json_lines import JSONLines
+from autoprox.inputs.datasets import load_images, slug
+from autoprox.progress import Progress
+from autoprox.runs.folder import Run
+from autoprox.searchspaces import get_space
+from autoprox.supernet.checkpoint import FILE, read_supernet
+from autoprox.supernet.inherited import inherited_accuracies, inherited_table
+from autoprox.supernet.slices import SupernetError
+from autoprox.tasks.base import Task, completed
+from autoprox.tasks.supernet_configurations import SupernetEvalConfig
+from autoprox.training.plan import sample
+
+KINDS = ("supernet-train", "prenas")
+ACCURACIES = "accuracies.jsonl"
+TABLE = "table.json"
+
+
+class SupernetEval(Task[SupernetEvalConfig]):
+    """The supernet of a run, the images, and the subnets."""
+
+    def __init__(self, config: SupernetEvalConfig) -> None:
+        if config.samples < MIN_ARCHITECTURES:
+            rule = f"samples must be a whole number >= {MIN_ARCHITECTURES}"
+            raise ConfigError(f"{rule}, but got {config.samples}")
+        path, trained = supernet_run(Path(config.supernet))
+        images = config.images or trained.get("images") or trained["train"]
+        super().__init__(completed(config, supernet=str(path), images=str(images)))
+        self.space = get_space(trained["space"])
+        self.supernet = read_supernet(path / FILE, self.space)
+        self.data = load_images(Path(images), self.space.input_shape)
+        if self.data.classes != self.supernet.classes:
+            rule = f"the images must be of {self.supernet.classes} classes, as the supernet is"
+            raise SupernetError(f"{rule}, but {images} has {self.data.classes}")
+        self.architectures = sample(self.space, config.samples, config.seed)
+
+    @property
+    def name(self) -> str:
+        return f"supernet-eval-{self.space.name}-seed{self.config.seed}"
+
+    def work(self, run: Run, progress: Progress) -> dict[str, Any]:
+        """Evaluate what isn't on record, and write the table."""
+        started, total = time.monotonic(), len(self.architectures)
+        lines = JSONLines(run.path / ACCURACIES)
+        lines.truncate(len(lines.lines()))
+        known = {int(line["subnet"]): float(line["accuracy"]) for line in lines.read()}
+        done = len(known)
+
+        def record(number: int, accuracy: float) -> None:
+            nonlocal done
+            done += 1
+            lines.append({"subnet": number, "accuracy": accuracy})
+            progress("evaluate", done, total, f"accuracy {accuracy:.2f}")
+
+        accuracies = inherited_accuracies(
+            self.supernet,
+            self.data,
+            self.architectures,
+            limit=self.config.limit,
+            workers=self.config.workers,
+            known=known,
+            record=record,
+        )
+        name = slug(f"supernet-{self.space.name}-{self.data.name}")
+        held_out = min(
+            self.config.limit or len(self.data.held_out_labels), self.data.sizes["held_out"]
+        )
+        training = {
+            "inherited_from": self.config.supernet,
+            "measure": "accuracy",
+            "held_out": held_out,
+        }
+        table = inherited_table(
+            name, self.supernet, self.data, self.architectures, accuracies, training
+        )
+        write_json(run.path / TABLE, table)
+        ordered = sorted(accuracies)
+        return {
+            "file": str(run.path / TABLE),
+            "space": self.space.name,
+            "dataset": self.data.name,
+            "architectures": total,
+            "held_out": held_out,
+            "lowest": ordered[0],
+            "median": ordered[len(ordered) // 2],
+            "highest": ordered[-1],
+            "seconds": round(time.monotonic() - started, 3),
+        }
+
+
+def supernet_run(path: Path) -> tuple[Path, dict[str, Any]]:
+    """The folder and the configuration of a run that has the weights of a supernet."""
+    run = Run.open(path)
+    if run.kind not in KINDS:
+        rule = "a run of `autoprox supernet train` or `autoprox prenas --train` is needed"
+        raise RunError(f"{rule}, but {path} is one of `autoprox {run.kind}`")
+    if not (path / FILE).is_file():
+        raise RunError(f"a supernet must have been trained for an epoch, but {path} has no {FILE}")
+    return path.absolute(), run.read_config()

@@ -1,0 +1,37 @@
+"""Takes a subnet out of a supernet."""
+
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save
+
+from autoprox.errors import ConfigError
+from autoprox.files.atomic import atomic_file, to_json
+from autoprox.searchspaces import get_space
+from autoprox.supernet.checkpoint import FILE, read_supernet
+from autoprox.supernet.subnets import read_subnet
+from autoprox.tasks.supernet_eval import supernet_run
+
+
+def extract_subnet(run: Path, arch: Path, out: Path) -> dict[str, Any]:
+    """Write the plain network's weights, with its architecture and classes; returns its sizes."""
+    path, trained = supernet_run(run)
+    space = get_space(trained["space"])
+    architecture = read_subnet(arch, space)
+    if out.is_dir() or not out.absolute().parent.is_dir():
+        raise ConfigError(f"the weights must be written to a file in a folder, but got {out}")
+    supernet = read_supernet(path / FILE, space)
+    network = supernet.extract(architecture)
+    metadata = {
+        "architecture": to_json(architecture.to_json()),
+        "classes": str(supernet.classes),
+    }
+    with atomic_file(out) as file:
+        file.write(save(network.state_dict(), metadata))
+    return {
+        "file": str(out),
+        "space": space.name,
+        "params": space.params(architecture, supernet.classes),
+        "flops": space.flops(architecture, supernet.classes),
+        "classes": supernet.classes,
+    }

@@ -1,0 +1,117 @@
+"""Trains a supernet: from a configuration to its weights, which a kill doesn't harm."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from autoprox.errors import ConfigError
+from autoprox.inputs.datasets import Images
+from autoprox.progress import Progress
+from autoprox.runs.folder import Run
+from autoprox.searchspaces import Architecture, SearchSpace, get_space
+from autoprox.statistics.collector import resolve_device
+from autoprox.supernet.checkpoint import FILE, read_checkpoint, read_supernet
+from autoprox.supernet.inherited import inherited_accuracies
+from autoprox.supernet.processes import run_together
+from autoprox.supernet.recipe import SupernetRecipe
+from autoprox.supernet.samplers import SAMPLERS
+from autoprox.supernet.session import Plan, train_supernet
+from autoprox.supernet.slices import require_entangled
+from autoprox.supernet.subnets import read_subnets
+from autoprox.tasks.base import Task, completed, path_of
+from autoprox.tasks.supernet_configurations import RECIPE, SupernetTrainConfig, TrainingOptions
+
+
+class SupernetTrain(Task[SupernetTrainConfig]):
+    """The space, the images, the recipe, and which subnets are drawn."""
+
+    def __init__(self, config: SupernetTrainConfig) -> None:
+        space = get_space(config.space)
+        require_entangled(space)
+        device = resolve_device(config.device)
+        super().__init__(completed(config, space=space.name, device=device))
+        file = path_of(config.subnets)
+        subnets = () if file is None else read_subnets(file, space)
+        SAMPLERS.find(config.sampler).check(config.sampler, subnets)
+        self.data, recipe = read_images(Path(config.images), space, config)
+        images = Path(config.images).absolute()
+        self.plan = Plan(space, images, recipe, config.sampler, subnets, config.seed)
+
+    @property
+    def name(self) -> str:
+        config = self.config
+        return f"supernet-{config.space}-{config.sampler}-seed{config.seed}"
+
+    def work(self, run: Run, progress: Progress) -> dict[str, Any]:
+        """Train from where the run is, and see what the weights are worth."""
+        return trained(self.plan, self.data, self.config, self.config.workers, run, progress)
+
+
+def read_images(
+    path: Path, space: SearchSpace, config: TrainingOptions
+) -> tuple[Images, SupernetRecipe]:
+    """The dataset, and how to train on it."""
+    recipe = SupernetRecipe(**{name: getattr(config, name) for name in RECIPE})
+    data = recipe.load(path, space)
+    mirrored = (data.name,) if config.mirror else ()
+    if config.batch_size % config.processes:
+        rule = "batch_size must be a multiple of processes"
+        raise ConfigError(f"{rule}, but got {config.batch_size} and {config.processes}")
+    return data, recipe.model_copy(update={"mirror": mirrored})
+
+
+def trained(
+    plan: Plan,
+    data: Images,
+    config: TrainingOptions,
+    workers: int,
+    run: Run,
+    progress: Progress,
+) -> dict[str, Any]:
+    """Train in a run; returns what it came to.
+
+    The log has a line for each epoch: it is written before the weights, and what is beyond them is
+    cut off.
+    """
+    file, space = run.path / FILE, plan.space
+    done = read_checkpoint(file, space)[1].epoch if file.exists() else 0
+    run.truncate_log(done)
+    before = float(run.read_log()[-1]["seconds"]) if done else 0.0
+    started = time.monotonic()
+
+    def report(epoch: int, loss: float) -> None:
+        seconds = round(before + time.monotonic() - started, 3)
+        run.log({"epoch": epoch, "loss": loss, "seconds": seconds})
+        progress("train", epoch, plan.recipe.epochs, f"loss {loss:.4f}")
+
+    device = config.device
+    run_together(config.processes, device, report, train_supernet, plan, file)
+    log = run.read_log()
+    return {
+        "space": space.name,
+        "dataset": data.name,
+        "sampler": plan.sampler,
+        "weights": str(file),
+        "epochs": len(log),
+        "loss": log[-1]["loss"],
+        "subnets": _worth(plan, data, space, file, workers),
+        "seconds": log[-1]["seconds"],
+    }
+
+
+def _worth(
+    plan: Plan, data: Images, space: SearchSpace, file: Path, workers: int
+) -> list[dict[str, Any]]:
+    """The inherited accuracies of those that were trained, or of the smallest and the largest."""
+    chosen: Sequence[Architecture] = plan.subnets or (space.smallest(), space.largest())
+    found = inherited_accuracies(read_supernet(file, space), data, chosen, workers=workers)
+    return [
+        {
+            "arch": arch.to_json()["choices"],
+            "params": space.params(arch, data.classes),
+            "flops": space.flops(arch, data.classes),
+            "accuracy": accuracy,
+        }
+        for arch, accuracy in zip(chosen, found, strict=True)
+    ]

@@ -1,0 +1,130 @@
+"""Reductions of the singular values of a matrix, which they share, to one float64.
+
+A layer vector has a single one, its norm, so that these are operations on matrices alone.
+"""
+
+import torch
+from torch import Tensor
+from torch.linalg import eigvalsh
+from torch.nn.functional import pad
+
+from .maps import log1p
+from .normalise import euclidean, infinite_if_zero
+from .registry import register
+
+
+def singular_values(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """The singular values of each matrix, padded with zeros; NaN where their squares overflow.
+
+    They are the square roots of the eigenvalues of the smaller Gram matrix in float64, which is
+    faster than an SVD. An eigenvalue below the rounding error of the largest (a singular value
+    below some 1e-7 of the largest) counts as 0, or it would depend on the machine.
+    """
+    matrix = x.double() if len(dims) == 2 else x.double().unsqueeze(-1)
+    rows, columns = matrix.shape[-2:]
+    if 1 in (rows, columns):
+        return euclidean(matrix, (-2, -1)).unsqueeze(-1)
+    # Aligned rows: else a matrix's last bits depend on what is before it in the batch.
+    matrix = pad(matrix, (0, -columns % 8, 0, -rows % 8))
+    wide = matrix if rows <= columns else matrix.mT
+    gram = wide @ wide.mT
+    # One matrix that isn't finite would make all of them raise.
+    overflow = gram.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True).isfinite().logical_not()
+    squares: Tensor = eigvalsh(gram.masked_fill_(overflow.unsqueeze(-1), 0.0))
+    noise = squares.amax(-1, keepdim=True) * (min(rows, columns) * torch.finfo(torch.float64).eps)
+    return squares.masked_fill_(squares <= noise, 0.0).sqrt_().masked_fill_(overflow, torch.nan)
+
+
+def _shares(values: Tensor) -> Tensor:
+    """Each value over their sum, and 0 where all are 0."""
+    return values / infinite_if_zero(values.sum(-1, keepdim=True))
+
+
+@register(
+    "reduce",
+    latex=r"\left\Vert <x>\right\Vert_{*}",
+    text="‖<x>‖⋆",
+    mirrored=True,
+    nonnegative=True,
+    shared=singular_values,
+    levels=("matrix",),
+    formerly=("layers",),
+)
+def nuclear_norm(values: Tensor) -> Tensor:
+    """The sum of singular values."""
+    return values.sum(-1)
+
+
+@register(
+    "reduce",
+    latex=r"\left\Vert <x>\right\Vert_{2}",
+    text="‖<x>‖₂",
+    mirrored=True,
+    nonnegative=True,
+    shared=singular_values,
+    levels=("matrix",),
+)
+def spectral_norm(values: Tensor) -> Tensor:
+    """The largest singular value."""
+    return values.amax(-1)
+
+
+@register(
+    "reduce",
+    latex=r"\operatorname{erank}\left(<x>\right)",
+    text="effective_rank(<x>)",
+    mirrored=True,
+    nonnegative=True,
+    shared=singular_values,
+    levels=("matrix",),
+    formerly=("layers",),
+)
+def effective_rank(values: Tensor) -> Tensor:
+    """e to the entropy of the normalised singular values (Roy & Vetterli), and 0 for zeros only."""
+    rank: Tensor = torch.special.entr(_shares(values)).sum(-1).exp_()
+    return rank.masked_fill_(values.sum(-1) == 0, 0.0)
+
+
+@register(
+    "reduce",
+    latex=r"\operatorname{srank}\left(<x>\right)",
+    text="stable_rank(<x>)",
+    mirrored=True,
+    nonnegative=True,
+    shared=singular_values,
+    levels=("matrix",),
+)
+def stable_rank(values: Tensor) -> Tensor:
+    """The sum of squared singular values over the largest of them, and 0 for zeros only."""
+    largest = infinite_if_zero(values.amax(-1, keepdim=True))
+    return (values / largest).square_().sum(-1)
+
+
+@register(
+    "reduce",
+    latex=r"\operatorname{prank}\left(<x>\right)",
+    text="participation_ratio(<x>)",
+    mirrored=True,
+    nonnegative=True,
+    shared=singular_values,
+    levels=("matrix",),
+)
+def participation_ratio(values: Tensor) -> Tensor:
+    """(sum of s^2)^2 / (sum of s^4) of the singular values s, and 0 for zeros only."""
+    largest = infinite_if_zero(values.amax(-1, keepdim=True))
+    squares = (values / largest).square_()
+    return squares.sum(-1).square_() / infinite_if_zero(squares.square().sum(-1))
+
+
+@register(
+    "reduce",
+    latex=r"\operatorname{logdet}\left(<x>\right)",
+    text="log_det(<x>)",
+    mirrored=True,
+    nonnegative=True,
+    shared=singular_values,
+    levels=("matrix",),
+)
+def log_det(values: Tensor) -> Tensor:
+    """ln(det(1 + X X^T)), the sum of ln(1 + s^2) over the singular values s."""
+    return log1p(values.square()).sum(-1)

@@ -1,0 +1,343 @@
+"""The spaces of S3: Chen et al., "Searching the Search Space of Vision Transformer", NeurIPS 2021.
+
+The networks are those of Liu et al., "Swin Transformer: Hierarchical Vision Transformer using
+Shifted Windows", ICCV 2021, with a choice for every block: each of four stages has half the rows
+and columns of the tokens before, attention stays within windows, which every second block shifts by
+half of their side, and each head adds a learned bias for the relative position of two tokens. A
+window as large as the grid, or larger, is the grid, and isn't shifted. Where windows don't divide
+the grid, it is padded, and nobody attends to the padding.
+
+A head has 32 dimensions, so that the width of queries, keys and values says how many heads there
+are: 7, 8 and 9 at the published 224, 256 and 288. S3-T, -S and -B lie outside the initial space,
+which `s3` is; searching the search space leads there.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from autoprox.searchspaces.base import Architecture, Field, Option, SearchSpace, one, per_layer
+from autoprox.searchspaces.blocks import (
+    Block,
+    Conv2d,
+    Embedding,
+    EncoderBlock,
+    Linear,
+    Pooling,
+    TransformerNetwork,
+    fan_in_uniform_,
+)
+
+CHANNELS = 3
+MERGED = 4  # tokens, two rows of two
+
+
+@dataclass(frozen=True)
+class SwinShape(Block):
+    """The structure of one block; `tokens` are those of its stage's grid."""
+
+    window: int  # the side, in tokens
+    shift: int
+
+    @property
+    def side(self) -> int:
+        """The tokens in a row of the grid."""
+        return math.isqrt(self.tokens)
+
+    @property
+    def windows(self) -> int:
+        """The windows in a row of the grid, of which padding may fill the last."""
+        return math.ceil(self.side / self.window)
+
+    @property
+    def biases(self) -> int:
+        """The number of relative positions in a window."""
+        return (2 * self.window - 1) ** 2
+
+    @property
+    def params(self) -> int:
+        """The number of parameters: of a block without windows, and the biases of each head."""
+        return super().params + self.biases * self.heads
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates for one image; the products of attention are within windows."""
+        linear = self.tokens * self.width * (4 * self.inner + 2 * self.hidden)
+        return linear + 2 * self.windows**2 * self.window**4 * self.inner
+
+
+class SwinBlock(EncoderBlock):
+    """A pre-norm transformer block whose attention stays within windows."""
+
+    positions: Tensor
+    apart: Tensor | None
+
+    def __init__(self, shape: SwinShape) -> None:
+        super().__init__(shape)
+        self.norm1, self.norm2 = nn.LayerNorm(shape.width), nn.LayerNorm(shape.width)
+        self.shape = shape
+        self.biases = Embedding(shape.biases, shape.heads)
+        self.register_buffer("positions", relative_positions(shape.window), persistent=False)
+        self.register_buffer("apart", separated(shape), persistent=False)
+
+    def mix(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """What each head finds, [batch, heads, tokens, head dim]."""
+        bias = self.biases(self.positions).permute(2, 0, 1)  # [heads, tokens, tokens] of a window
+        if self.apart is not None:
+            bias = bias.masked_fill(self.apart[:, None], -math.inf)
+        query, key, value = (in_windows(tokens, self.shape) for tokens in (query, key, value))
+        mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=bias)
+        return out_of_windows(mixed, self.shape)
+
+
+def relative_positions(window: int) -> Tensor:
+    """Which of the biases is that of two tokens of a window, [tokens, tokens].
+
+    They are ordered by distance, so that those of a smaller window are the first.
+    """
+    steps = torch.arange(1 - window, window)
+    pairs = torch.cartesian_prod(steps, steps)
+    order = pairs.abs().amax(1).argsort(stable=True).argsort()
+    rows, columns = torch.cartesian_prod(*[torch.arange(window)] * 2).unbind(1)
+    down, right = (place[:, None] - place + window - 1 for place in (rows, columns))
+    return order[down * len(steps) + right]
+
+
+def separated(shape: SwinShape) -> Tensor | None:
+    """Which tokens of each window may not attend to each other, [windows, tokens, tokens].
+
+    Shifting brings rows of one edge beside those of the other; padding is apart from everything.
+    None where all may.
+    """
+    padded = shape.windows * shape.window
+    if not shape.shift and padded == shape.side:
+        return None
+    origin = torch.arange(padded).roll(-shape.shift)
+    area = (origin < shape.shift).int() + 2 * (origin >= shape.side).int()
+    areas = (4 * area[:, None] + area).expand(1, 1, -1, -1).unsqueeze(-1)
+    own = _cut(areas, shape).flatten(0, 2).flatten(1)  # [windows, tokens]
+    return own[:, :, None].ne(own[:, None])
+
+
+def in_windows(tokens: Tensor, shape: SwinShape) -> Tensor:
+    """From [batch, heads, tokens, dim] to [batch, windows, heads, tokens of a window, dim]."""
+    padding = shape.windows * shape.window - shape.side
+    grid = tokens.reshape(*tokens.shape[:2], shape.side, shape.side, -1)
+    if padding:
+        grid = functional.pad(grid, (0, 0, 0, padding, 0, padding))
+    if shape.shift:
+        grid = grid.roll((-shape.shift, -shape.shift), (2, 3))
+    return _cut(grid, shape)
+
+
+def out_of_windows(tokens: Tensor, shape: SwinShape) -> Tensor:
+    """Undo `in_windows`."""
+    number, window, side = shape.windows, shape.window, shape.side
+    batch, _, heads, _, dim = tokens.shape
+    parts = tokens.reshape(batch, number, number, heads, window, window, dim)
+    grid = parts.permute(0, 3, 1, 4, 2, 5, 6).flatten(4, 5).flatten(2, 3)
+    if shape.shift:
+        grid = grid.roll((shape.shift, shape.shift), (2, 3))
+    return grid[:, :, :side, :side].flatten(2, 3)
+
+
+def _cut(grid: Tensor, shape: SwinShape) -> Tensor:
+    """From [batch, heads, rows, columns, dim] to [batch, windows, heads, tokens, dim]."""
+    size = (shape.windows, shape.window)
+    parts = grid.reshape(*grid.shape[:2], *size, *size, -1)
+    return parts.permute(0, 2, 4, 1, 3, 5, 6).flatten(4, 5).flatten(1, 2)
+
+
+class PatchMerging(Pooling):
+    """From one stage to the next: four tokens, two by two, become one.
+
+    The four values of a feature stand together, so that a narrower stage has the first of them.
+    """
+
+    def __init__(self, width: int, next_width: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(MERGED * width)
+        self.reduction = Linear(MERGED * width, next_width, bias=False)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Map tokens [batch, tokens, width] to a quarter of them."""
+        side = math.isqrt(tokens.shape[1])
+        squares = tokens.reshape(len(tokens), side // 2, 2, side // 2, 2, -1)
+        together = squares.permute(0, 1, 3, 5, 2, 4).flatten(3).flatten(1, 2)
+        merged: Tensor = self.reduction(self.norm(together))
+        return merged
+
+
+class Swin(TransformerNetwork):
+    """A vision transformer of stages, each with fewer tokens, whose blocks attend in windows."""
+
+    def __init__(self, stages: Sequence[Sequence[SwinShape]], patch: int, classes: int) -> None:
+        super().__init__()
+        widths = [stage[0].width for stage in stages]
+        self.patches = Conv2d(CHANNELS, widths[0], patch, stride=patch)
+        self.patch_norm = nn.LayerNorm(widths[0])
+        self.blocks = nn.Sequential()
+        for number, stage in enumerate(stages, 1):
+            if number > 1:
+                merging = PatchMerging(*widths[number - 2 : number])
+                self.blocks.add_module(f"merging{number}", merging)
+            for place, shape in enumerate(stage):
+                self.blocks.add_module(f"stage{number}_block{place}", SwinBlock(shape))
+        self.norm = nn.LayerNorm(widths[-1])
+        self.head = Linear(widths[-1], classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Map images [batch, 3, height, width] to logits [batch, classes]."""
+        patches = self.patch_norm(self.patches(images).flatten(2).mT)
+        logits: Tensor = self.head(self.norm(self.blocks(patches)).mean(1))
+        return logits
+
+
+class NanoSwin(Swin):
+    """Swin with the initialisation of PyTorch's own linear layers."""
+
+    linear_rule = staticmethod(fan_in_uniform_)
+
+
+class SwinSpace(SearchSpace):
+    """Depth and dimension of each stage; window, width of q, k, v and MLP ratio of each block.
+
+    The fields of a stage end in its number. `steps` says by how much searching the search space
+    moves the options of each dimension.
+    """
+
+    entangled = True
+    stages: ClassVar[Sequence[int]] = (1, 2, 3, 4)
+    patch: ClassVar[int] = 4
+    head_dim: ClassVar[int] = 32
+    network_type: ClassVar[type[Swin]] = Swin
+    steps: ClassVar[Mapping[str, float]] = {
+        "depth": 1,
+        "embed_dim": 64,
+        "window": 7,
+        "qkv_dim": 64,
+        "mlp_ratio": 0.5,
+    }
+
+    @property
+    def options(self) -> dict[str, tuple[float, ...]]:
+        """The options of each field, which are numbers."""
+        return {
+            name: tuple(option for option in field.options[0] if not isinstance(option, str))
+            for name, field in self.fields.items()
+        }
+
+    def with_options(self, options: Mapping[str, tuple[float, ...]]) -> "SwinSpace":
+        """The space of the same networks with these options of each field."""
+        fields = {n: replace(field, options=(options[n],)) for n, field in self.fields.items()}
+        return type(self)(self.name, self.description, fields)
+
+    def step(self, name: str) -> float:
+        """By how much searching the search space moves the options of a field."""
+        return self.steps[name.rpartition("_")[0]]
+
+    def shapes(self, arch: Architecture) -> list[list[SwinShape]]:
+        """The structure of the blocks of each stage."""
+        shapes, side = [], self.input_shape[1] // self.patch
+        for stage in self.stages:
+            width: int = arch[f"embed_dim_{stage}"]
+            columns = (arch[f"{name}_{stage}"] for name in ("window", "qkv_dim", "mlp_ratio"))
+            own = []
+            for i, (window, inner, ratio) in enumerate(zip(*columns, strict=True)):
+                size, heads = min(window, side), inner // self.head_dim
+                shift = window // 2 if i % 2 and window < side else 0
+                hidden = int(width * ratio)
+                own.append(SwinShape(width, side**2, heads, inner, hidden, size, shift))
+            shapes.append(own)
+            side //= 2
+        return shapes
+
+    def blocks(self, arch: Architecture) -> tuple[SwinShape, ...]:
+        """The structure of the transformer blocks, in depth order."""
+        return tuple(shape for stage in self.shapes(arch) for shape in stage)
+
+    def origins(self, arch: Architecture) -> tuple[int, ...]:
+        """The first blocks of every stage."""
+        largest, start, origins = self.largest(), 0, list[int]()
+        for stage in self.stages:
+            origins += range(start, start + arch[f"depth_{stage}"])
+            start += largest[f"depth_{stage}"]
+        return tuple(origins)
+
+    def params(self, arch: Architecture, classes: int = 1000) -> int:
+        """The number of parameters, from the choices alone."""
+        firsts = [stage[0] for stage in self.shapes(arch)]
+        width, last = firsts[0].width, firsts[-1].width
+        patches = (CHANNELS * self.patch**2 + 1) * width + 2 * width
+        blocks = sum(block.params for block in self.blocks(arch))
+        mergings = sum((b.width + 2) * MERGED * a.width for a, b in pairwise(firsts))
+        return patches + blocks + mergings + 2 * last + (last + 1) * classes
+
+    def flops(self, arch: Architecture, classes: int = 1000) -> int:
+        """Multiply-accumulates for one image, from the choices alone."""
+        firsts = [stage[0] for stage in self.shapes(arch)]
+        patches = firsts[0].tokens * CHANNELS * self.patch**2 * firsts[0].width
+        blocks = sum(block.macs for block in self.blocks(arch))
+        mergings = sum(b.tokens * MERGED * a.width * b.width for a, b in pairwise(firsts))
+        return patches + blocks + mergings + firsts[-1].width * classes
+
+    def network(self, arch: Architecture, classes: int) -> Swin:
+        """The network with its parameters unset."""
+        return self.network_type(self.shapes(arch), self.patch, classes)
+
+
+class NanoSwinSpace(SwinSpace):
+    """S3's geometry, scaled to small images: a patch is a pixel."""
+
+    input_shape = (3, 16, 16)
+    patch = 1
+    head_dim = 8
+    network_type = NanoSwin
+    steps: ClassVar[Mapping[str, float]] = {
+        "depth": 1,
+        "embed_dim": 8,
+        "window": 2,
+        "qkv_dim": 8,
+        "mlp_ratio": 0.5,
+    }
+
+
+def _alike(**options: tuple[Option, ...]) -> dict[str, Field]:
+    """The fields of a space whose stages have the same options."""
+    fields = {}
+    for name, own in options.items():
+        for stage in SwinSpace.stages:
+            single = name in ("depth", "embed_dim")
+            field = one(*own) if single else per_layer(*own, count=f"depth_{stage}")
+            fields[f"{name}_{stage}"] = field
+    return fields
+
+
+S3 = SwinSpace(
+    "s3",
+    "S3, Swin transformers of four stages; the space from which it searches the search space",
+    _alike(
+        depth=(2, 3, 4),
+        embed_dim=(224, 256, 288),
+        window=(7, 14),
+        qkv_dim=(224, 256, 288),
+        mlp_ratio=(3.0, 3.5, 4.0),
+    ),
+)
+SWIN_NANO = NanoSwinSpace(
+    "swin-nano",
+    "S3 for 16 x 16 images, Swin transformers of up to 0.2 M parameters",
+    _alike(
+        depth=(1, 2, 3),
+        embed_dim=(16, 24, 32),
+        window=(2, 4),
+        qkv_dim=(16, 24, 32),
+        mlp_ratio=(1.0, 1.5, 2.0),
+    ),
+)

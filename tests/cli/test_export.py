@@ -1,0 +1,148 @@
+"""`autoprox export` and `autoprox score` as a user types them."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from helpers.commands import Command
+
+from autoprox.language import parse
+from autoprox.searchspaces import from_json
+from autoprox.zoo.expressions import load_expression
+
+ARCH = {"hidden_dim": 16, "depth": 1, "mlp_ratio": [2.0], "num_heads": [2]}
+NANO = {"space": "autoformer-nano", "choices": ARCH}
+MODEL = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(width, 2, 16, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.head = nn.Linear(width, 3)
+
+    def forward(self, x):
+        return self.head(self.encoder(x).mean(1))
+
+def made(width):
+    return Model(width), torch.randn(2, 5, width), torch.tensor([0, 2])
+
+def small(): return made(8)
+def large(): return made(16)
+def plain(): return nn.Sequential(nn.Flatten(), nn.Linear(3 * 224 * 224, 2))
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    Path("mine.py").write_text(MODEL)
+    Path("arch.json").write_text(json.dumps(NANO))
+    Path("choices.json").write_text(json.dumps(ARCH))
+
+
+def test_a_proxy_is_printed_or_written(run: Command) -> None:
+    printed = run("export", "proxy", "snip", "--to", "python")
+    assert printed.code == 0
+    assert printed.out.startswith('"""A zero-cost proxy, written by autoprox:')
+    assert run("export", "proxy", "snip", "--out", "snip.py").out == "Written to snip.py\n"
+    assert Path("snip.py").read_text() == printed.out
+    assert run("export", "proxy", "snip", "--to", "torch").out == printed.out
+    assert run("export", "proxy", "snip", "--to", "latex").out.startswith(r"\sum_{l}")
+    assert "Abs(" in run("export", "proxy", "snip", "--to", "sympy").out
+
+
+def test_a_proxy_as_json_is_its_tree(run: Command) -> None:
+    found = run("export", "proxy", "dss++", "--to", "json").json
+
+    def text(node: object) -> str:
+        if isinstance(node, str):
+            return node
+        assert isinstance(node, dict)
+        return f"{node['operation']}({', '.join(map(text, node['arguments']))})"
+
+    assert parse(text(found["tree"])) == parse(found["expression"]) == load_expression("dss++")
+    whole = run("export", "proxy", "snip", "--to", "latex", "--json").json
+    assert set(whole) == {"proxy", "to", "out", "text"}
+
+
+@pytest.mark.parametrize(
+    "source", ["arch.json", json.dumps(NANO), "choices.json", "run", "run/top.json"]
+)
+def test_an_architecture_comes_from_a_run_a_file_or_json(run: Command, source: str) -> None:
+    space = ["--space", "autoformer-nano"]
+    if source.startswith("run"):
+        searched = run("search", *space, "--proxy=sum(width)", "--samples=3", "--json").json
+        Path(searched["run"]).rename("run")
+    given = space if source in ("choices.json", "run/top.json") else []
+    found = run("export", "arch", source, *given, "--to", "json").json
+    expected = searched["best"]["arch"] if source.startswith("run") else ARCH
+    assert from_json(found) == from_json({"space": "autoformer-nano", "choices": expected})
+
+
+def test_an_architecture_is_written_once(run: Command) -> None:
+    arguments = ("export", "arch", "arch.json", "--out", "net", "--classes", "5")
+    done = run(*arguments, "--json")
+    assert done.json["files"] == ["architecture.json", "network.py", "train.py"]
+    assert done.json["params"] == 3376 + 3296 + 32 + 85  # embeddings, block, norm and head
+    again = run(*arguments)
+    assert again.code == 2
+    assert again.err == "error: --out must be a new or an empty folder, but net is there\n"
+    named = run("export", "arch", "arch.json")
+    assert named.out.startswith("Written to autoformer-nano-")
+
+
+def test_models_are_scored_and_compared(run: Command) -> None:
+    found = run("score", "--proxy=dss++", "--model=mine:small", "--compare=mine:large", "--json")
+    small, large = found.json["models"]
+    assert {small["score"], large["score"]} == {2.0, 4.0}
+    assert small["layers"]["encoder.layers.0.self_attn.in_proj"] == "msa"
+    assert small["family"] == "torch"
+    assert len(small["terms"]) == 2
+    assert set(found.json) == {"proxy", "ranks", "models"}
+
+
+def test_the_report_fits_80_columns(run: Command) -> None:
+    found = run("score", "--proxy=dss++", "--model=mine:small", "--layers")
+    assert found.code == 0
+    assert max(map(len, found.out.splitlines())) <= 80
+    assert "ranks models among each other, so that one alone has no score" in found.out
+    assert "msa  encoder.layers.*.self_attn.in_proj  (2)" in found.out
+    named = run("score", "--proxy=snip", "--model=mine:small", "--msa=*.out_proj", "--mlp=linear*")
+    assert named.out.splitlines()[2].split()[2:4] == ["2", "4"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("export arch absent.json", "absent.json must be a JSON file, but there is no such file"),
+        ("export arch choices.json", "an architecture's choices need --space, but got none"),
+        ("export arch arch.json --to keras", "unknown form of an architecture 'keras'"),
+        ("export arch arch.json --space pit", "--space must be the architecture's, autoformer-na"),
+        ("export arch {} --space pit", "base_dim is missing from the choices"),
+        ("export arch . --space pit", "a run must hold config.json"),
+        ("export proxy snip --to python2", "unknown form 'python2' (did you mean python?)"),
+        ("export proxy naswot", "an expression is needed, but naswot is a function"),
+        ("export proxy width", "a proxy in Python is a Network, got Layers[block]"),
+        ("export", "choose from arch, proxy"),
+        ("score --proxy snip --model vit", "a model must be timm:NAME, transformers:NAME or"),
+        ("score --proxy snip --model mine:none", "a model must be a function given as MODULE:FUN"),
+        ("score --proxy snip --model mine:plain", "name them by --mlp PATTERN and --msa PATTERN"),
+        ("score --proxy snip --model mine:small --images x", "mine:small takes its own inputs"),
+        ("score --proxy snip --model mine:small --pretrained", "pretrained is for timm and trans"),
+        ("score --proxy naswot --model mine:small", "an expression is needed, but naswot is a fu"),
+        ("score --model mine:small", "Missing option '--proxy'"),
+    ],
+)
+def test_wrong_use_is_one_line_and_exit_code_2(run: Command, arguments: str, message: str) -> None:
+    result = run(*arguments.split())
+    assert result.code == 2, result.err
+    assert result.out == ""
+    assert result.err.count("\n") == 1
+    assert message in result.err
