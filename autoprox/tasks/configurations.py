@@ -29,11 +29,13 @@ from autoprox.tasks.shared import (
     DataOptions,
     DeviceOptions,
     InputOptions,
+    ScoringOptions,
     TaskConfig,
     names,
 )
 
 GIB = 2**30
+ZOO = ("snip", "synflow", "dss++", "naswot", "zico", "head_confidence", "activation_distance")
 Range = str | Sequence[int | None] | None
 
 
@@ -51,6 +53,7 @@ class EvolveConfig(
     TreeLimits,
     EvolutionParameters,
     InputOptions,
+    ScoringOptions,
     BenchmarkOptions,
     TaskConfig,
 ):
@@ -78,6 +81,16 @@ class EvolveConfig(
             "Evolution", "A,B,C", "all", read=names,
         ),
     ] = None  # fmt: skip
+    structure: Annotated[
+        bool, Option("Formulas may read the blocks' widths, tokens and heads too.", "Evolution")
+    ] = False
+    zoo: Annotated[
+        Names,
+        Option(
+            "Published proxies to compare with the one that is found: names, all or none.",
+            PROBLEM, "A,B,C", ",".join(ZOO), read=names,
+        ),
+    ] = ZOO  # fmt: skip
     memory: Annotated[
         Positive,
         Option(
@@ -94,7 +107,7 @@ class EvolveConfig(
     ] = None  # fmt: skip
 
 
-class RankConfig(DeviceOptions, InputOptions, BenchmarkOptions, TaskConfig):
+class RankConfig(DeviceOptions, InputOptions, ScoringOptions, BenchmarkOptions, TaskConfig):
     """What a ranking of proxies depends on, and what it may use."""
 
     kind = "rank"
