@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats import rankdata
 
 from autoprox.scoring.correlations import TIES, Floats, kendall
 
@@ -44,6 +45,20 @@ def taus(scores: Sequence[Floats], targets: Sequence[Target], ties: str) -> tupl
     each = [target.taus(own, ties) for own, target in zip(scores, targets, strict=True)]
     plain, partial = (np.concatenate(found, axis=-1) for found in zip(*each, strict=True))
     return plain, partial
+
+
+def beyond_size(scores: Floats, params: Floats) -> Floats:
+    """The ranks of scores less what a line through the ranks of the parameters says of them.
+
+    Whoever ranks so compares networks of different sizes as if they were of one; nan stays nan.
+    """
+    known = np.isfinite(scores)
+    own, size = (rankdata(values[known]) for values in (scores, params))
+    size = size - size.mean()
+    slope = size @ own / max(size @ size, 1.0)
+    beyond = np.full_like(scores, np.nan)
+    beyond[known] = own - own.mean() - slope * size if known.any() else own
+    return beyond
 
 
 def partial_tau(with_truth: ArrayLike, with_size: ArrayLike, truth_with_size: ArrayLike) -> Floats:

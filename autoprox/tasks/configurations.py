@@ -8,7 +8,7 @@ from annotated_types import Gt, Lt
 from pydantic import AfterValidator
 
 from autoprox.errors import ConfigError
-from autoprox.files.sizes import read_bytes, read_range
+from autoprox.files.sizes import read_bytes, read_range, read_size
 from autoprox.options import (
     Names,
     Numbers,
@@ -148,6 +148,17 @@ class SearchConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
         AfterValidator(partial(read_range, "flops")),
         Option("Multiply-accumulates for one input: 1.2G:2G.", PROBLEM, "LOW:HIGH", "any", str),
     ] = (None, None)
+    match_size: Annotated[
+        str | int | None,
+        AfterValidator(partial(read_size, "match_size")),
+        Option("Parameters within 2 % of this: 6M.", PROBLEM, "SIZE", "any", read=str),
+    ] = None
+    objective: Annotated[
+        str,
+        Option(
+            "score, or equal-size: what of the score's rank the parameters don't explain.", PROBLEM
+        ),
+    ] = "score"
     weights: Annotated[
         str,
         Option(

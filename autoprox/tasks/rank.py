@@ -22,6 +22,7 @@ from autoprox.scoring.correlations import (
     bootstrap_interval,
     split,
 )
+from autoprox.scoring.regret import SHARES
 from autoprox.scoring.resampling import Worth, plain
 from autoprox.scoring.seeds import SEED_SHARE, seed_share
 from autoprox.scoring.tables import Judge, Scores, baselines, cross_fitted_ridge
@@ -147,7 +148,9 @@ def _row(
     benchmark, config = ranking.benchmark, ranking.config
     valid = _valid(scores)
     truth = benchmark.scores[dataset][list(valid)]
-    row: dict[str, Any] = {"proxy": proxy, "dataset": dataset, "std": {}, "interval": {}}
+    row: dict[str, Any] = {"proxy": proxy, "dataset": dataset, "std": {}}
+    row |= {"interval": {"kendall": [None, None]}, "regret": [None] * len(SHARES)}
+    row |= dict.fromkeys(("tau_b", "given_size", "equal_size"))
     if len(valid) > 1:
         figures = judge(valid).table({dataset: scores[:, valid]})[dataset]
         row["interval"]["kendall"] = figures.pop("interval")
@@ -200,6 +203,7 @@ def overall(ranking: Rank, judge: MakeJudge, scores: Mapping[str, Scores]) -> di
         "baseline_means": {name: whole.mean(own).row() for name, own in rivals.items()},
         "size": size,
         "budgets": whole.budgets(),
+        "pairs": whole.pairs,
         "chosen": _chosen(ranking, judge, scores),
         "choices_alone": _choices_alone(ranking, scores),
     }
@@ -215,7 +219,7 @@ def _chosen(ranking: Rank, judge: MakeJudge, scores: Mapping[str, Scores]) -> di
     known = {
         proxy: own
         for proxy, own in scores.items()
-        if len(_valid(np.concatenate(list(own.values())))) == networks
+        if proxy not in COUNTS and len(_valid(np.concatenate(list(own.values())))) == networks
     }
 
     def means(part: tuple[int, ...], proxy: str) -> Worth:

@@ -18,7 +18,7 @@ from autoprox.files.atomic import to_json, write_json
 from autoprox.files.located_json import read_object
 from autoprox.language import Tree, statistics
 from autoprox.progress import Progress, silent
-from autoprox.scoring.seeds import SEED_SHARE, seed_share
+from autoprox.scoring.seeds import seed_share
 from autoprox.scoring.tables import Judge, Scores, baselines, fitted_ridge
 from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import Setting
@@ -161,11 +161,6 @@ class Whole:
 
     def _lost(self) -> dict[int, str]:
         return {**self._failed, **self._engine.source.failures}
-
-
-def is_of_choices(seed_share: float) -> bool:
-    """Whether a proxy is a function of the architecture's choices alone."""
-    return seed_share < SEED_SHARE
 
 
 def best_of_zoo(zoo: Mapping[str, Scores], train: Judge) -> dict[str, str]:
