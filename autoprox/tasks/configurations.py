@@ -263,6 +263,18 @@ class BuildConfig(TaskConfig):
         ),
     ] = ()  # fmt: skip
     samples: Annotated[Positive, Option("Architectures to train.", PROBLEM)] = 64
+    sizes: Annotated[
+        Range,
+        AfterValidator(partial(read_range, "sizes")),
+        Option(
+            "Parameters of the architectures, as many of each band: 12K:48K.",
+            PROBLEM, "LOW:HIGH", "any", read=str,
+        ),
+    ] = (None, None)  # fmt: skip
+    bands: Annotated[
+        Positive | None,
+        Option("Bands of sizes, of equal width in the logarithm.", PROBLEM, default="8"),
+    ] = None
     seeds: Annotated[Positive, Option("Trainings of each on each dataset.", PROBLEM)] = 2
     epochs: Annotated[Positive, Option("Passes over the images or the text.", PROBLEM)] = 8
     teacher: Annotated[
