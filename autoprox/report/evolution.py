@@ -11,11 +11,10 @@ from autoprox.report.worth import (
     comparison_parts,
     equal_size_parts,
     named_table,
+    nature,
     regret_parts,
     size_parts,
-    size_sentence,
 )
-from autoprox.scoring.seeds import SEED_SHARE
 
 MEAN = "mean"
 FRONT = 12  # formulas that are shown
@@ -35,6 +34,7 @@ def evolution_report(summary: Mapping[str, Any]) -> list[Part]:
         *regret_parts(summary["budgets"]["test"], _regrets(summary)),
         *size_parts(summary["size"], "part"),
         textwrap.fill(_verdict(summary), WIDTH),
+        nature(summary),
         textwrap.fill(_counts(summary), WIDTH),
         f"Run: {summary['run']}\nNext: autoprox show {summary['run']}",
     ]
@@ -100,7 +100,7 @@ def _regrets(summary: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _verdict(summary: Mapping[str, Any]) -> str:
-    """Which baselines are better than the proxy, and whether it is more than size or choices."""
+    """Which baselines are better than the proxy, and which are the best of the zoo."""
     found = []
     for figure, where in (("kendall", "by tau"), ("given_size", "at equal size")):
         comparison = summary["comparison"]
@@ -111,19 +111,7 @@ def _verdict(summary: Mapping[str, Any]) -> str:
         by = {"kendall": "by tau", "given_size": "at equal size"}
         named = ", ".join(f"{name} {by[figure]}" for figure, name in best.items())
         found.append(f"Best of the zoo on the training networks: {named}.")
-    found.append(size_sentence(summary["size"]["test"]) or "")
-    found.append(_choices(summary["seed_share"]))
-    return " ".join(filter(None, found))
-
-
-def _choices(share: float) -> str:
-    """Whether the seed matters to the scores."""
-    if share >= SEED_SHARE:
-        return f"Another seed changes its scores by {share:.0%} of their spread."
-    return (
-        "It is a function of the architecture's choices alone: another seed changes its scores by "
-        f"{share:.2%} of their spread."
-    )
+    return " ".join(found)
 
 
 def _counts(summary: Mapping[str, Any]) -> str:

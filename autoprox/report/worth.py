@@ -9,6 +9,7 @@ from rich.table import Table
 from autoprox.files.sizes import short
 from autoprox.report.layout import WIDTH, Part, interval, new_table, number
 from autoprox.scoring.resampling import FEWEST_PAIRS
+from autoprox.scoring.seeds import SEED_SHARE
 from autoprox.scoring.tables import MOSTLY_SIZE, mostly_size
 
 Rows = Mapping[str, Mapping[str, Any]]  # by proxy
@@ -90,12 +91,22 @@ def size_parts(checks: Rows, first: str) -> list[Part]:
     return ["Size check: Kendall's tau of the scores with", table]
 
 
-def size_sentence(check: Mapping[str, Any]) -> str | None:
-    """That a proxy is mostly size, where it is."""
-    if not mostly_size(check):
-        return None
-    taus = ", ".join(f"{number(check[name])} with {SIZES[name]}" for name in ("params", "flops"))
-    return f"This proxy is mostly size: its tau is {taus} (from {MOSTLY_SIZE:g} on)."
+def nature(summary: Mapping[str, Any]) -> str:
+    """Whether a discovered proxy is mostly size, and whether the seed matters to its scores."""
+    found, check, share = [], summary["size"]["test"], summary["seed_share"]
+    if mostly_size(check):
+        taus = [f"{number(check[name])} with {SIZES[name]}" for name in ("params", "flops")]
+        found.append(
+            f"This proxy is mostly size: its tau is {', '.join(taus)} (from {MOSTLY_SIZE:g} on)."
+        )
+    if share < SEED_SHARE:
+        found.append(
+            "It is a function of the architecture's choices alone: another seed changes its "
+            f"scores by {share:.2%} of their spread."
+        )
+    else:
+        found.append(f"Another seed changes its scores by {share:.0%} of their spread.")
+    return _wrapped(" ".join(found))
 
 
 def named_table(first: str, *headings: str) -> Table:
