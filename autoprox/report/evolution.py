@@ -61,7 +61,7 @@ def _worth_table(summary: Mapping[str, Any]) -> Table:
     counts = {part: summary["size"][part]["networks"] for part in ("test", "train")}
     table = named_table(
         "\nscored by",
-        *(f"test n = {counts['test']}\nKendall", "\n95 % interval", "\nSpearman"),
+        *(f"test n = {counts['test']}\nKendall", "\n95 % interval"),
         *(f"train n = {counts['train']}\nKendall", "\n95 % interval"),
     )
     rows = _scored(summary)
@@ -71,7 +71,7 @@ def _worth_table(summary: Mapping[str, Any]) -> Table:
             test, train = parts["test"][dataset], parts["train"][dataset]
             table.add_row(
                 f"  {name}",
-                *(number(test["kendall"]), interval(test["interval"]), number(test["spearman"])),
+                *(number(test["kendall"]), interval(test["interval"])),
                 *(number(train["kendall"]), interval(train["interval"])),
             )
     table.add_row(MEAN)
@@ -79,7 +79,7 @@ def _worth_table(summary: Mapping[str, Any]) -> Table:
         test, train = of_parts["test"], of_parts["train"]
         table.add_row(
             f"  {name}",
-            *(number(test["kendall"]), interval(test["interval"]), ""),
+            *(number(test["kendall"]), interval(test["interval"])),
             *(number(train["kendall"]), interval(train["interval"])),
         )
     return table

@@ -14,6 +14,7 @@ from autoprox.scoring.tables import MOSTLY_SIZE, mostly_size
 
 Rows = Mapping[str, Mapping[str, Any]]  # by proxy
 NAME = 26  # characters
+FIGURES = {"kendall": "tau", "given_size": "tau given the size"}
 SIZES = {"params": "params", "flops": "FLOPs", "depth": "depth"}
 
 
@@ -37,11 +38,11 @@ def equal_size_parts(means: Rows, networks: int, pairs: int) -> list[Part]:
 
 def comparison_parts(comparison: Rows) -> list[Part]:
     """The proxy less each baseline, by the tau and at equal size."""
-    table = named_table("the proxy less", "\ntau", "\n95 % interval", "", "given\nthe size")
-    for heading in ("\n95 % interval", ""):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for name, figures in comparison.items():
-        table.add_row(name, *_compared(figures["kendall"]), *_compared(figures["given_size"]))
+    table = named_table("the proxy less", "difference", "95 % interval", "")
+    for figure, where in FIGURES.items():
+        table.add_row(where)
+        for name, figures in comparison.items():
+            table.add_row(f"  {name}", *_compared(figures[figure]))
     return ["The proxy beside the baselines (paired bootstrap)", table]
 
 
