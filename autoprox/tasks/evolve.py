@@ -87,7 +87,7 @@ class Evolve(Task[EvolveConfig]):
                         f"correlate with, but its {len(part)} networks have {scores[part][0]:g}: "
                         "choose another --split-seed or --train"
                     )
-        pairs = self.judge(self.parts["train"]).pairs
+        pairs = self.judge(self.parts["train"].tolist()).pairs
         if self.config.objective != "jcm" and pairs < FEWEST_PAIRS:
             raise ConfigError(
                 f"the objective {self.config.objective} needs {FEWEST_PAIRS} pairs of training "
@@ -214,7 +214,8 @@ class Evolve(Task[EvolveConfig]):
     def whole(self, failed: Mapping[int, str]) -> Whole:
         """All networks, measured whole, but for those that failed."""
         settings = [self.setting(thin=1), self.setting(thin=1, seed=self.config.seed + 1)]
-        return Whole(self.benchmark, self.config, self.parts, settings, failed)
+        parts = {name: part.tolist() for name, part in self.parts.items()}
+        return Whole(self.benchmark, self.config, parts, settings, failed)
 
     def zoo(self, progress: Progress = silent) -> dict[str, Scores]:
         """The scores of the published proxies to compare with."""

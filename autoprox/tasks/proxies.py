@@ -96,7 +96,7 @@ class Proxies:
         known = [record["values"].get(dataset, {}) for record in records]
         values = np.array([[own.get(c) for own in known] for c in columns], dtype=np.float64)
         if tree is None:
-            return values[0]
+            return np.asarray(values[0])
         scores = np.full(len(records), np.nan)
         valid = np.isfinite(values).all(axis=0)
         terms = dict(zip(terms_of(tree), values[:, valid], strict=True))

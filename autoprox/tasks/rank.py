@@ -161,8 +161,8 @@ def _row(
         if name != "kendall":
             row["interval"][name] = _interval(correlation, scores[:, valid], truth, config.seed)
     row["invalid"] = scores.shape[1] - len(valid)
-    figures = published(benchmark.name, benchmark.space, benchmark.label, dataset, proxy)
-    return {**row, "published": figures._asdict()}
+    papers = published(benchmark.name, benchmark.space, benchmark.label, dataset, proxy)
+    return {**row, "published": papers._asdict()}
 
 
 def _interval(

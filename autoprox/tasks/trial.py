@@ -54,12 +54,12 @@ class Trial:
             )
         ]
 
-    def choose(self, front: Sequence[Individual]) -> Individual:
-        """The shortest within the standard errors of the best that the configuration allows."""
+    def choose(self, front: Sequence[Individual], tolerance: float | None = None) -> Individual:
+        """The shortest within so many standard errors of the best, or as configured."""
         names = METRICS[self._config.objective]
         best = zip(best_by_each(front), names, strict=True)
         errors = [self._standard_error(i.tree, FIGURES[name]) for i, name in best]
-        return shortest(front, errors, self._config.tolerance)
+        return shortest(front, errors, self._config.tolerance if tolerance is None else tolerance)
 
     def _standard_error(self, tree: Tree, figure: str) -> float:
         """Of a joint metric, by the bootstrap."""

@@ -125,7 +125,7 @@ class Whole:
         def of_part(scores: Scores, part: str) -> Scores:
             return {dataset: values[list(parts[part])] for dataset, values in scores.items()}
 
-        scored = {"proxy": own} | {
+        scored: dict[str, Mapping[str, Scores]] = {"proxy": own} | {
             name: {part: of_part(scores, part) for part in parts} for name, scores in rivals.items()
         }
         worths = {
