@@ -133,9 +133,3 @@ def cross_fitted_ridge(benchmark: Benchmark, folds: int = 5) -> dict[str, Floats
     return {
         dataset: np.choose(fold, [own[dataset] for own in fitted]) for dataset in benchmark.scores
     }
-
-
-def mean_of(table: Table, name: str = "kendall") -> float | None:
-    """A figure's mean over the datasets; none where one hasn't it."""
-    known = [row[name] for row in table.values() if row.get(name) is not None]
-    return float(np.mean(known)) if table and len(known) == len(table) else None

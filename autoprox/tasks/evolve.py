@@ -87,11 +87,12 @@ class Evolve(Task[EvolveConfig]):
                         f"correlate with, but its {len(part)} networks have {scores[part][0]:g}: "
                         "choose another --split-seed or --train"
                     )
-        pairs = self.judge(self.parts["train"].tolist()).pairs
+        networks = range(len(self.benchmark.architectures))
+        pairs = 0 if self.config.objective == "jcm" else self.judge(networks).pairs
         if self.config.objective != "jcm" and pairs < FEWEST_PAIRS:
             raise ConfigError(
-                f"the objective {self.config.objective} needs {FEWEST_PAIRS} pairs of training "
-                f"networks whose parameters differ by less than 10 %, but there are {pairs}"
+                f"the objective {self.config.objective} needs {FEWEST_PAIRS} pairs of networks "
+                f"whose parameters differ by less than 10 %, but there are {pairs}"
             )
 
     def _thin(self) -> int:
