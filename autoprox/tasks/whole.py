@@ -125,9 +125,9 @@ class Whole:
         def of_part(scores: Scores, part: str) -> Scores:
             return {dataset: values[list(parts[part])] for dataset, values in scores.items()}
 
-        scored: dict[str, Mapping[str, Scores]] = {"proxy": own} | {
-            name: {part: of_part(scores, part) for part in parts} for name, scores in rivals.items()
-        }
+        scored: dict[str, Mapping[str, Scores]] = {"proxy": own}
+        for name, scores in rivals.items():
+            scored[name] = {part: of_part(scores, part) for part in parts}
         worths = {
             name: {part: judges[part].mean(scores[part]) for part in parts}
             for name, scores in scored.items()
