@@ -111,6 +111,8 @@ def _verdict(summary: Mapping[str, Any]) -> str:
         by = {"kendall": "by tau", "given_size": "at equal size"}
         named = ", ".join(f"{name} {by[figure]}" for figure, name in best.items())
         found.append(f"Best of the zoo on the training networks: {named}.")
+    for name, reason in summary["zoo"]["refused"].items():
+        found.append(f"Not compared with {name}: {reason}.")
     return " ".join(found)
 
 

@@ -22,7 +22,7 @@ from autoprox.progress import Progress, silent
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import TIES, jcm, split
 from autoprox.scoring.resampling import FEWEST_PAIRS
-from autoprox.scoring.tables import Judge, Scores
+from autoprox.scoring.tables import Judge
 from autoprox.searchspaces import get_space
 from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import Setting, resolve_device
@@ -39,7 +39,7 @@ from autoprox.tasks.checkpoint import checkpoint, restored
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.proxies import COUNTS, named_proxies
 from autoprox.tasks.trial import Trial
-from autoprox.tasks.whole import Whole, zoo_scores
+from autoprox.tasks.whole import Whole, Zoo, measured_zoo
 
 THINNED_WEIGHTS = 300_000  # of a network, on average, while evolution compares it with others
 
@@ -218,10 +218,10 @@ class Evolve(Task[EvolveConfig]):
         parts = {name: part.tolist() for name, part in self.parts.items()}
         return Whole(self.benchmark, self.config, parts, settings, failed)
 
-    def zoo(self, progress: Progress = silent) -> dict[str, Scores]:
-        """The scores of the published proxies to compare with."""
+    def zoo(self, progress: Progress = silent) -> Zoo:
+        """The published proxies to compare with."""
         folder = self.cache.with_name("zoo")
-        return zoo_scores(self.benchmark, self.config, self.setting(thin=1), folder, progress)
+        return measured_zoo(self.benchmark, self.config, self.setting(thin=1), folder, progress)
 
     def _proxy_records(
         self, run: Run, front: Sequence[Individual], summary: Mapping[str, Any]

@@ -23,6 +23,7 @@ from autoprox.statistics.networks import SpaceNetwork
 from autoprox.statistics.sources import FAILURES, StreamedMatrices
 from autoprox.zoo.expressions import PROXIES
 from autoprox.zoo.functions import MEASURES, measure_all
+from autoprox.zoo.functions.passes import MeasureError
 from autoprox.zoo.loading import load
 
 COUNTS = ("params", "flops")
@@ -85,6 +86,19 @@ class Proxies:
                 found[dataset] |= known | measure_all(network, batch, names, seed)
         except FAILURES as error:
             source.failures[index] = one_line(error)
+
+    def refused(self, network: SpaceNetwork, setting: Setting, seed: int) -> dict[str, str]:
+        """The functions that don't take these inputs, such as a batch of one, and why."""
+        found: dict[str, str] = {}
+        prepare = network.build(setting.device) if self.functions else None
+        for name in self.functions:
+            try:
+                for batch in setting.batches.values():
+                    built = cast(TransformerNetwork, prepare and prepare(batch.classes))
+                    measure_all(built, batch, [name], seed)
+            except MeasureError as error:
+                found[name] = str(error)
+        return found
 
     def scores(self, name: str, dataset: str, records: Sequence[Mapping[str, Any]]) -> Floats:
         """[records] of a proxy that isn't a count; nan where it has no value.

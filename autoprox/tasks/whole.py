@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -32,6 +32,13 @@ HOLDS = 0.005  # how much lower a metric may be on whole matrices than on thinne
 RIVALS = 10  # formulas that are measured there where it is lower
 SEEDED = 12  # networks that are measured with another seed
 Parts = Mapping[str, Sequence[int]]
+
+
+class Zoo(NamedTuple):
+    """The scores of published proxies on all networks; which take other inputs, and why."""
+
+    scores: Mapping[str, Scores]
+    refused: Mapping[str, str]
 
 
 class Whole:
@@ -81,7 +88,7 @@ class Whole:
         train = [n for n in self._parts["train"] if n not in self._lost()]
         return Trial(self._benchmark, self._config, self._engine, train, train)
 
-    def measured(self, tree: Tree, zoo: Mapping[str, Scores]) -> dict[str, Any]:
+    def measured(self, tree: Tree, zoo: Zoo) -> dict[str, Any]:
         """What a proxy is worth on both parts of the split, beside the baselines and the zoo.
 
         Networks that failed before, or fail now, are left out of all figures.
@@ -114,13 +121,13 @@ class Whole:
         judges: Mapping[str, Judge],
         own: Mapping[str, Scores],
         parts: Parts,
-        zoo: Mapping[str, Scores],
+        zoo: Zoo,
     ) -> dict[str, Any]:
         """The proxy's means beside those of the baselines, and of the best of the zoo."""
-        best = best_of_zoo(zoo, judges["train"])
+        best = best_of_zoo(zoo.scores, judges["train"])
         ridge = fitted_ridge(self._benchmark, parts["train"])
         rivals = {**baselines(self._benchmark), "ridge": ridge}
-        rivals |= {name: zoo[name] for name in dict.fromkeys(best.values())}
+        rivals |= {name: zoo.scores[name] for name in dict.fromkeys(best.values())}
 
         def of_part(scores: Scores, part: str) -> Scores:
             return {dataset: values[list(parts[part])] for dataset, values in scores.items()}
@@ -144,7 +151,7 @@ class Whole:
             "comparison": {
                 name: worths["proxy"]["test"].less(worths[name]["test"]) for name in rivals
             },
-            "zoo": {"compared": list(zoo), "best": best},
+            "zoo": {"compared": list(zoo.scores), "best": best, "refused": zoo.refused},
         }
 
     def _seed_share(self, tree: Tree) -> float:
@@ -177,19 +184,17 @@ def best_of_zoo(zoo: Mapping[str, Scores], train: Judge) -> dict[str, str]:
     return found
 
 
-def zoo_scores(
+def measured_zoo(
     benchmark: Benchmark,
     config: EvolveConfig,
     setting: Setting,
     cache: Path,
     progress: Progress = silent,
-) -> dict[str, Scores]:
-    """Of each published proxy of the configuration on all networks, from the cache if it is there.
-
-    A run with another split compares with the same ones.
-    """
-    proxies = Proxies(config.zoo)
+) -> Zoo:
+    """The configuration's, from the cache if they are there: other splits have the same ones."""
     networks = space_networks(get_space(benchmark.space), benchmark.architectures, config.seed)
+    refused = Proxies(config.zoo).refused(networks[0], setting, config.seed)
+    proxies = Proxies([name for name in config.zoo if name not in refused])
     batches = {dataset: batch.digest for dataset, batch in setting.batches.items()}
     about = [*proxies.names, *map(str, proxies.terms), batches, torch.__version__, __version__]
     key = to_json([about, [network.identity for network in networks]])
@@ -202,7 +207,10 @@ def zoo_scores(
             progress("zoo", len(lines), len(networks), "")
         write_json(path, {"lines": lines})
     records = read_object(path)["lines"] if proxies.names else []
-    return {
-        name: {dataset: proxies.scores(name, dataset, records) for dataset in benchmark.datasets}
-        for name in proxies.names
-    }
+    return Zoo(
+        {
+            name: {dataset: proxies.scores(name, dataset, records) for dataset in setting.batches}
+            for name in proxies.names
+        },
+        refused,
+    )

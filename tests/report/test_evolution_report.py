@@ -62,7 +62,11 @@ def summary(
             name: {"kendall": figure(by_tau), "given_size": figure(at_size)}
             for name, (by_tau, at_size) in verdicts.items()
         },
-        "zoo": {"compared": ["snip"], "best": {"kendall": "snip", "given_size": "naswot"}},
+        "zoo": {
+            "compared": ["snip"],
+            "best": {"kendall": "snip", "given_size": "naswot"},
+            "refused": {"zico": "too few samples"},
+        },
         "budgets": {"test": dict.fromkeys(("one", "two"), budgets)},
         "size": {"train": check(0.9, 60, 300), "test": check(params, 40, pairs)},
         "seed_share": share,
@@ -96,6 +100,7 @@ def test_which_baselines_are_better_is_told(capsys: pytest.CaptureFixture[str]) 
     told = words(printed(capsys, summary(BEATEN)))
     assert "Better than the proxy on the test networks by tau: flops." in told
     assert "Better than the proxy on the test networks at equal size: params." in told
+    assert "Not compared with zico: too few samples." in told
     told = words(printed(capsys, summary({"params": ("better", "level")})))
     assert "at equal size: no baseline. Best of the zoo on the training networks: snip by" in told
 

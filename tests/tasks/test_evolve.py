@@ -23,6 +23,7 @@ from autoprox.statistics.networks import SpaceNetwork
 from autoprox.tasks.base import resume, start
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.evolve import Evolve
+from autoprox.tasks.whole import Zoo
 
 NETWORKS = 20
 SNIP = parse("sum(sum(abs(mul(all.weight, all.grad))))")
@@ -249,7 +250,7 @@ def test_a_proxy_is_chosen_anew_where_it_does_not_hold(options: dict[str, Any]) 
     trees = [parse(text) for text in texts]
 
     def fitness(tree: Tree) -> float:
-        return float(whole.measured(tree, {})["means"]["proxy"]["train"]["kendall"])
+        return float(whole.measured(tree, Zoo({}, {}))["means"]["proxy"]["train"]["kendall"])
 
     def chosen(expected: float) -> Tree:
         front = [Individual(tree, jcm=0.1 * i) for i, tree in enumerate(trees)]

@@ -15,6 +15,7 @@ from autoprox.language import parse, statistics
 from autoprox.tasks.base import resume, start
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.evolve import Evolve
+from autoprox.tasks.whole import Zoo
 
 Options = dict[str, Any]
 
@@ -64,8 +65,9 @@ def test_structure_is_read_only_where_it_is_asked_for(options: Options) -> None:
 
 def test_the_best_of_the_zoo_is_chosen_on_the_training_networks(options: Options) -> None:
     task = Evolve(EvolveConfig(**options))
-    scores = task.zoo()
-    found = task.whole({}).measured(parse("sum(width)"), scores)
+    scores, refused = zoo = task.zoo()
+    found = task.whole({}).measured(parse("sum(width)"), zoo)
+    assert refused == {}
     best = found["zoo"]["best"]
     assert found["zoo"]["compared"] == ["snip", "dss++"]
     for figure, name in best.items():
@@ -76,10 +78,17 @@ def test_the_best_of_the_zoo_is_chosen_on_the_training_networks(options: Options
         }
         assert name == max(worths, key=lambda own: getattr(worths[own], figure)[0])
         assert found["means"][name]["train"][figure] == getattr(worths[name], figure)[0]
-    again = task.zoo()  # of the cache
+    again = task.zoo().scores  # of the cache
     for name, own in scores.items():
         for dataset, values in own.items():
             np.testing.assert_array_equal(again[name][dataset], values)
+
+
+def test_a_proxy_that_takes_other_inputs_is_left_out(options: Options) -> None:
+    given = {**options, "batch_size": 1, "zoo": ("snip", "zico")}
+    zoo = Evolve(EvolveConfig(**given)).zoo()
+    assert list(zoo.scores) == ["snip"]
+    assert "must have at least 2, but has 1" in zoo.refused["zico"]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +106,7 @@ def test_a_function_of_the_choices_is_known_by_another_seed(
     options: Options, expression: str, alone: bool
 ) -> None:
     tree = parse(expression)
-    share = Evolve(EvolveConfig(**options)).whole({}).measured(tree, {})["seed_share"]
+    share = Evolve(EvolveConfig(**options)).whole({}).measured(tree, Zoo({}, {}))["seed_share"]
     assert (share < 0.01) == alone
     assert (share == 0.0) == (not statistics(tree) or "sign" in expression)
 
