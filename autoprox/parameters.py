@@ -58,12 +58,19 @@ class EvolutionParameters(Options):
         float, Ge(0), Le(2), Option("How much better than its parent a child is (elitist).", GROUP)
     ] = 0.001
     retries: Annotated[Whole, Option("How often a child that isn't is mutated again.", GROUP)] = 3
-    parsimony: Annotated[
-        float, Ge(0), Le(2), Option("What a node of the final formula must be worth.", GROUP)
-    ] = 0.001
-    joining: Annotated[
-        float, Ge(0), Le(2), Option("What each further formula of its sum must be worth.", GROUP)
-    ] = 0.005
+    objective: Annotated[
+        str,
+        Option(
+            "jcm (Auto-Prox's joint metric of Kendall's taus), equal-size (that of the taus given "
+            "the parameter count), or both (NSGA-II on both and the size of formulas).",
+            GROUP,
+        ),
+    ] = "jcm"
+    tolerance: Annotated[
+        float,
+        Ge(0),
+        Option("The shortest formula is chosen within so many standard errors of the best.", GROUP),
+    ] = 1.0
     evaluations: Annotated[
         Positive | None,
         Option("A budget that may end it before its iterations.", GROUP, default="none"),

@@ -23,7 +23,8 @@ REASONS = {  # source, space, proxy (or all of the source): why a figure isn't r
     ("Auto-Prox, table 2", "pit", "naswot"): "the authors' own code gives 0.52, 0.59, 0.53",
     ("Auto-Prox, table 5", "autoformer-ti", ""): "the published labels rank otherwise",
     ("NAS-Bench-BERT", "flexibert", ""): "its code measures networks of 256 dimensions, 1024 in "
-    "feed-forward layers, whatever was chosen; the parameters counted so have 0.454 (tests/bench_nas_bert.py)",
+    "feed-forward layers, whatever was chosen; the parameters counted so have 0.454 "
+    "(tests/bench_nas_bert.py)",
 }
 UNPUBLISHED = "not reproducible, because the accuracies of its networks aren't published"
 

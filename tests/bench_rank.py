@@ -17,7 +17,8 @@ import time
 import torch
 
 from autoprox.tasks.configurations import RankConfig
-from autoprox.tasks.rank import Rank, all_proxies, measured_networks
+from autoprox.tasks.proxies import all_proxies
+from autoprox.tasks.rank import Rank
 
 DATASETS = ("cifar100", "flowers", "chaoyang")
 
@@ -27,7 +28,7 @@ def seconds(proxies: tuple[str, ...], networks: int, workers: int) -> float:
     config = RankConfig(proxies=proxies, space="autoformer", datasets=DATASETS, workers=workers)
     ranking = Rank(config)
     start = time.perf_counter()
-    for _ in measured_networks(ranking, config.seed, range(networks)):
+    for _ in ranking.measured(config.seed, range(networks)):
         pass
     return time.perf_counter() - start
 

@@ -27,42 +27,61 @@ from autoprox.evolution import (
     EvolutionParameters,
     Individual,
     State,
-    assemble,
     evolve,
-    most_parsimonious,
 )
 from autoprox.language import Tree, make
 from autoprox.scoring.correlations import kendall, split, ties_broken
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.evolve import Evolve
+from autoprox.tasks.trial import Trial
 
 BASE = "0.001 a node"
-Evaluate = Callable[[Sequence[Tree]], list[Individual]]
-Rule = Callable[[list[Individual], Evaluate], Tree]
+Rule = Callable[[list[Individual], Trial], Tree]
 
 
 def rank_sum(individuals: Sequence[Individual]) -> Tree:
     return reduce(partial(make, "add"), [make("rank", i.tree) for i in individuals])
 
 
-def best(parsimony: float, individuals: list[Individual], evaluate: Evaluate) -> Tree:
-    return most_parsimonious(individuals, EvolutionParameters(parsimony=parsimony))[0].tree
+def by_worth(individuals: list[Individual], parsimony: float) -> list[Individual]:
+    """The best when each node has to be worth something."""
+    return sorted(individuals, key=lambda i: (i.jcm - parsimony * i.tree.size, -i.tree.size))[::-1]
 
 
-def of_the_best(individuals: list[Individual], evaluate: Evaluate) -> Tree:
-    return rank_sum(most_parsimonious(individuals, EvolutionParameters())[:10])
+def best(parsimony: float, individuals: list[Individual], trial: Trial) -> Tree:
+    return by_worth(individuals, parsimony)[0].tree
 
 
-def of_the_front(individuals: list[Individual], evaluate: Evaluate) -> Tree:
+def near_the_best(tolerance: float, individuals: list[Individual], trial: Trial) -> Tree:
+    return trial.choose(front_of(individuals), tolerance).tree
+
+
+def front_of(individuals: list[Individual]) -> list[Individual]:
     front = tools.ParetoFront(similar=lambda one, other: one.taus == other.taus)
     front.update(individuals)
-    return rank_sum(front)
+    return list(front)
 
 
-def joined(individuals: list[Individual], evaluate: Evaluate) -> Tree:
-    config = EvolveConfig()
-    leaders = most_parsimonious(individuals, config)
-    return assemble(leaders, evaluate, config, config).tree
+def of_the_best(individuals: list[Individual], trial: Trial) -> Tree:
+    return rank_sum(by_worth(individuals, 0.001)[:10])
+
+
+def of_the_front(individuals: list[Individual], trial: Trial) -> Tree:
+    return rank_sum(front_of(individuals))
+
+
+def joined(individuals: list[Individual], trial: Trial) -> Tree:
+    """Ranks added to the best formula's as long as each raises the fitness by 0.005."""
+    leaders = by_worth(individuals, 0.001)[:100]
+    chosen, ranks = leaders[0], make("rank", leaders[0].tree)
+    while True:
+        sums = [make("add", ranks, make("rank", other.tree)) for other in leaders]
+        within = [tree for tree in sums if EvolveConfig().allow(tree)]
+        found = [i for i in trial.individuals(within) if i.valid]
+        fittest = max(found, key=lambda i: i.fitness, default=chosen)
+        if fittest.jcm - chosen.jcm <= 0.005:
+            return chosen.tree
+        chosen, ranks = fittest, fittest.tree
 
 
 RULES: dict[str, Rule] = {
@@ -72,6 +91,8 @@ RULES: dict[str, Rule] = {
     "rank sum of the 10 best": of_the_best,
     "rank sum of the front": of_the_front,
     "ranks that are worth it": joined,
+    "the shortest within an error": partial(near_the_best, 1.0),
+    "the shortest within half an error": partial(near_the_best, 0.5),
 }
 
 
@@ -83,9 +104,11 @@ def worth(problem: Evolve, split_seed: int) -> dict[str, tuple[float, float]]:
     fit, rest = (part.tolist() for part in split(len(store.networks), split_seed, 2 / 3))
     seen: dict[Tree, Individual] = {}
 
+    train = problem.parts["train"]
+    trial = Trial(problem.benchmark, problem.config, engine, train[fit].tolist(), fit)
+
     def evaluate(trees: Sequence[Tree]) -> list[Individual]:
-        scores = engine.evaluate(trees, fit)
-        found = problem.individuals(trees, scores, problem.truth(problem.parts["train"][fit]))
+        found = trial.individuals(trees)
         seen.update({i.tree: i for i in found if i.valid})
         return found
 
@@ -98,14 +121,15 @@ def worth(problem: Evolve, split_seed: int) -> dict[str, tuple[float, float]]:
         state,
         lambda state: None,
     )
-    individuals, truth = list(seen.values()), problem.truth(problem.parts["train"][rest])
+    individuals = list(seen.values())
+    truth = [scores[train[rest]] for scores in problem.benchmark.scores.values()]
     found = {}
     for name, rule in RULES.items():
-        scores = engine.evaluate([rule(individuals, evaluate)], rest).values[0]
+        scores = engine.evaluate([rule(individuals, trial)], rest).values[0]
         pairs = list(zip(scores, truth, strict=True))
         found[name] = (
             mean(float(kendall(*pair)) for pair in pairs),
-            mean(ties_broken(*pair) for pair in pairs),
+            mean(float(ties_broken(*pair)) for pair in pairs),
         )
     return found
 

@@ -3,7 +3,8 @@ Language Models", NeurIPS 2024 Datasets and Benchmarks.
 
 Its perplexities are those of slices of a supernet trained on OpenWebText. The authors fitted a
 surrogate to them, a network over the one-hot choices, which answers for every architecture of
-`gpt2-hw`; the benchmark's architectures are a sample of that space, always the same.
+`gpt2-hw`; the benchmark's architectures are a sample of that space, always the same, and for each
+of three labels a sample of those within 2 % of a size.
 Code and file: github.com/automl/HW-GPT-Bench, Apache-2.0.
 """
 
@@ -24,14 +25,16 @@ COMMIT = "1f43ee8322e6295d56c1e2004319123509fd53b8"
 REPOSITORY = "automl/HW-GPT-Bench"
 FOLDER = "data_collection/gpt_datasets/predictor_ckpts/metric"
 SPACE, DATASET, VOCABULARY = "gpt2-hw", "perplexity", 50304
+# Labels whose architectures are of one size. There aren't 500 within 2 % of GPT-2's own 124 M.
+SIZES = {"equal-40m": 40_000_000, "equal-90m": 90_000_000, "equal-110m": 110_000_000}
 
 
 def read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[Row]:
-    """The rows of the sample, from the one file."""
+    """The rows of the label's sample, from the one file."""
     from autoprox.benchmarks.surrogate import read_sample  # which imports torch
 
     [(file, content)] = files
-    return read_sample(file, content, DATASET)
+    return read_sample(file, content, DATASET, SIZES.get(selection.label))
 
 
 def load_surrogate(data_dir: Path | None = None) -> Surrogate:
@@ -45,7 +48,7 @@ def load_surrogate(data_dir: Path | None = None) -> Surrogate:
 HW_GPT_BENCH = BuiltInBenchmark(
     name="hw-gpt-bench",
     description="GPT-2 small networks with their perplexity on OpenWebText, by its surrogate",
-    labels={SPACE: {"surrogate": (DATASET,)}},
+    labels={SPACE: dict.fromkeys(("surrogate", *SIZES), (DATASET,))},
     classes={DATASET: VOCABULARY},
     licence="Apache-2.0",
     origin=f"github.com/{REPOSITORY} at {COMMIT}",

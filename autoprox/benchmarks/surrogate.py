@@ -11,10 +11,12 @@ from torch import Tensor
 from autoprox.benchmarks.base import BenchmarkError, Row
 from autoprox.benchmarks.builtin import DataFile
 from autoprox.errors import one_line
+from autoprox.searchspaces.bands import sample_bands
 from autoprox.searchspaces.base import Architecture
 from autoprox.searchspaces.gpt2_hw import GPT2_HW
 
 SEED = 0  # of the sample
+WITHIN = 0.02  # of a size, where all are of one
 INPUTS = ("embed_dim", "n_layer", "mlp_ratio", "n_head", "bias")  # one-hot, in this order
 MAX_LAYERS = 12
 WIDTHS = (80, 128, 128, 128, 128, 1)  # from the choices to the perplexity
@@ -44,10 +46,18 @@ class Surrogate:
         return (weight @ x + bias).item()
 
 
-def read_sample(file: DataFile, content: bytes, dataset: str) -> list[Row]:
-    """The rows of the sample; since higher is better in every benchmark, minus the perplexity."""
+def read_sample(file: DataFile, content: bytes, dataset: str, size: int | None = None) -> list[Row]:
+    """The rows of the sample, of all sizes or of one; the score is minus the perplexity.
+
+    For higher is better in every benchmark.
+    """
     surrogate, rng = Surrogate(content, file.name), random.Random(SEED)
-    archs = [GPT2_HW.sample(rng) for _ in range(file.architectures)]
+    count = file.architectures
+    if size is None:
+        archs = [GPT2_HW.sample(rng) for _ in range(count)]
+    else:
+        band = (size * (1 - WITHIN), size * (1 + WITHIN))
+        archs = sample_bands(GPT2_HW, [band], count, classes=1, rng=rng)
     return [
         Row(arch, {dataset: -surrogate(arch)}, f"{file.name}: architecture {i}")
         for i, arch in enumerate(archs)

@@ -3,18 +3,14 @@
 It imports the language and gives `evolve`, the registry `STRATEGIES`, and what `evolve` needs.
 """
 
-from autoprox.evolution.individuals import (
-    EvolutionError,
-    Individual,
-    assemble,
-    most_parsimonious,
-    survivors,
-)
+from autoprox.evolution.choice import best_by_each, shortest
+from autoprox.evolution.individuals import METRICS, EvolutionError, Individual, survivors
 from autoprox.evolution.loop import State, evolve, first_population
 from autoprox.evolution.strategies import STRATEGIES, EvolutionStrategy, Form, make_toolbox
 from autoprox.parameters import EvolutionParameters
 
 __all__ = [
+    "METRICS",
     "STRATEGIES",
     "EvolutionError",
     "EvolutionParameters",
@@ -22,10 +18,10 @@ __all__ = [
     "Form",
     "Individual",
     "State",
-    "assemble",
+    "best_by_each",
     "evolve",
     "first_population",
     "make_toolbox",
-    "most_parsimonious",
+    "shortest",
     "survivors",
 ]

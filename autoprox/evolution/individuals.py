@@ -1,15 +1,13 @@
-"""Individuals, which are trees with their fitness, and the choice of the final one."""
+"""Individuals, which are trees with their fitness, and which of them survive."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
-from deap import base
+from deap import base, tools
 
 from autoprox.errors import AutoproxError
 from autoprox.language import Tree
-from autoprox.parameters import EvolutionParameters, TreeLimits
-
-LEADERS = 100  # formulas of which the final one is made
 
 
 class EvolutionError(AutoproxError):
@@ -17,32 +15,62 @@ class EvolutionError(AutoproxError):
 
 
 class Fitness(base.Fitness):  # type: ignore[misc]
-    """Joint correlation metric, then size: at the same fitness the shorter formula is better."""
+    """A joint metric, then size: at the same fitness the shorter formula is better."""
 
     weights = (1.0, -1.0)
 
 
+class ParetoFitness(base.Fitness):  # type: ignore[misc]
+    """Both joint metrics and size, none before the others."""
+
+    weights = (1.0, 1.0, -1.0)
+
+
+METRICS: Mapping[str, tuple[str, ...]] = MappingProxyType(  # what formulas are selected by
+    {"jcm": ("jcm",), "equal-size": ("given_size",), "both": ("jcm", "given_size")}
+)
+
+
 @dataclass(frozen=True, eq=False)
 class Individual:
-    """A tree with its correlation on each dataset, or with the reason why it has none."""
+    """A tree with its correlation on each dataset, or with the reason why it has none.
+
+    `jcm` is the joint metric of these, `given_size` that of the partial ones.
+    """
 
     tree: Tree
     taus: tuple[float, ...] = ()
     jcm: float = float("-inf")
     reason: str = ""
-    fitness: Fitness = field(init=False, repr=False)
+    given_size: float = float("-inf")
+    objective: str = "jcm"
+    fitness: base.Fitness = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "fitness", Fitness((self.jcm, self.tree.size)))
+        kind = Fitness if len(self.metrics) == 1 else ParetoFitness
+        object.__setattr__(self, "fitness", kind((*self.metrics, self.tree.size)))
 
     @property
     def valid(self) -> bool:
         return not self.reason
 
+    @property
+    def metrics(self) -> tuple[float, ...]:
+        """The joint metrics that it is selected by."""
+        return tuple(getattr(self, name) for name in METRICS[self.objective])
+
 
 def survivors(individuals: Sequence[Individual], count: int) -> list[Individual]:
-    """The best; of formulas with the same correlations, the shortest."""
-    return distinct(sorted(individuals, key=lambda i: i.fitness, reverse=True))[:count]
+    """The best, best first; of formulas with the same correlations, the shortest.
+
+    Where both metrics count, they are those of NSGA-II: front by front, the least crowded first.
+    """
+    found = distinct(sorted(individuals, key=lambda i: i.fitness, reverse=True))
+    if not found or found[0].objective != "both":
+        return found[:count]
+    chosen = tools.selNSGA2(found, count)
+    fronts = tools.sortNondominated(chosen, len(chosen))
+    return [i for front in fronts for i in sorted(front, key=lambda i: -i.fitness.crowding_dist)]
 
 
 def distinct(individuals: Sequence[Individual]) -> list[Individual]:
@@ -51,40 +79,3 @@ def distinct(individuals: Sequence[Individual]) -> list[Individual]:
     for individual in individuals:
         found.setdefault(individual.taus, individual)
     return list(found.values())
-
-
-def most_parsimonious(
-    individuals: Sequence[Individual], parameters: EvolutionParameters
-) -> list[Individual]:
-    """The best when each node of a formula has to be worth something.
-
-    A larger formula fits the training networks by chance a little better than a smaller one. DEAP's
-    hall of fame would rank them by fitness.
-    """
-
-    def worth(individual: Individual) -> tuple[float, int]:
-        size = individual.tree.size
-        return individual.jcm - parameters.parsimony * size, -size
-
-    return distinct(sorted(individuals, key=worth, reverse=True))[:LEADERS]
-
-
-def assemble(
-    leaders: Sequence[Individual],
-    evaluate: Callable[[Sequence[Tree]], Sequence[Individual]],
-    parameters: EvolutionParameters,
-    limits: TreeLimits,
-) -> Individual:
-    """The first leader, with the ranks of others added as long as each is worth its place.
-
-    Formulas that err by chance err differently, so that a sum of ranks errs less.
-    """
-    chosen = leaders[0]
-    ranks = Tree("rank", (chosen.tree,))
-    while True:
-        sums = [Tree("add", (ranks, Tree("rank", (other.tree,)))) for other in leaders]
-        allowed = evaluate([tree for tree in sums if limits.allow(tree)])
-        best = max((i for i in allowed if i.valid), key=lambda i: i.fitness, default=chosen)
-        if best.jcm - chosen.jcm <= parameters.joining:
-            return chosen
-        chosen, ranks = best, best.tree

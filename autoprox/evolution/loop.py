@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from deap import base, tools
 
-from autoprox.evolution.individuals import EvolutionError, Individual, most_parsimonious, survivors
+from autoprox.evolution.individuals import EvolutionError, Individual, survivors
 from autoprox.evolution.strategies import Evaluate, EvolutionStrategy
 from autoprox.language import Tree
 from autoprox.parameters import EvolutionParameters
 
 MAX_DRAWS = 100  # random trees for each place in the first population, most of which are valid
-FITNESSES = tools.Statistics(key=lambda individual: individual.jcm)
+FITNESSES = tools.Statistics(key=lambda individual: individual.metrics[0])
 FITNESSES.register("best", max)
 FITNESSES.register("mean", lambda values: float(np.mean(values)))
 
@@ -30,7 +30,6 @@ class State:
     front: Any = field(
         default_factory=lambda: tools.ParetoFront(similar=lambda one, two: one.taus == two.taus)
     )
-    leaders: list[Individual] = field(default_factory=list)  # of all that were evaluated
     iteration: int = 0
     evaluations: int = 0
     invalid: Counter[str] = field(default_factory=Counter)
@@ -47,17 +46,15 @@ class State:
             return self.iteration, parameters.iterations
         return min(self.evaluations, parameters.evaluations), parameters.evaluations
 
-    def count(self, individuals: Sequence[Individual], parameters: EvolutionParameters) -> None:
+    def count(self, individuals: Sequence[Individual]) -> None:
         """Take note of what was evaluated."""
         self.evaluations += len(individuals)
         self.invalid.update(i.reason for i in individuals if not i.valid)
-        valid = [i for i in individuals if i.valid]
-        self.front.update(valid)
-        self.leaders = most_parsimonious([*self.leaders, *valid], parameters)
+        self.front.update([i for i in individuals if i.valid])
 
     def log(self) -> None:
         """Enter an iteration's line into the logbook."""
-        best = self.population[0].tree
+        best = max(self.population, key=lambda i: i.fitness).tree
         self.logbook.record(
             iteration=self.iteration,
             evaluations=self.evaluations,
@@ -91,7 +88,7 @@ def evolve(
 
     def evaluate(trees: Sequence[Tree]) -> list[Individual]:
         individuals: list[Individual] = toolbox.evaluate(trees)
-        state.count(individuals, parameters)
+        state.count(individuals)
         return individuals
 
     if not state.population:

@@ -19,7 +19,7 @@ from autoprox.registry import Registry
 TOURNAMENT = 3
 NEWCOMERS, CROSSOVER = 0.1, 0.45  # shares of the children of `vary_by_mixture`; the rest mutate
 
-Population = Sequence[Individual]
+Population = Sequence[Individual]  # the best first
 Evaluate = Callable[[Sequence[Tree]], list[Individual]]
 Offspring = tuple[Individual | None, Tree]
 Vary = Callable[[Population, base.Toolbox, EvolutionParameters, Random], list[Offspring]]
@@ -30,10 +30,9 @@ Select = Callable[[Population, int, Random, EvolutionParameters], list[Individua
 def select_by_tournament(
     population: Population, count: int, rng: Random, parameters: EvolutionParameters
 ) -> list[Individual]:
-    """Each the best of a few."""
+    """Each the best, and so the first, of a few."""
     size = min(TOURNAMENT, len(population))
-    rivals = (rng.sample(list(population), size) for _ in range(count))
-    return [max(own, key=lambda i: i.fitness) for own in rivals]
+    return [population[min(rng.sample(range(len(population)), size))] for _ in range(count)]
 
 
 def select_of_sample(
@@ -43,8 +42,8 @@ def select_of_sample(
     size = max(1, round(parameters.sample_ratio * len(population)))
 
     def one() -> Individual:
-        sample = sorted(rng.sample(list(population), size), key=lambda i: i.fitness, reverse=True)
-        return rng.choice(sample[: parameters.top])
+        sample = sorted(rng.sample(range(len(population)), size))
+        return population[rng.choice(sample[: parameters.top])]
 
     return [one() for _ in range(count)]
 
@@ -87,8 +86,11 @@ def vary_by_chance(
 
 
 def improves(parent: Individual | None, child: Individual, parameters: EvolutionParameters) -> bool:
-    """The elitism test."""
-    return parent is None or child.jcm - parent.jcm >= parameters.margin
+    """The elitism test: better by one of the metrics."""
+    if parent is None:
+        return True
+    gains = [new - old for new, old in zip(child.metrics, parent.metrics, strict=True)]
+    return max(gains) >= parameters.margin
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,14 @@ def read_series(name: str, given: Any) -> tuple[int, ...]:
     return tuple(range(low, high + 1, step))
 
 
+def read_size(name: str, given: Any) -> int | None:
+    """A size: text such as 6M or 1.2G, or a number."""
+    try:
+        return _end(given)
+    except (TypeError, ValueError):
+        raise SizeError(f"{name} must be a size, for example 6M, but got {given!r}") from None
+
+
 def short(number: float) -> str:
     """A number for people: 5.72M."""
     unit = next((unit for unit in "TGMK" if number >= _unit(unit)), "")

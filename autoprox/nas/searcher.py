@@ -19,6 +19,7 @@ from autoprox.nas.proxy import Outcome, SplitProxy
 from autoprox.nas.size_limits import LimitsError, SizeLimits, Sizes
 from autoprox.options import Options
 from autoprox.scoring.correlations import Floats
+from autoprox.scoring.fitness import beyond_size
 from autoprox.searchspaces import Architecture
 
 DRAWS = 200  # for an architecture that hasn't been drawn before
@@ -70,6 +71,7 @@ class Searcher:
         seed: int = 0,
         *,
         evaluator: Evaluator | None = None,
+        given_size: bool = False,
         scored: Record | None = None,
         evaluated: Record | None = None,
         on_candidate: Callable[[Searcher], None] = lambda searcher: None,
@@ -79,6 +81,7 @@ class Searcher:
         self.limits = limits
         self.proxy = proxy
         self.evaluator = evaluator
+        self.given_size = given_size  # whether scores are those beyond what size explains
         self.rng = random.Random(seed)
         self.candidates: list[Candidate] = []
         self.evaluations = 0
@@ -186,6 +189,8 @@ class Searcher:
                     f"failed: {self.candidates[0].failure}"
                 )
             values = self.proxy.scores(np.array([c.outcome.terms for c in valid]))
+            if self.given_size:
+                values = beyond_size(values, np.array([float(c.sizes.params) for c in valid]))
             self._scores = dict(zip((c.number for c in valid), values.tolist(), strict=True))
         return self._scores
 
@@ -216,6 +221,10 @@ class Searcher:
         terms = [np.array(c.outcome.blocks).T for c in candidates]  # each [blocks, terms]
         scores = self.proxy.scores(np.concatenate(terms))
         return np.split(scores, np.cumsum([len(own) for own in terms])[:-1])
+
+    def largest(self) -> Candidate:
+        """The valid candidate of the most parameters; of equals the one that is ranked first."""
+        return max(self.ranked(), key=lambda c: c.sizes.params)
 
     def step(self) -> None:
         """Tell those who watch that the strategy has made a step."""

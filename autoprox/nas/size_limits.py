@@ -16,6 +16,9 @@ SAMPLES, CLIMBS = 200, 1000
 CLIMB_PROBABILITY = 0.1
 
 
+MATCH = 0.02
+
+
 class LimitsError(AutoproxError):
     """Limits that no architecture meets."""
 
@@ -25,6 +28,11 @@ class Sizes(NamedTuple):
 
     params: int
     flops: int
+
+
+def matched(size: int) -> Range:
+    """Sizes that differ from this one by 2 % at most."""
+    return math.ceil(size * (1 - MATCH)), math.floor(size * (1 + MATCH))
 
 
 @dataclass(frozen=True)

@@ -6,31 +6,64 @@ from typing import Any
 
 from rich.table import Table
 
-from autoprox.report.layout import WIDTH, Part, interval, new_table, number
-from autoprox.scoring.tables import mean_kendall
+from autoprox.report.layout import WIDTH, Part, interval, number
+from autoprox.report.worth import (
+    comparison_parts,
+    equal_size_parts,
+    named_table,
+    nature,
+    regret_parts,
+    size_parts,
+)
 
 MEAN = "mean"
-ROUNDING = 1e-9
+FRONT = 12  # formulas that are shown
 
 
 def evolution_report(summary: Mapping[str, Any]) -> list[Part]:
     """The proxy that was found, what it is worth, and what was done for it."""
+    test, means = summary["size"]["test"], summary["means"]
+    of_test = {name: own["test"] for name, own in means.items()}
     return [
         summary["formula"],
         summary["expression"],
+        *_front(summary),
         _worth_table(summary),
+        *equal_size_parts(of_test, test["networks"], test["pairs"]),
+        *comparison_parts(summary["comparison"]),
+        *regret_parts(summary["budgets"]["test"], _regrets(summary)),
+        *size_parts(summary["size"], "part"),
         textwrap.fill(_verdict(summary), WIDTH),
+        nature(summary),
         textwrap.fill(_counts(summary), WIDTH),
         f"Run: {summary['run']}\nNext: autoprox show {summary['run']}",
     ]
 
 
+def _front(summary: Mapping[str, Any]) -> list[Part]:
+    """The formulas that no shorter one is as good as, the longest of them left out if many."""
+    both = summary["objective"] == "both"
+    table = named_table("formula", "nodes", "tau", "given size")
+    table.columns[0].max_width = WIDTH - 28
+    table.columns[0].overflow = "ellipsis"
+    front = summary["front"]
+    shown = [i for n, i in enumerate(front) if n < FRONT or i["chosen"]]
+    for own in shown:
+        mark = "> " if own["chosen"] else "  "
+        values = (number(own["jcm"]), number(own["given_size"]))
+        table.add_row(f"{mark}{own['expression']}", str(own["size"]), *values)
+    left = f"; {len(front) - len(shown)} longer ones left out" if len(front) > len(shown) else ""
+    by = "by both taus and by size" if both else "by fitness and by size"
+    return [f"The front {by}, on the training networks{left}", table]
+
+
 def _worth_table(summary: Mapping[str, Any]) -> Table:
-    table = new_table("\nscored by")
-    for heading in ("test\nKendall", "\n95 % interval", "\nSpearman", "\nPearson"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for heading in ("train\nKendall", "\n95 % interval"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    counts = {part: summary["size"][part]["networks"] for part in ("test", "train")}
+    table = named_table(
+        "\nscored by",
+        *(f"test n = {counts['test']}\nKendall", "\n95 % interval"),
+        *(f"train n = {counts['train']}\nKendall", "\n95 % interval"),
+    )
     rows = _scored(summary)
     for dataset in summary["test"]:
         table.add_row(dataset)
@@ -39,13 +72,16 @@ def _worth_table(summary: Mapping[str, Any]) -> Table:
             table.add_row(
                 f"  {name}",
                 *(number(test["kendall"]), interval(test["interval"])),
-                *(number(test["spearman"]), number(test["pearson"])),
                 *(number(train["kendall"]), interval(train["interval"])),
             )
     table.add_row(MEAN)
-    for name, parts in rows.items():
-        means = {part: number(mean_kendall(parts[part])) for part in ("test", "train")}
-        table.add_row(f"  {name}", means["test"], "", "", "", means["train"])
+    for name, of_parts in summary["means"].items():
+        test, train = of_parts["test"], of_parts["train"]
+        table.add_row(
+            f"  {name}",
+            *(number(test["kendall"]), interval(test["interval"])),
+            *(number(train["kendall"]), interval(train["interval"])),
+        )
     return table
 
 
@@ -55,27 +91,29 @@ def _scored(summary: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {"proxy": own, **summary["baselines"]}
 
 
-def _verdict(summary: Mapping[str, Any]) -> str:
-    """Which baselines rank the test networks better than the proxy, and where."""
-    kendall = {
-        name: {dataset: row["kendall"] for dataset, row in parts["test"].items()}
-        | {MEAN: mean_kendall(parts["test"])}
+def _regrets(summary: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Of each proxy and dataset, on the test networks."""
+    return {
+        name: {dataset: row["regret"] for dataset, row in parts["test"].items()}
         for name, parts in _scored(summary).items()
     }
-    own = kendall.pop("proxy")
-    better = {
-        name: [d for d, tau in taus.items() if _or_least(tau) - _or_least(own[d]) > ROUNDING]
-        for name, taus in kendall.items()
-    }
-    found = [f"{name} ({', '.join(where)})" for name, where in better.items() if where]
-    if found:
-        verdict = f"Better than the proxy on the test networks: {', '.join(found)}."
-    else:
-        verdict = "On the test networks no baseline is better than the proxy."
-    broken = mean_kendall(summary["test"], "ties_broken")
-    if own[MEAN] is None or broken is None or own[MEAN] - broken <= ROUNDING:
-        return verdict
-    return f"{verdict} With the proxy's ties in random order its mean Kendall is {broken:.3f}."
+
+
+def _verdict(summary: Mapping[str, Any]) -> str:
+    """Which baselines are better than the proxy, and which are the best of the zoo."""
+    found = []
+    for figure, where in (("kendall", "by tau"), ("given_size", "at equal size")):
+        comparison = summary["comparison"]
+        better = [n for n, own in comparison.items() if own[figure]["verdict"] == "worse"]
+        named = ", ".join(better) or "no baseline"
+        found.append(f"Better than the proxy on the test networks {where}: {named}.")
+    if best := summary["zoo"]["best"]:
+        by = {"kendall": "by tau", "given_size": "at equal size"}
+        named = ", ".join(f"{name} {by[figure]}" for figure, name in best.items())
+        found.append(f"Best of the zoo on the training networks: {named}.")
+    for name, reason in summary["zoo"]["refused"].items():
+        found.append(f"Not compared with {name}: {reason}.")
+    return " ".join(found)
 
 
 def _counts(summary: Mapping[str, Any]) -> str:
@@ -83,11 +121,8 @@ def _counts(summary: Mapping[str, Any]) -> str:
     detail = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
     invalid = f"{sum(reasons.values())} invalid" + (f" ({detail})" if detail else "")
     failed = len(summary["failed_networks"])
+    ties = "ties forgiven; " if summary["ties"] == "forgiven" else ""
     return (
-        f"Formulas evaluated: {summary['evaluations']}, {invalid}; "
+        f"Formulas evaluated: {summary['evaluations']}, {invalid}; {ties}"
         f"networks failed: {failed}; {summary['seconds']:.0f} s"
     )
-
-
-def _or_least(tau: float | None) -> float:
-    return -2.0 if tau is None else tau

@@ -69,7 +69,7 @@ def markdown_line(cells: Iterable[str]) -> str:
 
 def number(value: float | None) -> str:
     """A correlation, or a dash where there is none."""
-    return "-" if value is None else f"{value:.3f}"
+    return "-" if value is None else f"{round(value, 3) + 0.0:.3f}"
 
 
 def interval(bounds: Sequence[float | None]) -> str:

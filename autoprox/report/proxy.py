@@ -11,8 +11,11 @@ from autoprox.export import latex, legend, pretty
 from autoprox.language import Tree, canonical, digest, statistics
 from autoprox.language.quantities import QUANTITIES
 from autoprox.report.layout import Part, aligned, new_table, number
+from autoprox.report.worth import equal_size_parts, nature, size_parts
 from autoprox.zoo.functions import FunctionProxy
 from autoprox.zoo.loading import Loaded
+
+OF_RUN = ("size", "means", "seed_share")  # what of a run's summary is said of its proxy
 
 
 def proxy_details(loaded: Loaded) -> dict[str, Any]:
@@ -30,9 +33,11 @@ def proxy_details(loaded: Loaded) -> dict[str, Any]:
         "hash": digest(tree),
         "reads": terminals(tree),
         "passes": passes(tree),
+        "choices_alone": not statistics(tree),
         "citation": loaded.citation,
         "found": loaded.found,
         "taus": loaded.taus,
+        **{name: own for name, own in (loaded.summary or {}).items() if name in OF_RUN},
     }
 
 
@@ -49,6 +54,7 @@ def proxy_report(loaded: Loaded) -> list[Part]:
         "reads": ", ".join(terminals(tree)) or "nothing",
         "passes": needed or "none",
         "hash": digest(tree),
+        "note": "" if statistics(tree) else "a function of the architecture's choices alone",
         "from": loaded.citation,
         **_origin(loaded.found or {}),
     }
@@ -56,7 +62,22 @@ def proxy_report(loaded: Loaded) -> list[Part]:
     if symbols := legend(tree):
         parts.append(aligned(symbols))
     parts += [str(tree), aligned({name: text for name, text in facts.items() if text})]
-    return [*parts, _tau_table(loaded.taus)] if loaded.taus else parts
+    if loaded.taus:
+        parts.append(_tau_table(loaded.taus))
+    return [*parts, *_of_run(loaded.summary or {})]
+
+
+def _of_run(summary: Mapping[str, Any]) -> list[Part]:
+    """What of a proxy is size, as the run that found it measured; older runs didn't."""
+    if "size" not in summary or "means" not in summary:
+        return []
+    test = summary["size"]["test"]
+    own = {"proxy": summary["means"]["proxy"]["test"]}
+    return [
+        *size_parts(summary["size"], "part"),
+        *equal_size_parts(own, test["networks"], test["pairs"]),
+        nature(summary),
+    ]
 
 
 def _function_facts(proxy: FunctionProxy) -> dict[str, str]:

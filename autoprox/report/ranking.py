@@ -2,14 +2,18 @@
 
 import csv
 import io
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from autoprox.report.layout import Part, interval, markdown_line, new_table, number
+from autoprox.report.layout import WIDTH, Part, interval, markdown_line, new_table, number
 from autoprox.report.published import published_markdown, published_parts
+from autoprox.report.worth import equal_size_parts, regret_parts, size_parts, verdict_parts
 from autoprox.scoring.correlations import CORRELATIONS
+from autoprox.scoring.tables import MOSTLY_SIZE, mostly_size
 
 HEADINGS = ("proxy", "Kendall", "95 % interval", "Spearman", "Pearson", "published KT", "invalid")
+INTERVALS = {"kendall": "interval", "given_size": "given_size_interval"}
 
 
 def rank_report(summary: Mapping[str, Any]) -> list[Part]:
@@ -39,16 +43,71 @@ def rank_report(summary: Mapping[str, Any]) -> list[Part]:
         for row in rows:
             if row["dataset"] == dataset:
                 table.add_row(f"  {row['proxy']}", *(cell(row) for cell in shown.values()))
-    reasons = [
+    return [
+        table,
+        *(published_parts(summary["published"]) if "published" in summary else ()),
+        *_beside(summary),
+        *_regrets(summary),
+        textwrap.fill(_sentences(summary), WIDTH),
+        "\n".join([*_reasons(summary), _counts(summary)]),
+        f"Run: {summary['run']}",
+    ]
+
+
+def _beside(summary: Mapping[str, Any]) -> list[Part]:
+    """At equal size, beside the baselines, and how much of it is size."""
+    own = summary["budgets"].values()
+    networks = max(max(found["networks"]) for found in own)
+    means = {**summary["means"], **summary["baseline_means"]}
+    baselines = list(summary["baseline_means"])
+    return [
+        *equal_size_parts(means, networks, summary["pairs"]),
+        *verdict_parts(summary["comparison"], baselines),
+        *size_parts(summary["size"], "proxy"),
+    ]
+
+
+def _regrets(summary: Mapping[str, Any]) -> list[Part]:
+    by_proxy: dict[str, dict[str, Any]] = {}
+    for row in summary["rows"]:
+        by_proxy.setdefault(row["proxy"], {})[row["dataset"]] = row["regret"]
+    for name, table in summary["baselines"].items():
+        by_proxy[name] = {dataset: row["regret"] for dataset, row in table.items()}
+    return regret_parts(summary["budgets"], by_proxy)
+
+
+def _sentences(summary: Mapping[str, Any]) -> str:
+    """Which proxies are mostly size or choices, and which one some of the networks choose."""
+    found = []
+    if names := [name for name, check in summary["size"].items() if mostly_size(check)]:
+        found.append(f"Mostly size (a tau of {MOSTLY_SIZE:g} or more): {', '.join(names)}.")
+    if names := summary["choices_alone"]:
+        found.append(f"Functions of the architecture's choices alone: {', '.join(names)}.")
+    chosen = summary["chosen"]
+    for figure, where in (("kendall", "by tau"), ("given_size", "given the size")):
+        if best := chosen["by"].get(figure):
+            tau = f"{number(best['test'][figure])} {interval(best['test'][INTERVALS[figure]])}"
+            found.append(
+                f"Best {where} on {chosen['train']} of the networks: {best['proxy']}, which has "
+                f"{tau} on the other {chosen['test']}."
+            )
+    return " ".join(found)
+
+
+def _reasons(summary: Mapping[str, Any]) -> list[str]:
+    return [
         f"{proxy}: {count} networks left out, {reason}"
         for proxy, found in summary["invalid"].items()
         for reason, count in found.items()
     ]
-    counts = (
-        f"{summary['networks']} networks, seeds: {summary['seeds']}; {summary['seconds']:.0f} s"
+
+
+def _counts(summary: Mapping[str, Any]) -> str:
+    ties = "ties forgiven; " if summary["ties"] == "forgiven" else ""
+    return (
+        f"{summary['networks']} networks, seeds: {summary['seeds']}; {ties}"
+        f"{summary['seconds']:.0f} s"
     )
-    beside = published_parts(summary["published"]) if "published" in summary else []
-    return [table, *beside, "\n".join([*reasons, counts]), f"Run: {summary['run']}"]
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -60,7 +119,8 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     ]
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["proxy", "dataset", *columns, "invalid"])
+    more = ("tau_b", "given_size", "equal_size")
+    writer.writerow(["proxy", "dataset", *columns, *more, "invalid"])
     for row in rows:
         numbers = [
             number
@@ -72,6 +132,7 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
                 row["published"][name],
             )
         ]
+        numbers += [row[name] for name in more]
         writer.writerow([row["proxy"], row["dataset"], *numbers, row["invalid"]])
     return file.getvalue()
 

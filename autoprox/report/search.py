@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from autoprox.files.sizes import short
-from autoprox.report.layout import WIDTH, Part, new_table
+from autoprox.report.layout import WIDTH, Part, new_table, number
+from autoprox.report.worth import comparison_parts, equal_size_parts
 
 
 def search_report(summary: Mapping[str, Any]) -> list[Part]:
@@ -24,8 +25,49 @@ def search_report(summary: Mapping[str, Any]) -> list[Part]:
     return [
         _choices(summary["best"]["arch"]),
         table,
+        *_evaluated(summary),
+        textwrap.fill(_size(summary), WIDTH),
         textwrap.fill(_counts(summary), WIDTH),
         f"Run: {summary['run']}",
+    ]
+
+
+def _size(summary: Mapping[str, Any]) -> str:
+    """How like size the candidates' order is, and what to do about it."""
+    size, largest = summary["size"], summary["size"]["largest"]
+    found = [
+        f"Spearman of score and parameters: {number(size['spearman'])} "
+        f"({size['candidates']} candidates)."
+    ]
+    if size["pick_is_largest"]:
+        found.append("The pick is simply the largest.")
+    if size["near_largest"]:
+        found.append(
+            f"Of the best {size['top']}, {size['near_largest']} are within 2 % of the largest, "
+            f"{short(largest['params'])}."
+        )
+    if size["pick_is_largest"] and summary["objective"] == "score":
+        found.append("--objective equal-size and --match-size compare at equal size.")
+    return " ".join(found)
+
+
+def _evaluated(summary: Mapping[str, Any]) -> list[Part]:
+    """What the evaluator says of the pick, of the largest, and of the scores."""
+    worth = summary.get("worth")
+    if not worth:
+        return []
+    told = [
+        f"{name} (candidate {own['candidate']}): value {own['value']:.6g}, regret "
+        f"{own['regret']:.3g}"
+        for name, own in (("The proxy's pick", worth["pick"]), ("The largest", worth["largest"]))
+        if own
+    ]
+    if not worth["means"]:
+        return ["\n".join(told)]
+    return [
+        "\n".join(told),
+        *equal_size_parts(worth["means"], worth["networks"], worth["pairs"]),
+        *comparison_parts(worth["comparison"]),
     ]
 
 

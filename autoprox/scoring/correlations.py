@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import MappingProxyType
 
 import numpy as np
@@ -30,7 +30,15 @@ def kendall(scores: ArrayLike, truth: ArrayLike) -> Floats:
     """
     # With G[i, j] = [score i > score j] and S[i, j] = sign(truth i - truth j), the concordant
     # minus the discordant pairs are the sum of G * S, for S is antisymmetric.
-    return _correlation(_tau, scores, truth)
+    return _correlation(partial(_tau, forgiven=True), scores, truth)
+
+
+def ties_broken(scores: ArrayLike, truth: ArrayLike) -> Floats:
+    """Tau-b times the root of the share of untied pairs of scores: their ties are worth nothing.
+
+    It is what tau-b, which forgives ties, is on average once tied scores are in random order.
+    """
+    return _correlation(partial(_tau, forgiven=False), scores, truth)
 
 
 def spearman(scores: ArrayLike, truth: ArrayLike) -> Floats:
@@ -46,6 +54,7 @@ def pearson(scores: ArrayLike, truth: ArrayLike) -> Floats:
 CORRELATIONS: Mapping[str, Correlation] = MappingProxyType(
     {"kendall": kendall, "spearman": spearman, "pearson": pearson}
 )
+TIES: Mapping[str, Correlation] = MappingProxyType({"nothing": ties_broken, "forgiven": kendall})
 
 
 def varies(scores: Floats, tolerance: float = RELATIVE_SPREAD) -> NDArray[np.bool_]:
@@ -59,14 +68,6 @@ def varies(scores: Floats, tolerance: float = RELATIVE_SPREAD) -> NDArray[np.boo
         spread = known.max(axis=-1, initial=-np.inf) - known.min(axis=-1, initial=np.inf)
     largest = np.abs(known).max(axis=-1, initial=0.0)
     return np.asarray(finite & (spread > tolerance * largest))
-
-
-def ties_broken(scores: ArrayLike, truth: ArrayLike) -> float:
-    """What tau-b, which forgives ties, is on average once tied scores are in random order."""
-    counts = np.unique(np.asarray(scores), return_counts=True)[1]
-    pairs = math.comb(int(counts.sum()), 2)
-    tied = sum(math.comb(int(count), 2) for count in counts)
-    return float(kendall(scores, truth)) * math.sqrt(1 - tied / pairs)
 
 
 def jcm(taus: ArrayLike, weights: Sequence[float] | None = None) -> Floats:
@@ -110,14 +111,22 @@ def bootstrap_interval(
     Draws with fewer than two distinct values on either side are skipped; (nan, nan) without others.
     """
     left, right = np.asarray(scores, dtype=np.float64), np.asarray(truth, dtype=np.float64)
-    networks = len(right)
+    picks = bootstrap_picks(len(right), seed, draws)
+    return percentile_interval(correlation(left[picks], right[picks]))
+
+
+def bootstrap_picks(networks: int, seed: int, draws: int = 1000) -> Indices:
+    """[draws, networks]: the networks of each draw, with replacement."""
     high_bits = _integers(seed, _BOOTSTRAP, draws * networks) >> np.uint64(32)
     picks = ((high_bits * np.uint64(networks)) >> np.uint64(32)).astype(np.intp)
-    picks = picks.reshape(draws, networks)
-    values = correlation(left[picks], right[picks])
+    return picks.reshape(draws, networks)
+
+
+def percentile_interval(values: Floats) -> tuple[float, float]:
+    """What 95 % of the finite values lie within; (nan, nan) without any."""
     values = values[np.isfinite(values)]
     if not values.size:
-        return float("nan"), float("nan")
+        return math.nan, math.nan
     low, high = np.percentile(values, [2.5, 97.5])
     return float(low), float(high)
 
@@ -167,14 +176,14 @@ def _correlation(
     return np.where(valid, measure(left, right), np.nan).reshape(shape)
 
 
-def _tau(scores: Floats, truth: Floats) -> Floats:
-    """Tau-b, halving the longest leading axis until _PAIRS_AT_ONCE holds."""
+def _tau(scores: Floats, truth: Floats, forgiven: bool) -> Floats:
+    """Tau, halving the longest leading axis until _PAIRS_AT_ONCE holds."""
     networks = scores.shape[-1]
     shape = np.broadcast_shapes(scores.shape[:-1], truth.shape[:-1])
     if math.prod(shape) * networks**2 > _PAIRS_AT_ONCE and max(shape) > 1:
         axis = shape.index(max(shape))
         halves = zip(_halves(scores, axis), _halves(truth, axis), strict=True)
-        return np.concatenate([_tau(left, right) for left, right in halves], axis=axis)
+        return np.concatenate([_tau(*half, forgiven) for half in halves], axis=axis)
     if truth.size * networks <= _PAIRS_AT_ONCE:
         signs, untied_truth = _remembered_signs(truth.tobytes(), truth.shape)
     else:
@@ -182,7 +191,9 @@ def _tau(scores: Floats, truth: Floats) -> Floats:
     greater = (scores[..., :, None] > scores[..., None, :]).astype(signs.dtype)
     greater = greater.reshape(*scores.shape[:-1], 1, networks**2)
     surplus = (greater @ signs)[..., 0, 0].astype(np.float64)
-    untied = greater.sum(axis=(-2, -1), dtype=np.float64)
+    untied: Floats | float = math.comb(networks, 2)
+    if forgiven:
+        untied = greater.sum(axis=(-2, -1), dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.clip(surplus / np.sqrt(untied) / np.sqrt(untied_truth), -1, 1))
 
@@ -203,7 +214,7 @@ def _pair_signs(truth: Floats) -> tuple[NDArray[np.floating], Floats]:
     )
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def _remembered_signs(data: bytes, shape: tuple[int, ...]) -> tuple[NDArray[np.floating], Floats]:
     return _pair_signs(np.frombuffer(data, dtype=np.float64).reshape(shape))
 

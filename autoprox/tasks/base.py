@@ -1,14 +1,14 @@
 """What every task is, and the life of its run: created, gone on with, finished, or read."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from autoprox.benchmarks import BENCHMARKS, Benchmark, load_benchmark
-from autoprox.errors import ConfigError, RunError
+from autoprox.errors import ConfigError, RunError, nearest
 from autoprox.inputs.batch import Batch
 from autoprox.inputs.batches import load_batches
 from autoprox.progress import Progress, silent
@@ -169,6 +169,12 @@ def digests(
     seen = {f"{dataset} inputs": batch.digest for dataset, batch in batches.items()}
     table = {} if benchmark is None else {"benchmark": benchmark.digest}
     return {**table, **seen, **{name: digest_of(text) for name, text in texts.items()}}
+
+
+def require_choice(noun: str, given: str, choices: Iterable[str]) -> None:
+    """Raise ConfigError unless what is given is one of the choices."""
+    if given not in choices:
+        raise ConfigError(f"unknown {noun} {given!r}{nearest(given, choices)}")
 
 
 def path_of(text: str | PathLike[str] | None) -> Path | None:

@@ -10,10 +10,12 @@ from autoprox.benchmarks import MIN_ARCHITECTURES
 from autoprox.errors import AutoproxError, ConfigError
 from autoprox.files.atomic import to_json, write_json
 from autoprox.files.located_json import read_object
+from autoprox.files.sizes import read_range, show_range
 from autoprox.inputs.datasets import slug
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import get_space
+from autoprox.searchspaces.bands import Band, size_bands
 from autoprox.tasks.base import Task, completed, digests
 from autoprox.tasks.configurations import BuildConfig
 from autoprox.training.images import ImageRecipe
@@ -21,6 +23,8 @@ from autoprox.training.plan import plan_training
 from autoprox.training.recipes import TrainingRecipe
 from autoprox.training.table import train_table
 from autoprox.training.texts import TextRecipe
+
+BANDS = 8
 
 
 class Build(Task[BuildConfig]):
@@ -40,6 +44,7 @@ class Build(Task[BuildConfig]):
             seeds=config.seeds,
             recipe=_recipe(config),
             seed=config.seed,
+            bands=_bands(config),
         )
         self._check_out()
 
@@ -99,6 +104,19 @@ def summarised(table: Mapping[str, Any], file: Path) -> dict[str, Any]:
         "datasets": datasets,
         **{name: training[name] for name in ("measure", "seeds", "core_hours", "failures")},
     }
+
+
+def _bands(config: BuildConfig) -> list[Band]:
+    """The bands of sizes to sample from; none where no sizes are given."""
+    low, high = read_range("sizes", config.sizes)
+    if (low, high) == (None, None):
+        if config.bands is not None:
+            raise ConfigError(f"bands must be given with sizes, but got {config.bands} alone")
+        return []
+    if low is None or high is None or not 0 < low < high:
+        rule = "sizes must be LOW:HIGH with 0 < LOW < HIGH, for example 12K:48K"
+        raise ConfigError(f"{rule}, but got {show_range((low, high))}")
+    return size_bands(low, high, config.bands or BANDS)
 
 
 def _recipe(config: BuildConfig) -> TrainingRecipe[Any]:

@@ -21,7 +21,6 @@ def checkpoint(state: State, seconds: float) -> dict[str, Any]:
         "rng": rng_state(state.rng),
         "population": [_to_json(i) for i in state.population],
         "front": [_to_json(i) for i in state.front],
-        "leaders": [_to_json(i) for i in state.leaders],
     }
 
 
@@ -36,7 +35,6 @@ def restored(run: Run, seed: int) -> tuple[State, float]:
         state = State(
             restored_rng(saved["rng"]),
             [_from_json(i) for i in saved["population"]],
-            leaders=[_from_json(i) for i in saved["leaders"]],
             iteration=saved["iteration"],
             evaluations=saved["evaluations"],
             invalid=Counter(saved["invalid"]),
@@ -54,8 +52,11 @@ def _to_json(individual: Individual) -> dict[str, Any]:
         "expression": str(individual.tree),
         "taus": individual.taus,
         "jcm": individual.jcm,
+        "given_size": individual.given_size,
+        "objective": individual.objective,
     }
 
 
 def _from_json(saved: Mapping[str, Any]) -> Individual:
-    return Individual(parse(saved["expression"]), tuple(saved["taus"]), saved["jcm"])
+    metrics = {name: saved[name] for name in ("jcm", "given_size", "objective")}
+    return Individual(parse(saved["expression"]), tuple(saved["taus"]), **metrics)

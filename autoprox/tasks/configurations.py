@@ -7,7 +7,7 @@ from annotated_types import Gt, Lt
 from pydantic import AfterValidator, model_validator
 
 from autoprox.errors import ConfigError
-from autoprox.files.sizes import read_bytes, read_range
+from autoprox.files.sizes import read_bytes, read_range, read_size
 from autoprox.options import (
     Coefficient,
     Names,
@@ -32,12 +32,14 @@ from autoprox.tasks.shared import (
     DeviceOptions,
     InputOptions,
     Range,
+    ScoringOptions,
     TaskConfig,
     names,
 )
 from autoprox.tasks.supernet_configurations import SUPERNET_CONFIGURATIONS
 
 GIB = 2**30
+ZOO = ("snip", "synflow", "dss++", "naswot", "zico", "head_confidence", "activation_distance")
 
 
 def numbers(text: str) -> tuple[float, ...]:
@@ -54,6 +56,7 @@ class EvolveConfig(
     TreeLimits,
     EvolutionParameters,
     InputOptions,
+    ScoringOptions,
     BenchmarkOptions,
     TaskConfig,
 ):
@@ -89,6 +92,16 @@ class EvolveConfig(
             "Evolution", "A,B,C", "all", read=names,
         ),
     ] = None  # fmt: skip
+    structure: Annotated[
+        bool, Option("Formulas may read the blocks' widths, tokens and heads too.", "Evolution")
+    ] = False
+    zoo: Annotated[
+        Names,
+        Option(
+            "Published proxies to compare with the one that is found: names, all or none.",
+            PROBLEM, "A,B,C", ",".join(ZOO), read=names,
+        ),
+    ] = ZOO  # fmt: skip
     memory: Annotated[
         Positive,
         Option(
@@ -110,7 +123,7 @@ class EvolveConfig(
         return presets.with_preset(presets.EVOLVE, given)
 
 
-class RankConfig(DeviceOptions, InputOptions, BenchmarkOptions, TaskConfig):
+class RankConfig(DeviceOptions, InputOptions, ScoringOptions, BenchmarkOptions, TaskConfig):
     """What a ranking of proxies depends on, and what it may use."""
 
     kind = "rank"
@@ -154,6 +167,17 @@ class SearchConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
         AfterValidator(partial(read_range, "flops")),
         Option("Multiply-accumulates for one input: 1.2G:2G.", PROBLEM, "LOW:HIGH", "any", str),
     ] = (None, None)
+    match_size: Annotated[
+        str | int | None,
+        AfterValidator(partial(read_size, "match_size")),
+        Option("Parameters within 2 % of this: 6M.", PROBLEM, "SIZE", "any", read=str),
+    ] = None
+    objective: Annotated[
+        str,
+        Option(
+            "score, or equal-size: what of the score's rank the parameters don't explain.", PROBLEM
+        ),
+    ] = "score"
     weights: Annotated[
         str,
         Option(
@@ -278,6 +302,18 @@ class BuildConfig(TaskConfig):
         ),
     ] = ()  # fmt: skip
     samples: Annotated[Positive, Option("Architectures to train.", PROBLEM)] = 64
+    sizes: Annotated[
+        Range,
+        AfterValidator(partial(read_range, "sizes")),
+        Option(
+            "Parameters of the architectures, as many of each band: 12K:48K.",
+            PROBLEM, "LOW:HIGH", "any", read=str,
+        ),
+    ] = (None, None)  # fmt: skip
+    bands: Annotated[
+        Positive | None,
+        Option("Bands of sizes, of equal width in the logarithm.", PROBLEM, default="8"),
+    ] = None
     seeds: Annotated[Positive, Option("Trainings of each on each dataset.", PROBLEM)] = 2
     epochs: Annotated[Positive, Option("Passes over the images or the text.", PROBLEM)] = 8
     teacher: Annotated[

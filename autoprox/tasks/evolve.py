@@ -3,7 +3,6 @@
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +10,9 @@ import numpy as np
 import torch
 from deap import base
 
-from autoprox.engine.evaluator import REASONS, Engine, Scores
-from autoprox.errors import ConfigError, nearest
-from autoprox.evolution import (
-    STRATEGIES,
-    Form,
-    Individual,
-    State,
-    assemble,
-    evolve,
-    make_toolbox,
-    most_parsimonious,
-)
+from autoprox.engine.evaluator import Engine
+from autoprox.errors import ConfigError
+from autoprox.evolution import METRICS, STRATEGIES, Form, Individual, State, evolve, make_toolbox
 from autoprox.evolution.two_inputs import TwoInputs
 from autoprox.export import pretty
 from autoprox.files.folders import user_cache
@@ -30,7 +20,6 @@ from autoprox.language import (
     EVERY_STATISTIC,
     STATISTICS,
     Statistic,
-    Tree,
     digest,
     parse,
     statistics,
@@ -38,18 +27,28 @@ from autoprox.language import (
 from autoprox.language.grammar import Grammar
 from autoprox.progress import Progress, silent
 from autoprox.runs.folder import Run
-from autoprox.scoring.correlations import Floats, jcm, kendall, split
-from autoprox.scoring.tables import Table, baselines, correlations
+from autoprox.scoring.correlations import TIES, jcm, split
+from autoprox.scoring.resampling import FEWEST_PAIRS
+from autoprox.scoring.tables import Judge
 from autoprox.searchspaces import get_space
 from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import SpaceNetwork, space_networks
-from autoprox.statistics.sources import StreamedMatrices
-from autoprox.tasks.base import Task, batches_of, benchmark_of, completed, digests, path_of
+from autoprox.tasks.base import (
+    Task,
+    batches_of,
+    benchmark_of,
+    completed,
+    digests,
+    path_of,
+    require_choice,
+)
 from autoprox.tasks.checkpoint import checkpoint, restored
 from autoprox.tasks.configurations import EvolveConfig
+from autoprox.tasks.proxies import COUNTS, named_proxies
+from autoprox.tasks.trial import Trial
+from autoprox.tasks.whole import Whole, Zoo, measured_zoo
 
-RIVALS = 10  # formulas that are measured on whole matrices where the chosen one fails there
 THINNED_WEIGHTS = 300_000  # of a network, on average, while evolution compares it with others
 FORMS: Mapping[str, Callable[[Grammar], Form]] = {"free": lambda own: own, "two-inputs": TwoInputs}
 
@@ -62,6 +61,8 @@ class Evolve(Task[EvolveConfig]):
         jcm(np.zeros(len(self.benchmark.datasets)), config.weights)
         self.space = get_space(self.benchmark.space)
         STRATEGIES.find(config.strategy)
+        require_choice("ties", config.ties, TIES)
+        require_choice("objective", config.objective, METRICS)
         super().__init__(
             completed(
                 config,
@@ -71,13 +72,15 @@ class Evolve(Task[EvolveConfig]):
                 label=self.benchmark.label,
                 split_seed=config.seed if config.split_seed is None else config.split_seed,
                 statistics=tuple(config.statistics or STATISTICS),
+                zoo=_zoo(config.zoo),
                 thin=config.thin or self._thin(),
                 device=resolve_device(config.device),
             )
         )
-        self.grammar = Grammar(self.config.statistics or (), limits=self.config)
-        if config.form not in FORMS:
-            raise ConfigError(f"unknown form {config.form!r}{nearest(config.form, FORMS)}")
+        self.grammar = Grammar(
+            self.config.statistics or (), structure=config.structure, limits=self.config
+        )
+        require_choice("form", config.form, FORMS)
         self.form = FORMS[config.form](self.grammar)
         self.batches = batches_of(config, self.space, self.benchmark.classes, config.seed)
         networks = len(self.benchmark.architectures)
@@ -95,6 +98,13 @@ class Evolve(Task[EvolveConfig]):
                         f"correlate with, but its {len(part)} networks have {scores[part][0]:g}: "
                         "choose another --split-seed or --train"
                     )
+        networks = range(len(self.benchmark.architectures))
+        pairs = 0 if self.config.objective == "jcm" else self.judge(networks).pairs
+        if self.config.objective != "jcm" and pairs < FEWEST_PAIRS:
+            raise ConfigError(
+                f"the objective {self.config.objective} needs {FEWEST_PAIRS} pairs of networks "
+                f"whose parameters differ by less than 10 %, but there are {pairs}"
+            )
 
     def _thin(self) -> int:
         """The least power of two that leaves few enough weights, so that evolution stays fast."""
@@ -117,19 +127,20 @@ class Evolve(Task[EvolveConfig]):
         """The folder of the networks' statistics."""
         return (path_of(self.config.cache) or user_cache()) / "statistics"
 
-    def setting(self, thin: int | None = None) -> Setting:
+    def setting(self, thin: int | None = None, seed: int | None = None) -> Setting:
         """How networks are measured: thinned as configured, unless said otherwise."""
-        device = torch.device(self.config.device)
-        thin = thin or self.config.thin or 1
-        return Setting(self.batches, thin, device)
+        config, batches = self.config, self.batches
+        if seed is not None:
+            batches = batches_of(config, self.space, self.benchmark.classes, seed)
+        return Setting(batches, thin or config.thin or 1, torch.device(self.config.device))
 
     def networks(self) -> list[SpaceNetwork]:
         """The benchmark's untrained networks."""
         return space_networks(self.space, self.benchmark.architectures, self.config.seed)
 
-    def truth(self, networks: Sequence[int]) -> Floats:
-        """[datasets, networks]: the true scores of some of the benchmark's networks."""
-        return np.stack([scores[list(networks)] for scores in self.benchmark.scores.values()])
+    def judge(self, networks: Sequence[int]) -> Judge:
+        """Says what scores of some of the benchmark's networks are worth."""
+        return Judge(self.benchmark, networks, self.config.seed, self.config.ties)
 
     def needs(self) -> set[Statistic]:
         """The statistics, by single domains, that trees of the grammar can read."""
@@ -153,17 +164,30 @@ class Evolve(Task[EvolveConfig]):
             note = f"best {line['best']:.4f}  {line['expression']}"
             progress("evolve", *state.progress(config), note)
 
-        toolbox = self.toolbox(Engine(store))
+        engine = Engine(store)
+        toolbox = self.toolbox(engine)
         progress("evolve", *state.progress(config), "")
         evolve(toolbox, STRATEGIES[config.strategy], config, state, record)
-        found = assemble(state.leaders, toolbox.evaluate, config, config)
-        failed = {int(self.parts["train"][n]): reason for n, reason in store.failures.items()}
-        whole = Whole(self, failed)
+        found = self.trial(engine).choose(state.front)
+        train = self.parts["train"]
+        whole = self.whole({int(train[n]): reason for n, reason in store.failures.items()})
         progress("measure", 0, 1, str(found.tree))
-        tree = whole.chosen(found, [leader.tree for leader in state.leaders[:RIVALS]], progress)
+        tree = whole.chosen(found, state.front, progress)
         progress("measure", 1, 1, str(tree))
         summary = {
-            **whole.measured(tree),
+            **whole.measured(tree, self.zoo(progress)),
+            "objective": config.objective,
+            "ties": config.ties,
+            "front": [
+                {
+                    "expression": str(i.tree),
+                    "size": i.tree.size,
+                    "jcm": i.jcm,
+                    "given_size": i.given_size,
+                    "chosen": i.tree == tree,
+                }
+                for i in sorted(state.front, key=lambda i: i.tree.size)
+            ],
             "evaluations": state.evaluations,
             "invalid": dict(state.invalid),
             "inputs": {dataset: batch.source for dataset, batch in self.batches.items()},
@@ -191,24 +215,24 @@ class Evolve(Task[EvolveConfig]):
     def toolbox(self, engine: Engine) -> base.Toolbox:
         """What `evolve` needs, on the engine's networks: the training part, or some of it."""
         strategy = STRATEGIES[self.config.strategy]
-        return make_toolbox(self.form, partial(self._evaluate, engine), strategy, self.config)
+        return make_toolbox(self.form, self.trial(engine).individuals, strategy, self.config)
 
-    def _evaluate(self, engine: Engine, trees: Sequence[Tree]) -> list[Individual]:
+    def trial(self, engine: Engine) -> Trial:
+        """Of formulas on the training networks of the engine."""
         alive = engine.source.alive
-        truth = self.truth(self.parts["train"][alive].tolist())
-        return self.individuals(trees, engine.evaluate(trees, alive), truth)
+        networks = self.parts["train"][alive].tolist()
+        return Trial(self.benchmark, self.config, engine, networks, alive)
 
-    def individuals(self, trees: Sequence[Tree], scores: Scores, truth: Floats) -> list[Individual]:
-        """The trees with their fitness by these scores, or with the reason why they have none."""
-        reasons = scores.reasons.max(axis=(1, 2))
-        taus = kendall(scores.values, truth)  # [trees, datasets]
-        fitness = jcm(taus, self.config.weights)
-        return [
-            Individual(tree, reason=REASONS[reason])
-            if reason
-            else Individual(tree, tuple(map(float, tau)), float(value))
-            for tree, reason, tau, value in zip(trees, reasons, taus, fitness, strict=True)
-        ]
+    def whole(self, failed: Mapping[int, str]) -> Whole:
+        """All networks, measured whole, but for those that failed."""
+        settings = [self.setting(thin=1), self.setting(thin=1, seed=self.config.seed + 1)]
+        parts = {name: part.tolist() for name, part in self.parts.items()}
+        return Whole(self.benchmark, self.config, parts, settings, failed)
+
+    def zoo(self, progress: Progress = silent) -> Zoo:
+        """The published proxies to compare with."""
+        folder = self.cache.with_name("zoo")
+        return measured_zoo(self.benchmark, self.config, self.setting(thin=1), folder, progress)
 
     def _proxy_records(
         self, run: Run, front: Sequence[Individual], summary: Mapping[str, Any]
@@ -238,65 +262,7 @@ class Evolve(Task[EvolveConfig]):
         ]
 
 
-class Whole:
-    """All networks of a discovery, whole: on them a formula is chosen, and measured."""
-
-    def __init__(self, task: Evolve, failed: Mapping[int, str]) -> None:
-        self._task = task
-        self._failed = dict(failed)
-        source = StreamedMatrices(task.setting(thin=1), task.networks(), task.config.workers)
-        self._engine = Engine(source)
-
-    def chosen(
-        self, found: Individual, rivals: Sequence[Tree], progress: Progress = silent
-    ) -> Tree:
-        """The formula found on thinned matrices, unless its fitness is lower on whole ones.
-
-        Then it is chosen anew among its rivals, by the training part of whole matrices.
-        """
-        config = self._task.config
-        (whole,) = self._evaluate([found.tree])
-        if whole.jcm >= found.jcm - config.joining:
-            return found.tree
-        note = f"chosen anew among {len(rivals)}: {whole.jcm:.4f}, {found.tree}"
-        progress("measure", 0, 1, note)
-        valid = [rival for rival in self._evaluate(rivals) if rival.valid]
-        if not valid:
-            return found.tree
-        leaders = most_parsimonious(valid, config)
-        return assemble(leaders, self._evaluate, config, config).tree
-
-    def measured(self, tree: Tree) -> dict[str, Any]:
-        """What a proxy is worth on both parts of the split, beside the baselines.
-
-        Networks that failed before, or fail now, are left out of all figures.
-        """
-        task, benchmark = self._task, self._task.benchmark
-        self._engine.evaluate([tree])
-        failed = self._lost()
-        parts = {name: [n for n in part if n not in failed] for name, part in task.parts.items()}
-        tables: dict[str, Table] = {}
-        for name, part in parts.items():
-            values = self._engine.evaluate([tree], part).values[0]
-            tables[name] = correlations(
-                dict(zip(benchmark.datasets, values, strict=True)),
-                {dataset: scores[part] for dataset, scores in benchmark.scores.items()},
-                task.config.seed,
-            )
-        return {
-            "expression": str(tree),
-            "formula": pretty(tree),
-            **tables,
-            "baselines": baselines(benchmark, parts, task.config.seed),
-            "failed_networks": {str(network): reason for network, reason in failed.items()},
-        }
-
-    def _evaluate(self, trees: Sequence[Tree]) -> list[Individual]:
-        """The fitness on the training networks, of an engine on all of them."""
-        self._engine.evaluate(trees)  # then it is known which networks fail
-        train = [n for n in self._task.parts["train"] if n not in self._lost()]
-        scores = self._engine.evaluate(trees, train)
-        return self._task.individuals(trees, scores, self._task.truth(train))
-
-    def _lost(self) -> dict[int, str]:
-        return {**self._failed, **self._engine.source.failures}
+def _zoo(given: Sequence[str]) -> tuple[str, ...]:
+    """The published proxies that are meant."""
+    names = () if tuple(given) == ("none",) else named_proxies(given)
+    return tuple(name for name in names if name not in COUNTS)

@@ -1,41 +1,49 @@
 """Ranks proxies side by side: each of them on every network of a benchmark, over several seeds."""
 
-import re
-import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from pathlib import Path
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from autoprox.engine.comparison import compare, terms_of
-from autoprox.engine.evaluator import Engine
-from autoprox.errors import ConfigError, nearest, one_line
 from autoprox.files.atomic import write_text
-from autoprox.language import Tree, require_network
-from autoprox.parallel.threads import run_threads
+from autoprox.language import statistics
 from autoprox.progress import Progress
 from autoprox.report.ranking import as_csv, as_markdown
 from autoprox.runs.folder import Run
-from autoprox.scoring.correlations import CORRELATIONS, Floats, bootstrap_interval
-from autoprox.searchspaces import TransformerNetwork, get_space
+from autoprox.scoring.correlations import (
+    CORRELATIONS,
+    TIES,
+    Correlation,
+    Floats,
+    bootstrap_interval,
+    split,
+)
+from autoprox.scoring.regret import SHARES
+from autoprox.scoring.resampling import Worth, plain
+from autoprox.scoring.seeds import SEED_SHARE, seed_share
+from autoprox.scoring.tables import Judge, Scores, baselines, cross_fitted_ridge
+from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import space_networks
-from autoprox.statistics.sources import FAILURES, StreamedMatrices
-from autoprox.tasks.base import Task, batches_of, benchmark_of, completed, digests
+from autoprox.tasks.base import (
+    Task,
+    batches_of,
+    benchmark_of,
+    completed,
+    digests,
+    require_choice,
+)
 from autoprox.tasks.configurations import RankConfig
-from autoprox.zoo.expressions import PROXIES
-from autoprox.zoo.functions import MEASURES, measure_all
-from autoprox.zoo.loading import load
+from autoprox.tasks.proxies import COUNTS, Proxies, named_proxies
 from autoprox.zoo.published import compared, published
 
-COUNTS = ("params", "flops")
 FAILED, NOT_FINITE = "network failed", "not finite"
-WORD = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*")
+Records = Sequence[Mapping[str, Any]]
+MakeJudge = Callable[[tuple[int, ...]], Judge]
 
 
 class Rank(Task[RankConfig]):
@@ -45,6 +53,7 @@ class Rank(Task[RankConfig]):
         self.benchmark = benchmark_of(config)
         self.space = get_space(self.benchmark.space)
         names = named_proxies(config.proxies)
+        require_choice("ties", config.ties, TIES)
         super().__init__(
             completed(
                 config,
@@ -56,13 +65,7 @@ class Rank(Task[RankConfig]):
                 device=resolve_device(config.device),
             )
         )
-        self.trees = {
-            name: require_network(load(name).tree)
-            for name in names
-            if name not in COUNTS and name not in MEASURES
-        }
-        self.measures = [name for name in names if name in MEASURES]
-        self.terms = list(dict.fromkeys(t for tree in self.trees.values() for t in terms_of(tree)))
+        self.proxies = Proxies(names)
         self.setting(config.seed)
 
     @property
@@ -71,7 +74,7 @@ class Rank(Task[RankConfig]):
 
     @property
     def read(self) -> dict[str, str]:
-        proxies = "\n".join(f"{name} {tree}" for name, tree in self.trees.items())
+        proxies = "\n".join(f"{name} {tree}" for name, tree in self.proxies.trees.items())
         return digests(self.setting(self.config.seed).batches, self.benchmark, proxies=proxies)
 
     def setting(self, seed: int) -> Setting:
@@ -93,7 +96,7 @@ class Rank(Task[RankConfig]):
         progress("measure", len(records), total, "")
         for seed in self.seeds():
             todo = [network for network in networks if (seed, network) not in known]
-            for record in measured_networks(self, seed, todo):
+            for record in self.measured(seed, todo):
                 run.log(record)
                 records.append(record)
                 progress("measure", len(records), total, "")
@@ -102,170 +105,179 @@ class Rank(Task[RankConfig]):
             write_text(run.path / f"table.{suffix}", text)
         return summary
 
+    def measured(self, seed: int, networks: Sequence[int]) -> Iterator[dict[str, Any]]:
+        """What is asked of each network."""
+        architectures = [self.benchmark.architectures[n] for n in networks]
+        untrained = space_networks(self.space, architectures, seed)
+        lines = self.proxies.measured(untrained, self.setting(seed), seed, self.config.workers)
+        for network, line in zip(networks, lines, strict=True):
+            yield {"seed": seed, "network": network, **line}
 
-def all_proxies() -> tuple[str, ...]:
-    """The whole zoo, and the counts that it is compared with."""
-    return (*COUNTS, *PROXIES)
-
-
-def named_proxies(given: Sequence[str]) -> tuple[str, ...]:
-    """The proxies that are meant, each once; `all` is the whole zoo."""
-    known = all_proxies()
-    names = dict.fromkeys(n for name in given for n in (known if name == "all" else (name,)))
-    for name in names:
-        is_word = WORD.fullmatch(name) and not Path(name).exists()
-        if not name or (is_word and name not in known):
-            raise ConfigError(f"unknown proxy {name!r}{nearest(name, known)}")
-    return tuple(names)
-
-
-def measured_networks(
-    ranking: Rank, seed: int, networks: Sequence[int]
-) -> Iterator[dict[str, Any]]:
-    """What is asked of each network, a few at a time, so that little is lost by a kill."""
-    setting, workers = ranking.setting(seed), ranking.config.workers
-    for first in range(0, len(networks), 2 * workers):
-        chunk, started = networks[first : first + 2 * workers], time.monotonic()
-        architectures = [ranking.benchmark.architectures[n] for n in chunk]
-        networks_ = space_networks(ranking.space, architectures, seed)
-        # A proxy is ranked on the networks for which it has a value, however few.
-        source = StreamedMatrices(setting, networks_, workers, max_failed=1.0)
-        values = Engine(source).evaluate(ranking.terms).values  # [terms, datasets, networks]
-        found: list[dict[str, dict[str, float]]] = [{} for _ in chunk]
-        names = list(map(str, ranking.terms))
-        for i, own in enumerate(found):
-            for d, dataset in enumerate(source.datasets):
-                own[dataset] = dict(zip(names, values[:, d, i].tolist(), strict=True))
-        measure = partial(_run_measures, ranking, source, seed)
-        run_threads(workers, [partial(measure, i, found[i]) for i in source.alive])
-        seconds = (time.monotonic() - started) / len(chunk)
-        for i, network in enumerate(chunk):
-            yield {
-                "seed": seed,
-                "network": network,
-                "failure": source.failures.get(i),
-                "values": {
-                    d: {k: _plain(v) for k, v in own.items()} for d, own in found[i].items()
-                },
-                "seconds": round(seconds, 3),
-            }
+    def scores(self, records: Records, proxy: str, dataset: str) -> Floats:
+        """[seeds, networks], nan where a proxy has no value."""
+        architectures = self.benchmark.architectures
+        shape = (self.config.seeds, len(architectures))
+        if proxy in COUNTS:
+            count = getattr(self.space, proxy)
+            classes = self.benchmark.classes[dataset]
+            return np.broadcast_to([float(count(a, classes)) for a in architectures], shape)
+        scores = np.full(shape, np.nan)
+        for index, seed in enumerate(self.seeds()):
+            own = [record for record in records if record["seed"] == seed]
+            places = [record["network"] for record in own]
+            scores[index, places] = self.proxies.scores(proxy, dataset, own)
+        return scores
 
 
-def _run_measures(
-    ranking: Rank,
-    source: StreamedMatrices,
-    seed: int,
-    index: int,
-    found: dict[str, dict[str, float]],
-) -> None:
-    """Add the measures that aren't expressions: one network, with each dataset's head."""
-    if not ranking.measures:
-        return
-    setting = source.setting
-    try:
-        prepare = source.networks[index].build(setting.device)
-        for dataset, batch in setting.batches.items():
-            network = cast(TransformerNetwork, prepare(batch.classes))  # as those of spaces are
-            known = _known(setting, dataset, found)
-            names = [name for name in ranking.measures if name not in known]
-            found[dataset] |= known | measure_all(network, batch, names, seed)
-    except FAILURES as error:
-        source.failures[index] = one_line(error)
-
-
-def _known(
-    setting: Setting, dataset: str, found: Mapping[str, Mapping[str, float]]
-) -> dict[str, float]:
-    """The measures that neither head nor labels matter to, from a dataset with the same inputs."""
-    for other, batch in setting.batches.items():
-        if other == dataset:
-            break
-        if torch.equal(batch.inputs, setting.batches[dataset].inputs):
-            return {
-                name: value
-                for name, value in found[other].items()
-                if name in MEASURES and MEASURES[name].trunk
-            }
-    return {}
-
-
-def summarise(ranking: Rank, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def summarise(ranking: Rank, records: Records) -> dict[str, Any]:
     """A row for each proxy and dataset: the best mean of Kendall's tau over the seeds first."""
-    benchmark, rows = ranking.benchmark, []
-    left_out: dict[str, dict[int, str]] = defaultdict(dict)  # proxy -> network -> reason
-    failed = {record["network"] for record in records if record["failure"]}
-    for dataset, truth in benchmark.scores.items():
-        own = []
-        for proxy in ranking.config.proxies:
-            scores = proxy_scores(ranking, records, proxy, dataset)  # [seeds, networks]
-            own.append(_row(ranking, proxy, dataset, scores, truth))
-            for network in np.flatnonzero(~np.isfinite(scores).all(axis=0)).tolist():
-                left_out[proxy][network] = FAILED if network in failed else NOT_FINITE
+    config, benchmark = ranking.config, ranking.benchmark
+    scores = {
+        proxy: {d: ranking.scores(records, proxy, d) for d in benchmark.datasets}
+        for proxy in config.proxies
+    }
+    judge = cache(lambda valid: Judge(benchmark, valid, config.seed, config.ties))
+    rows = []
+    for dataset in benchmark.datasets:
+        own = [_row(ranking, judge, proxy, dataset, scores[proxy][dataset]) for proxy in scores]
         rows += sorted(own, key=lambda row: 2 if row["kendall"] is None else -row["kendall"])
     beside = (benchmark.name, benchmark.space, benchmark.label)
     return {
         "rows": rows,
-        **({"published": compared(rows, *beside)} if ranking.config.published else {}),
-        "invalid": {proxy: dict(Counter(own.values())) for proxy, own in left_out.items()},
+        **({"published": compared(rows, *beside)} if config.published else {}),
+        **overall(ranking, judge, scores),
+        "invalid": _left_out(records, scores),
         "benchmark": benchmark.source,
         "networks": len(benchmark.architectures),
-        "seeds": ranking.config.seeds,
+        "seeds": config.seeds,
+        "ties": config.ties,
         "seconds": round(sum(record["seconds"] for record in records), 3),
     }
 
 
-def proxy_scores(
-    ranking: Rank, records: Sequence[Mapping[str, Any]], proxy: str, dataset: str
-) -> Floats:
-    """[seeds, networks], nan where a proxy has no value."""
-    architectures = ranking.benchmark.architectures
-    shape = (ranking.config.seeds, len(architectures))
-    if proxy in COUNTS:
-        count = getattr(ranking.space, proxy)
-        classes = ranking.benchmark.classes[dataset]
-        return np.broadcast_to([float(count(a, classes)) for a in architectures], shape)
-    tree = ranking.trees.get(proxy)
-    columns = [proxy] if tree is None else list(map(str, terms_of(tree)))
-    values = np.full((len(columns), *shape), np.nan)
-    for record in records:
-        known = record["values"].get(dataset, {})
-        place = (slice(None), record["seed"] - ranking.config.seed, record["network"])
-        values[place] = [np.nan if known.get(c) is None else known[c] for c in columns]
-    return values[0] if tree is None else _combined(tree, values)
+def _row(
+    ranking: Rank, judge: MakeJudge, proxy: str, dataset: str, scores: Floats
+) -> dict[str, Any]:
+    """All figures of a proxy on the networks of a dataset for which it has scores."""
+    benchmark, config = ranking.benchmark, ranking.config
+    valid = _valid(scores)
+    truth = benchmark.scores[dataset][list(valid)]
+    row: dict[str, Any] = {"proxy": proxy, "dataset": dataset, "std": {}}
+    row |= {"interval": {"kendall": [None, None]}, "regret": [None] * len(SHARES)}
+    row |= dict.fromkeys(("tau_b", "given_size", "equal_size"))
+    if len(valid) > 1:
+        figures = judge(valid).table({dataset: scores[:, valid]})[dataset]
+        row["interval"]["kendall"] = figures.pop("interval")
+        row |= figures
+    for name, correlation in {**CORRELATIONS, "kendall": TIES[config.ties]}.items():
+        each = correlation(scores[:, valid], truth) if len(valid) > 1 else np.array(np.nan)
+        row[name], row["std"][name] = plain(each.mean()), plain(each.std())
+        if name != "kendall":
+            row["interval"][name] = _interval(correlation, scores[:, valid], truth, config.seed)
+    row["invalid"] = scores.shape[1] - len(valid)
+    papers = published(benchmark.name, benchmark.space, benchmark.label, dataset, proxy)
+    return {**row, "published": papers._asdict()}
 
 
-def _combined(tree: Tree, values: Floats) -> Floats:
-    """[seeds, networks] of [terms, seeds, networks]; `rank` compares the networks with a value."""
-    scores = np.full(values.shape[1:], np.nan)
-    for seed, own in enumerate(np.moveaxis(values, 1, 0)):
-        valid = np.isfinite(own).all(axis=0)
-        scores[seed, valid] = compare(tree, dict(zip(terms_of(tree), own[:, valid], strict=True)))
-    return scores
+def _interval(
+    correlation: Correlation, scores: Floats, truth: Floats, seed: int
+) -> list[float | None]:
+    """Of the mean over the seeds."""
+
+    def mean(left: ArrayLike, right: ArrayLike) -> Floats:
+        return np.asarray(correlation(np.moveaxis(np.asarray(left), -1, 0), right).mean(axis=0))
+
+    if len(truth) < 2:
+        return [None, None]
+    return [plain(bound) for bound in bootstrap_interval(mean, scores.T, truth, seed)]
 
 
-def _row(ranking: Rank, proxy: str, dataset: str, scores: Floats, truth: Floats) -> dict[str, Any]:
-    benchmark, seed = ranking.benchmark, ranking.config.seed
-    valid = np.isfinite(scores).all(axis=0)
-    row: dict[str, Any] = {"proxy": proxy, "dataset": dataset, "std": {}, "interval": {}}
-    for name, correlation in CORRELATIONS.items():
-        each = correlation(scores[:, valid], truth[valid]) if valid.sum() > 1 else np.array(np.nan)
+def overall(ranking: Rank, judge: MakeJudge, scores: Mapping[str, Scores]) -> dict[str, Any]:
+    """Means over the datasets: of each proxy, beside the baselines, and of the one to choose."""
+    benchmark = ranking.benchmark
+    rivals = {**baselines(benchmark), "ridge": cross_fitted_ridge(benchmark)}
+    means, comparison, size = {}, {}, {}
+    for proxy, own in scores.items():
+        valid = _valid(np.concatenate(list(own.values())))
+        if len(valid) < 2:
+            continue
+        judged = judge(valid)
+        found = judged.mean({d: values[:, valid] for d, values in own.items()})
+        means[proxy] = found.row()
+        comparison[proxy] = {
+            name: found.less(judged.mean({d: values[list(valid)] for d, values in other.items()}))
+            for name, other in rivals.items()
+        }
+        size[proxy] = judged.size_check({d: values[:, valid] for d, values in own.items()})
+    whole = judge(tuple(range(len(benchmark.architectures))))
+    return {
+        "means": means,
+        "comparison": comparison,
+        "baselines": {name: whole.table(own) for name, own in rivals.items()},
+        "baseline_means": {name: whole.mean(own).row() for name, own in rivals.items()},
+        "size": size,
+        "budgets": whole.budgets(),
+        "pairs": whole.pairs,
+        "chosen": _chosen(ranking, judge, scores),
+        "choices_alone": _choices_alone(ranking, scores),
+    }
 
-        def mean(left: ArrayLike, right: ArrayLike, c: Any = correlation) -> Floats:
-            return np.asarray(c(np.moveaxis(np.asarray(left), -1, 0), right).mean(axis=0))
 
-        row[name] = _plain(each.mean())
-        row["std"][name] = _plain(each.std())
-        row["interval"][name] = (
-            [None, None]
-            if row[name] is None
-            else list(bootstrap_interval(mean, scores[:, valid].T, truth[valid], seed))
-        )
-    row["invalid"] = int((~valid).sum())
-    figures = published(benchmark.name, benchmark.space, benchmark.label, dataset, proxy)
-    row["published"] = figures._asdict()
-    return row
+def _chosen(ranking: Rank, judge: MakeJudge, scores: Mapping[str, Scores]) -> dict[str, Any]:
+    """Which proxy some of the networks choose, and what it is worth on the others.
+
+    Once by its tau, and once by that at equal size.
+    """
+    networks = len(ranking.benchmark.architectures)
+    train, test = (tuple(part.tolist()) for part in split(networks, ranking.config.seed))
+    known = {
+        proxy: own
+        for proxy, own in scores.items()
+        if proxy not in COUNTS and len(_valid(np.concatenate(list(own.values())))) == networks
+    }
+
+    def means(part: tuple[int, ...], proxy: str) -> Worth:
+        return judge(part).mean({d: values[:, part] for d, values in known[proxy].items()})
+
+    trained = {proxy: means(train, proxy) for proxy in known}
+    found: dict[str, Any] = {}
+    for name in ("kendall", "given_size"):
+        worths = {proxy: getattr(own, name)[0] for proxy, own in trained.items()}
+        if finite := {proxy: value for proxy, value in worths.items() if np.isfinite(value)}:
+            best = max(finite, key=lambda proxy: finite[proxy])
+            found[name] = {"proxy": best, "train": finite[best], "test": means(test, best).row()}
+    return {"train": len(train), "test": len(test), "by": found}
 
 
-def _plain(value: Any) -> float | None:
-    """JSON has no word for what isn't finite."""
-    return float(value) if np.isfinite(value) else None
+def _choices_alone(ranking: Rank, scores: Mapping[str, Scores]) -> list[str]:
+    """The proxies that are functions of the architecture's choices."""
+
+    def of_choices(proxy: str) -> bool:
+        if proxy in COUNTS:
+            return True
+        if proxy in ranking.proxies.trees and not statistics(ranking.proxies.trees[proxy]):
+            return True
+        own = np.stack(list(scores[proxy].values()))  # [datasets, seeds, networks]
+        own = own[..., np.isfinite(own).all(axis=(0, 1))]
+        several = own.shape[1] > 1 and own.shape[2] > 1
+        return several and seed_share(np.moveaxis(own, 1, 0)) < SEED_SHARE
+
+    return [proxy for proxy in scores if of_choices(proxy)]
+
+
+def _valid(scores: Floats) -> tuple[int, ...]:
+    """The networks with all scores [seeds, networks]."""
+    return tuple(np.flatnonzero(np.isfinite(scores).all(axis=0)).tolist())
+
+
+def _left_out(
+    records: Records, scores: Mapping[str, Mapping[str, Floats]]
+) -> dict[str, dict[str, int]]:
+    """How many networks have no score by a proxy on some dataset, for each reason."""
+    failed = {record["network"] for record in records if record["failure"]}
+    found: dict[str, dict[int, str]] = defaultdict(dict)
+    for proxy, own in scores.items():
+        for values in own.values():
+            for network in np.flatnonzero(~np.isfinite(values).all(axis=0)).tolist():
+                found[proxy][network] = FAILED if network in failed else NOT_FINITE
+    return {proxy: dict(Counter(reasons.values())) for proxy, reasons in found.items()}

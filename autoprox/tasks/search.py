@@ -11,29 +11,38 @@ from autoprox.benchmarks import BENCHMARKS
 from autoprox.errors import AutoproxError, ConfigError, nearest
 from autoprox.files.atomic import write_json
 from autoprox.files.json_lines import Record
-from autoprox.files.sizes import read_range
+from autoprox.files.sizes import Range, read_range, read_size, short, show_range
 from autoprox.inputs.classes import CLASSES
 from autoprox.language import EVERY_STATISTIC
 from autoprox.nas.evaluators import Evaluator, load_evaluator
 from autoprox.nas.own_weights import OwnWeights
 from autoprox.nas.proxy import SplitProxy
 from autoprox.nas.searcher import Scorer, Searcher, SearchParameters
-from autoprox.nas.size_limits import SizeLimits
+from autoprox.nas.size_limits import SizeLimits, matched
 from autoprox.nas.sliced_weights import SlicedWeights, require_slices
 from autoprox.nas.strategies import STRATEGIES, SearchStrategy
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import Setting, resolve_device
-from autoprox.tasks.base import Task, batches_of, completed, digests, path_of
+from autoprox.tasks.base import (
+    Task,
+    batches_of,
+    completed,
+    digests,
+    path_of,
+    require_choice,
+)
 from autoprox.tasks.configurations import SearchConfig
 from autoprox.tasks.shared import STRATEGY
+from autoprox.tasks.sized import size_summary, worth_of_evaluated
 from autoprox.zoo.loading import load
 
 CANDIDATES = "candidates.jsonl"
 EVALUATIONS = "evaluations.jsonl"
 TOP = "top.json"
 WEIGHTS = ("fresh", "inherited")
+OBJECTIVES = ("score", "equal-size")
 
 
 class Search(Task[SearchConfig]):
@@ -44,10 +53,8 @@ class Search(Task[SearchConfig]):
         self.strategy, self.parameters = _strategy(config)
         tree = load(str(config.proxy)).tree
         self.proxy = SplitProxy(tree, self.strategy.by_block)
-        if config.weights not in WEIGHTS:
-            raise ConfigError(
-                f"unknown weights {config.weights!r}{nearest(config.weights, WEIGHTS)}"
-            )
+        require_choice("weights", config.weights, WEIGHTS)
+        require_choice("objective", config.objective, OBJECTIVES)
         super().__init__(
             completed(
                 config,
@@ -59,8 +66,7 @@ class Search(Task[SearchConfig]):
             )
         )
         classes = classes_of(config.dataset)
-        params, flops = read_range("params", config.params), read_range("flops", config.flops)
-        self.limits = SizeLimits(self.space, classes, params, flops)
+        self.limits = SizeLimits(self.space, classes, *_ranges(config))
         self.evaluator = self._evaluator()
         if config.weights == "inherited":
             require_slices(self.space)
@@ -133,6 +139,7 @@ class Search(Task[SearchConfig]):
             self.scorer(),
             self.config.seed,
             evaluator=self.evaluator,
+            given_size=self.config.objective == "equal-size",
             scored=Record(run.path / CANDIDATES),
             evaluated=Record(run.path / EVALUATIONS),
             on_candidate=lambda s: progress("search", len(s.candidates), total, ""),
@@ -164,9 +171,12 @@ class Search(Task[SearchConfig]):
             "proxy": config.proxy,
             "strategy": config.strategy,
             "weights": config.weights,
+            "objective": config.objective,
             "best": top[0],
             "top": top,
             "evaluations": len(searcher.candidates),
+            "size": size_summary(searcher, [entry["params"] for entry in top]),
+            **({"worth": worth_of_evaluated(searcher, config.seed)} if self.evaluator else {}),
             "evaluator": config.evaluator,
             "evaluated": searcher.evaluations,
             "failed": searcher.failures(),
@@ -199,6 +209,20 @@ def _strategy(config: SearchConfig) -> tuple[SearchStrategy, SearchParameters]:
             choices = nearest(name, sorted(own))
             raise ConfigError(f"unknown option {name!r} of {config.strategy}{choices}")
     return strategy, strategy.settings(**given)
+
+
+def _ranges(config: SearchConfig) -> tuple[Range, Range]:
+    """The parameters and FLOPs that candidates may have."""
+    params, flops = read_range("params", config.params), read_range("flops", config.flops)
+    size = read_size("match_size", config.match_size)
+    if size is None:
+        return params, flops
+    if params != (None, None):
+        raise ConfigError(
+            "either params or match_size must be given, "
+            f"but got both, {show_range(params)} and {short(size)}"
+        )
+    return matched(size), flops
 
 
 def classes_of(dataset: str) -> int:

@@ -103,6 +103,15 @@ class BenchmarkOptions(DataOptions):
     subset: Annotated[str, Option("Which architectures: main, extra or all.", PROBLEM)] = "main"
 
 
+class ScoringOptions(Options):
+    """What scores are worth."""
+
+    ties: Annotated[
+        str,
+        Option("What ties of scores are worth: nothing, or forgiven (as the papers').", PROBLEM),
+    ] = "nothing"
+
+
 class InputOptions(Options):
     """What the networks see."""
 

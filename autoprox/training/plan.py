@@ -10,6 +10,7 @@ from typing import Any
 
 from autoprox.inputs.datasets import Dataset, dataset_name
 from autoprox.searchspaces import Architecture, SearchSpace
+from autoprox.searchspaces.bands import Band, sample_bands
 from autoprox.training.recipes import TrainingError, TrainingRecipe
 
 PACKAGES = ("autoprox", "torch", "numpy")
@@ -55,16 +56,22 @@ def plan_training(
     seeds: int,
     recipe: TrainingRecipe[Any],
     seed: int = 0,
+    bands: Sequence[Band] = (),
 ) -> TrainingPlan:
     """A sample of a space, trained on each dataset with each seed.
 
     The paths are those of images, or of texts for a space of tokens, and so is the recipe. More
-    samples or seeds include all the jobs of fewer.
+    samples or seeds include all the jobs of fewer. Where there are bands of sizes, the sample is
+    taken from each of them in turn.
     """
     named = _named(paths)
     datasets = {name: recipe.load(path, space) for name, path in named.items()}
     recipe.check(datasets)
-    architectures = sample(space, samples, seed)
+    if bands:
+        classes = next(iter(datasets.values())).classes
+        architectures = sample_bands(space, bands, samples, classes, random.Random(seed))
+    else:
+        architectures = sample(space, samples, seed)
     sources = [(name, path, datasets[name].digest) for name, path in named.items()]
     jobs = [Job(a, *source, s) for s in range(seeds) for a in architectures for source in sources]
     return TrainingPlan(recipe, _settings(space, recipe, seed, datasets), tuple(jobs))

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ class Loaded:
     citation: str | None = None  # of a published one
     found: Mapping[str, Any] | None = None  # as in a proxy file
     taus: Mapping[str, Mapping[str, float | None]] | None = None
+    summary: Mapping[str, Any] | None = None  # of the run that chose it
 
     @property
     def tree(self) -> Tree:
@@ -40,7 +41,9 @@ def load(source: str) -> Loaded:
     if os.path.isfile(source) or source.endswith(".json"):
         return _of_record(read_proxy(Path(source)))
     if os.path.isdir(source) or os.sep in source:
-        return _of_record(read_proxy(_chosen(Path(source))))
+        run = Path(source)
+        record = _of_record(read_proxy(_chosen(run)))
+        return replace(record, summary=Run.open(run).read_summary())
     return Loaded(load_expression(source))
 
 

@@ -34,7 +34,7 @@ from autoprox.searchspaces import Architecture, SearchSpace, get_space
 from autoprox.supernet.checkpoint import FILE, read_supernet
 from autoprox.supernet.inherited import inherited_accuracies, inherited_table
 from autoprox.tasks.base import read_config
-from autoprox.tasks.rank import Rank, proxy_scores
+from autoprox.tasks.rank import Rank
 
 DRAWS = 100_000
 MARGIN = 0.8  # subnets of a size have more than this part of it
@@ -246,7 +246,7 @@ def zoo_scores(
     ranking = Rank(read_config(folder))  # type: ignore[arg-type]
     found = {}
     for proxy in ranking.config.proxies:
-        values = proxy_scores(ranking, folder.read_log(), proxy, data.name)[0]
+        values = ranking.scores(folder.read_log(), proxy, data.name)[0]
         values = np.where(np.isfinite(values), values, -np.inf)
         found[proxy] = dict(zip(architectures, values.tolist(), strict=True))
     return found

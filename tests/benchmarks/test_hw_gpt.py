@@ -20,6 +20,7 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
+from autoprox.benchmarks import load_benchmark
 from autoprox.benchmarks.base import BenchmarkError, Selection, assemble
 from autoprox.benchmarks.files import read_verified
 from autoprox.benchmarks.hw_gpt import HW_GPT_BENCH, load_surrogate
@@ -278,6 +279,18 @@ def test_benchmark_has_500_architectures_and_counts_perplexity_downwards() -> No
     assert scores()[0] == archs
     surrogate = load_surrogate()
     assert perplexities[:20] == pytest.approx([-surrogate(arch) for arch in archs[:20]])
+
+
+@needs_data
+@pytest.mark.parametrize(("label", "size"), [("equal-40m", 40e6), ("equal-90m", 90e6)])
+def test_a_label_of_one_size(label: str, size: float) -> None:
+    benchmark = load_benchmark("hw-gpt-bench", label=label)
+    built = [GPT2_HW.params(arch) for arch in benchmark.architectures]
+    assert len(set(benchmark.architectures)) == 500
+    assert 0.98 * size <= min(built) < max(built) <= 1.02 * size
+    surrogate, first = load_surrogate(), benchmark.architectures[:20]
+    expected = [-surrogate(arch) for arch in first]
+    assert benchmark.scores["perplexity"][:20] == pytest.approx(expected)
 
 
 def with_narrow_heads(arch: Architecture) -> int:

@@ -12,6 +12,7 @@ import pytest
 
 from autoprox import cli
 from autoprox.benchmarks import load_benchmark
+from autoprox.searchspaces import get_space
 from autoprox.tasks.configurations import BuildConfig
 from autoprox.training import table as building
 from autoprox.training.images import ImageRecipe
@@ -161,6 +162,11 @@ def test_full_disk(build: Run, monkeypatch: pytest.MonkeyPatch, folder: Path) ->
             ["--out=."],
             "the table must be written to a new file, or to one of this very build",
         ),
+        (["--sizes=1M:2M"], "autoformer-nano must have 2 architectures in each band of sizes, but"),
+        (["--sizes=20K:"], "sizes must be LOW:HIGH with 0 < LOW < HIGH, for example 12K:48K, but"),
+        (["--sizes=2:1"], "`low <= high` must hold for sizes"),
+        (["--bands=3"], "bands must be given with sizes, but got 3 alone"),
+        (["--sizes=20K:90K", "--bands=0"], "bands must be a whole number >= 1, but got 0"),
     ],
 )
 def test_wrong_use(build: Run, arguments: list[str], message: str, folder: Path) -> None:
@@ -169,6 +175,16 @@ def test_wrong_use(build: Run, arguments: list[str], message: str, folder: Path)
     assert err.startswith(f"error: {message}")
     assert err.count("\n") == 1
     assert {path.name for path in folder.iterdir()} == {"one.npz", "two.npz"}
+
+
+def test_sizes_in_bands(build: Run, folder: Path) -> None:
+    """Five of each half, whose edge is the geometric mean."""
+    assert build("--sizes=20K:80K", "--bands=2")[0] == 0
+    space = get_space("autoformer-nano")
+    rows = json.loads((folder / "t.json").read_text())["architectures"]
+    archs = [space.architecture(row["arch"]) for row in rows]
+    sizes = sorted(sum(p.numel() for p in space.build(arch, 3).parameters()) for arch in archs)
+    assert 20_000 <= sizes[0] < sizes[4] < 40_000 <= sizes[5] < sizes[-1] <= 80_000
 
 
 def test_nothing_to_fetch(run: Run) -> None:

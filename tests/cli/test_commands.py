@@ -58,7 +58,8 @@ def test_evolve(evolve: Command, run: Command, folder: Path) -> None:
     result = evolve("--json", "--name", "first")
     assert result.code == 0
     summary = result.json
-    figures = {"kendall", "spearman", "pearson", "interval", "ties_broken"}
+    figures = {"kendall", "tau_b", "spearman", "pearson", "interval", "regret"}
+    figures |= {"given_size", "given_size_interval", "equal_size", "equal_size_interval"}
     scored = [summary, *summary["baselines"].values()]
     for part in (part[name] for part in scored for name in ("train", "test")):
         assert {dataset: set(row) for dataset, row in part.items()} == {
@@ -75,6 +76,10 @@ def test_evolve(evolve: Command, run: Command, folder: Path) -> None:
     shown = run("show", summary["run"], "--json").json
     assert shown["expression"] == summary["expression"]
     assert shown["taus"]["test"]["deep"] == summary["test"]["deep"]["kendall"]
+    assert shown["size"] == summary["size"]
+    told = run("show", summary["run"]).out
+    assert "Size check: Kendall's tau of the scores with" in told
+    assert "Another seed changes its scores" in told or "choices alone" in told
     assert str(autoprox.load_proxy(folder / summary["run"])) == summary["expression"]
 
 

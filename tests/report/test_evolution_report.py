@@ -10,27 +10,69 @@ from autoprox.report.layout import show
 from autoprox.report.proxy import passes, terminals
 
 
-def row(kendall: float | None) -> dict[str, Any]:
+def row(kendall: float | None, given_size: float | None = 0.25) -> dict[str, Any]:
     bounds = [None, None] if kendall is None else [kendall - 0.1, kendall + 0.1]
-    names = ("kendall", "spearman", "pearson", "ties_broken")
-    return {**dict.fromkeys(names, kendall), "interval": bounds}
+    return {
+        **dict.fromkeys(("kendall", "spearman", "pearson", "tau_b"), kendall),
+        **{"given_size": given_size, "equal_size": given_size, "interval": bounds},
+        **{"given_size_interval": [0.1, 0.4], "equal_size_interval": [0.0, 0.5]},
+        "regret": [0.0, 1.25, None, 0.5, 3.0],
+    }
 
 
-def part(one: float | None, two: float | None) -> dict[str, Any]:
-    return {"one": row(one), "two": row(two)}
+def table(kendall: float | None) -> dict[str, Any]:
+    return {"one": row(kendall), "two": row(kendall)}
 
 
-def summary(**baselines: dict[str, Any]) -> dict[str, Any]:
-    """A proxy with Kendall's tau 0.5 and 0.3 on the test networks."""
+def figure(verdict: str | None) -> dict[str, Any]:
+    known = verdict is not None
+    bounds = [-0.2, 0.1] if known else [None, None]
+    return {"difference": -0.125 if known else None, "interval": bounds, "verdict": verdict}
+
+
+def check(params: float, networks: int, pairs: int) -> dict[str, Any]:
+    return {"networks": networks, "pairs": pairs, "params": params, "flops": 0.7, "depth": -0.1}
+
+
+def summary(
+    verdicts: dict[str, tuple[str | None, str | None]],
+    params: float = 0.5,
+    pairs: int = 31,
+    share: float = 0.3,
+) -> dict[str, Any]:
+    """A proxy with Kendall's tau 0.5 on the test networks, beside others without any."""
+    parts = ("train", "test")
+    budgets = {"params": [10, 2000, 30_000, 40_000, 500_000], "networks": [1, 2, 3, 4, 5]}
+    front = [
+        {"expression": "sum(width)", "size": 2, "jcm": 0.6, "given_size": 0.2, "chosen": True},
+        {"expression": "s" * 90, "size": 40, "jcm": 0.7, "given_size": 0.3, "chosen": False},
+    ]
     return {
         "run": "runs/mine",
         "expression": "sum(width)",
         "formula": "∑ₖ width",
-        "train": part(0.7, 0.6),
-        "test": part(0.5, 0.3),
-        "baselines": {
-            name: {"train": part(0, 0), "test": test} for name, test in baselines.items()
+        "train": table(0.75),
+        "test": table(0.5),
+        "baselines": {name: dict.fromkeys(parts, table(None)) for name in verdicts},
+        "means": {
+            "proxy": {"train": row(0.75), "test": row(0.5)},
+            **{name: dict.fromkeys(parts, row(None, None)) for name in verdicts},
         },
+        "comparison": {
+            name: {"kendall": figure(by_tau), "given_size": figure(at_size)}
+            for name, (by_tau, at_size) in verdicts.items()
+        },
+        "zoo": {
+            "compared": ["snip"],
+            "best": {"kendall": "snip", "given_size": "naswot"},
+            "refused": {"zico": "too few samples"},
+        },
+        "budgets": {"test": dict.fromkeys(("one", "two"), budgets)},
+        "size": {"train": check(0.9, 60, 300), "test": check(params, 40, pairs)},
+        "seed_share": share,
+        "front": front,
+        "objective": "jcm",
+        "ties": "nothing",
         "evaluations": 1234,
         "invalid": {"constant": 20, "not finite": 3},
         "failed_networks": {"4": "RuntimeError: no"},
@@ -38,57 +80,80 @@ def summary(**baselines: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def printed(capsys: pytest.CaptureFixture[str], **baselines: dict[str, Any]) -> str:
-    show(*evolution_report(summary(**baselines)))
+BEATEN: dict[str, tuple[str | None, str | None]] = {
+    "params": ("better", "worse"),
+    "flops": ("worse", "level"),
+    "activation_distance": (None, None),
+}
+
+
+def printed(capsys: pytest.CaptureFixture[str], found: dict[str, Any]) -> str:
+    show(*evolution_report(found))
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("one", "two", "verdict"),
-    [
-        (0.4, 0.2, "On the test networks no baseline is better than the proxy."),
-        (0.5, 0.3 + 1e-12, "On the test networks no baseline is better than the proxy."),
-        (None, 0.2, "On the test networks no baseline is better than the proxy."),
-        (0.51, 0.2, "Better than the proxy on the test networks: params (one)."),
-        (None, 0.4, "Better than the proxy on the test networks: params (two)."),
-        (0.9, 0.2, "Better than the proxy on the test networks: params (one, mean)."),
-        (0.9, 0.9, "Better than the proxy on the test networks: params (one, two, mean)."),
-    ],
-)
-def test_verdict(
-    one: float | None, two: float | None, verdict: str, capsys: pytest.CaptureFixture[str]
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_which_baselines_are_better_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    told = words(printed(capsys, summary(BEATEN)))
+    assert "Better than the proxy on the test networks by tau: flops." in told
+    assert "Better than the proxy on the test networks at equal size: params." in told
+    assert "Not compared with zico: too few samples." in told
+    told = words(printed(capsys, summary({"params": ("better", "level")})))
+    assert "at equal size: no baseline. Best of the zoo on the training networks: snip by" in told
+
+
+@pytest.mark.parametrize(("tau", "mostly"), [(0.8, True), (-0.85, True), (0.79, False)])
+def test_a_proxy_that_is_mostly_size_is_called_so(
+    tau: float, mostly: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert verdict in printed(capsys, params=part(one, two), flops=part(-1, -1)).splitlines()
+    told = words(printed(capsys, summary(BEATEN, params=tau)))
+    sentence = f"This proxy is mostly size: its tau is {tau:.3f} with params, 0.700 with FLOPs"
+    assert (sentence in told) == mostly
 
 
-def test_ties_that_tau_b_forgives_are_told(capsys: pytest.CaptureFixture[str]) -> None:
-    tied = summary()
-    tied["test"]["two"]["ties_broken"] = 0.1
-    show(*evolution_report(tied))
-    told = " ".join(capsys.readouterr().out.split())
-    assert "With the proxy's ties in random order its mean Kendall is 0.300." in told
-    assert "ties" not in printed(capsys)
-    del tied["test"]["two"]["ties_broken"]  # a run of an older version
-    show(*evolution_report(tied))
-    assert "ties" not in capsys.readouterr().out
+@pytest.mark.parametrize(("share", "alone"), [(0.0, True), (0.0099, True), (0.01, False)])
+def test_a_function_of_the_choices_is_called_so(
+    share: float, alone: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = words(printed(capsys, summary(BEATEN, share=share)))
+    assert ("a function of the architecture's choices alone" in told) == alone
+    assert ("Another seed changes its scores by 1% of their spread." in told) != alone
+
+
+@pytest.mark.parametrize(("pairs", "few"), [(29, True), (30, False)])
+def test_too_few_pairs_of_equal_size_are_told(
+    pairs: int, few: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = printed(capsys, summary(BEATEN, pairs=pairs))
+    assert ("too few" in told) == few
+    assert f"over the {pairs} pairs" in words(told)
 
 
 def test_a_narrow_terminal_loses_nothing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = printed(capsys, params=part(None, 0.25))
+    whole = printed(capsys, summary(BEATEN))
     monkeypatch.setenv("COLUMNS", "40")
-    assert printed(capsys, params=part(None, 0.25)) == whole
+    assert printed(capsys, summary(BEATEN)) == whole
 
 
 def test_report(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = printed(capsys, params=part(None, 0.25)).splitlines()
+    lines = printed(capsys, summary(BEATEN)).splitlines()
     assert lines[:3] == ["∑ₖ width", "", "sum(width)"]
-    rows = [line.split() for line in lines]
-    assert ["proxy", "0.500", "[0.40,", "0.60]", "0.500", "0.500", "0.700"] in [r[:7] for r in rows]
-    assert ["params", "-", "-", "-", "-", "0.000"] in [r[:6] for r in rows]
-    assert ["proxy", "0.400", "0.650"] in rows
-    assert ["params", "-", "0.000"] in rows
+    rows = [" ".join(line.split()) for line in lines]
+    assert "> sum(width) 2 0.600 0.200" in rows
+    assert "test n = 40 train n = 60" in rows
+    assert "proxy 0.500 [0.40, 0.60] 0.750 [0.65, 0.85]" in rows
+    assert "activation_distance - - - -" in rows
+    assert "proxy 0.250 [0.10, 0.40] 0.250 [0.00, 0.50]" in rows
+    assert rows[rows.index("tau") + 2] == "flops -0.125 [-0.20, 0.10] worse"
+    assert rows[rows.index("tau given the size") + 2] == "flops -0.125 [-0.20, 0.10] level"
+    assert "one 10 2K 30K 40K 500K" in rows
+    assert "params (the largest) 0.00 1.25 - 0.50 3.00" in rows
+    assert "test 40 0.500 0.700 -0.100" in rows
     counts = (
         "Formulas evaluated: 1234, 23 invalid (20 constant, 3 not finite); networks failed: 1; 12 s"
     )

@@ -4,7 +4,7 @@ import pytest
 
 from autoprox.report.published import published_markdown, published_parts
 from autoprox.searchspaces import SPACES
-from autoprox.tasks.rank import all_proxies
+from autoprox.tasks.proxies import all_proxies
 from autoprox.zoo.published import REPORTS, Figures, compared, published, reports
 
 VIT = "vit-bench-101"

@@ -1,0 +1,216 @@
+"""All networks of a discovery, whole: on them a formula is chosen, and measured."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from autoprox import __version__
+from autoprox.benchmarks import Benchmark
+from autoprox.engine.comparison import terms_of
+from autoprox.engine.evaluator import Engine
+from autoprox.evolution import Individual
+from autoprox.export import pretty
+from autoprox.files.atomic import to_json, write_json
+from autoprox.files.located_json import read_object
+from autoprox.language import Tree, statistics
+from autoprox.progress import Progress, silent
+from autoprox.scoring.seeds import seed_share
+from autoprox.scoring.tables import Judge, Scores, baselines, fitted_ridge
+from autoprox.searchspaces import get_space
+from autoprox.statistics.collector import Setting
+from autoprox.statistics.networks import space_networks
+from autoprox.statistics.sources import StreamedMatrices
+from autoprox.tasks.configurations import EvolveConfig
+from autoprox.tasks.proxies import Proxies
+from autoprox.tasks.trial import Trial
+
+HOLDS = 0.005  # how much lower a metric may be on whole matrices than on thinned ones
+RIVALS = 10  # formulas that are measured there where it is lower
+SEEDED = 12  # networks that are measured with another seed
+Parts = Mapping[str, Sequence[int]]
+
+
+class Zoo(NamedTuple):
+    """The scores of published proxies on all networks; which take other inputs, and why."""
+
+    scores: Mapping[str, Scores]
+    refused: Mapping[str, str]
+
+
+class Whole:
+    """A benchmark's networks, measured as they are; those that failed before are left out."""
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        config: EvolveConfig,
+        parts: Parts,
+        settings: Sequence[Setting],
+        failed: Mapping[int, str],
+    ) -> None:
+        """The settings are those of the seed and of the next one."""
+        self._benchmark, self._config, self._settings = benchmark, config, settings
+        self._parts, self._failed = parts, dict(failed)
+        self._engine = Engine(self._source(benchmark.architectures))
+
+    def _source(self, architectures: Sequence[Any], seed: int = 0) -> StreamedMatrices:
+        space, config = get_space(self._benchmark.space), self._config
+        networks = space_networks(space, architectures, config.seed + seed)
+        return StreamedMatrices(self._settings[seed], networks, config.workers)
+
+    def chosen(
+        self, found: Individual, front: Sequence[Individual], progress: Progress = silent
+    ) -> Tree:
+        """The formula found on thinned matrices, unless it is worth less on whole ones.
+
+        Then it is chosen anew among the fittest of the front, by the training part.
+        """
+        trial = self._trial([found.tree])
+        (whole,) = trial.individuals([found.tree])
+        pairs = zip(whole.metrics, found.metrics, strict=True)
+        if all(now >= before - HOLDS for now, before in pairs):
+            return found.tree
+        rivals = sorted(front, key=lambda i: i.fitness, reverse=True)[:RIVALS]
+        note = f"chosen anew among {len(rivals)}: {whole.metrics[0]:.4f}, {found.tree}"
+        progress("measure", 0, 1, note)
+        trees = [rival.tree for rival in rivals]
+        trial = self._trial(trees)
+        valid = [rival for rival in trial.individuals(trees) if rival.valid]
+        return trial.choose(valid).tree if valid else found.tree
+
+    def _trial(self, trees: Sequence[Tree]) -> Trial:
+        """On the training networks that don't fail on these trees."""
+        self._engine.evaluate(trees)
+        train = [n for n in self._parts["train"] if n not in self._lost()]
+        return Trial(self._benchmark, self._config, self._engine, train, train)
+
+    def measured(self, tree: Tree, zoo: Zoo) -> dict[str, Any]:
+        """What a proxy is worth on both parts of the split, beside the baselines and the zoo.
+
+        Networks that failed before, or fail now, are left out of all figures.
+        """
+        self._engine.evaluate([tree])
+        failed, datasets = self._lost(), self._benchmark.datasets
+        parts = {name: [n for n in own if n not in failed] for name, own in self._parts.items()}
+        config = self._config
+        judges = {
+            name: Judge(self._benchmark, own, config.seed, config.ties)
+            for name, own in parts.items()
+        }
+        scores = {
+            name: dict(zip(datasets, self._engine.evaluate([tree], own).values[0], strict=True))
+            for name, own in parts.items()
+        }
+        return {
+            "expression": str(tree),
+            "formula": pretty(tree),
+            **{name: judge.table(scores[name]) for name, judge in judges.items()},
+            **self._beside(judges, scores, parts, zoo),
+            "budgets": {name: judge.budgets() for name, judge in judges.items()},
+            "size": {name: judge.size_check(scores[name]) for name, judge in judges.items()},
+            "seed_share": self._seed_share(tree),
+            "failed_networks": {str(network): reason for network, reason in failed.items()},
+        }
+
+    def _beside(
+        self,
+        judges: Mapping[str, Judge],
+        own: Mapping[str, Scores],
+        parts: Parts,
+        zoo: Zoo,
+    ) -> dict[str, Any]:
+        """The proxy's means beside those of the baselines, and of the best of the zoo."""
+        best = best_of_zoo(zoo.scores, judges["train"])
+        ridge = fitted_ridge(self._benchmark, parts["train"])
+        rivals = {**baselines(self._benchmark), "ridge": ridge}
+        rivals |= {name: zoo.scores[name] for name in dict.fromkeys(best.values())}
+
+        def of_part(scores: Scores, part: str) -> Scores:
+            return {dataset: values[list(parts[part])] for dataset, values in scores.items()}
+
+        scored: dict[str, Mapping[str, Scores]] = {"proxy": own}
+        for name, scores in rivals.items():
+            scored[name] = {part: of_part(scores, part) for part in parts}
+        worths = {
+            name: {part: judges[part].mean(scores[part]) for part in parts}
+            for name, scores in scored.items()
+        }
+        return {
+            "baselines": {
+                name: {part: judges[part].table(scored[name][part]) for part in parts}
+                for name in rivals
+            },
+            "means": {
+                name: {part: worth.row() for part, worth in of_parts.items()}
+                for name, of_parts in worths.items()
+            },
+            "comparison": {
+                name: worths["proxy"]["test"].less(worths[name]["test"]) for name in rivals
+            },
+            "zoo": {"compared": list(zoo.scores), "best": best, "refused": zoo.refused},
+        }
+
+    def _seed_share(self, tree: Tree) -> float:
+        """How much the seed changes the terms of a proxy, relative to their spread."""
+        if not statistics(tree):
+            return 0.0
+        alive = [n for n in range(len(self._benchmark.architectures)) if n not in self._lost()]
+        places = np.linspace(0, len(alive) - 1, min(SEEDED, len(alive))).round().astype(int)
+        networks = [alive[place] for place in places]
+        other = Engine(self._source([self._benchmark.architectures[n] for n in networks], seed=1))
+        terms = terms_of(tree)
+        values = [self._engine.evaluate(terms, networks).values, other.evaluate(terms).values]
+        return seed_share(np.stack(values))
+
+    def _lost(self) -> dict[int, str]:
+        return {**self._failed, **self._engine.source.failures}
+
+
+def best_of_zoo(zoo: Mapping[str, Scores], train: Judge) -> dict[str, str]:
+    """By its tau on the training networks, and by that given the size; of those with all scores."""
+    worths = {
+        name: train.mean({dataset: own[train.networks] for dataset, own in scores.items()})
+        for name, scores in zoo.items()
+    }
+    found = {}
+    for figure in ("kendall", "given_size"):
+        values = {name: getattr(worth, figure)[0] for name, worth in worths.items()}
+        if known := {name: value for name, value in values.items() if np.isfinite(value)}:
+            found[figure] = max(known, key=lambda name: known[name])
+    return found
+
+
+def measured_zoo(
+    benchmark: Benchmark,
+    config: EvolveConfig,
+    setting: Setting,
+    cache: Path,
+    progress: Progress = silent,
+) -> Zoo:
+    """The configuration's, from the cache if they are there: other splits have the same ones."""
+    networks = space_networks(get_space(benchmark.space), benchmark.architectures, config.seed)
+    refused = Proxies(config.zoo).refused(networks[0], setting, config.seed)
+    proxies = Proxies([name for name in config.zoo if name not in refused])
+    batches = {dataset: batch.digest for dataset, batch in setting.batches.items()}
+    about = [*proxies.names, *map(str, proxies.terms), batches, torch.__version__, __version__]
+    key = to_json([about, [network.identity for network in networks]])
+    path = cache / f"{hashlib.sha256(key.encode()).hexdigest()}.json"
+    if proxies.names and not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines: list[dict[str, Any]] = []
+        for line in proxies.measured(networks, setting, config.seed, config.workers):
+            lines.append(line)
+            progress("zoo", len(lines), len(networks), "")
+        write_json(path, {"lines": lines})
+    records = read_object(path)["lines"] if proxies.names else []
+    return Zoo(
+        {
+            name: {dataset: proxies.scores(name, dataset, records) for dataset in setting.batches}
+            for name in proxies.names
+        },
+        refused,
+    )

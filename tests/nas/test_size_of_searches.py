@@ -1,0 +1,117 @@
+"""What size explains of a search, and candidates of one size."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import rankdata, spearmanr
+
+import autoprox
+from autoprox.errors import AutoproxError
+from autoprox.files.sizes import read_size
+from autoprox.nas.size_limits import matched
+from autoprox.report.layout import show
+from autoprox.report.search import search_report
+from autoprox.scoring.fitness import beyond_size
+
+SPACE = "autoformer-nano"
+PARAMS = "sum(mul(width, width))"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def search(**options: Any) -> dict[str, Any]:
+    given = {"space": SPACE, "proxy": PARAMS, "samples": 60, **options}
+    return autoprox.search(progress=False, **given).to_dict()
+
+
+def words(summary: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> str:
+    show(*search_report(summary))
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    return " ".join(out.split())
+
+
+def test_ranks_beyond_size_are_residuals_of_a_line() -> None:
+    rng = np.random.default_rng(0)
+    params = rng.integers(1, 9, 30).astype(float)
+    scores = params + rng.normal(size=30)
+    slope, offset = np.polyfit(rankdata(params), rankdata(scores), 1)
+    expected = rankdata(scores) - slope * rankdata(params) - offset
+    np.testing.assert_allclose(beyond_size(scores, params), expected, atol=1e-9)
+    scores[3] = np.nan
+    assert np.flatnonzero(np.isnan(beyond_size(scores, params))).tolist() == [3]
+    np.testing.assert_allclose(beyond_size(np.array([2.0, 1]), np.ones(2)), [0.5, -0.5])
+    assert beyond_size(np.array([2.0]), np.ones(1)) == 0
+
+
+def test_a_pick_that_is_the_largest_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    summary = search(top=60)
+    rows = summary["top"]
+    expected = spearmanr([r["score"] for r in rows], [r["params"] for r in rows]).statistic
+    assert summary["size"]["spearman"] == pytest.approx(expected)
+    largest = max(rows, key=lambda row: row["params"])
+    assert summary["size"]["largest"]["params"] == largest["params"]
+    assert summary["size"]["pick_is_largest"] == (rows[0]["params"] == largest["params"])
+    told = words({**summary, "size": {**summary["size"], "pick_is_largest": True}}, capsys)
+    assert "The pick is simply the largest." in told
+    assert "--match-size" in told
+    assert f"parameters: {expected:.3f} (60 candidates)" in told
+
+
+def test_equal_size_undoes_what_size_explains() -> None:
+    plain, beyond = (search(objective=o, top=60)["size"] for o in ("score", "equal-size"))
+    assert abs(beyond["spearman"]) < 0.2 < 0.8 < plain["spearman"]
+
+
+def test_candidates_of_one_size(capsys: pytest.CaptureFixture[str]) -> None:
+    summary = search(match_size="60K", top=60)
+    assert all(58_800 <= row["params"] <= 61_200 for row in summary["top"])
+    assert "are within 2 % of the largest" in words(summary, capsys)
+    assert matched(1_000) == (980, 1020)
+
+
+def test_the_largest_is_evaluated_beside_the_pick(capsys: pytest.CaptureFixture[str]) -> None:
+    """The evaluator is the benchmark's own count: what its value is can be worked out."""
+    Path("counts.py").write_text("value = lambda a: -sum(a['choices']['num_heads'])")
+    summary = search(top=12, evaluator="counts:value")
+    worth, top = summary["worth"], summary["top"]
+    assert worth["networks"] == 12
+    pick = next(row for row in top if row["candidate"] == worth["pick"]["candidate"])
+    assert pick["score"] == max(row["score"] for row in top)
+    assert worth["pick"]["value"] == -sum(pick["arch"]["num_heads"])
+    best = max([*(row["value"] for row in top), worth["largest"]["value"]])
+    assert worth["pick"]["regret"] == best - worth["pick"]["value"]
+    assert worth["largest"]["regret"] == best - worth["largest"]["value"]
+    assert set(worth["comparison"]) == {"params", "flops"}
+    told = words(summary, capsys)
+    assert "The proxy's pick (candidate" in told
+    assert "tau given the size" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"match_size": "big"}, r"match_size must be a size, for example 6M, but got 'big'"),
+        ({"match_size": "1G"}, r"none was found for params 980M:1.02G"),
+        ({"match_size": "60K", "params": "1K:"}, r"either params or match_size must be given"),
+        ({"objective": "jcm"}, r"unknown objective 'jcm'; choose from score, equal-size"),
+    ],
+)
+def test_bad_input(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(AutoproxError, match=message):
+        search(**options)
+    assert not Path("runs").exists()
+
+
+def test_sizes_are_texts_or_numbers() -> None:
+    assert [read_size("n", given) for given in ("6M", "1.5K", 7, None)] == [
+        6_000_000,
+        1500,
+        7,
+        None,
+    ]

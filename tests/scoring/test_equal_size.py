@@ -1,0 +1,187 @@
+"""Taus that ties or size are left out of, against scipy and loops over pairs."""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import kendalltau
+
+from autoprox.scoring.correlations import kendall, ties_broken
+from autoprox.scoring.fitness import Target, partial_tau, taus
+from autoprox.scoring.resampling import (
+    Sample,
+    compared,
+    count_equal_pairs,
+    mean_worth,
+    worth,
+)
+
+RNG = np.random.default_rng(5)
+
+
+def naive_tau(
+    scores: np.ndarray, truth: np.ndarray, params: np.ndarray | None = None
+) -> tuple[float, int]:
+    """Ties in the score worth nothing, of all pairs or those of equal size; and how many."""
+    surplus = pairs = ordered = 0
+    for i, j in combinations(range(len(scores)), 2):
+        if params is not None and max(params[i], params[j]) >= 1.1 * min(params[i], params[j]):
+            continue
+        pairs += 1
+        ordered += truth[i] != truth[j]
+        surplus += np.sign(scores[i] - scores[j]) * np.sign(truth[i] - truth[j])
+    return surplus / math.sqrt(pairs * ordered), pairs
+
+
+def naive_partial(scores: np.ndarray, truth: np.ndarray, params: np.ndarray) -> float:
+    xy, xz = naive_tau(scores, truth)[0], naive_tau(scores, params)[0]
+    yz = kendalltau(truth, params).statistic
+    return (xy - xz * yz) / math.sqrt((1 - xz**2) * (1 - yz**2))
+
+
+def share_untied(values: np.ndarray) -> float:
+    pairs = list(combinations(values, 2))
+    return sum(a != b for a, b in pairs) / len(pairs)
+
+
+def drawn(networks: int = 40, levels: int = 8) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scores with ties, truth with some, and sizes that both follow."""
+    params = RNG.integers(100, 400, networks).astype(float)
+    scores = np.round(params / 300 * levels + RNG.normal(size=networks) * 2)
+    return scores, np.round(params / 10 + RNG.normal(size=networks) * 8), params
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=3, max_size=12))
+def test_ties_are_worth_nothing(pairs: list[tuple[int, int]]) -> None:
+    scores, truth = np.array(pairs, dtype=float).T
+    if len(set(scores)) > 1 and len(set(truth)) > 1:
+        expected = kendalltau(scores, truth).statistic * math.sqrt(share_untied(scores))
+        assert ties_broken(scores, truth) == pytest.approx(expected, abs=1e-12)
+        assert naive_tau(scores, truth)[0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_batch_with_ties_equals_loops() -> None:
+    scores, truth = RNG.integers(0, 6, (5, 3, 20)), RNG.integers(0, 9, (3, 20))
+    expected = [[naive_tau(own, t)[0] for own, t in zip(row, truth, strict=True)] for row in scores]
+    np.testing.assert_allclose(ties_broken(scores, truth), expected, atol=1e-12)
+
+
+def test_fitness_of_two_spaces_equals_loops() -> None:
+    """[trees, pairs of a space and a dataset]: three datasets of one space, one of another."""
+    spaces = [[drawn() for _ in range(3)], [drawn(25)]]
+    targets = [Target(*map(np.array, list(zip(*space, strict=True))[1:])) for space in spaces]
+    trees = [[RNG.permuted(own) for own, _, _ in (*spaces[0], *spaces[1])] for _ in range(4)]
+    scores = [np.array([t[:3] for t in trees]), np.array([t[3:] for t in trees])]
+    plain, partial = taus(scores, targets, "nothing")
+    columns = [*spaces[0], *spaces[1]]
+    for row, own in zip(range(4), trees, strict=True):
+        for i, (_, truth, params) in enumerate(columns):
+            assert plain[row, i] == pytest.approx(naive_tau(own[i], truth)[0], abs=1e-12)
+            assert partial[row, i] == pytest.approx(naive_partial(own[i], truth, params), abs=1e-12)
+
+
+def test_forgiven_ties_are_tau_b() -> None:
+    scores, truth, params = drawn()
+    (plain,), (partial,) = taus(
+        [scores[None, None]], [Target(truth[None], params[None])], "forgiven"
+    )
+    xy, xz, yz = (
+        kendalltau(*pair).statistic for pair in ((scores, truth), (scores, params), (truth, params))
+    )
+    assert plain[0] == pytest.approx(xy, abs=1e-12)
+    assert partial[0] == pytest.approx((xy - xz * yz) / math.sqrt((1 - xz**2) * (1 - yz**2)))
+
+
+@pytest.mark.parametrize(
+    ("own", "with_size", "truth_with_size", "expected"),
+    [
+        (0.5, 0.0, 0.3, 0.5 / math.sqrt(0.91)),
+        (0.5, math.nan, math.nan, 0.5),  # all networks are of one size
+        (0.8, 1.0, 0.8, 0.0),  # the score is size
+        (-0.8, -1.0, 0.8, 0.0),
+        (0.6, 0.6, 1.0, 0.0),  # the truth is size
+    ],
+)
+def test_partial_tau(own: float, with_size: float, truth_with_size: float, expected: float) -> None:
+    assert partial_tau(own, with_size, truth_with_size) == pytest.approx(expected)
+
+
+def test_scores_that_rank_nothing_have_no_partial_tau() -> None:
+    target = Target(np.arange(5.0)[None], np.arange(5.0)[None])
+    plain, partial = target.taus(np.ones((1, 1, 5)), "nothing")
+    assert np.isnan([plain, partial]).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_sample_equals_loops_in_full(seed: int) -> None:
+    scores, truth, params = drawn()
+    found = worth(scores, truth, params, Sample(40, seed))
+    at_size, pairs = naive_tau(scores, truth, params)
+    assert found.kendall[0] == pytest.approx(naive_tau(scores, truth)[0])
+    assert found.given_size[0] == pytest.approx(naive_partial(scores, truth, params))
+    assert found.equal_size[0] == pytest.approx(at_size)
+    assert count_equal_pairs(params) == pairs > 30
+
+
+def test_a_draw_equals_loops_over_its_networks() -> None:
+    """Copies of a network are no pair, but pair with all others as often as they are there."""
+    scores, truth, params = drawn(30)
+    sample = Sample(30, seed=3, draws=20)
+    found = worth(scores, truth, params, sample, "forgiven").kendall
+    for draw, counts in enumerate(sample.counts):
+        rows = np.repeat(np.arange(30), counts.astype(int))
+        assert found[draw] == pytest.approx(kendalltau(scores[rows], truth[rows]).statistic)
+    assert (sample.counts[1:].sum(axis=1) == 30).all()
+
+
+def test_broken_ties_are_not_those_of_copies() -> None:
+    scores, truth = RNG.permutation(30).astype(float), np.arange(30.0)
+    sample = Sample(30, seed=3, draws=50)
+    np.testing.assert_allclose(
+        sample.tau(scores, truth), sample.tau(scores, truth, "forgiven"), atol=1e-12
+    )
+
+
+def test_too_few_pairs_of_equal_size_say_nothing() -> None:
+    scores, truth = RNG.normal(size=(2, 20))
+    row = worth(scores, truth, 2.0 ** np.arange(20), Sample(20, 0)).row()
+    assert (row["equal_size"], row["equal_size_interval"]) == (None, [None, None])
+    assert row["given_size"] is not None
+
+
+@pytest.mark.parametrize(("noise", "verdict"), [(0.1, "better"), (1.0, "level"), (30.0, "worse")])
+def test_two_proxies_are_compared_on_the_same_draws(noise: float, verdict: str) -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=80)
+    params = np.full(80, 1e6)
+    sample = Sample(80, 0)
+    own, other = (
+        worth(truth + scale * rng.normal(size=80), truth, params, sample) for scale in (noise, 1.0)
+    )
+    found = own.less(other)
+    assert found["kendall"]["verdict"] == found["equal_size"]["verdict"] == verdict
+    assert found["kendall"]["difference"] == pytest.approx(own.kendall[0] - other.kendall[0])
+    assert own.less(own)["kendall"] == {"difference": 0, "interval": [0, 0], "verdict": "level"}
+
+
+def test_a_difference_that_is_not_there_has_no_verdict() -> None:
+    assert compared(np.full(10, np.nan))["verdict"] is None
+
+
+def test_means_are_taken_draw_by_draw() -> None:
+    scores, truth, params = drawn(30)
+    sample = Sample(30, 0)
+    one, two = (worth(own, truth, params, sample) for own in (scores, -scores))
+    np.testing.assert_allclose(mean_worth([one, two]).kendall, 0, atol=1e-12)
+    np.testing.assert_allclose(mean_worth([one, one]).equal_size, one.equal_size)
+
+
+def test_both_ways_to_a_tau_agree() -> None:
+    scores, truth, _ = drawn()
+    sample = Sample(40, 0, draws=1)
+    assert sample.tau(scores, truth)[0] == pytest.approx(float(ties_broken(scores, truth)))
+    assert sample.tau(scores, truth, "forgiven")[0] == pytest.approx(float(kendall(scores, truth)))
