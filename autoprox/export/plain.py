@@ -67,3 +67,36 @@ def tanh(x: Tensor) -> Tensor:
 def div(x: Tensor, y: Tensor) -> Tensor:
     """x / y, and 0 where |y| <= 1e-12."""
     return torch.where(y.abs() <= EPSILON, 0.0, x / y)
+
+
+def cbrt(x: Tensor) -> Tensor:
+    """The cube root of x, which has its sign."""
+    return x.sign() * x.abs().pow(1 / 3)
+
+
+def log1p(x: Tensor) -> Tensor:
+    """The natural logarithm of 1 + |x|."""
+    return x.abs().log1p()
+
+
+def median(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """The middle element in order, or the mean of the two in the middle."""
+    ordered = x.double().flatten(-len(dims)).sort(-1).values
+    count = ordered.shape[-1]
+    return (ordered[..., (count - 1) // 2] + ordered[..., count // 2]) / 2
+
+
+def entropy(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """-sum(p ln p), where p is |x| over the sum of |x|; 0 for zeros only."""
+    part = x.abs() / x.abs().sum(dims, keepdim=True)
+    return torch.special.entr(part.nan_to_num(0.0)).sum(dims).double()
+
+
+def softplus(x: Tensor) -> Tensor:
+    """ln(1 + e^x), as max(0, x) + ln(1 + e^-|x|), so that it can't overflow."""
+    return relu(x) + x.abs().neg().exp().log1p()
+
+
+def power(x: Tensor, y: Tensor) -> Tensor:
+    """|x| to the power of y, by way of `exp` and `log`: e^(y ln(|x| + 1e-12)), at most e^30."""
+    return exp(log(x) * y)

@@ -78,7 +78,7 @@ class Bundle:
                 else:
                     self.require(source, name)
             elif isinstance(found, ast.Import):
-                self.require(name)
+                self.require(next(a.name for a in found.names if name in (a.asname, a.name)))
             else:
                 self.add(module, name)
 

@@ -12,9 +12,9 @@ from autoprox.engine.evaluator import Engine
 from autoprox.export import EXPORTERS, ExportError, plain
 from autoprox.inputs.batch import Batch
 from autoprox.inputs.batches import load_batches
-from autoprox.language import parse
+from autoprox.language import NETWORK, make, parse
 from autoprox.language.quantities import QUANTITIES, Quantity
-from autoprox.primitives import OPERATIONS
+from autoprox.primitives import OPERATIONS, PRIMITIVES
 from autoprox.searchspaces import SPACES, TransformerNetwork
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import ModuleNetwork, Shape
@@ -87,14 +87,31 @@ def test_the_file_scores_as_the_engine(name: str, tmp_path: Path) -> None:
         assert found == pytest.approx(expected, rel=1e-6), space
 
 
-@pytest.mark.parametrize(
-    "name", sorted(set(vars(plain)) & {p.function.__name__ for p in OPERATIONS.values()})
-)
+@pytest.mark.parametrize("name", PRIMITIVES)
+def test_every_operation_can_be_written(name: str, tmp_path: Path) -> None:
+    leaves = {
+        "matrix": ("msa.weight", "msa.grad"),
+        "layers": ("std(msa.weight)", "l1_norm(msa.grad)"),
+    }
+    [network, _], batch = networks_of("autoformer-nano")
+    source = StreamedMatrices(Setting({"few": batch}), [as_module(network, *CHOICES[0])])
+    for level in set(leaves) & set(PRIMITIVES[name].levels):
+        args = leaves[level][: PRIMITIVES[name].arity]
+        tree = parse(f"{name}({', '.join(args)})")
+        while tree.type != NETWORK:
+            tree = make("sum", tree)
+        expected = Engine(source).evaluate([tree]).values[0, 0, 0]
+        found = written(str(tree), tmp_path).score(network, batch.inputs, batch.labels)
+        assert found == pytest.approx(float(expected), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", sorted(PLAIN))
 def test_the_plain_form_of_an_operation_is_the_operation(name: str) -> None:
     [operation] = [p for p in OPERATIONS.values() if p.function.__name__ == name]
+    dims = ((-1,),) if operation.along_axis else ()
     x = torch.tensor([-40.0, -2.0, -1e-13, 0.0, 1e-13, 0.5, 3.0, 50.0], dtype=torch.float64)
     args = (x, x.flip(0))[: operation.arity]
-    torch.testing.assert_close(getattr(plain, name)(*args), operation.function(*args))
+    torch.testing.assert_close(getattr(plain, name)(*args, *dims), operation.function(*args, *dims))
 
 
 def test_the_file_needs_torch_alone_and_leaves_the_model(tmp_path: Path) -> None:

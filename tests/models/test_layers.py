@@ -126,6 +126,9 @@ def test_the_networks_of_all_spaces_are_found_by_name(name):
     names = {id(module): name for name, module in network.named_modules()}
     expected = {names[id(layer)]: domain for domain, layer in network.layers()}
     found = find_layers(network)
+    if "msa" not in expected.values():  # a network of convolutions
+        assert found == {}
+        return
     assert found == expected
     assert list(found) == list(expected)
     assert len(blocks(found)) == len(network.transformer_blocks)
