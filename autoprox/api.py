@@ -122,11 +122,11 @@ evaluate_supernet = _function(
     SupernetTableResult,
     "Evaluate subnets: evaluate_supernet(supernet=trained.run, samples=1000).",
 )
-prenas = _function(
-    "prenas",
+prefer = _function(
+    "prefer",
     PrenasConfig,
     PrenasResult,
-    "Prefer architectures: prenas(space='autoformer-supernet-ti', sizes='5M:12M:1M').",
+    "Prefer architectures by PreNAS: prefer(space='autoformer-supernet-ti', sizes='5M:12M:1M').",
 )
 
 

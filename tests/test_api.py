@@ -20,7 +20,7 @@ FUNCTIONS = {
     "build": autoprox.build_benchmark,
     "supernet-train": autoprox.train_supernet,
     "supernet-eval": autoprox.evaluate_supernet,
-    "prenas": autoprox.prenas,
+    "prenas": autoprox.prefer,
 }
 
 

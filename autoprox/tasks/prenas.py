@@ -9,7 +9,6 @@ from autoprox.errors import ConfigError, nearest
 from autoprox.files.atomic import write_json
 from autoprox.files.located_json import read_json
 from autoprox.files.sizes import read_series
-from autoprox.inputs.classes import CLASSES
 from autoprox.prenas.isomers import Layout
 from autoprox.prenas.saliency import measure_saliency
 from autoprox.prenas.selection import NORMALISERS, Preferred, Selector, require_reach
@@ -21,6 +20,7 @@ from autoprox.supernet.session import Plan
 from autoprox.supernet.slices import require_entangled
 from autoprox.supernet.subnets import read_subnets
 from autoprox.tasks.base import Task, completed
+from autoprox.tasks.search import classes_of
 from autoprox.tasks.supernet_configurations import PrenasConfig
 from autoprox.tasks.supernet_train import read_images, trained
 
@@ -38,13 +38,9 @@ class Prenas(Task[PrenasConfig]):
         if config.normaliser not in NORMALISERS:
             choices = nearest(config.normaliser, NORMALISERS)
             raise ConfigError(f"unknown normaliser {config.normaliser!r}{choices}")
-        if config.dataset not in CLASSES:
-            raise ConfigError(
-                f"unknown dataset {config.dataset!r}{nearest(config.dataset, CLASSES)}"
-            )
         device = resolve_device(config.device)
         super().__init__(completed(config, space=self.space.name, device=device))
-        self.classes = CLASSES[config.dataset]
+        self.classes = classes_of(config.dataset)
         self.sizes = read_series("sizes", config.sizes)
         require_reach(self.space, self.classes, max(self.sizes))
         self.plan = None

@@ -192,7 +192,7 @@ def summarise(ranking: Rank, records: Sequence[Mapping[str, Any]]) -> dict[str, 
     for dataset, truth in benchmark.scores.items():
         own = []
         for proxy in ranking.config.proxies:
-            scores = _scores(ranking, records, proxy, dataset)  # [seeds, networks]
+            scores = proxy_scores(ranking, records, proxy, dataset)  # [seeds, networks]
             own.append(_row(ranking, proxy, dataset, scores, truth))
             for network in np.flatnonzero(~np.isfinite(scores).all(axis=0)).tolist():
                 left_out[proxy][network] = FAILED if network in failed else NOT_FINITE
@@ -207,7 +207,7 @@ def summarise(ranking: Rank, records: Sequence[Mapping[str, Any]]) -> dict[str, 
     }
 
 
-def _scores(
+def proxy_scores(
     ranking: Rank, records: Sequence[Mapping[str, Any]], proxy: str, dataset: str
 ) -> Floats:
     """[seeds, networks], nan where a proxy has no value."""

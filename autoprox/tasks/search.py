@@ -58,7 +58,7 @@ class Search(Task[SearchConfig]):
                 **self.parameters.model_dump(),
             )
         )
-        classes = _classes(config.dataset)
+        classes = classes_of(config.dataset)
         params, flops = read_range("params", config.params), read_range("flops", config.flops)
         self.limits = SizeLimits(self.space, classes, params, flops)
         self.evaluator = self._evaluator()
@@ -196,7 +196,7 @@ def _strategy(config: SearchConfig) -> tuple[SearchStrategy, SearchParameters]:
     return strategy, strategy.settings(**given)
 
 
-def _classes(dataset: str) -> int:
+def classes_of(dataset: str) -> int:
     """The number of classes of a dataset that is known, from a benchmark perhaps."""
     of_benchmarks = {d: n for source in BENCHMARKS.values() for d, n in source.classes.items()}
     known = {**of_benchmarks, **CLASSES}
