@@ -259,7 +259,7 @@ def _fields(
 
 BIGNAS = BigNASSpace(
     "bignas",
-    "BigNAS, convolutional networks of inverted residual blocks, 3.0 to 7.7 M parameters",
+    "BigNAS, convolutional networks of inverted residual blocks, 3.4 to 9.2 M parameters",
     _fields(
         resolution=one(192, 224, 288, 320),
         stem=one(32, 40),
@@ -277,7 +277,7 @@ BIGNAS = BigNASSpace(
 )
 BIGNAS_NANO = NanoBigNASSpace(
     "bignas-nano",
-    "BigNAS for 16 x 16 images, convolutional networks of up to 0.1 M parameters",
+    "BigNAS for 16 x 16 images, convolutional networks of up to 0.2 M parameters",
     _fields(
         resolution=one(16, 24),
         stem=one(8, 16),

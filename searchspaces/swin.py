@@ -332,7 +332,7 @@ S3 = SwinSpace(
 )
 SWIN_NANO = NanoSwinSpace(
     "swin-nano",
-    "S3 for 16 x 16 images, Swin transformers of up to 0.2 M parameters",
+    "S3 for 16 x 16 images, Swin transformers of 10 to 120 thousand parameters",
     _alike(
         depth=(1, 2, 3),
         embed_dim=(16, 24, 32),
