@@ -89,7 +89,8 @@ def median(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 def entropy(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """-sum(p ln p), where p is |x| over the sum of |x|; 0 for zeros only."""
     part = x.abs() / x.abs().sum(dims, keepdim=True)
-    return torch.special.entr(part.nan_to_num(0.0)).sum(dims).double()
+    entropies: Tensor = torch.special.entr(part.nan_to_num(0.0))
+    return entropies.sum(dims).double()
 
 
 def softplus(x: Tensor) -> Tensor:
