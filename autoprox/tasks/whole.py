@@ -126,7 +126,7 @@ class Whole:
         """The proxy's means beside those of the baselines, and of the best of the zoo."""
         best = best_of_zoo(zoo.scores, judges["train"])
         ridge = fitted_ridge(self._benchmark, parts["train"])
-        rivals = {**baselines(self._benchmark), "ridge": ridge}
+        rivals: dict[str, Scores] = {**baselines(self._benchmark), "ridge": ridge}
         rivals |= {name: zoo.scores[name] for name in dict.fromkeys(best.values())}
 
         def of_part(scores: Scores, part: str) -> Scores:

@@ -65,7 +65,7 @@ def summary(
         "zoo": {
             "compared": ["snip"],
             "best": {"kendall": "snip", "given_size": "naswot"},
-            "refused": {"zico": "too few samples"},
+            "refused": {"zico": "a batch of one"},
         },
         "budgets": {"test": dict.fromkeys(("one", "two"), budgets)},
         "size": {"train": check(0.9, 60, 300), "test": check(params, 40, pairs)},
@@ -100,7 +100,7 @@ def test_which_baselines_are_better_is_told(capsys: pytest.CaptureFixture[str]) 
     told = words(printed(capsys, summary(BEATEN)))
     assert "Better than the proxy on the test networks by tau: flops." in told
     assert "Better than the proxy on the test networks at equal size: params." in told
-    assert "Not compared with zico: too few samples." in told
+    assert "Not compared with zico: a batch of one." in told
     told = words(printed(capsys, summary({"params": ("better", "level")})))
     assert "at equal size: no baseline. Best of the zoo on the training networks: snip by" in told
 
