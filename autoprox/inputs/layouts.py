@@ -8,7 +8,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, cast
+from zipfile import ZipFile
 
 import numpy as np
 from numpy.lib import format as format_
@@ -198,9 +199,10 @@ def _read_npz(path: Path) -> ImageSet:
 
 def _member(archive: NpzFile, name: str, path: Path) -> NDArray[Any]:
     """An array of an .npz file, which must be as large as it says."""
-    size = archive.zip.getinfo(f"{name}.npy").file_size
+    members = cast(ZipFile, archive.zip)  # which is open
+    size = members.getinfo(f"{name}.npy").file_size
     _check_unpacked(size, path)
-    with archive.zip.open(f"{name}.npy") as file:
+    with members.open(f"{name}.npy") as file:
         read_header = {1: format_.read_array_header_1_0, 2: format_.read_array_header_2_0}
         shape, _, dtype = read_header[format_.read_magic(file)[0]](file)
     if math.prod(shape) * dtype.itemsize > size:

@@ -159,7 +159,7 @@ def _write(path: Path, matrices: list[Tensor]) -> None:
     named = {f"{layer:05}": matrix.cpu().numpy() for layer, matrix in enumerate(matrices)}
     checksum = 0
     for values in named.values():  # which lie in this order in the file
-        checksum = zlib.crc32(values, checksum)
+        checksum = zlib.crc32(values.data, checksum)
     with atomic_file(path) as file:
         file.write(save(named, metadata={CHECKSUM: str(checksum)}))
 
@@ -174,7 +174,7 @@ def _is_whole(path: Path) -> bool:
         known = json.loads(file.read(length))["__metadata__"]
         while block := file.read(BLOCK):
             checksum = zlib.crc32(block, checksum)
-    return known == {CHECKSUM: str(checksum)}
+    return bool(known == {CHECKSUM: str(checksum)})
 
 
 def _read_header(path: Path) -> list[tuple[int, tuple[int, int]]]:

@@ -8,8 +8,8 @@ from autoprox.errors import ConfigError, nearest
 
 Preset: TypeAlias = Mapping[str, Any]
 
-# The paper's margin of 0.1 is in percent. It mutates until a child is better, has no term for size,
-# and returns the best formula alone.
+# The paper's margin of 0.1 is in percent. It mutates until a child is better, forgives
+# ties, and returns the fittest formula.
 AUTO_PROX = MappingProxyType(
     {
         "form": "two-inputs",
@@ -23,8 +23,8 @@ AUTO_PROX = MappingProxyType(
         "children": 1,
         "retries": 10,
         "margin": 0.001,
-        "parsimony": 0.0,
-        "joining": 2.0,
+        "tolerance": 0.0,
+        "ties": "forgiven",
     }
 )
 EVOLVE: Mapping[str, Preset] = MappingProxyType({"auto-prox": AUTO_PROX})
