@@ -32,12 +32,33 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def begun(*arguments: str) -> subprocess.Popen[str]:
     """A build whose workers are at work."""
     options = ["--workers=2", "--samples=10", "--seeds=1", "--epochs=99", *arguments]
-    process = subprocess.Popen([*BUILD, *options], stderr=subprocess.PIPE, text=True)
+    process = listening([*BUILD, *options])
     while len(workers(process.pid)) < 2:
         assert process.poll() is None, process.communicate()
         time.sleep(0.2)
     time.sleep(2)
     return process
+
+
+def listening(command: list[str]) -> subprocess.Popen[str]:
+    """A process that an interrupt reaches, also where that of the tests ignores it."""
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
+def told(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """What it says until its end, which is soon."""
+    try:
+        return process.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise
 
 
 def workers(parent: int) -> list[int]:
@@ -81,7 +102,7 @@ def test_a_build_that_is_stopped_leaves_no_worker(
     process = begun()
     children = workers(process.pid)
     process.send_signal(number)
-    _, err = process.communicate(timeout=60)
+    _, err = told(process)
     assert process.returncode == code
     if word:
         [run] = here.glob("runs/*")
@@ -95,10 +116,10 @@ def test_an_interrupt_at_any_time(here: Path, seconds: float) -> None:
     """Also while it imports; before Python itself has begun, that is Python's to answer."""
     (here / "mine.json").write_text(json.dumps(table()))
     command = [*PROGRAM, "rank", "--benchmark=mine.json", "--seeds=50"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = listening(command)
     time.sleep(seconds)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = told(process)
     if process.returncode == -signal.SIGINT or "site.py" in err:
         pytest.skip("Python had not begun")
     assert (process.returncode, out) == (130, "")
