@@ -166,7 +166,7 @@ def test_a_population_has_the_best_of_each_size() -> None:
         return Individual(parse(text), (fitness,), fitness)
 
     goal = Goal(np.arange(3.0), "scores")
-    small = [individual(f"{name}(width)", n / 10) for n, name in enumerate(REDUCTIONS)]
+    small = [individual(f"{name}(width)", n / 10) for n, name in enumerate(REDUCTIONS["layers"])]
     goal.keep(small[:5])
     goal.keep(small[5:])
     larger = [individual("sum(log(width))", 0.1), individual("sum(exp(width))", 0.1)]

@@ -178,10 +178,12 @@ def test_an_interrupted_rediscovery_goes_on_to_the_same_result(
         return task(cache, "sum(sum(log(abs(msa.weight))))", runs=runs)
 
     whole = begin(rediscover(tmp_path / "whole"))
-    assert whole["rounds"] == 3
-    again = cut_and_resumed(rediscover, tmp_path / "cut", rounds=2)
+    rounds = whole["rounds"]
+    assert rounds > 1
+    again = cut_and_resumed(rediscover, tmp_path / "cut", rounds - 1)
     assert comparable(again) == comparable(whole)
-    assert [line["round"] for line in Run.open(Path(again["run"])).read_log()] == [1, 2, 3]
+    numbers = [line["round"] for line in Run.open(Path(again["run"])).read_log()]
+    assert numbers == list(range(1, rounds + 1))
 
 
 REDUCTIONS = ("sum", "mean", "std", "l1_norm", "frobenius_norm", "nuclear_norm", "logsumexp")
