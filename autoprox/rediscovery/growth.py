@@ -2,7 +2,8 @@
 
 In every round each operation of the language is applied to parts of its type that it wasn't applied
 to before, in the order in which they were found, terminals first. New matrix expressions are
-reduced to layer vectors in every way, and layer vectors that differ from all before them to scores.
+reduced to layer vectors in every way, sums and norms first, and layer vectors that differ from all
+before them to scores.
 """
 
 from __future__ import annotations
@@ -32,8 +33,12 @@ WORDS = tuple(  # the statistics of blocks, and of the layers that published cod
     name for name, s in EVERY_STATISTIC.items() if s.domain in (*BLOCK_DOMAINS, *OVER_ALL)
 )
 GRAMMAR = Grammar(WORDS)
+SUMS = ("sum", "mean")  # most formulas are made of these and of norms, so they come first
 REDUCTIONS = {
-    level: tuple(n for n, p in PRIMITIVES.items() if p.kind == "reduce" and level in p.levels)
+    level: sorted(
+        (n for n, p in PRIMITIVES.items() if p.kind == "reduce" and level in p.levels),
+        key=lambda name: name not in SUMS and not name.endswith("_norm"),
+    )
     for level in ("matrix", "layers")
 }
 MATRICES_AT_ONCE, LAYERS_AT_ONCE = 1, 64  # new parts of each operation and type in a round
@@ -130,11 +135,10 @@ class Growth:
     def round(self) -> list[Formulas]:
         """New formulas, by the type of their layer vectors."""
         recipes: dict[Type, list[Draft]] = defaultdict(list)
-        for matrix in self._new_matrices():
-            for part in _over_domains(matrix):
-                recipes[REDUCED[part.type]] += [
-                    Draft(name, (part,)) for name in REDUCTIONS["matrix"]
-                ]
+        matrices = [part for matrix in self._new_matrices() for part in _over_domains(matrix)]
+        for name in REDUCTIONS["matrix"]:
+            for part in matrices:
+                recipes[REDUCED[part.type]].append(Draft(name, (part,)))
         terms = []
         for type_, bank in self._banks.items():
             if type_.level == "Layers":
