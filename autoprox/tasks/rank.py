@@ -138,10 +138,8 @@ def summarise(ranking: Rank, records: Records) -> dict[str, Any]:
     """A row for each proxy and dataset: the best mean of Kendall's tau over the seeds first."""
     config, benchmark, failed = ranking.config, ranking.benchmark, _failed(records)
     if len(benchmark.architectures) - len(failed) < 2:
-        reason = records[-1]["failure"]
-        raise MeasurementError(
-            f"at least two networks must be measured, but others failed: {reason}"
-        )
+        reason = next(record["failure"] for record in records if record["failure"])
+        raise MeasurementError(f"at least two networks must be measured, but not so: {reason}")
     scores = {
         proxy: {d: ranking.scores(records, proxy, d) for d in benchmark.datasets}
         for proxy in config.proxies

@@ -16,7 +16,7 @@ from helpers.tables import table
 from scipy.stats import kendalltau, pearsonr, spearmanr
 
 from autoprox.engine.evaluator import Engine
-from autoprox.errors import ConfigError, RunError
+from autoprox.errors import ConfigError, MeasurementError, RunError
 from autoprox.inputs.batch import Batch
 from autoprox.inputs.batches import load_batches
 from autoprox.report.ranking import UNEQUAL, as_csv, rank_report
@@ -224,6 +224,18 @@ def test_a_network_that_fails_is_left_out_of_all(
 def test_proxies_that_are_compared_on_other_networks_are_told(summary: dict[str, Any]) -> None:
     left_out = {**summary, "invalid": {"naswot": {"not finite": 1}}}
     assert UNEQUAL in " ".join(str(part) for part in rank_report(left_out))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_networks_that_all_fail(
+    benchmark: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    def fail(*args: Any, **options: Any) -> Any:
+        raise RuntimeError("bad shape")
+
+    monkeypatch.setattr(type(SPACE), "build", fail)
+    with pytest.raises(MeasurementError, match=r"at least two .*: RuntimeError: bad shape"):
+        start(config(benchmark, seeds=1, workers=workers, runs=tmp_path))
 
 
 def test_too_little_memory_stops_the_ranking_and_is_measured_again(
