@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from autoprox.errors import MeasurementError, lacked_memory
 from autoprox.files.atomic import write_text
+from autoprox.files.documents import Document
 from autoprox.language import statistics
 from autoprox.progress import Progress
 from autoprox.report.ranking import FAILED, NOT_FINITE, as_csv, as_markdown
@@ -45,6 +46,16 @@ from autoprox.zoo.published import compared, published
 
 Records = Sequence[Mapping[str, Any]]
 MakeJudge = Callable[[tuple[int, ...]], Judge]
+
+
+class Line(Document):
+    """What the log says of a network."""
+
+    seed: int
+    network: int
+    failure: str | None
+    values: dict[str, dict[str, float | None]]
+    seconds: float
 
 
 class Rank(Task[RankConfig]):
@@ -89,6 +100,7 @@ class Rank(Task[RankConfig]):
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Measure; the log has a line for each network and seed, which isn't measured again."""
+        run.check_log(Line)
         records = list(takewhile(_told, run.read_log()))
         run.truncate_log(len(records))
         known = {(record["seed"], record["network"]) for record in records}
