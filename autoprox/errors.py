@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 INTERRUPTED, TERMINATED = 130, 143  # exit codes: 128 and the number of the signal
+EXHAUSTED = ("out of memory", "not enough memory", "can't allocate memory")  # as torch says it
 
 
 class TerminatedError(BaseException):
@@ -55,3 +56,22 @@ def one_line(error: BaseException) -> str:
     """An error of whatever kind, with its type, as one line."""
     reason = str(error).strip().partition("\n")[0] or "no message"
     return f"{type(error).__name__}: {reason}"
+
+
+def failure_of(error: BaseException) -> str:
+    """Why a network failed, as one line; the machine's lack of memory says nothing of a network."""
+    if is_out_of_memory(error):
+        raise MemoryError(str(error)) from error
+    return one_line(error)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether the machine, or its graphics card, had too little memory."""
+    is_runtime = isinstance(error, RuntimeError)
+    return isinstance(error, MemoryError) or (is_runtime and lacked_memory(str(error)))
+
+
+def lacked_memory(reason: str | None) -> bool:
+    """Whether the recorded reason of a failure is that the machine had too little memory."""
+    text = (reason or "").lower()
+    return text.startswith("memoryerror") or any(words in text for words in EXHAUSTED)

@@ -24,6 +24,8 @@ from pydantic.fields import FieldInfo
 
 from autoprox.errors import ConfigError, nearest
 
+FAR = 1_001
+MOST = 10**6
 END = 2**63  # JSON readers, numpy and torch all take whole numbers below
 
 
@@ -50,6 +52,7 @@ def _whole(value: Any) -> Any:
 
 
 Whole = Annotated[int, BeforeValidator(_whole), Ge(0), Lt(END)]
+Many = Annotated[int, BeforeValidator(_whole), Ge(1), Le(MOST)]  # of what is kept in memory
 Positive = Annotated[int, BeforeValidator(_whole), Ge(1), Lt(END)]
 Probability = Annotated[float, Gt(0), Le(1)]
 Coefficient = Annotated[float, Ge(0), Le(10)]
@@ -130,7 +133,7 @@ class Options(BaseModel):
 def rule_of(field: FieldInfo, value: Any = None) -> str:
     """What a value must be, by the field's type and constraints: a whole number >= 1.
 
-    That it must be below END is only said of a value that isn't.
+    Limits that nobody comes near are only said of a value beyond them, all but END in general.
     """
     kind, constraints = plain_type(field)
     if get_origin(kind) is Sequence:
@@ -138,12 +141,17 @@ def rule_of(field: FieldInfo, value: Any = None) -> str:
     words = [NOUNS.get(kind, str(kind))]
     for signs, tightest in (((Ge, Gt), max), ((Le, Lt), min)):
         bounds = [(_bound(c), type(c)) for c in constraints if isinstance(c, signs)]
-        if not (isinstance(value, int) and value >= END):
-            bounds = [pair for pair in bounds if pair[0] != END]
+        bounds = [pair for pair in bounds if _is_said(pair[0], value)]
         if bounds:
             bound, sign = tightest(bounds, key=lambda pair: pair[0])
-            words.append(f"{SIGNS[sign]} {'2**63' if bound == END else f'{bound:g}'}")
+            words.append(f"{SIGNS[sign]} {'2**63' if bound == END else f'{bound:.7g}'}")
     return " and ".join(words).replace(" and ", " ", 1)
+
+
+def _is_said(bound: float, value: Any) -> bool:
+    if bound < FAR:
+        return True
+    return bound != END if value is None else isinstance(value, int) and value >= bound
 
 
 def plain_type(field: FieldInfo) -> tuple[Any, list[Any]]:

@@ -4,7 +4,7 @@ from typing import Annotated, Protocol
 
 from annotated_types import Ge, Gt, Le
 
-from autoprox.options import Option, Options, Positive, Whole
+from autoprox.options import Many, Option, Options, Positive, Whole
 
 GROUP = "Evolution"
 MAX_SIZE = 1_000
@@ -45,11 +45,9 @@ class EvolutionParameters(Options):
         "mixture"
     )
     form: Annotated[str, Option("Of formulas: free, or two-inputs (Auto-Prox).", GROUP)] = "free"
-    population: Annotated[Positive, Ge(2), Option("Formulas that survive an iteration.", GROUP)] = (
-        20
-    )
+    population: Annotated[Many, Ge(2), Option("Formulas that survive an iteration.", GROUP)] = 20
     iterations: Annotated[Positive, Option("How often children are made.", GROUP)] = 200
-    children: Annotated[Positive, Option("New formulas an iteration.", GROUP)] = 10
+    children: Annotated[Many, Option("New formulas an iteration.", GROUP)] = 10
     sample_ratio: Annotated[
         float, Gt(0), Le(1), Option("Part of the population that parents are drawn from.", GROUP)
     ] = 0.5

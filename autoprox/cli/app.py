@@ -9,7 +9,7 @@ import typer
 
 import autoprox
 from autoprox.cli.bench import bench
-from autoprox.cli.command import FAILURE, system_message
+from autoprox.cli.command import FAILURE, OUT_OF_MEMORY, system_message
 from autoprox.cli.evolve import evolve
 from autoprox.cli.export import export
 from autoprox.cli.prenas import prenas
@@ -21,7 +21,13 @@ from autoprox.cli.score import score
 from autoprox.cli.search import search
 from autoprox.cli.show import show
 from autoprox.cli.supernet import supernet
-from autoprox.errors import INTERRUPTED, AutoproxError, FailureError, printable
+from autoprox.errors import (
+    INTERRUPTED,
+    AutoproxError,
+    FailureError,
+    is_out_of_memory,
+    printable,
+)
 
 WRONG_USE = 2
 
@@ -61,6 +67,8 @@ def _explained(error: Exception) -> tuple[str, int]:
     """What to say of an error, and the exit code."""
     if isinstance(error, AutoproxError):
         return str(error), FAILURE if isinstance(error, FailureError) else WRONG_USE
+    if is_out_of_memory(error):
+        return OUT_OF_MEMORY, FAILURE
     if isinstance(error, OSError):
         return system_message(error), FAILURE
     if hasattr(error, "format_message"):  # a typer usage error, whose class depends on its version

@@ -10,12 +10,19 @@ import typer
 from pydantic.fields import FieldInfo
 
 from autoprox.cli.options import Debug, Json
-from autoprox.errors import FailureError, TerminatedError, ended_by, printable
+from autoprox.errors import (
+    FailureError,
+    TerminatedError,
+    ended_by,
+    is_out_of_memory,
+    printable,
+)
 from autoprox.options import Option, plain_type
 from autoprox.progress import Progress
 from autoprox.tasks.shared import TaskConfig
 
 FAILURE = 1
+OUT_OF_MEMORY = "out of memory"
 Resume = Annotated[
     Path | None, typer.Option(help="Go on with this run, as it was begun.", metavar="RUN")
 ]
@@ -68,14 +75,18 @@ def followed(call: Callable[[Progress], dict[str, Any]], run: Path | None = None
     try:
         with progress_on() as progress:
             return call(follow)
-    except (KeyboardInterrupt, TerminatedError, OSError, MemoryError) as error:
+    except (KeyboardInterrupt, TerminatedError, OSError, MemoryError, RuntimeError) as error:
         on = f"; `autoprox resume {place}` goes on" if place else ""
         if isinstance(error, KeyboardInterrupt | TerminatedError):
             word, code = ended_by(error)
             print(f"{word}{printable(on)}", file=sys.stderr)
             sys.exit(code)
-        message = system_message(error) if isinstance(error, OSError) else "out of memory"
-        raise StoppedError(f"{message}{on}") from error
+        if isinstance(error, OSError):
+            raise StoppedError(f"{system_message(error)}{on}") from error
+        if not is_out_of_memory(error):
+            raise
+        on = f": `autoprox resume {place}` goes on, with more memory" if place else ""
+        raise StoppedError(f"{OUT_OF_MEMORY}{on}") from error
 
 
 def finish(kind: str, summary: dict[str, Any], json: bool) -> None:

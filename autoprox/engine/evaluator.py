@@ -61,7 +61,7 @@ class Engine:
         reasons = np.full(shape, FAILED, dtype=np.int8)
         measured = np.array([network not in self.source.failures for network in compared])
         alive = [network for network in compared if network not in self.source.failures]
-        for index, form in enumerate(forms):
+        for index, form in enumerate(forms if alive else ()):
             (scores,) = form.fold(lambda tree, args: self._value(tree, args, alive))
             values[index][:, measured] = scores.expand(shape[1], -1).numpy()
             reasons[index][:, measured] = _reasons(values[index][:, measured])

@@ -4,10 +4,13 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from autoprox.files.atomic import to_json
-from autoprox.files.located_json import JSONFileError
+from autoprox.files.documents import Document, Excerpt, validate
+from autoprox.files.located_json import JSONFileError, parse_json
+
+T = TypeVar("T")
 
 
 class JSONLines:
@@ -24,6 +27,13 @@ class JSONLines:
     def read(self) -> list[dict[str, Any]]:
         """All complete lines; none where there is no file."""
         return [self.parse(number, line) for number, line in enumerate(self.lines(), start=1)]
+
+    def read_as(self, kind: type[T]) -> list[T]:
+        """All complete lines, each of which must be such a document."""
+        return [
+            validate(parse_json(line, f"{self.path}:{number}"), kind)
+            for number, line in enumerate(self.lines(), start=1)
+        ]
 
     def lines(self) -> list[bytes]:
         """The text of all complete lines."""
@@ -53,13 +63,17 @@ class JSONLines:
 
 
 class Record:
-    """Lines that are read once from the first on, and then written; in memory without a path."""
+    """Lines that are read once from the first on, and then written; in memory without a path.
 
-    def __init__(self, path: Path | None = None) -> None:
+    Each must be a document of a kind.
+    """
+
+    def __init__(self, path: Path | None = None, kind: type[Document] = Excerpt) -> None:
         self._file = None if path is None else JSONLines(path)
         self._lines: list[bytes] = []
         self._read = 0
         if self._file is not None:
+            self._file.read_as(kind)
             self._lines = self._file.lines()
             self._file.truncate(len(self._lines))
 

@@ -36,6 +36,8 @@ def read_range(name: str, given: Any) -> Range:
         raise SizeError(f"{rule}, but got {given!r}") from None
     if low is not None and high is not None and low > high:
         raise SizeError(f"`low <= high` must hold for {name}, but got {given!r}")
+    if high is not None and high < 1:
+        raise SizeError(f"`1 <= high` must hold for {name}, but got {given!r}")
     return low, high
 
 
@@ -54,9 +56,12 @@ def read_series(name: str, given: Any) -> tuple[int, ...]:
 def read_size(name: str, given: Any) -> int | None:
     """A size: text such as 6M or 1.2G, or a number."""
     try:
-        return _end(given)
+        size = _end(given)
+        if size is not None and size < 1:
+            raise ValueError(given)
+        return size
     except (TypeError, ValueError):
-        raise SizeError(f"{name} must be a size, for example 6M, but got {given!r}") from None
+        raise SizeError(f"{name} must be a size >= 1, for example 6M, but got {given!r}") from None
 
 
 def short(number: float) -> str:

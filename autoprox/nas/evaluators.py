@@ -16,7 +16,7 @@ import numpy as np
 
 from autoprox.benchmarks import BENCHMARKS, load_benchmark
 from autoprox.benchmarks.hw_gpt import HW_GPT_BENCH, load_surrogate
-from autoprox.errors import AutoproxError, nearest, one_line
+from autoprox.errors import AutoproxError, failure_of, nearest
 from autoprox.files.references import load_function
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.searchspaces.gpt2_hw import GPT2_HW
@@ -39,7 +39,7 @@ class Evaluator:
         try:
             value = float(self.function(architecture))
         except Exception as error:
-            return None, f"evaluator: {one_line(error)}"
+            return None, f"evaluator: {failure_of(error)}"
         if not math.isfinite(value):
             return None, f"evaluator: {value}"
         return value, None

@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from autoprox.errors import one_line
+from autoprox.errors import failure_of
 from autoprox.language import Statistic
 from autoprox.nas.proxy import Outcome, SplitProxy
 from autoprox.parallel.threads import run_threads
@@ -52,7 +52,7 @@ class OwnWeights:
             structure = self._structure(network)
             measured = measure(network, self.setting, self.proxy.needs)
         except FAILURES as error:
-            return Outcome(failure=one_line(error))
+            return Outcome(failure=failure_of(error))
         [outcome] = self.proxy.outcomes([structure], self._reduced(measured))
         return outcome
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from autoprox.errors import MeasurementError
+from autoprox.files.documents import Excerpt
 from autoprox.files.json_lines import Record
 from autoprox.nas.evaluators import Evaluator
 from autoprox.nas.proxy import Outcome, SplitProxy
@@ -34,6 +35,23 @@ class SearchParameters(Options):
     @abstractmethod
     def candidates(self) -> int:
         """How many candidates a search with them scores at most."""
+
+
+class Scored(Excerpt):
+    """What must be known of a candidate that was scored."""
+
+    arch: dict[str, Any]
+    terms: list[float]
+    blocks: list[list[float]] | None = None
+    failure: str | None = None
+
+
+class Evaluated(Excerpt):
+    """What must be known of a candidate that was evaluated."""
+
+    candidate: int
+    value: float | None
+    failure: str | None
 
 
 @dataclass(eq=False)
@@ -249,8 +267,11 @@ class Searcher:
     def _restore(self, architecture: Architecture, line: Mapping[str, Any]) -> None:
         if line.get("arch") != architecture.to_json()["choices"] or "terms" not in line:
             raise self._scored.error("must be the architecture that the seed leads to, but is not")
-        blocks = tuple(map(tuple, line.get("blocks", ())))
-        self._add(architecture, Outcome(tuple(line["terms"]), blocks, line.get("failure")))
+        failure, terms = line.get("failure"), tuple(line["terms"])
+        if len(terms) != (0 if failure else len(self.proxy.terms)):
+            raise self._scored.error("must have a number for each term of the proxy, but has not")
+        blocks = tuple(map(tuple, line.get("blocks") or ()))
+        self._add(architecture, Outcome(terms, blocks, failure))
 
     def _add(self, architecture: Architecture, outcome: Outcome) -> Candidate:
         sizes = self._drawn.get(architecture) or self.limits.sizes(architecture)

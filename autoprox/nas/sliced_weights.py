@@ -15,7 +15,7 @@ from itertools import chain
 import torch
 from torch import Tensor
 
-from autoprox.errors import AutoproxError, MeasurementError, one_line
+from autoprox.errors import AutoproxError, MeasurementError, failure_of
 from autoprox.language import Statistic
 from autoprox.language.domains import BLOCK_DOMAINS, PARTS
 from autoprox.nas.own_weights import measure
@@ -152,7 +152,7 @@ class SlicedWeights:
         except FAILURES as error:
             raise MeasurementError(
                 f"the largest network of {self.space.name} must be measured, but got "
-                f"{one_line(error)}"
+                f"{failure_of(error)}"
             ) from error
         if set(structure.domains) != {STANDARD}:
             raise RuntimeError("blocks that are sliced must have qkv, proj, fc1 and fc2")

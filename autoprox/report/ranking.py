@@ -13,6 +13,8 @@ from autoprox.scoring.correlations import CORRELATIONS
 from autoprox.scoring.tables import MOSTLY_SIZE, mostly_size
 
 HEADINGS = ("proxy", "Kendall", "95 % interval", "Spearman", "Pearson", "published KT", "invalid")
+FAILED, NOT_FINITE = "network failed", "not finite"  # why networks are left out: of all, of one
+UNEQUAL = "So not all proxies are compared on the same networks."
 INTERVALS = {"kendall": "interval", "given_size": "given_size_interval"}
 
 
@@ -95,11 +97,14 @@ def _sentences(summary: Mapping[str, Any]) -> str:
 
 
 def _reasons(summary: Mapping[str, Any]) -> list[str]:
-    return [
+    invalid = summary["invalid"]
+    lines = [
         f"{proxy}: {count} networks left out, {reason}"
-        for proxy, found in summary["invalid"].items()
+        for proxy, found in invalid.items()
         for reason, count in found.items()
     ]
+    unequal = any(NOT_FINITE in found for found in invalid.values())
+    return [*lines, UNEQUAL] if unequal else lines
 
 
 def _counts(summary: Mapping[str, Any]) -> str:

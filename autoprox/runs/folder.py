@@ -24,6 +24,7 @@ from filelock import FileLock, Timeout
 
 from autoprox.errors import RunError
 from autoprox.files.atomic import UNFINISHED, to_json, write_json
+from autoprox.files.documents import Document
 from autoprox.files.json_lines import JSONLines
 from autoprox.files.located_json import read_object
 from autoprox.runs.proxy_file import write_proxy
@@ -41,6 +42,7 @@ COMMANDS = {  # of kinds that aren't named like their command
     "supernet-eval": "supernet eval",
 }
 
+UNKNOWN = "unknown"  # the digest of a summary that an earlier version wrote
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
 ABANDONED = 3600.0  # seconds after which nobody can be making a run's folder any more
 PACKAGES = ("autoprox", "torch", "numpy", "scipy", "deap", "sympy")
@@ -164,6 +166,10 @@ class Run:
         """The records of all complete lines."""
         return self._log.read()
 
+    def check_log(self, kind: type[Document]) -> None:
+        """Raise the error of the first line that isn't such a document."""
+        self._log.read_as(kind)
+
     def truncate_log(self, count: int) -> None:
         """Keep that many lines, cutting off what was logged after the checkpoint."""
         self._require_lock()
@@ -190,11 +196,17 @@ class Run:
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         self._require_lock()
+        known = read_object(self.path / ENVIRONMENT)
+        write_json(self.path / ENVIRONMENT, {**known, "summary": digest_of(to_json(summary))})
         write_json(self.path / SUMMARY, summary)
 
     def read_summary(self) -> dict[str, Any] | None:
         """What the run found; None before its end."""
-        return self._read(SUMMARY)
+        summary = self._read(SUMMARY)
+        known = read_object(self.path / ENVIRONMENT).get("summary", UNKNOWN)
+        if summary is not None and known not in (UNKNOWN, digest_of(to_json(summary))):
+            raise RunError(f"{self.path / SUMMARY} must stay as it was written, but was changed")
+        return summary
 
     def write_proxies(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Replace the hall of fame by these records, best first (see `proxy_file`)."""

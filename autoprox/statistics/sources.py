@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from autoprox.errors import MeasurementError, one_line
+from autoprox.errors import MeasurementError, failure_of
 from autoprox.language import Statistic
 from autoprox.parallel.threads import run_threads
 from autoprox.statistics.chunks import MatrixChunk
@@ -83,7 +83,7 @@ class MatrixSource(ABC):
         try:
             return call()
         except FAILURES as error:
-            self.failures[network] = one_line(error)
+            self.failures[network] = failure_of(error)
             failed, total = len(self.failures), len(self.networks)
             if failed > self._max_failed * total:
                 raise MeasurementError(

@@ -3,13 +3,15 @@
 from functools import partial
 from typing import Annotated, Any
 
-from annotated_types import Gt, Lt
+from annotated_types import Gt, Le, Lt
 from pydantic import AfterValidator, model_validator
 
 from autoprox.errors import ConfigError
 from autoprox.files.sizes import read_bytes, read_range, read_size
 from autoprox.options import (
+    MOST,
     Coefficient,
+    Many,
     Names,
     Numbers,
     Option,
@@ -201,24 +203,24 @@ class SearchConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
         Option("random, blockwise (T-Razor), etas, or evolution (regularised).", STRATEGY),
     ] = "random"
     samples: Annotated[
-        Positive | None,
+        Many | None,
         Option(
             "Random candidates: all of random, the first of etas.", STRATEGY, default="400, 500"
         ),
     ] = None
     population: Annotated[
-        Positive | None, Option("Of blockwise and evolution.", STRATEGY, default="50, 100")
+        Many | None, Option("Of blockwise and evolution.", STRATEGY, default="50, 100")
     ] = None
     steps: Annotated[
-        Positive | None,
+        Many | None,
         Option("Of blockwise, etas and evolution.", STRATEGY, default="160, 10, 90"),
     ] = None
     mutants: Annotated[
-        Positive | None,
+        Many | None,
         Option("Mutants of a step of blockwise, etas, evolution.", STRATEGY, default="25, 100, 10"),
     ] = None
     crossovers: Annotated[
-        Whole | None, Option("Children of a step of blockwise.", STRATEGY, default="25")
+        Whole | None, Le(MOST), Option("Children of a step of blockwise.", STRATEGY, default="25")
     ] = None
     share: Annotated[
         Probability | None,
@@ -301,7 +303,7 @@ class BuildConfig(TaskConfig):
             PROBLEM, "FILE", "none", repeated=True,
         ),
     ] = ()  # fmt: skip
-    samples: Annotated[Positive, Option("Architectures to train.", PROBLEM)] = 64
+    samples: Annotated[Many, Option("Architectures to train.", PROBLEM)] = 64
     sizes: Annotated[
         Range,
         AfterValidator(partial(read_range, "sizes")),

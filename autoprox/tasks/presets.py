@@ -35,7 +35,7 @@ def with_preset(presets: Mapping[str, Preset], given: Preset) -> dict[str, Any]:
     name = given.get("preset")
     if name is None:
         return dict(given)
-    if name not in presets:
+    if not isinstance(name, str) or name not in presets:
         raise ConfigError(f"unknown preset {name!r}{nearest(str(name), presets)}")
     return {**presets[name], **given}
 

@@ -12,7 +12,7 @@ import torch
 
 from autoprox.engine.comparison import compare, terms_of
 from autoprox.engine.evaluator import Engine
-from autoprox.errors import ConfigError, nearest, one_line
+from autoprox.errors import ConfigError, failure_of, nearest
 from autoprox.language import require_network
 from autoprox.parallel.threads import run_threads
 from autoprox.scoring.correlations import Floats
@@ -85,7 +85,7 @@ class Proxies:
                 names = [name for name in self.functions if name not in known]
                 found[dataset] |= known | measure_all(network, batch, names, seed)
         except FAILURES as error:
-            source.failures[index] = one_line(error)
+            source.failures[index] = failure_of(error)
 
     def refused(self, network: SpaceNetwork, setting: Setting, seed: int) -> dict[str, str]:
         """The functions that don't take these inputs, such as a batch of one, and why."""

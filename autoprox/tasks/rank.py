@@ -1,18 +1,21 @@
 """Ranks proxies side by side: each of them on every network of a benchmark, over several seeds."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
+from autoprox.errors import MeasurementError, lacked_memory
 from autoprox.files.atomic import write_text
+from autoprox.files.documents import Document
 from autoprox.language import statistics
 from autoprox.progress import Progress
-from autoprox.report.ranking import as_csv, as_markdown
+from autoprox.report.ranking import FAILED, NOT_FINITE, as_csv, as_markdown
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import (
     CORRELATIONS,
@@ -41,9 +44,18 @@ from autoprox.tasks.configurations import RankConfig
 from autoprox.tasks.proxies import COUNTS, Proxies, named_proxies
 from autoprox.zoo.published import compared, published
 
-FAILED, NOT_FINITE = "network failed", "not finite"
 Records = Sequence[Mapping[str, Any]]
 MakeJudge = Callable[[tuple[int, ...]], Judge]
+
+
+class Line(Document):
+    """What the log says of a network."""
+
+    seed: int
+    network: int
+    failure: str | None
+    values: dict[str, dict[str, float | None]]
+    seconds: float
 
 
 class Rank(Task[RankConfig]):
@@ -88,7 +100,8 @@ class Rank(Task[RankConfig]):
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Measure; the log has a line for each network and seed, which isn't measured again."""
-        records = run.read_log()
+        run.check_log(Line)
+        records = list(takewhile(_told, run.read_log()))
         run.truncate_log(len(records))
         known = {(record["seed"], record["network"]) for record in records}
         networks = range(len(self.benchmark.architectures))
@@ -118,9 +131,13 @@ class Rank(Task[RankConfig]):
         architectures = self.benchmark.architectures
         shape = (self.config.seeds, len(architectures))
         if proxy in COUNTS:
-            count = getattr(self.space, proxy)
+            count, failed = getattr(self.space, proxy), _failed(records)
             classes = self.benchmark.classes[dataset]
-            return np.broadcast_to([float(count(a, classes)) for a in architectures], shape)
+            counts = [
+                np.nan if network in failed else float(count(architecture, classes))
+                for network, architecture in enumerate(architectures)
+            ]
+            return np.broadcast_to(counts, shape)
         scores = np.full(shape, np.nan)
         for index, seed in enumerate(self.seeds()):
             own = [record for record in records if record["seed"] == seed]
@@ -131,7 +148,10 @@ class Rank(Task[RankConfig]):
 
 def summarise(ranking: Rank, records: Records) -> dict[str, Any]:
     """A row for each proxy and dataset: the best mean of Kendall's tau over the seeds first."""
-    config, benchmark = ranking.config, ranking.benchmark
+    config, benchmark, failed = ranking.config, ranking.benchmark, _failed(records)
+    if len(benchmark.architectures) - len(failed) < 2:
+        reason = next(record["failure"] for record in records if record["failure"])
+        raise MeasurementError(f"at least two networks must be measured, but not so: {reason}")
     scores = {
         proxy: {d: ranking.scores(records, proxy, d) for d in benchmark.datasets}
         for proxy in config.proxies
@@ -145,7 +165,7 @@ def summarise(ranking: Rank, records: Records) -> dict[str, Any]:
     return {
         "rows": rows,
         **({"published": compared(rows, *beside)} if config.published else {}),
-        **overall(ranking, judge, scores),
+        **overall(ranking, judge, scores, failed),
         "invalid": _left_out(records, scores),
         "benchmark": benchmark.source,
         "networks": len(benchmark.architectures),
@@ -192,7 +212,9 @@ def _interval(
     return [plain(bound) for bound in bootstrap_interval(mean, scores.T, truth, seed)]
 
 
-def overall(ranking: Rank, judge: MakeJudge, scores: Mapping[str, Scores]) -> dict[str, Any]:
+def overall(
+    ranking: Rank, judge: MakeJudge, scores: Mapping[str, Scores], failed: Container[int]
+) -> dict[str, Any]:
     """Means over the datasets: of each proxy, beside the baselines, and of the one to choose."""
     benchmark = ranking.benchmark
     rivals = {**baselines(benchmark), "ridge": cross_fitted_ridge(benchmark)}
@@ -209,12 +231,14 @@ def overall(ranking: Rank, judge: MakeJudge, scores: Mapping[str, Scores]) -> di
             for name, other in rivals.items()
         }
         size[proxy] = judged.size_check({d: values[:, valid] for d, values in own.items()})
-    whole = judge(tuple(range(len(benchmark.architectures))))
+    alive = [n for n in range(len(benchmark.architectures)) if n not in failed]
+    whole = judge(tuple(alive))
+    alive_rivals = {n: {d: own[d][alive] for d in own} for n, own in rivals.items()}
     return {
         "means": means,
         "comparison": comparison,
-        "baselines": {name: whole.table(own) for name, own in rivals.items()},
-        "baseline_means": {name: whole.mean(own).row() for name, own in rivals.items()},
+        "baselines": {name: whole.table(own) for name, own in alive_rivals.items()},
+        "baseline_means": {name: whole.mean(own).row() for name, own in alive_rivals.items()},
         "size": size,
         "budgets": whole.budgets(),
         "pairs": whole.pairs,
@@ -265,6 +289,16 @@ def _choices_alone(ranking: Rank, scores: Mapping[str, Scores]) -> list[str]:
     return [proxy for proxy in scores if of_choices(proxy)]
 
 
+def _told(record: Mapping[str, Any]) -> bool:
+    """Whether a record is of the network, and not of the machine's lack of memory."""
+    return not lacked_memory(record["failure"])
+
+
+def _failed(records: Records) -> set[int]:
+    """The networks that failed with any seed: they are left out of all proxies."""
+    return {record["network"] for record in records if record["failure"]}
+
+
 def _valid(scores: Floats) -> tuple[int, ...]:
     """The networks with all scores [seeds, networks]."""
     return tuple(np.flatnonzero(np.isfinite(scores).all(axis=0)).tolist())
@@ -274,7 +308,7 @@ def _left_out(
     records: Records, scores: Mapping[str, Mapping[str, Floats]]
 ) -> dict[str, dict[str, int]]:
     """How many networks have no score by a proxy on some dataset, for each reason."""
-    failed = {record["network"] for record in records if record["failure"]}
+    failed = _failed(records)
     found: dict[str, dict[int, str]] = defaultdict(dict)
     for proxy, own in scores.items():
         for values in own.values():

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from autoprox.engine.comparison import compare, terms_of
 from autoprox.engine.evaluator import Engine
-from autoprox.errors import AutoproxError, MeasurementError, one_line
+from autoprox.errors import AutoproxError, MeasurementError, failure_of
 from autoprox.inputs.batch import Batch, InputError
 from autoprox.inputs.batches import LENGTH
 from autoprox.inputs.images import load_batch
@@ -135,7 +135,7 @@ def _measured(
     except AutoproxError:
         raise
     except Exception as error:  # it isn't our code
-        raise MeasurementError(f"{name} can't be measured: {one_line(error)}") from error
+        raise MeasurementError(f"{name} can't be measured: {failure_of(error)}") from error
     for failure in source.failures.values():
         raise MeasurementError(f"{name} can't be measured: {failure}")
     family = "by pattern" if patterns else find_family(own)

@@ -10,6 +10,7 @@ import torch
 from autoprox.benchmarks import BENCHMARKS
 from autoprox.errors import AutoproxError, ConfigError, nearest
 from autoprox.files.atomic import write_json
+from autoprox.files.documents import Excerpt
 from autoprox.files.json_lines import Record
 from autoprox.files.sizes import Range, read_range, read_size, short, show_range
 from autoprox.inputs.classes import CLASSES
@@ -17,7 +18,7 @@ from autoprox.language import EVERY_STATISTIC
 from autoprox.nas.evaluators import Evaluator, load_evaluator
 from autoprox.nas.own_weights import OwnWeights
 from autoprox.nas.proxy import SplitProxy
-from autoprox.nas.searcher import Scorer, Searcher, SearchParameters
+from autoprox.nas.searcher import Evaluated, Scored, Scorer, Searcher, SearchParameters
 from autoprox.nas.size_limits import SizeLimits, matched
 from autoprox.nas.sliced_weights import SlicedWeights, require_slices
 from autoprox.nas.strategies import STRATEGIES, SearchStrategy
@@ -43,6 +44,12 @@ EVALUATIONS = "evaluations.jsonl"
 TOP = "top.json"
 WEIGHTS = ("fresh", "inherited")
 OBJECTIVES = ("score", "equal-size")
+
+
+class Line(Excerpt):
+    """What must be known of a step that was logged."""
+
+    seconds: float
 
 
 class Search(Task[SearchConfig]):
@@ -121,6 +128,7 @@ class Search(Task[SearchConfig]):
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Run the strategy from its seed; what is on record isn't measured again."""
         started = time.monotonic()
+        run.check_log(Line)
         log = run.read_log()
         run.truncate_log(len(log))
         before = float(log[-1]["seconds"]) if log else 0.0
@@ -140,8 +148,8 @@ class Search(Task[SearchConfig]):
             self.config.seed,
             evaluator=self.evaluator,
             given_size=self.config.objective == "equal-size",
-            scored=Record(run.path / CANDIDATES),
-            evaluated=Record(run.path / EVALUATIONS),
+            scored=Record(run.path / CANDIDATES, Scored),
+            evaluated=Record(run.path / EVALUATIONS, Evaluated),
             on_candidate=lambda s: progress("search", len(s.candidates), total, ""),
             on_step=on_step,
         )

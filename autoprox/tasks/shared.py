@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
-from annotated_types import Ge
+from annotated_types import Ge, Le
 
 from autoprox.options import Names, Option, Options, PathText, Positive, Whole
 from autoprox.progress import Progress
 
 PROBLEM, STRATEGY, MACHINE = "Problem", "Strategy", "Machine"
+MOST_WORKERS = 1_024
+MOST_SAMPLES = 65_536
 Range = str | Sequence[int | None] | None
 
 
@@ -45,6 +47,7 @@ class TaskConfig(Options):
     seed: Annotated[Whole, Option("Fixes all that is random.", PROBLEM)] = 0
     workers: Annotated[
         Positive,
+        Le(MOST_WORKERS),
         Option("Threads; the result doesn't depend on them.", MACHINE, resource=True),
     ] = 2
 
@@ -128,7 +131,9 @@ class InputOptions(Options):
             PROBLEM, "FILE", "random tokens",
         ),
     ] = None  # fmt: skip
-    batch_size: Annotated[Positive, Option("Images or sequences that a network sees.", PROBLEM)] = 4
+    batch_size: Annotated[
+        Positive, Le(MOST_SAMPLES), Option("Images or sequences that a network sees.", PROBLEM)
+    ] = 4
     length: Annotated[
         Positive | None, Ge(2), Option("Tokens of a sequence.", PROBLEM, default="64")
     ] = None

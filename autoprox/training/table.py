@@ -14,7 +14,7 @@ import numpy as np
 
 from autoprox.benchmarks import MIN_ARCHITECTURES
 from autoprox.benchmarks.table import FORMAT
-from autoprox.errors import MeasurementError, one_line
+from autoprox.errors import MeasurementError, failure_of, lacked_memory
 from autoprox.files.atomic import to_json, write_json
 from autoprox.files.located_json import read_object
 from autoprox.inputs.datasets import Dataset
@@ -72,7 +72,7 @@ def _settle(path: Path, settings: Mapping[str, Any]) -> None:
 
 
 def _run(plan: TrainingPlan, parts: Path, workers: int, progress: Progress, record: Record) -> None:
-    todo = [job for job in plan.jobs if not (parts / job.file).exists()]
+    todo = [job for job in plan.jobs if not _is_done(parts / job.file)]
     done, total = len(plan.jobs) - len(todo), len(plan.jobs)
     progress("train", done, total, "")
     calls = (partial(train_one, job, plan.recipe, parts / job.file) for job in todo)
@@ -80,6 +80,11 @@ def _run(plan: TrainingPlan, parts: Path, workers: int, progress: Progress, reco
         done += 1
         record({"dataset": job.dataset, "seed": job.seed, "file": job.file, "result": text})
         progress("train", done, total, f"{job.dataset}: {text}")
+
+
+def _is_done(file: Path) -> bool:
+    """Whether a result is there, and is one of the network: not of the machine's lack of memory."""
+    return file.exists() and not lacked_memory(read_object(file).get("failure"))
 
 
 def train_one(job: Job, recipe: TrainingRecipe[Any], file: Path) -> str:
@@ -95,7 +100,7 @@ def train_one(job: Job, recipe: TrainingRecipe[Any], file: Path) -> str:
             result["loss"] = recipe.train(network, data, job.stream)
             result[recipe.measure] = recipe.score(network, data)
     except (ArithmeticError, RuntimeError) as error:
-        result["failure"] = one_line(error)
+        result["failure"] = failure_of(error)
     result["seconds"] = round(time.process_time() - begin, 3)
     write_json(file, result)
     return result.get("failure") or f"{recipe.measure} {result[recipe.measure]:.2f}"

@@ -35,7 +35,17 @@ def stopped_by(error: BaseException) -> Callable[..., Any]:
             "error: No space left on device: runs/mine/log.jsonl; "
             "`autoprox resume runs/mine` goes on",
         ),
-        (MemoryError(), 1, "error: out of memory; `autoprox resume runs/mine` goes on"),
+        (
+            MemoryError(),
+            1,
+            "error: out of memory: `autoprox resume runs/mine` goes on, with more memory",
+        ),
+        (
+            RuntimeError("DefaultCPUAllocator: not enough memory: you tried\nto"),
+            1,
+            "error: out of memory: `autoprox resume runs/mine` goes on, with more memory",
+        ),
+        (RuntimeError("a bug"), 1, "error: RuntimeError: a bug (--debug shows where)"),
         (MeasurementError("too many failed"), 1, "error: too many failed"),
         (AutoproxError("no such thing"), 2, "error: no such thing"),
         (ZeroDivisionError("by 0"), 1, "error: ZeroDivisionError: by 0 (--debug shows where)"),

@@ -61,6 +61,12 @@ def test_a_range_begins_below_its_end() -> None:
         read_range("params", "4M:3M")
 
 
+@pytest.mark.parametrize("given", [":0", "0:0", (None, 0)])
+def test_a_range_holds_something(given: Any) -> None:
+    with pytest.raises(SizeError, match=r"`1 <= high` must hold for params, but got"):
+        read_range("params", given)
+
+
 @pytest.mark.parametrize(
     ("number", "text"),
     [(0, "0"), (999, "999"), (1000, "1K"), (5_717_416, "5.717M"), (1.25e9, "1.25G"), (2e12, "2T")],

@@ -96,7 +96,8 @@ def test_the_largest_is_evaluated_beside_the_pick(capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"match_size": "big"}, r"match_size must be a size, for example 6M, but got 'big'"),
+        ({"match_size": "big"}, r"match_size must be a size >= 1, for example 6M, but got 'big'"),
+        ({"match_size": "0"}, r"match_size must be a size >= 1, for example 6M, but got '0'"),
         ({"match_size": "1G"}, r"none was found for params 980M:1.02G"),
         ({"match_size": "60K", "params": "1K:"}, r"either params or match_size must be given"),
         ({"objective": "jcm"}, r"unknown objective 'jcm'; choose from score, equal-size"),

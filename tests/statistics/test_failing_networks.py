@@ -13,6 +13,9 @@ from autoprox.engine.evaluator import REASONS, Engine, Scores
 from autoprox.errors import MeasurementError
 from autoprox.language import STATISTICS, parse
 from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork
+from autoprox.statistics.collector import Setting
+from autoprox.statistics.networks import space_networks
+from autoprox.tasks.proxies import Proxies
 
 
 class BrokenSpace(type(SPACE)):  # type: ignore[misc]
@@ -40,9 +43,14 @@ BROKEN, SOUND = tiny(5, (1, 1.0), (1, 1.0)), [tiny(width, (1, 1.0)) for width in
 FAILURES = [
     ("structure", ValueError("no such width")),
     ("build", RuntimeError("bad shape\nand more")),
-    ("build", MemoryError()),
+    ("build", RuntimeError()),
     ("forward", ZeroDivisionError("division by zero")),
-    ("forward", torch.OutOfMemoryError("CUDA out of memory")),
+]
+EXHAUSTED = [
+    MemoryError(),
+    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"),
+    RuntimeError("[enforce fail at alloc_cpu.cpp:124] DefaultCPUAllocator: can't allocate memory"),
+    RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 5 bytes."),
 ]
 
 
@@ -89,6 +97,34 @@ def test_more_than_a_tenth_of_failures_stops_with_the_reason(
         cached(setting, [*SOUND, *failing], needs, folder=tmp_path)
     with pytest.raises(MeasurementError, match=rule):
         Engine(streamed(setting, [*SOUND, *failing], 1)).evaluate([parse("sum(sum(msa.grad))")])
+
+
+@pytest.mark.parametrize("error", EXHAUSTED, ids=lambda error: str(error)[:30])
+@pytest.mark.parametrize("stage", ["structure", "build", "forward"])
+def test_too_little_memory_is_no_failure_of_a_network(
+    tmp_path: Path, stage: str, error: Exception
+) -> None:
+    setting = Conditions(BrokenSpace(stage, error), {"few": noise(4)})
+    architectures = [*SOUND, BROKEN]
+    with pytest.raises(MemoryError):
+        cached(setting, architectures, [STATISTICS["msa.grad"]], folder=tmp_path, workers=2)
+    with pytest.raises(MemoryError):
+        Engine(streamed(setting, architectures, 2)).evaluate([parse("sum(sum(msa.grad))")])
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("stage", ["structure", "build", "forward"])
+def test_networks_that_fail_together_are_left_out_by_any_number_of_workers(
+    stage: str, workers: int
+) -> None:
+    space = BrokenSpace(stage, ValueError("no such width"))
+    networks = space_networks(space, [BROKEN, tiny(5, (2, 1.0)), *SOUND[:3]])
+    proxies = Proxies(["snip", "naswot", "sum(width)", "rank(sum(width))"])
+    found = list(proxies.measured(networks, Setting({"few": noise(4)}), 0, workers))
+    assert [record["failure"] for record in found[:2]] == ["ValueError: no such width"] * 2
+    for name in proxies.names:
+        scores = proxies.scores(name, "few", found)
+        assert np.isfinite(scores).tolist() == [False, False, True, True, True]
 
 
 def test_an_error_of_the_program_is_no_failure_of_a_network(tmp_path: Path) -> None:

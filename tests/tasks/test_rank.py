@@ -16,10 +16,10 @@ from helpers.tables import table
 from scipy.stats import kendalltau, pearsonr, spearmanr
 
 from autoprox.engine.evaluator import Engine
-from autoprox.errors import ConfigError, RunError
+from autoprox.errors import ConfigError, MeasurementError, RunError
 from autoprox.inputs.batch import Batch
 from autoprox.inputs.batches import load_batches
-from autoprox.report.ranking import as_csv
+from autoprox.report.ranking import UNEQUAL, as_csv, rank_report
 from autoprox.searchspaces import TransformerNetwork, get_space
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import SpaceNetwork, space_networks
@@ -203,14 +203,66 @@ def test_a_network_that_fails_is_left_out_of_all(
 
     def fail(space: Any, arch: Any, *args: Any, **options: Any) -> Any:
         if arch == broken:
-            raise RuntimeError("out of memory")
+            raise RuntimeError("bad shape")
         return build(space, arch, *args, **options)
 
     monkeypatch.setattr(type(SPACE), "build", fail)
     found = start(config(benchmark, seeds=1, runs=tmp_path))
-    assert found["invalid"] == {
-        proxy: {"network failed": 1} for proxy in PROXIES if proxy != "params"
-    }
+    assert found["invalid"] == {proxy: {"network failed": 1} for proxy in PROXIES}
+    left = [n for n in range(12) if n != 3]
+    truth = np.array([entry["scores"]["deep"] for entry in table()["architectures"]])[left]
+    params = [SPACE.params(ARCHITECTURES[n], 4) for n in left]
+    expected = strict_tau(params, truth).statistic
+    [row] = [r for r in found["rows"] if (r["proxy"], r["dataset"]) == ("params", "deep")]
+    assert row["kendall"] == pytest.approx(expected)
+    assert found["baselines"]["params"]["deep"]["kendall"] == pytest.approx(expected)
+    shown = " ".join(str(part) for part in rank_report(found))
+    assert "left out" in shown
+    assert UNEQUAL not in shown
+
+
+def test_proxies_that_are_compared_on_other_networks_are_told(summary: dict[str, Any]) -> None:
+    left_out = {**summary, "invalid": {"naswot": {"not finite": 1}}}
+    assert UNEQUAL in " ".join(str(part) for part in rank_report(left_out))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_networks_that_all_fail(
+    benchmark: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    def fail(*args: Any, **options: Any) -> Any:
+        raise RuntimeError("bad shape")
+
+    monkeypatch.setattr(type(SPACE), "build", fail)
+    with pytest.raises(MeasurementError, match=r"at least two .*: RuntimeError: bad shape"):
+        start(config(benchmark, seeds=1, workers=workers, runs=tmp_path))
+
+
+def test_too_little_memory_stops_the_ranking_and_is_measured_again(
+    benchmark: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build: Callable[..., Any] = type(SPACE).build
+
+    def fail(space: Any, arch: Any, *args: Any, **options: Any) -> Any:
+        if arch == ARCHITECTURES[9]:
+            raise RuntimeError("DefaultCPUAllocator: not enough memory: 7 bytes")
+        return build(space, arch, *args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(SPACE), "build", fail)
+        with pytest.raises(MemoryError):
+            start(config(benchmark, runs=tmp_path))
+    [run] = tmp_path.iterdir()
+    records = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    assert records
+    assert not [record for record in records if record["failure"]]
+    recorded = {**records[2], "failure": "MemoryError: no message"}  # as it once was
+    lines = [*records[:2], recorded, *records[3:]]
+    (run / "log.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    found = resume(run)
+    assert found["invalid"] == {}
+    whole = start(config(benchmark, runs=tmp_path))
+    assert found["rows"] == whole["rows"]
 
 
 def test_named_proxies() -> None:

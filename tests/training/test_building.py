@@ -188,18 +188,41 @@ def test_a_failed_training_is_recorded(
     def failing(*args: Any) -> float:
         calls.append(args)
         if len(calls) == 3:
-            raise RuntimeError("out of memory\nat some place")
+            raise RuntimeError("bad shape\nat some place")
         return train(*args)
 
     monkeypatch.setattr(ImageRecipe, "train", failing)
     out, progress = tmp_path / "table.json", Progress()
     table = build_table(SPACE, images, out, samples=11, seeds=1, recipe=RECIPE, progress=progress)
-    assert progress.calls[3] == ("train", 3, 22, "one: RuntimeError: out of memory")
+    assert progress.calls[3] == ("train", 3, 22, "one: RuntimeError: bad shape")
     assert len(table["architectures"]) == 10
     (failure,) = table["training"]["failures"]
     assert (failure["dataset"], failure["seed"]) == ("one", 0)
     assert failure["arch"] not in [entry["arch"] for entry in table["architectures"]]
-    assert failure["failure"] == "RuntimeError: out of memory"
+    assert failure["failure"] == "RuntimeError: bad shape"
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("CUDA out of memory. Tried")])
+def test_too_little_memory_is_no_failure(
+    images: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def failing(*args: Any) -> float:
+        raise error
+
+    out, options = tmp_path / "table.json", {"samples": 10, "seeds": 1, "recipe": RECIPE}
+    with monkeypatch.context() as patch:
+        patch.setattr(ImageRecipe, "train", failing)
+        with pytest.raises(MemoryError):
+            build_table(SPACE, images, out, **options)
+    parts = out.with_name("table.json.parts")
+    assert [path.name for path in parts.iterdir()] == ["settings.json"]
+    expected = build_table(SPACE, images, tmp_path / "other" / "table.json", **options)
+    assert build_table(SPACE, images, out, **options)["architectures"] == expected["architectures"]
+    part = next(path for path in parts.iterdir() if path.name != "settings.json")
+    old = {**json.loads(part.read_text()), "failure": "RuntimeError: not enough memory"}
+    part.write_text(json.dumps(old))
+    again = build_table(SPACE, images, out, **options)
+    assert again["training"]["failures"] == []
 
 
 def test_too_many_failures_are_no_table(
