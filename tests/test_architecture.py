@@ -25,6 +25,7 @@ LATE = {  # modules that import late: help and the package itself must be there 
         "autoprox.cli.command",
         "autoprox.cli.export",
         "autoprox.cli.resume",
+        "autoprox.cli.runs",
         "autoprox.cli.score",
         "autoprox.cli.show",
         "autoprox.cli.supernet",

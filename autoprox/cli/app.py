@@ -16,6 +16,7 @@ from autoprox.cli.prenas import prenas
 from autoprox.cli.rank import rank
 from autoprox.cli.rediscover import rediscover
 from autoprox.cli.resume import resume
+from autoprox.cli.runs import runs
 from autoprox.cli.s3 import s3
 from autoprox.cli.score import score
 from autoprox.cli.search import search
@@ -103,5 +104,6 @@ for function, name, example in (
     (resume, "resume", "resume runs/20260102T030405Z-mine"),
     (score, "score", "score --proxy snip --model timm:vit_tiny_patch16_224"),
     (show, "show", "show snip, or: autoprox show runs/20260102T030405Z-mine"),
+    (runs, "runs", "runs --json"),
 ):
     app.command(name, epilog=f"Example: autoprox {example}")(function)
