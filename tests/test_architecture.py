@@ -22,7 +22,9 @@ LATE = {  # modules that import late: help and the package itself must be there 
     *("autoprox.inputs.child", "autoprox.__main__"),
     *(
         "autoprox.cli.bench",
+        "autoprox.cli.cache",
         "autoprox.cli.command",
+        "autoprox.cli.doctor",
         "autoprox.cli.export",
         "autoprox.cli.resume",
         "autoprox.cli.runs",

@@ -9,7 +9,9 @@ import typer
 
 import autoprox
 from autoprox.cli.bench import bench
+from autoprox.cli.cache import cache
 from autoprox.cli.command import FAILURE, system_message
+from autoprox.cli.doctor import doctor
 from autoprox.cli.evolve import evolve
 from autoprox.cli.export import export
 from autoprox.cli.prenas import prenas
@@ -105,5 +107,7 @@ for function, name, example in (
     (score, "score", "score --proxy snip --model timm:vit_tiny_patch16_224"),
     (show, "show", "show snip, or: autoprox show runs/20260102T030405Z-mine"),
     (runs, "runs", "runs --json"),
+    (cache, "cache", "cache --clear"),
+    (doctor, "doctor", "doctor --json"),
 ):
     app.command(name, epilog=f"Example: autoprox {example}")(function)

@@ -1,9 +1,11 @@
 """The commands that look back on runs, and at the machine."""
 
 import json
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from filelock import ReadWriteLock
 from helpers.commands import Command
 from helpers.records import record
 from helpers.tables import table
@@ -65,3 +67,42 @@ def test_side_by_side(run: Command, found: str) -> None:
     shown = run("show", found, "snip").out
     assert f"1: {found}\n2: snip\n" in shown
     assert run("show", found, "snip", "--latex").code == 2
+
+
+def test_the_cache_is_shown_and_cleared(run: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "cache"
+    for name, size in (("statistics/ab/cdef", 2000), ("zoo/x.json", 30), ("data/y", 400)):
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_bytes(bytes(size))
+    facts = run("cache", "--cache", str(folder), "--json").json
+    assert (facts["bytes"], facts["files"], facts["removed"]) == (2430, 3, 0)
+    assert facts["parts"] == {"data": 400, "statistics": 2000, "zoo": 30}
+    assert "2.43KB in 3 files" in run("cache", "--cache", str(folder)).out
+    removed = run("cache", "--cache", str(folder), "--clear", "--json").json["removed"]
+    assert (folder / "data/y").exists()
+    assert not (folder / "statistics/ab/cdef").exists()
+    assert not (folder / "zoo").exists()
+    assert removed > 0
+
+
+def test_a_cache_in_use_stays(run: Command, tmp_path: Path) -> None:
+    (tmp_path / "statistics").mkdir()
+    lock = ReadWriteLock(tmp_path / "statistics" / "lock.db", is_singleton=False)
+    with lock.read_lock():
+        result = run("cache", "--cache", str(tmp_path), "--clear")
+    lock.close()
+    assert result.code == 2
+    assert "must not be in use" in result.err
+
+
+def test_the_doctor(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    facts = run("doctor", "--json").json
+    assert facts["packages"]["torch"] == version("torch")
+    assert facts["benchmarks"]["nano-vit-bench"] is True
+    assert facts["cache"]["folder"] == str(tmp_path / "autoprox")
+    told = run("doctor")
+    assert (told.code, "Nothing is amiss." in told.out) == (0, True)
+    (tmp_path / "runs").write_text("")  # where a folder should be
+    assert run("doctor").code == 1
