@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from autoprox.api import (
         build,
         build_benchmark,
+        compare,
         evaluate_supernet,
         evolve,
         load_proxy,
@@ -25,6 +26,7 @@ __all__ = [
     "__version__",
     "build",
     "build_benchmark",
+    "compare",
     "evaluate_supernet",
     "evolve",
     "load_proxy",

@@ -11,6 +11,7 @@ import autoprox
 from autoprox.cli.bench import bench
 from autoprox.cli.cache import cache
 from autoprox.cli.command import FAILURE, system_message
+from autoprox.cli.compare import compare
 from autoprox.cli.doctor import doctor
 from autoprox.cli.evolve import evolve
 from autoprox.cli.export import export
@@ -100,6 +101,7 @@ for function, name, example in (
     (evolve, "evolve", "evolve --space pit --datasets cifar100,flowers --seed 1"),
     (search, "search", "search --space pit --proxy dss++ --params 5M:10M"),
     (rank, "rank", "rank --proxies snip,dss++,params --space pit --seeds 3"),
+    (compare, "compare", "compare runs/20260102T030405Z-a runs/20260102T040506Z-b"),
     (rediscover, "rediscover", "rediscover snip --seed 1"),
     (prenas, "prenas", "prenas --space autoformer-supernet-ti --sizes 5M:12M:1M"),
     (s3, "s3", "s3 --space swin-nano --images photos --rounds 3"),

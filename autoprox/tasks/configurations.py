@@ -145,6 +145,25 @@ class RankConfig(DeviceOptions, InputOptions, ScoringOptions, BenchmarkOptions, 
     ] = False  # fmt: skip
 
 
+class CompareConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
+    """What a comparison of discoveries depends on."""
+
+    kind = "compare"
+    task = "autoprox.tasks.compare:Compare"
+    noun = "a comparison"
+
+    proxies: Annotated[
+        Paths,
+        Option(
+            "Runs of evolve on one benchmark, formulas of them (RUN:N), and published names.",
+            argument=True, repeated=True,
+        ),
+    ]  # fmt: skip
+    seeds: Annotated[
+        Positive, Option("How many seeds, from --seed on: weights and noise.", PROBLEM)
+    ] = 1
+
+
 class SearchConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
     """What a search of architectures depends on, and what it may use."""
 
@@ -333,7 +352,7 @@ class BuildConfig(TaskConfig):
 
 
 ALL: tuple[type[TaskConfig], ...] = (
-    *(EvolveConfig, RankConfig, SearchConfig, RediscoverConfig, BuildConfig),
+    *(EvolveConfig, RankConfig, CompareConfig, SearchConfig, RediscoverConfig, BuildConfig),
     *SUPERNET_CONFIGURATIONS,
     S3Config,
 )

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -81,6 +82,15 @@ class Rank(Task[RankConfig]):
         """How networks are measured with one of the seeds, which also draws the noise."""
         batches = batches_of(self.config, self.space, self.benchmark.classes, seed)
         return Setting(batches, device=torch.device(self.config.device))
+
+    def restrict(self, networks: Sequence[int]) -> None:
+        """Rank these networks of the benchmark alone."""
+        own, chosen = self.benchmark, list(networks)
+        self.benchmark = replace(
+            own,
+            architectures=tuple(own.architectures[n] for n in chosen),
+            scores={dataset: scores[chosen] for dataset, scores in own.scores.items()},
+        )
 
     def seeds(self) -> range:
         """The seeds, from the configured one on."""

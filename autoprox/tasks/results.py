@@ -94,6 +94,15 @@ class RankResult(Result):
         return [dict(row) for row in self._summary["rows"]]
 
 
+class CompareResult(RankResult):
+    """How well discoveries rank the networks that none of them has seen."""
+
+    @property
+    def between(self) -> dict[str, dict[str, float | None]]:
+        """The tau of each proxy's scores with each other's, means over the datasets."""
+        return dict(self._summary["between"])
+
+
 class SearchResult(Result):
     """The best architectures."""
 
@@ -190,6 +199,7 @@ class S3Result(Result):
 RESULTS: Mapping[str, type[Result]] = {
     "evolve": EvolveResult,
     "rank": RankResult,
+    "compare": CompareResult,
     "search": SearchResult,
     "rediscover": RediscoverResult,
     "build": BuildResult,
