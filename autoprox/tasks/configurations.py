@@ -82,9 +82,7 @@ class EvolveConfig(
         float, Gt(0), Lt(1),
         Option("Part of the architectures to evolve on; the rest is the test.", PROBLEM),
     ] = 0.6  # fmt: skip
-    split_seed: Annotated[
-        Whole | None, Option("Fixes the split alone.", PROBLEM, default="the seed")
-    ] = None
+    split_seed: Annotated[Whole, Option("Fixes the split alone.", PROBLEM)] = 0
     statistics: Annotated[
         Names | None,
         Option(
@@ -171,7 +169,16 @@ class SearchConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
     task = "autoprox.tasks.search:Search"
     noun = "a search"
 
-    space: Annotated[str, Option("Search space; needed.", PROBLEM)]
+    space: Annotated[
+        str | None, Option("Search space; needed.", PROBLEM, default="the benchmark's")
+    ] = None
+    benchmark: Annotated[
+        PathText | None,
+        Option(
+            "Whose space, dataset and classes are taken, if they aren't given.",
+            PROBLEM, "NAME|FILE", "none",
+        ),
+    ] = None  # fmt: skip
     proxy: Annotated[
         PathText,
         Option("A run, a proxy file, a published name or an expression; needed.", PROBLEM),
@@ -213,7 +220,13 @@ class SearchConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
             PROBLEM, "NAME|MODULE:FUNCTION", "none", code=True,
         ),
     ] = None  # fmt: skip
-    dataset: Annotated[str, Option("Whose number of classes the heads have.", PROBLEM)] = "imagenet"
+    dataset: Annotated[
+        str | None,
+        Option("Whose number of classes the heads have.", PROBLEM, default="imagenet"),
+    ] = None
+    classes: Annotated[
+        Positive | None, Option("Of the heads.", PROBLEM, default="the dataset's")
+    ] = None
     top: Annotated[Positive, Option("How many of the best are shown and kept.", PROBLEM)] = 10
     strategy: Annotated[
         str,

@@ -70,7 +70,6 @@ class Evolve(Task[EvolveConfig]):
                 space=self.benchmark.space,
                 datasets=self.benchmark.datasets,
                 label=self.benchmark.label,
-                split_seed=config.seed if config.split_seed is None else config.split_seed,
                 statistics=tuple(config.statistics or STATISTICS),
                 zoo=_zoo(config.zoo),
                 thin=config.thin or self._thin(),
@@ -84,7 +83,7 @@ class Evolve(Task[EvolveConfig]):
         self.form = FORMS[config.form](self.grammar)
         self.batches = batches_of(config, self.space, self.benchmark.classes, config.seed)
         networks = len(self.benchmark.architectures)
-        chosen = split(networks, self.config.split_seed or 0, config.train)
+        chosen = split(networks, config.split_seed, config.train)
         self.parts = dict(zip(("train", "test"), chosen, strict=True))
         self._check_parts()
         self.cache.mkdir(parents=True, exist_ok=True)
