@@ -47,6 +47,10 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("autoprox")
+    if name == "runs":
+        from autoprox import runs
+
+        return runs
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from autoprox import api

@@ -19,6 +19,7 @@ ORDER = (
 )
 LATE = {  # modules that import late: help and the package itself must be there at once
     *("autoprox", "autoprox.api", "autoprox.benchmarks", "autoprox.tasks.results"),
+    "autoprox.files.frames",
     *("autoprox.inputs.child", "autoprox.__main__"),
     *(
         "autoprox.cli.bench",

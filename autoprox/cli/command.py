@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,10 +10,11 @@ from typing import Annotated, Any
 import typer
 from pydantic.fields import FieldInfo
 
-from autoprox.cli.options import Debug, Json
+from autoprox.cli.options import Debug, Json, Quiet
 from autoprox.errors import FailureError, TerminatedError, ended_by, printable
+from autoprox.files.program import command_line
 from autoprox.options import Option, plain_type
-from autoprox.progress import Progress
+from autoprox.progress import Progress, silent
 from autoprox.tasks.shared import TaskConfig
 
 FAILURE = 1
@@ -29,7 +31,7 @@ def command(config: type[TaskConfig], text: str) -> Callable[..., None]:
     """The function of a command that does the task of a configuration, or resumes its runs."""
 
     def run(context: typer.Context, **options: Any) -> None:
-        resume, json = options["resume"], options["json"]
+        resume, json, quiet = (options[name] for name in ("resume", "json", "quiet"))
         given = {**_given(config, context)}
 
         def call(progress: Progress) -> dict[str, Any]:
@@ -39,13 +41,14 @@ def command(config: type[TaskConfig], text: str) -> Callable[..., None]:
                 return base.start(config(**given), progress)
             return base.resume(resume, progress, config.kind, **given)
 
-        finish(config.kind, followed(call, resume), json)
+        finish(config.kind, followed(call, resume, quiet), json)
 
     parameters = {
         "context": Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context),
         **{n: _parameter(n, f, option) for n, f, option in config.described() if option.listed},
         "resume": Parameter("resume", Parameter.KEYWORD_ONLY, default=None, annotation=Resume),
         "json": Parameter("json", Parameter.KEYWORD_ONLY, default=False, annotation=Json),
+        "quiet": Parameter("quiet", Parameter.KEYWORD_ONLY, default=False, annotation=Quiet),
         "debug": Parameter("debug", Parameter.KEYWORD_ONLY, default=False, annotation=Debug),
     }
     run.__signature__ = Signature(list(parameters.values()))  # type: ignore[attr-defined]
@@ -54,8 +57,10 @@ def command(config: type[TaskConfig], text: str) -> Callable[..., None]:
     return run
 
 
-def followed(call: Callable[[Progress], dict[str, Any]], run: Path | None = None) -> dict[str, Any]:
-    """What `call` returns, its progress shown; where it stops, how to go on."""
+def followed(
+    call: Callable[[Progress], dict[str, Any]], run: Path | None = None, quiet: bool = False
+) -> dict[str, Any]:
+    """What `call` returns, its progress shown unless it is quiet; where it stops, how to go on."""
     from autoprox.report.progress import progress_on
 
     place = None if run is None else str(run)
@@ -66,10 +71,10 @@ def followed(call: Callable[[Progress], dict[str, Any]], run: Path | None = None
         progress(task, done, total, note)
 
     try:
-        with progress_on() as progress:
+        with nullcontext(silent) if quiet else progress_on() as progress:
             return call(follow)
     except (KeyboardInterrupt, TerminatedError, OSError, MemoryError) as error:
-        on = f"; `autoprox resume {place}` goes on" if place else ""
+        on = f"; `{command_line('resume', place)}` goes on" if place else ""
         if isinstance(error, KeyboardInterrupt | TerminatedError):
             word, code = ended_by(error)
             print(f"{word}{printable(on)}", file=sys.stderr)

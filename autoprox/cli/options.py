@@ -6,6 +6,7 @@ import typer
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show an error's traceback.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 DataDir = Annotated[
     str | None,
     typer.Option(

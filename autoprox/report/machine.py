@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from autoprox.files.program import command_line
 from autoprox.files.sizes import short
 from autoprox.report.layout import Part, aligned
 
@@ -21,7 +22,7 @@ def machine_report(facts: Mapping[str, Any]) -> list[Part]:
         "runs": facts["runs"]["folder"],
     }
     if lacking:
-        found["no data of"] = ", ".join(lacking) + " (autoprox bench fetch NAME)"
+        found["no data of"] = f"{', '.join(lacking)} ({command_line('bench', 'fetch', 'NAME')})"
     places = (facts["cache"], facts["runs"])
     amiss = [f"Not writable: {own['folder']}" for own in places if not own["writable"]]
     return [aligned(found), "\n".join(amiss) or "Nothing is amiss."]

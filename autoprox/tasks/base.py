@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from autoprox.benchmarks import BENCHMARKS, Benchmark, load_benchmark
 from autoprox.errors import ConfigError, RunError, nearest
+from autoprox.files.program import command_line
 from autoprox.inputs.batch import Batch
 from autoprox.inputs.batches import load_batches
 from autoprox.progress import Progress, silent
@@ -56,7 +57,24 @@ def task_of(config: TaskConfig) -> Task[Any]:
 
 def start(config: TaskConfig, progress: Progress = silent) -> dict[str, Any]:
     """Do what a configuration asks for in a new run; returns the run's summary, and where it is."""
-    return begin(task_of(config), progress)
+    task = task_of(config)
+    if isinstance(config, BenchmarkOptions) and (note := _space_taken(config, task.config)):
+        progress("space", 0, 0, note)
+    return begin(task, progress)
+
+
+def _space_taken(given: BenchmarkOptions, filled: BenchmarkOptions) -> str:
+    """Which space was taken where the benchmark has several of these datasets; or nothing."""
+    known = BENCHMARKS.get(str(filled.benchmark))
+    if given.space is not None or known is None:
+        return ""
+    wanted = set(filled.datasets or ())
+    others = [
+        space
+        for space, labels in known.labels.items()
+        if space != filled.space and any(wanted <= set(own) for own in labels.values())
+    ]
+    return f"{filled.space}; --space takes another: {', '.join(others)}" if others else ""
 
 
 def begin(task: Task[Any], progress: Progress = silent) -> dict[str, Any]:
@@ -93,7 +111,7 @@ def resume(
             if not force:
                 raise RunError(
                     f"{path} must be resumed with what it was begun with, but is otherwise: "
-                    f"{'; '.join(differences)}; `autoprox resume {path} --force` goes on"
+                    f"{'; '.join(differences)}; `{command_line('resume', path, '--force')}` goes on"
                 )
             run.record_differences(differences)
         return finish(task, run, progress)
@@ -113,7 +131,7 @@ def read_config(run: Run, trusted: bool = False, **resources: Any) -> TaskConfig
         if ":" in str(function) and resources.pop(name, None) != function and not trusted:
             raise ConfigError(
                 f"{run.path} would call {function}, which must be named again: "
-                f"`autoprox resume {run.path} --{name} {function}`"
+                f"`{command_line('resume', run.path, f'--{name}', str(function))}`"
             )
     allowed = configuration.named(resource=True)
     if beyond := [name for name in resources if name not in allowed]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from autoprox.errors import RunError
+from autoprox.files.program import command_line
 from autoprox.language import Tree, parse
 from autoprox.runs.folder import HALL_OF_FAME, Run
 from autoprox.runs.proxy_file import read_proxy
@@ -100,7 +101,7 @@ def _require_ended(run: Path) -> None:
     if not (run / HALL_OF_FAME / "1.json").exists():
         raise RunError(
             f"a run must have ended to have a proxy, but {run} has not: "
-            f"`autoprox resume {run}` goes on with it"
+            f"`{command_line('resume', run)}` goes on with it"
         )
 
 
