@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from pydantic.fields import FieldInfo
 
-from autoprox.cli.options import Debug, Json, Quiet
+from autoprox.cli.options import Debug, DryRun, Json, Quiet
 from autoprox.errors import FailureError, TerminatedError, ended_by, printable
 from autoprox.files.program import command_line
 from autoprox.options import Option, plain_type
@@ -32,13 +32,16 @@ def command(config: type[TaskConfig], text: str) -> Callable[..., None]:
 
     def run(context: typer.Context, **options: Any) -> None:
         resume, json, quiet = (options[name] for name in ("resume", "json", "quiet"))
-        given = {**_given(config, context)}
+        given = _given(config, context)
+        if options["dry_run"] and resume is None:
+            _show_estimate(config(**given), json)
+            return
 
         def call(progress: Progress) -> dict[str, Any]:
             from autoprox.tasks import base  # it takes seconds, and help is quick
 
             if resume is None:
-                return base.start(config(**given), progress)
+                return base.start(config(**given), progress, estimated=not quiet)
             return base.resume(resume, progress, config.kind, **given)
 
         finish(config.kind, followed(call, resume, quiet), json)
@@ -48,6 +51,7 @@ def command(config: type[TaskConfig], text: str) -> Callable[..., None]:
         **{n: _parameter(n, f, option) for n, f, option in config.described() if option.listed},
         "resume": Parameter("resume", Parameter.KEYWORD_ONLY, default=None, annotation=Resume),
         "json": Parameter("json", Parameter.KEYWORD_ONLY, default=False, annotation=Json),
+        "dry_run": Parameter("dry_run", Parameter.KEYWORD_ONLY, default=False, annotation=DryRun),
         "quiet": Parameter("quiet", Parameter.KEYWORD_ONLY, default=False, annotation=Quiet),
         "debug": Parameter("debug", Parameter.KEYWORD_ONLY, default=False, annotation=Debug),
     }
@@ -55,6 +59,18 @@ def command(config: type[TaskConfig], text: str) -> Callable[..., None]:
     run.__annotations__ = {name: p.annotation for name, p in parameters.items()}
     run.__doc__ = text
     return run
+
+
+def _show_estimate(config: TaskConfig, json: bool) -> None:
+    from autoprox.report import layout  # with torch, which takes seconds to import
+    from autoprox.tasks import base
+
+    found = base.dry_run(config)
+    if json:
+        layout.show_json(found)
+    else:
+        text = (found["estimate"] or {}).get("text", "no estimate of how long it takes")
+        layout.show(f"{found['name']}: {text}")
 
 
 def followed(

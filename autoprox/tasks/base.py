@@ -15,7 +15,9 @@ from autoprox.inputs.batches import load_batches
 from autoprox.progress import Progress, silent
 from autoprox.runs.folder import Run, digest_of
 from autoprox.searchspaces import SearchSpace
+from autoprox.statistics.sources import FAILURES
 from autoprox.tasks.configurations import CONFIGURATIONS
+from autoprox.tasks.estimate import Estimate
 from autoprox.tasks.shared import BenchmarkOptions, InputOptions, TaskConfig
 
 C = TypeVar("C", bound=TaskConfig)
@@ -43,6 +45,10 @@ class Task(ABC, Generic[C]):
         """A digest of each thing that was read: a resumed run must read the same."""
         return {}
 
+    def estimate(self) -> Estimate | None:
+        """What it will take, where that can be told; one network is measured for it."""
+        return None
+
     @abstractmethod
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Do it, from the beginning or from where the run stopped; returns the summary."""
@@ -55,12 +61,35 @@ def task_of(config: TaskConfig) -> Task[Any]:
     return made
 
 
-def start(config: TaskConfig, progress: Progress = silent) -> dict[str, Any]:
-    """Do what a configuration asks for in a new run; returns the run's summary, and where it is."""
+def start(
+    config: TaskConfig, progress: Progress = silent, estimated: bool = False
+) -> dict[str, Any]:
+    """Do what a configuration asks for in a new run; returns the run's summary, and where it is.
+
+    Where it is wished, the progress begins with an estimate of what it takes.
+    """
     task = task_of(config)
     if isinstance(config, BenchmarkOptions) and (note := _space_taken(config, task.config)):
         progress("space", 0, 0, note)
+    if estimated and (estimate := estimate_of(task)):
+        progress("estimate", 0, 0, str(estimate))
     return begin(task, progress)
+
+
+def estimate_of(task: Task[Any]) -> Estimate | None:
+    """What a task will take; None where a network fails, which the run itself will tell."""
+    try:
+        return task.estimate()
+    except FAILURES:
+        return None
+
+
+def dry_run(config: TaskConfig) -> dict[str, Any]:
+    """The estimate of what a configuration asks for, after all checks; nothing is written."""
+    task = task_of(config)
+    estimate = estimate_of(task)
+    found = {} if estimate is None else {**estimate.to_dict(), "text": str(estimate)}
+    return {"kind": config.kind, "name": config.name or task.name, "estimate": found or None}
 
 
 def _space_taken(given: BenchmarkOptions, filled: BenchmarkOptions) -> str:

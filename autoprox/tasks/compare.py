@@ -14,6 +14,7 @@ from autoprox.scoring.correlations import kendall, split
 from autoprox.scoring.resampling import plain
 from autoprox.tasks.base import Task, completed
 from autoprox.tasks.configurations import CompareConfig, RankConfig
+from autoprox.tasks.estimate import Estimate
 from autoprox.tasks.proxies import all_proxies
 from autoprox.tasks.rank import Rank, Records
 from autoprox.zoo.loading import run_of
@@ -64,6 +65,10 @@ class Compare(Task[CompareConfig]):
     @property
     def read(self) -> dict[str, str]:
         return self.rank.read
+
+    def estimate(self) -> Estimate:
+        """That of the ranking."""
+        return self.rank.estimate()
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Rank, and set the proxies' scores beside each other's."""

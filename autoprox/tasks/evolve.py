@@ -45,6 +45,7 @@ from autoprox.tasks.base import (
 )
 from autoprox.tasks.checkpoint import checkpoint, restored
 from autoprox.tasks.configurations import EvolveConfig
+from autoprox.tasks.estimate import Estimate, measured_once, middle
 from autoprox.tasks.proxies import COUNTS, named_proxies
 from autoprox.tasks.trial import Trial
 from autoprox.tasks.whole import Whole, Zoo, measured_zoo
@@ -146,6 +147,14 @@ class Evolve(Task[EvolveConfig]):
         terminals = [name for name in self.grammar.terminals if name in EVERY_STATISTIC]
         read = {s for name in terminals for s in statistics(parse(name))}
         return {part for s in read for part in s.parts}
+
+    def estimate(self) -> Estimate:
+        """From one of the networks: what evolution reads; the rest isn't in it."""
+        networks, train = self.networks(), len(self.parts["train"])
+        one = networks[middle(self.space, self.benchmark.architectures)]
+        seconds, size = measured_once(self.setting(), one, self.needs())
+        work = train * seconds / self.config.workers
+        return Estimate(train, len(self.batches), work, train * size)
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Evolve on thinned matrices, choose on whole ones, and measure what was chosen."""

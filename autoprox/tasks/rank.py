@@ -39,6 +39,7 @@ from autoprox.tasks.base import (
     require_choice,
 )
 from autoprox.tasks.configurations import RankConfig
+from autoprox.tasks.estimate import Estimate, middle
 from autoprox.tasks.proxies import COUNTS, Proxies, named_proxies
 from autoprox.zoo.published import compared, published
 
@@ -95,6 +96,14 @@ class Rank(Task[RankConfig]):
     def seeds(self) -> range:
         """The seeds, from the configured one on."""
         return range(self.config.seed, self.config.seed + self.config.seeds)
+
+    def estimate(self) -> Estimate:
+        """From one of the networks."""
+        architectures, config = self.benchmark.architectures, self.config
+        [one] = self.measured(config.seed, [middle(self.space, architectures)])
+        count = len(architectures) * config.seeds
+        work = count * one["seconds"] / config.workers
+        return Estimate(count, len(self.benchmark.datasets), work)
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Measure; the log has a line for each network and seed, which isn't measured again."""

@@ -35,6 +35,7 @@ from autoprox.tasks.base import (
     require_choice,
 )
 from autoprox.tasks.configurations import SearchConfig
+from autoprox.tasks.estimate import Estimate
 from autoprox.tasks.shared import STRATEGY
 from autoprox.tasks.sized import size_summary, worth_of_evaluated
 from autoprox.zoo.loading import load
@@ -119,6 +120,17 @@ class Search(Task[SearchConfig]):
                     f"the proxy needs {statistic}, but the networks of {self.space.name} only "
                     f"have linear layers of {', '.join(sorted(there)) or 'no domain'}"
                 )
+
+    def estimate(self) -> Estimate | None:
+        """From one candidate that is built; slices of the largest network take nearly no time."""
+        if self.config.weights == "inherited":
+            return None
+        rng, started = random.Random(self.config.seed), time.monotonic()
+        one = self.limits.approach(self.space.sample(rng), rng)
+        self.scorer().measure([one], lambda outcome: None)
+        count = self.parameters.candidates
+        work = count * (time.monotonic() - started) / self.config.workers
+        return Estimate(count, 1, work)
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Run the strategy from its seed; what is on record isn't measured again."""
