@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from autoprox.api import (
         build,
         build_benchmark,
+        compare,
         evaluate_supernet,
         evolve,
         load_proxy,
@@ -25,6 +26,7 @@ __all__ = [
     "__version__",
     "build",
     "build_benchmark",
+    "compare",
     "evaluate_supernet",
     "evolve",
     "load_proxy",
@@ -45,6 +47,10 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("autoprox")
+    if name == "runs":
+        from autoprox import runs
+
+        return runs
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from autoprox import api

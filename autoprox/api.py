@@ -15,6 +15,7 @@ from autoprox.errors import ConfigError
 from autoprox.progress import Progress, silent
 from autoprox.tasks.configurations import (
     BuildConfig,
+    CompareConfig,
     EvolveConfig,
     RankConfig,
     RediscoverConfig,
@@ -23,6 +24,7 @@ from autoprox.tasks.configurations import (
 from autoprox.tasks.results import (
     RESULTS,
     BuildResult,
+    CompareResult,
     EvolveResult,
     PrenasResult,
     RankResult,
@@ -89,6 +91,12 @@ evolve = _function(
 )
 rank = _function(
     "rank", RankConfig, RankResult, "Rank proxies side by side: rank(proxies=['snip', 'params'])."
+)
+compare = _function(
+    "compare",
+    CompareConfig,
+    CompareResult,
+    "Compare discoveries on networks that none has seen: compare(proxies=[one.run, other.run]).",
 )
 search = _function(
     "search",

@@ -63,7 +63,7 @@ def test_a_frame_needs_pandas(tmp_path: Path) -> None:
         "Result({'run': 'x'}).to_frame()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "to_frame needs pandas" in done.stderr
+    assert "a data frame needs pandas" in done.stderr
 
 
 def test_the_package_stays_what_it_is_after_imports() -> None:

@@ -19,12 +19,16 @@ ORDER = (
 )
 LATE = {  # modules that import late: help and the package itself must be there at once
     *("autoprox", "autoprox.api", "autoprox.benchmarks", "autoprox.tasks.results"),
+    "autoprox.files.frames",
     *("autoprox.inputs.child", "autoprox.__main__"),
     *(
         "autoprox.cli.bench",
+        "autoprox.cli.cache",
         "autoprox.cli.command",
+        "autoprox.cli.doctor",
         "autoprox.cli.export",
         "autoprox.cli.resume",
+        "autoprox.cli.runs",
         "autoprox.cli.score",
         "autoprox.cli.show",
         "autoprox.cli.supernet",

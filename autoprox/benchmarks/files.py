@@ -9,6 +9,7 @@ from autoprox.benchmarks.base import BenchmarkError
 from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
 from autoprox.errors import FailureError, one_line
 from autoprox.files.folders import user_cache
+from autoprox.files.program import command_line
 
 MAX_BYTES = 2**26  # many times the size of any
 TIMEOUT = 30.0  # seconds without an answer
@@ -46,7 +47,7 @@ def status(path: Path | None, file: DataFile) -> str:
 
 def read_verified(source: BuiltInBenchmark, file: DataFile, data_dir: Path | None) -> bytes:
     """The content of a file, after its hash has been checked."""
-    fetch = f"`autoprox bench fetch {source.name}`"
+    fetch = f"`{command_line('bench', 'fetch', source.name)}`"
     path = find(source, file, data_dir)
     if path is None:
         looked = ", ".join(map(str, data_folders(source, data_dir)))

@@ -9,13 +9,17 @@ import typer
 
 import autoprox
 from autoprox.cli.bench import bench
+from autoprox.cli.cache import cache
 from autoprox.cli.command import FAILURE, OUT_OF_MEMORY, system_message
+from autoprox.cli.compare import compare
+from autoprox.cli.doctor import doctor
 from autoprox.cli.evolve import evolve
 from autoprox.cli.export import export
 from autoprox.cli.prenas import prenas
 from autoprox.cli.rank import rank
 from autoprox.cli.rediscover import rediscover
 from autoprox.cli.resume import resume
+from autoprox.cli.runs import runs
 from autoprox.cli.s3 import s3
 from autoprox.cli.score import score
 from autoprox.cli.search import search
@@ -105,11 +109,15 @@ for function, name, example in (
     (evolve, "evolve", "evolve --space pit --datasets cifar100,flowers --seed 1"),
     (search, "search", "search --space pit --proxy dss++ --params 5M:10M"),
     (rank, "rank", "rank --proxies snip,dss++,params --space pit --seeds 3"),
+    (compare, "compare", "compare runs/20260102T030405Z-a runs/20260102T040506Z-b"),
     (rediscover, "rediscover", "rediscover snip --seed 1"),
     (prenas, "prenas", "prenas --space autoformer-supernet-ti --sizes 5M:12M:1M"),
     (s3, "s3", "s3 --space swin-nano --images photos --rounds 3"),
     (resume, "resume", "resume runs/20260102T030405Z-mine"),
     (score, "score", "score --proxy snip --model timm:vit_tiny_patch16_224"),
     (show, "show", "show snip, or: autoprox show runs/20260102T030405Z-mine"),
+    (runs, "runs", "runs --json"),
+    (cache, "cache", "cache --clear"),
+    (doctor, "doctor", "doctor --json"),
 ):
     app.command(name, epilog=f"Example: autoprox {example}")(function)

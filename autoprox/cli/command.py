@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from pydantic.fields import FieldInfo
 
-from autoprox.cli.options import Debug, Json
+from autoprox.cli.options import Debug, DryRun, Json, Quiet
 from autoprox.errors import (
     FailureError,
     TerminatedError,
@@ -17,8 +18,9 @@ from autoprox.errors import (
     is_out_of_memory,
     printable,
 )
+from autoprox.files.program import command_line
 from autoprox.options import Option, plain_type
-from autoprox.progress import Progress
+from autoprox.progress import Progress, silent
 from autoprox.tasks.shared import TaskConfig
 
 FAILURE = 1
@@ -36,23 +38,28 @@ def command(config: type[TaskConfig], text: str) -> Callable[..., None]:
     """The function of a command that does the task of a configuration, or resumes its runs."""
 
     def run(context: typer.Context, **options: Any) -> None:
-        resume, json = options["resume"], options["json"]
-        given = {**_given(config, context)}
+        resume, json, quiet = (options[name] for name in ("resume", "json", "quiet"))
+        given = _given(config, context)
+        if options["dry_run"] and resume is None:
+            _show_estimate(config(**given), json)
+            return
 
         def call(progress: Progress) -> dict[str, Any]:
             from autoprox.tasks import base  # it takes seconds, and help is quick
 
             if resume is None:
-                return base.start(config(**given), progress)
+                return base.start(config(**given), progress, estimated=not quiet)
             return base.resume(resume, progress, config.kind, **given)
 
-        finish(config.kind, followed(call, resume), json)
+        finish(config.kind, followed(call, resume, quiet), json)
 
     parameters = {
         "context": Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context),
         **{n: _parameter(n, f, option) for n, f, option in config.described() if option.listed},
         "resume": Parameter("resume", Parameter.KEYWORD_ONLY, default=None, annotation=Resume),
         "json": Parameter("json", Parameter.KEYWORD_ONLY, default=False, annotation=Json),
+        "dry_run": Parameter("dry_run", Parameter.KEYWORD_ONLY, default=False, annotation=DryRun),
+        "quiet": Parameter("quiet", Parameter.KEYWORD_ONLY, default=False, annotation=Quiet),
         "debug": Parameter("debug", Parameter.KEYWORD_ONLY, default=False, annotation=Debug),
     }
     run.__signature__ = Signature(list(parameters.values()))  # type: ignore[attr-defined]
@@ -61,8 +68,22 @@ def command(config: type[TaskConfig], text: str) -> Callable[..., None]:
     return run
 
 
-def followed(call: Callable[[Progress], dict[str, Any]], run: Path | None = None) -> dict[str, Any]:
-    """What `call` returns, its progress shown; where it stops, how to go on."""
+def _show_estimate(config: TaskConfig, json: bool) -> None:
+    from autoprox.report import layout  # with torch, which takes seconds to import
+    from autoprox.tasks import base
+
+    found = base.dry_run(config)
+    if json:
+        layout.show_json(found)
+    else:
+        text = (found["estimate"] or {}).get("text", "no estimate of how long it takes")
+        layout.show(f"{found['name']}: {text}")
+
+
+def followed(
+    call: Callable[[Progress], dict[str, Any]], run: Path | None = None, quiet: bool = False
+) -> dict[str, Any]:
+    """What `call` returns, its progress shown unless it is quiet; where it stops, how to go on."""
     from autoprox.report.progress import progress_on
 
     place = None if run is None else str(run)
@@ -73,10 +94,10 @@ def followed(call: Callable[[Progress], dict[str, Any]], run: Path | None = None
         progress(task, done, total, note)
 
     try:
-        with progress_on() as progress:
+        with nullcontext(silent) if quiet else progress_on() as progress:
             return call(follow)
     except (KeyboardInterrupt, TerminatedError, OSError, MemoryError, RuntimeError) as error:
-        on = f"; `autoprox resume {place}` goes on" if place else ""
+        on = f"; `{command_line('resume', place)}` goes on" if place else ""
         if isinstance(error, KeyboardInterrupt | TerminatedError):
             word, code = ended_by(error)
             print(f"{word}{printable(on)}", file=sys.stderr)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from autoprox.cli.command import finish, followed
-from autoprox.cli.options import Debug, Json
+from autoprox.cli.options import Debug, Json, Quiet
 from autoprox.files.sizes import read_bytes
 from autoprox.progress import Progress
 
@@ -31,6 +31,7 @@ def resume(
     force: Annotated[
         bool, typer.Option(help="Go on although versions, or what the run reads, have changed.")
     ] = False,
+    quiet: Quiet = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -52,4 +53,4 @@ def resume(
         return base.resume(run, progress, force=force, **given)
 
     kind = Run.open(run).kind
-    finish(kind, followed(call, run), json)
+    finish(kind, followed(call, run, quiet), json)

@@ -1,5 +1,6 @@
 """The command `autoprox show`."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,12 +9,16 @@ from autoprox.cli.options import Debug, Json
 
 
 def show(
-    proxy: Annotated[
-        str | None,
+    proxies: Annotated[
+        list[str] | None,
         typer.Argument(
-            help="A run, a proxy file, a published name or an expression.", show_default=False
+            metavar="[PROXY]...",
+            help="A run, one of its formulas (RUN:N), a proxy file, a published name or an "
+            "expression. Several are shown side by side; runs may be of any kind then.",
+            show_default=False,
         ),
     ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Of a run, all formulas by number.")] = False,
     operations: Annotated[
         bool, typer.Option("--operations", help="Instead of a proxy, the language's operations.")
     ] = False,
@@ -26,27 +31,63 @@ def show(
     debug: Debug = False,
 ) -> None:
     """Show a proxy: its formula, what it reads, where it was found and what it is worth."""
-    if (proxy is None) != operations:
+    if (not proxies) != operations:
         raise typer.BadParameter("either a proxy or --operations must be given")
+    if len(proxies or ()) > 1 and (latex or tree or form or all_):
+        raise typer.BadParameter("several proxies have no other form than --json")
     if operations and (latex or tree or form):
         raise typer.BadParameter("--operations has no other form than --json")
+    if all_ and (operations or latex or tree or form):
+        raise typer.BadParameter("--all has no other form than --json")
     if latex + tree + bool(form) + json > 1:
         raise typer.BadParameter("at most one of --latex, --tree, --form and --json can be given")
+    if not proxies:
+        _show_operations(json)
+    elif all_:
+        _show_front(proxies[0], json)
+    elif len(proxies) > 1:
+        _show_several(proxies, json)
+    else:
+        _show_one(proxies[0], "latex" if latex else "tree" if tree else form, json)
+
+
+def _show_one(proxy: str, form: str, json: bool) -> None:
     from autoprox.export import EXPORTERS  # with torch, which takes seconds to import
     from autoprox.report import layout
     from autoprox.report.proxy import proxy_details, proxy_report
     from autoprox.zoo.loading import load
 
-    if proxy is None:
-        _show_operations(json)
-        return
     loaded = load(proxy)
-    if form := "latex" if latex else "tree" if tree else form:
+    if form:
         print(EXPORTERS.find(form)(loaded.tree))
     elif json:
         layout.show_json(proxy_details(loaded))
     else:
         layout.show(*proxy_report(loaded))
+
+
+def _show_several(proxies: list[str], json: bool) -> None:
+    from autoprox.report import layout  # with torch, as above
+    from autoprox.report.runs import side_by_side
+    from autoprox.tasks.glance import glance
+
+    rows = [glance(proxy) for proxy in proxies]
+    if json:
+        layout.show_json(rows)
+    else:
+        layout.show(*side_by_side(rows))
+
+
+def _show_front(run: str, json: bool) -> None:
+    from autoprox.report import layout  # with torch, as above
+    from autoprox.report.runs import front_report
+    from autoprox.zoo.loading import formulas_of
+
+    rows = formulas_of(Path(run))
+    if json:
+        layout.show_json(rows)
+    else:
+        layout.show(*front_report(rows, run))
 
 
 def _show_operations(json: bool) -> None:

@@ -1,10 +1,33 @@
-"""Where what the program keeps lies on the user's disk."""
+"""Where what the program keeps lies on the user's disk, and how much it is."""
 
+import os
 from pathlib import Path
+from typing import NamedTuple
 
 import platformdirs
+
+
+class Usage(NamedTuple):
+    """Of a folder."""
+
+    files: int
+    bytes: int
+    oldest: float | None  # when the file was used that wasn't for the longest time
 
 
 def user_cache() -> Path:
     """Where downloads and measured statistics are kept."""
     return platformdirs.user_cache_path("autoprox", appauthor=False)
+
+
+def usage(folder: Path) -> Usage:
+    """How many files are below a folder, and their size; of none where there is no folder."""
+    found = [path.stat() for path in folder.rglob("*") if path.is_file()]
+    oldest = min((status.st_mtime for status in found), default=None)
+    return Usage(len(found), sum(status.st_size for status in found), oldest)
+
+
+def is_writable(folder: Path) -> bool:
+    """Whether files can be made in a folder, or in the first that exists above it."""
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)

@@ -5,7 +5,10 @@ from typing import Any
 
 from rich.table import Table
 
+from autoprox.files.program import command_line
 from autoprox.report.layout import Part, aligned, new_table, number
+
+SATURATED = 0.05  # share of the pairs of architectures with the same score
 
 
 def benchmark_table(benchmarks: Iterable[Mapping[str, Any]]) -> Table:
@@ -28,7 +31,7 @@ def _installed(found: Mapping[str, Any]) -> str:
     if found["embedded"]:
         return "embedded"
     if not found["installed"]:
-        return f"no: autoprox bench fetch {found['name']}"
+        return f"no: {command_line('bench', 'fetch', found['name'])}"
     there = sum(file["status"] == "installed" for file in found["files"])
     return "yes" if there == len(found["files"]) else f"{there} of {len(found['files'])} files"
 
@@ -77,7 +80,18 @@ def build_report(details: Mapping[str, Any]) -> list[Part]:
     return [
         table,
         "\n".join([counts, *left_out]),
-        f"Table: {file}\nNext: autoprox evolve --benchmark {file}",
+        *_saturated(details),
+        f"Table: {file}\nNext: {command_line('evolve', '--benchmark', file)}",
+    ]
+
+
+def _saturated(details: Mapping[str, Any]) -> list[Part]:
+    """A warning of each dataset whose scores hardly tell architectures apart."""
+    return [
+        f"Warning: the scores of {dataset} saturate: {row['tied']:.0%} of the pairs of "
+        "architectures\nhave the same one. Take harder data, fewer --epochs or smaller --sizes."
+        for dataset, row in details["datasets"].items()
+        if row.get("tied", 0) > SATURATED
     ]
 
 

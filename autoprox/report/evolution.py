@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
+from autoprox.files.program import command_line
 from autoprox.report.layout import WIDTH, Part, interval, number
 from autoprox.report.worth import (
     comparison_parts,
@@ -36,7 +37,7 @@ def evolution_report(summary: Mapping[str, Any]) -> list[Part]:
         textwrap.fill(_verdict(summary), WIDTH),
         nature(summary),
         textwrap.fill(_counts(summary), WIDTH),
-        f"Run: {summary['run']}\nNext: autoprox show {summary['run']}",
+        f"Run: {summary['run']}\nNext: {command_line('show', summary['run'])}",
     ]
 
 

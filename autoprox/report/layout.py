@@ -7,6 +7,7 @@ from typing import Any
 from rich import box
 from rich.console import Console, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from autoprox.errors import printable
 from autoprox.files.atomic import to_json
@@ -38,7 +39,10 @@ class PlainTable(Table):
     """A table that shows texts from outside, and obeys nothing in them."""
 
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
-        plain = (printable(cell) if isinstance(cell, str) else cell for cell in cells)
+        plain = [printable(cell) if isinstance(cell, str) else cell for cell in cells]
+        if isinstance(plain[0], str) and "/" in plain[0] and "(" not in plain[0]:
+            # A path is to be copied: it is never cut, as a long expression is.
+            plain[0] = Text(plain[0], overflow="fold", no_wrap=False)
         super().add_row(*plain, **options)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from autoprox.report.benchmarks import build_report
+from autoprox.report.comparison import compare_report
 from autoprox.report.evolution import evolution_report
 from autoprox.report.layout import Part
 from autoprox.report.ranking import rank_report
@@ -15,6 +16,7 @@ from autoprox.report.supernet import prenas_report, supernet_report, supernet_ta
 REPORTS: Mapping[str, Callable[[Mapping[str, Any]], list[Part]]] = {
     "evolve": evolution_report,
     "rank": rank_report,
+    "compare": compare_report,
     "search": search_report,
     "rediscover": rediscovery_report,
     "build": build_report,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from autoprox.files.program import command_line
 from autoprox.files.sizes import short
 from autoprox.report.layout import Part, aligned, new_table
 
@@ -60,4 +61,4 @@ def _counts(summary: Mapping[str, Any]) -> str:
 
 
 def _next(run: str) -> str:
-    return f"Next: autoprox supernet eval {run}\nRun: {run}"
+    return f"Next: {command_line('supernet', 'eval', run)}\nRun: {run}"

@@ -15,7 +15,7 @@ from filelock import ReadWriteLock, Timeout
 from safetensors.numpy import save
 from torch import Tensor
 
-from autoprox.errors import MeasurementError
+from autoprox.errors import MeasurementError, RunError
 from autoprox.files.atomic import UNFINISHED, atomic_file
 from autoprox.language import Statistic
 from autoprox.parallel.threads import run_threads
@@ -211,6 +211,22 @@ def _hold(folder: Path, needed: Container[Path]) -> ReadWriteLock:
         traceback.clear_frames(busy.__traceback__)
     lock.acquire_read()
     return lock
+
+
+def clear(folder: Path) -> None:
+    """Remove all that is measured in a folder, of which nobody may be reading."""
+    if not folder.is_dir():
+        return
+    lock = ReadWriteLock(folder / LOCK, is_singleton=False)
+    try:
+        with lock.write_lock(blocking=False):
+            for path in folder.glob("??/*"):
+                path.unlink()
+    except Timeout as busy:
+        traceback.clear_frames(busy.__traceback__)
+        raise RunError(f"a cache must not be in use to be cleared, but {folder} is") from None
+    finally:
+        lock.close()
 
 
 def _trim(folder: Path, needed: Container[Path]) -> None:

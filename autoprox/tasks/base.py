@@ -9,12 +9,15 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from autoprox.benchmarks import BENCHMARKS, Benchmark, load_benchmark
 from autoprox.errors import ConfigError, RunError, nearest
+from autoprox.files.program import command_line
 from autoprox.inputs.batch import Batch
 from autoprox.inputs.batches import load_batches
 from autoprox.progress import Progress, silent
 from autoprox.runs.folder import Run, digest_of
 from autoprox.searchspaces import SearchSpace
+from autoprox.statistics.sources import FAILURES
 from autoprox.tasks.configurations import CONFIGURATIONS
+from autoprox.tasks.estimate import Estimate
 from autoprox.tasks.shared import BenchmarkOptions, InputOptions, TaskConfig
 
 C = TypeVar("C", bound=TaskConfig)
@@ -42,6 +45,10 @@ class Task(ABC, Generic[C]):
         """A digest of each thing that was read: a resumed run must read the same."""
         return {}
 
+    def estimate(self) -> Estimate | None:
+        """What it will take, where that can be told; one network is measured for it."""
+        return None
+
     @abstractmethod
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Do it, from the beginning or from where the run stopped; returns the summary."""
@@ -54,9 +61,49 @@ def task_of(config: TaskConfig) -> Task[Any]:
     return made
 
 
-def start(config: TaskConfig, progress: Progress = silent) -> dict[str, Any]:
-    """Do what a configuration asks for in a new run; returns the run's summary, and where it is."""
-    return begin(task_of(config), progress)
+def start(
+    config: TaskConfig, progress: Progress = silent, estimated: bool = False
+) -> dict[str, Any]:
+    """Do what a configuration asks for in a new run; returns the run's summary, and where it is.
+
+    Where it is wished, the progress begins with an estimate of what it takes.
+    """
+    task = task_of(config)
+    if isinstance(config, BenchmarkOptions) and (note := _space_taken(config, task.config)):
+        progress("space", 0, 0, note)
+    if estimated and (estimate := estimate_of(task)):
+        progress("estimate", 0, 0, str(estimate))
+    return begin(task, progress)
+
+
+def estimate_of(task: Task[Any]) -> Estimate | None:
+    """What a task will take; None where a network fails, which the run itself will tell."""
+    try:
+        return task.estimate()
+    except FAILURES:
+        return None
+
+
+def dry_run(config: TaskConfig) -> dict[str, Any]:
+    """The estimate of what a configuration asks for, after all checks; nothing is written."""
+    task = task_of(config)
+    estimate = estimate_of(task)
+    found = {} if estimate is None else {**estimate.to_dict(), "text": str(estimate)}
+    return {"kind": config.kind, "name": config.name or task.name, "estimate": found or None}
+
+
+def _space_taken(given: BenchmarkOptions, filled: BenchmarkOptions) -> str:
+    """Which space was taken where the benchmark has several of these datasets; or nothing."""
+    known = BENCHMARKS.get(str(filled.benchmark))
+    if given.space is not None or known is None:
+        return ""
+    wanted = set(filled.datasets or ())
+    others = [
+        space
+        for space, labels in known.labels.items()
+        if space != filled.space and any(wanted <= set(own) for own in labels.values())
+    ]
+    return f"{filled.space}; --space takes another: {', '.join(others)}" if others else ""
 
 
 def begin(task: Task[Any], progress: Progress = silent) -> dict[str, Any]:
@@ -93,7 +140,7 @@ def resume(
             if not force:
                 raise RunError(
                     f"{path} must be resumed with what it was begun with, but is otherwise: "
-                    f"{'; '.join(differences)}; `autoprox resume {path} --force` goes on"
+                    f"{'; '.join(differences)}; `{command_line('resume', path, '--force')}` goes on"
                 )
             run.record_differences(differences)
         return finish(task, run, progress)
@@ -113,7 +160,7 @@ def read_config(run: Run, trusted: bool = False, **resources: Any) -> TaskConfig
         if ":" in str(function) and resources.pop(name, None) != function and not trusted:
             raise ConfigError(
                 f"{run.path} would call {function}, which must be named again: "
-                f"`autoprox resume {run.path} --{name} {function}`"
+                f"`{command_line('resume', run.path, f'--{name}', str(function))}`"
             )
     allowed = configuration.named(resource=True)
     if beyond := [name for name in resources if name not in allowed]:

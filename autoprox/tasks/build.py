@@ -1,7 +1,8 @@
 """Builds a benchmark of one's own: a sample of a space with true scores, by training it."""
 
 import os
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -95,6 +96,7 @@ def summarised(table: Mapping[str, Any], file: Path) -> dict[str, Any]:
             "median": median(scores),
             "highest": max(scores),
             "noise_ceiling": ceiling,
+            "tied": tied_share(scores),
         }
     return {
         "file": str(file),
@@ -104,6 +106,12 @@ def summarised(table: Mapping[str, Any], file: Path) -> dict[str, Any]:
         "datasets": datasets,
         **{name: training[name] for name in ("measure", "seeds", "core_hours", "failures")},
     }
+
+
+def tied_share(scores: Sequence[float]) -> float:
+    """The share of the pairs of architectures that the scores don't tell apart."""
+    tied = sum(count * (count - 1) for count in Counter(scores).values())
+    return tied / (len(scores) * (len(scores) - 1))
 
 
 def _bands(config: BuildConfig) -> list[Band]:

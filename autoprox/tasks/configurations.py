@@ -84,9 +84,7 @@ class EvolveConfig(
         float, Gt(0), Lt(1),
         Option("Part of the architectures to evolve on; the rest is the test.", PROBLEM),
     ] = 0.6  # fmt: skip
-    split_seed: Annotated[
-        Whole | None, Option("Fixes the split alone.", PROBLEM, default="the seed")
-    ] = None
+    split_seed: Annotated[Whole, Option("Fixes the split alone.", PROBLEM)] = 0
     statistics: Annotated[
         Names | None,
         Option(
@@ -147,6 +145,25 @@ class RankConfig(DeviceOptions, InputOptions, ScoringOptions, BenchmarkOptions, 
     ] = False  # fmt: skip
 
 
+class CompareConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
+    """What a comparison of discoveries depends on."""
+
+    kind = "compare"
+    task = "autoprox.tasks.compare:Compare"
+    noun = "a comparison"
+
+    proxies: Annotated[
+        Paths,
+        Option(
+            "Runs of evolve on one benchmark, formulas of them (RUN:N), and published names.",
+            argument=True, repeated=True,
+        ),
+    ]  # fmt: skip
+    seeds: Annotated[
+        Positive, Option("How many seeds, from --seed on: weights and noise.", PROBLEM)
+    ] = 1
+
+
 class SearchConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
     """What a search of architectures depends on, and what it may use."""
 
@@ -154,7 +171,16 @@ class SearchConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
     task = "autoprox.tasks.search:Search"
     noun = "a search"
 
-    space: Annotated[str, Option("Search space; needed.", PROBLEM)]
+    space: Annotated[
+        str | None, Option("Search space; needed.", PROBLEM, default="the benchmark's")
+    ] = None
+    benchmark: Annotated[
+        PathText | None,
+        Option(
+            "Whose space, dataset and classes are taken, if they aren't given.",
+            PROBLEM, "NAME|FILE", "none",
+        ),
+    ] = None  # fmt: skip
     proxy: Annotated[
         PathText,
         Option("A run, a proxy file, a published name or an expression; needed.", PROBLEM),
@@ -196,7 +222,13 @@ class SearchConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
             PROBLEM, "NAME|MODULE:FUNCTION", "none", code=True,
         ),
     ] = None  # fmt: skip
-    dataset: Annotated[str, Option("Whose number of classes the heads have.", PROBLEM)] = "imagenet"
+    dataset: Annotated[
+        str | None,
+        Option("Whose number of classes the heads have.", PROBLEM, default="imagenet"),
+    ] = None
+    classes: Annotated[
+        Positive | None, Option("Of the heads.", PROBLEM, default="the dataset's")
+    ] = None
     top: Annotated[Positive, Option("How many of the best are shown and kept.", PROBLEM)] = 10
     strategy: Annotated[
         str,
@@ -335,7 +367,7 @@ class BuildConfig(TaskConfig):
 
 
 ALL: tuple[type[TaskConfig], ...] = (
-    *(EvolveConfig, RankConfig, SearchConfig, RediscoverConfig, BuildConfig),
+    *(EvolveConfig, RankConfig, CompareConfig, SearchConfig, RediscoverConfig, BuildConfig),
     *SUPERNET_CONFIGURATIONS,
     S3Config,
 )

@@ -45,6 +45,7 @@ from autoprox.tasks.base import (
 )
 from autoprox.tasks.checkpoint import checkpoint, restored
 from autoprox.tasks.configurations import EvolveConfig
+from autoprox.tasks.estimate import Estimate, measured_once, middle
 from autoprox.tasks.proxies import COUNTS, named_proxies
 from autoprox.tasks.trial import Trial
 from autoprox.tasks.whole import Whole, Zoo, measured_zoo
@@ -70,7 +71,6 @@ class Evolve(Task[EvolveConfig]):
                 space=self.benchmark.space,
                 datasets=self.benchmark.datasets,
                 label=self.benchmark.label,
-                split_seed=config.seed if config.split_seed is None else config.split_seed,
                 statistics=tuple(config.statistics or STATISTICS),
                 zoo=_zoo(config.zoo),
                 thin=config.thin or self._thin(),
@@ -84,7 +84,7 @@ class Evolve(Task[EvolveConfig]):
         self.form = FORMS[config.form](self.grammar)
         self.batches = batches_of(config, self.space, self.benchmark.classes, config.seed)
         networks = len(self.benchmark.architectures)
-        chosen = split(networks, self.config.split_seed or 0, config.train)
+        chosen = split(networks, config.split_seed, config.train)
         self.parts = dict(zip(("train", "test"), chosen, strict=True))
         self._check_parts()
         self.cache.mkdir(parents=True, exist_ok=True)
@@ -147,6 +147,14 @@ class Evolve(Task[EvolveConfig]):
         terminals = [name for name in self.grammar.terminals if name in EVERY_STATISTIC]
         read = {s for name in terminals for s in statistics(parse(name))}
         return {part for s in read for part in s.parts}
+
+    def estimate(self) -> Estimate:
+        """From one of the networks: what evolution reads; the rest isn't in it."""
+        networks, train = self.networks(), len(self.parts["train"])
+        one = networks[middle(self.space, self.benchmark.architectures)]
+        seconds, size = measured_once(self.setting(), one, self.needs())
+        work = train * seconds / self.config.workers
+        return Estimate(train, len(self.batches), work, train * size)
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Evolve on thinned matrices, choose on whole ones, and measure what was chosen."""

@@ -7,6 +7,7 @@ from autoprox.errors import ConfigError
 from autoprox.export.targets import architecture_files
 from autoprox.files.atomic import atomic_file, to_json, write_text
 from autoprox.files.located_json import parse_json, read_json
+from autoprox.files.program import command_line
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import Architecture, ArchitectureError, get_space
 
@@ -40,7 +41,7 @@ def _of_run(path: Path, space: str | None) -> tuple[Any, str]:
     if summary is None:
         raise ConfigError(
             f"a search must have ended to have an architecture, but {path} has not: "
-            f"`autoprox resume {path}` goes on with it"
+            f"`{command_line('resume', path)}` goes on with it"
         )
     return summary["best"], _same(space, str(run.read_config()["space"]))
 

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import takewhile
 from typing import Any
@@ -41,6 +42,7 @@ from autoprox.tasks.base import (
     require_choice,
 )
 from autoprox.tasks.configurations import RankConfig
+from autoprox.tasks.estimate import Estimate, middle
 from autoprox.tasks.proxies import COUNTS, Proxies, named_proxies
 from autoprox.zoo.published import compared, published
 
@@ -94,9 +96,26 @@ class Rank(Task[RankConfig]):
         batches = batches_of(self.config, self.space, self.benchmark.classes, seed)
         return Setting(batches, device=torch.device(self.config.device))
 
+    def restrict(self, networks: Sequence[int]) -> None:
+        """Rank these networks of the benchmark alone."""
+        own, chosen = self.benchmark, list(networks)
+        self.benchmark = replace(
+            own,
+            architectures=tuple(own.architectures[n] for n in chosen),
+            scores={dataset: scores[chosen] for dataset, scores in own.scores.items()},
+        )
+
     def seeds(self) -> range:
         """The seeds, from the configured one on."""
         return range(self.config.seed, self.config.seed + self.config.seeds)
+
+    def estimate(self) -> Estimate:
+        """From one of the networks."""
+        architectures, config = self.benchmark.architectures, self.config
+        [one] = self.measured(config.seed, [middle(self.space, architectures)])
+        count = len(architectures) * config.seeds
+        work = count * one["seconds"] / config.workers
+        return Estimate(count, len(self.benchmark.datasets), work)
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Measure; the log has a line for each network and seed, which isn't measured again."""

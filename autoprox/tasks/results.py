@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autoprox.errors import AutoproxError
+from autoprox.files.frames import to_frame
 
 if TYPE_CHECKING:
     import pandas
@@ -40,14 +40,22 @@ class Result:
 
     def to_frame(self) -> pandas.DataFrame:
         """The rows as a data frame; pandas must be installed."""
-        try:
-            import pandas  # optional
-        except ImportError:
-            raise AutoproxError("to_frame needs pandas: pip install pandas") from None
-        return pandas.DataFrame(self.rows())
+        return to_frame(self.rows())
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.run}>"
+
+    def _repr_html_(self) -> str:
+        from autoprox.runs.folder import Run  # with torch, which takes seconds to import
+        from autoprox.runs.loading import facts_html
+        from autoprox.runs.overview import overview
+
+        return facts_html(overview(Run.open(self.run)))
+
+    def _repr_latex_(self) -> str | None:
+        from autoprox.runs.loading import formula_latex  # with torch, as above
+
+        return formula_latex(self._summary)
 
 
 class EvolveResult(Result):
@@ -92,6 +100,15 @@ class RankResult(Result):
     def rows(self) -> list[dict[str, Any]]:
         """A row for each proxy and dataset, the best of a dataset first."""
         return [dict(row) for row in self._summary["rows"]]
+
+
+class CompareResult(RankResult):
+    """How well discoveries rank the networks that none of them has seen."""
+
+    @property
+    def between(self) -> dict[str, dict[str, float | None]]:
+        """The tau of each proxy's scores with each other's, means over the datasets."""
+        return dict(self._summary["between"])
 
 
 class SearchResult(Result):
@@ -190,6 +207,7 @@ class S3Result(Result):
 RESULTS: Mapping[str, type[Result]] = {
     "evolve": EvolveResult,
     "rank": RankResult,
+    "compare": CompareResult,
     "search": SearchResult,
     "rediscover": RediscoverResult,
     "build": BuildResult,

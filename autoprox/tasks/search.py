@@ -2,16 +2,17 @@
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from autoprox.benchmarks import BENCHMARKS
+from autoprox.benchmarks import BENCHMARKS, load_benchmark
 from autoprox.errors import AutoproxError, ConfigError, nearest
-from autoprox.files.atomic import write_json
+from autoprox.files.atomic import to_json, write_json, write_text
 from autoprox.files.documents import Excerpt
-from autoprox.files.json_lines import Record
+from autoprox.files.json_lines import JSONLines, Record
 from autoprox.files.sizes import Range, read_range, read_size, short, show_range
 from autoprox.inputs.classes import CLASSES
 from autoprox.language import EVERY_STATISTIC
@@ -35,6 +36,7 @@ from autoprox.tasks.base import (
     require_choice,
 )
 from autoprox.tasks.configurations import SearchConfig
+from autoprox.tasks.estimate import Estimate
 from autoprox.tasks.shared import STRATEGY
 from autoprox.tasks.sized import size_summary, worth_of_evaluated
 from autoprox.zoo.loading import load
@@ -56,7 +58,8 @@ class Search(Task[SearchConfig]):
     """A search of architectures: the proxy, the limits, the strategy and who evaluates."""
 
     def __init__(self, config: SearchConfig) -> None:
-        self.space = get_space(config.space)
+        config = with_heads(config)
+        self.space = get_space(str(config.space))
         self.strategy, self.parameters = _strategy(config)
         tree = load(str(config.proxy)).tree
         self.proxy = SplitProxy(tree, self.strategy.by_block)
@@ -72,14 +75,14 @@ class Search(Task[SearchConfig]):
                 **self.parameters.model_dump(),
             )
         )
-        classes = classes_of(config.dataset)
+        dataset, classes = str(config.dataset), config.classes or 0
         self.limits = SizeLimits(self.space, classes, *_ranges(config))
         self.evaluator = self._evaluator()
         if config.weights == "inherited":
             require_slices(self.space)
         self._check_statistics()
         self.limits.approach(self.space.sample(rng := random.Random(config.seed)), rng)
-        batches = batches_of(config, self.space, {config.dataset: classes}, config.seed)
+        batches = batches_of(config, self.space, {dataset: classes}, config.seed)
         self.setting = Setting(batches, device=torch.device(self.config.device))
 
     @property
@@ -102,7 +105,7 @@ class Search(Task[SearchConfig]):
         config = self.config
         if config.evaluator is not None:
             data_dir = path_of(config.data_dir)
-            return load_evaluator(config.evaluator, self.space, config.dataset, data_dir)
+            return load_evaluator(config.evaluator, self.space, str(config.dataset), data_dir)
         if self.strategy.evaluator:
             raise ConfigError(
                 f"{config.strategy} must have an evaluator, a benchmark or MODULE:FUNCTION, "
@@ -124,6 +127,17 @@ class Search(Task[SearchConfig]):
                     f"the proxy needs {statistic}, but the networks of {self.space.name} only "
                     f"have linear layers of {', '.join(sorted(there)) or 'no domain'}"
                 )
+
+    def estimate(self) -> Estimate | None:
+        """From one candidate that is built; slices of the largest network take nearly no time."""
+        if self.config.weights == "inherited":
+            return None
+        rng, started = random.Random(self.config.seed), time.monotonic()
+        one = self.limits.approach(self.space.sample(rng), rng)
+        self.scorer().measure([one], lambda outcome: None)
+        count = self.parameters.candidates
+        work = count * (time.monotonic() - started) / self.config.workers
+        return Estimate(count, 1, work)
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Run the strategy from its seed; what is on record isn't measured again."""
@@ -156,6 +170,7 @@ class Search(Task[SearchConfig]):
         self.strategy.search(searcher, self.parameters)
         if self.evaluator is not None and not searcher.evaluations:
             searcher.evaluate(searcher.ranked()[: self.config.top])
+        _write_scores(run.path / CANDIDATES, searcher)
         summary = {**self._summary(searcher), "seconds": seconds()}
         write_json(run.path / TOP, summary["top"])
         return summary
@@ -231,6 +246,33 @@ def _ranges(config: SearchConfig) -> tuple[Range, Range]:
             f"but got both, {show_range(params)} and {short(size)}"
         )
     return matched(size), flops
+
+
+def _write_scores(path: Path, searcher: Searcher) -> None:
+    """Add its score, among all of them, to the line of each candidate."""
+    lines = JSONLines(path).read()
+    for line, candidate in zip(lines, searcher.candidates, strict=True):
+        line["score"] = None if candidate.failure else searcher.score_of(candidate)
+    write_text(path, "".join(f"{to_json(line)}\n" for line in lines))
+
+
+def with_heads(config: SearchConfig) -> SearchConfig:
+    """With the space, the dataset and its classes filled in: those of a benchmark if it is given.
+
+    Where there is none, the dataset is ImageNet.
+    """
+    dataset = config.dataset
+    known: Mapping[str, int] = {}
+    if config.benchmark is not None and None in (config.space, dataset, config.classes):
+        data_dir = path_of(config.data_dir)
+        table = load_benchmark(config.benchmark, space=config.space, data_dir=data_dir)
+        config, known = completed(config, space=table.space), table.classes
+        dataset = dataset or table.datasets[0]
+    if config.space is None:
+        raise ConfigError("a search needs space, or a benchmark that has one, but got none")
+    dataset = dataset or "imagenet"
+    classes = config.classes or known.get(dataset) or classes_of(dataset)
+    return completed(config, dataset=dataset, classes=classes)
 
 
 def classes_of(dataset: str) -> int:

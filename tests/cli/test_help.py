@@ -56,7 +56,7 @@ def test_options_are_those_of_the_configuration(config: type[TaskConfig]) -> Non
     made = typer.Typer()
     made.command()(command(config, "Do it."))
     parameters = {p.name: p for p in typer.main.get_command(made).params}
-    given = {"resume", "json", "debug", "install_completion", "show_completion"}
+    given = {"resume", "json", "debug", "quiet", "dry_run", "install_completion", "show_completion"}
     assert set(parameters) - given == set(config.named(listed=True))
     for name, field, option in config.described():
         if option.listed and option.default is None and not field.is_required():

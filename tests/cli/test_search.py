@@ -1,5 +1,6 @@
 """`autoprox search` as a user types it."""
 
+import json
 import os
 import signal
 import subprocess
@@ -10,8 +11,10 @@ from typing import Any
 
 import pytest
 from helpers.commands import Command
+from helpers.tables import table
 
 from autoprox.runs.folder import Run
+from autoprox.searchspaces import get_space
 
 SPACE = "--space=autoformer-nano"
 HEADS = "--proxy=sum(mul(width, heads))"
@@ -49,6 +52,30 @@ def test_the_report_fits_80_columns(run: Command) -> None:
         assert heading in result.out
 
 
+def test_own_data_say_space_and_classes(run: Command) -> None:
+    Path("mine.json").write_text(json.dumps(table()))
+    given = [HEADS, "--samples=5", "--json"]
+    own = run("--benchmark=mine.json", "--dataset=deep", *given).json
+    best, space = own["best"], get_space("autoformer-nano")
+    arch = space.architecture(best["arch"])
+    assert best["params"] == space.params(arch, 4) < space.params(arch, 10)
+    config = Run.open(Path(own["run"])).read_config()
+    assert (config["space"], config["dataset"], config["classes"]) == ("autoformer-nano", "deep", 4)
+    first = run("--benchmark=mine.json", *given).json
+    assert Run.open(Path(first["run"])).read_config()["classes"] == 10
+    stated = run(SPACE, "--classes=4", *given).json
+    assert comparable(stated) == comparable(own)
+
+
+def test_every_candidate_has_its_score(run: Command) -> None:
+    found = run(SPACE, "--proxy=rank(sum(width))", "--samples=8", "--top=8", "--json").json
+    text = (Path(found["run"]) / "candidates.jsonl").read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    scores = {entry["candidate"]: entry["score"] for entry in found["top"]}
+    assert [line["score"] for line in lines] == [scores[number] for number in range(8)]
+    assert all(len(line["terms"]) == 1 for line in lines)
+
+
 def test_a_second_search_has_a_folder_of_its_own(run: Command) -> None:
     first, second = (run(SPACE, HEADS, "--samples=5", "--json").json for _ in range(2))
     assert first["run"] != second["run"]
@@ -64,6 +91,9 @@ def test_a_finished_search_is_shown_again(run: Command) -> None:
     ("arguments", "message"),
     [
         ([SPACE], "a search needs proxy, but got none"),
+        ([HEADS], "a search needs space, or a benchmark that has one, but got none"),
+        ([SPACE, HEADS, "--classes=0"], "classes must be a whole number >= 1, but got 0"),
+        ([HEADS, "--benchmark=mine"], "unknown benchmark 'mine'"),
         ([SPACE, HEADS, "--params=1:0"], "`low <= high` must hold for params, but got '1:0'"),
         ([SPACE, HEADS, "--params=:10"], "its params reach from 22.1K"),
         ([SPACE, HEADS, "--population=3"], "unknown option 'population' of random"),

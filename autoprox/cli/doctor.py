@@ -1,0 +1,26 @@
+"""The command `autoprox doctor`."""
+
+from pathlib import Path
+
+import typer
+
+from autoprox.cli.command import FAILURE
+from autoprox.cli.options import DataDir, Debug, Json
+
+
+def doctor(data_dir: DataDir = None, json: Json = False, debug: Debug = False) -> None:
+    """Show what is here: versions, device, data, cache, and whether its places can be written.
+
+    The exit code is 1 where they can't.
+    """
+    from autoprox.report import layout  # with torch, which takes seconds to import
+    from autoprox.report.machine import machine_report
+    from autoprox.tasks.machine import machine_facts
+
+    facts = machine_facts(None if data_dir is None else Path(data_dir))
+    if json:
+        layout.show_json(facts)
+    else:
+        layout.show(*machine_report(facts))
+    if not (facts["cache"]["writable"] and facts["runs"]["writable"]):
+        raise typer.Exit(FAILURE)

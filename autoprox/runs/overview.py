@@ -1,0 +1,48 @@
+"""What there is to say of any run at a glance, and the runs below a folder."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from autoprox.errors import RunError
+from autoprox.runs.folder import COMMANDS, CONFIG, Run
+
+BEGUN = re.compile(r"(\d{8}T\d{6}Z)-")
+
+
+def runs_below(folder: Path) -> list[dict[str, Any]]:
+    """The overviews of the runs in a folder, the newest first."""
+    if not folder.is_dir():
+        raise RunError(f"runs must be in a folder, but there is no folder {folder}")
+    paths = {file.parent for file in folder.glob(f"*/{CONFIG}")}
+    found = [overview(Run.open(path)) for path in sorted(paths)]
+    return sorted(found, key=lambda row: row["begun"] or "", reverse=True)
+
+
+def overview(run: Run) -> dict[str, Any]:
+    """Kind, benchmark or space, fitness, test tau, and when it was begun; None what it has not."""
+    config, summary = run.read_config(), run.read_summary() or {}
+    chosen = next((own for own in summary.get("front", ()) if own["chosen"]), {})
+    begun = BEGUN.match(run.name)
+    time = begun and datetime.strptime(begun[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=timezone.utc)
+    return {
+        "run": str(run.path),
+        "kind": COMMANDS.get(run.kind, run.kind),
+        "benchmark": config.get("benchmark") or config.get("space"),
+        "space": config.get("space"),
+        "seed": config.get("seed"),
+        "fitness": chosen.get(summary.get("objective", "jcm"), chosen.get("jcm")),
+        "test": _test_tau(summary),
+        "expression": summary.get("expression"),
+        "seconds": summary.get("seconds"),
+        "begun": time and time.isoformat(),
+        "ended": bool(summary),
+    }
+
+
+def _test_tau(summary: Mapping[str, Any]) -> float | None:
+    """Of the proxy that was found, the mean over the datasets."""
+    own = summary.get("means", {}).get("proxy")
+    return own["test"]["kendall"] if own else None

@@ -1,0 +1,108 @@
+"""The commands that look back on runs, and at the machine."""
+
+import json
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from filelock import ReadWriteLock
+from helpers.commands import Command
+from helpers.records import record
+from helpers.tables import table
+
+from autoprox.runs.folder import Run
+
+EXPRESSIONS = ("sum(sum(abs(msa.grad)))", "sum(sum(msa.weight))", "sum(width)")
+
+
+@pytest.fixture
+def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A finished discovery of three formulas."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.json").write_text(json.dumps(table()))
+    config = {"kind": "evolve", "benchmark": "mine.json", "seed": 7, "train": 0.6}
+    with Run.create(Path("runs"), "found", config) as run:
+        proxies = [{**record(), "expression": text} for text in EXPRESSIONS]
+        proxies[0]["taus"] = {"train": {"wide": 0.5, "deep": 0.7}, "test": {"wide": 0.25}}
+        proxies[1]["taus"] = {"evolution": {"wide": 0.1, "deep": 0.3}}
+        run.write_proxies(proxies)
+        front = [{"jcm": 0.6, "given_size": 0.2, "chosen": True}]
+        means = {"proxy": {"test": {"kendall": 0.25}}}
+        run.write_summary({"front": front, "objective": "jcm", "means": means})
+        return str(run.path)
+
+
+def test_runs_are_listed(run: Command, found: str) -> None:
+    with Run.create(Path("runs"), "begun", {"kind": "search", "space": "pit"}) as other:
+        unfinished = str(other.path)
+    rows = {row["run"]: row for row in run("runs", "--json").json}
+    assert set(rows) == {found, unfinished}
+    assert (rows[found]["kind"], rows[found]["benchmark"]) == ("evolve", "mine.json")
+    assert (rows[found]["fitness"], rows[found]["test"], rows[found]["ended"]) == (0.6, 0.25, True)
+    shown = run("runs").out
+    assert f"{unfinished} (unfinished)\n" in shown
+    assert "0.600" in shown
+    assert max(map(len, shown.splitlines()[:5])) <= 80
+    assert run("runs", "nowhere").code == 2
+
+
+def test_the_front_by_numbers(run: Command, found: str) -> None:
+    rows = run("show", found, "--all", "--json").json
+    assert [row["expression"] for row in rows] == list(EXPRESSIONS)
+    assert [row["number"] for row in rows] == [1, 2, 3]
+    assert rows[0]["train"] == pytest.approx(0.6)
+    assert (rows[0]["test"], rows[1]["train"], rows[1]["test"]) == (0.25, 0.2, None)
+    assert f"{found}:3" in run("show", found, "--all").out
+    for number, expression in enumerate(EXPRESSIONS, start=1):
+        assert run("show", f"{found}:{number}", "--json").json["expression"] == expression
+    wrong = run("show", f"{found}:4")
+    assert wrong.code == 2
+    assert f"has the formulas 1 to 3, but got {found}:4" in wrong.err
+
+
+def test_side_by_side(run: Command, found: str) -> None:
+    first, second = run("show", found, "snip", "--json").json
+    assert (first["expression"], first["seed"], first["nodes"]) == (EXPRESSIONS[0], 7, 4)
+    assert (second["name"], second["nodes"]) == ("snip", 6)
+    shown = run("show", found, "snip").out
+    assert f"1: {found}\n2: snip\n" in shown
+    assert run("show", found, "snip", "--latex").code == 2
+
+
+def test_the_cache_is_shown_and_cleared(run: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "cache"
+    for name, size in (("statistics/ab/cdef", 2000), ("zoo/x.json", 30), ("data/y", 400)):
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_bytes(bytes(size))
+    facts = run("cache", "--cache", str(folder), "--json").json
+    assert (facts["bytes"], facts["files"], facts["removed"]) == (2430, 3, 0)
+    assert facts["parts"] == {"data": 400, "statistics": 2000, "zoo": 30}
+    assert "2.43KB in 3 files" in run("cache", "--cache", str(folder)).out
+    removed = run("cache", "--cache", str(folder), "--clear", "--json").json["removed"]
+    assert (folder / "data/y").exists()
+    assert not (folder / "statistics/ab/cdef").exists()
+    assert not (folder / "zoo").exists()
+    assert removed > 0
+
+
+def test_a_cache_in_use_stays(run: Command, tmp_path: Path) -> None:
+    (tmp_path / "statistics").mkdir()
+    lock = ReadWriteLock(tmp_path / "statistics" / "lock.db", is_singleton=False)
+    with lock.read_lock():
+        result = run("cache", "--cache", str(tmp_path), "--clear")
+    lock.close()
+    assert result.code == 2
+    assert "must not be in use" in result.err
+
+
+def test_the_doctor(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    facts = run("doctor", "--json").json
+    assert facts["packages"]["torch"] == version("torch")
+    assert facts["benchmarks"]["nano-vit-bench"] is True
+    assert facts["cache"]["folder"] == str(tmp_path / "autoprox")
+    told = run("doctor")
+    assert (told.code, "Nothing is amiss." in told.out) == (0, True)
+    (tmp_path / "runs").write_text("")  # where a folder should be
+    assert run("doctor").code == 1

@@ -1,0 +1,48 @@
+"""What a task says that it will take."""
+
+import json
+from pathlib import Path
+
+import pytest
+from helpers.commands import Command
+from helpers.tables import table
+
+from autoprox.tasks.estimate import Estimate, span
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.1, "1 s"), (40, "40 s"), (240, "4 min"), (9000, "2.5 h")]
+)
+def test_times_as_people_say_them(seconds: float, text: str) -> None:
+    assert span(seconds) == text
+
+
+def test_as_a_line() -> None:
+    told = str(Estimate(60, 3, 240, 400_000_000))
+    assert told == "60 networks x 3 datasets, about 4 min to measure them, cache 400MB"
+
+
+def test_a_dry_run_measures_what_the_run_would_keep(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "mine.json").write_text(json.dumps(table()))
+    asked = ["--benchmark=mine.json", "--statistics=msa.weight", "--thin=1", "--json", "--dry-run"]
+    found = run("evolve", *asked).json["estimate"]
+    assert (found["networks"], found["datasets"]) == (7, 2)  # 60 % of 12
+    assert found["cache"] > 0
+    assert found["cache"] % (7 * 4) == 0  # float32 matrices of seven networks
+    assert not (tmp_path / "runs").exists()
+    assert (
+        "12 networks x 2 datasets"
+        in run("rank", "--benchmark=mine.json", "--proxies=params", "--dry-run").out
+    )
+    assert run("evolve", "--dry-run", "--train=2").code == 2
+
+
+def test_quiet_and_not(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = ["search", "--space=autoformer-nano", "--proxy=sum(width)", "--samples=5"]
+    assert run(*asked, "--quiet").err == ""
+    assert "estimate  5 networks x 1 dataset, about " in run(*asked).err
