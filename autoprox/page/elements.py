@@ -31,7 +31,9 @@ def element(name: str, *children: str, **attributes: Any) -> Markup:
 
 def joined(children: Iterable[str]) -> Markup:
     """One after the other."""
-    return Markup("".join(child if isinstance(child, Markup) else text(child) for child in children))
+    return Markup(
+        "".join(child if isinstance(child, Markup) else text(child) for child in children)
+    )
 
 
 def text(words: str) -> Markup:
