@@ -1,4 +1,4 @@
-"""The forms in which a proxy is written: pretty text, LaTeX, MathML, branches, and those of plug-ins.
+"""The forms in which a proxy is written: text, LaTeX, MathML, branches, and those of plug-ins.
 
 It imports the language and sympy, and gives the registry `EXPORTERS` and each form as a function.
 """

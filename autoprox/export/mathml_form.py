@@ -17,7 +17,7 @@ SIGNS = {
     r"\Vert": "‖",
     r"\langle": "⟨",
     r"\rangle": "⟩",
-    "-": "−",
+    "-": "\N{MINUS SIGN}",
 }
 OPERATORS = frozenset("+-,=*()|")
 

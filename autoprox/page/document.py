@@ -97,12 +97,11 @@ def _settings(told: Told) -> Markup:
 
 def _repeat(told: Told) -> Markup:
     """The command as it was given."""
-    command = told.environment.get("command")
-    if not isinstance(command, list) or Path(str(command[0])).stem not in ("autoprox", "__main__"):
+    command = told.environment.get("command") or [""]
+    if Path(str(command[0])).stem not in ("autoprox", "__main__"):
         return section("How to repeat it", note("It was begun from Python, with these settings"))
-    return section(
-        "How to repeat it", element("pre", shlex.join(["autoprox", *map(str, command[1:])]))
-    )
+    given = shlex.join(["autoprox", *map(str, command[1:])])
+    return section("How to repeat it", element("pre", given))
 
 
 def _shown(value: Any) -> str:

@@ -18,7 +18,7 @@ class Markup(str):
     __slots__ = ()
 
 
-def element(name: str, *children: str, **attributes: Any) -> Markup:
+def element(name: str, /, *children: str, **attributes: Any) -> Markup:
     """An element; a trailing underscore of an attribute's name is left out, others are hyphens."""
     given = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"'

@@ -59,7 +59,7 @@ def heat_map(
     value: Callable[[str, str], float | None],
     title: str,
 ) -> Markup:
-    """A tile for each row and column; its strength is the figure from 0 to 1, its colour the sign."""
+    """A tile for each row and column: how strong its figure is, in the colour of its sign."""
     left, top = 10 + 7 * max(map(len, rows)), 24
     wide = max(TILE[0], 8 + 7 * max(map(len, columns)))
     heads = [
