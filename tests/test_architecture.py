@@ -14,7 +14,7 @@ ORDER = (
     *("primitives", "searchspaces"),
     *("language", "models", "export", "runs", "inputs", "benchmarks", "scoring"),
     *("statistics", "engine", "zoo", "training", "evolution"),
-    *("rediscovery", "nas", "supernet", "prenas", "s3", "report", "tasks", "api"),
+    *("rediscovery", "nas", "supernet", "prenas", "s3", "report", "page", "tasks", "api"),
     *("cli", "__main__", "testing"),
 )
 LATE = {  # modules that import late: help and the package itself must be there at once
@@ -27,6 +27,7 @@ LATE = {  # modules that import late: help and the package itself must be there 
         "autoprox.cli.command",
         "autoprox.cli.doctor",
         "autoprox.cli.export",
+        "autoprox.cli.report",
         "autoprox.cli.resume",
         "autoprox.cli.runs",
         "autoprox.cli.score",

@@ -18,6 +18,7 @@ from autoprox.cli.export import export
 from autoprox.cli.prenas import prenas
 from autoprox.cli.rank import rank
 from autoprox.cli.rediscover import rediscover
+from autoprox.cli.report import report
 from autoprox.cli.resume import resume
 from autoprox.cli.runs import runs
 from autoprox.cli.s3 import s3
@@ -113,6 +114,7 @@ for function, name, example in (
     (rediscover, "rediscover", "rediscover snip --seed 1"),
     (prenas, "prenas", "prenas --space autoformer-supernet-ti --sizes 5M:12M:1M"),
     (s3, "s3", "s3 --space swin-nano --images photos --rounds 3"),
+    (report, "report", "report runs/20260102T030405Z-mine"),
     (resume, "resume", "resume runs/20260102T030405Z-mine"),
     (score, "score", "score --proxy snip --model timm:vit_tiny_patch16_224"),
     (show, "show", "show snip, or: autoprox show runs/20260102T030405Z-mine"),

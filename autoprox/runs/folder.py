@@ -32,6 +32,8 @@ from autoprox.runs.proxy_file import write_proxy
 CONFIG = "config.json"
 ENVIRONMENT = "environment.json"
 LOG = "log.jsonl"
+CANDIDATES = "candidates.jsonl"  # of a search
+REPORT = "report.html"
 CHECKPOINT = "checkpoint.json"
 SUMMARY = "summary.json"
 HALL_OF_FAME = "hall_of_fame"

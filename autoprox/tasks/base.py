@@ -12,6 +12,7 @@ from autoprox.errors import ConfigError, RunError, nearest
 from autoprox.files.program import command_line
 from autoprox.inputs.batch import Batch
 from autoprox.inputs.batches import load_batches
+from autoprox.page.document import write_page
 from autoprox.progress import Progress, silent
 from autoprox.runs.folder import Run, digest_of
 from autoprox.searchspaces import SearchSpace
@@ -179,6 +180,7 @@ def finish(task: Task[Any], run: Run, progress: Progress = silent) -> dict[str, 
     progress("run", 0, 0, str(run.path))
     summary = task.work(run, progress)
     run.write_summary(summary)
+    write_page(run.path)
     return {"run": str(run.path), **summary}
 
 

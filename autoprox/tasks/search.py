@@ -24,7 +24,7 @@ from autoprox.nas.size_limits import SizeLimits, matched
 from autoprox.nas.sliced_weights import SlicedWeights, require_slices
 from autoprox.nas.strategies import STRATEGIES, SearchStrategy
 from autoprox.progress import Progress
-from autoprox.runs.folder import Run
+from autoprox.runs.folder import CANDIDATES, Run
 from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.tasks.base import (
@@ -41,7 +41,6 @@ from autoprox.tasks.shared import STRATEGY
 from autoprox.tasks.sized import size_summary, worth_of_evaluated
 from autoprox.zoo.loading import load
 
-CANDIDATES = "candidates.jsonl"
 EVALUATIONS = "evaluations.jsonl"
 TOP = "top.json"
 WEIGHTS = ("fresh", "inherited")

@@ -18,6 +18,7 @@ from autoprox.files.atomic import to_json, write_json
 from autoprox.files.located_json import read_object
 from autoprox.language import Tree, statistics
 from autoprox.progress import Progress, silent
+from autoprox.scoring.resampling import plain
 from autoprox.scoring.seeds import seed_share
 from autoprox.scoring.tables import Judge, Scores, baselines, fitted_ridge
 from autoprox.searchspaces import get_space
@@ -112,6 +113,7 @@ class Whole:
             **self._beside(judges, scores, parts, zoo),
             "budgets": {name: judge.budgets() for name, judge in judges.items()},
             "size": {name: judge.size_check(scores[name]) for name, judge in judges.items()},
+            "networks": {name: _each(judge, scores[name]) for name, judge in judges.items()},
             "seed_share": self._seed_share(tree),
             "failed_networks": {str(network): reason for network, reason in failed.items()},
         }
@@ -168,6 +170,17 @@ class Whole:
 
     def _lost(self) -> dict[int, str]:
         return {**self._failed, **self._engine.source.failures}
+
+
+def _each(judge: Judge, scores: Scores) -> dict[str, Any]:
+    """The networks by their numbers, with their parameters, scores and true scores."""
+    params = next(iter(judge.sizes["params"].values()))
+    return {
+        "network": judge.networks,
+        "params": params.tolist(),
+        "scores": {dataset: list(map(plain, own)) for dataset, own in scores.items()},
+        "truth": {dataset: own.tolist() for dataset, own in judge.truth.items()},
+    }
 
 
 def best_of_zoo(zoo: Mapping[str, Scores], train: Judge) -> dict[str, str]:

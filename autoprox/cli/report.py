@@ -1,0 +1,28 @@
+"""The command `autoprox report`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from autoprox.cli.options import Debug
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs.", metavar="RUN...")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The file.", show_default="report in the run's folder, or here"),
+    ] = None,
+    form: Annotated[
+        str, typer.Option("--format", help="html, md (tables), svg (the plots) or png (Chromium).")
+    ] = "html",
+    debug: Debug = False,
+) -> None:
+    """Show runs as a page: formula, results, plots, settings; of several, a comparison.
+
+    The page is one HTML file that needs no network.
+    """
+    from autoprox.page.forms import write_report  # with torch, which takes seconds to import
+
+    print(f"Report: {write_report(runs, form, out)}")

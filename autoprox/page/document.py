@@ -1,0 +1,112 @@
+"""A run, or several, as one HTML file that needs nothing else."""
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from autoprox.files.atomic import write_text
+from autoprox.page import evolution, others, ranking, search
+from autoprox.page.comparison import comparison
+from autoprox.page.elements import Markup, element, facts, joined, note, part, section
+from autoprox.page.style import CSS
+from autoprox.page.told import Told
+from autoprox.report.summaries import REPORTS
+from autoprox.runs.folder import REPORT
+
+Section = Callable[[Told], Markup]
+SECTIONS: Mapping[str, Sequence[Section]] = {  # by the run's kind, before what the terminal shows
+    "evolve": (evolution.formula, evolution.results, evolution.scatter, evolution.pareto),
+    "search": (search.formula, search.architecture),
+    "rank": (ranking.heat, ranking.results),
+    "rediscover": (others.found,),
+    "build": (others.table_scores,),
+}
+ALWAYS: Mapping[str, Sequence[Section]] = {  # those that need no summary
+    "evolve": (evolution.fitness,),
+    "search": (search.candidates,),
+    "rediscover": (others.correlation,),
+}
+
+
+def write_page(path: Path) -> Path:
+    """Write the page of a finished run into its folder."""
+    out = path / REPORT
+    write_text(out, page_of([path]))
+    return out
+
+
+def page_of(paths: Sequence[Path]) -> str:
+    """The page of one run, or of several with a comparison in front."""
+    runs = [Told.of(path) for path in paths]
+    articles = [_article(told) for told in runs]
+    if len(runs) > 1:
+        front = element("article", element("h1", f"{len(runs)} runs"), comparison(runs))
+        articles = [front, *articles]
+    title = runs[0].name if len(runs) == 1 else f"{len(runs)} runs"
+    head = joined(
+        [
+            Markup('<meta charset="utf-8"/>'),
+            element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+            element("title", f"autoprox: {title}"),
+            element("style", Markup(CSS)),
+        ]
+    )
+    whole = element("html", element("head", head), element("body", *articles), lang="en")
+    return f"<!DOCTYPE html>\n{whole}\n"
+
+
+def _article(told: Told) -> Markup:
+    title = element("h1", told.name)
+    kind = element("p", f"A run of {told.command}", class_="note")
+    shown = [attempted(made, told) for made in ALWAYS.get(told.kind, ())]
+    if told.finished:
+        shown = [attempted(made, told) for made in SECTIONS.get(told.kind, ())] + shown
+        shown.append(attempted(_terminal, told))
+    else:
+        shown.insert(0, note(f"It isn't finished: `autoprox resume {told.run.path}` goes on"))
+    return element("article", title, kind, *shown, _settings(told), _repeat(told), id=told.name)
+
+
+def attempted(made: Section, told: Told) -> Markup:
+    """A section, or which part of the run's files it lacks: other versions wrote other files."""
+    try:
+        return made(told)
+    except KeyError as error:
+        title = made.__name__.strip("_").replace("_", " ").capitalize()
+        return section(title, note(f"This run's files lack {error}: another version wrote them"))
+
+
+def _terminal(told: Told) -> Markup:
+    """What the command printed."""
+    summary = {"run": str(told.run.path), **told.summary}
+    return section("The report", *map(part, REPORTS[told.kind](summary)))
+
+
+def _settings(told: Told) -> Markup:
+    """Every option of the run, and what it ran on."""
+    where = {
+        name: _shown(value) for name, value in told.environment.items() if name not in ("command",)
+    }
+    return section(
+        "Every setting",
+        facts({name: _shown(value) for name, value in told.config.items()}),
+        element("details", element("summary", "The environment"), facts(where)),
+    )
+
+
+def _repeat(told: Told) -> Markup:
+    """The command as it was given."""
+    command = told.environment.get("command") or [""]
+    if Path(str(command[0])).stem not in ("autoprox", "__main__"):
+        return section("How to repeat it", note("It was begun from Python, with these settings"))
+    given = shlex.join(["autoprox", *map(str, command[1:])])
+    return section("How to repeat it", element("pre", given))
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return "\n".join(f"{name}: {own}" for name, own in value.items()) or "-"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "-"
+    return "-" if value is None else str(value)

@@ -1,0 +1,79 @@
+"""Elements of HTML and SVG: whatever text they are given is escaped."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from rich.table import Table
+
+from autoprox.errors import printable
+from autoprox.report.layout import Part
+
+EMPTY = frozenset({"meta", "line", "rect", "circle", "path"})
+
+
+class Markup(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+def element(name: str, /, *children: str, **attributes: Any) -> Markup:
+    """An element; a trailing underscore of an attribute's name is left out, others are hyphens."""
+    given = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
+        for key, value in attributes.items()
+    )
+    if name in EMPTY and not children:
+        return Markup(f"<{name}{given}/>")
+    return Markup(f"<{name}{given}>{joined(children)}</{name}>")
+
+
+def joined(children: Iterable[str]) -> Markup:
+    """One after the other."""
+    return Markup(
+        "".join(child if isinstance(child, Markup) else text(child) for child in children)
+    )
+
+
+def text(words: str) -> Markup:
+    """Plain text, without what a terminal or a browser would obey."""
+    return Markup(escape("\n".join(map(printable, words.split("\n")))))
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
+    """The first column is names, the others figures."""
+    head = element("tr", *(element("th", heading) for heading in headings))
+    body = (element("tr", *(element("td", cell) for cell in row)) for row in rows)
+    whole = element("table", element("thead", head), element("tbody", *body))
+    return element("div", whole, class_="scroll")
+
+
+def facts(named: Mapping[str, str]) -> Markup:
+    """A line for each fact."""
+    lines = (element("tr", element("th", n), element("td", value)) for n, value in named.items())
+    whole = element("table", element("tbody", *lines), class_="facts")
+    return element("div", whole, class_="scroll")
+
+
+def section(title: str, *children: str) -> Markup:
+    """A part of the page, with its heading."""
+    return element("section", element("h2", title), *children)
+
+
+def note(words: str) -> Markup:
+    """What is told of a part that can't be shown."""
+    return element("p", words, class_="note")
+
+
+def part(shown: Part) -> Markup:
+    """A part of what the terminal shows."""
+    return _rich_table(shown) if isinstance(shown, Table) else element("pre", shown)
+
+
+def _rich_table(shown: Table) -> Markup:
+    cells = [[str(cell) for cell in column.cells] for column in shown.columns]
+    headings = [" ".join(str(column.header).split("\n")) for column in shown.columns]
+    rows = zip(*cells, strict=True)
+    heading = [element("p", str(shown.title))] if shown.title else []
+    return joined([*heading, table(headings, rows)])

@@ -1,0 +1,65 @@
+"""The sections of rediscoveries and of built benchmarks."""
+
+from pathlib import Path
+from typing import Any
+
+from autoprox.files.located_json import read_object
+from autoprox.files.sizes import short
+from autoprox.language import parse
+from autoprox.page.elements import Markup, joined, note, section
+from autoprox.page.formula import formula_section
+from autoprox.page.plots import Point, Series, joined_plots, plot
+from autoprox.page.told import Told
+from autoprox.searchspaces import get_space
+
+
+def found(told: Told) -> Markup:
+    """What was found beside what was looked for."""
+    target = told.summary["target"]["expression"]
+    return joined(
+        [
+            formula_section(parse(told.summary["expression"]), "What was found"),
+            formula_section(parse(target), "What was looked for"),
+        ]
+    )
+
+
+def correlation(told: Told) -> Markup:
+    """The best correlation so far with the scores that were looked for."""
+    points = [
+        Point(line["evaluations"], line["best"], line["expression"])
+        for line in told.log
+        if line["best"] is not None
+    ]
+    if not points:
+        return section("The search", note("No round has been logged"))
+    curve = [Series("best", points, "steps")]
+    title = "The best correlation over the formulas scored"
+    return section("The search", plot(curve, "formulas scored", "Pearson's r", title))
+
+
+def table_scores(told: Told) -> Markup:
+    """The true scores of the table by size, for each dataset."""
+    file = Path(told.summary["file"])
+    if not file.is_file():
+        return section("Scores", note(f"The table is no longer at {file}"))
+    table = read_object(file)
+    plots = {
+        dataset: plot(
+            [Series("networks", _networks(table, dataset))],
+            *("parameters", "true score", dataset),
+            log=True,
+        )
+        for dataset in table["datasets"]
+    }
+    return section("Scores", joined_plots(plots))
+
+
+def _networks(table: dict[str, Any], dataset: str) -> list[Point]:
+    space, classes = get_space(table["space"]), table["datasets"][dataset]["classes"]
+    points = []
+    for number, entry in enumerate(table["architectures"]):
+        params = space.params(space.architecture(entry["arch"]), classes)
+        score = entry["scores"][dataset]
+        points.append(Point(params, score, f"network {number}, {short(params)}: {score:g}"))
+    return points
