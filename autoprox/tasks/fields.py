@@ -59,7 +59,7 @@ def _inputs(places: Mapping[str, Place]) -> dict[str, dict[str, None]]:
         name = space or load_benchmark(benchmark).space
         found[entry] = IMAGES if isinstance(get_space(name), TokenSpace) else TOKENS
     both = IMAGES in found.values() and TOKENS in found.values()
-    return found if both else dict.fromkeys(places, {})
+    return found if both else {entry: {} for entry in places}
 
 
 def _datasets(places: Mapping[str, Place], config: EvolveConfig) -> dict[str, Sequence[str] | None]:

@@ -118,6 +118,9 @@ class EvolveSpaces(Task[EvolveConfig]):
         known = dict(zip(self.pairs(tuple(self.fields)), self.config.weights, strict=True))
         return tuple(known[pair] for pair in self.pairs(fold.trained))
 
+    def _config_of(self, fold: Fold) -> EvolveConfig:
+        return completed(self.config, weights=self.weights(fold))
+
     @property
     def name(self) -> str:
         return f"{len(self.fields)}-spaces-seed{self.config.seed}"
@@ -161,8 +164,8 @@ class EvolveSpaces(Task[EvolveConfig]):
         self, fold: Fold, sources: Sources, course: Course, progress: Progress
     ) -> dict[str, Any]:
         """The proxy that is evolved on the fold's spaces, and what it is worth."""
-        config = completed(self.config, weights=self.weights(fold))
-        trials = self._trials(fold, sources, config)
+        config = self._config_of(fold)
+        trials = self.trials(fold, sources)
         found = self._evolved(fold, trials, course, progress)
         best = trials[-1].choose(found.front)
         progress("measure", 0, 1, str(best.tree))
@@ -192,8 +195,9 @@ class EvolveSpaces(Task[EvolveConfig]):
             "spaces": worth,
         }
 
-    def _trials(self, fold: Fold, sources: Sources, config: EvolveConfig) -> list[Trial]:
+    def trials(self, fold: Fold, sources: Sources) -> list[Trial]:
         """On the first of the blocks of each space, then on ever more of them."""
+        config = self._config_of(fold)
         found: dict[str, list[tuple[Block, list[int]]]] = {}
         for name in fold.trained:
             pairs = zip(sources[name], self.blocks[name], strict=True)
