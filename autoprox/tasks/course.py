@@ -13,7 +13,7 @@ class Course:
 
     def __init__(self, run: Run) -> None:
         self._run, self._started = run, time.monotonic()
-        empty = {"folds": [], "islands": [], "lines": 0, "seconds": 0.0}
+        empty: dict[str, Any] = {"folds": [], "islands": [], "lines": 0, "seconds": 0.0}
         saved = run.read_checkpoint() or empty
         with of_this_version(run):
             self.folds: list[dict[str, Any]] = list(saved["folds"])

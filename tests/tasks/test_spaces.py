@@ -15,13 +15,16 @@ from autoprox.engine.evaluator import Engine
 from autoprox.errors import AutoproxError, ConfigError
 from autoprox.evolution import Individual
 from autoprox.language import Tree, make, parse
-from autoprox.report.many import held_out_row
+from autoprox.report.layout import show
+from autoprox.report.many import held_out_row, many_report
 from autoprox.runs.folder import Run
 from autoprox.tasks.base import resume, start
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.evolve import Evolve
 from autoprox.tasks.halving import STOPPED, Halving, blocks
+from autoprox.tasks.results import EvolveResult
 from autoprox.tasks.spaces import EvolveSpaces
+from autoprox.zoo.loading import load
 
 Options = dict[str, Any]
 NETWORKS = 24
@@ -110,12 +113,29 @@ def test_an_interrupted_run_goes_on_to_the_same_result(
     assert found(resume(run, workers=2)) == uninterrupted
 
 
-def test_one_space_is_held_out_and_all_are_reported(options: Options, tmp_path: Path) -> None:
+def test_one_space_is_held_out_and_all_are_reported(
+    options: Options, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     summary = start(EvolveConfig(**options, hold_out="other", runs=tmp_path))
     [fold] = summary["folds"]
     assert (fold["held_out"], fold["trained"]) == ("other", ["mine"])
     assert list(fold["spaces"]) == ["mine", "other"]
     assert resume(Path(summary["run"])) == summary
+    result = EvolveResult(summary)
+    own = fold["spaces"]["other"]
+    assert set(result.test) == {"mine/wide", "mine/deep", "other/wide"}
+    assert result.test["other/wide"] == own["test"]["wide"]
+    [row] = [
+        {name: row[name] for name in own["test"]["wide"]}
+        for row in result.rows()
+        if (row["part"], row["dataset"], row["scored_by"]) == ("test", "other/wide", "flops")
+    ]
+    assert row == own["baselines"]["flops"]["test"]["wide"]
+    assert load(summary["run"]).found["datasets"] == ["mine/wide", "mine/deep"]  # type: ignore[index]
+    show(*many_report(summary))
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any("held out: other" in line for line in lines)
 
 
 def test_the_joint_metric_is_over_all_pairs(options: Options) -> None:
