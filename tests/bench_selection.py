@@ -21,6 +21,7 @@ from typing import Any
 
 from deap import tools
 
+from autoprox.engine.blocks import Block
 from autoprox.engine.evaluator import Engine
 from autoprox.evolution import (
     STRATEGIES,
@@ -33,7 +34,7 @@ from autoprox.language import Tree, make
 from autoprox.scoring.correlations import kendall, split, ties_broken
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.evolve import Evolve
-from autoprox.tasks.trial import Trial
+from autoprox.tasks.trial import Ground, Trial
 
 BASE = "0.001 a node"
 Rule = Callable[[list[Individual], Trial], Tree]
@@ -105,7 +106,8 @@ def worth(problem: Evolve, split_seed: int) -> dict[str, tuple[float, float]]:
     seen: dict[Tree, Individual] = {}
 
     train = problem.parts["train"]
-    trial = Trial(problem.benchmark, problem.config, engine, train[fit].tolist(), fit)
+    ground = Ground(problem.judge(train[fit].tolist()), [Block(engine, fit)])
+    trial = Trial(problem.config, [ground])
 
     def evaluate(trees: Sequence[Tree]) -> list[Individual]:
         found = trial.individuals(trees)

@@ -63,6 +63,18 @@ def load_benchmark(
     return load_table(path, space, datasets)
 
 
+def offered_datasets(
+    name_or_path: str | os.PathLike[str] | None, space: str | None, label: str | None
+) -> tuple[str, ...]:
+    """The datasets that a benchmark, or the first that fits, has of a space and a label."""
+    request = Request(space, None, label, "main")
+    name = _default(request) if name_or_path is None else os.fspath(name_or_path)
+    if name not in BENCHMARKS:
+        return load_benchmark(name, space=space, label=label).datasets
+    chosen = _select(BENCHMARKS[name], request)
+    return BENCHMARKS[name].labels[chosen.space][chosen.label]
+
+
 def _default(request: Request) -> str:
     """The name of the first benchmark of which all this can be selected."""
     lacks = []

@@ -64,7 +64,7 @@ class Engine:
         for index, form in enumerate(forms if alive else ()):
             (scores,) = form.fold(lambda tree, args: self._value(tree, args, alive))
             values[index][:, measured] = scores.expand(shape[1], -1).numpy()
-            reasons[index][:, measured] = _reasons(values[index][:, measured])
+            reasons[index][:, measured] = reasons_of(values[index][:, measured])
         return Scores(values, reasons)
 
     def vectors(self, trees: Sequence[Tree]) -> Vectors:
@@ -139,7 +139,7 @@ def reduce_matrices(
     return reduced
 
 
-def _reasons(scores: np.ndarray) -> np.ndarray:
+def reasons_of(scores: np.ndarray) -> np.ndarray:
     """[datasets, networks]: a set of scores that are all the same ranks nothing."""
     reasons = np.where(np.isfinite(scores), VALID, NOT_FINITE).astype(np.int8)
     constant = np.isfinite(scores).all(axis=1) & ~varies(scores)

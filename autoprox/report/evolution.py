@@ -28,7 +28,7 @@ def evolution_report(summary: Mapping[str, Any]) -> list[Part]:
     return [
         summary["formula"],
         summary["expression"],
-        *_front(summary),
+        *front_parts(summary),
         _worth_table(summary),
         *equal_size_parts(of_test, test["networks"], test["pairs"]),
         *comparison_parts(summary["comparison"]),
@@ -41,7 +41,7 @@ def evolution_report(summary: Mapping[str, Any]) -> list[Part]:
     ]
 
 
-def _front(summary: Mapping[str, Any]) -> list[Part]:
+def front_parts(summary: Mapping[str, Any]) -> list[Part]:
     """The formulas that no shorter one is as good as, the longest of them left out if many."""
     both = summary["objective"] == "both"
     table = named_table("formula", "nodes", "tau", "given size")

@@ -7,14 +7,21 @@ from autoprox.report.benchmarks import build_report
 from autoprox.report.comparison import compare_report
 from autoprox.report.evolution import evolution_report
 from autoprox.report.layout import Part
+from autoprox.report.many import many_report
 from autoprox.report.ranking import rank_report
 from autoprox.report.rediscovery import rediscovery_report
 from autoprox.report.s3 import s3_report
 from autoprox.report.search import search_report
 from autoprox.report.supernet import prenas_report, supernet_report, supernet_table_report
 
+
+def discovery_report(summary: Mapping[str, Any]) -> list[Part]:
+    """Of a discovery on one space or on several."""
+    return many_report(summary) if "folds" in summary else evolution_report(summary)
+
+
 REPORTS: Mapping[str, Callable[[Mapping[str, Any]], list[Part]]] = {
-    "evolve": evolution_report,
+    "evolve": discovery_report,
     "rank": rank_report,
     "compare": compare_report,
     "search": search_report,

@@ -2,7 +2,8 @@
 
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from autoprox.errors import RunError
@@ -30,18 +31,30 @@ def restored(run: Run, seed: int) -> tuple[State, float]:
     if saved is None:
         run.truncate_log(0)
         return State(random.Random(seed)), 0.0
-    try:
+    with of_this_version(run):
         run.truncate_log(saved["iteration"])
-        state = State(
-            restored_rng(saved["rng"]),
-            [_from_json(i) for i in saved["population"]],
-            iteration=saved["iteration"],
-            evaluations=saved["evaluations"],
-            invalid=Counter(saved["invalid"]),
-        )
-        # Backwards: of equals, a front has the last one first.
-        state.front.update([_from_json(i) for i in reversed(saved["front"])])
-        return state, float(saved["seconds"])
+        return state_of(saved), float(saved["seconds"])
+
+
+def state_of(saved: Mapping[str, Any]) -> State:
+    """The state that `checkpoint` wrote."""
+    state = State(
+        restored_rng(saved["rng"]),
+        [_from_json(i) for i in saved["population"]],
+        iteration=saved["iteration"],
+        evaluations=saved["evaluations"],
+        invalid=Counter(saved["invalid"]),
+    )
+    # Backwards: of equals, a front has the last one first.
+    state.front.update([_from_json(i) for i in reversed(saved["front"])])
+    return state
+
+
+@contextmanager
+def of_this_version(run: Run) -> Iterator[None]:
+    """What is read of a checkpoint herein must be in it."""
+    try:
+        yield
     except (KeyError, TypeError, ValueError) as error:
         rule = "a checkpoint must be one that this version wrote"
         raise RunError(f"{rule}, but {run.path} has: {type(error).__name__} {error}") from error

@@ -41,6 +41,7 @@ from autoprox.tasks.shared import (
 from autoprox.tasks.supernet_configurations import SUPERNET_CONFIGURATIONS
 
 GIB = 2**30
+SPACES = "Several spaces"
 ZOO = ("snip", "synflow", "dss++", "naswot", "zico", "head_confidence", "activation_distance")
 
 
@@ -65,9 +66,41 @@ class EvolveConfig(
     """What a discovery depends on, and what it may use."""
 
     kind = "evolve"
-    task = "autoprox.tasks.evolve:Evolve"
+    task = "autoprox.tasks.spaces:evolution"
     noun = "an evolution"
 
+    spaces: Annotated[
+        Names | None,
+        Option(
+            "One formula for all of these: a search space, BENCHMARK:SPACE, or a JSON table of "
+            "your own. The joint metric is over all pairs of a space and a dataset.",
+            SPACES, "A,B,C", "one: --space", read=names,
+        ),
+    ] = None  # fmt: skip
+    hold_out: Annotated[
+        str | None,
+        Option(
+            "Evolve on the other --spaces, and report on this one too; each: one evolution for "
+            "each of them.",
+            SPACES, "SPACE|each", "none",
+        ),
+    ] = None  # fmt: skip
+    islands: Annotated[
+        Positive,
+        Option(
+            "Populations of --spaces, each with all iterations and its share of the evaluations, "
+            "whose best are compared in the end.",
+            SPACES,
+        ),
+    ] = 1  # fmt: skip
+    halving: Annotated[
+        bool,
+        Option(
+            "Of formulas evaluated together, the better half on a quarter of each of the --spaces' "
+            "training networks is measured on a half of them, and the better half of these on all.",
+            SPACES,
+        ),
+    ] = True
     preset: Annotated[
         str | None,
         Option(

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from deap import base
 
+from autoprox.engine.blocks import Block
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import ConfigError
 from autoprox.evolution import METRICS, STRATEGIES, Form, Individual, State, evolve, make_toolbox
@@ -20,6 +21,7 @@ from autoprox.language import (
     EVERY_STATISTIC,
     STATISTICS,
     Statistic,
+    Tree,
     digest,
     parse,
     statistics,
@@ -27,7 +29,7 @@ from autoprox.language import (
 from autoprox.language.grammar import Grammar
 from autoprox.progress import Progress, silent
 from autoprox.runs.folder import Run
-from autoprox.scoring.correlations import TIES, jcm, split
+from autoprox.scoring.correlations import TIES, Indices, jcm, split
 from autoprox.scoring.resampling import FEWEST_PAIRS
 from autoprox.scoring.tables import Judge
 from autoprox.searchspaces import get_space
@@ -47,7 +49,7 @@ from autoprox.tasks.checkpoint import checkpoint, restored
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.estimate import Estimate, measured_once, middle
 from autoprox.tasks.proxies import COUNTS, named_proxies
-from autoprox.tasks.trial import Trial
+from autoprox.tasks.trial import Ground, Trial
 from autoprox.tasks.whole import Whole, Zoo, measured_zoo
 
 THINNED_WEIGHTS = 300_000  # of a network, on average, while evolution compares it with others
@@ -186,16 +188,7 @@ class Evolve(Task[EvolveConfig]):
             **whole.measured(tree, self.zoo(progress)),
             "objective": config.objective,
             "ties": config.ties,
-            "front": [
-                {
-                    "expression": str(i.tree),
-                    "size": i.tree.size,
-                    "jcm": i.jcm,
-                    "given_size": i.given_size,
-                    "chosen": i.tree == tree,
-                }
-                for i in sorted(state.front, key=lambda i: i.tree.size)
-            ],
+            "front": described(state.front, tree),
             "evaluations": state.evaluations,
             "invalid": dict(state.invalid),
             "inputs": {dataset: batch.source for dataset, batch in self.batches.items()},
@@ -205,15 +198,20 @@ class Evolve(Task[EvolveConfig]):
         run.write_proxies(self._proxy_records(run, state.front, summary))
         return summary
 
-    def collect(self, progress: Progress = silent) -> CachedMatrices:
-        """The statistics of the training networks that trees of the grammar can read."""
-        networks, train = self.networks(), self.parts["train"]
+    def collect(
+        self, progress: Progress = silent, part: Indices | None = None, share: int = 1
+    ) -> CachedMatrices:
+        """The statistics that trees of the grammar can read: of the training networks, or a part.
+
+        As many matrices are resident as a share of the memory allows.
+        """
+        networks, train = self.networks(), self.parts["train"] if part is None else part
         matrices = CachedMatrices(
             self.setting(),
             [networks[n] for n in train],
             self.needs(),
             folder=self.cache,
-            memory=self.config.memory,
+            memory=self.config.memory // share,
             workers=self.config.workers,
         )
         done = itertools.count(1)
@@ -229,13 +227,18 @@ class Evolve(Task[EvolveConfig]):
         """Of formulas on the training networks of the engine."""
         alive = engine.source.alive
         networks = self.parts["train"][alive].tolist()
-        return Trial(self.benchmark, self.config, engine, networks, alive)
+        return Trial(self.config, [Ground(self.judge(networks), [Block(engine, alive)])])
 
-    def whole(self, failed: Mapping[int, str]) -> Whole:
-        """All networks, measured whole, but for those that failed."""
+    def whole(self, failed: Mapping[int, str], held_out: bool = False) -> Whole:
+        """All networks, measured whole, but for those that failed.
+
+        Those of a space that is held out are all its test.
+        """
         settings = [self.setting(thin=1), self.setting(thin=1, seed=self.config.seed + 1)]
         parts = {name: part.tolist() for name, part in self.parts.items()}
-        return Whole(self.benchmark, self.config, parts, settings, failed)
+        if held_out:
+            parts["test"] = list(range(len(self.benchmark.architectures)))
+        return Whole(self.benchmark, self.config, parts, settings, failed, held_out)
 
     def zoo(self, progress: Progress = silent) -> Zoo:
         """The published proxies to compare with."""
@@ -268,6 +271,20 @@ class Evolve(Task[EvolveConfig]):
             {"expression": str(tree), "formula": pretty(tree), "found": found, "taus": measured}
             for tree, measured in records
         ]
+
+
+def described(front: Sequence[Individual], chosen: Tree) -> list[dict[str, Any]]:
+    """The formulas of a front, the shortest first, and which of them is chosen."""
+    return [
+        {
+            "expression": str(i.tree),
+            "size": i.tree.size,
+            "jcm": i.jcm,
+            "given_size": i.given_size,
+            "chosen": i.tree == chosen,
+        }
+        for i in sorted(front, key=lambda i: i.tree.size)
+    ]
 
 
 def _zoo(given: Sequence[str]) -> tuple[str, ...]:

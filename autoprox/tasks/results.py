@@ -76,22 +76,40 @@ class EvolveResult(Result):
     @property
     def test(self) -> dict[str, Any]:
         """By dataset, its correlations on the networks that it was not evolved on."""
-        return dict(self._summary["test"])
+        return dict(self._tables()["test"])
 
     @property
     def train(self) -> dict[str, Any]:
         """By dataset, its correlations on the networks that it was evolved on."""
-        return dict(self._summary["train"])
+        return dict(self._tables()["train"])
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for each part of the split, dataset, and proxy or baseline."""
-        scored = {"proxy": self._summary, **self._summary["baselines"]}
+        tables = self._tables()
+        scored = {"proxy": tables, **tables["baselines"]}
         return [
             {"part": part, "dataset": dataset, "scored_by": name, **figures}
             for part in ("test", "train")
-            for name, tables in scored.items()
-            for dataset, figures in tables[part].items()
+            for name, own in scored.items()
+            for dataset, figures in own[part].items()
         ]
+
+    def _tables(self) -> dict[str, Any]:
+        """Those of both parts and of the baselines; of several spaces by `space/dataset`."""
+        if "folds" not in self._summary:
+            return self._summary
+        found: dict[str, Any] = {"train": {}, "test": {}, "baselines": {}}
+        for fold in self._summary["folds"]:
+            for space, own in fold["spaces"].items():
+                for name in own["baselines"]:
+                    found["baselines"].setdefault(name, {"train": {}, "test": {}})
+                pairs = [(found, own)]
+                pairs += [(found["baselines"][n], t) for n, t in own["baselines"].items()]
+                for joined, tables in pairs:
+                    for part in ("train", "test"):
+                        rows = {f"{space}/{d}": row for d, row in tables[part].items()}
+                        joined[part].update(rows)
+        return found
 
 
 class RankResult(Result):

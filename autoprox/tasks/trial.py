@@ -1,11 +1,12 @@
-"""A trial of formulas: their fitness on some networks of a benchmark, and the choice of one."""
+"""A trial of formulas: their fitness on some networks of benchmarks, and the choice of one."""
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
-from autoprox.benchmarks import Benchmark
-from autoprox.engine.evaluator import REASONS, Engine
+from autoprox.engine.blocks import Block, evaluate_blocks
+from autoprox.engine.evaluator import REASONS, Scores
 from autoprox.evolution import METRICS, Individual, best_by_each, shortest
 from autoprox.language import Tree
 from autoprox.scoring.correlations import jcm
@@ -17,27 +18,36 @@ from autoprox.tasks.configurations import EvolveConfig
 FIGURES = {"jcm": "kendall", "given_size": "given_size"}  # what a joint metric is the mean of
 
 
-class Trial:
-    """Networks, by their number in the benchmark and by their place in an engine's source."""
+class Ground:
+    """Networks of one benchmark: what they are worth, and where in engines they are measured."""
 
-    def __init__(
-        self,
-        benchmark: Benchmark,
-        config: EvolveConfig,
-        engine: Engine,
-        networks: Sequence[int],
-        places: Sequence[int],
-    ) -> None:
-        self._config, self._engine, self._places = config, engine, list(places)
-        self._judge = Judge(benchmark, networks, config.seed, config.ties)
-        truth, params = self._judge.truth, self._judge.sizes["params"]
-        self._target = Target(np.stack(list(truth.values())), np.stack(list(params.values())))
+    def __init__(self, judge: Judge, blocks: Sequence[Block]) -> None:
+        self.judge, self._blocks = judge, blocks
+
+    @cached_property
+    def target(self) -> Target:
+        """What the networks' scores are compared with."""
+        truth, params = self.judge.truth, self.judge.sizes["params"]
+        return Target(np.stack(list(truth.values())), np.stack(list(params.values())))
+
+    def scores(self, trees: Sequence[Tree]) -> Scores:
+        """What trees say of the networks."""
+        return evaluate_blocks(self._blocks, trees)
+
+
+class Trial:
+    """Of formulas, on one or more grounds."""
+
+    def __init__(self, config: EvolveConfig, grounds: Sequence[Ground]) -> None:
+        self._config, self._grounds = config, grounds
 
     def individuals(self, trees: Sequence[Tree]) -> list[Individual]:
         """The trees with their fitness, or with the reason why they have none."""
-        config, scores = self._config, self._engine.evaluate(trees, self._places)
-        reasons = scores.reasons.max(axis=(1, 2))
-        plain, partial = taus([scores.values], [self._target], config.ties)
+        config = self._config
+        scores = [ground.scores(trees) for ground in self._grounds]
+        reasons = np.max([own.reasons.max(axis=(1, 2)) for own in scores], axis=0)
+        targets = [ground.target for ground in self._grounds]
+        plain, partial = taus([own.values for own in scores], targets, config.ties)
         metrics = zip(jcm(plain, config.weights), jcm(partial, config.weights), strict=True)
         return [
             Individual(tree, reason=REASONS[reason], objective=config.objective)
@@ -63,9 +73,11 @@ class Trial:
 
     def _standard_error(self, tree: Tree, figure: str) -> float:
         """Of a joint metric, by the bootstrap."""
-        scores = self._engine.evaluate([tree], self._places).values[0]
         each = [
-            getattr(self._judge.worth(own, dataset), figure)
-            for dataset, own in zip(self._judge.truth, scores, strict=True)
+            getattr(ground.judge.worth(own, dataset), figure)
+            for ground in self._grounds
+            for dataset, own in zip(
+                ground.judge.truth, ground.scores([tree]).values[0], strict=True
+            )
         ]
         return standard_error(jcm(np.stack(each, axis=-1), self._config.weights))

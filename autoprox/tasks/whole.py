@@ -10,6 +10,7 @@ import torch
 
 from autoprox import __version__
 from autoprox.benchmarks import Benchmark
+from autoprox.engine.blocks import Block
 from autoprox.engine.comparison import terms_of
 from autoprox.engine.evaluator import Engine
 from autoprox.evolution import Individual
@@ -20,14 +21,14 @@ from autoprox.language import Tree, statistics
 from autoprox.progress import Progress, silent
 from autoprox.scoring.resampling import plain
 from autoprox.scoring.seeds import seed_share
-from autoprox.scoring.tables import Judge, Scores, baselines, fitted_ridge
+from autoprox.scoring.tables import Judge, Scores, baselines, cross_fitted_ridge, fitted_ridge
 from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import space_networks
 from autoprox.statistics.sources import StreamedMatrices
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.proxies import Proxies
-from autoprox.tasks.trial import Trial
+from autoprox.tasks.trial import Ground, Trial
 
 HOLDS = 0.005  # how much lower a metric may be on whole matrices than on thinned ones
 RIVALS = 10  # formulas that are measured there where it is lower
@@ -52,8 +53,14 @@ class Whole:
         parts: Parts,
         settings: Sequence[Setting],
         failed: Mapping[int, str],
+        held_out: bool = False,
     ) -> None:
-        """The settings are those of the seed and of the next one."""
+        """The settings are those of the seed and of the next one.
+
+        The ridge regression of a space that is held out is fitted to the other folds, for all of
+        its networks are the test.
+        """
+        self._ridge = cross_fitted_ridge(benchmark) if held_out else None
         self._benchmark, self._config, self._settings = benchmark, config, settings
         self._parts, self._failed = parts, dict(failed)
         self._engine = Engine(self._source(benchmark.architectures))
@@ -66,28 +73,15 @@ class Whole:
     def chosen(
         self, found: Individual, front: Sequence[Individual], progress: Progress = silent
     ) -> Tree:
-        """The formula found on thinned matrices, unless it is worth less on whole ones.
+        """See `chosen_whole`."""
+        return chosen_whole([self], self._config, found, front, progress)
 
-        Then it is chosen anew among the fittest of the front, by the training part.
-        """
-        trial = self._trial([found.tree])
-        (whole,) = trial.individuals([found.tree])
-        pairs = zip(whole.metrics, found.metrics, strict=True)
-        if all(now >= before - HOLDS for now, before in pairs):
-            return found.tree
-        rivals = sorted(front, key=lambda i: i.fitness, reverse=True)[:RIVALS]
-        note = f"chosen anew among {len(rivals)}: {whole.metrics[0]:.4f}, {found.tree}"
-        progress("measure", 0, 1, note)
-        trees = [rival.tree for rival in rivals]
-        trial = self._trial(trees)
-        valid = [rival for rival in trial.individuals(trees) if rival.valid]
-        return trial.choose(valid).tree if valid else found.tree
-
-    def _trial(self, trees: Sequence[Tree]) -> Trial:
-        """On the training networks that don't fail on these trees."""
+    def ground(self, trees: Sequence[Tree]) -> Ground:
+        """The training networks that don't fail on these trees."""
         self._engine.evaluate(trees)
         train = [n for n in self._parts["train"] if n not in self._lost()]
-        return Trial(self._benchmark, self._config, self._engine, train, train)
+        judge = Judge(self._benchmark, train, self._config.seed, self._config.ties)
+        return Ground(judge, [Block(self._engine, train)])
 
     def measured(self, tree: Tree, zoo: Zoo) -> dict[str, Any]:
         """What a proxy is worth on both parts of the split, beside the baselines and the zoo.
@@ -127,7 +121,7 @@ class Whole:
     ) -> dict[str, Any]:
         """The proxy's means beside those of the baselines, and of the best of the zoo."""
         best = best_of_zoo(zoo.scores, judges["train"])
-        ridge = fitted_ridge(self._benchmark, parts["train"])
+        ridge = self._ridge or fitted_ridge(self._benchmark, parts["train"])
         rivals: dict[str, Scores] = {**baselines(self._benchmark), "ridge": ridge}
         rivals |= {name: zoo.scores[name] for name in dict.fromkeys(best.values())}
 
@@ -181,6 +175,34 @@ def _each(judge: Judge, scores: Scores) -> dict[str, Any]:
         "scores": {dataset: list(map(plain, own)) for dataset, own in scores.items()},
         "truth": {dataset: own.tolist() for dataset, own in judge.truth.items()},
     }
+
+
+def chosen_whole(
+    wholes: Sequence[Whole],
+    config: EvolveConfig,
+    found: Individual,
+    front: Sequence[Individual],
+    progress: Progress = silent,
+) -> Tree:
+    """The formula found on thinned matrices, unless it is worth less on whole ones.
+
+    Then it is chosen anew among the fittest of the front, by the training parts.
+    """
+
+    def trial(trees: Sequence[Tree]) -> Trial:
+        return Trial(config, [whole.ground(trees) for whole in wholes])
+
+    (whole,) = trial([found.tree]).individuals([found.tree])
+    pairs = zip(whole.metrics, found.metrics, strict=True)
+    if all(now >= before - HOLDS for now, before in pairs):
+        return found.tree
+    rivals = sorted(front, key=lambda i: i.fitness, reverse=True)[:RIVALS]
+    note = f"chosen anew among {len(rivals)}: {whole.metrics[0]:.4f}, {found.tree}"
+    progress("measure", 0, 1, note)
+    trees = [rival.tree for rival in rivals]
+    again = trial(trees)
+    valid = [rival for rival in again.individuals(trees) if rival.valid]
+    return again.choose(valid).tree if valid else found.tree
 
 
 def best_of_zoo(zoo: Mapping[str, Scores], train: Judge) -> dict[str, str]:

@@ -1,0 +1,114 @@
+"""What a discovery on several spaces found, and what it is worth on each."""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from autoprox.report.evolution import front_parts
+from autoprox.report.layout import WIDTH, Part, interval, number
+from autoprox.report.worth import named_table, nature, size_parts
+
+RESTS = {"kendall": "interval", "given_size": "given_size_interval"}
+
+
+def many_report(summary: Mapping[str, Any]) -> list[Part]:
+    """Each evolution's proxy with its worth on each space; what was held out, side by side."""
+    folds = summary["folds"]
+    parts: list[Part] = [part for fold in folds for part in _fold(fold, summary)]
+    if len(folds) > 1:
+        parts += held_out_parts(folds)
+    end = f"{summary['seconds']:.0f} s\nRun: {summary['run']}"
+    return [*parts, f"{end}\nNext: autoprox show {summary['run']}"]
+
+
+def held_out_parts(folds: Sequence[Mapping[str, Any]]) -> list[Part]:
+    """What the proxies are worth on the spaces that they never saw, less the parameter count."""
+    table = named_table("held out", "tau", "params", "difference", "95 % interval")
+    for heading in ("given\nsize", "\n95 % interval"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in (rows := [held_out_row(fold) for fold in folds]):
+        table.add_row(*_cells(row))
+    figures = ("tau", "params", "difference", "given_size")
+    means = {name: float(np.mean([row[name] for row in rows])) for name in figures}
+    nothing = [None, None]
+    table.add_row(*_cells({"held_out": "mean", **means, "interval": nothing, "at_size": nothing}))
+    return ["Each space by the proxy that was evolved on the others, all networks", table]
+
+
+def held_out_row(fold: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures of a fold's proxy on the space that it never saw, means over the datasets."""
+    own = fold["spaces"][fold["held_out"]]
+    means, beside = own["means"], own["comparison"]["params"]["kendall"]
+    return {
+        "held_out": fold["held_out"],
+        "tau": means["proxy"]["test"]["kendall"],
+        "params": means["params"]["test"]["kendall"],
+        "difference": beside["difference"],
+        "interval": beside["interval"],
+        "given_size": means["proxy"]["test"]["given_size"],
+        "at_size": means["proxy"]["test"]["given_size_interval"],
+    }
+
+
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    difference = "-" if row["difference"] is None else f"{row['difference']:+.3f}"
+    return [
+        row["held_out"],
+        *(number(row["tau"]), number(row["params"])),
+        *(difference, interval(row["interval"])),
+        *(number(row["given_size"]), interval(row["at_size"])),
+    ]
+
+
+def _fold(fold: Mapping[str, Any], summary: Mapping[str, Any]) -> list[Part]:
+    held_out = fold["held_out"]
+    title = f"Evolved on {', '.join(fold['trained'])}"
+    if held_out is not None:
+        title += f"; held out: {held_out}, all of whose networks are test networks"
+    sizes = {name: own["size"]["test"] for name, own in fold["spaces"].items()}
+    return [
+        textwrap.fill(title, WIDTH),
+        fold["formula"],
+        fold["expression"],
+        *front_parts({**fold, "objective": summary["objective"]}),
+        "On the test networks, means over the datasets; whether the proxy is better",
+        _worth_table(fold["spaces"]),
+        *size_parts(sizes, "space"),
+        *_natures(fold["spaces"]),
+        textwrap.fill(_counts(fold, summary), WIDTH),
+    ]
+
+
+def _worth_table(spaces: Mapping[str, Any]) -> Table:
+    table = named_table("\nscored by", *("\ntau", "\n95 % interval", "\nproxy"))
+    for heading in ("given\nsize", "\n95 % interval", "\nproxy"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, own in spaces.items():
+        table.add_row(name, f"n = {own['size']['test']['networks']}")
+        for scored, parts in own["means"].items():
+            cells = []
+            for figure, bounds in RESTS.items():
+                verdict = own["comparison"].get(scored, {}).get(figure, {}).get("verdict")
+                row = parts["test"]
+                cells += [number(row[figure]), interval(row[bounds]), verdict or ""]
+            table.add_row(f"  {scored}", *cells)
+    return table
+
+
+def _natures(spaces: Mapping[str, Any]) -> list[str]:
+    """What of the proxy's scores is size or seed, space by space."""
+    return [textwrap.fill(f"{name}: {nature(own)}", WIDTH) for name, own in spaces.items()]
+
+
+def _counts(fold: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
+    detail = ", ".join(f"{count} {reason}" for reason, count in fold["invalid"].items())
+    invalid = f"{sum(fold['invalid'].values())} invalid" + (f" ({detail})" if detail else "")
+    failed = sum(len(own["failed_networks"]) for own in fold["spaces"].values())
+    ties = "ties forgiven; " if summary["ties"] == "forgiven" else ""
+    return (
+        f"Formulas evaluated: {fold['evaluations']}, {fold['stopped']} stopped early, {invalid}; "
+        f"{ties}networks failed: {failed}"
+    )

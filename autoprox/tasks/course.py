@@ -1,0 +1,49 @@
+"""How far an evolution on several spaces is, as its run's checkpoint has it."""
+
+import time
+from typing import Any
+
+from autoprox.evolution import State
+from autoprox.runs.folder import Run
+from autoprox.tasks.checkpoint import checkpoint, of_this_version, state_of
+
+
+class Course:
+    """What is found of the folds that are finished, and the islands of the one that is not."""
+
+    def __init__(self, run: Run) -> None:
+        self._run, self._started = run, time.monotonic()
+        empty: dict[str, Any] = {"folds": [], "islands": [], "lines": 0, "seconds": 0.0}
+        saved = run.read_checkpoint() or empty
+        with of_this_version(run):
+            self.folds: list[dict[str, Any]] = list(saved["folds"])
+            self.islands: list[State] = [state_of(island) for island in saved["islands"]]
+            self._lines, self._before = int(saved["lines"]), float(saved["seconds"])
+            run.truncate_log(self._lines)
+
+    @property
+    def seconds(self) -> float:
+        """How long it has taken, interruptions left out."""
+        return round(self._before + time.monotonic() - self._started, 3)
+
+    def log(self, line: dict[str, Any]) -> None:
+        """Append a line to the run's log, and write the checkpoint."""
+        self._run.log({**line, "seconds": self.seconds})
+        self._lines += 1
+        self._write()
+
+    def finish(self, fold: dict[str, Any]) -> None:
+        """Take note of what was found of a fold."""
+        self.folds.append(fold)
+        self.islands = []
+        self._write()
+
+    def _write(self) -> None:
+        self._run.checkpoint(
+            {
+                "folds": self.folds,
+                "islands": [checkpoint(island, 0.0) for island in self.islands],
+                "lines": self._lines,
+                "seconds": self.seconds,
+            }
+        )
