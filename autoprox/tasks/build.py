@@ -18,7 +18,7 @@ from autoprox.runs.folder import Run
 from autoprox.searchspaces import get_space
 from autoprox.searchspaces.bands import Band, size_bands
 from autoprox.tasks.base import Task, completed, digests
-from autoprox.tasks.configurations import BuildConfig
+from autoprox.tasks.build_configuration import BuildConfig
 from autoprox.training.images import ImageRecipe
 from autoprox.training.plan import plan_training
 from autoprox.training.recipes import TrainingRecipe

@@ -13,7 +13,7 @@ import pytest
 from autoprox import cli
 from autoprox.benchmarks import load_benchmark
 from autoprox.searchspaces import get_space
-from autoprox.tasks.configurations import BuildConfig
+from autoprox.tasks.build_configuration import BuildConfig
 from autoprox.training import table as building
 from autoprox.training.images import ImageRecipe
 from autoprox.training.recipes import DivergedError
