@@ -147,6 +147,7 @@ def test_a_server_that_drips(
     limit: str,
     value: int,
 ) -> None:
+    monkeypatch.delenv("AUTOPROX_DATA", raising=False)
     monkeypatch.setattr(files, limit, value)
     monkeypatch.setattr(QuietHandler, "drips", True)
     begin = time.monotonic()
