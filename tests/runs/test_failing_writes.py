@@ -28,7 +28,9 @@ def config(runs: str) -> EvolveConfig:
     )
 
 
-def failing(call: Callable[..., Any], at: int, error: OSError) -> tuple[Callable[..., Any], list[Any]]:
+def failing(
+    call: Callable[..., Any], at: int, error: OSError
+) -> tuple[Callable[..., Any], list[Any]]:
     """The function, whose call of this number fails; and its calls."""
     calls: list[Any] = []
 
