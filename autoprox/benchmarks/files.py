@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-import sys
+import time
 from pathlib import Path
 
 from autoprox.benchmarks.base import BenchmarkError
@@ -13,6 +13,8 @@ from autoprox.files.program import command_line
 
 MAX_BYTES = 2**26  # many times the size of any
 TIMEOUT = 30.0  # seconds without an answer
+TOTAL_TIME = 300.0  # seconds for a file
+BLOCK = 2**16
 RETRIES = 2
 
 
@@ -88,10 +90,9 @@ def _download(folder: str, file: DataFile, path: Path) -> None:
     pooch.get_logger().setLevel("WARNING")
     registry = {file.name: file.sha256}
     fetcher = pooch.Pooch(path.parent, folder, registry, retry_if_failed=RETRIES)
-    downloader = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=TIMEOUT)
     url = fetcher.get_url(file.name)
     try:
-        fetcher.fetch(file.name, downloader=downloader)
+        fetcher.fetch(file.name, downloader=_stream)
     except requests.RequestException as error:
         raise DownloadError(f"{url} could not be downloaded: {one_line(error)}") from error
     except ValueError as error:
@@ -100,6 +101,21 @@ def _download(folder: str, file: DataFile, path: Path) -> None:
     except OSError as error:
         reason = error.strerror or one_line(error)
         raise BenchmarkError(f"{path} must be writable, but got: {reason}") from error
+
+
+def _stream(url: str, file: str, fetcher: object) -> None:
+    """Write what the server sends, which may neither take for ever nor be without end."""
+    import requests  # as above
+
+    deadline = time.monotonic() + TOTAL_TIME
+    with requests.get(url, stream=True, timeout=TIMEOUT) as answer, open(file, "wb") as output:
+        answer.raise_for_status()
+        # Not `read`, which would wait for so many bytes however slowly they come.
+        while block := answer.raw.read1(BLOCK, decode_content=True):
+            output.write(block)
+            if output.tell() > MAX_BYTES or time.monotonic() > deadline:
+                rule = f"at most {MAX_BYTES} bytes in {TOTAL_TIME:g} seconds"
+                raise DownloadError(f"{url} must be {rule}, but is more or slower")
 
 
 def _content(path: Path) -> bytes:

@@ -1,6 +1,8 @@
 """The download of benchmarks, from a server on this machine."""
 
+import contextlib
 import hashlib
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -16,7 +18,7 @@ from autoprox.benchmarks import (
     BuiltInBenchmark,
     files,
 )
-from autoprox.benchmarks.files import fetch_files
+from autoprox.benchmarks.files import DownloadError, fetch_files
 
 VIT = "vit-bench-101"
 
@@ -40,9 +42,17 @@ class QuietHandler(SimpleHTTPRequestHandler):
     """Serves a folder; the first requests fail, so many as `failures` says."""
 
     failures = 0
+    drips = False
 
     def do_GET(self) -> None:
-        if QuietHandler.failures:
+        if QuietHandler.drips:
+            self.send_response(200)
+            self.end_headers()
+            with contextlib.suppress(OSError):  # once nobody listens
+                for _ in range(100):
+                    self.wfile.write(b"x")
+                    time.sleep(0.1)
+        elif QuietHandler.failures:
             QuietHandler.failures -= 1
             self.send_error(503)
         else:
@@ -127,3 +137,21 @@ def test_fetch_without_network(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -
         fetch_files(replace(BENCHMARKS[VIT], url="http://127.0.0.1:1"), None)
     assert "\n" not in str(caught.value)
     assert not list(nowhere.parent.rglob("*.pth"))
+
+
+@pytest.mark.parametrize(("limit", "value"), [("TOTAL_TIME", 0.5), ("MAX_BYTES", 5)])
+def test_a_server_that_drips(
+    served: tuple[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: str,
+    value: int,
+) -> None:
+    monkeypatch.delenv("AUTOPROX_DATA", raising=False)
+    monkeypatch.setattr(files, limit, value)
+    monkeypatch.setattr(QuietHandler, "drips", True)
+    begin = time.monotonic()
+    with pytest.raises(DownloadError, match=r"must be at most .* but is more or slower$"):
+        fetch_files(published(served), tmp_path / "data")
+    assert time.monotonic() - begin < 5
+    assert not [path for path in (tmp_path / "data").rglob("*") if path.is_file()]
