@@ -51,16 +51,18 @@ def middle(space: SearchSpace, architectures: Sequence[Architecture]) -> int:
 def measured_once(
     setting: Setting, network: SpaceNetwork, needs: Iterable[Statistic]
 ) -> tuple[float, int]:
-    """Seconds and bytes of the statistics of a network."""
-    started, source = time.monotonic(), StreamedMatrices(setting, [network])
+    """Seconds and bytes of the statistics of a network, measured twice: the first warms up."""
+    source = StreamedMatrices(setting, [network])
     wanted: dict[str, set[Statistic]] = defaultdict(set)
     for statistic in needs:
         for datasets in source.variants([statistic]):
             wanted[source.datasets[datasets[0]]].add(statistic)
-    size = sum(
-        matrix.nbytes
-        for _, measured in setting.measure(network, wanted)
-        for matrices in measured.values()
-        for matrix in matrices
-    )
+    for _ in range(2):
+        started = time.monotonic()
+        size = sum(
+            matrix.nbytes
+            for _, measured in setting.measure(network, wanted)
+            for matrices in measured.values()
+            for matrix in matrices
+        )
     return time.monotonic() - started, size
