@@ -69,9 +69,9 @@ def test_text_of_files_is_escaped(tmp_path: Path) -> None:
 
 def test_20000_candidates_are_quick_and_small(tmp_path: Path) -> None:
     run = search_run(tmp_path / "run", 20_000)
-    started = time.monotonic()
+    started = time.process_time()
     page = page_of([run])
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
     assert len(page.encode()) < 3_000_000
     parsed(page)
 
