@@ -55,7 +55,8 @@ class _Reader:
     def _scripted(self) -> str:
         base, scripts = self._atom(), {}
         while self._at("^", "_"):
-            scripts[self._next()] = self._atom()
+            sign = self._next()
+            scripts[sign] = self._atom()
         if not scripts:
             return base
         below, above = scripts.get("_"), scripts.get("^")

@@ -108,5 +108,5 @@ def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return "\n".join(f"{name}: {own}" for name, own in value.items()) or "-"
     if isinstance(value, list):
-        return ", ".join(map(str, value)) or "-"
+        return ", ".join(map(_shown, value)) or "-"
     return "-" if value is None else str(value)

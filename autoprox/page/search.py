@@ -46,7 +46,7 @@ def _points(told: Told) -> dict[int, Point]:
     if told.config.get("objective") == "equal-size":
         scores = beyond_size(scores, np.array([float(own["params"]) for own in valid.values()]))
     return {
-        n: Point(own["params"], score, f"candidate {n}: {short(own['params'])}, {score:.6g}")
+        n: Point(own["params"], score, f"candidate {n}: {own['params']:,} parameters, {score:.6g}")
         for (n, own), score in zip(valid.items(), scores.tolist(), strict=True)
         if math.isfinite(score)
     }

@@ -17,11 +17,12 @@ article + article { margin-top: 4rem; border-top: 3px solid var(--rule); padding
 table { border-collapse: collapse; font-size: .86rem; overflow-wrap: normal;
   font-variant-numeric: tabular-nums; }
 th, td { padding: .2rem .7rem .2rem 0; text-align: right; vertical-align: top; }
+td { white-space: nowrap; }
 th:first-child, td:first-child, .facts td { text-align: left; white-space: pre-wrap; }
 thead th { border-bottom: 1px solid var(--soft); vertical-align: bottom; }
 tbody tr { border-bottom: 1px solid var(--rule); }
 .facts th { color: var(--soft); font-weight: 500; white-space: nowrap; }
-.facts td { overflow-wrap: anywhere; }
+.facts td { overflow-wrap: anywhere; white-space: pre-wrap; }
 pre { white-space: pre-wrap; background: var(--shade); padding: .6rem .8rem; margin: .5rem 0;
   font-size: .82rem; border-radius: 4px; }
 .note, figcaption, summary { color: var(--soft); }
