@@ -123,6 +123,7 @@ def test_one_space_is_held_out_and_all_are_reported(
     assert resume(Path(summary["run"])) == summary
     result = EvolveResult(summary)
     own = fold["spaces"]["other"]
+    assert set(result.train) == {"mine/wide", "mine/deep"}
     assert set(result.test) == {"mine/wide", "mine/deep", "other/wide"}
     assert result.test["other/wide"] == own["test"]["wide"]
     [row] = [
