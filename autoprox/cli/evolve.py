@@ -9,6 +9,7 @@ evolve = command(
 
     It is evolved on some of a benchmark's architectures and tested on the
     others, beside the parameter count, the FLOPs and a regression on the choices.
+    With --spaces it is one formula for several spaces.
     All is kept in a new folder; with --resume, an interrupted run goes on.
     """,
 )

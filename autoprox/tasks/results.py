@@ -103,10 +103,11 @@ class EvolveResult(Result):
             for space, own in fold["spaces"].items():
                 for name in own["baselines"]:
                     found["baselines"].setdefault(name, {"train": {}, "test": {}})
+                known = ("test",) if space == fold["held_out"] else ("train", "test")
                 pairs = [(found, own)]
                 pairs += [(found["baselines"][n], t) for n, t in own["baselines"].items()]
                 for joined, tables in pairs:
-                    for part in ("train", "test"):
+                    for part in known:
                         rows = {f"{space}/{d}": row for d, row in tables[part].items()}
                         joined[part].update(rows)
         return found

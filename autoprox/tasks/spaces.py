@@ -241,9 +241,7 @@ class EvolveSpaces(Task[EvolveConfig]):
 
     def _proxy_records(self, run: Run, folds: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """The proxy of each fold with its taus on whole matrices, then the rest of the fronts."""
-        chosen = [
-            self._record(run, fold, fold["expression"], _taus(fold["spaces"])) for fold in folds
-        ]
+        chosen = [self._record(run, fold, fold["expression"], _taus(fold)) for fold in folds]
         seen = {digest(parse(record["expression"])) for record in chosen}
         others = [
             self._record(run, fold, own["expression"], {})
@@ -287,12 +285,13 @@ def _failures(sources: Sequence[CachedMatrices], parts: Sequence[Indices]) -> di
     }
 
 
-def _taus(spaces: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """By part, then by space and dataset."""
+def _taus(fold: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """By part, then by space and dataset; nothing of a held-out space is a training part."""
     return {
         part: {
             f"{name}/{dataset}": row["kendall"]
-            for name, own in spaces.items()
+            for name, own in fold["spaces"].items()
+            if part == "test" or name != fold["held_out"]
             for dataset, row in own[part].items()
         }
         for part in ("train", "test")
