@@ -20,6 +20,7 @@ from autoprox.tasks.configurations import (
 from autoprox.tasks.shared import TaskConfig, names
 
 NEEDED: dict[str, dict[str, Any]] = {
+    "compare": {"proxies": ("snip", "dss")},
     "search": {"space": "pit", "proxy": "snip"},
     "rediscover": {"proxy": "snip"},
     "build": {"space": "pit", "out": "x.json"},
