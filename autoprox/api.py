@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from autoprox.errors import ConfigError
 from autoprox.progress import Progress, silent
+from autoprox.tasks.build_configuration import BuildConfig
 from autoprox.tasks.configurations import (
-    BuildConfig,
     CompareConfig,
     EvolveConfig,
     RankConfig,

@@ -11,7 +11,7 @@ NAME = "autoprox"
 
 def command_line(*words: str | os.PathLike[str]) -> str:
     """A command that works as it is pasted: by its name, if that is this very program."""
-    return shlex.join([*_program(), *map(os.fspath, words)])
+    return shlex.join([*_program(), *(os.fspath(word) for word in words)])
 
 
 def _program() -> list[str]:

@@ -56,10 +56,11 @@ def _operations(symbols: set[str]) -> Markup:
     used = [own for name, own in OPERATIONS.items() if name in symbols - OPERATORS]
     if not used:
         return Markup()
-    values = {"x": Formula("x"), "y": Formula("y"), "times": Formula(r"\cdot")}
+    x, y, times = Formula("x"), Formula("y"), Formula(r"\cdot")
+    written = [fill(own.latex, x=x, y=y, times=times) for own in used]
     rows = [
-        (Markup(mathml_of(fill(own.latex, **values))), own.name, " ".join(own.rule.split()))
-        for own in used
+        (Markup(mathml_of(text)), own.name, " ".join(own.rule.split()))
+        for text, own in zip(written, used, strict=True)
     ]
     shown = table(("written", "operation", "what it does"), rows)
     return joined([element("details", element("summary", "The operations"), shown)])

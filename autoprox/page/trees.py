@@ -33,10 +33,10 @@ def tree_drawing(tree: Tree) -> Markup:
         label = element("text", symbol, x=x, y=y + 4, text_anchor="middle")
         words.append(joined([box, label]))
     width, height = round(drawn.width), 32 + STEP * (drawn.depth - 1)
-    box = f"0 0 {width} {height}"
+    view = f"0 0 {width} {height}"
     whole = element(
         "svg", element("title", "The tree of the formula"), *lines, *words,
-        viewBox=box, width=width, height=height, role="img", xmlns="http://www.w3.org/2000/svg",
+        viewBox=view, width=width, height=height, role="img", xmlns="http://www.w3.org/2000/svg",
     )  # fmt: skip
     return element("div", whole, class_="scroll tree")
 

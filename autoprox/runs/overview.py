@@ -24,7 +24,7 @@ def runs_below(folder: Path) -> list[dict[str, Any]]:
 def overview(run: Run) -> dict[str, Any]:
     """Kind, benchmark or space, fitness, test tau, and when it was begun; None what it has not."""
     config, summary = run.read_config(), run.read_summary() or {}
-    chosen = next((own for own in summary.get("front", ()) if own["chosen"]), {})
+    chosen: dict[str, Any] = next((own for own in summary.get("front", ()) if own["chosen"]), {})
     begun = BEGUN.match(run.name)
     time = begun and datetime.strptime(begun[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=timezone.utc)
     return {
