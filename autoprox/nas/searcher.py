@@ -44,6 +44,8 @@ class Scored(Excerpt):
     terms: list[float]
     blocks: list[list[float]] | None = None
     failure: str | None = None
+    params: int
+    flops: int
 
 
 class Evaluated(Excerpt):

@@ -76,9 +76,7 @@ class Run:
         `config` has the run's `kind`: the command whose run it is. `read` has a digest of each
         thing that the run reads. The folder takes its name when it is whole.
         """
-        if not NAME.fullmatch(name):
-            rule = "a run's name must be 1 to 80 letters, digits and . _ + -, no sign first"
-            raise RunError(f"{rule}, but got {name!r}")
+        require_name(name)
         if root.exists() and not root.is_dir():
             raise RunError(f"the folder of runs must be a folder, but {root} is a file")
         to_json(config)
@@ -272,6 +270,13 @@ def restored_rng(state: Sequence[Any]) -> random.Random:
     except (TypeError, ValueError, OverflowError) as error:
         raise RunError(f"a generator's state must be one that was saved, but {error}") from error
     return rng
+
+
+def require_name(name: str) -> None:
+    """Raise RunError unless the name of a run's folder may end so."""
+    if not NAME.fullmatch(name):
+        rule = "a run's name must be 1 to 80 letters, digits and . _ + -, no sign first"
+        raise RunError(f"{rule}, but got {name!r}")
 
 
 def digest_of(text: str) -> str:

@@ -14,7 +14,7 @@ from autoprox.inputs.batch import Batch
 from autoprox.inputs.batches import load_batches
 from autoprox.page.document import write_page
 from autoprox.progress import Progress, silent
-from autoprox.runs.folder import Run, digest_of
+from autoprox.runs.folder import Run, digest_of, require_name
 from autoprox.searchspaces import SearchSpace
 from autoprox.statistics.sources import FAILURES
 from autoprox.tasks.configurations import CONFIGURATIONS
@@ -72,6 +72,7 @@ def start(
     task = task_of(config)
     if isinstance(config, BenchmarkOptions) and (note := _space_taken(config, task.config)):
         progress("space", 0, 0, note)
+    require_name(config.name or task.name)
     if estimated and (estimate := estimate_of(task)):
         progress("estimate", 0, 0, str(estimate))
     return begin(task, progress)

@@ -247,7 +247,7 @@ def test_resume_of_a_broken_configuration(
     content: str, message: str, run: Command, folder: Path
 ) -> None:
     for name in ("environment.json", "log.jsonl"):
-        (folder / name).write_text("")
+        (folder / name).write_text("{}\n")
     (folder / "config.json").write_text(content)
     result = run("resume", str(folder))
     assert result.code == 2

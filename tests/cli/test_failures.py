@@ -18,7 +18,7 @@ from autoprox.tasks.configurations import EvolveConfig
 def stopped_by(error: BaseException) -> Callable[..., Any]:
     """A discovery that makes its folder and then fails."""
 
-    def start(config: EvolveConfig, progress: Any) -> None:
+    def start(config: EvolveConfig, progress: Any, **_: Any) -> None:
         progress("run", 0, 0, "runs/mine")
         raise error
 

@@ -73,7 +73,7 @@ def test_reports_fit_the_terminal(run: Command) -> None:
     assert done.code == 0, done.err
     assert "accuracy" in done.out
     assert "Next: autoprox supernet eval runs/" in done.out
-    path = done.out.split("Run: ")[1].strip()
+    path = done.out.split("Run: ")[1].splitlines()[0]
     assert "small.npz" not in done.out
     assert "table" in run("supernet", "eval", path, "--samples", "10").out
     done = run(*PRENAS, "--sizes", "20K:60K:20K")

@@ -266,7 +266,7 @@ def pretended(monkeypatch: pytest.MonkeyPatch, run: Command) -> Callable[..., An
     """The command, whose rediscovery ends with this summary, or in this error."""
 
     def call(*arguments: str, error: BaseException | None = None, **changed: Any) -> Any:
-        def start(config: RediscoverConfig, progress: Any) -> dict[str, Any]:
+        def start(config: RediscoverConfig, progress: Any, **_: Any) -> dict[str, Any]:
             if error is not None:
                 raise error
             return {**SUMMARY, "seed": config.seed, **changed}
