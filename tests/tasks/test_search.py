@@ -186,9 +186,7 @@ def test_a_record_of_another_search_is_refused() -> None:
     with pytest.raises(JSONFileError, match=r"candidates.jsonl:1 must be the architecture that"):
         resume(path)
     records.write_text("no JSON\n")
-    with pytest.raises(
-        JSONFileError, match=r"candidates.jsonl:1:1: the file must be complete"
-    ):
+    with pytest.raises(JSONFileError, match=r"candidates.jsonl:1:1: the file must be complete"):
         resume(path)
 
 
