@@ -89,11 +89,12 @@ def report(before: Mapping[str, Any], now: Mapping[str, Any]) -> int:
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """A line for each part that isn't what it was."""
-    return [
+    unknown = [f"{case}: not on record" for case in now if case not in before]
+    return unknown + [
         f"{case}: {part} differs"
         for case, parts in now.items()
-        for part in {**before[case], **parts}
-        if before[case].get(part) != parts.get(part)
+        for part in {**before.get(case, parts), **parts}
+        if before.get(case, parts).get(part) != parts.get(part)
     ]
 
 
