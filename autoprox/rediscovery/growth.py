@@ -2,8 +2,8 @@
 
 In every round each operation of the language is applied to parts of its type that it wasn't applied
 to before, in the order in which they were found, terminals first. New matrix expressions are
-reduced to layer vectors in every way, sums and norms first, and layer vectors that differ from all
-before them to scores.
+reduced to layer vectors in the common ways, terminals in every way, other small ones so little by
+little; and layer vectors that differ from all before them are reduced to scores in every way.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from math import isfinite, isqrt
 from random import Random
 from typing import NamedTuple
@@ -33,15 +34,15 @@ WORDS = tuple(  # the statistics of blocks, and of the layers that published cod
     name for name, s in EVERY_STATISTIC.items() if s.domain in (*BLOCK_DOMAINS, *OVER_ALL)
 )
 GRAMMAR = Grammar(WORDS)
-SUMS = ("sum", "mean")  # most formulas are made of these and of norms, so they come first
+MATRIX_TYPES = (Type("Matrix", "all"), Type("Matrix", "act"))
 REDUCTIONS = {
-    level: sorted(
-        (n for n, p in PRIMITIVES.items() if p.kind == "reduce" and level in p.levels),
-        key=lambda name: name not in SUMS and not name.endswith("_norm"),
-    )
+    level: [n for n, p in PRIMITIVES.items() if p.kind == "reduce" and level in p.levels]
     for level in ("matrix", "layers")
 }
-MATRICES_AT_ONCE, LAYERS_AT_ONCE = 1, 64  # new parts of each operation and type in a round
+COMMON = ("sum", "mean", "l1_norm", "frobenius_norm")  # every new matrix is reduced by these
+OTHERS = sorted(set(REDUCTIONS["matrix"]) - set(COMMON), key=lambda n: (not n.endswith("_norm"), n))
+# Of each operation and type, in a round: new parts, and parts that one of the others reduces.
+MATRICES_AT_ONCE, LAYERS_AT_ONCE, REDUCED_AT_ONCE = 1, 64, 2
 MATRIX_SIZE, LAYERS_SIZE = 3, 4  # nodes of the largest parts that operations are applied to
 KEPT = 6_000  # layer vectors of a type that operations are applied to
 BITS = 36  # in which vectors agree that count as the same
@@ -135,9 +136,8 @@ class Growth:
     def round(self) -> list[Formulas]:
         """New formulas, by the type of their layer vectors."""
         recipes: dict[Type, list[Draft]] = defaultdict(list)
-        matrices = [part for matrix in self._new_matrices() for part in _over_domains(matrix)]
-        for name in REDUCTIONS["matrix"]:
-            for part in matrices:
+        for name, matrix in self._reduced():
+            for part in _over_domains(matrix):
                 recipes[REDUCED[part.type]].append(Draft(name, (part,)))
         terms = []
         for type_, bank in self._banks.items():
@@ -147,20 +147,28 @@ class Growth:
         self._terminals = []
         return terms
 
-    def _new_matrices(self) -> Iterator[Tree]:
-        """Those of `all` stand for those of its two parts too."""
-        for type_ in (Type("Matrix", "all"), Type("Matrix", "act")):
-            bank = self._banks[type_]
-            made = [tree for tree in self._terminals if tree.type == type_]
-            for symbol in bank.symbols:
-                for arguments in bank.next_arguments(symbol, MATRICES_AT_ONCE):
-                    made.append(make(symbol, *(bank.parts[a] for a in arguments)))
-            for tree in made:
-                if canonical(tree) not in bank.seen:
-                    bank.seen.add(canonical(tree))
-                    if tree.size <= MATRIX_SIZE:
-                        bank.parts.append(tree)
-                    yield tree
+    def _reduced(self) -> Iterator[tuple[str, Tree]]:
+        """Which matrix to reduce, and how; those of `all` stand for those of its parts too."""
+        banks = [self._banks[type_] for type_ in MATRIX_TYPES]
+        new = [matrix for type_ in MATRIX_TYPES for matrix in self._new_matrices(type_)]
+        yield from product(COMMON, new)
+        for name, bank in product(OTHERS, banks):
+            for (part,) in bank.next_arguments(name, len(self._terminals) or REDUCED_AT_ONCE):
+                yield name, bank.parts[part]
+
+    def _new_matrices(self, type_: Type) -> Iterator[Tree]:
+        """The terminals, and what each operation makes of parts."""
+        bank = self._banks[type_]
+        made = [tree for tree in self._terminals if tree.type == type_]
+        for symbol in bank.symbols:
+            for arguments in bank.next_arguments(symbol, MATRICES_AT_ONCE):
+                made.append(make(symbol, *(bank.parts[a] for a in arguments)))
+        for tree in made:
+            if canonical(tree) not in bank.seen:
+                bank.seen.add(canonical(tree))
+                if tree.size <= MATRIX_SIZE:
+                    bank.parts.append(tree)
+                yield tree
 
     def _new_layers(
         self, type_: Type, bank: Bank, reduced: list[Draft]

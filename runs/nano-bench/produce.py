@@ -34,6 +34,7 @@ CLASSES = 10  # of both image datasets
 DRAWS = 1_000_000
 EVALUATION_BATCH = 500
 SEED_ROUNDS = ((0, 1), (2,), (3,))
+FIRST = 64  # architectures that are trained on both datasets before any of the others
 
 Bands = Sequence[tuple[float, float]]
 Batch = tuple[Tensor, Tensor]  # what goes in, and the class or the next token of each
@@ -281,12 +282,14 @@ def run(job: Job, data: Path) -> dict[str, Any]:
 
 def plan_jobs(recipe_hashes: dict[str, str]) -> list[Job]:
     """All trainings in their order: of each architecture two seeds, the spaces by turns."""
+    most = max(plan.count for plan in PLANS)
     drawn = {plan: architectures(plan) for plan in PLANS}
     return [
         Job(plan, plan.datasets[dataset], seed, drawn[plan][index], recipe_hashes[plan.space])
         for seeds in SEED_ROUNDS
+        for indices in (range(FIRST), range(FIRST, most))
         for dataset in range(2)
-        for index in range(max(plan.count for plan in PLANS))
+        for index in indices
         for plan in PLANS
         if index < plan.count
         for seed in seeds
