@@ -3,6 +3,8 @@
 A layer vector has a single one, its norm, so that these are operations on matrices alone.
 """
 
+from functools import partial
+
 import torch
 from torch import Tensor
 from torch.linalg import eigvalsh
@@ -40,14 +42,19 @@ def _shares(values: Tensor) -> Tensor:
     return values / infinite_if_zero(values.sum(-1, keepdim=True))
 
 
-@register(
+reduction = partial(
+    register,
     "reduce",
-    latex=r"\left\Vert <x>\right\Vert_{*}",
-    text="‖<x>‖⋆",
     mirrored=True,
     nonnegative=True,
     shared=singular_values,
     levels=("matrix",),
+)
+
+
+@reduction(
+    latex=r"\left\Vert <x>\right\Vert_{*}",
+    text="‖<x>‖⋆",
     formerly=("layers",),
 )
 def nuclear_norm(values: Tensor) -> Tensor:
@@ -55,28 +62,18 @@ def nuclear_norm(values: Tensor) -> Tensor:
     return values.sum(-1)
 
 
-@register(
-    "reduce",
+@reduction(
     latex=r"\left\Vert <x>\right\Vert_{2}",
     text="‖<x>‖₂",
-    mirrored=True,
-    nonnegative=True,
-    shared=singular_values,
-    levels=("matrix",),
 )
 def spectral_norm(values: Tensor) -> Tensor:
     """The largest singular value."""
     return values.amax(-1)
 
 
-@register(
-    "reduce",
+@reduction(
     latex=r"\operatorname{erank}\left(<x>\right)",
     text="effective_rank(<x>)",
-    mirrored=True,
-    nonnegative=True,
-    shared=singular_values,
-    levels=("matrix",),
     formerly=("layers",),
 )
 def effective_rank(values: Tensor) -> Tensor:
@@ -85,14 +82,9 @@ def effective_rank(values: Tensor) -> Tensor:
     return rank.masked_fill_(values.sum(-1) == 0, 0.0)
 
 
-@register(
-    "reduce",
+@reduction(
     latex=r"\operatorname{srank}\left(<x>\right)",
     text="stable_rank(<x>)",
-    mirrored=True,
-    nonnegative=True,
-    shared=singular_values,
-    levels=("matrix",),
 )
 def stable_rank(values: Tensor) -> Tensor:
     """The sum of squared singular values over the largest of them, and 0 for zeros only."""
@@ -100,14 +92,9 @@ def stable_rank(values: Tensor) -> Tensor:
     return (values / largest).square_().sum(-1)
 
 
-@register(
-    "reduce",
+@reduction(
     latex=r"\operatorname{prank}\left(<x>\right)",
     text="participation_ratio(<x>)",
-    mirrored=True,
-    nonnegative=True,
-    shared=singular_values,
-    levels=("matrix",),
 )
 def participation_ratio(values: Tensor) -> Tensor:
     """(sum of s^2)^2 / (sum of s^4) of the singular values s, and 0 for zeros only."""
@@ -116,14 +103,9 @@ def participation_ratio(values: Tensor) -> Tensor:
     return squares.sum(-1).square_() / infinite_if_zero(squares.square().sum(-1))
 
 
-@register(
-    "reduce",
+@reduction(
     latex=r"\operatorname{logdet}\left(<x>\right)",
     text="log_det(<x>)",
-    mirrored=True,
-    nonnegative=True,
-    shared=singular_values,
-    levels=("matrix",),
 )
 def log_det(values: Tensor) -> Tensor:
     """ln(det(1 + X X^T)), the sum of ln(1 + s^2) over the singular values s."""

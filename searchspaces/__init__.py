@@ -23,6 +23,7 @@ from autoprox.searchspaces.gpt2_hw import GPT2_HW
 from autoprox.searchspaces.gpt2_nano import GPT2_NANO
 from autoprox.searchspaces.nano import AUTOFORMER_NANO
 from autoprox.searchspaces.pit import PIT, PIT_S, PIT_XS
+from autoprox.searchspaces.pit_nano import PIT_NANO
 from autoprox.searchspaces.shunted import SHUNTED
 from autoprox.searchspaces.swin import S3, SWIN_NANO
 
@@ -47,7 +48,7 @@ SPACES: Registry[SearchSpace] = Registry("spaces", "search space", ArchitectureE
 for _space in (
     *(AUTOFORMER_TI, AUTOFORMER_S, AUTOFORMER_B, AUTOFORMER_NANO),
     *(AUTOFORMER_SUPERNET_TI, AUTOFORMER_SUPERNET_S, AUTOFORMER_SUPERNET_B),
-    *(PIT, PIT_XS, PIT_S, SHUNTED, S3, SWIN_NANO, BIGNAS, BIGNAS_NANO),
+    *(PIT, PIT_XS, PIT_S, PIT_NANO, SHUNTED, S3, SWIN_NANO, BIGNAS, BIGNAS_NANO),
     *(BERT, FLEXIBERT, GPT2, GPT2_HW, GPT2_NANO),
 ):
     SPACES.register(_space.name, _space)

@@ -12,7 +12,7 @@ convolutions at PyTorch's default initialisation.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -28,10 +28,7 @@ from autoprox.searchspaces.blocks import (
     fan_in_uniform_,
 )
 
-PATCH, STRIDE = 16, 8
-CHANNELS, IMAGE, _ = SearchSpace.input_shape
-SIDES = (27, 14, 7)
-PATCHES = SIDES[0] ** 2
+CHANNELS = 3
 KERNEL = 3
 
 Heads = tuple[int, int, int]  # the options of a stage
@@ -58,12 +55,12 @@ class PiT(TransformerNetwork):
 
     linear_rule = staticmethod(fan_in_uniform_)
 
-    def __init__(self, blocks: Sequence[Block], classes: int) -> None:
+    def __init__(self, blocks: Sequence[Block], patch: int, stride: int, classes: int) -> None:
         super().__init__()
         width = blocks[0].width
         self.class_token = nn.Parameter(torch.empty(1, 1, width))
-        self.position = nn.Parameter(torch.empty(1, PATCHES, width))
-        self.patches = Conv2d(CHANNELS, width, PATCH, stride=STRIDE)
+        self.position = nn.Parameter(torch.empty(1, blocks[0].tokens - 1, width))
+        self.patches = Conv2d(CHANNELS, width, patch, stride=stride)
         layers: list[nn.Module] = [EncoderBlock(blocks[0])]
         for before, block in pairwise(blocks):
             if block.tokens != before.tokens:
@@ -74,7 +71,7 @@ class PiT(TransformerNetwork):
         self.head = Linear(blocks[-1].width, classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Map images [batch, 3, 224, 224] to logits [batch, classes]."""
+        """Map images [batch, 3, height, width] to logits [batch, classes]."""
         patches = self.patches(images).flatten(2).transpose(1, 2) + self.position
         class_token = self.class_token.expand(len(images), -1, -1)
         tokens = self.blocks(torch.cat([class_token, patches], 1))
@@ -85,6 +82,11 @@ class PiT(TransformerNetwork):
 class PiTSpace(SearchSpace):
     """Head dimension and MLP ratio of the network, depth and number of heads of each stage."""
 
+    patch: ClassVar[int] = 16
+    stride: ClassVar[int] = 8
+    sides: ClassVar[tuple[int, ...]] = (27, 14, 7)  # of the grid of patch tokens in each stage
+    network_type: ClassVar[type[PiT]] = PiT
+
     def rule(self, choices: Mapping[str, Any]) -> str | None:
         """The depthwise pooling needs the width of a stage to be a multiple of the one before."""
         heads = choices["num_heads"]
@@ -94,7 +96,7 @@ class PiTSpace(SearchSpace):
 
     def blocks(self, arch: Architecture) -> tuple[Block, ...]:
         """The structure of the transformer blocks, in depth order."""
-        stages = zip(arch["depth"], arch["num_heads"], SIDES, strict=True)
+        stages = zip(arch["depth"], arch["num_heads"], self.sides, strict=True)
         return tuple(
             Block(width, 1 + side**2, heads, inner=width, hidden=int(width * arch["mlp_ratio"]))
             for depth, heads, side in stages
@@ -112,29 +114,28 @@ class PiTSpace(SearchSpace):
         """The number of parameters, from the choices alone."""
         blocks = self.blocks(arch)
         first, last = blocks[0].width, blocks[-1].width
-        embeddings = (1 + PATCHES) * first
-        patches = (CHANNELS * PATCH**2 + 1) * first
-        poolings = sum((KERNEL**2 + 1) * b + (a + 1) * b for a, b, _ in _poolings(arch))
+        embeddings = (1 + self.sides[0] ** 2) * first
+        patches = (CHANNELS * self.patch**2 + 1) * first
+        poolings = sum((KERNEL**2 + 1) * b + (a + 1) * b for a, b, _ in self._poolings(arch))
         norm_and_head = 2 * last + (last + 1) * classes
         return embeddings + patches + sum(b.params for b in blocks) + poolings + norm_and_head
 
     def flops(self, arch: Architecture, classes: int = 1000) -> int:
         """Multiply-accumulates for one image, from the choices alone."""
         blocks = self.blocks(arch)
-        patches = PATCHES * CHANNELS * PATCH**2 * blocks[0].width
-        poolings = sum(side**2 * KERNEL**2 * b + a * b for a, b, side in _poolings(arch))
+        patches = self.sides[0] ** 2 * CHANNELS * self.patch**2 * blocks[0].width
+        poolings = sum(side**2 * KERNEL**2 * b + a * b for a, b, side in self._poolings(arch))
         return patches + sum(b.macs for b in blocks) + poolings + blocks[-1].width * classes
 
     def network(self, arch: Architecture, classes: int) -> PiT:
         """The network with its parameters unset."""
-        return PiT(self.blocks(arch), classes)
+        return self.network_type(self.blocks(arch), self.patch, self.stride, classes)
 
-
-def _poolings(arch: Architecture) -> Iterator[tuple[int, int, int]]:
-    """Of each pooling: the width before, the width after, the side of the grid after."""
-    widths = [arch["base_dim"] * heads for heads in arch["num_heads"]]
-    pairs = zip(pairwise(widths), SIDES[1:], strict=True)
-    return ((before, after, side) for (before, after), side in pairs)
+    def _poolings(self, arch: Architecture) -> Iterator[tuple[int, int, int]]:
+        """Of each pooling: the width before, the width after, the side of the grid after."""
+        widths = [arch["base_dim"] * heads for heads in arch["num_heads"]]
+        pairs = zip(pairwise(widths), self.sides[1:], strict=True)
+        return ((before, after, side) for (before, after), side in pairs)
 
 
 def _space(name: str, description: str, base_dims: tuple[int, ...], heads: Heads) -> PiTSpace:

@@ -15,7 +15,7 @@ def architecture(layers: int, width: int, inner: int, heads: int) -> Architectur
 
 
 @pytest.mark.parametrize(
-    ("layers", "width", "inner", "heads"), [(1, 32, 96, 1), (3, 64, 256, 2), (4, 96, 384, 4)]
+    ("layers", "width", "inner", "heads"), [(1, 32, 96, 1), (3, 64, 256, 2), (12, 48, 192, 4)]
 )
 def test_with_one_width_it_is_gpt2(layers: int, width: int, inner: int, heads: int) -> None:
     config = GPT2Config(
@@ -33,14 +33,14 @@ def test_with_one_width_it_is_gpt2(layers: int, width: int, inner: int, heads: i
 
 
 def test_the_number_of_architectures() -> None:
-    """Pairs of d_model and d_inner: 5 + 4 + 3 + 2; three numbers of heads; three embeddings."""
-    assert GPT2_NANO.size() == 3 * sum((14 * 3) ** layers for layers in range(1, 5))
-    assert GPT2_NANO.params(GPT2_NANO.largest()) < 0.5e6
+    """Pairs of d_model and d_inner: 4 + 6 + 6 + 6 + 6; four numbers of heads; six embeddings."""
+    assert GPT2_NANO.size() == 6 * sum((28 * 4) ** layers for layers in range(1, 13))
+    assert 0.8e6 < GPT2_NANO.params(GPT2_NANO.largest()) < 0.85e6
 
 
 def test_all_widths_begin_at_the_same_scale() -> None:
-    for width in (32, 96):
-        network = GPT2_NANO.build(architecture(2, width, 384, 2), seed=1)
+    for width in (16, 64):
+        network = GPT2_NANO.build(architecture(2, width, 96, 2), seed=1)
         assert isinstance(network, GPT2NanoNetwork)
         assert network.embedding.weight.std().item() == pytest.approx(width**-0.5, rel=0.03)
         assert network.position.std().item() == pytest.approx(0.02, rel=0.05)

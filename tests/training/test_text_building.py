@@ -54,7 +54,7 @@ def test_the_table_is_a_benchmark_where_less_is_better(built: Path) -> None:
         runs = np.array([entry["runs"][dataset] for entry in table["architectures"]])
         assert scores == pytest.approx(-runs.mean(axis=1), abs=1e-4)
         assert runs.min() > 1
-        assert runs.max() < 300
+        assert runs.max() < 400
         ceiling = table["training"]["noise_ceiling"][dataset]
         assert ceiling == pytest.approx(kendalltau(*runs.T).statistic)
 

@@ -7,9 +7,10 @@ published 0.02, from which a short training learns them too late.
 
 import torch
 
-from autoprox.searchspaces.base import Architecture, one, per_stage
-from autoprox.searchspaces.nano import POSITION_SCALE
+from autoprox.searchspaces.base import one, per_stage
 from autoprox.searchspaces.pit import PiT, PiTSpace
+
+POSITION_SCALE = 15  # times the published 0.02: about half of what patches are embedded as
 
 
 class PiTNano(PiT):
@@ -29,10 +30,7 @@ class PiTNanoSpace(PiTSpace):
     patch = 4
     stride = 3
     sides = (5, 3, 2)
-
-    def network(self, arch: Architecture, classes: int) -> PiTNano:
-        """The network with its parameters unset."""
-        return PiTNano(self.blocks(arch), self.patch, self.stride, classes)
+    network_type = PiTNano
 
 
 PIT_NANO = PiTNanoSpace(
