@@ -1,86 +1,113 @@
 """What the reference proxies are worth on test networks: `python tests/bench_quality.py [RUN ...]`.
 
-Reads the summaries of run folders (those in runs/reference without arguments), groups them by
-space, and prints the mean test tau over the runs as JSON, or with `--markdown` as tables.
+Reads the summaries of runs of `autoprox evolve` (those in runs/reference without arguments), groups
+them by space and prints the means over the runs as JSON, or with `--markdown` as tables. Ties are
+worth nothing. *Best of the zoo* is the published proxy that was best on the training part of each
+split, by the tau or by the partial one. Regret is the mean over five budgets and the datasets of
+what a pick loses, in the datasets' units.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 from collections import defaultdict
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 REFERENCE = Path(__file__).parent.parent / "runs" / "reference"
-Taus = dict[str, float]
+FIGURES = {"kendall": "tau", "given_size": "given the size", "equal_size": "at equal size"}
+FIXED = ("proxy", "params", "flops", "ridge")
+BEST = "best of the zoo"
+Row = dict[str, float | None]
 
 
-def test_taus(summary: dict[str, Any]) -> dict[str, Taus]:
-    """For the proxy and each baseline: test tau by dataset, and the means without and with ties."""
-    tables = {"proxy": summary["test"]}
-    tables |= {name: parts["test"] for name, parts in summary["baselines"].items()}
+def figures(summary: dict[str, Any], name: str) -> Row:
+    """Those of a proxy or baseline on the test part, means over the datasets."""
+    own = summary["means"][name]["test"]
+    table = summary["test"] if name == "proxy" else summary["baselines"][name]["test"]
+    losses = [loss for row in table.values() for loss in row["regret"]]
+    return {**{f: own[f] for f in FIGURES}, "regret": None if None in losses else mean(losses)}
+
+
+def best_of_zoo(summary: dict[str, Any]) -> Row:
+    """By each figure that of the proxy that was best by it in training; its tau else."""
+    best = summary["zoo"]["best"]
+    rows = {figure: figures(summary, name) for figure, name in best.items()}
+    at_size = rows["given_size"]
     return {
-        name: {
-            **{dataset: row["kendall"] for dataset, row in table.items()},
-            "mean": mean(row["kendall"] for row in table.values()),
-            **ties_broken(table),
-        }
-        for name, table in tables.items()
+        **rows["kendall"],
+        "given_size": at_size["given_size"],
+        "equal_size": at_size["equal_size"],
     }
 
 
-def ties_broken(table: dict[str, Any]) -> Taus:
-    """Nothing of a run of a version that didn't record it."""
-    taus = [row["kendall"] for row in table.values() if "tau_b" in row]
-    taus += [row["ties_broken"] for row in table.values() if "ties_broken" in row]
-    return {"ties broken": mean(taus)} if taus else {}
-
-
 def read(paths: list[Path]) -> dict[str, Any]:
-    """By space: every run's formula and taus, and their means."""
+    """By space: every run's formula and figures, and their means."""
     spaces: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for path in paths:
         config = json.loads((path / "config.json").read_text())
         summary = json.loads((path / "summary.json").read_text())
-        row = {"run": path.name, "split": config["split_seed"], "taus": test_taus(summary)}
-        spaces[config["space"]].append({**row, "expression": summary["expression"]})
-    return {
-        space: {"runs": runs, "mean": means([run["taus"] for run in runs])}
-        for space, runs in spaces.items()
-    }
-
-
-def means(rows: list[dict[str, Taus]]) -> dict[str, Taus]:
-    return {
-        name: {
-            column: mean(row[name][column] for row in rows)
-            for column in rows[0][name]
-            if all(column in row[name] for row in rows)
+        rows = {name: figures(summary, name) for name in FIXED}
+        if summary["zoo"]["best"]:
+            rows[BEST] = best_of_zoo(summary)
+        verdicts = {
+            name: {figure: own[figure]["verdict"] for figure in FIGURES}
+            for name, own in summary["comparison"].items()
         }
-        for name in rows[0]
+        facts = {"run": path.name, "split": config["split_seed"], "seconds": summary["seconds"]}
+        facts |= {"tau_with_params": summary["size"]["test"]["params"]}
+        facts |= {"seed_share": summary["seed_share"], "expression": summary["expression"]}
+        spaces[config["space"]].append({**facts, "rows": rows, "verdicts": verdicts})
+    return {
+        space: {
+            "runs": sorted(runs, key=lambda run: run["split"]),
+            "mean": means([run["rows"] for run in runs]),
+        }
+        for space, runs in sorted(spaces.items())
     }
+
+
+def means(tables: list[dict[str, Row]]) -> dict[str, Row]:
+    """Of each figure, where every run has it."""
+    found: dict[str, Row] = {}
+    for name in tables[0]:
+        found[name] = {}
+        for figure in tables[0][name]:
+            values = [table[name][figure] for table in tables if name in table]
+            known = [value for value in values if value is not None]
+            found[name][figure] = mean(known) if len(known) == len(tables) else None
+    return found
 
 
 def markdown(results: dict[str, Any]) -> str:
     lines = []
     for space, result in results.items():
-        datasets = list(result["mean"]["proxy"])
-        lines += [f"### {space}: mean test tau of {len(result['runs'])} splits", ""]
-        lines += [f"| scored by | {' | '.join(datasets)} |", "|---" * (len(datasets) + 1) + "|"]
-        for name, taus in result["mean"].items():
-            lines.append(f"| {name} | " + " | ".join(f"{taus[d]:.3f}" for d in datasets) + " |")
-        lines += ["", "| split | proxy | ties broken | params | ridge | expression |"]
-        lines.append("|---" * 6 + "|")
-        for run in sorted(result["runs"], key=lambda run: run["split"]):
-            taus = [run["taus"][name]["mean"] for name in ("proxy", "params", "ridge")]
-            taus.insert(1, run["taus"]["proxy"].get("ties broken", math.nan))
-            cells = " | ".join(f"{tau:.3f}" for tau in taus)
+        count = len(result["runs"])
+        lines += [
+            f"### {space}: test networks, {f'mean of {count} splits' if count > 1 else '1 split'}",
+            "",
+        ]
+        lines += [f"| scored by | {' | '.join(FIGURES.values())} | regret |", "|---" * 5 + "|"]
+        for name, row in result["mean"].items():
+            lines.append(f"| {name} | " + " | ".join(map(_cell, row.values())) + " |")
+        lines += [
+            "",
+            "| split | proxy | params | ridge | given the size | tau with params | formula |",
+        ]
+        lines.append("|---" * 7 + "|")
+        for run in result["runs"]:
+            taus = [run["rows"][name]["kendall"] for name in ("proxy", "params", "ridge")]
+            cells = [*taus, run["rows"]["proxy"]["given_size"], run["tau_with_params"]]
+            cells = " | ".join(map(_cell, cells))
             lines.append(f"| {run['split']} | {cells} | `{run['expression']}` |")
         lines.append("")
     return "\n".join(lines)
+
+
+def _cell(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
 
 
 def main() -> None:
