@@ -172,17 +172,23 @@ def _names(statement: Statement) -> list[str]:
 
 
 def _registrations(module: str, statement: Statement) -> list[ast.expr]:
-    """The decorators that are ours: they enter a definition in a registry."""
+    """The decorators that are ours, or made by an assignment of what is ours: they register."""
     if not isinstance(statement, Definition):
         return []
     known = _statements(module)
 
-    def is_ours(decorator: ast.expr) -> bool:
-        called = decorator.func if isinstance(decorator, ast.Call) else decorator
-        found = known.get(called.id) if isinstance(called, ast.Name) else None
-        return isinstance(found, ast.ImportFrom) and _is_ours(_source(module, found))
+    def is_ours(node: ast.expr) -> bool:
+        names = (known.get(part.id) for part in ast.walk(node) if isinstance(part, ast.Name))
+        return any(
+            is_ours(found.value)
+            if isinstance(found, ast.Assign)
+            else isinstance(found, ast.ImportFrom) and _is_ours(_source(module, found))
+            for found in names
+        )
 
-    return [decorator for decorator in statement.decorator_list if is_ours(decorator)]
+    return [
+        d for d in statement.decorator_list if is_ours(d.func if isinstance(d, ast.Call) else d)
+    ]
 
 
 def _begin(node: ast.stmt | ast.expr) -> int:

@@ -7,7 +7,9 @@ from autoprox.export.registry import ExportError
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.searchspaces.autoformer import AutoFormer, AutoFormerSpace
 from autoprox.searchspaces.nano import NanoFormer
-from autoprox.searchspaces.pit import PiT
+from autoprox.searchspaces.pit import PiT, PiTSpace
+from autoprox.searchspaces.pit_nano import PiTNano
+from autoprox.searchspaces.swin import NanoSwin, Swin, SwinSpace
 
 FILE = '''"""A network of the search space {space}, as timm makes it. Written by autoprox."""
 
@@ -46,6 +48,68 @@ class Heads(Attention):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, attn_head_dim={width}, **options)'''
+
+SWIN = '''"""A network of the search space {space}, as timm makes it. Written by autoprox."""
+
+from typing import Any
+
+import timm
+import torch
+from timm.layers import PatchEmbed
+from timm.models.swin_transformer import SwinTransformerBlock, SwinTransformerStage
+
+WIDTHS = {widths}
+# Of each stage, block by block: heads, window, MLP ratio.
+BLOCKS = [
+{blocks}]
+SIDE = {side}  # tokens in a row of the first stage's grid
+OPTIONS = {{
+{options}}}
+
+
+def embedding(embed_dim: int, **options: Any) -> PatchEmbed:
+    """What embeds patches, as wide as the first stage."""
+    return PatchEmbed(embed_dim=WIDTHS[0], **options)
+
+
+def stage(number: int) -> SwinTransformerStage:
+    """A stage of its own width, each block with its own heads, window and MLP."""
+    width, side = WIDTHS[number], SIDE // 2**number
+    blocks = [
+        SwinTransformerBlock(
+            dim=width,
+            input_resolution=(side, side),
+            num_heads=heads,
+            head_dim={head_dim},
+            window_size=window,
+            shift_size=window // 2 if place % 2 else 0,
+            mlp_ratio=ratio,
+        )
+        for place, (heads, window, ratio) in enumerate(BLOCKS[number])
+    ]
+    before = max(number - 1, 0)
+    made = SwinTransformerStage(
+        dim=WIDTHS[before],
+        out_dim=width,
+        input_resolution=(SIDE // 2**before, SIDE // 2**before),
+        depth=len(blocks),
+        downsample=number > 0,
+        num_heads=1,
+    )
+    made.blocks = torch.nn.Sequential(*blocks)
+    return made
+
+
+def build(seed: int = 0) -> torch.nn.Module:
+    """The network, its weights drawn by timm's rule."""
+    torch.manual_seed(seed)
+    network = timm.create_model("swin_tiny_patch4_window7_224", **OPTIONS, embed_layer=embedding)
+    network.layers = torch.nn.Sequential(*map(stage, range(len(WIDTHS))))
+    for told, width in zip(network.feature_info, WIDTHS, strict=True):
+        told["num_chs"] = width
+    network.init_weights()
+    return network
+'''
 
 
 def timm_source(space: SearchSpace, architecture: Architecture, classes: int) -> str:
@@ -89,7 +153,12 @@ def _vit(space: SearchSpace, architecture: Architecture, classes: int) -> str:
 
 
 def _pit(space: SearchSpace, architecture: Architecture, classes: int) -> str:
+    if not isinstance(space, PiTSpace):
+        raise TypeError(f"a PiT must be of its own spaces, but {space.name} is another")
     options = {
+        "img_size": space.input_shape[-1],
+        "patch_size": space.patch,
+        "stride": space.stride,
         "num_classes": classes,
         "base_dims": [architecture["base_dim"]] * 3,
         "depth": list(architecture["depth"]),
@@ -97,6 +166,46 @@ def _pit(space: SearchSpace, architecture: Architecture, classes: int) -> str:
         "mlp_ratio": architecture["mlp_ratio"],
     }
     return _file(space, "pit_ti_224", options)
+
+
+def _swin(space: SearchSpace, architecture: Architecture, classes: int) -> str:
+    """timm's Swin with stages of any widths, and blocks that differ."""
+    if not isinstance(space, SwinSpace):
+        raise TypeError(f"a Swin must be of its own spaces, but {space.name} is another")
+    stages = space.shapes(architecture)
+    for shape in space.blocks(architecture):
+        if shape.side % shape.window:
+            raise ExportError(
+                f"timm has no network like those of {space.name} whose windows don't divide the "
+                f"grid, as {shape.window} tokens don't divide {shape.side}: use torch"
+            )
+    widths = [stage[0].width for stage in stages]
+    options = {
+        "img_size": space.input_shape[-1],
+        "patch_size": space.patch,
+        "num_classes": classes,
+        "embed_dim": widths[-1] / 2 ** (len(widths) - 1),  # timm's last stage is so much wider
+        "depths": [len(stage) for stage in stages],
+        "num_heads": [1] * len(stages),
+        "drop_path_rate": 0.0,
+    }
+    blocks = [
+        [(b.heads, b.window, r) for b, r in zip(stage, architecture[f"mlp_ratio_{n}"], strict=True)]
+        for n, stage in zip(space.stages, stages, strict=True)
+    ]
+    return SWIN.format(
+        space=space.name,
+        widths=widths,
+        blocks="".join(f"    {own},\n" for own in blocks),
+        side=stages[0][0].side,
+        head_dim=space.head_dim,
+        options=_options(options),
+    )
+
+
+def _options(options: Mapping[str, Any]) -> str:
+    lines = "".join(f"    {name!r}: {value!r},\n" for name, value in options.items())
+    return lines.replace("'", '"')
 
 
 def _file(
@@ -108,10 +217,9 @@ def _file(
     block: str = "",
     more: str = "",
 ) -> str:
-    lines = "".join(f'    "{name}": {value!r},\n' for name, value in options.items())
     return FILE.format(
         space=space.name,
-        options=lines.replace("'", '"'),
+        options=_options(options),
         standard="".join(f"{line}\n" for line in standard or ()) + ("\n" if standard else ""),
         imports="".join(f"{line}\n" for line in imports or ()),
         block=block,
@@ -120,4 +228,8 @@ def _file(
 
 
 Writer = Callable[[SearchSpace, Architecture, int], str]
-WRITERS: Mapping[type, Writer] = {AutoFormer: _vit, NanoFormer: _vit, PiT: _pit}
+WRITERS: Mapping[type, Writer] = {
+    **{AutoFormer: _vit, NanoFormer: _vit},
+    **{PiT: _pit, PiTNano: _pit},
+    **{Swin: _swin, NanoSwin: _swin},
+}

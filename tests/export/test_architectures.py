@@ -1,9 +1,13 @@
 """Exported architectures, loaded again: the same parameters, the same outputs."""
 
 import json
+import math
 import random
 import re
+from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -18,6 +22,7 @@ from autoprox.export.registry import ExportError
 from autoprox.export.targets import architecture_files
 from autoprox.models.loading import import_library
 from autoprox.searchspaces import SPACES, Architecture, SearchSpace
+from autoprox.searchspaces.swin import SwinSpace
 from autoprox.searchspaces.tokens import TokenSpace
 from autoprox.tasks.export import export_architecture
 
@@ -109,9 +114,15 @@ def test_timms_vision_transformer(name: str, choices: dict[str, object], tmp_pat
     same_outputs(ours, theirs, inputs_of(space))
 
 
-def test_timms_pit(tmp_path: Path) -> None:
-    space = SPACES["pit"]
-    choices = {"base_dim": 16, "mlp_ratio": 2, "depth": [2, 4, 2], "num_heads": [2, 4, 4]}
+PITS = [
+    ("pit", {"base_dim": 16, "mlp_ratio": 2, "depth": [2, 4, 2], "num_heads": [2, 4, 4]}),
+    ("pit-nano", {"base_dim": 8, "mlp_ratio": 0.5, "depth": [1, 2, 1], "num_heads": [1, 2, 4]}),
+]
+
+
+@pytest.mark.parametrize(("name", "choices"), PITS)
+def test_timms_pit(name: str, choices: dict[str, object], tmp_path: Path) -> None:
+    space = SPACES[name]
     architecture = space.architecture(choices)
     theirs = timm_network(exported(space, architecture, "timm", tmp_path))
     assert sum(p.numel() for p in theirs.parameters()) == space.params(architecture, CLASSES)
@@ -131,6 +142,91 @@ def test_timms_pit(tmp_path: Path) -> None:
     renamed_state.update(zip(own, rest, strict=True))
     theirs.load_state_dict(renamed_state)
     same_outputs(ours, theirs, inputs_of(space))
+
+
+def swin(stages: Sequence[tuple[int, Sequence[tuple[int, int, float]]]]) -> dict[str, object]:
+    """The choices of a Swin: of each stage the width, of each block window, width of q, ratio."""
+    choices: dict[str, object] = {}
+    for stage, (width, blocks) in enumerate(stages, 1):
+        windows, inner, ratios = zip(*blocks, strict=True)
+        choices |= {f"embed_dim_{stage}": width, f"depth_{stage}": len(blocks)}
+        choices |= {f"window_{stage}": windows, f"qkv_dim_{stage}": inner}
+        choices[f"mlp_ratio_{stage}"] = ratios
+    return choices
+
+
+SWINS = [
+    (
+        "s3",
+        [
+            (224, [(14, 224, 3.0), (7, 288, 4.0)]),
+            (288, [(7, 224, 3.5)] * 2),
+            (256, [(7, 256, 3.0), (14, 256, 3.0), (7, 224, 4.0)]),
+            (224, [(14, 224, 3.5)] * 2),
+        ],
+    ),
+    (
+        "swin-nano",
+        [
+            (16, [(2, 16, 1.0), (4, 32, 1.5), (2, 24, 2.0)]),
+            (32, [(4, 24, 1.0), (2, 16, 1.5)]),
+            (24, [(2, 24, 2.0), (2, 24, 2.0)]),
+            (32, [(4, 16, 1.0)]),
+        ],
+    ),
+]
+
+
+def of_timms_swin(theirs: nn.Module) -> dict[str, Tensor]:
+    """The parameters of timm's Swin under our names and in our order.
+
+    The four tokens that merge stand together feature by feature, rows before columns; biases go
+    by distance.
+    """
+    state: dict[str, Tensor] = {}
+    for name, value in theirs.named_parameters():
+        value = value.detach()
+        if found := re.match(
+            r"layers\.(\d)\.(?:blocks\.(\d+)|downsample)\.(?:attn\.|mlp\.)?", name
+        ):
+            stage = int(found[1]) + 1
+            place = f"stage{stage}_block{found[2]}" if found[2] else f"merging{stage}"
+            name = f"blocks.{place}.{name[found.end() :]}"
+        name = name.replace("relative_position_bias_table", "biases.weight")
+        if "merging" in name:
+            value = value.unflatten(-1, (2, 2, -1)).movedim(-1, -3).mT.flatten(-3)
+        elif "biases" in name:
+            window = (math.isqrt(len(value)) + 1) // 2
+            pairs = list(product(range(1 - window, window), repeat=2))
+            order = sorted(pairs, key=lambda pair: (max(map(abs, pair)), pair))
+            value = value[[pairs.index(pair) for pair in order]]
+        state[name.replace("patch_embed.proj", "patches").replace("head.fc", "head")] = value
+    return renamed(state, {r"^patch_embed\.norm": "patch_norm"})
+
+
+@pytest.mark.parametrize(("name", "stages"), SWINS, ids=["s3", "swin-nano"])
+def test_timms_swin(name: str, stages: Any, tmp_path: Path) -> None:
+    """Stages of any widths; blocks with windows, heads and MLPs of their own."""
+    space = SPACES[name]
+    architecture = space.architecture(swin(stages))
+    theirs = timm_network(exported(space, architecture, "timm", tmp_path))
+    assert type(theirs).__name__ == "SwinTransformer"
+    assert sum(p.numel() for p in theirs.parameters()) == space.params(architecture, CLASSES)
+    assert theirs.get_submodule("layers.1.blocks.0.mlp.fc1").weight.std() > 0.01
+    ours = space.build(architecture, CLASSES)
+    ours.load_state_dict(of_timms_swin(randomised(theirs)))
+    same_outputs(ours, theirs, inputs_of(space))
+
+
+def test_timms_swin_has_windows_that_divide_the_grid() -> None:
+    """timm attends to the padding of others."""
+    space = SPACES["swin-nano"]
+    assert isinstance(space, SwinSpace)
+    wider = space.with_options({**space.options, "window_1": (3,)})
+    choices = swin([(16, [(3, 16, 1.0)])] + [(16, [(2, 16, 1.0)])] * 3)
+    rule = "swin-nano whose windows don't divide the grid, as 3 tokens don't divide 16: use torch"
+    with pytest.raises(ExportError, match=rule):
+        architecture_files("timm", wider, wider.architecture(choices), CLASSES)
 
 
 @pytest.mark.parametrize("name", ["autoformer-supernet-ti", "shunted", "bert", "gpt2-nano"])
