@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from itertools import groupby
 
+from autoprox.export.mathml_form import mathml_of
 from autoprox.export.symbols import MEANINGS, unicode
 from autoprox.language.domains import DOMAINS, PARTS
 from autoprox.language.quantities import QUANTITIES
 from autoprox.language.vocabulary import EVERY_STATISTIC, STATISTICS, STRUCTURE
-from autoprox.primitives import OPERATIONS
+from autoprox.primitives import OPERATIONS, Formula, fill
 from autoprox.report.operations import operation_details
 
 from . import text
@@ -48,7 +49,7 @@ def operations() -> str:
             [
                 f"<a id='{row['name']}'></a>{code(row['name'])}",
                 f"![plot of {row['name']}](plots/{row['name']}.svg)",
-                *(code(" ".join(row["formula"].split())), row["rule"], "<br>".join(row["types"])),
+                *(drawn_formula(row["name"]), row["rule"], "<br>".join(row["types"])),
             ]
             for row in rows
         ]
@@ -63,6 +64,14 @@ def operations() -> str:
         "`autoprox show --operations` prints this page.",
         *parts,
     )
+
+
+def drawn_formula(name: str) -> str:
+    """An operation of x and y as mathematics, in a line."""
+    own = OPERATIONS[name]
+    values = {"x": Formula("x"), "y": Formula("y"), "times": Formula(r"\cdot")}
+    found = mathml_of(fill(own.latex, axis="i" if own.along_axis else "", **values))
+    return found.replace(' display="block"', "")
 
 
 def quantities() -> Iterator[list[str]]:

@@ -6,11 +6,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from autoprox.page.plots import Point, Series, plot
 from autoprox.page.style import CSS
+from autoprox.tasks.estimate import span
 
 from .text import block, table
 
@@ -46,14 +47,17 @@ def rows() -> Iterator[Sequence[str]]:
     runs = reference_runs()
     for space in (*PLACES, *(own for own in runs if own not in PLACES)):
         if space in runs:
-            means = [summary["means"] for _, summary in runs[space]]
-            tau = {n: of_test(means, n, "kendall") for n in ("proxy", "params", "ridge")}
-            left = {n: of_test(means, n, "given_size") for n in ("proxy", "ridge")}
+            found = [summary for _, summary in runs[space]]
+            means = [summary["means"] for summary in found]
+            tau = {name: of_test(means, name, "kendall") for name in ("proxy", "params", "ridge")}
+            left = {name: of_test(means, name, "given_size") for name in ("proxy", "ridge")}
+            forgiven = fmean(row["tau_b"] for summary in found for row in summary["test"].values())
             best = max(tau.values())
             shown = [f"**{v:.3f}**" if v == best else f"{v:.3f}" for v in tau.values()]
             yield (
-                PLACES.get(space, space), str(len(means)), shown[0], f"{left['proxy']:.3f}",
-                shown[1], shown[2], f"{left['ridge']:.3f}",
+                PLACES.get(space, space), str(len(found)), f"{forgiven:.3f}", shown[0],
+                f"{left['proxy']:.3f}", shown[1], shown[2], f"{left['ridge']:.3f}",
+                span(median(summary["seconds"] for summary in found)),
             )  # fmt: skip
 
 
@@ -65,8 +69,8 @@ def of_test(means: Sequence[Mapping[str, Any]], name: str, figure: str) -> float
 def told(readme: str) -> str:
     """README with the formula and the table as the runs have them."""
     headings = (
-        "benchmark", "splits", "proxy", "proxy at equal size", "params", "ridge",
-        "ridge at equal size",
+        "benchmark", "splits", "proxy", "ties broken", "at equal size", "params", "ridge",
+        "ridge at equal size", "time",
     )  # fmt: skip
     _, summary = reference_runs()[SHOWN][0]
     parts = {
@@ -74,8 +78,8 @@ def told(readme: str) -> str:
         "table": table(headings, rows()),
     }
     for name, content in parts.items():
-        marks = re.compile(rf"(<!-- {name}:[^\n]*-->\n).*?(\n<!-- end -->)", re.DOTALL)
-        readme = marks.sub(lambda m, content=content: m[1] + content + m[2], readme)
+        marks = re.compile(rf"(<!-- {name}:[^\n]*-->\n).*?(<!-- end -->)", re.DOTALL)
+        readme = marks.sub(lambda m, content=content: f"{m[1]}{content}\n{m[2]}", readme)
     return readme
 
 

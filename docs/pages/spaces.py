@@ -20,8 +20,10 @@ def page() -> str:
     """The whole page."""
     parts = []
     for module, group in groupby(SPACES.values(), key=lambda space: type(space).__module__):
+        spaces = [*group]
         about = (sys.modules[module].__doc__ or "").strip()
-        parts.append("\n\n".join([about_heading(about), *map(section, group)]))
+        heading = f"## {', '.join(space.name for space in spaces)}"
+        parts += [heading, about, *map(section, spaces)]
     return text.page(
         "Search spaces",
         f"Sizes are those of {DRAWN} random architectures (seed 0), and of the smallest and the largest. "
@@ -31,17 +33,12 @@ def page() -> str:
     )
 
 
-def about_heading(about: str) -> str:
-    """The papers and the geometry, as the space's source has them."""
-    return "\n\n".join(about.split("\n\n"))
-
-
 def section(space: SearchSpace) -> str:
     """A space: its options, how many architectures, their sizes."""
     rows = [[code(name), *described(field)] for name, field in space.fields.items()]
     return "\n\n".join(
         [
-            f"## {space.name}",
+            f"### {space.name}",
             f"{space.description}.",
             table(("choice", "options", "for each"), rows),
             " ".join(sizes(space)),
@@ -52,9 +49,9 @@ def section(space: SearchSpace) -> str:
 def described(field: Field) -> tuple[str, str]:
     """The options of a field, and how often it is chosen."""
     options = " / ".join(", ".join(map(str, own)) for own in field.options)
-    each = (
-        "network" if not field.listed else "stage" if field.count is None else f"of {field.count}"
-    )
+    if not field.listed:
+        return options, "network"
+    each = {None: "stage", "depth": "layer"}.get(field.count, f"layer of {field.count}")
     return options, each
 
 
