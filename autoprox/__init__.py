@@ -1,5 +1,6 @@
 """Discovers zero-cost proxies for transformers, and searches architectures with them."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -48,9 +49,7 @@ def __getattr__(name: str) -> Any:
 
         return version("autoprox")
     if name == "runs":
-        from autoprox import runs
-
-        return runs
+        return import_module("autoprox.runs")  # `from autoprox import runs` would ask here again
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from autoprox import api

@@ -1,0 +1,83 @@
+"""The reference of the Python functions, from their signatures and docstrings."""
+
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import autoprox
+from autoprox import api, runs
+from autoprox.tasks import results
+
+from . import text
+from .text import block, code
+
+
+def page() -> str:
+    """The whole page."""
+    functions = [name for name in autoprox.__all__ if not name.startswith("__")]
+    made = [kind for _, kind in inspect.getmembers(results, inspect.isclass)]
+    kinds = [kind for kind in made if issubclass(kind, results.Result)]
+    return text.page(
+        "Python",
+        "The functions are those of `import autoprox`; importing it takes no time, for torch is loaded "
+        "with the first call. An option means what it means on the command line "
+        "([all of them](options.md)).",
+        *(function(f"autoprox.{name}", getattr(api, name)) for name in functions),
+        function("autoprox.runs.load", runs.load),
+        "## Results",
+        "What a task returns. All of them have the members of `Result`.",
+        *(
+            kind_of_result(kind)
+            for kind in sorted(kinds, key=lambda kind: kind is not results.Result)
+        ),
+    )
+
+
+def function(name: str, called: Any) -> str:
+    """A function: its signature, what it does, its options."""
+    lines = (inspect.getdoc(called) or "").split("\n\n")
+    options = len(lines) > 1 and re.match(r"\w+: ", lines[-1])
+    about = lines[:-1] if options else lines
+    given = signature(name.rpartition(".")[2], called)
+    return "\n\n".join([f"## {name}", *about, block("text", given)])
+
+
+def signature(name: str, called: Any) -> str:
+    """The call as it is written, a line for each parameter where there are many."""
+    found = inspect.signature(called)
+    parts = [written(one) for one in found.parameters.values()]
+    if any(p.kind is p.KEYWORD_ONLY for p in found.parameters.values()) and "*" not in parts:
+        first = [p.kind for p in found.parameters.values()].index(inspect.Parameter.KEYWORD_ONLY)
+        parts.insert(first, "*")
+    result = plain(found.return_annotation)
+    line = f"{name}({', '.join(parts)}) -> {result}"
+    if len(line) <= 96:
+        return line
+    return "\n".join([f"{name}(", *(f"    {part}," for part in parts), f") -> {result}"])
+
+
+def written(one: inspect.Parameter) -> str:
+    """A parameter with its type and default."""
+    default = "" if one.default is one.empty else f" = {one.default!r}"
+    return f"{one.name}: {plain(one.annotation)}{default}"
+
+
+def plain(annotation: Any) -> str:
+    """A type as a reader writes it."""
+    name = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return re.sub(r"\b(?:collections\.abc|autoprox|typing|pathlib)\.(?:\w+\.)*", "", name)
+
+
+def kind_of_result(kind: type[results.Result]) -> str:
+    """A class of results and its members."""
+    lines = [f"- {code(name)}: {about}" for name, about in members(kind)]
+    return "\n\n".join([f"### {kind.__name__}", inspect.getdoc(kind) or "", "\n".join(lines)])
+
+
+def members(kind: type[results.Result]) -> Iterator[tuple[str, str]]:
+    """The members that a class has itself, with the first line on each."""
+    for name, member in vars(kind).items():
+        if not name.startswith("_"):
+            about = (inspect.getdoc(member) or "").split("\n")[0]
+            yield name if isinstance(member, property) else f"{name}()", about

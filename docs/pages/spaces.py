@@ -1,0 +1,76 @@
+"""The page on search spaces, from their fields and counts."""
+
+import random
+import sys
+from collections.abc import Iterator
+from itertools import groupby
+
+from autoprox.files.sizes import short
+from autoprox.searchspaces import SPACES, SearchSpace
+from autoprox.searchspaces.base import Field
+from autoprox.searchspaces.tokens import TokenSpace
+
+from . import text
+from .text import code, table
+
+DRAWN = 200
+
+
+def page() -> str:
+    """The whole page."""
+    parts = []
+    for module, group in groupby(SPACES.values(), key=lambda space: type(space).__module__):
+        spaces = [*group]
+        about = (sys.modules[module].__doc__ or "").strip()
+        heading = f"## {', '.join(space.name for space in spaces)}"
+        parts += [heading, about, *map(section, spaces)]
+    return text.page(
+        "Search spaces",
+        f"Sizes are those of {DRAWN} random architectures (seed 0), and of the smallest and the largest. "
+        "Images count multiply-accumulates for one image with a head of 1000 classes; the nano spaces "
+        "have 10. A space of your own is one file: [how](own-space.md).",
+        *parts,
+    )
+
+
+def section(space: SearchSpace) -> str:
+    """A space: its options, how many architectures, their sizes."""
+    rows = [[code(name), *described(field)] for name, field in space.fields.items()]
+    return "\n\n".join(
+        [
+            f"### {space.name}",
+            f"{space.description}.",
+            table(("choice", "options", "for each"), rows),
+            " ".join(sizes(space)),
+        ]
+    )
+
+
+def described(field: Field) -> tuple[str, str]:
+    """The options of a field, and how often it is chosen."""
+    options = " / ".join(", ".join(map(str, own)) for own in field.options)
+    if not field.listed:
+        return options, "network"
+    each = {None: "stage", "depth": "layer"}.get(field.count, f"layer of {field.count}")
+    return options, each
+
+
+def sizes(space: SearchSpace) -> Iterator[str]:
+    """How many architectures there are, and how large."""
+    classes = 10 if "nano" in space.name else 1000
+    yield f"{count(space.size())} architectures;"
+    rng = random.Random(0)
+    drawn = sorted(space.params(space.sample(rng), classes) for _ in range(DRAWN))
+    ends = [space.params(own, classes) for own in (space.smallest(), space.largest())]
+    low, high = min(ends[0], drawn[0]), max(ends[1], drawn[-1])
+    yield f"{short(low)} to {short(high)} parameters, in the middle {short(drawn[DRAWN // 2])};"
+    what = "tokens" if isinstance(space, TokenSpace) else "images"
+    shape = " x ".join(map(str, space.input_shape))
+    yield f"{what} of {shape}." if what == "images" else "they read tokens."
+    if space.entangled:
+        yield "Every network is a slice of the largest one, as supernets need it."
+
+
+def count(number: int) -> str:
+    """A whole number as people read it."""
+    return f"{number:,}" if number < 10**6 else f"{number:.1e}"

@@ -1,0 +1,41 @@
+"""The page on published proxies, from the registry."""
+
+import inspect
+
+from autoprox.export.pretty_form import pretty
+from autoprox.zoo.expressions import EXPRESSIONS, load_expression
+from autoprox.zoo.functions.registry import MEASURES
+
+from . import text
+from .text import block, code
+
+
+def page() -> str:
+    """The whole page."""
+    return text.page(
+        "Published proxies",
+        f"{len(EXPRESSIONS)} are expressions of the language, {len(MEASURES)} functions that run passes of "
+        "their own; `params` and `flops` stand beside them as counts. `autoprox rank --proxies all` "
+        "measures all of them, `autoprox show NAME` explains one. Where text and released code of a "
+        "paper differ, what counts here is said with the proxy.",
+        "## Expressions",
+        *map(expression, EXPRESSIONS),
+        "## Functions",
+        *map(function, MEASURES),
+    )
+
+
+def expression(name: str) -> str:
+    """A proxy of the language: paper, formula, text."""
+    own = EXPRESSIONS[name]
+    tree = load_expression(name)
+    return "\n\n".join(
+        [f"### {name}", f"{own.citation}.", block("text", pretty(tree)), code(own.expression)]
+    )
+
+
+def function(name: str) -> str:
+    """A proxy that is a function: paper, equation, what it says."""
+    own = MEASURES[name]
+    rule = inspect.getdoc(own.function) or ""
+    return "\n\n".join([f"### {name}", f"{own.citation}.", block("text", own.equation), rule])

@@ -1,0 +1,146 @@
+"""Every block of README and the documentation is run, or is plainly output."""
+
+import glob
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers.blocks import Block, blocks, indented
+from helpers.commands import Command
+from helpers.documented import BEFORE, DATA, PYTHON, RULES, rule_of
+from helpers.furnished import furnish
+from jsonschema import Draft202012Validator
+from pages.schemas import schemas
+
+from autoprox.tasks import base
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LANGUAGES = {"sh", "python", "json", "text"}
+
+
+class ParsedError(Exception):
+    """Options were read and are right; nothing was begun."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One cache for all pages."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the blocks are run."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    furnish(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_blocks_are_of_a_language_that_is_checked(page: Path) -> None:
+    assert indented(page) == []
+    assert {block.language for block in blocks(page)} <= LANGUAGES
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_blocks_do_what_they_say(
+    page: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names: dict[str, Any] = {}
+    for command in BEFORE.get(page.name, ()):
+        tried(command, run, monkeypatch)
+    for block in blocks(page):
+        if block.language == "sh":
+            for command in block.commands:
+                tried(command, run, monkeypatch)
+        elif block.language == "python":
+            exec(compile(smaller(block), f"{page.name}:{block.line}", "exec"), names)
+        elif block.language == "json":
+            schema = schemas()[str(block.schema)]
+            Draft202012Validator(schema).validate(json.loads(block.text))
+
+
+def tried(command: str, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check a command as its rule says."""
+    rule = rule_of(command)
+    words = expanded(f"{command} {rule.more}")
+    if rule.how == "make":
+        subprocess.run(["make", "-n", "-C", ROOT, *words[1:]], check=True, stdout=subprocess.PIPE)
+    elif rule.how == "python":
+        subprocess.run([sys.executable, *words[1:]], check=True, stdout=subprocess.PIPE)
+    elif rule.how == "dry" and DATA_LACKS and needs_data(command):
+        parsed(words[1:], run, monkeypatch)
+    elif rule.how != "untried":
+        result = run(*words[1:], *(["--dry-run"] if rule.how == "dry" else []))
+        assert result.code == 0, f"{command}: {result.err}"
+
+
+DATA_LACKS = "AUTOPROX_DATA" not in os.environ
+
+
+def needs_data(command: str) -> bool:
+    return rule_of(command) is RULES[0] and bool(DATA)
+
+
+def parsed(words: list[str], run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the command line read its options, and stop where the task would begin."""
+
+    def instead(*_: Any, **__: Any) -> None:
+        raise ParsedError("that will do")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(base, "start", instead)
+        assert "ParsedError" in run(*words).err
+
+
+def expanded(command: str) -> list[str]:
+    """The words of a command, names of files filled in as a shell does."""
+    found = []
+    for word in shlex.split(command):
+        matches = sorted(glob.glob(word)) if word.startswith("runs/") else []
+        found += matches or [word]
+    return found
+
+
+def smaller(block: Block) -> str:
+    """A Python block with little to do."""
+    text = block.text
+    for word, other in PYTHON.items():
+        text = text.replace(word, other)
+    return text
+
+
+def test_no_replacement_is_idle() -> None:
+    found = [block for page in PAGES for block in blocks(page)]
+    commands = [c for block in found if block.language == "sh" for c in block.commands]
+    commands += [command for page in BEFORE.values() for command in page]
+    assert {rule_of(command) for command in commands} == set(RULES)
+    python = "".join(block.text for block in found if block.language == "python")
+    for word, other in PYTHON.items():
+        assert word in python, word
+        python = python.replace(word, other)
+
+
+def test_a_command_without_a_rule_is_told() -> None:
+    with pytest.raises(LookupError, match="must say how this is checked: rm"):
+        rule_of("rm -r runs")
+
+
+def test_a_block_that_is_wrong_is_told(
+    folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(AssertionError, match="No such option: --nonsense"):
+        tried("autoprox show snip --nonsense", run, monkeypatch)
+    (folder / "page.md").write_text("text\n\n    indented\n")
+    assert indented(folder / "page.md") == ["page.md:3"]

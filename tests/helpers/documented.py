@@ -1,0 +1,61 @@
+"""How each documented command and block is checked: all that tests replace, in one place.
+
+A command is `run` with more options behind its own, so that it takes a second; or `dry`: run with
+`--dry-run`, which checks all but the work; where the published data isn't there, `dry` becomes
+`parsed`: its options are read and checked. What stands in UNTRIED is done by other tests.
+"""
+
+import re
+from typing import Literal, NamedTuple
+
+How = Literal["run", "dry", "make", "python", "untried"]
+
+
+class Rule(NamedTuple):
+    """How commands that begin so are checked."""
+
+    beginning: str  # a regular expression
+    how: How
+    more: str = ""
+
+
+SMALL = (
+    "--iterations 1 --population 4 --children 2 --statistics mlp.weight,msa.grad --batch-size 1 "
+    "--thin 4 --zoo none"
+)
+DATA = r"cifar100,flowers|hw-gpt-bench|nas-bench-bert|--spaces autoformer"
+RULES = (
+    Rule(rf"autoprox .*({DATA})", "dry"),
+    Rule(r"autoprox evolve", "run", SMALL),
+    Rule(r"autoprox rank", "run", "--seeds 1 --batch-size 1"),
+    Rule(r"autoprox compare", "run", "--batch-size 1"),
+    Rule(r"autoprox (rediscover|prenas|s3)", "dry"),
+    Rule(r"autoprox search .*--(strategy|weights|match-size)", "dry"),
+    Rule(r"autoprox search", "run", "--samples 2 --batch-size 1"),
+    Rule(r"autoprox supernet train", "run", "--epochs 1 --batch-size 8"),
+    Rule(r"autoprox supernet eval", "run", "--samples 10"),
+    Rule(r"autoprox bench build .*--images", "run", "--samples 10 --seeds 1 --epochs 1"),
+    Rule(r"autoprox bench build .*--text", "dry"),
+    Rule(r"autoprox", "run"),
+    Rule(r"make \w+$", "make"),
+    Rule(r"python \S+\.py", "python", "--batch-size 2"),
+    Rule(r"source \.venv/bin/activate$", "untried"),  # bash's own
+)
+PYTHON = {  # what is replaced in Python blocks, and by what
+    "seed=1": "seed=1, population=4, children=2, batch_size=1, thin=4, zoo=['none'], "
+    "statistics=['mlp.weight']",
+    "progress=False)\nprint(found": "progress=False, iterations=1)\nprint(found",
+    "iterations=50, progress=False, iterations=1": "iterations=1, progress=False",
+    '"50K:90K"': '"50K:90K", samples=2',
+}
+BEFORE = {  # what a page takes for done
+    "compare.md": ["autoprox evolve"],
+}
+
+
+def rule_of(command: str) -> Rule:
+    """The rule of a command; one without is an error, so that none stays unchecked."""
+    for rule in RULES:
+        if re.match(rule.beginning, command):
+            return rule
+    raise LookupError(f"tests/helpers/documented.py must say how this is checked: {command}")
