@@ -15,6 +15,7 @@ import json
 import random
 import signal
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ from safetensors import SafetensorError, safe_open
 
 CODES = {signal.SIGINT: (130, "interrupted"), signal.SIGTERM: (143, "terminated")}
 KILL = int(signal.SIGKILL)
+WRITING = threading.Lock()
 COLD = 8  # one of so many trials begins with the start of Python
 PATIENCE = 20.0  # seconds in which what a killed command has begun must end
 IMPORTS = 3.0  # seconds of CPU, about
@@ -60,6 +62,7 @@ def main() -> int:
     parser.add_argument("--work", type=Path, default=Path("/tmp/prove-crash"))
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--stops", type=int, default=40)
+    parser.add_argument("--jobs", type=int, default=1, help="trials at a time")
     given = parser.parse_args()
     found = json.loads(given.out.read_text()) if given.out.exists() else beginning()
     planned = [
@@ -68,17 +71,34 @@ def main() -> int:
     ]
     with proving.warm() as do, proving.warm() as other:
         proving.prepare(given.work / "ready", do)
-        for trial in planned:
-            if trial.name not in found["trials"]:
-                found["trials"][trial.name] = tried(trial, do, given.work, found["reference"])
-                print(time.strftime("%X"), trial.name, found["trials"][trial.name], file=sys.stderr)
-                given.out.write_text(json.dumps(found, indent=1) + "\n")
+        for case in proving.CASES:
+            reference_of(case, do, given.work, found["reference"])
+            given.out.write_text(json.dumps(found, indent=1) + "\n")
         for name, pair in PAIRS.items():
             if name not in found["pairs"]:
                 found["pairs"][name] = pair(do, other, given.work, found["reference"])
+                print(time.strftime("%X"), name, found["pairs"][name], file=sys.stderr)
+    todo = [trial for trial in planned if trial.name not in found["trials"]]
+    with ThreadPoolExecutor(given.jobs) as pool:
+        parts = [todo[job :: given.jobs] for job in range(given.jobs)]
+        list(pool.map(lambda part: several(part, given.work, found, given.out), parts))
     given.out.write_text(json.dumps({**found, "counts": counted(found)}, indent=1) + "\n")
     print(shown(found))
     return int(any(faults_of(found)))
+
+
+def several(
+    trials: Sequence[Trial], work: Path, found: dict[str, Any], out: Path | None = None
+) -> None:
+    """Do trials, each of which is written at once."""
+    with proving.warm() as do:
+        for trial in trials:
+            folder = work / f"trial-{threading.get_ident()}"
+            found["trials"][trial.name] = tried(trial, do, work, found["reference"], folder)
+            print(time.strftime("%X"), trial.name, found["trials"][trial.name], file=sys.stderr)
+            if out is not None:
+                with WRITING:
+                    out.write_text(json.dumps(found, indent=1) + "\n")
 
 
 def beginning() -> dict[str, Any]:
@@ -103,11 +123,13 @@ def trials(signals: Sequence[int], count: int, cases: Sequence[str]) -> Iterator
         turn += 1
 
 
-def tried(trial: Trial, do: proving.Warm, work: Path, reference: dict[str, Any]) -> dict[str, Any]:
+def tried(
+    trial: Trial, do: proving.Warm, work: Path, reference: dict[str, Any], folder: Path
+) -> dict[str, Any]:
     """What a trial came to: when it was stopped, how it ended, and its faults."""
     case, ready = trial.case, work / "ready"
     expected = reference_of(case, do, work, reference)
-    folder = proving.empty(work / "trial")
+    proving.empty(folder)
     seconds = expected["seconds"] + IMPORTS * trial.cold
     call = proving.cold if trial.cold else do
     ended = call(proving.words(case, ready), folder, trial.signal, trial.part * seconds)
