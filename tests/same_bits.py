@@ -107,7 +107,7 @@ def machine() -> dict[str, str]:
 def outcome(command: str) -> dict[str, Any]:
     """What a command prints with --json, and the table that it built, if it did."""
     with tempfile.TemporaryDirectory() as folder:
-        places = {"folder": folder, "images": _images(folder), "text": _text(folder)}
+        places = {"folder": folder, "images": images(folder), "text": _text(folder)}
         arguments = [word.format(**places) for word in command.split()]
         document = json.loads(_printed([*arguments, "--runs", f"{folder}/runs", "--json"]))
         if "--out" in arguments:
@@ -141,13 +141,14 @@ def _printed(arguments: list[str]) -> str:
     return out.read()
 
 
-def _images(folder: str) -> str:
+def images(folder: str) -> str:
+    """A file of images in a folder, of three brightnesses."""
     rng = np.random.default_rng(0)
     labels = np.arange(120) % 3
     noise = rng.integers(0, 255, size=(120, 32, 32, 3), dtype=np.uint8)
-    images = noise // (1 + labels[:, None, None, None])
+    pixels = noise // (1 + labels[:, None, None, None])
     path = f"{folder}/photos.npz"
-    np.savez(path, images=images.astype(np.uint8), labels=labels)
+    np.savez(path, images=pixels.astype(np.uint8), labels=labels)
     return path
 
 

@@ -32,6 +32,12 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
+def remove_unfinished(folder: Path) -> None:
+    """Remove what kills left below a folder, in which nobody else is writing."""
+    for path in folder.rglob(f".*{UNFINISHED}"):
+        path.unlink()
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text as a whole, in UTF-8."""
     with atomic_file(path) as file:

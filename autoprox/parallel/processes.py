@@ -16,8 +16,8 @@ INTERVAL = 1.0  # seconds between two looks for the parent
 def run_processes(workers: int, calls: Iterable[Callable[[], R]]) -> Iterator[R]:
     """The results of the calls, in order; if nobody waits for them any more, the workers end."""
     whole = False
-    follow = {"initializer": _follow, "initargs": (os.getpid(),)} if workers > 1 else {}
-    parallel = Parallel(n_jobs=workers, return_as="generator", **follow)
+    following = {"initializer": follow, "initargs": (os.getpid(),)} if workers > 1 else {}
+    parallel = Parallel(n_jobs=workers, return_as="generator", **following)
     try:
         yield from parallel(delayed(call)() for call in calls)
         whole = True
@@ -26,7 +26,7 @@ def run_processes(workers: int, calls: Iterable[Callable[[], R]]) -> Iterator[R]
             get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
-def _follow(parent: int) -> None:
+def follow(parent: int) -> None:
     """End this process when its parent has ended, however that did."""
 
     def watch() -> None:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from difflib import get_close_matches
 from importlib.metadata import version
@@ -23,7 +24,7 @@ import torch
 from filelock import FileLock, Timeout
 
 from autoprox.errors import RunError
-from autoprox.files.atomic import UNFINISHED, to_json, write_json
+from autoprox.files.atomic import UNFINISHED, remove_unfinished, to_json, write_json
 from autoprox.files.documents import Document
 from autoprox.files.json_lines import JSONLines
 from autoprox.files.located_json import read_object
@@ -46,7 +47,7 @@ COMMANDS = {  # of kinds that aren't named like their command
 
 UNKNOWN = "unknown"  # the digest of a summary that an earlier version wrote
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
-ABANDONED = 3600.0  # seconds after which nobody can be making a run's folder any more
+ABANDONED = 3600.0  # seconds after which nobody can be at the very beginning of a run's folder
 PACKAGES = ("autoprox", "torch", "numpy", "scipy", "deap", "sympy")
 
 
@@ -86,6 +87,8 @@ class Run:
         _remove_abandoned(root)
         new.mkdir()
         try:
+            lock = locked(new, name=f"{LOCK}{UNFINISHED}")
+            os.rename(new / f"{LOCK}{UNFINISHED}", new / LOCK)  # which is held when it appears
             (new / LOG).touch()
             write_json(new / ENVIRONMENT, {**environment(device), "read": dict(read or {})})
             write_json(new / CONFIG, config)
@@ -93,7 +96,7 @@ class Run:
         except BaseException:
             shutil.rmtree(new)
             raise
-        return cls(path, _locked(path))
+        return cls(path, lock)
 
     @classmethod
     def open(cls, path: Path, kind: str | None = None) -> Run:
@@ -116,9 +119,8 @@ class Run:
     @classmethod
     def resume(cls, path: Path, kind: str | None = None) -> Run:
         """An existing run, to go on writing where it stopped."""
-        run = cls(path, _locked(cls.open(path, kind).path))
-        for unfinished in path.glob(f".*{UNFINISHED}"):
-            unfinished.unlink()
+        run = cls(path, locked(cls.open(path, kind).path))
+        remove_unfinished(path)
         return run
 
     def differences(self, read: Mapping[str, str]) -> list[str]:
@@ -300,8 +302,20 @@ def _placed(new: Path, stem: str) -> Path:
 def _remove_abandoned(root: Path) -> None:
     """Remove what kills left of runs that had no name yet."""
     for path in root.glob(f".*{UNFINISHED}"):
-        if time.time() - path.stat().st_mtime > ABANDONED:
-            shutil.rmtree(path)
+        with suppress(OSError):  # another process, or another user, may be at it
+            if _is_abandoned(path):
+                shutil.rmtree(path)
+
+
+def _is_abandoned(path: Path) -> bool:
+    """Whether nobody is making this folder any more: who does holds its lock."""
+    if not (path / LOCK).exists():
+        return time.time() - path.stat().st_mtime > ABANDONED
+    try:
+        locked(path).release()
+    except RunError:
+        return False
+    return True
 
 
 def _short(value: Any) -> str:
@@ -309,13 +323,13 @@ def _short(value: Any) -> str:
     return str(value)[:16]
 
 
-def _locked(path: Path) -> FileLock:
-    """The lock of a run's folder; it ends with the process, however that ends."""
-    lock = FileLock(path / LOCK, timeout=0)
+def locked(path: Path, noun: str = "a run", name: str = LOCK) -> FileLock:
+    """The lock of a folder that is such a thing; it ends with the process, however that ends."""
+    lock = FileLock(path / name, timeout=0)
     try:
         lock.acquire()
     except Timeout:
-        raise RunError(f"a run has one writer, but another process is writing {path}") from None
+        raise RunError(f"{noun} has one writer, but another process is writing {path}") from None
     return lock
 
 

@@ -1,6 +1,6 @@
 """Several processes that train together: plain torch.distributed, on as many GPUs or on the CPU."""
 
-import tempfile
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +10,8 @@ import torch
 from torch import distributed, multiprocessing
 
 from autoprox.errors import MeasurementError
+from autoprox.files.atomic import UNFINISHED
+from autoprox.parallel.processes import follow
 from autoprox.supernet.training import Place
 
 Report = Callable[[int, float], None]
@@ -20,35 +22,43 @@ def unheard(epoch: int, loss: float) -> None:
     """Report nothing: only the first process does."""
 
 
-def run_together(processes: int, device: str, report: Report, work: Work, *arguments: Any) -> None:
+def run_together(
+    processes: int, device: str, folder: Path, report: Report, work: Work, *arguments: Any
+) -> None:
     """Do `work(place, device, report, *arguments)` here and in so many processes less one.
 
-    It has to be a function that a new process can import.
+    It has to be a function that a new process can import. They meet by a file in the folder.
     """
     if processes == 1:
         work(Place(), device, report, *arguments)
         return
-    with tempfile.TemporaryDirectory() as folder:
-        meeting = Path(folder) / "meeting"
-        context = multiprocessing.get_context("spawn")
-        others = [
-            context.Process(
-                target=_join,
-                args=(Place(rank, processes), meeting, device, unheard, work, arguments),
-            )
-            for rank in range(1, processes)
-        ]
-        for other in others:
-            other.daemon = True  # it ends with this process
-            other.start()
+    meeting = folder / f".meeting.{os.getpid()}{UNFINISHED}"
+    context = multiprocessing.get_context("spawn")
+    others = [
+        context.Process(
+            target=_follow,
+            args=(os.getpid(), Place(rank, processes), meeting, device, unheard, work, arguments),
+        )
+        for rank in range(1, processes)
+    ]
+    for other in others:
+        other.daemon = True  # it ends with this process
+        other.start()
+    try:
         _join(Place(0, processes), meeting, device, report, work, arguments)
         for other in others:
             other.join()
-        if any(other.exitcode for other in others):
-            codes = [other.exitcode for other in others]
-            raise MeasurementError(
-                f"all processes must end well, but the others' codes are {codes}"
-            )
+    finally:
+        meeting.unlink(missing_ok=True)
+    if any(other.exitcode for other in others):
+        codes = [other.exitcode for other in others]
+        raise MeasurementError(f"all processes must end well, but the others' codes are {codes}")
+
+
+def _follow(parent: int, *arguments: Any) -> None:
+    """Join, and end with the parent, also where that is killed."""
+    follow(parent)
+    _join(*arguments)
 
 
 def _join(

@@ -3,18 +3,19 @@
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from glob import escape
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from autoprox.benchmarks import MIN_ARCHITECTURES
 from autoprox.errors import AutoproxError, ConfigError
-from autoprox.files.atomic import to_json, write_json
+from autoprox.files.atomic import UNFINISHED, remove_unfinished, to_json, write_json
 from autoprox.files.located_json import read_object
 from autoprox.files.sizes import read_range, show_range
 from autoprox.inputs.datasets import slug
 from autoprox.progress import Progress
-from autoprox.runs.folder import Run
+from autoprox.runs.folder import Run, locked
 from autoprox.searchspaces import get_space
 from autoprox.searchspaces.bands import Band, size_bands
 from autoprox.tasks.base import Task, completed, digests
@@ -78,10 +79,14 @@ class Build(Task[BuildConfig]):
         samples and seeds may be raised later.
         """
         parts = self.out.with_name(f"{self.out.name}.parts")
-        table = train_table(
-            slug(self.out.stem), self.plan, parts, self.config.workers, progress, run.log
-        )
-        write_json(self.out, table)
+        parts.mkdir(parents=True, exist_ok=True)
+        with locked(parts, "a table"):
+            remove_unfinished(parts)
+            for left in self.out.parent.glob(f".{escape(self.out.name)}.*{UNFINISHED}"):
+                left.unlink()
+            name, workers = slug(self.out.stem), self.config.workers
+            table = train_table(name, self.plan, parts, workers, progress, run.log)
+            write_json(self.out, table)
         return summarised(table, self.out)
 
 

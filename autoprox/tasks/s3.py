@@ -98,7 +98,7 @@ class S3(Task[S3Config]):
             progress(task, epoch, self.recipe.epochs, f"loss {loss:.4f}")
 
         device, file = str(config.device), folder / FILE
-        run_together(config.processes, device, report, train_supernet, plan, file)
+        run_together(config.processes, device, folder, report, train_supernet, plan, file)
 
     def _measure(
         self, space: SwinSpace, folder: Path, number: int, progress: Progress

@@ -86,7 +86,7 @@ def trained(
         progress("train", epoch, plan.recipe.epochs, f"loss {loss:.4f}")
 
     device = config.device
-    run_together(config.processes, device, report, train_supernet, plan, file)
+    run_together(config.processes, device, run.path, report, train_supernet, plan, file)
     log = run.read_log()
     return {
         "space": space.name,

@@ -141,7 +141,7 @@ def test_two_processes_do_the_same_step(path: Path, data: Images, tmp_path: Path
     for processes in (1, 2):
         file = tmp_path / f"{processes}.safetensors"
         report = lambda epoch, loss: losses.append(loss)  # noqa: E731
-        run_together(processes, "cpu", report, train_supernet, plan, file)
+        run_together(processes, "cpu", file.parent, report, train_supernet, plan, file)
         found.append(weights(read_supernet(file, SPACE)))
     assert len(losses) == 2
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)

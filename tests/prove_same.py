@@ -1,0 +1,218 @@
+"""Proves that the commands find the same however they are run, or says what differs, and how far.
+
+    python tests/prove_same.py --out same.json [--work DIR] [--small] [--only VARIATION,...]
+
+Every case is done as `REFERENCE` says, and then in each of the `VARIATIONS`; compared are the
+summary and all files of the run, times and paths aside. What is in the result isn't done again.
+The exit code is 1 where something differs that isn't `EXPECTED`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import proving
+import same_bits
+
+TRAINING = ("supernet-train", "prenas-train", "s3")
+WRITING = threading.Lock()
+SMALL_CASES = ("rank", "search-evolution", "prenas")
+SMALL_VARIATIONS = ("again", "workers-1", "killed")
+
+
+@dataclass(frozen=True)
+class Variation:
+    """How commands are run otherwise."""
+
+    environment: Mapping[str, str] = field(default_factory=dict)
+    cpus: tuple[int, ...] = ()
+    options: tuple[str, ...] = ()
+    cases: tuple[str, ...] = tuple(case for case in proving.CASES if "processes" not in case)
+    killed: bool = False  # at a random moment, and resumed
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A difference that is understood: why it is there, and how large it may be."""
+
+    cause: str
+    bound: float  # of the relative difference of numbers
+
+
+REFERENCE = Variation({"PYTHONHASHSEED": "0"})
+VARIATIONS: Mapping[str, Variation] = {
+    "again": Variation({"PYTHONHASHSEED": "0"}),
+    "workers-1": Variation(options=("--workers", "1")),
+    "workers-2": Variation(options=("--workers", "2"), cases=("build",)),  # of others the default
+    "workers-4": Variation(options=("--workers", "4")),
+    "hash-seed-1": Variation({"PYTHONHASHSEED": "1"}),
+    "hash-seed-random": Variation({"PYTHONHASHSEED": "random"}),
+    "omp-2": Variation({"OMP_NUM_THREADS": "2"}),
+    "memory-small": Variation(options=("--memory", "1KB"), cases=("evolve", "evolve-spaces")),
+    "memory-large": Variation(options=("--memory", "8GiB"), cases=("evolve", "evolve-spaces")),
+    "one-cpu": Variation(cpus=(0,)),
+    "processes-2": Variation(options=("--processes", "2"), cases=TRAINING),
+    "killed": Variation(killed=True),
+}
+EXPECTED: Mapping[tuple[str, str], Expected] = {}
+
+
+def main() -> int:
+    """Do what isn't done, and show the table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--work", type=Path, default=Path("/tmp/prove-same"))
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--jobs", type=int, default=1, help="variations at a time")
+    given = parser.parse_args()
+    names = given.only.split(",") if given.only else list(VARIATIONS)
+    cases = tuple(proving.CASES)
+    if given.small:
+        names, cases = [name for name in names if name in SMALL_VARIATIONS], SMALL_CASES
+    found = json.loads(given.out.read_text()) if given.out.exists() else beginning()
+    vary("reference", cases, given.work, found, given.out)
+    with ThreadPoolExecutor(given.jobs) as pool:
+        list(pool.map(lambda name: vary(name, cases, given.work, found, given.out), names))
+    print(shown(found))
+    return int(any(verdict.startswith("DIFFERS") for *_, verdict in verdicts(found)))
+
+
+def beginning() -> dict[str, Any]:
+    """A result in which nothing is done."""
+    return {
+        "machine": same_bits.machine(),
+        "commands": dict(proving.CASES),
+        "expected": {" ".join(pair): asdict(cause) for pair, cause in EXPECTED.items()},
+        "reference": {},
+        "variations": {},
+    }
+
+
+def vary(
+    name: str, cases: tuple[str, ...], work: Path, found: dict[str, Any], out: Path | None = None
+) -> None:
+    """Do the cases of a variation that aren't in the result, each of which is written at once."""
+    how = VARIATIONS.get(name, REFERENCE)
+    if name == "reference":
+        done = found["reference"]
+    else:
+        entry: dict[str, Any] = {
+            "how": {k: v for k, v in asdict(how).items() if v and k != "cases"},
+            "cases": {},
+        }
+        done = found["variations"].setdefault(name, entry)["cases"]
+    todo = [case for case in how.cases if case in cases and case not in done]
+    if not todo:
+        return
+    with proving.warm(how.environment, how.cpus) as do:
+        proving.prepare(work / "ready", do)
+        for case in todo:
+            folder = proving.empty(work / name / case)
+            seconds = found["reference"].get(case, {}).get("seconds", 0.0)
+            ended = finished(do, case, folder, how, work / "ready", seconds)
+            digests = found_by(ended, folder)
+            if name == "reference":
+                if ended.code:
+                    raise RuntimeError(f"{case}: {ended.err}")
+                done[case] = {"seconds": round(ended.seconds, 2), "digests": digests}
+            else:
+                parts = differing(found["reference"][case]["digests"], digests)
+                far = distance(work / "reference" / case, folder) if parts else 0.0
+                done[case] = {"differs": parts, "relative": far if math.isfinite(far) else None}
+            print(time.strftime("%X"), name, case, done[case].get("differs", ""), file=sys.stderr)
+            if out is not None:
+                with WRITING:
+                    out.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def finished(
+    do: proving.Warm, case: str, folder: Path, how: Variation, ready: Path, seconds: float
+) -> proving.Ended:
+    """A case, done to its end."""
+    command = proving.words(case, ready, *how.options)
+    if how.killed:
+        moment = random.Random(f"killed {case}").uniform(0.1, 1.0) * seconds
+        ended = do(command, folder, 9, moment)
+        run = proving.run_of(folder)
+        if ended.code == 0 or run is None:
+            return ended if ended.code == 0 else do(command, folder)
+        return do(proving.again(run), folder)
+    return do(command, folder)
+
+
+def found_by(ended: proving.Ended, folder: Path) -> dict[str, str]:
+    """A digest of each part of the summary, and of each file."""
+    if ended.code:
+        return {"exit code": str(ended.code), "said": ended.err[-300:]}
+    document = proving.timeless(json.loads(ended.out), folder)
+    parts = same_bits.digests(document)
+    return {**{f"summary {part}": v for part, v in parts.items()}, **proving.contents(folder)}
+
+
+def differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """The parts that aren't what they were."""
+    return [part for part in {**before, **now} if before.get(part) != now.get(part)]
+
+
+def distance(before: Path, now: Path) -> float:
+    """How far the numbers of two summaries are apart, relatively; infinite where words differ."""
+    one, other = (proving.timeless(json.loads((f / "out").read_text()), f) for f in (before, now))
+    return apart(one, other)
+
+
+def apart(one: Any, other: Any) -> float:
+    """How far the numbers of two documents are apart."""
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        return max((apart(one[key], other[key]) for key in one), default=0.0)
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return max(map(apart, one, other), default=0.0)
+    if isinstance(one, float) and isinstance(other, float):
+        return abs(one - other) / max(abs(one), abs(other), 1e-12)
+    return 0.0 if one == other else math.inf
+
+
+def verdicts(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """What there is to say of each variation of each case."""
+    return [
+        (name, case, verdict(name, case, entry))
+        for name, own in found["variations"].items()
+        for case, entry in own["cases"].items()
+    ]
+
+
+def verdict(name: str, case: str, entry: Mapping[str, Any]) -> str:
+    """Whether it is the same, or differs as it may, or otherwise."""
+    if not entry["differs"]:
+        return "same"
+    known, far = EXPECTED.get((name, case)), entry["relative"]
+    if known and far is not None and far <= known.bound:
+        return f"within {known.bound:g}: {known.cause}"
+    return f"DIFFERS in {', '.join(entry['differs'])}, by {far}"
+
+
+def shown(found: Mapping[str, Any]) -> str:
+    """A table: a line for each variation, and one for each difference."""
+    lines = [f"{'':18}{'cases':>6}{'same':>6}"]
+    told = verdicts(found)
+    for name in found["variations"]:
+        own = [verdict for variation, _, verdict in told if variation == name]
+        lines.append(f"{name:18}{len(own):6}{own.count('same'):6}")
+    return "\n".join(
+        [*lines, *(f"{name} {case}: {text}" for name, case, text in told if text != "same")]
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
