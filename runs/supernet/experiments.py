@@ -6,7 +6,7 @@
              on groups of isomers by inherited accuracies
     alone    how inherited accuracies rank some of these isomers, each trained alone
 
-OUT has a run for every training and measurement, and a JSON file for each part. What is there isn't
+OUT has a run for every training and measurement, and PART-SEED.json. What is there isn't
 done again: a stopped experiment goes on where it was.
 """
 
@@ -15,12 +15,12 @@ from __future__ import annotations
 import argparse
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, product
 from pathlib import Path
-from statistics import fmean, pstdev
+from statistics import pstdev
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,7 @@ from autoprox.training.images import accuracy
 DRAWS = 100_000
 MARGIN = 0.8  # subnets of a size have more than this part of it
 CHOOSING = 1_000  # held-out images by which the best is chosen; the others judge it
+TRUTH = 2_000  # held-out images that inherited accuracies of isomers are of
 Score = Callable[[Architecture], float]
 
 
@@ -113,8 +114,9 @@ class Experiment:
         return inherited_accuracies(supernet, own, architectures)
 
 
-def claim(experiment: Experiment, seed: int) -> Iterator[dict[str, Any]]:
+def claim(experiment: Experiment, seed: int) -> list[dict[str, Any]]:
     """A row for each size and training."""
+    rows = []
     chosen = experiment.done(
         autoprox.prefer,
         f"prenas-{seed}",
@@ -135,10 +137,11 @@ def claim(experiment: Experiment, seed: int) -> Iterator[dict[str, Any]]:
                 found.append(best_below(experiment, run, size, seed))
             worth = experiment.accuracies(run, found, slice(CHOOSING, None))
             shared = {"seed": seed, "size": size, "preferred_one": worth[0]}
-            yield {**shared, "training": sampler, "accuracy": worth[-1]}
+            rows.append({**shared, "training": sampler, "accuracy": worth[-1]})
     for size, own in preferred:
         found = experiment.trained_alone(own, seed)["judged"]
-        yield {"seed": seed, "size": size, "training": "alone", "accuracy": found}
+        rows.append({"seed": seed, "size": size, "training": "alone", "accuracy": found})
+    return rows
 
 
 def best_below(experiment: Experiment, run: str, size: int, seed: int) -> Architecture:
@@ -242,9 +245,9 @@ def inherited(
     experiment: Experiment, seed: int, run: str, architectures: Sequence[Architecture]
 ) -> dict[Architecture, float]:
     """Their inherited accuracies, which a table has; it is made where there is none."""
-    file = experiment.out / f"isomers-{seed}.json"
+    file = experiment.out / f"table-{seed}.json"
     if not file.exists():
-        accuracies = experiment.accuracies(run, architectures, slice(None))
+        accuracies = experiment.accuracies(run, architectures, slice(TRUTH))
         supernet = read_supernet(Path(run) / FILE, experiment.space)
         name = f"isomers-{seed}"
         table = inherited_table(name, supernet, experiment.data, architectures, accuracies, {})
@@ -281,7 +284,7 @@ def zoo_scores(
     summary = experiment.done(
         autoprox.rank,
         f"rank-{seed}",
-        benchmark=experiment.out / f"isomers-{seed}.json",
+        benchmark=experiment.out / f"table-{seed}.json",
         proxies=experiment.proxies,
         images=experiment.images,
         seed=seed,
@@ -301,16 +304,6 @@ def _tau(scores: Sequence[float], truth: Sequence[float]) -> float:
     return found if math.isfinite(found) else 0.0
 
 
-def show(rows: Sequence[Mapping[str, Any]]) -> None:
-    """The mean accuracy of each size and training over the seeds."""
-    for size in sorted({row["size"] for row in rows}):
-        of_size = [row for row in rows if row["size"] == size]
-        for training in dict.fromkeys(row["training"] for row in of_size):
-            own = [row["accuracy"] for row in of_size if row["training"] == training]
-            spread = np.std(own, ddof=1) if len(own) > 1 else float("nan")
-            print(f"{size:>9}  {training:10} {fmean(own):6.2f} +- {spread:.2f}  ({len(own)} seeds)")
-
-
 def main() -> None:
     """Do what is asked for, a seed after the other."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -320,6 +313,7 @@ def main() -> None:
     parser.add_argument("--space", default="autoformer-nano")
     parser.add_argument("--sizes", default="20K:100K:20K")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seed", type=int, help="this one alone")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--learning-rate", type=float, default=3e-3)
     parser.add_argument("--candidates", type=int, default=50, help="random ones of each size")
@@ -340,18 +334,19 @@ def main() -> None:
         *(given.candidates, given.width, given.isomers, given.alone),
         tuple(given.proxies.split(",")),
     )
-    if given.part in ("claim", "all"):
-        rows = []
-        for seed in range(given.seeds):
-            rows += claim(experiment, seed)
-            write_json(given.out / "claim.json", rows)
-        show(rows)
-    for part, seeds in ((isomers, given.seeds), (alone, given.alone_seeds)):
+    for part, seeds in ((claim, given.seeds), (isomers, given.seeds), (alone, given.alone_seeds)):
         if given.part in (part.__name__, "all"):
-            found = []
-            for seed in range(seeds):
-                found.append(part(experiment, seed))
-                write_json(given.out / f"{part.__name__}.json", found)
+            done(part, experiment, range(seeds) if given.seed is None else [given.seed])
+
+
+def done(
+    part: Callable[[Experiment, int], Any], experiment: Experiment, seeds: Sequence[int]
+) -> None:
+    """Write a file for each seed, unless it is there."""
+    for seed in seeds:
+        file = experiment.out / f"{part.__name__}-{seed}.json"
+        if not file.exists():
+            write_json(file, part(experiment, seed))
 
 
 if __name__ == "__main__":
