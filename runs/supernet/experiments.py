@@ -3,41 +3,51 @@
     claim    for each seed and size the accuracy of the best subnet after preferred, uniform and
              sandwich training, with the same number of steps, and of the preferred one alone
     isomers  the mean best rank (appendix A) of SNIP, both normalisers and every proxy of the zoo
-             on groups of isomers, their truth inherited; and for some of them trained alone
+             on groups of isomers by inherited accuracies
+    alone    how inherited accuracies rank some of these isomers, each trained alone
 
-OUT has a run for every training and measurement, and then claim.json and isomers.json. What is
-there isn't done again: a stopped experiment goes on where it was.
+OUT has a run for every training and measurement, and PART-SEED.json. What is there isn't
+done again: a stopped experiment goes on where it was.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import math
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice, product
 from pathlib import Path
-from statistics import fmean
+from statistics import pstdev
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 
 import autoprox
 from autoprox.files.atomic import write_json
+from autoprox.files.located_json import read_object
 from autoprox.inputs.datasets import Images, load_images
-from autoprox.prenas.isomers import LayerScores, Layout
+from autoprox.parallel.threads import one_thread
+from autoprox.prenas.isomers import LayerScores, Layout, Values
 from autoprox.prenas.saliency import measure_saliency
 from autoprox.prenas.selection import MATRICES, Selector
 from autoprox.runs.folder import Run
-from autoprox.scoring.correlations import kendall
+from autoprox.scoring.correlations import ties_broken
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
 from autoprox.supernet.checkpoint import FILE, read_supernet
 from autoprox.supernet.inherited import inherited_accuracies, inherited_table
+from autoprox.supernet.recipe import SupernetRecipe
 from autoprox.tasks.base import read_config
 from autoprox.tasks.rank import Rank
+from autoprox.training.images import accuracy
 
 DRAWS = 100_000
 MARGIN = 0.8  # subnets of a size have more than this part of it
+CHOOSING = 1_000  # held-out images by which the best is chosen; the others judge it
+TRUTH = 2_000  # held-out images that inherited accuracies of isomers are of
 Score = Callable[[Architecture], float]
 
 
@@ -49,13 +59,14 @@ class Experiment:
     images: Path
     space: SearchSpace
     sizes: str
-    epochs: int
+    training: Mapping[str, Any]
     candidates: int
+    width: int
     isomers: int
     alone: int
     proxies: tuple[str, ...]
 
-    @property
+    @cached_property
     def data(self) -> Images:
         return load_images(self.images, self.space.input_shape)
 
@@ -74,24 +85,38 @@ class Experiment:
             images=self.images,
             sampler=sampler,
             subnets=subnets,
-            epochs=self.epochs,
             seed=seed,
+            **self.training,
         )
 
     def trained_alone(self, arch: Architecture, seed: int) -> dict[str, Any]:
-        """The run in which a subnet had the supernet to itself."""
-        file = self.out / f"{arch.digest[:16]}.json"
-        write_json(file, [{"arch": arch.to_json()["choices"]}])
-        return self.trained(f"alone-{arch.digest[:16]}-{seed}", "single", seed, file)
+        """The accuracies of a plain network, of weights of its own, trained by the same recipe."""
+        file = self.out / "alone" / f"{arch.digest[:16]}-{seed}.json"
+        if not file.exists():
+            print(file.stem, flush=True)
+            file.parent.mkdir(exist_ok=True)
+            recipe, data = SupernetRecipe(**self.training), self.data
+            with one_thread():
+                network = self.space.build(arch, data.classes, seed)
+                recipe.train(network, data, seed)
+                judged = data.held_out_images[CHOOSING:], data.held_out_labels[CHOOSING:]
+                found = {"all": recipe.score(network, data), "judged": accuracy(network, *judged)}
+            write_json(file, {"arch": arch.to_json()["choices"], **found})
+        return read_object(file)
 
-    def accuracies(self, run: str, architectures: Sequence[Architecture]) -> list[float]:
-        """What they inherit."""
-        supernet = read_supernet(Path(run) / FILE, self.space)
-        return inherited_accuracies(supernet, self.data, architectures, workers=2)
+    def accuracies(
+        self, run: str, architectures: Sequence[Architecture], part: slice
+    ) -> list[float]:
+        """What they inherit, on a part of the held-out images."""
+        supernet, data = read_supernet(Path(run) / FILE, self.space), self.data
+        images, labels = data.held_out_images[part], data.held_out_labels[part]
+        own = Images(data.name, data.classes, data.images, data.labels, images, labels)
+        return inherited_accuracies(supernet, own, architectures)
 
 
-def claim(experiment: Experiment, seed: int) -> Iterator[dict[str, Any]]:
+def claim(experiment: Experiment, seed: int) -> list[dict[str, Any]]:
     """A row for each size and training."""
+    rows = []
     chosen = experiment.done(
         autoprox.prefer,
         f"prenas-{seed}",
@@ -100,79 +125,69 @@ def claim(experiment: Experiment, seed: int) -> Iterator[dict[str, Any]]:
         dataset="cifar10",
         seed=seed,
     )
+    preferred = [
+        (row["size"], experiment.space.architecture(row["arch"])) for row in chosen["preferred"]
+    ]
     for sampler in ("preferred", "uniform", "sandwich"):
         subnets = Path(chosen["file"]) if sampler == "preferred" else None
         run = experiment.trained(f"{sampler}-{seed}", sampler, seed, subnets)["run"]
-        for row in chosen["preferred"]:
-            own = experiment.space.architecture(row["arch"])
-            inherited, best = best_below(experiment, run, own, row["size"], seed)
-            found = inherited if sampler == "preferred" else best
-            shared = {"seed": seed, "size": row["size"], "preferred_one": inherited}
-            yield {**shared, "training": sampler, "accuracy": found}
-    for row in chosen["preferred"]:
-        own = experiment.space.architecture(row["arch"])
-        run = experiment.trained_alone(own, seed)["run"]
-        _, [accuracy] = in_halves(experiment, run, [own])
-        yield {"seed": seed, "size": row["size"], "training": "alone", "accuracy": accuracy}
+        for size, own in preferred:
+            found = [own]
+            if sampler != "preferred":
+                found.append(best_below(experiment, run, size, seed))
+            worth = experiment.accuracies(run, found, slice(CHOOSING, None))
+            shared = {"seed": seed, "size": size, "preferred_one": worth[0]}
+            rows.append({**shared, "training": sampler, "accuracy": worth[-1]})
+    for size, own in preferred:
+        found = experiment.trained_alone(own, seed)["judged"]
+        rows.append({"seed": seed, "size": size, "training": "alone", "accuracy": found})
+    return rows
 
 
-def best_below(
-    experiment: Experiment, run: str, own: Architecture, size: int, seed: int
-) -> tuple[float, float]:
-    """The accuracy of an architecture, and of the best of random ones of its size.
-
-    The best is chosen by one half of the held-out images, and judged by the other, as all are.
-    """
-    rng, data = random.Random(seed), experiment.data
-    drawn = (experiment.space.sample(rng) for _ in range(DRAWS))
-    fitting = (a for a in drawn if MARGIN * size < experiment.space.params(a, data.classes) < size)
-    candidates = [own, *(a for a, _ in zip(fitting, range(experiment.candidates), strict=False))]
-    first, second = in_halves(experiment, run, candidates)
-    return second[0], second[int(np.argmax(first))]
-
-
-def in_halves(
-    experiment: Experiment, run: str, architectures: Sequence[Architecture]
-) -> tuple[list[float], list[float]]:
-    """The accuracies that a run's subnets have on either half of the held-out images."""
-    supernet, data = read_supernet(Path(run) / FILE, experiment.space), experiment.data
-    halves = []
-    for begin in (0, 1):
-        images, labels = data.held_out_images[begin::2], data.held_out_labels[begin::2]
-        half = Images(data.name, data.classes, data.images, data.labels, images, labels)
-        halves.append(inherited_accuracies(supernet, half, architectures, workers=2))
-    return halves[0], halves[1]
+def best_below(experiment: Experiment, run: str, size: int, seed: int) -> Architecture:
+    """The best of random architectures of a size, by the first held-out images."""
+    rng, space, classes = random.Random(seed), experiment.space, experiment.data.classes
+    drawn = (space.sample(rng) for _ in range(DRAWS))
+    fitting = (arch for arch in drawn if MARGIN * size < space.params(arch, classes) < size)
+    candidates = list(islice(fitting, experiment.candidates))
+    accuracies = experiment.accuracies(run, candidates, slice(CHOOSING))
+    return candidates[int(np.argmax(accuracies))]
 
 
 def isomer_groups(experiment: Experiment, seed: int) -> dict[str, list[Architecture]]:
-    """Of both cases of appendix A: one field varies among the layers, the other is the greatest.
+    """Architectures of one width and the greatest depth, by the field that varies.
 
-    Groups have the greatest depth and each width, and half of the steps from the least option to
-    the greatest.
+    As in both cases of appendix A one field varies among the layers, its sum half way between the
+    least and the greatest, and the other is the greatest; in a third group both vary.
     """
     layout, rng = Layout(experiment.space), random.Random(seed)
     depth = experiment.space.largest()[layout.depth]
+    varied: dict[str, list[Values]] = {}
+    for field in layout.layers:
+        options = sorted(experiment.space.fields[field].options[0])
+        ranks = product(range(len(options)), repeat=depth)
+        half = depth * (len(options) - 1) // 2
+        varied[field] = [tuple(options[i] for i in own) for own in ranks if sum(own) == half]
     groups: dict[str, list[Architecture]] = {}
-    for network in layout.options(*layout.networks):
-        for place, field in enumerate(layout.layers):
-            options = sorted(experiment.space.fields[field].options[0])
-            greatest = [max(experiment.space.fields[n].options[0]) for n in layout.layers]
-            values = [options[i * len(options) // depth] for i in range(depth)]
-            found: dict[Architecture, None] = {}
-            for _ in range(50 * experiment.isomers):
-                rng.shuffle(values)
-                layers = [(*greatest[:place], v, *greatest[place + 1 :]) for v in values]
-                found[layout.architecture(network, layers)] = None
-                if len(found) == experiment.isomers:
-                    break
-            groups[f"{field} at {network}"] = list(found)
+    for own in (*((field,) for field in layout.layers), tuple(layout.layers)):
+        columns = [
+            varied[n] if n in own else [(max(experiment.space.fields[n].options[0]),) * depth]
+            for n in layout.layers
+        ]
+        combined = list(product(*columns))
+        chosen = rng.sample(combined, min(experiment.isomers, len(combined)))
+        layers = (list(zip(*one, strict=True)) for one in chosen)
+        groups[" and ".join(own)] = [layout.architecture((experiment.width,), o) for o in layers]
     return groups
 
 
 def mean_best_rank(groups: Sequence[tuple[Sequence[float], Sequence[float]]]) -> float:
-    """sum(r - 1) / sum(n - 1) over groups of (scores, truth): r is the true rank of the pick."""
-    ranks = [sum(t > truth[int(np.argmax(s))] for t in truth) for s, truth in groups]
-    return sum(ranks) / sum(len(truth) - 1 for _, truth in groups)
+    """sum(r - 1) / sum(n - 1) over groups of (scores, truth): r is the true rank of the pick.
+
+    Of several that score most it is their mean rank.
+    """
+    picks = [rankdata(-np.array(truth))[np.array(s) == max(s)].mean() for s, truth in groups]
+    return float(sum(r - 1 for r in picks) / sum(len(truth) - 1 for _, truth in groups))
 
 
 def snip_scores(experiment: Experiment, seed: int) -> dict[str, Score]:
@@ -193,51 +208,83 @@ def snip_scores(experiment: Experiment, seed: int) -> dict[str, Score]:
 
 
 def isomers(experiment: Experiment, seed: int) -> dict[str, Any]:
-    """The mean best rank of every proxy, and how well inherited accuracy ranks."""
+    """The mean best rank of every proxy by inherited accuracies."""
     run = experiment.trained(f"uniform-{seed}", "uniform", seed, None)["run"]
     groups = isomer_groups(experiment, seed)
-    every = list(dict.fromkeys(arch for group in groups.values() for arch in group))
-    accuracies = experiment.accuracies(run, every)
-    truth = dict(zip(every, accuracies, strict=True))
+    every = [arch for group in groups.values() for arch in group]
+    truth = inherited(experiment, seed, run, every)
     scores = {
-        name: dict(zip(every, map(score, every), strict=True))
+        name: {arch: score(arch) for arch in every}
         for name, score in snip_scores(experiment, seed).items()
     }
-    scores |= zoo_scores(experiment, seed, run, every, accuracies)
-    chosen = random.Random(seed).sample(every, min(experiment.alone, len(every)))
-    summaries = [experiment.trained_alone(arch, seed) for arch in chosen]
-    alone = [summary["subnets"][0]["accuracy"] for summary in summaries]
-    inherited = np.array([truth[arch] for arch in chosen])
+    scores |= zoo_scores(experiment, seed, every)
     return {
         "seed": seed,
-        "groups": {name: len(group) for name, group in groups.items()},
-        "span": fmean(_span([truth[a] for a in group]) for group in groups.values()),
+        "groups": {
+            name: {"isomers": len(group), "deviation": pstdev(truth[a] for a in group)}
+            for name, group in groups.items()
+        },
         "mean_best_rank": {
-            name: {field: _rank(own, truth, groups, field) for field in ("", *_fields(groups))}
+            name: {
+                field: mean_best_rank([([own[a] for a in group], [truth[a] for a in group])])
+                for field, group in groups.items()
+            }
             for name, own in scores.items()
         },
-        "tau_inherited_alone": float(kendall(inherited, np.array(alone))),
-        "alone": list(zip(inherited.tolist(), alone, strict=True)),
+        "tau": {
+            name: {
+                field: _tau([own[a] for a in group], [truth[a] for a in group])
+                for field, group in groups.items()
+            }
+            for name, own in scores.items()
+        },
     }
+
+
+def inherited(
+    experiment: Experiment, seed: int, run: str, architectures: Sequence[Architecture]
+) -> dict[Architecture, float]:
+    """Their inherited accuracies, which a table has; it is made where there is none."""
+    file = experiment.out / f"table-{seed}.json"
+    if not file.exists():
+        accuracies = experiment.accuracies(run, architectures, slice(TRUTH))
+        supernet = read_supernet(Path(run) / FILE, experiment.space)
+        name = f"isomers-{seed}"
+        table = inherited_table(name, supernet, experiment.data, architectures, accuracies, {})
+        write_json(file, table)
+    rows = read_object(file)["architectures"]
+    return {
+        experiment.space.architecture(row["arch"]): row["scores"][experiment.data.name]
+        for row in rows
+    }
+
+
+def alone(experiment: Experiment, seed: int) -> dict[str, Any]:
+    """Inherited accuracies beside those of training alone, of some isomers of each group."""
+    run = experiment.trained(f"uniform-{seed}", "uniform", seed, None)["run"]
+    groups = isomer_groups(experiment, seed)
+    truth = inherited(experiment, seed, run, [arch for g in groups.values() for arch in g])
+    each = experiment.alone // len(groups)
+    found = {}
+    for name, group in groups.items():
+        chosen = random.Random(seed).sample(group, each)
+        own = [experiment.trained_alone(arch, seed)["all"] for arch in chosen]
+        had = [truth[arch] for arch in chosen]
+        found[name] = {"inherited": had, "alone": own, "tau": _tau(had, own)}
+    pairs = [
+        (h, o) for g in found.values() for h, o in zip(g["inherited"], g["alone"], strict=True)
+    ]
+    return {"seed": seed, "groups": found, "tau": _tau(*zip(*pairs, strict=True))}
 
 
 def zoo_scores(
-    experiment: Experiment,
-    seed: int,
-    run: str,
-    architectures: Sequence[Architecture],
-    accuracies: Sequence[float],
+    experiment: Experiment, seed: int, architectures: Sequence[Architecture]
 ) -> dict[str, dict[Architecture, float]]:
     """Those of the zoo, of networks of their own weights; what isn't finite comes last."""
-    file = experiment.out / f"isomers-{seed}.json"
-    supernet, data = read_supernet(Path(run) / FILE, experiment.space), experiment.data
-    if not file.exists():
-        name = f"isomers-{seed}"
-        write_json(file, inherited_table(name, supernet, data, architectures, accuracies, {}))
     summary = experiment.done(
         autoprox.rank,
         f"rank-{seed}",
-        benchmark=file,
+        benchmark=experiment.out / f"table-{seed}.json",
         proxies=experiment.proxies,
         images=experiment.images,
         seed=seed,
@@ -246,39 +293,15 @@ def zoo_scores(
     ranking = Rank(read_config(folder))  # type: ignore[arg-type]
     found = {}
     for proxy in ranking.config.proxies:
-        values = ranking.scores(folder.read_log(), proxy, data.name)[0]
+        values = ranking.scores(folder.read_log(), proxy, experiment.data.name)[0]
         values = np.where(np.isfinite(values), values, -np.inf)
         found[proxy] = dict(zip(architectures, values.tolist(), strict=True))
     return found
 
 
-def _fields(groups: Mapping[str, object]) -> list[str]:
-    return list(dict.fromkeys(name.split(" at ")[0] for name in groups))
-
-
-def _span(values: Sequence[float]) -> float:
-    return max(values) - min(values)
-
-
-def _rank(
-    scores: Mapping[Architecture, float],
-    truth: Mapping[Architecture, float],
-    groups: Mapping[str, Sequence[Architecture]],
-    field: str,
-) -> float:
-    """Of the groups in which this field varies; of all for none."""
-    own = [group for name, group in groups.items() if name.startswith(field) and len(group) > 1]
-    return mean_best_rank([([scores[a] for a in g], [truth[a] for a in g]) for g in own])
-
-
-def show(rows: Sequence[Mapping[str, Any]]) -> None:
-    """The mean accuracy of each size and training over the seeds."""
-    for size in sorted({row["size"] for row in rows}):
-        of_size = [row for row in rows if row["size"] == size]
-        for training in dict.fromkeys(row["training"] for row in of_size):
-            own = [row["accuracy"] for row in of_size if row["training"] == training]
-            spread = np.std(own, ddof=1) if len(own) > 1 else float("nan")
-            print(f"{size:>9}  {training:10} {fmean(own):6.2f} +- {spread:.2f}  ({len(own)} seeds)")
+def _tau(scores: Sequence[float], truth: Sequence[float]) -> float:
+    found = float(ties_broken(np.array(scores), np.array(truth)))
+    return found if math.isfinite(found) else 0.0
 
 
 def main() -> None:
@@ -286,29 +309,44 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
     parser.add_argument("images", type=Path)
-    parser.add_argument("--part", choices=("claim", "isomers", "all"), default="all")
+    parser.add_argument("--part", choices=("claim", "isomers", "alone", "all"), default="all")
     parser.add_argument("--space", default="autoformer-nano")
     parser.add_argument("--sizes", default="20K:100K:20K")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--epochs", type=int, default=20)
-    parser.add_argument("--candidates", type=int, default=100)
+    parser.add_argument("--seed", type=int, help="this one alone")
+    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--learning-rate", type=float, default=3e-3)
+    parser.add_argument("--candidates", type=int, default=50, help="random ones of each size")
+    parser.add_argument("--width", type=int, default=32, help="of the isomers")
     parser.add_argument("--isomers", type=int, default=200, help="of each group, at most")
     parser.add_argument("--alone", type=int, default=24, help="isomers to train alone")
+    parser.add_argument("--alone-seeds", type=int, default=1)
     parser.add_argument("--proxies", default="all", help="separated by commas")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
+    # Stochastic depth is for longer trainings of deeper networks.
+    training = {
+        **{"epochs": given.epochs, "learning_rate": given.learning_rate},
+        **{"drop_path": 0.0, "label_smoothing": 0.1, "batch_size": 64},
+    }
     experiment = Experiment(
-        *(given.out, given.images.absolute(), get_space(given.space), given.sizes, given.epochs),
-        *(given.candidates, given.isomers, given.alone, tuple(given.proxies.split(","))),
+        *(given.out, given.images.absolute(), get_space(given.space), given.sizes, training),
+        *(given.candidates, given.width, given.isomers, given.alone),
+        tuple(given.proxies.split(",")),
     )
-    if given.part != "isomers":
-        rows = [row for seed in range(given.seeds) for row in claim(experiment, seed)]
-        write_json(given.out / "claim.json", rows)
-        show(rows)
-    if given.part != "claim":
-        found = [isomers(experiment, seed) for seed in range(given.seeds)]
-        write_json(given.out / "isomers.json", found)
-        print(json.dumps(found[0]["mean_best_rank"], indent=2))
+    for part, seeds in ((claim, given.seeds), (isomers, given.seeds), (alone, given.alone_seeds)):
+        if given.part in (part.__name__, "all"):
+            done(part, experiment, range(seeds) if given.seed is None else [given.seed])
+
+
+def done(
+    part: Callable[[Experiment, int], Any], experiment: Experiment, seeds: Sequence[int]
+) -> None:
+    """Write a file for each seed, unless it is there."""
+    for seed in seeds:
+        file = experiment.out / f"{part.__name__}-{seed}.json"
+        if not file.exists():
+            write_json(file, part(experiment, seed))
 
 
 if __name__ == "__main__":
