@@ -41,22 +41,21 @@ def work(name: str, seed: str, begin: int, pipe: Connection) -> None:
 
 def fuzz(name: str, seconds: float, seed: int, found: Path) -> dict[str, Any]:
     """Fuzz a target; a process that hangs or dies is followed by another."""
-    began, number, findings = time.monotonic(), 0, dict[str, str]()
+    taken, number, findings = 0.0, 0, dict[str, str]()
     context = multiprocessing.get_context("spawn")
-    while time.monotonic() - began < seconds:
+    while taken < seconds:
         ours, theirs = context.Pipe()
         child = context.Process(target=work, args=(name, f"{name}-{seed}", number, theirs))
         child.start()
         theirs.close()
-        content, wait = b"", 300.0  # for the target to be made
+        content, wait, before = b"", 300.0, taken  # seconds for the target to be made
+        began = time.monotonic()
         try:
-            while time.monotonic() - began < seconds:
-                if not ours.poll(wait):
-                    raise TimeoutError(f"takes more than {wait:g} seconds")
-                content, wait = ours.recv(), fuzzing.SECONDS
-                if not ours.poll(wait):
-                    raise TimeoutError(f"takes more than {wait:g} seconds")
-                finding = ours.recv()
+            while taken < seconds:
+                content, wait = received(ours, wait), fuzzing.SECONDS
+                began = began if number else time.monotonic()
+                finding = received(ours, wait)
+                taken = before + time.monotonic() - began
                 if finding and finding.short not in findings:
                     findings[finding.short] = keep(found / name, content, finding.full)
                 number += 1
@@ -64,10 +63,18 @@ def fuzz(name: str, seconds: float, seed: int, found: Path) -> dict[str, Any]:
             short = str(error) or "the process ended"
             findings.setdefault(short, keep(found / name, content, short))
             number += 1
+            taken = before + time.monotonic() - began
         child.kill()
         child.join()
-    taken = round(time.monotonic() - began, 1)
-    return {"target": name, "seed": seed, "seconds": taken, "read": number, "found": findings}
+    read = {"target": name, "seed": seed, "seconds": round(taken, 1), "read": number}
+    return {**read, "found": findings}
+
+
+def received(pipe: Connection, seconds: float) -> Any:
+    """What comes in so many seconds."""
+    if not pipe.poll(seconds):
+        raise TimeoutError(f"takes more than {seconds:g} seconds")
+    return pipe.recv()
 
 
 def keep(folder: Path, content: bytes, told: str) -> str:

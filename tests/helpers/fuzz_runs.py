@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from random import Random
@@ -12,7 +13,6 @@ from unittest import mock
 from helpers import hostile
 from helpers.fuzz_targets import (
     SMALL,
-    Evil,
     StopError,
     Target,
     command,
@@ -26,8 +26,12 @@ from helpers.tables import table
 
 def small_runs() -> dict[str, Any]:
     """A configuration of each kind that makes a run in little time."""
-    from autoprox.tasks.configurations import EvolveConfig, RankConfig, RediscoverConfig
-    from autoprox.tasks.configurations import SearchConfig
+    from autoprox.tasks.configurations import (
+        EvolveConfig,
+        RankConfig,
+        RediscoverConfig,
+        SearchConfig,
+    )
 
     Path("mine.json").write_bytes(dumped(table()))
     own: dict[str, Any] = {"benchmark": "mine.json", **SMALL}
@@ -45,10 +49,8 @@ def begun(kind: str) -> Path:
     from autoprox.tasks.base import start
 
     before = set(Path("runs").glob("*"))
-    try:
+    with suppress(StopError):
         start(small_runs()[kind], stop_at_work)
-    except StopError:
-        pass
     [path] = set(Path("runs").glob("*")) - before
     return path
 
@@ -73,10 +75,8 @@ def resumed(path: Path) -> None:
     """Go on with a run, as far as its work."""
     from autoprox.tasks.base import resume
 
-    try:
+    with suppress(StopError):
         resume(path, stop_at_work)
-    except StopError:
-        pass
 
 
 def read_by(path: Path, name: str, *readers: Callable[[Path], object]) -> Target:
@@ -162,8 +162,6 @@ def log() -> Target:
     return Target([(path / "log.jsonl").read_bytes()], read, hostile.mutate_lines)
 
 
-
-
 @target
 def candidates() -> Target:
     from autoprox.runs import load
@@ -220,11 +218,13 @@ def summary() -> Target:
             text = to_json(json.loads(content))
         except (ValueError, RecursionError):
             text = ""
-        for path in paths.values():
-            copy = put(path, "summary.json", content)
-            known = json.loads((copy / "environment.json").read_bytes())
-            (copy / "environment.json").write_bytes(dumped({**known, "summary": digest_of(text)}))
-            several(lambda: looked_at(copy), command("resume", copy))
+        several(*(lambda path=path: shown(path, content, text) for path in paths.values()))
+
+    def shown(path: Path, content: bytes, text: str) -> None:
+        copy = put(path, "summary.json", content)
+        known = json.loads((copy / "environment.json").read_bytes())
+        (copy / "environment.json").write_bytes(dumped({**known, "summary": digest_of(text)}))
+        several(lambda: looked_at(copy), command("resume", copy))
 
     return Target([(path / "summary.json").read_bytes() for path in paths.values()], read)
 
@@ -232,10 +232,9 @@ def summary() -> Target:
 @target
 def cache() -> Target:
     """A statistic's file: it is measured again, or refused, and its matrices are read."""
+    from autoprox.language import STATISTICS
     from helpers.measuring import Conditions, cached
     from helpers.networks import SPACE, noise, tiny
-
-    from autoprox.language import STATISTICS
 
     given, networks = Conditions(SPACE, {"few": noise(4)}), [tiny(8, (1, 2.0)), tiny(7, (2, 1.0))]
     needs = {STATISTICS["msa.weight"], STATISTICS["mlp.act"]}
@@ -261,15 +260,12 @@ def cache() -> Target:
 def entry_points() -> Target:
     """The names of installed packages' items; what they are is trusted, as their code is."""
     from autoprox import registry
-    from autoprox.benchmarks.table import NANO_VIT_BENCH
     from autoprox.zoo.expressions import PROXIES
-
-    del NANO_VIT_BENCH, Evil
 
     def read(content: bytes) -> None:
         name = content.decode(errors="surrogateescape")
         point = EntryPoint(name, "autoprox.zoo.expressions:EXPRESSIONS", "autoprox.proxies")
-        with mock.patch.object(registry, "entry_points", lambda group: [point]):
+        with mock.patch.object(registry, "entry_points", return_value=[point]):
             PROXIES._loaded = False
             command("show", "no-such-proxy")()
 
