@@ -197,7 +197,9 @@ class Run:
         if (saved := self._read(CHECKPOINT)) is None:
             return None
         state = saved.get("state")
-        if not isinstance(state, dict) or saved.get("sha256") != digest_of(to_json(state)):
+        with as_written(self.path / CHECKPOINT, "a checkpoint"):
+            digest = digest_of(to_json(state))
+        if not isinstance(state, dict) or saved.get("sha256") != digest:
             raise RunError(f"{self.path / CHECKPOINT} must stay as it was written, but was changed")
         return state
 
@@ -214,7 +216,9 @@ class Run:
         """What the run found; None before its end."""
         summary = self._read(SUMMARY)
         known = read_object(self.path / ENVIRONMENT).get("summary", UNKNOWN)
-        if summary is not None and known not in (UNKNOWN, digest_of(to_json(summary))):
+        with as_written(self.path / SUMMARY, "a summary"):
+            digest = digest_of(to_json(summary))
+        if summary is not None and known not in (UNKNOWN, digest):
             raise RunError(f"{self.path / SUMMARY} must stay as it was written, but was changed")
         return summary
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from autoprox.evolution import Individual, State
-from autoprox.files.documents import Document, Excerpt
+from autoprox.files.documents import Document, Excerpt, Finite
 from autoprox.language import parse
 from autoprox.runs.folder import Run, as_written, restored_rng, rng_state
 
@@ -19,9 +19,9 @@ class SavedIndividual(Document):
     """An individual of a checkpoint."""
 
     expression: str
-    taus: list[float]
-    jcm: float
-    given_size: float
+    taus: list[Finite]
+    jcm: Finite
+    given_size: Finite
     objective: Literal["jcm", "equal-size", "both"]
 
 

@@ -243,6 +243,9 @@ def _ranges(config: SearchConfig) -> tuple[Range, Range]:
 def _write_scores(path: Path, searcher: Searcher) -> None:
     """Add its score, among all of them, to the line of each candidate."""
     lines = JSONLines(path).read()
+    if len(lines) > len(searcher.candidates):
+        rule = f"must not be there: the search has {len(searcher.candidates)} candidates"
+        raise JSONLines(path).error(len(searcher.candidates) + 1, rule)
     for line, candidate in zip(lines, searcher.candidates, strict=True):
         line["score"] = None if candidate.failure else searcher.score_of(candidate)
     write_text(path, "".join(f"{to_json(line)}\n" for line in lines))
