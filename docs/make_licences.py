@@ -11,7 +11,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 HEAD = """# What autoprox needs, and under which licences
-Written by `make licences` from what the installed packages declare. Those in bold are needed by autoprox itself, the others by them.
+Written by `make licences` from what the installed packages declare. Those in bold are needed by
+autoprox itself, the others by them.
 
 | package | version | licence |
 |---|---|---|
@@ -19,7 +20,7 @@ Written by `make licences` from what the installed packages declare. Those in bo
 
 
 def required(package: Distribution) -> Iterator[str]:
-    """What a package needs on this machine, with the extras that it asks for, but not with its own."""
+    """What a package needs on this machine, with the extras that it asks for of others."""
     for line in package.requires or ():
         need = Requirement(line)
         if need.marker is None or need.marker.evaluate({"extra": ""}):
