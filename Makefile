@@ -7,11 +7,14 @@ ifneq ($(wildcard ../shared/data),)
 export AUTOPROX_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help evolve test lint types tests clean
+.PHONY: help evolve test lint types tests coverage test-lowest licences clean
 
 help:
 	@echo 'make evolve   find a proxy for nano-vit-bench, offline, and show it'
 	@echo 'make test     lint, types and tests (each also alone: make lint, make types, make tests)'
+	@echo 'make coverage the tests, and which branches they take'
+	@echo 'make test-lowest  tests with the lowest versions of pyproject.toml, in a venv of its own'
+	@echo 'make licences list what is needed with its licences in docs/licences.md'
 	@echo 'make clean    remove .venv and all that was built; runs stay'
 
 evolve: $(STAMP)
@@ -33,6 +36,22 @@ types: $(STAMP)
 
 tests: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
+
+coverage: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal --cov --cov-report=term:skip-covered
+
+# A part that uses every dependency; the newest pip finds the wheels of old versions.
+test-lowest: $(STAMP)
+	rm -rf build/lowest
+	$(BIN)/python tests/lowest.py test > build-lowest.txt
+	$(PYTHON) -m venv build/lowest
+	build/lowest/bin/pip install -q -r build-lowest.txt
+	build/lowest/bin/pip install -q --no-deps .
+	rm build-lowest.txt
+	OMP_NUM_THREADS=1 build/lowest/bin/python -m pytest -W default $(LOWEST)
+
+licences: $(STAMP)
+	$(BIN)/python docs/make_licences.py
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

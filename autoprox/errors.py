@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 INTERRUPTED, TERMINATED = 130, 143  # exit codes: 128 and the number of the signal
+LONGEST = 2000  # characters of an error
 EXHAUSTED = ("out of memory", "not enough memory", "can't allocate memory")  # as torch says it
 
 
@@ -40,7 +41,7 @@ class RunError(AutoproxError):
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown name: the nearest known one, and all of them."""
     names = list(known)
-    close = get_close_matches(name, names, n=1)
+    close = get_close_matches(name[:LONGEST], names, n=1)
     hint = f" (did you mean {close[0]}?)" if close else ""
     return f"{hint}; choose from {', '.join(names)}"
 
@@ -50,6 +51,13 @@ def printable(text: str) -> str:
     return "".join(
         c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text
     )
+
+
+def shown(text: str) -> str:
+    """A text from outside as one line of bounded length, as an error shows it."""
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2]} [...] {text[-LONGEST // 2 :]}"
+    return printable(text).replace("\n", "\\n")
 
 
 def one_line(error: BaseException) -> str:

@@ -121,6 +121,8 @@ class Options(BaseModel):
     @classmethod
     def _told(cls, error: ValidationError) -> str:
         first = error.errors(include_url=False)[0]
+        if not first["loc"]:  # a name that is no text, such as half a character
+            return f"{cls.noun} needs options by their names, but {first['msg']}"
         name, value = str(first["loc"][0]), first["input"]
         if first["type"] == "extra_forbidden":
             known = cls.named(listed=True) or tuple(cls.model_fields)

@@ -31,7 +31,7 @@ from autoprox.errors import (
     AutoproxError,
     FailureError,
     is_out_of_memory,
-    printable,
+    shown,
 )
 
 WRONG_USE = 2
@@ -63,12 +63,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception as error:
         if "--debug" in given:
             raise
-        line, code = _explained(error)
-        print(f"error: {printable(line)}", file=sys.stderr)
+        line, code = explained(error)
+        print(f"error: {shown(line)}", file=sys.stderr)
     sys.exit(code)
 
 
-def _explained(error: Exception) -> tuple[str, int]:
+def explained(error: Exception) -> tuple[str, int]:
     """What to say of an error, and the exit code."""
     if isinstance(error, AutoproxError):
         return str(error), FAILURE if isinstance(error, FailureError) else WRONG_USE

@@ -55,6 +55,7 @@ def _show_one(proxy: str, form: str, json: bool) -> None:
     from autoprox.export import EXPORTERS  # with torch, which takes seconds to import
     from autoprox.report import layout
     from autoprox.report.proxy import proxy_details, proxy_report
+    from autoprox.runs.folder import as_written
     from autoprox.zoo.loading import load
 
     loaded = load(proxy)
@@ -63,7 +64,9 @@ def _show_one(proxy: str, form: str, json: bool) -> None:
     elif json:
         layout.show_json(proxy_details(loaded))
     else:
-        layout.show(*proxy_report(loaded))
+        with as_written(proxy):
+            parts = proxy_report(loaded)
+        layout.show(*parts)
 
 
 def _show_several(proxies: list[str], json: bool) -> None:

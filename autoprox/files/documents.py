@@ -2,14 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    TypeAdapter,
+    ValidationError,
+)
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from autoprox.files.located_json import JSONFileError, Node
 
 T = TypeVar("T")
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 RULES: Mapping[str, str] = {
     "string_type": "must be a string",

@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 
 from autoprox.files.atomic import to_json
 from autoprox.files.documents import Document, Excerpt, validate
-from autoprox.files.located_json import JSONFileError, parse_json
+from autoprox.files.located_json import MAX_DEPTH, JSONFileError, parse_json
 
 T = TypeVar("T")
+MAX_BYTES = 2**29  # of a file, hundreds of times those of long runs
 
 
 class JSONLines:
@@ -37,11 +38,17 @@ class JSONLines:
 
     def lines(self) -> list[bytes]:
         """The text of all complete lines."""
-        return self.path.read_bytes().split(b"\n")[:-1] if self.path.exists() else []
+        if not self.path.exists():
+            return []
+        if not self.path.is_file() or self.path.stat().st_size > MAX_BYTES:
+            raise JSONFileError(f"{self.path} must be a file of at most {MAX_BYTES} bytes")
+        return self.path.read_bytes().split(b"\n")[:-1]
 
     def parse(self, number: int, line: bytes) -> dict[str, Any]:
         """The object on a line."""
         try:
+            if line.count(b"[") + line.count(b"{") > MAX_DEPTH:
+                parse_json(line, f"{self.path}:{number}")  # which has limits, and takes its time
             value = json.loads(line)
         except ValueError as error:
             raise self.error(number, f"must be JSON, but {error}") from error

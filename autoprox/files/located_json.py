@@ -17,6 +17,7 @@ MAX_DIGITS = 40  # CPython refuses to convert integers of thousands of digits; n
 WHITE_SPACE = re.compile(r"[ \t\r\n]*")
 
 Value: TypeAlias = dict[str, "Node"] | list["Node"] | str | int | float | bool | None
+Place: TypeAlias = tuple[Any, int | str] | None  # the place of what it is in, and the step from it
 
 
 class JSONFileError(AutoproxError):
@@ -31,7 +32,16 @@ class Node:
     text: str  # as an error quotes it: a number the way it was written
     file: str
     line: int
-    path: str  # "architectures[3].scores.cifar100"
+    where: Place  # as a chain: paths, each with all of a long key, would take gigabytes
+
+    @property
+    def path(self) -> str:
+        """The way to the value: "architectures[3].scores.cifar100"."""
+        steps, where = [], self.where
+        while where is not None:
+            where, step = where
+            steps.append(f"[{step}]" if isinstance(step, int) else f".{step}")
+        return "".join(reversed(steps)).removeprefix(".")
 
     def error(self, rule: str, got: str | None = None) -> JSONFileError:
         """The error that this value breaks the rule."""
@@ -117,28 +127,28 @@ class _JSONParser:
         self.decoder = json.JSONDecoder(parse_int=_integer)
 
     def document(self) -> Node:
-        node = self.value("", 0)
+        node = self.value(None, 0)
         if self.peek():
             raise self.error("must end after its first value")
         return node
 
-    def value(self, path: str, depth: int) -> Node:
+    def value(self, where: Place, depth: int) -> Node:
         bracket = self.peek()
         begin = self.position
         value: Value
         if depth > MAX_DEPTH:
             raise self.error(f"must nest at most {MAX_DEPTH} deep")
         if bracket == "{":
-            value, text = self.object(path, depth), "an object"
+            value, text = self.object(where, depth), "an object"
         elif bracket == "[":
-            value, text = self.array(path, depth), "an array"
+            value, text = self.array(where, depth), "an array"
         else:
             value = self.scalar()
             text = self.text[begin : self.position]
             text = text if len(text) <= MAX_DIGITS else f"{text[: MAX_DIGITS - 3]}..."
-        return Node(value, text, self.file, self.line(begin), path)
+        return Node(value, text, self.file, self.line(begin), where)
 
-    def object(self, path: str, depth: int) -> dict[str, Node]:
+    def object(self, where: Place, depth: int) -> dict[str, Node]:
         entries: dict[str, Node] = {}
         for _ in self.separated("}"):
             if self.peek() not in ('"', ""):
@@ -149,11 +159,11 @@ class _JSONParser:
                 self.position = begin
                 raise self.error(f"must have the key {key} once: line {entries[key].line} has it")
             self.expect(":")
-            entries[key] = self.value(f"{path}.{key}" if path else key, depth + 1)
+            entries[key] = self.value((where, key), depth + 1)
         return entries
 
-    def array(self, path: str, depth: int) -> list[Node]:
-        return [self.value(f"{path}[{index}]", depth + 1) for index in self.separated("]")]
+    def array(self, where: Place, depth: int) -> list[Node]:
+        return [self.value((where, index), depth + 1) for index in self.separated("]")]
 
     def separated(self, close: str) -> Iterator[int]:
         """Count the entries up to the closing bracket; the caller reads one at each step."""

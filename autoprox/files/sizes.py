@@ -21,7 +21,10 @@ def read_bytes(text: str) -> int:
     if match is None:
         raise SizeError(f"a size must be a number of bytes such as 4GiB or 500MB, got {text!r}")
     number, unit, binary, _ = match.groups()
-    return int(float(number) * _unit(unit, 1024 if binary else 1000))
+    size = float(number) * _unit(unit, 1024 if binary else 1000)
+    if not math.isfinite(size):
+        raise SizeError(f"a size must be a number of bytes such as 4GiB or 500MB, got {text!r}")
+    return int(size)
 
 
 def read_range(name: str, given: Any) -> Range:
@@ -31,7 +34,7 @@ def read_range(name: str, given: Any) -> Range:
     ends = given.split(":") if isinstance(given, str) else given
     try:
         low, high = map(_end, ends)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         rule = f"{name} must be LOW:HIGH, for example 10M:40M, 1.2G: or :6M"
         raise SizeError(f"{rule}, but got {given!r}") from None
     if low is not None and high is not None and low > high:
@@ -47,7 +50,7 @@ def read_series(name: str, given: Any) -> tuple[int, ...]:
         low, high, step = map(_end, given.split(":"))
         if low is None or high is None or not step or low > high:
             raise ValueError(given)
-    except (AttributeError, TypeError, ValueError):
+    except (AttributeError, OverflowError, TypeError, ValueError):
         rule = f"{name} must be LOW:HIGH:STEP, for example 5M:12M:1M"
         raise SizeError(f"{rule}, but got {given!r}") from None
     return tuple(range(low, high + 1, step))
@@ -60,7 +63,7 @@ def read_size(name: str, given: Any) -> int | None:
         if size is not None and size < 1:
             raise ValueError(given)
         return size
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise SizeError(f"{name} must be a size >= 1, for example 6M, but got {given!r}") from None
 
 

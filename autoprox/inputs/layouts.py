@@ -26,6 +26,7 @@ from autoprox.inputs.child import read_arrays
 from autoprox.inputs.classes import CLASSES
 
 SUFFIXES = {".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+FORMATS = ("BMP", "JPEG", "PNG", "PPM", "TIFF", "WEBP")  # others call programs: EPS ghostscript
 UNPACKED, RATIO = 2**26, 32  # bytes that any file may unpack to, and more for each of its own
 CIFAR_PIXELS = 3 * 32 * 32  # planes of red, green and blue
 IDX = "{}-images-idx3-ubyte"
@@ -73,7 +74,10 @@ def _must_be(rule: str, path: Path) -> Iterator[None]:
 
 
 def _open_image(path: Path) -> Image.Image:
-    with _must_be("a readable image", path), Image.open(path) as image:
+    if not path.is_file():  # a pipe would be waited for
+        raise InputError(f"{path} must be a readable image, but is no file")
+    with _must_be("a readable image", path), Image.open(path, formats=FORMATS) as image:
+        _check_unpacked(3 * image.width * image.height, path)
         return image.convert("RGB")
 
 
@@ -219,7 +223,10 @@ def _check_unpacked(size: int, path: Path) -> None:
 
 def _file(path: Path, *names: str) -> Path:
     """The path, or the first of these files of the folder that it is."""
-    return next(file for file in (path, *(path / name for name in names)) if file.is_file())
+    for file in (path, *(path / name for name in names)):
+        if file.is_file():
+            return file
+    raise InputError(f"{path} must be a file, or a folder with one of {', '.join(names)}")
 
 
 def _has(*names: str) -> Callable[[Path], bool]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from autoprox.inputs.batch import IGNORED, Batch, InputError
 
 BYTES = 256
+MAX_BYTES = 2**28  # of a text, whose tokens take eight times as much
 HIDDEN = 0.15  # part of the tokens that a masked language model must guess, as of BERT's
 
 Tokens = NDArray[np.int64]
@@ -69,6 +70,8 @@ def load_tokens(
 def read_bytes(text: Path, space: Reader) -> Tokens:
     """A text's bytes as tokens: those from 0 on, or after a mask token that is among them."""
     try:
+        if text.exists() and (not text.is_file() or text.stat().st_size > MAX_BYTES):
+            raise OSError(None, f"no file of at most {MAX_BYTES} bytes")
         content = np.frombuffer(text.read_bytes(), dtype=np.uint8)
     except OSError as error:
         rule = f"{text} must be a readable text file"

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from autoprox.errors import MeasurementError
-from autoprox.files.documents import Excerpt
+from autoprox.files.documents import Excerpt, Finite
 from autoprox.files.json_lines import Record
 from autoprox.nas.evaluators import Evaluator
 from autoprox.nas.proxy import Outcome, SplitProxy
@@ -41,8 +41,8 @@ class Scored(Excerpt):
     """What must be known of a candidate that was scored."""
 
     arch: dict[str, Any]
-    terms: list[float]
-    blocks: list[list[float]] | None = None
+    terms: list[Finite]
+    blocks: list[list[Finite]] | None = None
     failure: str | None = None
     params: int
     flops: int
@@ -52,7 +52,7 @@ class Evaluated(Excerpt):
     """What must be known of a candidate that was evaluated."""
 
     candidate: int
-    value: float | None
+    value: Finite | None
     failure: str | None
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from autoprox.errors import one_line
 from autoprox.files.atomic import write_text
 from autoprox.page import evolution, others, ranking, search
 from autoprox.page.comparison import comparison
@@ -12,7 +13,7 @@ from autoprox.page.elements import Markup, element, facts, joined, note, part, s
 from autoprox.page.style import CSS
 from autoprox.page.told import Told
 from autoprox.report.summaries import REPORTS
-from autoprox.runs.folder import REPORT
+from autoprox.runs.folder import MISREAD, REPORT, as_written
 
 Section = Callable[[Told], Markup]
 SECTIONS: Mapping[str, Sequence[Section]] = {  # by the run's kind, before what the terminal shows
@@ -39,9 +40,13 @@ def write_page(path: Path) -> Path:
 def page_of(paths: Sequence[Path]) -> str:
     """The page of one run, or of several with a comparison in front."""
     runs = [Told.of(path) for path in paths]
-    articles = [_article(told) for told in runs]
+    articles = []
+    for told in runs:
+        with as_written(told.run.path):
+            articles.append(_article(told))
     if len(runs) > 1:
-        front = element("article", element("h1", f"{len(runs)} runs"), comparison(runs))
+        with as_written(", ".join(map(str, paths))):
+            front = element("article", element("h1", f"{len(runs)} runs"), comparison(runs))
         articles = [front, *articles]
     title = runs[0].name if len(runs) == 1 else f"{len(runs)} runs"
     head = joined(
@@ -72,9 +77,10 @@ def attempted(made: Section, told: Told) -> Markup:
     """A section, or which part of the run's files it lacks: other versions wrote other files."""
     try:
         return made(told)
-    except KeyError as error:
+    except MISREAD as error:
         title = made.__name__.strip("_").replace("_", " ").capitalize()
-        return section(title, note(f"This run's files lack {error}: another version wrote them"))
+        lack = f"lack {error}" if isinstance(error, KeyError) else f"hold others: {one_line(error)}"
+        return section(title, note(f"This run's files {lack}: another version wrote them"))
 
 
 def _terminal(told: Told) -> Markup:

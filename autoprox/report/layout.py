@@ -1,5 +1,6 @@
 """How the terminal shows texts and tables, or one JSON document."""
 
+import json
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -31,12 +32,17 @@ def show(*parts: Part) -> None:
 
 
 def show_json(value: Any) -> None:
-    """Print one JSON document."""
-    print(to_json(value, indent=2))
+    """Print one JSON document, in which escape sequences are spelt out."""
+    text = to_json(value, indent=2)
+    print("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
 
 
 class PlainTable(Table):
     """A table that shows texts from outside, and obeys nothing in them."""
+
+    def add_column(self, header: RenderableType = "", *others: Any, **options: Any) -> None:
+        plain = printable(header) if isinstance(header, str) else header
+        super().add_column(plain, *others, **options)
 
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
         plain = [printable(cell) if isinstance(cell, str) else cell for cell in cells]

@@ -12,20 +12,21 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from filelock import FileLock, Timeout
+from pydantic import Field
 
-from autoprox.errors import RunError
+from autoprox.errors import RunError, one_line
 from autoprox.files.atomic import UNFINISHED, remove_unfinished, to_json, write_json
-from autoprox.files.documents import Document
+from autoprox.files.documents import Document, Excerpt
 from autoprox.files.json_lines import JSONLines
 from autoprox.files.located_json import read_object
 from autoprox.runs.proxy_file import write_proxy
@@ -47,8 +48,16 @@ COMMANDS = {  # of kinds that aren't named like their command
 
 UNKNOWN = "unknown"  # the digest of a summary that an earlier version wrote
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
+# What values of wrong types raise, which a run of a stranger or of another version may hold.
+MISREAD = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 ABANDONED = 3600.0  # seconds after which nobody can be at the very beginning of a run's folder
 PACKAGES = ("autoprox", "torch", "numpy", "scipy", "deap", "sympy")
+
+
+class Timed(Excerpt):
+    """What every line of a log says."""
+
+    seconds: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 
 
 class Run:
@@ -168,7 +177,7 @@ class Run:
         """The records of all complete lines."""
         return self._log.read()
 
-    def check_log(self, kind: type[Document]) -> None:
+    def check_log(self, kind: type[Document] = Timed) -> None:
         """Raise the error of the first line that isn't such a document."""
         self._log.read_as(kind)
 
@@ -189,7 +198,9 @@ class Run:
         if (saved := self._read(CHECKPOINT)) is None:
             return None
         state = saved.get("state")
-        if not isinstance(state, dict) or saved.get("sha256") != digest_of(to_json(state)):
+        with as_written(self.path / CHECKPOINT, "a checkpoint"):
+            digest = digest_of(to_json(state))
+        if not isinstance(state, dict) or saved.get("sha256") != digest:
             raise RunError(f"{self.path / CHECKPOINT} must stay as it was written, but was changed")
         return state
 
@@ -206,7 +217,9 @@ class Run:
         """What the run found; None before its end."""
         summary = self._read(SUMMARY)
         known = read_object(self.path / ENVIRONMENT).get("summary", UNKNOWN)
-        if summary is not None and known not in (UNKNOWN, digest_of(to_json(summary))):
+        with as_written(self.path / SUMMARY, "a summary"):
+            digest = digest_of(to_json(summary))
+        if summary is not None and known not in (UNKNOWN, digest):
             raise RunError(f"{self.path / SUMMARY} must stay as it was written, but was changed")
         return summary
 
@@ -272,6 +285,16 @@ def restored_rng(state: Sequence[Any]) -> random.Random:
     except (TypeError, ValueError, OverflowError) as error:
         raise RunError(f"a generator's state must be one that was saved, but {error}") from error
     return rng
+
+
+@contextmanager
+def as_written(path: str | Path, content: str = "a run") -> Iterator[None]:
+    """What is read herein must be as this version writes it; `--debug` shows what isn't."""
+    try:
+        yield
+    except MISREAD as error:
+        rule = f"{content} must hold what this version writes, but in {path} is another value"
+        raise RunError(f"{rule}: {one_line(error)}") from error
 
 
 def require_name(name: str) -> None:

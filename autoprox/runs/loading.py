@@ -14,7 +14,7 @@ from autoprox.files.frames import to_frame
 from autoprox.files.json_lines import JSONLines
 from autoprox.files.located_json import read_object
 from autoprox.language import parse
-from autoprox.runs.folder import ENVIRONMENT, LOG, Run
+from autoprox.runs.folder import ENVIRONMENT, LOG, Run, as_written
 from autoprox.runs.overview import overview
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ class LoadedRun:
         if part not in PARTS:
             raise ConfigError(f"unknown part of a run {part!r}{nearest(part, PARTS)}")
         if part == "table":
-            return self._rows(self.summary or {})
+            with as_written(self.path):
+                return self._rows(self.summary or {})
         file = self.path / FILES[part]
         if not file.exists():
             raise RunError(f"{self.path}, a run of {self.kind}, has no {part}")

@@ -7,9 +7,26 @@ from pathlib import Path
 from typing import Any
 
 from autoprox.errors import RunError
-from autoprox.runs.folder import COMMANDS, CONFIG, Run
+from autoprox.files.documents import Document
+from autoprox.runs.folder import COMMANDS, CONFIG, Run, as_written
 
 BEGUN = re.compile(r"(\d{8}T\d{6}Z)-")
+
+
+class Overview(Document):
+    """What there is to say of a run."""
+
+    run: str
+    kind: str
+    benchmark: str | None
+    space: str | None
+    seed: int | None
+    fitness: float | None
+    test: float | None
+    expression: str | None
+    seconds: float | None
+    begun: str | None
+    ended: bool
 
 
 def runs_below(folder: Path) -> list[dict[str, Any]]:
@@ -23,6 +40,11 @@ def runs_below(folder: Path) -> list[dict[str, Any]]:
 
 def overview(run: Run) -> dict[str, Any]:
     """Kind, benchmark or space, fitness, test tau, and when it was begun; None what it has not."""
+    with as_written(run.path):
+        return Overview(**_overview(run)).model_dump()
+
+
+def _overview(run: Run) -> dict[str, Any]:
     config, summary = run.read_config(), run.read_summary() or {}
     chosen: dict[str, Any] = next((own for own in summary.get("front", ()) if own["chosen"]), {})
     begun = BEGUN.match(run.name)

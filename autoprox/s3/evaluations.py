@@ -3,13 +3,24 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any
 
+from pydantic import Field
+
+from autoprox.files.documents import Excerpt
 from autoprox.files.json_lines import JSONLines
 from autoprox.inputs.datasets import Images
 from autoprox.progress import Progress, silent
 from autoprox.searchspaces import Architecture
 from autoprox.supernet.inherited import inherited_accuracies
 from autoprox.supernet.slices import Supernet
+
+
+class Evaluation(Excerpt):
+    """A subnet of the file."""
+
+    arch: dict[str, Any]
+    accuracy: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True)
@@ -50,5 +61,5 @@ class Evaluations:
 
     def _known(self) -> dict[Architecture, float]:
         architecture = self.supernet.space.architecture
-        lines = JSONLines(self.file).read()
-        return {architecture(line["arch"]): line["accuracy"] for line in lines}
+        lines = JSONLines(self.file).read_as(Evaluation)
+        return {architecture(line.arch): line.accuracy for line in lines}

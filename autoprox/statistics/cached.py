@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import traceback
 import weakref
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cached_property, partial
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import torch
@@ -30,6 +32,8 @@ CACHE_LIMIT = 20 * GIB  # bytes that a folder may hold beside what those who ope
 LOCK = "lock.db"
 CHECKSUM = "crc32"
 BLOCK = 2**20  # bytes that are read at a time
+# Of a statistic's file, whole or unfinished: in a folder of somebody's choice may be other files.
+OWN = re.compile(r"[0-9a-f]{2}/\.?[0-9a-f]{62}(\.[0-9-]+\.part)?")
 
 Packed = dict[tuple[Statistic, int], PackedMatrices]  # datasets may share them
 
@@ -189,15 +193,17 @@ def _read_header(path: Path) -> list[tuple[int, tuple[int, int]]]:
             header = json.loads(file.read(min(length, size)))
         del header["__metadata__"]
         layers = [header[name] for name in sorted(header)]
-        shapes = [(int(rows), int(cols)) for rows, cols in (m["shape"] for m in layers)]
-        starts = [8 + length + m["data_offsets"][0] for m in layers]
-        ends = [8 + length + m["data_offsets"][1] for m in layers]
-    except (AttributeError, FileNotFoundError, KeyError, TypeError, ValueError):
+        shapes = [(rows, cols) for rows, cols in (own["shape"] for own in layers)]
+        spans = [tuple(own["data_offsets"]) for own in layers]
+    except (AttributeError, FileNotFoundError, KeyError, RecursionError, TypeError, ValueError):
         return []
-    sizes = [end - start for start, end in zip(starts, ends, strict=True)]
-    if max(ends, default=0) != size or sizes != [4 * max(r, 0) * max(c, 0) for r, c in shapes]:
+    if not all(type(n) is int and n >= 0 for shape in shapes for n in shape):
         return []
-    return list(zip(starts, shapes, strict=True))
+    # One matrix after the other, to the end of the file, as `_write` has them.
+    places = [*accumulate((4 * rows * cols for rows, cols in shapes), initial=0)]
+    if spans != [*pairwise(places)] or 8 + length + places[-1] != size:
+        return []
+    return [(8 + length + place, shape) for place, shape in zip(places, shapes, strict=False)]
 
 
 def _hold(folder: Path, needed: Container[Path]) -> ReadWriteLock:
@@ -220,7 +226,7 @@ def clear(folder: Path) -> None:
     lock = ReadWriteLock(folder / LOCK, is_singleton=False)
     try:
         with lock.write_lock(blocking=False):
-            for path in folder.glob("??/*"):
+            for path in _own(folder):
                 path.unlink()
     except Timeout as busy:
         traceback.clear_frames(busy.__traceback__)
@@ -229,9 +235,15 @@ def clear(folder: Path) -> None:
         lock.close()
 
 
+def _own(folder: Path) -> list[Path]:
+    """The statistics' files in a folder."""
+    found = folder.glob("??/*")
+    return [path for path in found if OWN.fullmatch(path.relative_to(folder).as_posix())]
+
+
 def _trim(folder: Path, needed: Container[Path]) -> None:
     """Remove unfinished files, and the least recently used of the others beyond the limit."""
-    others = [path for path in folder.glob("??/*") if path not in needed]
+    others = [path for path in _own(folder) if path not in needed]
     described = [(path.stat(), path) for path in others]
     total = 0
     for status, path in sorted(described, key=lambda item: item[0].st_mtime, reverse=True):

@@ -15,6 +15,7 @@ from autoprox.searchspaces import SearchSpace
 from autoprox.supernet.slices import Supernet, SupernetError
 
 FORMAT = 1
+MOST_CLASSES = 10**6
 FILE = "supernet.safetensors"
 
 
@@ -67,8 +68,10 @@ def _header(path: Path, metadata: Mapping[str, str], space: SearchSpace) -> Head
             raise SupernetError(f"{path} must be a checkpoint of {name} {value}, but is of {got}")
     try:
         numbers = {name: int(metadata[name]) for name in ("classes", "epoch", "steps")}
+        if min(numbers.values()) < 0 or not 1 <= numbers["classes"] <= MOST_CLASSES:
+            raise ValueError(numbers)
     except (KeyError, ValueError) as error:
-        rule = "a checkpoint must say classes, epoch and steps"
+        rule = f"a checkpoint must say classes, 1 to {MOST_CLASSES}, epoch and steps"
         raise SupernetError(f"{rule}, but {path} says {dict(metadata)}") from error
     return Header(space.name, **numbers)
 

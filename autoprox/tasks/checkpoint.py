@@ -2,14 +2,39 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from autoprox.errors import RunError
+from pydantic import Field
+
 from autoprox.evolution import Individual, State
+from autoprox.files.documents import Document, Excerpt, Finite
 from autoprox.language import parse
-from autoprox.runs.folder import Run, restored_rng, rng_state
+from autoprox.runs.folder import Run, as_written, restored_rng, rng_state
+
+Count = Annotated[int, Field(ge=0, le=10**12)]
+
+
+class SavedIndividual(Document):
+    """An individual of a checkpoint."""
+
+    expression: str
+    taus: list[Finite]
+    jcm: Finite
+    given_size: Finite
+    objective: Literal["jcm", "equal-size", "both"]
+
+
+class SavedState(Excerpt):
+    """What must be known of an evolution to go on with it."""
+
+    iteration: Count
+    evaluations: Count
+    invalid: dict[str, Count]
+    seconds: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+    rng: list[Any]
+    population: list[SavedIndividual]
+    front: list[SavedIndividual]
 
 
 def checkpoint(state: State, seconds: float) -> dict[str, Any]:
@@ -31,33 +56,25 @@ def restored(run: Run, seed: int) -> tuple[State, float]:
     if saved is None:
         run.truncate_log(0)
         return State(random.Random(seed)), 0.0
-    with of_this_version(run):
-        run.truncate_log(saved["iteration"])
-        return state_of(saved), float(saved["seconds"])
+    with as_written(run.path, "a checkpoint"):
+        state = state_of(saved)
+        run.truncate_log(state.iteration)
+        return state, float(saved["seconds"])
 
 
 def state_of(saved: Mapping[str, Any]) -> State:
     """The state that `checkpoint` wrote."""
+    known = SavedState.model_validate(saved)
     state = State(
-        restored_rng(saved["rng"]),
-        [_from_json(i) for i in saved["population"]],
-        iteration=saved["iteration"],
-        evaluations=saved["evaluations"],
-        invalid=Counter(saved["invalid"]),
+        restored_rng(known.rng),
+        [_restored(i) for i in known.population],
+        iteration=known.iteration,
+        evaluations=known.evaluations,
+        invalid=Counter(known.invalid),
     )
     # Backwards: of equals, a front has the last one first.
-    state.front.update([_from_json(i) for i in reversed(saved["front"])])
+    state.front.update([_restored(i) for i in reversed(known.front)])
     return state
-
-
-@contextmanager
-def of_this_version(run: Run) -> Iterator[None]:
-    """What is read of a checkpoint herein must be in it."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError) as error:
-        rule = "a checkpoint must be one that this version wrote"
-        raise RunError(f"{rule}, but {run.path} has: {type(error).__name__} {error}") from error
 
 
 def _to_json(individual: Individual) -> dict[str, Any]:
@@ -70,6 +87,11 @@ def _to_json(individual: Individual) -> dict[str, Any]:
     }
 
 
-def _from_json(saved: Mapping[str, Any]) -> Individual:
-    metrics = {name: saved[name] for name in ("jcm", "given_size", "objective")}
-    return Individual(parse(saved["expression"]), tuple(saved["taus"]), **metrics)
+def _restored(saved: SavedIndividual) -> Individual:
+    return Individual(
+        parse(saved.expression),
+        tuple(saved.taus),
+        jcm=saved.jcm,
+        given_size=saved.given_size,
+        objective=saved.objective,
+    )

@@ -9,7 +9,7 @@ import numpy as np
 
 from autoprox.errors import ConfigError
 from autoprox.progress import Progress
-from autoprox.runs.folder import Run
+from autoprox.runs.folder import Run, as_written
 from autoprox.scoring.correlations import kendall, split
 from autoprox.scoring.resampling import plain
 from autoprox.tasks.base import Task, completed
@@ -119,8 +119,9 @@ def _runs(names: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 def _datasets(runs: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
     """Those that all runs have."""
-    first, *others = [own["datasets"] for own in runs.values()]
-    common = tuple(dataset for dataset in first if all(dataset in own for own in others))
+    with as_written(", ".join(runs)):
+        first, *others = [own["datasets"] for own in runs.values()]
+        common = tuple(dataset for dataset in first if all(dataset in own for own in others))
     if not common:
         raise ConfigError("runs must have a dataset in common to be compared, but have none")
     return common

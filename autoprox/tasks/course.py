@@ -4,8 +4,8 @@ import time
 from typing import Any
 
 from autoprox.evolution import State
-from autoprox.runs.folder import Run
-from autoprox.tasks.checkpoint import checkpoint, of_this_version, state_of
+from autoprox.runs.folder import Run, as_written
+from autoprox.tasks.checkpoint import checkpoint, state_of
 
 
 class Course:
@@ -15,7 +15,7 @@ class Course:
         self._run, self._started = run, time.monotonic()
         empty: dict[str, Any] = {"folds": [], "islands": [], "lines": 0, "seconds": 0.0}
         saved = run.read_checkpoint() or empty
-        with of_this_version(run):
+        with as_written(run.path, "a checkpoint"):
             self.folds: list[dict[str, Any]] = list(saved["folds"])
             self.islands: list[State] = [state_of(island) for island in saved["islands"]]
             self._lines, self._before = int(saved["lines"]), float(saved["seconds"])

@@ -8,7 +8,7 @@ from autoprox.export.targets import architecture_files
 from autoprox.files.atomic import atomic_file, to_json, write_text
 from autoprox.files.located_json import parse_json, read_json
 from autoprox.files.program import command_line
-from autoprox.runs.folder import Run
+from autoprox.runs.folder import Run, as_written
 from autoprox.searchspaces import Architecture, ArchitectureError, get_space
 
 FORMS = "{space, choices}, an entry or the list of a search's top.json, or choices with --space"
@@ -43,7 +43,8 @@ def _of_run(path: Path, space: str | None) -> tuple[Any, str]:
             f"a search must have ended to have an architecture, but {path} has not: "
             f"`{command_line('resume', path)}` goes on with it"
         )
-    return summary["best"], _same(space, str(run.read_config()["space"]))
+    with as_written(path):
+        return summary["best"], _same(space, str(run.read_config()["space"]))
 
 
 def _same(given: str | None, found: str) -> str:

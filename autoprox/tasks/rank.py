@@ -2,22 +2,23 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
-from itertools import takewhile
+from itertools import product, takewhile
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from autoprox.errors import MeasurementError, lacked_memory
+from autoprox.errors import MeasurementError, RunError, lacked_memory
 from autoprox.files.atomic import write_text
-from autoprox.files.documents import Document
+from autoprox.files.documents import Document, Finite
 from autoprox.language import statistics
 from autoprox.progress import Progress
 from autoprox.report.ranking import FAILED, NOT_FINITE, as_csv, as_markdown
-from autoprox.runs.folder import Run
+from autoprox.runs.folder import Run, as_written
 from autoprox.scoring.correlations import (
     CORRELATIONS,
     TIES,
@@ -56,8 +57,8 @@ class Line(Document):
     seed: int
     network: int
     failure: str | None
-    values: dict[str, dict[str, float | None]]
-    seconds: float
+    values: dict[str, dict[str, Finite | None]]
+    seconds: Finite
 
 
 class Rank(Task[RankConfig]):
@@ -121,9 +122,11 @@ class Rank(Task[RankConfig]):
         """Measure; the log has a line for each network and seed, which isn't measured again."""
         run.check_log(Line)
         records = list(takewhile(_told, run.read_log()))
-        run.truncate_log(len(records))
         known = {(record["seed"], record["network"]) for record in records}
         networks = range(len(self.benchmark.architectures))
+        if len(known) < len(records) or not known <= set(product(self.seeds(), networks)):
+            raise RunError(f"the log of {run.path} must have each seed and network once")
+        run.truncate_log(len(records))
         total = len(networks) * self.config.seeds
         progress("measure", len(records), total, "")
         for seed in self.seeds():
@@ -132,7 +135,8 @@ class Rank(Task[RankConfig]):
                 run.log(record)
                 records.append(record)
                 progress("measure", len(records), total, "")
-        summary = summarise(self, records)
+        with as_written(run.path, "a log") if known else nullcontext():
+            summary = summarise(self, records)
         for suffix, text in (("csv", as_csv(summary["rows"])), ("md", as_markdown(summary))):
             write_text(run.path / f"table.{suffix}", text)
         return summary

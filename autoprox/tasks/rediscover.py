@@ -115,6 +115,7 @@ class Rediscover(Task[RediscoverConfig]):
         A search that is gone on with makes its rounds on record again, from the seed, but doesn't
         judge again what was found in them.
         """
+        run.check_log()
         started, config, log = time.monotonic(), self.config, run.read_log()
         run.truncate_log(len(log))
         with one_thread():

@@ -55,6 +55,7 @@ class S3(Task[S3Config]):
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """All rounds, and the search in the last space; what is on the disk isn't done again."""
+        run.check_log()
         started, log = time.monotonic(), run.read_log()
         run.truncate_log(len(log))
         before = float(log[-1]["seconds"]) if log else 0.0

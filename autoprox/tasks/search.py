@@ -11,7 +11,6 @@ import torch
 from autoprox.benchmarks import BENCHMARKS, load_benchmark
 from autoprox.errors import AutoproxError, ConfigError, nearest
 from autoprox.files.atomic import to_json, write_json, write_text
-from autoprox.files.documents import Excerpt
 from autoprox.files.json_lines import JSONLines, Record
 from autoprox.files.sizes import Range, read_range, read_size, short, show_range
 from autoprox.inputs.classes import CLASSES
@@ -45,12 +44,6 @@ EVALUATIONS = "evaluations.jsonl"
 TOP = "top.json"
 WEIGHTS = ("fresh", "inherited")
 OBJECTIVES = ("score", "equal-size")
-
-
-class Line(Excerpt):
-    """What must be known of a step that was logged."""
-
-    seconds: float
 
 
 class Search(Task[SearchConfig]):
@@ -141,7 +134,7 @@ class Search(Task[SearchConfig]):
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Run the strategy from its seed; what is on record isn't measured again."""
         started = time.monotonic()
-        run.check_log(Line)
+        run.check_log()
         log = run.read_log()
         run.truncate_log(len(log))
         before = float(log[-1]["seconds"]) if log else 0.0
@@ -250,6 +243,9 @@ def _ranges(config: SearchConfig) -> tuple[Range, Range]:
 def _write_scores(path: Path, searcher: Searcher) -> None:
     """Add its score, among all of them, to the line of each candidate."""
     lines = JSONLines(path).read()
+    if len(lines) > len(searcher.candidates):
+        rule = f"must not be there: the search has {len(searcher.candidates)} candidates"
+        raise JSONLines(path).error(len(searcher.candidates) + 1, rule)
     for line, candidate in zip(lines, searcher.candidates, strict=True):
         line["score"] = None if candidate.failure else searcher.score_of(candidate)
     write_text(path, "".join(f"{to_json(line)}\n" for line in lines))

@@ -2,15 +2,18 @@
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from autoprox.benchmarks import MIN_ARCHITECTURES
 from autoprox.errors import ConfigError, RunError
 from autoprox.files.atomic import write_json
+from autoprox.files.documents import Excerpt
 from autoprox.files.json_lines import JSONLines
 from autoprox.inputs.datasets import load_images, slug
 from autoprox.progress import Progress
-from autoprox.runs.folder import Run
+from autoprox.runs.folder import Run, as_written
 from autoprox.searchspaces import get_space
 from autoprox.supernet.checkpoint import FILE, read_supernet
 from autoprox.supernet.inherited import inherited_accuracies, inherited_table
@@ -24,6 +27,13 @@ ACCURACIES = "accuracies.jsonl"
 TABLE = "table.json"
 
 
+class Subnet(Excerpt):
+    """One that was evaluated, by its number in the sample."""
+
+    subnet: Annotated[int, Field(ge=0, le=10**9)]
+    accuracy: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+
+
 class SupernetEval(Task[SupernetEvalConfig]):
     """The supernet of a run, the images, and the subnets."""
 
@@ -32,9 +42,10 @@ class SupernetEval(Task[SupernetEvalConfig]):
             rule = f"samples must be a whole number >= {MIN_ARCHITECTURES}"
             raise ConfigError(f"{rule}, but got {config.samples}")
         path, trained = supernet_run(Path(config.supernet))
-        images = config.images or trained.get("images") or trained["train"]
+        with as_written(path):
+            images = config.images or trained.get("images") or trained["train"]
+            self.space = get_space(str(trained["space"]))
         super().__init__(completed(config, supernet=str(path), images=str(images)))
-        self.space = get_space(trained["space"])
         self.supernet = read_supernet(path / FILE, self.space)
         self.data = load_images(Path(images), self.space.input_shape)
         if self.data.classes != self.supernet.classes:
@@ -51,7 +62,7 @@ class SupernetEval(Task[SupernetEvalConfig]):
         started, total = time.monotonic(), len(self.architectures)
         lines = JSONLines(run.path / ACCURACIES)
         lines.truncate(len(lines.lines()))
-        known = {int(line["subnet"]): float(line["accuracy"]) for line in lines.read()}
+        known = {line.subnet: line.accuracy for line in lines.read_as(Subnet)}
         done = len(known)
 
         def record(number: int, accuracy: float) -> None:

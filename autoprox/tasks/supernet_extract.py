@@ -7,6 +7,7 @@ from safetensors.torch import save
 
 from autoprox.errors import ConfigError
 from autoprox.files.atomic import atomic_file, to_json
+from autoprox.runs.folder import as_written
 from autoprox.searchspaces import get_space
 from autoprox.supernet.checkpoint import FILE, read_supernet
 from autoprox.supernet.subnets import read_subnet
@@ -16,7 +17,8 @@ from autoprox.tasks.supernet_eval import supernet_run
 def extract_subnet(run: Path, arch: Path, out: Path) -> dict[str, Any]:
     """Write the plain network's weights, with its architecture and classes; returns its sizes."""
     path, trained = supernet_run(run)
-    space = get_space(trained["space"])
+    with as_written(path):
+        space = get_space(str(trained["space"]))
     architecture = read_subnet(arch, space)
     if out.is_dir() or not out.absolute().parent.is_dir():
         raise ConfigError(f"the weights must be written to a file in a folder, but got {out}")

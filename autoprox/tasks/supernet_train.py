@@ -77,6 +77,7 @@ def trained(
     file, space = run.path / FILE, plan.space
     done = read_checkpoint(file, space)[1].epoch if file.exists() else 0
     run.truncate_log(done)
+    run.check_log()
     before = float(run.read_log()[-1]["seconds"]) if done else 0.0
     started = time.monotonic()
 

@@ -29,6 +29,7 @@ MakeSetting = Callable[..., Conditions]
 
 ACT, GRAD, WEIGHT = (STATISTICS[name] for name in ("mlp.act", "msa.grad", "msa.weight"))
 NEEDS = {ACT, GRAD, WEIGHT}
+UNFINISHED = f".{'0' * 62}.1-2.part"
 EVERY = [s for s in STATISTICS.values() if s.domain != "all"]
 
 
@@ -300,8 +301,7 @@ def test_a_folder_in_use_is_not_trimmed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     user = cached(setting(), architectures, [WEIGHT], folder=tmp_path, memory=0)
-    unfinished = next(tmp_path.glob("??")) / "x.part"
-    unfinished.touch()
+    (next(tmp_path.glob("??")) / UNFINISHED).touch()
     paths = set(tmp_path.glob("??/*"))
     monkeypatch.setattr(store, "CACHE_LIMIT", 0)
     cached(setting(seed=9), architectures[:1], [GRAD], folder=tmp_path)
@@ -316,9 +316,26 @@ def test_unfinished_files_are_removed(
     setting: MakeSetting, architectures: list[Architecture], tmp_path: Path
 ) -> None:
     (tmp_path / "ab").mkdir()
-    (tmp_path / "ab" / "x.part").write_bytes(b"half")
+    (tmp_path / "ab" / UNFINISHED).write_bytes(b"half")
     cached(setting(), architectures[:1], [WEIGHT], folder=tmp_path)
-    assert not list(tmp_path.glob("??/*.part"))
+    assert not list(tmp_path.glob("??/.*.part"))
+
+
+def test_what_else_is_in_the_folder_stays(
+    setting: MakeSetting,
+    architectures: list[Architecture],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A run says in which folder its cache is, and may be a stranger's."""
+    foreign = [tmp_path / "ab" / name for name in ("thesis.tex", "film.part", ".x.part", "0" * 61)]
+    (tmp_path / "ab").mkdir()
+    for path in foreign:
+        path.write_text("years of work")
+    monkeypatch.setattr(store, "CACHE_LIMIT", 0)
+    cached(setting(), architectures[:1], [WEIGHT], folder=tmp_path)
+    store.clear(tmp_path)
+    assert sorted(tmp_path.glob("??/*")) == sorted(foreign)
 
 
 def test_layers_of_each_domain() -> None:
