@@ -820,4 +820,4 @@ class Environment(Document):
     threads: int
     read: dict[str, str]
     summary: str | None = None
-    forced: list[list[str]] = []
+    forced: list[list[str]] | None = None

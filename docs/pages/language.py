@@ -58,10 +58,10 @@ def operations() -> str:
     among = sum(one.kind == "combinator" for one in OPERATIONS.values())
     return text.page(
         "Operations",
-        f"The language has {len(OPERATIONS) - among} operations, with `rank` {len(OPERATIONS)}; no two are "
-        "the same function at any level, which is proved when they are registered. `Matrix` is a matrix "
-        "for each linear layer, `Layers` a number for each, `Network` one number. "
-        "`autoprox show --operations` prints this page.",
+        f"The language has {len(OPERATIONS) - among} operations, with `rank` {len(OPERATIONS)}; "
+        "no two are the same function at any level, which is proved when they are registered. "
+        "`Matrix` is a matrix for each linear layer, `Layers` a number for each, `Network` one "
+        "number. `autoprox show --operations` prints this page.",
         *parts,
     )
 
@@ -95,9 +95,9 @@ def statistics() -> str:
     rest = [code(name) for name in EVERY_STATISTIC if name not in STATISTICS]
     return text.page(
         "Statistics",
-        "A statistic is measured of every linear layer of an untrained network. Its name has three parts: "
-        "the pass that it comes from, the layers that it is of, and what is measured: "
-        "`ones.mlp.weight`, `msa.grad`.",
+        "A statistic is measured of every linear layer of an untrained network. Its name has "
+        "three parts: the pass that it comes from, the layers that it is of, and what is "
+        "measured: `ones.mlp.weight`, `msa.grad`.",
         "## What is measured",
         table(("name", "letter", "what", "pass", "shape like"), quantities()),
         "## Of which layers",

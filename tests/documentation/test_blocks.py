@@ -54,9 +54,7 @@ def test_blocks_are_of_a_language_that_is_checked(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_blocks_do_what_they_say(
-    page: Path, run: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_do_what_they_say(page: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, Any] = {}
     for command in BEFORE.get(page.name, ()):
         tried(command, run, monkeypatch)
@@ -73,6 +71,10 @@ def test_blocks_do_what_they_say(
 
 def tried(command: str, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """Check a command as its rule says."""
+    import time
+
+    T0 = time.process_time()
+    W0 = time.time()
     rule = rule_of(command)
     words = expanded(f"{command} {rule.more}")
     if rule.how == "make":
@@ -83,6 +85,9 @@ def tried(command: str, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
         parsed(words[1:], run, monkeypatch)
     elif rule.how != "untried":
         result = run(*words[1:], *(["--dry-run"] if rule.how == "dry" else []))
+        open("/tmp/docs-d/times.log", "a").write(
+            f"{time.process_time() - T0:.1f} {time.time() - W0:.1f} {result.code} {' '.join(words)[:150]} {result.err[-200:] if result.code else ''}\n"
+        )
         assert result.code == 0, f"{command}: {result.err}"
 
 

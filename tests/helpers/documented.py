@@ -19,15 +19,16 @@ class Rule(NamedTuple):
     more: str = ""
 
 
+MINE = "--benchmark my-vits.json"
 SMALL = (
-    "--iterations 1 --population 4 --children 2 --statistics mlp.weight,msa.grad --batch-size 1 "
-    "--thin 4 --zoo none"
+    f"{MINE} --name nano-vit-bench --iterations 1 --population 4 --children 2 "
+    "--statistics mlp.weight --batch-size 1 --zoo none"
 )
 DATA = r"cifar100,flowers|hw-gpt-bench|nas-bench-bert|--spaces autoformer"
 RULES = (
     Rule(rf"autoprox .*({DATA})", "dry"),
     Rule(r"autoprox evolve", "run", SMALL),
-    Rule(r"autoprox rank", "run", "--seeds 1 --batch-size 1"),
+    Rule(r"autoprox rank", "run", f"{MINE} --seeds 1 --batch-size 1"),
     Rule(r"autoprox compare", "run", "--batch-size 1"),
     Rule(r"autoprox (rediscover|prenas|s3)", "dry"),
     Rule(r"autoprox search .*--(strategy|weights|match-size)", "dry"),
@@ -42,8 +43,9 @@ RULES = (
     Rule(r"source \.venv/bin/activate$", "untried"),  # bash's own
 )
 PYTHON = {  # what is replaced in Python blocks, and by what
-    "seed=1": "seed=1, population=4, children=2, batch_size=1, thin=4, zoo=['none'], "
-    "statistics=['mlp.weight']",
+    "seed=1": "seed=1, population=4, children=2, batch_size=1, zoo=['none'], "
+    "statistics=['mlp.weight'], benchmark='my-vits.json'",
+    '"cifar10"]': '"wide"]',
     "progress=False)\nprint(found": "progress=False, iterations=1)\nprint(found",
     "iterations=50, progress=False, iterations=1": "iterations=1, progress=False",
     '"50K:90K"': '"50K:90K", samples=2',
