@@ -7,15 +7,21 @@ ifneq ($(wildcard ../shared/data),)
 export AUTOPROX_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help evolve test lint types tests clean
+.PHONY: help evolve docs test lint types tests clean
 
 help:
 	@echo 'make evolve   find a proxy for nano-vit-bench, offline, and show it'
+	@echo 'make docs     write the reference, and build the site in build/site'
 	@echo 'make test     lint, types and tests (each also alone: make lint, make types, make tests)'
 	@echo 'make clean    remove .venv and all that was built; runs stay'
 
 evolve: $(STAMP)
 	$(BIN)/autoprox evolve
+
+# Warnings are errors. The site needs no network, neither to be built nor to be read.
+docs: $(STAMP)
+	$(BIN)/python docs/make.py
+	$(BIN)/mkdocs build --strict
 
 test: lint types tests
 

@@ -27,8 +27,8 @@ DRAWN = {
     "map": "Drawn is the value over x from -3 to 3.",
     "normalise": "Drawn are six values (hollow) and what becomes of them (full).",
     "depth": "Drawn are six layers' values (hollow) and what becomes of them (full).",
-    "reduce": "Drawn is the number over one entry x from -3 to 3: of the matrix [[x, 1], [-0.5, 2]].",
-    "binary": "Drawn is the value over x from -3 to 3, for y = -1 (dotted), 0.5 (dashed) and 2 (full).",
+    "reduce": "Drawn is the number over x from -3 to 3: of the matrix [[x, 1], [-0.5, 2]].",
+    "binary": "Drawn is the value over x from -3 to 3: y is -1 (dotted), 0.5 (dashed) or 2 (full).",
     "pair": "Drawn is the number over one entry x from -3 to 3: of (x, 1, -0.5) and (1, 2, 0.5).",
     "combinator": "Drawn are the scores of six networks (hollow) and what becomes of them (full).",
 }
@@ -44,7 +44,8 @@ MEANT = {
 def operations() -> str:
     """The page on operations."""
     parts = []
-    for kind, rows in groupby(operation_details(), key=lambda row: row["kind"]):
+    details = sorted(operation_details(), key=lambda row: [*KINDS].index(row["kind"]))
+    for kind, rows in groupby(details, key=lambda row: row["kind"]):
         lines = [
             [
                 f"<a id='{row['name']}'></a>{code(row['name'])}",

@@ -72,7 +72,7 @@ def of_config(config: type[TaskConfig]) -> dict[str, Any]:
     schema = TypeAdapter(config).json_schema(mode="serialization")
     stored = set(config.named(stored=True)) & set(schema["properties"])
     properties = {"kind": {"const": config.kind}}
-    for name, field, option in config.described():
+    for name, _, option in config.described():
         if name in stored:
             properties[name] = {**schema["properties"][name], "description": option.help}
     return {**schema, "properties": properties, "required": list(properties)}

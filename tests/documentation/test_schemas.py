@@ -52,7 +52,9 @@ MORE = {  # other documents of the same schemas
     "show naswot": "show",
     "export arch best.json --to=json": "export-arch",
     "resume RUN[evolve]": "evolve",
-    "search --space=autoformer-nano --proxy=sum(width) --samples=3 --evaluator=judge:value": "search",
+    "search --space=autoformer-nano --proxy=sum(width) --evaluator=judge:value --samples=3": (
+        "search"
+    ),
 }
 
 
