@@ -98,7 +98,7 @@ def test_every_document_is_as_its_schema_says(documents: dict[str, tuple[str, An
     for command, (schema, document) in documents.items():
         errors = [*Draft202012Validator(known[schema]).iter_errors(document)]
         told = [f"{'/'.join(map(str, e.absolute_path))}: {e.message[:200]}" for e in errors]
-        assert told == [], f"autoprox {command}: see docs/pages/documents.py"
+        assert told == [], f"autoprox {command}: see docs/pages/documents"
 
 
 def test_every_command_has_a_document(documents: dict[str, tuple[str, Any]]) -> None:
