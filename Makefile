@@ -7,10 +7,11 @@ ifneq ($(wildcard ../shared/data),)
 export AUTOPROX_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help evolve test lint types tests coverage test-lowest licences clean
+.PHONY: help evolve docs test lint types tests coverage test-lowest licences clean
 
 help:
 	@echo 'make evolve   find a proxy for nano-vit-bench, offline, and show it'
+	@echo 'make docs     write the reference, and build the site in build/site'
 	@echo 'make test     lint, types and tests (each also alone: make lint, make types, make tests)'
 	@echo 'make coverage the tests, and which branches they take'
 	@echo 'make test-lowest  tests with the lowest versions of pyproject.toml, in a venv of its own'
@@ -19,6 +20,11 @@ help:
 
 evolve: $(STAMP)
 	$(BIN)/autoprox evolve
+
+# Warnings are errors. The site needs no network, neither to be built nor to be read.
+docs: $(STAMP)
+	$(BIN)/python docs/make.py
+	$(BIN)/mkdocs build --strict
 
 test: lint types tests
 

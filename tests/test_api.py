@@ -38,6 +38,12 @@ def test_the_signature_is_that_of_the_configuration(kind: str) -> None:
     assert "seed: Fixes" in (FUNCTIONS[kind].__doc__ or "")
 
 
+def test_runs_are_there_without_an_import_of_theirs() -> None:
+    code = "import autoprox; print(autoprox.runs.load.__module__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("autoprox.runs.loading\n", "")
+
+
 def test_names_are_completed() -> None:
     assert {"evolve", "search", "load_proxy", "resume", "__version__"} <= set(dir(autoprox))
     with pytest.raises(AttributeError, match="no attribute 'evolv'"):

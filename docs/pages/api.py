@@ -20,8 +20,8 @@ def page() -> str:
     kinds = [kind for kind in made if issubclass(kind, results.Result)]
     return text.page(
         "Python",
-        "The functions are those of `import autoprox`; importing it takes no time, for torch is loaded "
-        "with the first call. An option means what it means on the command line "
+        "The functions are those of `import autoprox`; importing it takes no time, for torch "
+        "is loaded with the first call. An option means what it means on the command line "
         "([all of them](options.md)).",
         *(function(f"autoprox.{name}", getattr(api, name)) for name in functions),
         function("autoprox.runs.load", runs.load),

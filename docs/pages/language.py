@@ -27,8 +27,8 @@ DRAWN = {
     "map": "Drawn is the value over x from -3 to 3.",
     "normalise": "Drawn are six values (hollow) and what becomes of them (full).",
     "depth": "Drawn are six layers' values (hollow) and what becomes of them (full).",
-    "reduce": "Drawn is the number over one entry x from -3 to 3: of the matrix [[x, 1], [-0.5, 2]].",
-    "binary": "Drawn is the value over x from -3 to 3, for y = -1 (dotted), 0.5 (dashed) and 2 (full).",
+    "reduce": "Drawn is the number over x from -3 to 3: of the matrix [[x, 1], [-0.5, 2]].",
+    "binary": "Drawn is the value over x from -3 to 3: y is -1 (dotted), 0.5 (dashed) or 2 (full).",
     "pair": "Drawn is the number over one entry x from -3 to 3: of (x, 1, -0.5) and (1, 2, 0.5).",
     "combinator": "Drawn are the scores of six networks (hollow) and what becomes of them (full).",
 }
@@ -44,7 +44,8 @@ MEANT = {
 def operations() -> str:
     """The page on operations."""
     parts = []
-    for kind, rows in groupby(operation_details(), key=lambda row: row["kind"]):
+    details = sorted(operation_details(), key=lambda row: [*KINDS].index(row["kind"]))
+    for kind, rows in groupby(details, key=lambda row: row["kind"]):
         lines = [
             [
                 f"<a id='{row['name']}'></a>{code(row['name'])}",
@@ -58,10 +59,10 @@ def operations() -> str:
     among = sum(one.kind == "combinator" for one in OPERATIONS.values())
     return text.page(
         "Operations",
-        f"The language has {len(OPERATIONS) - among} operations, with `rank` {len(OPERATIONS)}; no two are "
-        "the same function at any level, which is proved when they are registered. `Matrix` is a matrix "
-        "for each linear layer, `Layers` a number for each, `Network` one number. "
-        "`autoprox show --operations` prints this page.",
+        f"The language has {len(OPERATIONS) - among} operations, with `rank` {len(OPERATIONS)}; "
+        "no two are the same function at any level, which is proved when they are registered. "
+        "`Matrix` is a matrix for each linear layer, `Layers` a number for each, `Network` one "
+        "number. `autoprox show --operations` prints this page.",
         *parts,
     )
 
@@ -95,9 +96,9 @@ def statistics() -> str:
     rest = [code(name) for name in EVERY_STATISTIC if name not in STATISTICS]
     return text.page(
         "Statistics",
-        "A statistic is measured of every linear layer of an untrained network. Its name has three parts: "
-        "the pass that it comes from, the layers that it is of, and what is measured: "
-        "`ones.mlp.weight`, `msa.grad`.",
+        "A statistic is measured of every linear layer of an untrained network. Its name has "
+        "three parts: the pass that it comes from, the layers that it is of, and what is "
+        "measured: `ones.mlp.weight`, `msa.grad`.",
         "## What is measured",
         table(("name", "letter", "what", "pass", "shape like"), quantities()),
         "## Of which layers",

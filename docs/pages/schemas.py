@@ -12,44 +12,44 @@ from autoprox.tasks.configurations import CONFIGURATIONS
 from autoprox.tasks.rank import Line
 from autoprox.tasks.shared import TaskConfig
 
-from . import documents
+from .documents import looks, search, worth
 
 FILES: Mapping[str, Any] = {
     "proxy-file": ProxyFile,
     "benchmark-table": Table,
-    "architecture": documents.Architecture,
+    "architecture": search.Architecture,
     "rank-log-line": Line,
-    "search-candidate": documents.ScoredCandidate,
-    "environment": documents.Environment,
+    "search-candidate": search.ScoredCandidate,
+    "environment": looks.Environment,
 }
 PRINTED: Mapping[str, Any] = {
-    "evolve": documents.Evolve,
-    "evolve-spaces": documents.EvolveSpaces,
-    "rank": documents.Rank,
-    "compare": documents.Compare,
-    "search": documents.Search,
-    "rediscover": documents.Rediscover,
-    "prenas": documents.Prenas,
-    "s3": documents.S3,
-    "supernet-train": documents.SupernetTrain,
-    "supernet-eval": documents.SupernetEval,
-    "supernet-extract": documents.SupernetExtract,
-    "bench-list": documents.Benchmarks,
-    "bench-info": documents.Info,
-    "bench-fetch": documents.Fetched,
-    "bench-build": documents.Build,
-    "dry-run": documents.DryRun,
-    "show": documents.Show,
-    "show-several": documents.ShowSeveral,
-    "show-all": documents.ShowAll,
-    "show-operations": documents.ShowOperations,
-    "runs": documents.Runs,
-    "cache": documents.Cache,
-    "doctor": documents.Doctor,
-    "score": documents.Score,
-    "export-arch": documents.ExportArch,
-    "export-proxy": documents.ExportProxy,
-    "report": documents.Report,
+    "evolve": worth.Evolve,
+    "evolve-spaces": worth.EvolveSpaces,
+    "rank": worth.Rank,
+    "compare": worth.Compare,
+    "search": search.Search,
+    "rediscover": search.Rediscover,
+    "prenas": search.Prenas,
+    "s3": search.S3,
+    "supernet-train": search.SupernetTrain,
+    "supernet-eval": search.SupernetEval,
+    "supernet-extract": search.SupernetExtract,
+    "bench-list": looks.Benchmarks,
+    "bench-info": looks.Info,
+    "bench-fetch": looks.Fetched,
+    "bench-build": search.Build,
+    "dry-run": worth.DryRun,
+    "show": looks.Show,
+    "show-several": looks.ShowSeveral,
+    "show-all": looks.ShowAll,
+    "show-operations": looks.ShowOperations,
+    "runs": looks.Runs,
+    "cache": looks.Cache,
+    "doctor": looks.Doctor,
+    "score": looks.Score,
+    "export-arch": looks.ExportArch,
+    "export-proxy": looks.ExportProxy,
+    "report": looks.Report,
 }
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -72,7 +72,7 @@ def of_config(config: type[TaskConfig]) -> dict[str, Any]:
     schema = TypeAdapter(config).json_schema(mode="serialization")
     stored = set(config.named(stored=True)) & set(schema["properties"])
     properties = {"kind": {"const": config.kind}}
-    for name, field, option in config.described():
+    for name, _, option in config.described():
         if name in stored:
             properties[name] = {**schema["properties"][name], "description": option.help}
     return {**schema, "properties": properties, "required": list(properties)}

@@ -26,9 +26,9 @@ def page() -> str:
         parts += [heading, about, *map(section, spaces)]
     return text.page(
         "Search spaces",
-        f"Sizes are those of {DRAWN} random architectures (seed 0), and of the smallest and the largest. "
-        "Images count multiply-accumulates for one image with a head of 1000 classes; the nano spaces "
-        "have 10. A space of your own is one file: [how](own-space.md).",
+        f"Sizes are those of {DRAWN} random architectures (seed 0), and of the smallest and the "
+        "largest. Images count multiply-accumulates for one image with a head of 1000 classes; "
+        "the nano spaces have 10. A space of your own is one file: [how](own-space.md).",
         *parts,
     )
 

@@ -14,10 +14,10 @@ def page() -> str:
     """The whole page."""
     return text.page(
         "Published proxies",
-        f"{len(EXPRESSIONS)} are expressions of the language, {len(MEASURES)} functions that run passes of "
-        "their own; `params` and `flops` stand beside them as counts. `autoprox rank --proxies all` "
-        "measures all of them, `autoprox show NAME` explains one. Where text and released code of a "
-        "paper differ, what counts here is said with the proxy.",
+        f"{len(EXPRESSIONS)} are expressions of the language, {len(MEASURES)} functions that "
+        "run passes of their own; `params` and `flops` stand beside them as counts. `autoprox "
+        "rank --proxies all` measures all of them, `autoprox show NAME` explains one. Where "
+        "text and released code of a paper differ, what counts here is said with the proxy.",
         "## Expressions",
         *map(expression, EXPRESSIONS),
         "## Functions",

@@ -25,7 +25,7 @@ def model():
 
 def furnish(folder: Path) -> None:
     """A table, images as files and as an array, a text, a module and an architecture."""
-    mine = {**table(40), "name": "my-vits"}
+    mine = {**table(30), "name": "my-vits"}
     (folder / "my-vits.json").write_text(json.dumps(mine))
     save_images(folder / "photos.npz")
     rng = np.random.default_rng(0)

@@ -1,0 +1,302 @@
+"""Of evolve, rank and compare: what proxies are worth."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from autoprox.files.documents import Document
+
+Number = float | None  # None where it isn't finite, or can't be known
+Interval = tuple[Number, Number]
+
+
+class Sized(Document):
+    """What is left of a tau at equal size, with bootstrap 95 % intervals."""
+
+    kendall: Annotated[Number, Field(description="Kendall's tau; ties of scores count nothing.")]
+    interval: Interval
+    given_size: Annotated[Number, Field(description="Partial tau given the parameter count.")]
+    given_size_interval: Interval
+    equal_size: Annotated[
+        Number, Field(description="Tau over pairs whose parameters differ by less than 10 %.")
+    ]
+    equal_size_interval: Interval
+
+
+class Figures(Sized):
+    """How well scores rank the networks of one dataset."""
+
+    tau_b: Number
+    spearman: Number
+    pearson: Number
+    regret: Annotated[
+        list[Number], Field(description="What the pick loses on five budgets of parameters.")
+    ]
+
+
+Table = dict[str, Figures]  # by dataset
+
+
+class Parts(Document):
+    """By part of the split, by dataset."""
+
+    train: Table
+    test: Table
+
+
+class MeanParts(Document):
+    """Means over the datasets, by part of the split."""
+
+    train: Sized
+    test: Sized
+
+
+class Difference(Document):
+    """A difference of two taus by a paired bootstrap."""
+
+    difference: Number
+    interval: Interval
+    verdict: Literal["better", "level", "worse"] | None
+
+
+Comparison = dict[str, dict[Literal["kendall", "given_size", "equal_size"], Difference]]
+
+
+class Zoo(Document):
+    """The published proxies that were compared, and the best of them on the training part."""
+
+    compared: list[str]
+    best: dict[str, str]
+    refused: dict[str, str]
+
+
+class Budgets(Document):
+    """The budgets of a table of regrets, and how many networks each allows."""
+
+    params: list[int]
+    networks: list[int]
+
+
+class SizeCheck(Document):
+    """Kendall's tau of the scores with sizes."""
+
+    networks: int
+    pairs: int
+    params: Number
+    flops: Number
+    depth: Number
+
+
+class Networks(Document):
+    """The networks of a part of the split, in one order: numbers, sizes, scores, true scores."""
+
+    network: list[int]
+    params: list[float]
+    scores: dict[str, list[Number]]
+    truth: dict[str, list[float]]
+
+
+class Worth(Document):
+    """What a formula is worth on a benchmark, beside baselines and published proxies."""
+
+    expression: str
+    formula: str
+    train: Table
+    test: Table
+    baselines: dict[str, Parts]
+    means: dict[str, MeanParts]
+    comparison: Comparison
+    zoo: Zoo
+    budgets: dict[str, dict[str, Budgets]]
+    size: dict[str, SizeCheck]
+    networks: dict[str, Networks]
+    seed_share: Annotated[
+        Number, Field(description="How far another seed changes scores, relative to their spread.")
+    ]
+    failed_networks: dict[str, str]
+
+
+class Member(Document):
+    """A formula of the Pareto front."""
+
+    expression: str
+    size: int
+    jcm: float
+    given_size: float
+    chosen: bool
+
+
+class Evolve(Worth):
+    """`autoprox evolve`."""
+
+    run: str
+    objective: str
+    ties: str
+    front: list[Member]
+    evaluations: int
+    invalid: dict[str, int]
+    inputs: dict[str, str]
+    benchmark: str
+    seconds: float
+
+
+class Fold(Document):
+    """An evolution on some of the spaces, tested on all."""
+
+    held_out: str | None
+    trained: list[str]
+    expression: str
+    formula: str
+    front: list[Member]
+    evaluations: int
+    stopped: int
+    invalid: dict[str, int]
+    spaces: dict[str, Worth]
+
+
+class Source(Document):
+    """Where a space's true scores and its inputs are from."""
+
+    benchmark: str
+    inputs: dict[str, str]
+
+
+class EvolveSpaces(Document):
+    """`autoprox evolve --spaces`."""
+
+    run: str
+    expression: str
+    formula: str
+    folds: list[Fold]
+    hold_out: str | None
+    objective: str
+    ties: str
+    spaces: dict[str, Source]
+    seconds: float
+
+
+class Estimated(Document):
+    """What a task would take."""
+
+    networks: int
+    datasets: int
+    seconds: float
+    cache: int
+    text: str
+
+
+class DryRun(Document):
+    """Any task with `--dry-run`."""
+
+    kind: str
+    name: str
+    estimate: Estimated | None
+
+
+class Correlations(Document):
+    """Three correlations; None where there is none."""
+
+    kendall: Number
+    spearman: Number
+    pearson: Number
+
+
+class Intervals(Document):
+    """Bootstrap 95 % intervals of three correlations."""
+
+    kendall: Interval
+    spearman: Interval
+    pearson: Interval
+
+
+class Ranked(Document):
+    """A proxy on a dataset: means over the seeds, and their deviations."""
+
+    proxy: str
+    dataset: str
+    kendall: Number
+    spearman: Number
+    pearson: Number
+    std: Correlations
+    interval: Intervals
+    tau_b: Number
+    given_size: Number
+    given_size_interval: Interval
+    equal_size: Number
+    equal_size_interval: Interval
+    regret: list[Number]
+    invalid: int
+    published: Correlations
+
+
+class BestKnown(Document):
+    """The proxy that is best on the training part, and what it is worth on the test part."""
+
+    proxy: str
+    train: float
+    test: Sized
+
+
+class Chosen(Document):
+    """Which proxy would be chosen on a training part."""
+
+    train: int
+    test: int
+    by: dict[str, BestKnown]
+
+
+class Beside(Document):
+    """A published correlation beside ours."""
+
+    ours: Number
+    published: float
+
+
+class PublishedRow(Document):
+    """A proxy's correlations beside those of a paper."""
+
+    proxy: str
+    dataset: str
+    source: str
+    same_networks: bool
+    kendall: Beside | None = None
+    spearman: Beside | None = None
+    pearson: Beside | None = None
+
+
+class Published(Document):
+    """What papers report, and the proxies of which none does."""
+
+    rows: list[PublishedRow]
+    without: list[str]
+
+
+class Rank(Document):
+    """`autoprox rank`."""
+
+    run: str
+    rows: list[Ranked]
+    means: dict[str, Sized]
+    comparison: dict[str, Comparison]
+    baselines: dict[str, Table]
+    baseline_means: dict[str, Sized]
+    size: dict[str, SizeCheck]
+    budgets: dict[str, Budgets]
+    pairs: int
+    chosen: Chosen | None
+    choices_alone: list[str]
+    invalid: dict[str, dict[str, str]] | dict[str, Any]
+    benchmark: str
+    networks: int
+    seeds: int
+    ties: str
+    seconds: float
+    published: Published | None = None
+
+
+class Compare(Rank):
+    """`autoprox compare`."""
+
+    between: Annotated[
+        dict[str, dict[str, Number]], Field(description="Taus of the proxies with each other.")
+    ]

@@ -1,0 +1,71 @@
+"""What is written from the code is as the code is now."""
+
+import re
+from pathlib import Path
+
+import make
+import pytest
+from pages import plots, results
+from pages.documents import Document
+
+from autoprox.primitives import OPERATIONS
+from autoprox.primitives.base import apply
+
+DOCS = Path(__file__).parent.parent.parent / "docs"
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+
+
+def test_everything_is_written_anew() -> None:
+    """Places in plots may differ in the last digit: processors do."""
+    seen = set()
+    for path, content in make.written():
+        seen.add(path)
+        assert path.is_file(), f"{path.name} is missing: run docs/make.py"
+        found = path.read_text()
+        if path.suffix == ".svg":
+            assert NUMBER.sub("", found) == NUMBER.sub("", content), path.name
+            pairs = zip(NUMBER.findall(found), NUMBER.findall(content), strict=True)
+            assert all(abs(float(a) - float(b)) < 0.11 for a, b in pairs), path.name
+        else:
+            assert found == content, f"{path.name} isn't as the code is: run docs/make.py"
+    stale = {*DOCS.glob("plots/*"), *DOCS.glob("schemas/*")} - seen
+    assert stale == set()
+
+
+def test_readme_shows_a_reference_run() -> None:
+    readme = make.README.read_text()
+    _, summary = results.reference_runs()[results.SHOWN][0]
+    assert f"`{summary['expression']}`" in readme
+    figures = [
+        f"{summary['means'][n]['test']['kendall']:.3f}" for n in ("proxy", "params", "ridge")
+    ]
+    [row] = [line for line in readme.split("\n") if line.startswith("| ViT-Bench-101, PiT |")]
+    assert set(figures) <= set(row.replace("*", "").split(" "))
+
+
+def test_readme_is_short() -> None:
+    paragraphs = re.sub(r"```.*?```", "", make.README.read_text(), flags=re.DOTALL).split("\n\n")
+    long = [p for p in paragraphs if len(p.split("\n")) > 4 and not re.match(r"[|<#-]|\s*$", p)]
+    assert long == []
+
+
+@pytest.mark.parametrize("name", ["relu", "maximum", "softmax", "rank"])
+def test_plots_are_of_the_operation(name: str) -> None:
+    drawn = str(plots.drawing(name, OPERATIONS[name]))
+    assert f"<title>{name}</title>" in drawn
+    if name == "maximum":  # of x and -1, 0.5, 2: three curves
+        assert drawn.count("<path") == 3
+    if name in ("softmax", "rank"):
+        assert drawn.count("<rect") == 2 * len(plots.VALUES)
+
+
+def test_a_curve_has_the_values_of_its_operation() -> None:
+    [curve] = plots.curves(OPERATIONS["relu"])
+    assert curve == [max(0.0, x) for x in plots.ACROSS.tolist()]
+    [along] = plots.curves(OPERATIONS["max"])
+    assert along == [max(x, 2.0) for x in plots.ACROSS.tolist()]
+    assert apply(OPERATIONS["rank"], [plots.VALUES], "network").shape == plots.VALUES.shape
+
+
+def test_documents_know_every_key() -> None:
+    assert Document.model_config["extra"] == "forbid"

@@ -1,0 +1,145 @@
+"""What every command prints, and every file that it writes, is as its schema says."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers.commands import called
+from helpers.furnished import furnish
+from jsonschema import Draft202012Validator, ValidationError
+from pages.commands import all_commands
+from pages.schemas import FILES, PRINTED, schemas
+
+SMALL = (
+    "--iterations=1 --population=4 --children=2 --statistics=mlp.weight --batch-size=1 --train=0.5"
+)
+COMMANDS = {  # by schema; RUN[name] is the run of the command of that schema
+    "evolve": f"evolve --benchmark=my-vits.json --zoo=snip {SMALL}",
+    "evolve-spaces": "evolve --spaces=my-vits.json,others.json --hold-out=each --no-halving "
+    f"--zoo=none {SMALL}",
+    "dry-run": "search --space=autoformer-nano --proxy=snip --samples=2 --dry-run",
+    "rank": "rank --benchmark=my-vits.json --proxies=snip,params --published --batch-size=1",
+    "compare": "compare RUN[evolve] snip --batch-size=1",
+    "search": "search --space=autoformer-nano --proxy=snip --samples=3 --batch-size=1",
+    "rediscover": "rediscover sum(width) --seconds=5",
+    "bench-list": "bench list",
+    "bench-info": "bench info nano-vit-bench",
+    "bench-fetch": "bench fetch nano-vit-bench",
+    "bench-build": "bench build --space=autoformer-nano --images=photos.npz --out=t.json "
+    "--samples=10 --seeds=1 --epochs=1 --workers=1",
+    "supernet-train": "supernet train --space=autoformer-nano --images=photos.npz --epochs=1",
+    "supernet-eval": "supernet eval RUN[supernet-train] --samples=10",
+    "supernet-extract": "supernet extract RUN[supernet-train] --arch=best.json --out=a.safetensors",
+    "prenas": "prenas --space=autoformer-nano --noise=2 --sizes=20K:40K:20K",
+    "s3": "s3 --space=swin-nano --images=photos.npz --epochs=1 --batch-size=16 --samples=4 "
+    "--top=2 --tau=5 --flops=:4M --rounds=1 --population=4 --generations=1 --parents=2 --workers=1",
+    "show": "show RUN[evolve]",
+    "show-all": "show RUN[evolve] --all",
+    "show-several": "show RUN[evolve] RUN[rank] snip naswot",
+    "show-operations": "show --operations",
+    "runs": "runs",
+    "report": "report RUN[evolve] --format=md",
+    "export-arch": "export arch RUN[search] --to=torch --out=net",
+    "export-proxy": "export proxy snip",
+    "score": "score --proxy=snip --model=mine:model --compare=mine:model",
+    "doctor": "doctor",
+    "cache": "cache",
+}
+MORE = {  # other documents of the same schemas
+    "show snip": "show",
+    "show naswot": "show",
+    "export arch best.json --to=json": "export-arch",
+    "resume RUN[evolve]": "evolve",
+    "search --space=autoformer-nano --proxy=sum(width) --evaluator=judge:value --samples=3": (
+        "search"
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where all commands run, one after the other."""
+    path = tmp_path_factory.mktemp("documents")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(path))
+        patch.chdir(path)
+        patch.syspath_prepend(path)
+        furnish(path)
+        others = json.loads((path / "my-vits.json").read_text())
+        (path / "others.json").write_text(json.dumps({**others, "name": "others"}))
+        (path / "judge.py").write_text(
+            "def value(architecture):\n    return architecture['depth']\n"
+        )
+        yield path
+
+
+@pytest.fixture(scope="module")
+def documents(folder: Path) -> dict[str, tuple[str, Any]]:
+    """By command: the name of its schema, and what it printed."""
+    found: dict[str, tuple[str, Any]] = {}
+    runs: dict[str, str] = {}
+    pairs = [*((command, schema) for schema, command in COMMANDS.items()), *MORE.items()]
+    for command, schema in pairs:
+        words = command
+        for name, run in runs.items():
+            words = words.replace(f"RUN[{name}]", run)
+        result = called(*words.split(), "--json")
+        assert result.code == 0 or result.json["success"] is False, f"{command}: {result.err}"
+        found[command] = (schema, result.json)
+        if isinstance(result.json, dict) and "run" in result.json:
+            runs.setdefault(schema, result.json["run"])
+    return found
+
+
+def test_every_document_is_as_its_schema_says(documents: dict[str, tuple[str, Any]]) -> None:
+    known = schemas()
+    for command, (schema, document) in documents.items():
+        errors = [*Draft202012Validator(known[schema]).iter_errors(document)]
+        told = [f"{'/'.join(map(str, e.absolute_path))}: {e.message[:200]}" for e in errors]
+        assert told == [], f"autoprox {command}: see docs/pages/documents"
+
+
+def test_every_command_has_a_document(documents: dict[str, tuple[str, Any]]) -> None:
+    """With `--json`; and every schema of a document is that of some command."""
+    assert set(COMMANDS) == set(PRINTED)
+    lines = [*COMMANDS.values(), *MORE]
+    for command in all_commands():
+        assert any(line.startswith(f"{command} ") or line == command for line in lines), command
+    assert len(documents) == len(COMMANDS) + len(MORE)
+
+
+def test_every_file_is_as_its_schema_says(
+    documents: dict[str, tuple[str, Any]], folder: Path
+) -> None:
+    known, seen = schemas(), set()
+
+    def check(schema: str, text: str) -> None:
+        Draft202012Validator(known[schema]).validate(json.loads(text))
+        seen.add(schema)
+
+    for run in (folder / "runs").iterdir():
+        config = (run / "config.json").read_text()
+        check(f"config-{json.loads(config)['kind']}", config)
+        check("environment", (run / "environment.json").read_text())
+        for file in run.glob("hall_of_fame/*.json"):
+            check("proxy-file", file.read_text())
+        for file in run.glob("candidates.jsonl"):
+            for line in file.read_text().splitlines():
+                check("search-candidate", line)
+        if json.loads(config)["kind"] == "rank":
+            for line in (run / "log.jsonl").read_text().splitlines():
+                check("rank-log-line", line)
+    check("benchmark-table", (folder / "t.json").read_text())
+    check("architecture", (folder / "net" / "architecture.json").read_text())
+    configs = {name for name in known if name.startswith("config-")}
+    assert seen == {*FILES, *configs}
+
+
+def test_a_new_key_or_another_type_is_told(documents: dict[str, tuple[str, Any]]) -> None:
+    _, document = documents[COMMANDS["search"]]
+    schema = Draft202012Validator(schemas()["search"])
+    for wrong in ({**document, "extra": 1}, {**document, "evaluations": "3"}, {}):
+        with pytest.raises(ValidationError):
+            schema.validate(wrong)
