@@ -52,6 +52,11 @@ def printable(text: str) -> str:
     )
 
 
+def in_one_line(text: str) -> str:
+    """A text from outside as a terminal may get it, without ends of lines."""
+    return printable(text).replace("\n", "\\n")
+
+
 def one_line(error: BaseException) -> str:
     """An error of whatever kind, with its type, as one line."""
     reason = str(error).strip().partition("\n")[0] or "no message"
