@@ -51,12 +51,19 @@ def _whole(value: Any) -> Any:
     return value if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
 
 
+def _path(value: str | os.PathLike[str]) -> str:
+    """A path as a text, which names something."""
+    if not (text := os.fspath(value)):
+        raise ValueError(value)
+    return text
+
+
 Whole = Annotated[int, BeforeValidator(_whole), Ge(0), Lt(END)]
 Many = Annotated[int, BeforeValidator(_whole), Ge(1), Le(MOST)]  # of what is kept in memory
 Positive = Annotated[int, BeforeValidator(_whole), Ge(1), Lt(END)]
 Probability = Annotated[float, Gt(0), Le(1)]
 Coefficient = Annotated[float, Ge(0), Le(10)]
-PathText = Annotated[str | os.PathLike[str], AfterValidator(os.fspath)]
+PathText = Annotated[str | os.PathLike[str], AfterValidator(_path)]
 Names = Annotated[Sequence[str], AfterValidator(tuple)]
 Numbers = Annotated[Sequence[float], AfterValidator(tuple)]
 Paths = Annotated[Sequence[PathText], AfterValidator(tuple)]
@@ -140,7 +147,7 @@ def rule_of(field: FieldInfo, value: Any = None) -> str:
     kind, constraints = plain_type(field)
     if get_origin(kind) is Sequence:
         return f"a list of {'numbers' if get_args(kind)[0] is float else 'texts'}"
-    words = [NOUNS.get(kind, str(kind))]
+    words = ["a path" if "PathLike" in str(field.annotation) else NOUNS.get(kind, str(kind))]
     for signs, tightest in (((Ge, Gt), max), ((Le, Lt), min)):
         bounds = [(_bound(c), type(c)) for c in constraints if isinstance(c, signs)]
         bounds = [pair for pair in bounds if _is_said(pair[0], value)]

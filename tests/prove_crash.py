@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,9 @@ from safetensors import SafetensorError, safe_open
 CODES = {signal.SIGINT: (130, "interrupted"), signal.SIGTERM: (143, "terminated")}
 KILL = int(signal.SIGKILL)
 WRITING = threading.Lock()
+MEASURING = {case: threading.Lock() for case in proving.CASES}
 COLD = 8  # one of so many trials begins with the start of Python
-PATIENCE = 20.0  # seconds in which what a killed command has begun must end
+PATIENCE = 60.0  # seconds in which what a killed command has begun must end
 IMPORTS = 3.0  # seconds of CPU, about
 HEAVY = {"rediscover": 4, "build-processes": 3, "supernet-processes": 2}  # one round of so many
 
@@ -62,20 +64,17 @@ def main() -> int:
     parser.add_argument("--work", type=Path, default=Path("/tmp/prove-crash"))
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--stops", type=int, default=40)
+    parser.add_argument("--pairs", action="store_true", help="two processes at once, first")
     parser.add_argument("--jobs", type=int, default=1, help="trials at a time")
     given = parser.parse_args()
     found = json.loads(given.out.read_text()) if given.out.exists() else beginning()
-    planned = [
-        *trials([KILL], given.kills, list(proving.CASES)),
-        *trials([int(number) for number in CODES], given.stops, list(proving.CASES)),
-    ]
-    with proving.warm() as do, proving.warm() as other:
-        proving.prepare(given.work / "ready", do)
-        for case in proving.CASES:
-            reference_of(case, do, given.work, found["reference"])
-            given.out.write_text(json.dumps(found, indent=1) + "\n")
-        for name, pair in PAIRS.items():
-            if name not in found["pairs"]:
+    kills = trials([KILL], given.kills, list(proving.CASES))
+    stops = trials([int(number) for number in CODES], given.stops, list(proving.CASES))
+    planned = [t for group in zip_longest(kills, kills, stops) for t in group if t]
+    if given.pairs:
+        with proving.warm() as do, proving.warm() as other:
+            proving.prepare(given.work / "ready", do)
+            for name, pair in PAIRS.items():
                 found["pairs"][name] = pair(do, other, given.work, found["reference"])
                 print(time.strftime("%X"), name, found["pairs"][name], file=sys.stderr)
     todo = [trial for trial in planned if trial.name not in found["trials"]]
@@ -92,6 +91,7 @@ def several(
 ) -> None:
     """Do trials, each of which is written at once."""
     with proving.warm() as do:
+        proving.prepare(work / "ready", do)
         for trial in trials:
             folder = work / f"trial-{threading.get_ident()}"
             found["trials"][trial.name] = tried(trial, do, work, found["reference"], folder)
@@ -149,12 +149,13 @@ def reference_of(
     case: str, do: proving.Warm, work: Path, reference: dict[str, Any]
 ) -> dict[str, Any]:
     """What a case leaves where nothing stops it."""
-    if case not in reference:
-        folder = proving.empty(work / "reference" / case)
-        ended = do(proving.words(case, work / "ready"), folder)
-        if ended.code:
-            raise RuntimeError(f"{case}: {ended.err}")
-        reference[case] = {"seconds": round(ended.seconds, 2), **left_by(ended, folder)}
+    with MEASURING[case]:
+        if case not in reference:
+            folder = proving.empty(work / "reference" / case)
+            ended = do(proving.words(case, work / "ready"), folder)
+            if ended.code:
+                raise RuntimeError(f"{case}: {ended.err}")
+            reference[case] = {"seconds": round(ended.seconds, 2), **left_by(ended, folder)}
     found: dict[str, Any] = reference[case]
     return found
 

@@ -10,7 +10,7 @@ import typer
 import autoprox
 from autoprox.cli.bench import bench
 from autoprox.cli.cache import cache
-from autoprox.cli.command import FAILURE, OUT_OF_MEMORY, system_message
+from autoprox.cli.command import FAILURE, OUT_OF_MEMORY, WRONG_NAMES, system_message
 from autoprox.cli.compare import compare
 from autoprox.cli.doctor import doctor
 from autoprox.cli.evolve import evolve
@@ -31,6 +31,7 @@ from autoprox.errors import (
     AutoproxError,
     FailureError,
     is_out_of_memory,
+    one_line,
     shown,
 )
 
@@ -75,10 +76,10 @@ def explained(error: Exception) -> tuple[str, int]:
     if is_out_of_memory(error):
         return OUT_OF_MEMORY, FAILURE
     if isinstance(error, OSError):
-        return system_message(error), FAILURE
+        return system_message(error), WRONG_USE if error.errno in WRONG_NAMES else FAILURE
     if hasattr(error, "format_message"):  # a typer usage error, whose class depends on its version
         return _usage_message(error), WRONG_USE
-    return f"{type(error).__name__}: {error} (--debug shows where)", FAILURE
+    return f"{one_line(error)} (--debug shows where)", FAILURE
 
 
 def _usage_message(error: Any) -> str:

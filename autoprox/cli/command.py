@@ -1,5 +1,6 @@
 """Makes the command of a task: an option for each field of its configuration."""
 
+import errno
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -24,6 +25,7 @@ from autoprox.progress import Progress, silent
 from autoprox.tasks.shared import TaskConfig
 
 FAILURE = 1
+WRONG_NAMES = (errno.ENAMETOOLONG, errno.ELOOP)  # which no file can have
 OUT_OF_MEMORY = "out of memory"
 Resume = Annotated[
     Path | None, typer.Option(help="Go on with this run, as it was begun.", metavar="RUN")
@@ -103,6 +105,8 @@ def followed(
             print(f"{word}{printable(on)}", file=sys.stderr)
             sys.exit(code)
         if isinstance(error, OSError):
+            if error.errno in WRONG_NAMES:
+                raise
             raise StoppedError(f"{system_message(error)}{on}") from error
         if not is_out_of_memory(error):
             raise

@@ -1,9 +1,11 @@
 """Runs independent calls in several processes, none of which outlives the one that waits for it."""
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from joblib import Parallel, delayed
@@ -19,11 +21,23 @@ def run_processes(workers: int, calls: Iterable[Callable[[], R]]) -> Iterator[R]
     following = {"initializer": follow, "initargs": (os.getpid(),)} if workers > 1 else {}
     parallel = Parallel(n_jobs=workers, return_as="generator", **following)
     try:
-        yield from parallel(delayed(call)() for call in calls)
+        with interrupts_held():
+            results = parallel(delayed(call)() for call in calls)
+        yield from results
         whole = True
     finally:
         if workers > 1 and not whole:
             get_reusable_executor().shutdown(wait=True, kill_workers=True)
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Answer an interrupt afterwards; processes begun herein get none, and follow their parent."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def follow(parent: int) -> None:

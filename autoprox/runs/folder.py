@@ -87,8 +87,7 @@ class Run:
         thing that the run reads. The folder takes its name when it is whole.
         """
         require_name(name)
-        if root.exists() and not root.is_dir():
-            raise RunError(f"the folder of runs must be a folder, but {root} is a file")
+        require_folder("the folder of runs", root)
         to_json(config)
         root.mkdir(parents=True, exist_ok=True)
         stem = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{name}"
@@ -302,6 +301,13 @@ def require_name(name: str) -> None:
     if not NAME.fullmatch(name):
         rule = "a run's name must be 1 to 80 letters, digits and . _ + -, no sign first"
         raise RunError(f"{rule}, but got {name!r}")
+
+
+def require_folder(noun: str, path: Path) -> None:
+    """Raise RunError unless this is a folder, or can be made one."""
+    there = next(p for p in (path, *path.parents) if p.exists() or p.is_symlink())
+    if not there.is_dir():
+        raise RunError(f"{noun} must be a folder, but {there} is a file")
 
 
 def digest_of(text: str) -> str:

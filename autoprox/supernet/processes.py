@@ -11,7 +11,7 @@ from torch import distributed, multiprocessing
 
 from autoprox.errors import MeasurementError
 from autoprox.files.atomic import UNFINISHED
-from autoprox.parallel.processes import follow
+from autoprox.parallel.processes import follow, interrupts_held
 from autoprox.supernet.training import Place
 
 Report = Callable[[int, float], None]
@@ -41,9 +41,10 @@ def run_together(
         )
         for rank in range(1, processes)
     ]
-    for other in others:
-        other.daemon = True  # it ends with this process
-        other.start()
+    with interrupts_held():
+        for other in others:
+            other.daemon = True  # it ends with this process
+            other.start()
     try:
         _join(Place(0, processes), meeting, device, report, work, arguments)
         for other in others:

@@ -14,7 +14,7 @@ from autoprox.inputs.batch import Batch
 from autoprox.inputs.batches import load_batches
 from autoprox.page.document import write_page
 from autoprox.progress import Progress, silent
-from autoprox.runs.folder import Run, digest_of, require_name
+from autoprox.runs.folder import REPORT, Run, digest_of, require_folder, require_name
 from autoprox.searchspaces import SearchSpace
 from autoprox.statistics.sources import FAILURES
 from autoprox.tasks.configurations import CONFIGURATIONS
@@ -72,7 +72,7 @@ def start(
     task = task_of(config)
     if isinstance(config, BenchmarkOptions) and (note := _space_taken(config, task.config)):
         progress("space", 0, 0, note)
-    require_name(config.name or task.name)
+    _check_place(config, task)
     if estimated and (estimate := estimate_of(task)):
         progress("estimate", 0, 0, str(estimate))
     return begin(task, progress)
@@ -89,9 +89,18 @@ def estimate_of(task: Task[Any]) -> Estimate | None:
 def dry_run(config: TaskConfig) -> dict[str, Any]:
     """The estimate of what a configuration asks for, after all checks; nothing is written."""
     task = task_of(config)
+    _check_place(config, task)
     estimate = estimate_of(task)
     found = {} if estimate is None else {**estimate.to_dict(), "text": str(estimate)}
     return {"kind": config.kind, "name": config.name or task.name, "estimate": found or None}
+
+
+def _check_place(config: TaskConfig, task: Task[Any]) -> None:
+    """Whether a run's folder may have this name, and be made there; and that of its statistics."""
+    require_name(task.name if config.name is None else config.name)
+    require_folder("the folder of runs", Path(config.runs))
+    if cache := getattr(config, "cache", None):
+        require_folder("the cache", Path(cache))
 
 
 def _space_taken(given: BenchmarkOptions, filled: BenchmarkOptions) -> str:
@@ -136,6 +145,8 @@ def resume(
     with Run.resume(path, kind) as run:
         if (summary := run.read_summary()) is not None:
             read_config(run, trusted=True, **resources)
+            if not (run.path / REPORT).exists():  # the run was stopped just before it
+                write_page(run.path)
             return {"run": str(run.path), **summary}
         task = task_of(read_config(run, **resources))
         if differences := run.differences(task.read):

@@ -12,6 +12,7 @@ import pytest
 
 from autoprox import cli
 from autoprox.benchmarks import load_benchmark
+from autoprox.runs.folder import locked
 from autoprox.searchspaces import get_space
 from autoprox.tasks.build_configuration import BuildConfig
 from autoprox.training import table as building
@@ -185,6 +186,22 @@ def test_sizes_in_bands(build: Run, folder: Path) -> None:
     archs = [space.architecture(row["arch"]) for row in rows]
     sizes = sorted(sum(p.numel() for p in space.build(arch, 3).parameters()) for arch in archs)
     assert 20_000 <= sizes[0] < sizes[4] < 40_000 <= sizes[5] < sizes[-1] <= 80_000
+
+
+def test_a_table_has_one_builder(build: Run, folder: Path) -> None:
+    parts = folder / "my-table.json.parts"
+    parts.mkdir()
+    left = [folder / ".my-table.json.1-2.part", parts / ".settings.json.1-2.part"]
+    others = folder / ".other-table.json.1-2.part"
+    for path in (*left, others):
+        path.write_text("{")
+    with locked(parts):
+        code, _, err = build("--out=my-table.json")
+    assert code == 2
+    assert f"a table has one writer, but another process is writing {parts.name}" in err
+    assert build("--out=my-table.json")[0] == 0
+    assert not any(path.exists() for path in left)
+    assert others.exists()
 
 
 def test_nothing_to_fetch(run: Run) -> None:

@@ -12,7 +12,7 @@ from helpers.tables import table
 
 from autoprox.errors import AutoproxError, RunError
 from autoprox.files.atomic import write_json
-from autoprox.runs.folder import Run
+from autoprox.runs.folder import Run, locked
 from autoprox.tasks.base import resume, start
 from autoprox.tasks.configurations import EvolveConfig, SearchConfig
 
@@ -150,11 +150,25 @@ def test_leftovers_of_kills_are_removed(tmp_path: Path) -> None:
     os.utime(abandoned, (0, 0))
     young = tmp_path / ".young.part"
     young.mkdir()
-    with Run.create(tmp_path, "mine", {"kind": "evolve"}) as run:
-        (run.path / ".checkpoint.json.1-2.part").write_text("{")
+    made = tmp_path / ".made.part"
+    made.mkdir()
+    with locked(made), Run.create(tmp_path, "mine", {"kind": "evolve"}) as run:
+        (run.path / "hall_of_fame").mkdir()
+        for name in (".checkpoint.json.1-2.part", "hall_of_fame/.1.json.1-2.part"):
+            (run.path / name).write_text("{")
     with Run.resume(run.path):
-        assert not list(run.path.glob("*.part"))
-    assert sorted(p.name for p in tmp_path.iterdir()) == [".young.part", run.path.name]
+        assert not list(run.path.rglob("*.part"))
+    left = sorted(p.name for p in tmp_path.iterdir())
+    assert left == [".made.part", ".young.part", run.path.name]
+
+
+def test_a_run_is_locked_from_its_beginning(tmp_path: Path) -> None:
+    with Run.create(tmp_path, "mine", {"kind": "evolve"}) as run:
+        assert [path.name for path in run.path.glob(".*")] == [".lock"]
+        with pytest.raises(RunError, match="another process is writing"):
+            Run.resume(run.path)
+    with Run.resume(run.path):
+        pass
 
 
 def test_a_run_has_its_name_when_it_is_whole(
@@ -166,6 +180,9 @@ def test_a_run_has_its_name_when_it_is_whole(
         Run.create(tmp_path, "mine", {"kind": "evolve"})
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
     assert [path.name[0] for path in tmp_path.iterdir()] == ["."]
+    monkeypatch.undo()
+    with Run.create(tmp_path, "mine", {"kind": "evolve"}) as run:
+        assert list(tmp_path.iterdir()) == [run.path]
 
 
 def test_the_command_resumes_by_force(here: Path, run: Command) -> None:

@@ -1,0 +1,76 @@
+"""The short forms of the proofs: the same however a command is run, after a kill too."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import prove_crash
+import prove_same
+import prove_writes
+import proving
+import pytest
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("work")
+
+
+@pytest.fixture(scope="module")
+def do() -> Iterator[proving.Warm]:
+    with proving.warm({"PYTHONHASHSEED": "0"}) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def found(work: Path) -> dict[str, Any]:
+    """The result of a proof whose reference is there."""
+    made = prove_same.beginning()
+    prove_same.vary("reference", prove_same.SMALL_CASES, work, made)
+    return made
+
+
+def test_what_is_found_does_not_depend_on_how(work: Path, found: dict[str, Any]) -> None:
+    for name in prove_same.SMALL_VARIATIONS:
+        prove_same.vary(name, prove_same.SMALL_CASES, work, found)
+    told = prove_same.verdicts(found)
+    assert len(told) == len(prove_same.SMALL_CASES) * len(prove_same.SMALL_VARIATIONS)
+    assert {verdict for *_, verdict in told} == {"same"}, prove_same.shown(found)
+
+
+def test_a_difference_is_named(tmp_path: Path) -> None:
+    one, other = {"a": [1.0, 2.0], "b": "x"}, {"a": [1.0, 2.5], "b": "x"}
+    assert prove_same.apart(one, other) == pytest.approx(0.2)
+    assert prove_same.apart(one, {**one, "b": "y"}) == float("inf")
+    assert prove_same.differing({"a": "1", "b": "2"}, {"a": "1", "c": "3"}) == ["b", "c"]
+    entry = {"differs": ["summary best"], "relative": 0.2}
+    assert prove_same.verdict("one-cpu", "rank", entry) == "DIFFERS in summary best, by 0.2"
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_kill_is_survived(do: proving.Warm, work: Path, number: int) -> None:
+    signals = [prove_crash.KILL, *map(int, prove_crash.CODES)]
+    trials = list(prove_crash.trials(signals, 4, ["prenas", "search-evolution"]))
+    trial = trials[number]
+    reference: dict[str, Any] = {}
+    told = prove_crash.tried(trial, do, work, reference, work / "trial")
+    assert told["faults"] == [], trial
+
+
+def test_what_is_torn_or_left_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text('{"a": 1}\n{"a":')
+    (tmp_path / ".x.json.1-2.part").write_text("{")
+    assert list(prove_crash.torn(tmp_path)) == []
+    assert list(prove_crash.leftovers(tmp_path, ())) == ["left: .x.json.1-2.part"]
+    (tmp_path / "summary.json").write_text('{"a":')
+    [fault] = prove_crash.torn(tmp_path)
+    assert fault.startswith("summary.json is torn")
+
+
+@pytest.mark.parametrize("case", ["evolve", "rank", "search", "build", "prenas"])
+def test_a_write_may_fail(case: str, tmp_path: Path) -> None:
+    prove_writes.prepare(tmp_path / "ready")
+    told = prove_writes.tried(case, tmp_path, range(1 + len(case), 10**6, 23))
+    assert told["writes"] > 20
+    assert told["failed"] > 1
+    assert told["faults"] == []
