@@ -146,7 +146,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--out", type=Path, default=ROOT / "runs/measured/mutation.json")
     given = parser.parse_args()
-    import hypothesis, numpy, pydantic, scipy.stats, sympy, torch  # noqa: E401, F401, I001
+    import numpy, pydantic, scipy.stats, sympy, torch  # noqa: E401, F401, I001
 
     torch.set_num_threads(1)
     os.chdir(ROOT)
