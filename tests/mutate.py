@@ -156,7 +156,7 @@ def main() -> None:
         files, tests = ([*map(Path, words.split())] for words in AREAS[area])
         paths = [p for f in files for p in (sorted(f.glob("*.py")) if f.is_dir() else [f])]
         every = [mutant for path in paths for mutant in mutants(ROOT / path)]
-        sample = random.Random(0).sample(every, min(given.sample, len(every)))
+        sample = sorted(every, key=lambda m: random.Random(m.key).random())[: given.sample]
         own = known.setdefault(area, {"mutants": len(every), "killed": {}})
         if any(m.key not in own["killed"] for m in sample) and fails(None, [*map(str, tests)]):
             raise RuntimeError(f"the tests of {area} must pass without a mutant")

@@ -17,9 +17,7 @@ def watch() -> fuzzing.Watch:
 
 
 @pytest.fixture
-def folder(
-    tmp_path: Path, watch: fuzzing.Watch, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
+def folder(tmp_path: Path, watch: fuzzing.Watch, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "inside").mkdir()
     (tmp_path / "outside").mkdir()
     monkeypatch.chdir(tmp_path / "inside")

@@ -172,7 +172,7 @@ def _read_chaoyang(path: Path) -> ImageSet:
     entries = validate(document, list[ChaoyangImage])
     files = [path / entry.name for entry in entries]
     for index, file in enumerate(files):
-        if not file.resolve().is_relative_to(path.resolve()):
+        if "\0" in str(file) or not file.resolve().is_relative_to(path.resolve()):
             raise document.at(index, "name").error(f"must be a file below {path}")
     labels = [entry.label for entry in entries]
     return _image_set(labels, files, source, _open_image)
