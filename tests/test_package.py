@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGES = {"autoprox": "autoprox", "primitives": "autoprox/primitives"}
 PACKAGES["searchspaces"] = "autoprox/searchspaces"
-EVOLVE = "evolve --datasets digits --population 4 --iterations 1 --batch-size 2 --zoo none --json"
+EVOLVE = "evolve --datasets digits --population 4 --iterations 1 --zoo none --json --quiet"
 
 
 @pytest.fixture(scope="module")
