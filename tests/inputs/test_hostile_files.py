@@ -145,7 +145,7 @@ def test_images(
     monkeypatch.setattr("autoprox.inputs.child.SECONDS", 3)
     path = make(tmp_path)
     began = time.monotonic()
-    with pytest.raises(InputError, match=f"^{tmp_path}.* must be [^\n]*$"):
+    with pytest.raises(AutoproxError, match=f"^{tmp_path}.* must be [^\n]*$"):
         load_batch(dataset, (3, 8, 8), 2, 0, path, 10)
     assert time.monotonic() - began < 20
 
