@@ -64,7 +64,8 @@ def installed() -> dict[str, Distribution]:
 
 def listing() -> str:
     """The document."""
-    direct = {*required(distribution("autoprox"))}
+    needs = map(Requirement, distribution("autoprox").requires or ())
+    direct = {canonicalize_name(need.name) for need in needs if need.marker is None}
     rows = []
     for name, package in installed().items():
         shown = f"**{name}**" if name in direct else name

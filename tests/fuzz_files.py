@@ -41,7 +41,7 @@ def work(name: str, seed: str, begin: int, pipe: Connection) -> None:
 
 def fuzz(name: str, seconds: float, seed: int, found: Path) -> dict[str, Any]:
     """Fuzz a target; a process that hangs or dies is followed by another."""
-    taken, number, findings = 0.0, 0, dict[str, str]()
+    taken, processor, number, findings = 0.0, 0.0, 0, dict[str, str]()
     context = multiprocessing.get_context("spawn")
     while taken < seconds:
         ours, theirs = context.Pipe()
@@ -49,11 +49,12 @@ def fuzz(name: str, seconds: float, seed: int, found: Path) -> dict[str, Any]:
         child.start()
         theirs.close()
         content, wait, before = b"", 300.0, taken  # seconds for the target to be made
-        began = time.monotonic()
+        began, making = time.monotonic(), 0.0
         try:
             while taken < seconds:
                 content, wait = received(child, ours, wait), fuzzing.SECONDS
-                began = began if number else time.monotonic()
+                if not making:
+                    began, making = time.monotonic(), used(child.pid)
                 finding = received(child, ours, wait)
                 taken = before + time.monotonic() - began
                 if finding and finding.short not in findings:
@@ -64,10 +65,11 @@ def fuzz(name: str, seconds: float, seed: int, found: Path) -> dict[str, Any]:
             findings.setdefault(short, keep(found / name, content, short))
             number += 1
             taken = before + time.monotonic() - began
+        processor += max(0.0, used(child.pid) - making)
         child.kill()
         child.join()
-    read = {"target": name, "seed": seed, "seconds": round(taken, 1), "read": number}
-    return {**read, "found": findings}
+    times = {"seconds": round(taken, 1), "processor": round(processor, 1)}
+    return {"target": name, "seed": seed, **times, "read": number, "found": findings}
 
 
 def received(child: Any, pipe: Connection, seconds: float) -> Any:

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGES = {"autoprox": "autoprox", "primitives": "autoprox/primitives"}
 PACKAGES["searchspaces"] = "autoprox/searchspaces"
-EVOLVE = "evolve --datasets digits --population 4 --iterations 1 --batch-size 2 --zoo none --json"
+EVOLVE = "evolve --datasets digits --population 4 --iterations 1 --zoo none --json --quiet"
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def test_the_lowest_versions_are_those_declared() -> None:
         [sys.executable, ROOT / "tests" / "lowest.py"], capture_output=True, text=True, check=True
     )
     lines = done.stdout.splitlines()
-    assert "typer==0.12" not in lines  # with which no command ran
+    assert not {"typer==0.12", "pydantic==2.7"} & {*lines}  # with which no command ran
     assert [line for line in lines if line.startswith("torch==")] == [
         line for line in (ROOT / "constraints.txt").read_text().splitlines() if "torch==" in line
     ]

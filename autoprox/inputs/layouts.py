@@ -172,10 +172,17 @@ def _read_chaoyang(path: Path) -> ImageSet:
     entries = validate(document, list[ChaoyangImage])
     files = [path / entry.name for entry in entries]
     for index, file in enumerate(files):
-        if not file.resolve().is_relative_to(path.resolve()):
+        if not _is_below(file, path):
             raise document.at(index, "name").error(f"must be a file below {path}")
     labels = [entry.label for entry in entries]
     return _image_set(labels, files, source, _open_image)
+
+
+def _is_below(file: Path, folder: Path) -> bool:
+    try:
+        return file.resolve().is_relative_to(folder.resolve())
+    except ValueError:  # no file has such a name: a zero is in it, or half a character
+        return False
 
 
 def _read_folder(path: Path) -> ImageSet:

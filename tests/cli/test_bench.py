@@ -159,9 +159,12 @@ def test_full_disk(build: Run, monkeypatch: pytest.MonkeyPatch, folder: Path) ->
         (["--epochs=0"], "epochs must be a whole number >= 1, but got 0"),
         (["--mirror=on"], "unknown dataset 'on' to mirror (did you mean one?); choose from one"),
         (["--teacher=nothing"], "the teacher must be a function given as MODULE:FUNCTION, but"),
-        (
-            ["--out=."],
-            "the table must be written to a new file, or to one of this very build",
+        *(
+            (
+                [f"--out={out}"],
+                "the table must be written to a new file, or to one of this very build",
+            )
+            for out in (".", "one.npz", "/dev/null")
         ),
         (["--sizes=1M:2M"], "autoformer-nano must have 2 architectures in each band of sizes, but"),
         (["--sizes=20K:"], "sizes must be LOW:HIGH with 0 < LOW < HIGH, for example 12K:48K, but"),

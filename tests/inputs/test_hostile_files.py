@@ -11,12 +11,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from autoprox.benchmarks import load_benchmark
 from autoprox.errors import AutoproxError
 from autoprox.files.located_json import JSONFileError, read_json
 from autoprox.inputs.batch import InputError
 from autoprox.inputs.images import load_batch
+from autoprox.inputs.text import load_tokens
+from autoprox.searchspaces import get_space
+from autoprox.searchspaces.tokens import TokenSpace
 
 # Ends scipy.io.loadmat by a segmentation fault.
 MAT = 124 * b" " + bytes.fromhex(
@@ -81,6 +85,44 @@ def boasting(folder: Path) -> Path:
     return folder / "boast.npz"
 
 
+def postscript(folder: Path) -> Path:
+    """Pillow calls ghostscript for it, whatever the file is called."""
+    return picture(folder, b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n")
+
+
+def expanse(folder: Path) -> Path:
+    """Of 144 million white pixels, in 20 kB."""
+    content = io.BytesIO()
+    Image.new("1", (12_000, 12_000), 1).save(content, "PNG", optimize=True)
+    return picture(folder, content.getvalue())
+
+
+def piped(folder: Path) -> Path:
+    picture(folder, b"").joinpath("a", "0.png").unlink()
+    os.mkfifo(folder / "a" / "0.png")
+    return folder
+
+
+def picture(folder: Path, content: bytes) -> Path:
+    """A folder of two classes, all of whose images are such a file."""
+    for name in ("a/0.png", "b/0.png"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def half_a_name(folder: Path) -> Path:
+    entries = [{"name": "a\0b.png", "label": 0}, {"name": "b.png", "label": 1}]
+    (folder / "train.json").write_text(json.dumps(entries))
+    return folder
+
+
+def empty_bins(folder: Path) -> Path:
+    (folder / "my-images-idx3").mkdir()
+    return folder / "my-images-idx3"
+
+
+@pytest.mark.filterwarnings("ignore:Image size")  # Pillow's own, from 90 million pixels on
 @pytest.mark.parametrize(
     ("make", "dataset"),
     [
@@ -90,6 +132,11 @@ def boasting(folder: Path) -> Path:
         (unpacking, "mine"),
         (inflated, "mine"),
         (boasting, "mine"),
+        (postscript, "mine"),
+        (expanse, "mine"),
+        (piped, "mine"),
+        (half_a_name, "chaoyang"),
+        (empty_bins, "mine"),
     ],
 )
 def test_images(
@@ -98,7 +145,7 @@ def test_images(
     monkeypatch.setattr("autoprox.inputs.child.SECONDS", 3)
     path = make(tmp_path)
     began = time.monotonic()
-    with pytest.raises(InputError, match=f"^{tmp_path}.* must be .* but got: [^\n]*$"):
+    with pytest.raises(AutoproxError, match=f"^{tmp_path}.* must be [^\n]*$"):
         load_batch(dataset, (3, 8, 8), 2, 0, path, 10)
     assert time.monotonic() - began < 20
 
@@ -115,3 +162,14 @@ def test_a_pipe_instead_of_a_benchmark(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "vit-bench-101" / "gt_pit.pth")
     with pytest.raises(AutoproxError, match=r"gt_pit.pth must be a readable file, but got: no f"):
         load_benchmark("vit-bench-101", space="pit", data_dir=tmp_path)
+
+
+def test_a_text_that_is_a_pipe_or_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    space = get_space("gpt2-nano")
+    assert isinstance(space, TokenSpace)
+    os.mkfifo(tmp_path / "pipe.txt")
+    (tmp_path / "long.txt").write_text("long")
+    monkeypatch.setattr("autoprox.inputs.text.MAX_BYTES", 3)
+    for name in ("pipe.txt", "long.txt"):
+        with pytest.raises(InputError, match=r"must be a readable text file.* at most 3 bytes$"):
+            load_tokens(space, 1, 2, 0, tmp_path / name)

@@ -181,6 +181,22 @@ def test_a_broken_file_is_measured_again(
         assert_equal(read(again, [GRAD]), expected)
 
 
+def test_what_was_measured_by_other_instructions_is_measured_again(
+    setting: MakeSetting,
+    architectures: list[Architecture],
+    tmp_path: Path,
+    measured: list[tuple[Architecture, dict[str, set[str]]]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cached(setting(), architectures[:1], [GRAD], folder=tmp_path)
+    files = set(tmp_path.glob("??/*"))
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "Z80")
+    measured.clear()
+    cached(setting(), architectures[:1], [GRAD], folder=tmp_path)
+    assert len(measured) == 1
+    assert files < set(tmp_path.glob("??/*"))
+
+
 def test_a_file_that_changes_while_it_is_in_use_is_an_error(
     setting: MakeSetting, architectures: list[Architecture], tmp_path: Path
 ) -> None:
