@@ -1,7 +1,8 @@
 """The Python functions: each takes the options of a task as keywords, and returns its result.
 
 The options, with their types and defaults, are the fields of the configuration; `name`, `runs` and
-`progress` (False, or a function to call, instead of the bar) are among them.
+`progress` are among them: False for no panel, or a function that is called instead, as
+`autoprox.progress` says, with what is done, how much of it, of how much, and a note.
 """
 
 from __future__ import annotations

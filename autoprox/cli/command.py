@@ -110,7 +110,7 @@ def followed(
             raise StoppedError(f"{system_message(error)}{on}") from error
         if not is_out_of_memory(error):
             raise
-        on = f": `autoprox resume {place}` goes on, with more memory" if place else ""
+        on = f": `{command_line('resume', place)}` goes on, with more memory" if place else ""
         raise StoppedError(f"{OUT_OF_MEMORY}{on}") from error
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from autoprox.files.sizes import short
 
-TICKS = 5  # at most, about
+TICKS = 4  # at most, about
 STEPS = (1, 2, 2.5, 5, 10)
 
 

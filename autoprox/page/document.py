@@ -7,6 +7,7 @@ from typing import Any
 
 from autoprox.errors import one_line
 from autoprox.files.atomic import write_text
+from autoprox.files.program import command_line
 from autoprox.page import evolution, others, ranking, search
 from autoprox.page.comparison import comparison
 from autoprox.page.elements import Markup, element, facts, joined, note, part, section
@@ -16,17 +17,36 @@ from autoprox.report.summaries import REPORTS
 from autoprox.runs.folder import MISREAD, REPORT, as_written
 
 Section = Callable[[Told], Markup]
-SECTIONS: Mapping[str, Sequence[Section]] = {  # by the run's kind, before what the terminal shows
-    "evolve": (evolution.formula, evolution.results, evolution.scatter, evolution.pareto),
-    "search": (search.formula, search.architecture),
-    "rank": (ranking.heat, ranking.results),
+
+
+def results(told: Told) -> Markup:
+    """What the command printed, without the formula, which stands elsewhere."""
+    summary = {"run": str(told.run.path), **told.summary}
+    formulas = (summary.get("formula"), summary.get("expression"))
+    parts = (own for own in REPORTS[told.kind](summary) if own not in formulas)
+    return section("Results", *map(part, parts))
+
+
+BEFORE: Mapping[str, Sequence[Section]] = {  # by the run's kind, before the results
+    "evolve": (evolution.formulas, evolution.scatters),
+    "search": (search.formula, search.architecture, search.candidates),
+    "rank": (ranking.heat,),
     "rediscover": (others.found,),
     "build": (others.table_scores,),
+    "supernet-eval": (others.table_scores,),
+    "s3": (others.spaces, others.best),
 }
-ALWAYS: Mapping[str, Sequence[Section]] = {  # those that need no summary
+AFTER: Mapping[str, Sequence[Section]] = {
+    "evolve": (evolution.correlations, evolution.fronts, evolution.fitness),
+    "rank": (ranking.correlations,),
+    "rediscover": (others.correlation,),
+    "supernet-train": (others.losses,),
+}
+UNFINISHED: Mapping[str, Sequence[Section]] = {  # what needs no summary
     "evolve": (evolution.fitness,),
     "search": (search.candidates,),
     "rediscover": (others.correlation,),
+    "supernet-train": (others.losses,),
 }
 
 
@@ -64,12 +84,13 @@ def page_of(paths: Sequence[Path]) -> str:
 def _article(told: Told) -> Markup:
     title = element("h1", told.name)
     kind = element("p", f"A run of {told.command}", class_="note")
-    shown = [attempted(made, told) for made in ALWAYS.get(told.kind, ())]
-    if told.finished:
-        shown = [attempted(made, told) for made in SECTIONS.get(told.kind, ())] + shown
-        shown.append(attempted(_terminal, told))
-    else:
-        shown.insert(0, note(f"It isn't finished: `autoprox resume {told.run.path}` goes on"))
+    sections = [*BEFORE.get(told.kind, ()), results, *AFTER.get(told.kind, ())]
+    shown = [
+        attempted(m, told) for m in (sections if told.finished else UNFINISHED.get(told.kind, ()))
+    ]
+    if not told.finished:
+        resume = command_line("resume", told.run.path)
+        shown.insert(0, note(f"It isn't finished: `{resume}` goes on"))
     return element("article", title, kind, *shown, _settings(told), _repeat(told), id=told.name)
 
 
@@ -81,12 +102,6 @@ def attempted(made: Section, told: Told) -> Markup:
         title = made.__name__.strip("_").replace("_", " ").capitalize()
         lack = f"lack {error}" if isinstance(error, KeyError) else f"hold others: {one_line(error)}"
         return section(title, note(f"This run's files {lack}: another version wrote them"))
-
-
-def _terminal(told: Told) -> Markup:
-    """What the command printed."""
-    summary = {"run": str(told.run.path), **told.summary}
-    return section("The report", *map(part, REPORTS[told.kind](summary)))
 
 
 def _settings(told: Told) -> Markup:
@@ -114,5 +129,5 @@ def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return "\n".join(f"{name}: {own}" for name, own in value.items()) or "-"
     if isinstance(value, list):
-        return ", ".join(map(_shown, value)) or "-"
+        return ", ".join(map(_shown, value)) if any(own is not None for own in value) else "-"
     return "-" if value is None else str(value)

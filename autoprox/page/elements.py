@@ -1,5 +1,6 @@
 """Elements of HTML and SVG: whatever text they are given is escaped."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -9,6 +10,8 @@ from rich.table import Table
 from autoprox.errors import printable
 from autoprox.report.layout import Part
 
+LONG = 32  # characters of a name that is broken into lines
+ALIGNED = re.compile(r"\S {2,}\S|^ |^(?:Run|Next|Report|Table|Weights): ", re.MULTILINE)
 EMPTY = frozenset({"meta", "line", "rect", "circle", "path"})
 
 
@@ -42,11 +45,16 @@ def text(words: str) -> Markup:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
-    """The first column is names, the others figures."""
+    """The first column is names, the others figures; a long name takes several lines."""
     head = element("tr", *(element("th", heading) for heading in headings))
-    body = (element("tr", *(element("td", cell) for cell in row)) for row in rows)
+    body = (element("tr", *map(_cell, row)) for row in rows)
     whole = element("table", element("thead", head), element("tbody", *body))
     return element("div", whole, class_="scroll")
+
+
+def _cell(words: str) -> Markup:
+    long = not isinstance(words, Markup) and len(words) > LONG
+    return element("td", words, class_="long") if long else element("td", words)
 
 
 def facts(named: Mapping[str, str]) -> Markup:
@@ -61,19 +69,28 @@ def section(title: str, *children: str) -> Markup:
     return element("section", element("h2", title), *children)
 
 
+def folded(title: str, *children: str) -> Markup:
+    """A part that is shown on demand, and on paper."""
+    return element("section", element("details", element("summary", title), *children))
+
+
 def note(words: str) -> Markup:
     """What is told of a part that can't be shown."""
     return element("p", words, class_="note")
 
 
 def part(shown: Part) -> Markup:
-    """A part of what the terminal shows."""
-    return _rich_table(shown) if isinstance(shown, Table) else element("pre", shown)
+    """A part of what the terminal shows; what is aligned there stays so."""
+    if isinstance(shown, Table):
+        return _rich_table(shown)
+    if ALIGNED.search(shown):
+        return element("pre", shown)
+    return element("p", " ".join(shown.split("\n")))
 
 
 def _rich_table(shown: Table) -> Markup:
     cells = [[str(cell) for cell in column.cells] for column in shown.columns]
-    headings = [" ".join(str(column.header).split("\n")) for column in shown.columns]
+    headings = [str(column.header).replace("-\n", "").strip() for column in shown.columns]
     rows = zip(*cells, strict=True)
     heading = [element("p", str(shown.title))] if shown.title else []
     return joined([*heading, table(headings, rows)])

@@ -1,11 +1,11 @@
 """The sections of a discovery."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autoprox.files.sizes import short
 from autoprox.language import parse
-from autoprox.page.elements import Markup, joined, note, section, table
+from autoprox.page.elements import Markup, element, folded, joined, note, section, table
 from autoprox.page.formula import formula_section
 from autoprox.page.fronts import front
 from autoprox.page.plots import Point, Series, joined_plots, plot
@@ -15,47 +15,75 @@ from autoprox.report.layout import interval, number
 PARTS = ("test", "train")
 
 
-def formula(told: Told) -> Markup:
-    return formula_section(parse(told.summary["expression"]))
+def formulas(told: Told) -> Markup:
+    """The formula; on several spaces that of each fold."""
+    found = [(title, parse(own["expression"])) for title, own in _folds(told)]
+    if len(found) == 1:
+        return formula_section(found[0][1])
+    return joined(formula_section(tree, f"The formula evolved {title}") for title, tree in found)
 
 
-def results(told: Told) -> Markup:
-    """Of each part and dataset, the proxy's correlations and those of the baselines."""
+def _folds(told: Told) -> list[tuple[str, Mapping[str, Any]]]:
+    """What was evolved, once or for each space that was held out, and without which."""
+    if "folds" not in told.summary:
+        return [("", told.summary)]
+    return [
+        ("on all spaces" if own["held_out"] is None else f"without {own['held_out']}", own)
+        for own in told.summary["folds"]
+    ]
+
+
+def _measured(told: Told) -> list[tuple[str, Mapping[str, Any]]]:
+    """What each formula is worth, on each of the spaces where it was measured."""
+    if "folds" not in told.summary:
+        return [("", told.summary)]
+    return [
+        (f"{name}, evolved {title}: ", own)
+        for title, fold in _folds(told)
+        for name, own in fold["spaces"].items()
+    ]
+
+
+def correlations(told: Told) -> Markup:
+    """Of each part and dataset, all correlations of the proxy and the baselines."""
     headings = ("scored by", "Kendall", "95 % interval", "Spearman", "Pearson")
-    parts = []
-    for name in PARTS:
-        rows = [
-            (
-                f"{dataset}: {scored_by}",
-                *(number(row["kendall"]), interval(row["interval"])),
-                *(number(row["spearman"]), number(row["pearson"])),
-            )
-            for dataset in told.summary[name]
-            for scored_by, row in _scored(told.summary, name, dataset).items()
-        ]
-        parts += [Markup(f"<h3>{name} networks</h3>"), table(headings, rows)]
-    return section("Results", *parts)
+    shown = []
+    for title, own in _measured(told):
+        for part in PARTS:
+            rows = [
+                (
+                    f"{dataset}: {scored_by}",
+                    *(number(row["kendall"]), interval(row["interval"])),
+                    *(number(row["spearman"]), number(row["pearson"])),
+                )
+                for dataset in own[part]
+                for scored_by, row in _scored(own, part, dataset).items()
+            ]
+            if rows:
+                shown += [element("h3", f"{title}{part} networks"), table(headings, rows)]
+    return folded("All correlations", *shown)
 
 
-def _scored(summary: Mapping[str, Any], part: str, dataset: str) -> dict[str, Any]:
-    baselines = {name: own[part][dataset] for name, own in summary["baselines"].items()}
-    return {"proxy": summary[part][dataset], **baselines}
+def _scored(own: Mapping[str, Any], part: str, dataset: str) -> dict[str, Any]:
+    baselines = {name: scores[part][dataset] for name, scores in own["baselines"].items()}
+    return {"proxy": own[part][dataset], **baselines}
 
 
-def scatter(told: Told) -> Markup:
+def scatters(told: Told) -> Markup:
     """The networks of both parts by score and true score, for each dataset."""
-    if "networks" not in told.summary:
+    measured = _measured(told)
+    if any("networks" not in own for _, own in measured):
         return section(
             "Score and accuracy",
             note("This run did not record the scores of single networks: evolve again to see them"),
         )
-    found = told.summary["networks"]
     plots = {
-        dataset: plot(
-            [Series(part, _points(found[part], dataset)) for part in PARTS],
-            *("score of the proxy", "true score", dataset),
+        f"{title}{dataset}": plot(
+            [Series(part, _points(own["networks"][part], dataset)) for part in PARTS],
+            *("score of the proxy", "true score", f"{title}{dataset}"),
         )
-        for dataset in found["test"]["truth"]
+        for title, own in measured
+        for dataset in own["networks"]["test"]["truth"]
     }
     return section("Score and accuracy", joined_plots(plots))
 
@@ -70,34 +98,57 @@ def _points(part: Mapping[str, Any], dataset: str) -> list[Point]:
 
 
 def fitness(told: Told) -> Markup:
-    """The best fitness so far and the mean, over the evaluations."""
+    """The best fitness so far and the mean, over the evaluations of each evolution."""
     if not told.log:
         return section("Fitness", note("No iteration has been logged yet"))
-    curves = [
-        Series(name, [_step(line, name) for line in told.log if line[name] is not None], form)
-        for name, form in (("best", "steps"), ("mean", "line"))
-    ]
-    drawn = plot(curves, "formulas evaluated", "fitness", "Fitness over evaluations")
-    return section("Fitness", joined_plots({"": drawn}))
+    plots = {
+        title: plot(
+            [
+                Series(name, [_step(line, name) for line in lines if line[name] is not None], form)
+                for name, form in (("best", "steps"), ("mean", "line"))
+            ],
+            *("formulas evaluated", "fitness", f"Fitness over evaluations{title}"),
+        )
+        for title, lines in _evolutions(told.log).items()
+    }
+    return section("Fitness", joined_plots(plots))
+
+
+def _evolutions(log: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """The log's lines of each fold and island."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    islands = {line.get("island") for line in log}
+    for line in log:
+        held_out = f", without {line['held_out']}" if line.get("held_out") else ""
+        island = f", island {line['island'] + 1}" if len(islands) > 1 else ""
+        found.setdefault(f"{held_out}{island}", []).append(line)
+    return found
 
 
 def _step(line: Mapping[str, Any], name: str) -> Point:
     return Point(line["evaluations"], line[name])
 
 
-def pareto(told: Told) -> Markup:
+def fronts(told: Told) -> Markup:
     """The formulas of the front by size and fitness."""
-    if "front" not in told.summary:
-        return section("Size and fitness", note("This run did not record the front's fitness"))
+    plots = {title: _front(title, own) for title, own in _folds(told)}
+    return section("Size and fitness", joined_plots(plots))
+
+
+def _front(title: str, own: Mapping[str, Any]) -> Markup:
+    if "front" not in own:
+        return note("This run did not record the front's fitness")
     points = {
         entry["expression"]: Point(entry["size"], entry["jcm"], entry["expression"])
-        for entry in told.summary["front"]
+        for entry in own["front"]
     }
-    chosen = [points[e["expression"]] for e in told.summary["front"] if e["chosen"]]
+    chosen = [points[e["expression"]] for e in own["front"] if e["chosen"]]
     series = [
         Series("formulas that were kept", list(points.values())),
         Series("front of size and fitness", front(points.values()), "steps"),
         Series("chosen", chosen, "ring"),
     ]
-    drawn = plot(series, "nodes", "fitness on the training networks", "Size and fitness")
-    return section("Size and fitness", joined([drawn]))
+    axes = ("nodes", "fitness on the training networks")
+    return plot(
+        series, *axes, f"Size and fitness, evolved {title}" if title else "Size and fitness"
+    )

@@ -29,7 +29,7 @@ def formula_section(tree: Tree, title: str = "The formula") -> Markup:
         facts(letters) if letters else Markup(),
         _operations(symbols),
         element("details", element("summary", "As text"), element("pre", str(tree))),
-        element("details", element("summary", "As a tree"), tree_drawing(tree)),
+        element("details", element("summary", "As a tree"), tree_drawing(tree), open=""),
     )
 
 

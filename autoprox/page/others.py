@@ -1,4 +1,4 @@
-"""The sections of rediscoveries and of built benchmarks."""
+"""The sections of rediscoveries, built benchmarks, supernets and searched search spaces."""
 
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from autoprox.page.elements import Markup, joined, note, section
 from autoprox.page.formula import formula_section
 from autoprox.page.plots import Point, Series, joined_plots, plot
 from autoprox.page.told import Told
+from autoprox.page.trees import architecture_drawing
 from autoprox.searchspaces import get_space
 
 
@@ -36,6 +37,43 @@ def correlation(told: Told) -> Markup:
     curve = [Series("best", points, "steps")]
     title = "The best correlation over the formulas scored"
     return section("The search", plot(curve, "formulas scored", "Pearson's r", title))
+
+
+def losses(told: Told) -> Markup:
+    """The loss over the epochs of a training."""
+    points = [Point(line["epoch"], line["loss"], f"{line['loss']:.4f}") for line in told.log]
+    if not points:
+        return section("The training", note("No epoch has been logged yet"))
+    drawn = plot([Series("loss", points, "line")], "epochs", "loss", "The loss over the epochs")
+    return section("The training", drawn)
+
+
+def spaces(told: Told) -> Markup:
+    """How good the spaces of a search of the search space are, one after the other."""
+    names = {
+        "error": "E-T error",
+        "expected": "expected error",
+        "top_tier": "error of the top tier",
+    }
+    series = [
+        Series(
+            label,
+            [
+                Point(n, own[name], f"{own[name]:.2f}")
+                for n, own in enumerate(told.summary["rounds"])
+            ],
+            "line",
+        )
+        for name, label in names.items()
+    ]
+    return section("The spaces", plot(series, "space", "error", "How good the spaces are"))
+
+
+def best(told: Told) -> Markup:
+    """The best network of the last space, block by block."""
+    return section(
+        "The architecture", architecture_drawing(told.summary["best"]["arch"]["choices"])
+    )
 
 
 def table_scores(told: Told) -> Markup:

@@ -8,8 +8,8 @@ from autoprox.page.axes import Axis
 from autoprox.page.elements import Markup, element, joined, text
 from autoprox.report.layout import number
 
-WIDTH, HEIGHT = 480, 300
-LEFT, RIGHT, TOP, BOTTOM = 62, 12, 10, 42
+WIDTH, HEIGHT = 360, 250
+LEFT, RIGHT, TOP, BOTTOM = 58, 10, 10, 42
 NAMED = 2000  # points from which on they are drawn as one path, without names
 TILE = (64, 20)
 DARK = 0.6  # the strength of a tile from which on its text is light
@@ -73,7 +73,8 @@ def heat_map(
             tiles.append(_tile(value(row, column), f"{row}, {column}", place))
     size = (left + wide * len(columns) + 4, top + TILE[1] * len(rows) + 4)
     scrolled = element("div", _svg(*size, title, *heads, *tiles, natural=True), class_="scroll")
-    return element("figure", scrolled, element("figcaption", element("b", title)))
+    caption = element("figcaption", element("b", title))
+    return element("figure", scrolled, caption, class_="wide")
 
 
 def _tile(value: float | None, name: str, place: tuple[int, int, int]) -> Markup:

@@ -1,6 +1,6 @@
 """The sections of a ranking."""
 
-from autoprox.page.elements import Markup, section, table
+from autoprox.page.elements import Markup, folded, section, table
 from autoprox.page.plots import heat_map
 from autoprox.page.told import Told
 from autoprox.report.layout import interval, number
@@ -21,8 +21,8 @@ def heat(told: Told) -> Markup:
     return section("Heat map", heat_map(ordered, datasets, lambda p, d: rows.get((p, d)), title))
 
 
-def results(told: Told) -> Markup:
-    """The correlations of each proxy and dataset."""
+def correlations(told: Told) -> Markup:
+    """All correlations of each proxy and dataset."""
     headings = ("proxy", "Kendall", "95 % interval", "Spearman", "Pearson", "left out")
     rows = [
         (
@@ -32,4 +32,4 @@ def results(told: Told) -> Markup:
         )
         for row in told.summary["rows"]
     ]
-    return section("Results", table(headings, rows))
+    return folded("All correlations", table(headings, rows))

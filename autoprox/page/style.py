@@ -17,8 +17,10 @@ article + article { margin-top: 4rem; border-top: 3px solid var(--rule); padding
 table { border-collapse: collapse; font-size: .86rem; overflow-wrap: normal;
   font-variant-numeric: tabular-nums; }
 th, td { padding: .2rem .7rem .2rem 0; text-align: right; vertical-align: top; }
-td { white-space: nowrap; }
-th:first-child, td:first-child, .facts td { text-align: left; white-space: pre-wrap; }
+td { white-space: pre; }
+th { white-space: pre-line; }
+th:first-child, td:first-child, .facts td { text-align: left; }
+td.long { white-space: pre-wrap; min-width: 13rem; overflow-wrap: anywhere; text-align: left; }
 thead th { border-bottom: 1px solid var(--soft); vertical-align: bottom; }
 tbody tr { border-bottom: 1px solid var(--rule); }
 .facts th { color: var(--soft); font-weight: 500; white-space: nowrap; }
@@ -30,7 +32,8 @@ pre { white-space: pre-wrap; background: var(--shade); padding: .6rem .8rem; mar
 .formula math { font-size: 1.25rem; margin: .4rem 0; text-align: left;
   math-style: normal; display: block math; width: max-content; }
 .plots { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(290px, 1fr)); }
-figure { margin: 0; max-width: 560px; break-inside: avoid; }
+figure { margin: 0; max-width: 480px; break-inside: avoid; }
+.wide { max-width: none; }
 figcaption { font-size: .84rem; display: flex; flex-wrap: wrap; gap: 0 .9rem; }
 svg { max-width: 100%; height: auto; display: block; }
 .scroll svg { max-width: none; }

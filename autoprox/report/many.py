@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+from autoprox.files.program import command_line
 from autoprox.report.evolution import front_parts
 from autoprox.report.layout import WIDTH, Part, interval, number
 from autoprox.report.worth import named_table, nature, size_parts
@@ -21,7 +22,7 @@ def many_report(summary: Mapping[str, Any]) -> list[Part]:
     if len(folds) > 1:
         parts += held_out_parts(folds)
     end = f"{summary['seconds']:.0f} s\nRun: {summary['run']}"
-    return [*parts, f"{end}\nNext: autoprox show {summary['run']}"]
+    return [*parts, f"{end}\nNext: {command_line('show', summary['run'])}"]
 
 
 def held_out_parts(folds: Sequence[Mapping[str, Any]]) -> list[Part]:

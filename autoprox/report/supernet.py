@@ -27,9 +27,9 @@ def supernet_table_report(summary: Mapping[str, Any]) -> list[Part]:
         "subnets": f"{summary['architectures']} of {summary['space']}",
         "accuracy": "{} to {} to {}".format(*accuracies) + f" on {summary['held_out']} images",
         "table": summary["file"],
-        "next": f"autoprox evolve --benchmark {summary['file']}",
     }
-    return [aligned(facts), f"Run: {summary['run']}"]
+    following = command_line("evolve", "--benchmark", summary["file"])
+    return [aligned(facts), f"Next: {following}\nRun: {summary['run']}"]
 
 
 def prenas_report(summary: Mapping[str, Any]) -> list[Part]:

@@ -27,7 +27,7 @@ from autoprox.language import (
     statistics,
 )
 from autoprox.language.grammar import Grammar
-from autoprox.progress import Progress, silent
+from autoprox.progress import Note, Progress, silent
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import TIES, Indices, jcm, split
 from autoprox.scoring.resampling import FEWEST_PAIRS
@@ -171,12 +171,11 @@ class Evolve(Task[EvolveConfig]):
             line = {**state.logbook[-1], "seconds": round(seconds(), 3)}
             run.log(line)
             run.checkpoint(checkpoint(state, seconds()))
-            note = f"best {line['best']:.4f}  {line['expression']}"
-            progress("evolve", *state.progress(config), note)
+            progress("evolve", *state.progress(config), note_of(state))
 
         engine = Engine(store)
         toolbox = self.toolbox(engine)
-        progress("evolve", *state.progress(config), "")
+        progress("evolve", *state.progress(config), note_of(state))
         evolve(toolbox, STRATEGIES[config.strategy], config, state, record)
         found = self.trial(engine).choose(state.front)
         train = self.parts["train"]
@@ -271,6 +270,15 @@ class Evolve(Task[EvolveConfig]):
             {"expression": str(tree), "formula": pretty(tree), "found": found, "taus": measured}
             for tree, measured in records
         ]
+
+
+def note_of(state: State) -> Note:
+    """How far an evolution came: its best formula, and how many it has evaluated."""
+    counts: dict[str, Any] = {"tried": state.evaluations, "invalid": sum(state.invalid.values())}
+    if not state.logbook:
+        return Note(**counts)
+    best, text = float(state.logbook[-1]["best"]), str(state.logbook[-1]["expression"])
+    return Note(f"best {best:.4f}  {text}", value=best, of="fitness", formula=text, **counts)
 
 
 def described(front: Sequence[Individual], chosen: Tree) -> list[dict[str, Any]]:

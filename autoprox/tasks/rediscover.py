@@ -32,7 +32,7 @@ from autoprox.language import (
     statistics,
 )
 from autoprox.parallel.threads import one_thread
-from autoprox.progress import Progress
+from autoprox.progress import Note, Progress
 from autoprox.rediscovery.evidence import Evidence, by_form, by_networks, by_tree
 from autoprox.rediscovery.growth import WORDS
 from autoprox.rediscovery.search import FormulaSearch
@@ -212,7 +212,9 @@ class Rounds:
         success = None
         while success is None and (self.seconds() < limit or self.number < self._logged):
             best = self._search.population[0]
-            note = f"{self._search.evaluations} formulas, best correlation {best.jcm:.4f}"
+            tried, text = self._search.evaluations, str(best.tree)
+            words = f"{tried} formulas, best correlation {best.jcm:.4f}"
+            note = Note(words, value=best.jcm, of="correlation", formula=text, tried=tried)
             self._progress("rediscover", int(self.seconds()), math.ceil(limit), note)
             self.number += 1
             found = self._search.round()

@@ -16,7 +16,7 @@ from autoprox.errors import ConfigError
 from autoprox.files.atomic import write_json
 from autoprox.files.sizes import read_range
 from autoprox.nas.size_limits import SizeLimits
-from autoprox.progress import Progress
+from autoprox.progress import Note, Progress
 from autoprox.runs.folder import Run
 from autoprox.s3.evaluations import Evaluations
 from autoprox.s3.quality import quality, subspaces
@@ -96,7 +96,8 @@ class S3(Task[S3Config]):
 
         def report(epoch: int, loss: float) -> None:
             task = f"train space {number}"
-            progress(task, epoch, self.recipe.epochs, f"loss {loss:.4f}")
+            note = Note(f"loss {loss:.4f}", value=loss, of="loss")
+            progress(task, epoch, self.recipe.epochs, note)
 
         device, file = str(config.device), folder / FILE
         run_together(config.processes, device, folder, report, train_supernet, plan, file)

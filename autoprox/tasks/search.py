@@ -22,7 +22,7 @@ from autoprox.nas.searcher import Evaluated, Scored, Scorer, Searcher, SearchPar
 from autoprox.nas.size_limits import SizeLimits, matched
 from autoprox.nas.sliced_weights import SlicedWeights, require_slices
 from autoprox.nas.strategies import STRATEGIES, SearchStrategy
-from autoprox.progress import Progress
+from autoprox.progress import Note, Progress
 from autoprox.runs.folder import CANDIDATES, Run
 from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import Setting, resolve_device
@@ -143,6 +143,15 @@ class Search(Task[SearchConfig]):
         def seconds() -> float:
             return round(before + time.monotonic() - started, 3)
 
+        invalid: int | None = None
+
+        def on_candidate(searcher: Searcher) -> None:
+            nonlocal invalid
+            tried = len(searcher.candidates)
+            new = searcher.candidates if invalid is None else searcher.candidates[-1:]
+            invalid = (invalid or 0) + sum(bool(candidate.failure) for candidate in new)
+            progress("search", tried, total, Note(tried=tried, invalid=invalid))
+
         def on_step(searcher: Searcher) -> None:
             if searcher.steps > len(log):
                 run.log({**_step(searcher), "seconds": seconds()})
@@ -156,7 +165,7 @@ class Search(Task[SearchConfig]):
             given_size=self.config.objective == "equal-size",
             scored=Record(run.path / CANDIDATES, Scored),
             evaluated=Record(run.path / EVALUATIONS, Evaluated),
-            on_candidate=lambda s: progress("search", len(s.candidates), total, ""),
+            on_candidate=on_candidate,
             on_step=on_step,
         )
         self.strategy.search(searcher, self.parameters)

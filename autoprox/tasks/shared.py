@@ -42,7 +42,11 @@ class TaskConfig(Options):
     ] = None
     progress: Annotated[
         Progress | bool,
-        Option("A function to call, or whether to show a bar.", listed=False, stored=False),
+        Option(
+            "Whether to show a panel, or a function of (task, done, total, note) to call.",
+            listed=False,
+            stored=False,
+        ),
     ] = True
     seed: Annotated[Whole, Option("Fixes all that is random.", PROBLEM)] = 0
     workers: Annotated[

@@ -20,7 +20,7 @@ from autoprox.statistics.cached import CachedMatrices
 from autoprox.tasks.base import Task, absolute, completed
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.course import Course
-from autoprox.tasks.evolve import Evolve, described
+from autoprox.tasks.evolve import Evolve, described, note_of
 from autoprox.tasks.fields import fields_of
 from autoprox.tasks.halving import STOPPED, Halving, blocks
 from autoprox.tasks.trial import Ground, Trial
@@ -228,14 +228,13 @@ class EvolveSpaces(Task[EvolveConfig]):
                 course.islands.append(State(Random(f"{config.seed} island {island}")))
             state = course.islands[island]
             about = {"held_out": fold.held_out, "island": island}
+            task = _title(fold, island, config.islands)
 
-            def record(state: State, about: dict[str, Any] = about) -> None:
-                line = state.logbook[-1]
-                course.log({**about, **line})
-                note = f"best {line['best']:.4f}  {line['expression']}"
-                progress("evolve", *state.progress(own), note)
+            def record(state: State, about: dict[str, Any] = about, task: str = task) -> None:
+                course.log({**about, **state.logbook[-1]})
+                progress(task, *state.progress(own), note_of(state))
 
-            progress("evolve", *state.progress(own), _title(fold, island, config.islands))
+            progress(task, *state.progress(own), note_of(state))
             evolve(toolbox, strategy, own, state, record)
         return _together(course.islands)
 
@@ -299,5 +298,6 @@ def _taus(fold: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _title(fold: Fold, island: int, islands: int) -> str:
-    held_out = "" if fold.held_out is None else f"without {fold.held_out}  "
-    return f"{held_out}island {island + 1} of {islands}" if islands > 1 else held_out
+    number = f" {island + 1}/{islands}" if islands > 1 else ""
+    held_out = "" if fold.held_out is None else f" without {fold.held_out}"
+    return f"evolve{number}{held_out}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from autoprox.errors import ConfigError
 from autoprox.inputs.datasets import Images
-from autoprox.progress import Progress
+from autoprox.progress import Note, Progress
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
 from autoprox.statistics.collector import resolve_device
@@ -84,7 +84,9 @@ def trained(
     def report(epoch: int, loss: float) -> None:
         seconds = round(before + time.monotonic() - started, 3)
         run.log({"epoch": epoch, "loss": loss, "seconds": seconds})
-        progress("train", epoch, plan.recipe.epochs, f"loss {loss:.4f}")
+        progress(
+            "train", epoch, plan.recipe.epochs, Note(f"loss {loss:.4f}", value=loss, of="loss")
+        )
 
     device = config.device
     run_together(config.processes, device, run.path, report, train_supernet, plan, file)

@@ -1,25 +1,24 @@
 """Pages of runs: well-formed, self-contained, escaped, and quick for many candidates."""
 
-import json
 import re
 import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
+from helpers.pages import COMMITTED, OLD, discovery, search_run, spaces_run
 
 from autoprox.errors import ConfigError
 from autoprox.export import mathml
 from autoprox.export.mathml_form import mathml_of
 from autoprox.language import parse
 from autoprox.page.document import page_of
+from autoprox.page.elements import part, table
 from autoprox.page.forms import write_report
 from autoprox.page.fronts import front
 from autoprox.page.plots import Point, Series, plot
 from autoprox.primitives import OPERATIONS, Formula, fill
 
-RUNS = Path(__file__).parents[2] / "runs"
-COMMITTED = (*sorted((RUNS / "reference").iterdir())[:2], *sorted((RUNS / "ranks").iterdir())[:1])
 OPENED = r"(?:src|href)=\"(?!#)|@import|url\("
 
 
@@ -28,23 +27,7 @@ def parsed(page: str) -> ElementTree.Element:
     return ElementTree.fromstring(page.removeprefix("<!DOCTYPE html>\n"))
 
 
-def search_run(folder: Path, candidates: int, proxy: str = "sum(sum(abs(all.weight)))") -> Path:
-    """A search's folder, by hand."""
-    folder.mkdir()
-    lines = [
-        {"arch": {"depth": 1, "mlp_ratio": [2.0]}, "params": 1000 + n, "flops": n,
-         "terms": [float(n % 977)], "failure": None}
-        for n in range(candidates)
-    ]  # fmt: skip
-    (folder / "candidates.jsonl").write_text("".join(json.dumps(own) + "\n" for own in lines))
-    (folder / "log.jsonl").touch()
-    config = {"kind": "search", "proxy": proxy, "space": "<script>alert(1)</script>"}
-    (folder / "config.json").write_text(json.dumps(config))
-    (folder / "environment.json").write_text('{"command": ["autoprox", "search"]}')
-    return folder
-
-
-@pytest.mark.parametrize("run", COMMITTED, ids=lambda run: str(run.name))
+@pytest.mark.parametrize("run", [*COMMITTED, OLD], ids=lambda run: str(run.name))
 def test_the_page_of_a_run_is_whole(run: Path) -> None:
     page = page_of([run])
     headings = [element.text for element in parsed(page).iter("h2")]
@@ -52,6 +35,53 @@ def test_the_page_of_a_run_is_whole(run: Path) -> None:
     assert "How to repeat it" in headings
     assert not re.search(OPENED, page)
     assert "<script" not in page
+
+
+def headings_of(page: str) -> list[str | None]:
+    return [element.text for element in parsed(page).iter() if element.tag in ("h2", "summary")]
+
+
+def test_the_page_of_a_discovery_has_all_that_was_promised(tmp_path: Path) -> None:
+    page = page_of([discovery(tmp_path / "run")])
+    assert headings_of(page) == [
+        *("The formula", "The operations", "As text", "As a tree"),
+        *("Score and accuracy", "Results", "All correlations", "Size and fitness", "Fitness"),
+        *("Every setting", "The environment", "How to repeat it"),
+    ]
+    assert page.count("Regret:") == page.count("At equal size:") == 1
+    assert "<math" in page
+    [tree] = [d for d in parsed(page).iter("details") if d.findtext("summary") == "As a tree"]
+    assert "open" in tree.attrib
+
+
+def test_the_page_of_a_discovery_on_several_spaces(tmp_path: Path) -> None:
+    page = page_of([spaces_run(tmp_path / "run")])
+    assert [h for h in headings_of(page) if h and h.startswith("The formula")] == [
+        "The formula evolved without one",
+        "The formula evolved without two",
+    ]
+    captions = ["".join(own.itertext()) for own in parsed(page).iter("figcaption")]
+    for words in (
+        "Fitness over evaluations, without one",
+        "one, evolved without one: ",
+        "without two",
+    ):
+        assert any(words in caption for caption in captions)
+    assert "This run" not in page
+
+
+def test_texts_are_paragraphs_and_aligned_ones_keep_their_shape() -> None:
+    assert part("one\ntwo") == "<p>one two</p>"
+    assert part("name  value\nother 3") == "<pre>name  value\nother 3</pre>"
+    assert part("Run: a\nNext: b") == "<pre>Run: a\nNext: b</pre>"
+
+
+def test_long_names_take_several_lines() -> None:
+    drawn = table(("name", "figure"), [(33 * "x", "1"), (32 * "y", "2")])
+    assert [cell.get("class") for cell in ElementTree.fromstring(drawn).iter("td")] == [
+        *("long", None),
+        *(None, None),
+    ]
 
 
 def test_several_runs_are_compared() -> None:
