@@ -13,6 +13,8 @@ that need it can't be searched with. Depthwise convolutions are in no domain. A 
 
 Networks are built in evaluation mode, where an untrained batch norm passes its input on: what is
 measured of an image doesn't depend on the others.
+
+In a supernet a kernel of 3 is the middle of one of 5: there its rows and columns come first.
 """
 
 import math
@@ -81,11 +83,25 @@ class GridConvolution(Conv2d):
         half = kernel // 2
         super().__init__(source, width, kernel, stride, half, groups=groups, bias=False)
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        """Map tokens [batch, tokens, source] to [batch, fewer by the stride, width]."""
+    def forward(self, tokens: Tensor, inwards: bool = False) -> Tensor:
+        """Map tokens [batch, tokens, source] to [batch, fewer by the stride, width].
+
+        Where the kernel is `inwards`, its middle rows and columns are the first.
+        """
         side = math.isqrt(tokens.shape[1])
         grid = tokens.mT.reshape(len(tokens), -1, side, side)
-        return super().forward(grid).flatten(2).mT
+        weight = self.weight
+        if inwards:
+            order = middle_first(weight.shape[-1]).argsort()
+            weight = weight[:, :, order][..., order]
+        where = self.stride, self.padding, self.dilation, self.groups
+        return functional.conv2d(grid, weight, self.bias, *where).flatten(2).mT
+
+
+def middle_first(kernel: int) -> Tensor:
+    """The rows of a kernel, so that those of a smaller one in its middle are the first."""
+    rows = torch.arange(kernel)
+    return (rows - kernel // 2).abs().clamp(min=1).argsort(stable=True)
 
 
 class InvertedResidual(TransformerBlock):
@@ -115,10 +131,24 @@ class InvertedResidual(TransformerBlock):
         """None: nothing attends."""
         return []
 
+    def branches(self) -> Sequence[nn.Module]:
+        """The last norm, whose output is added to the input, if it is."""
+        return [self.norm3] if self.residual else []
+
+    @torch.no_grad()
+    def reorder(self, entangled: bool) -> None:
+        """Bring the middle of the kernel to the front, or back."""
+        if entangled != self.entangled:
+            weight = self.depthwise.weight
+            order = middle_first(weight.shape[-1])
+            order = order if entangled else order.argsort()
+            weight.copy_(weight[:, :, order][..., order])
+        super().reorder(entangled)
+
     def forward(self, x: Tensor) -> Tensor:
         """Map tokens [batch, tokens, source] to [batch, fewer by the stride, width]."""
         hidden = functional.silu(self.norm1(self.expand(x))) if self.expands else x
-        hidden = functional.silu(self.norm2(self.depthwise(hidden)))
+        hidden = functional.silu(self.norm2(self.depthwise(hidden, self.entangled)))
         projected: Tensor = self.norm3(self.project(hidden))
         return x + projected if self.residual else projected
 
@@ -128,18 +158,21 @@ class BigNAS(TransformerNetwork):
 
     def __init__(
         self,
-        blocks: Sequence[Bottleneck],
+        stages: Sequence[Sequence[Bottleneck]],
         resolution: int,
         stem_stride: int,
         last: int,
         classes: int,
     ) -> None:
         super().__init__()
-        first, width = blocks[0].source, blocks[-1].width
+        first, width = stages[0][0].source, stages[-1][-1].width
         self.resolution = resolution
         self.stem = GridConvolution(CHANNELS, first, STEM_KERNEL, stem_stride)
         self.stem_norm = Norm(first)
-        self.blocks = nn.Sequential(*map(InvertedResidual, blocks))
+        self.blocks = nn.Sequential()
+        for number, stage in enumerate(stages, 1):
+            for place, shape in enumerate(stage):
+                self.blocks.add_module(f"stage{number}_block{place}", InvertedResidual(shape))
         self.last = Linear(width, last, bias=False)
         self.last_norm = Norm(last)
         self.head = Linear(last, classes)
@@ -180,23 +213,30 @@ class BigNAS(TransformerNetwork):
 class BigNASSpace(SearchSpace):
     """Resolution, channels before and after the stages; channels, depth and kernel of each."""
 
+    entangled = True
     stem_stride = 2
     strides: tuple[int, ...] = (1, 2, 2, 2, 1, 2, 1)
     expansions: tuple[int, ...] = (1, 6, 6, 6, 6, 6, 6)
 
-    def blocks(self, arch: Architecture) -> tuple[Bottleneck, ...]:
-        """The structure of the blocks, in depth order."""
-        source, side, blocks = arch["stem"], arch["resolution"] // self.stem_stride, []
+    def stages(self, arch: Architecture) -> list[list[Bottleneck]]:
+        """The structure of the blocks of each stage."""
+        source, side, stages = arch["stem"], arch["resolution"] // self.stem_stride, []
         names = (arch["channels"], arch["depth"], arch["kernel"])
         for width, depth, kernel, stride, expansion in zip(
             *names, self.strides, self.expansions, strict=True
         ):
             side //= stride
+            own = []
             for i in range(depth):
                 hidden, step = source * expansion, 1 if i else stride
-                blocks.append(Bottleneck(width, side**2, 1, 0, hidden, source, kernel, step))
+                own.append(Bottleneck(width, side**2, 1, 0, hidden, source, kernel, step))
                 source = width
-        return tuple(blocks)
+            stages.append(own)
+        return stages
+
+    def blocks(self, arch: Architecture) -> tuple[Bottleneck, ...]:
+        """The structure of the blocks, in depth order."""
+        return tuple(block for stage in self.stages(arch) for block in stage)
 
     def params(self, arch: Architecture, classes: int = 1000) -> int:
         """The number of parameters, from the choices alone."""
@@ -217,8 +257,8 @@ class BigNASSpace(SearchSpace):
 
     def network(self, arch: Architecture, classes: int) -> BigNAS:
         """The network with its parameters unset, in evaluation mode."""
-        blocks, size = self.blocks(arch), arch["resolution"]
-        return BigNAS(blocks, size, self.stem_stride, arch["last"], classes).eval()
+        stages, size = self.stages(arch), arch["resolution"]
+        return BigNAS(stages, size, self.stem_stride, arch["last"], classes).eval()
 
     def features(self, arch: Architecture) -> tuple[float, ...]:
         """The choices for a regression: logarithms, because sizes multiply."""

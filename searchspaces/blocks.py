@@ -1,7 +1,7 @@
 """The layers that the transformers of every search space are made of."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, TypeVar
@@ -106,8 +106,8 @@ class TransformerBlock(nn.Module):
         """The layers that make its queries, keys and values: here the first."""
         return [layer for _, layer in self.linears()[:1]]
 
-    def branches(self) -> list[nn.Linear]:
-        """The layers whose outputs are added to the block's input: the last of each domain."""
+    def branches(self) -> Sequence[nn.Module]:
+        """What has outputs that are added to the block's input: the last layer of each domain."""
         return list(dict(self.linears()).values())
 
     def reorder(self, entangled: bool) -> None:

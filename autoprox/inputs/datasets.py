@@ -4,10 +4,15 @@ A dataset at PATH is named after it. Its held-out images are those of a second p
 first, one of PARTS (PATH/train and PATH/test, say) or NAME.test.npz beside NAME.npz; a PATH without
 one gives up a fifth of its images, of every class, the same ones each time. A text always gives up
 its last fifth.
+
+More images than fit in memory are decoded into a temporary file (of `$TMPDIR`), which goes with the
+process, and which the system reads as it is asked for.
 """
 
 import hashlib
+import math
 import re
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +31,7 @@ from autoprox.inputs.text import read_bytes
 from autoprox.searchspaces.tokens import TokenSpace
 
 HELD_OUT = 0.2
+IN_MEMORY = 2**32  # bytes of an array of images; a larger one is in a file
 PARTS = (  # of training and of held-out images
     ("train", "test"),
     ("train", "val"),
@@ -53,7 +59,7 @@ class Dataset(ABC):
         content = hashlib.sha256(str(self.classes).encode())
         for tensor in (part for part in vars(self).values() if isinstance(part, Tensor)):
             content.update(str(tuple(tensor.shape)).encode())
-            content.update(tensor.numpy().tobytes())
+            content.update(tensor.numpy())
         return content.hexdigest()
 
 
@@ -114,8 +120,8 @@ def load_images(path: Path, shape: Sequence[int], least: int = 1) -> Images:
         _check_folders(train, test[0])
     else:
         kept, apart = _split(labels, train)
-        held_out = images[apart], labels[apart]
-        images, labels = images[kept], labels[kept]
+        held_out = _chosen(images, apart), labels[apart]
+        images, labels = _chosen(images, kept), labels[kept]
     classes = int(labels.max()) + 1
     _check_labels(labels, held_out[1], classes, path)
     tensors = (torch.from_numpy(array) for array in (images, labels, *held_out))
@@ -150,7 +156,7 @@ def _read(
     if not len(found.labels):
         raise InputError(f"{path} must have images, but has none")
     _, height, width = shape
-    images = np.empty((len(found.labels), height, width, 3), dtype=np.uint8)
+    images = _room((len(found.labels), height, width, 3))
     size = found.open(0).size
     if min(size) < least:
         rule = f"images must be at least {least} x {least} pixels, a patch of the space"
@@ -165,6 +171,19 @@ def _read(
             resized = resized.resize((width, height), Image.Resampling.BILINEAR)
         images[i] = np.asarray(resized)
     return images, found.labels.astype(np.int64)
+
+
+def _room(shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """An array that isn't set."""
+    if math.prod(shape) <= IN_MEMORY:
+        return np.empty(shape, dtype=np.uint8)
+    with tempfile.TemporaryFile() as file:  # what is mapped stays
+        return np.memmap(file, dtype=np.uint8, shape=shape)
+
+
+def _chosen(images: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Those at these places, which there are."""
+    return images.take(places, axis=0, out=_room((len(places), *images.shape[1:])), mode="clip")
 
 
 def _split(labels: NDArray[np.int64], path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -8,6 +8,7 @@ from abc import abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -92,6 +93,7 @@ class Searcher:
         *,
         evaluator: Evaluator | None = None,
         given_size: bool = False,
+        only: Sequence[Architecture] | None = None,
         scored: Record | None = None,
         evaluated: Record | None = None,
         on_candidate: Callable[[Searcher], None] = lambda searcher: None,
@@ -102,6 +104,7 @@ class Searcher:
         self.proxy = proxy
         self.evaluator = evaluator
         self.given_size = given_size  # whether scores are those beyond what size explains
+        self.only = only  # all that there is to choose from, instead of the space
         self.rng = random.Random(seed)
         self.candidates: list[Candidate] = []
         self.evaluations = 0
@@ -117,6 +120,9 @@ class Searcher:
 
     def samples(self, count: int) -> list[Architecture]:
         """New random architectures, all different; fewer, where the limits seem to hold no more."""
+        if self.only is not None:
+            new = (a for a in self.only if a not in self._drawn and self._admit(a))
+            return list(islice(new, count))
         found: list[Architecture] = []
         for _ in range(count):
             before = len(self._drawn)

@@ -13,9 +13,11 @@ from torch import Tensor
 
 from autoprox.inputs.images import MEAN, STD
 from autoprox.parallel.threads import one_thread
+from autoprox.prenas.released import draw_released
 from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork
+from autoprox.searchspaces.autoformer_supernet import SupernetSpace
 from autoprox.supernet.slices import Supernet, first_entries
-from autoprox.supernet.stochastic_depth import drop_branches, drop_rates
+from autoprox.supernet.stochastic_depth import drop_rates, kept_branches, weighted_branches
 
 AT_ONCE = 8  # images; the gradient of a sum is the sum of gradients
 DROP_PATH = 0.1
@@ -46,17 +48,25 @@ class Saliency:
 
 
 def measure_saliency(
-    space: SearchSpace, classes: int = 1000, images: int = 64, seed: int = 0
+    space: SearchSpace, classes: int = 1000, images: int = 64, seed: int = 0, released: bool = False
 ) -> Saliency:
-    """Pass Gaussian images through a random supernet, forward and back."""
-    supernet = Supernet(space, classes, seed)
-    network, generator = supernet.network.train(), torch.Generator().manual_seed(seed)
-    drop_branches(network, drop_rates(network, DROP_PATH), generator)
-    noise = torch.randn(images, *space.input_shape, generator=generator)
-    mean, std = (torch.from_numpy(values)[:, None, None] for values in (MEAN, STD))
+    """Pass Gaussian images through a random supernet, forward and back.
+
+    Where it is `released`, the weights of AutoFormer's supernets are those that the authors' code
+    draws, and so are images and dropped branches, from the same generator after them.
+    """
+    supernet, generator = Supernet(space, classes, seed), torch.Generator().manual_seed(seed)
+    network = supernet.network.train()
+    if released and isinstance(space, SupernetSpace):
+        draw_released(supernet, space, generator)
+    inputs = torch.empty(images, *space.input_shape)
+    for channel, (mean, std) in enumerate(zip(MEAN.tolist(), STD.tolist(), strict=True)):
+        inputs[:, channel].normal_(mean, std, generator=generator)
+    kept = kept_branches(network, drop_rates(network, DROP_PATH), images, generator)
     with one_thread():
-        for some in torch.split(noise * std + mean, AT_ONCE):
-            network(some).sum().backward()
+        for some in torch.arange(images).split(AT_ONCE):
+            with weighted_branches({branch: own[some] for branch, own in kept.items()}):
+                network(inputs[some]).sum().backward()
     pairs = {
         name: (parameter.detach().double().abs(), supernet.gradient(name).double().abs())
         for name, parameter in supernet.parameters.items()

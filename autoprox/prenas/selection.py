@@ -25,7 +25,8 @@ from autoprox.prenas.isomers import (
 from autoprox.prenas.saliency import Saliency
 from autoprox.searchspaces import Architecture, SearchSpace
 
-NORMALISERS = ("paper", "released")
+RELEASED = "released"
+NORMALISERS = ("paper", RELEASED)
 MATRICES = ("qkv.weight", "fc1.weight", "fc2.weight")  # that count for `released`
 
 
@@ -62,9 +63,9 @@ class Selector:
         scores = partial(LayerScores, saliency, layout, sums)
         self._saliency = saliency
         self.snip = scores(dict.fromkeys(saliency.products, 1.0))
-        self.normalised = scores(_by_block(saliency))
+        self.normalised = scores(by_block(saliency))
         steps = self.normalised.steps
-        if normaliser == "released":
+        if normaliser == RELEASED:
             widest, _ = layout.values(saliency.space.largest())
             steps = partial(_steps_at, scores(_by_matrix(saliency)), widest)
         self.representatives = representatives(layout, steps)
@@ -87,7 +88,7 @@ class Selector:
         return list(chosen.values())
 
 
-def _by_block(saliency: Saliency) -> dict[str, float]:
+def by_block(saliency: Saliency) -> dict[str, float]:
     """Equation 13: one over the SNIP of the parameter's block in the supernet; 0 outside."""
     whole = saliency.sums(saliency.space.largest())
     places = [saliency.places[name] for name in whole]

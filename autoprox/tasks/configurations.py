@@ -234,6 +234,13 @@ class SearchConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
         AfterValidator(partial(read_size, "match_size")),
         Option("Parameters within 2 % of this: 6M.", PROBLEM, "SIZE", "any", read=str),
     ] = None
+    subnets: Annotated[
+        PathText | None,
+        Option(
+            "What random chooses from, as preferred.json and top.json have it.",
+            PROBLEM, "FILE", "the space",
+        ),
+    ] = None  # fmt: skip
     objective: Annotated[
         str,
         Option(

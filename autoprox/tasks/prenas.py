@@ -9,12 +9,14 @@ from autoprox.errors import ConfigError, nearest
 from autoprox.files.atomic import write_json
 from autoprox.files.located_json import read_json
 from autoprox.files.sizes import read_series
+from autoprox.prenas.chain import ChainSelector
 from autoprox.prenas.isomers import Layout
 from autoprox.prenas.saliency import measure_saliency
-from autoprox.prenas.selection import NORMALISERS, Preferred, Selector, require_reach
+from autoprox.prenas.selection import NORMALISERS, RELEASED, Preferred, Selector, require_reach
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import get_space
+from autoprox.searchspaces.bignas import BigNASSpace
 from autoprox.statistics.collector import resolve_device
 from autoprox.supernet.session import Plan
 from autoprox.supernet.slices import require_entangled
@@ -34,7 +36,10 @@ class Prenas(Task[PrenasConfig]):
     def __init__(self, config: PrenasConfig) -> None:
         self.space = get_space(config.space)
         require_entangled(self.space)
-        Layout(self.space)
+        if isinstance(self.space, BigNASSpace):
+            _require_no_isomers(config)
+        else:
+            Layout(self.space)
         if config.normaliser not in NORMALISERS:
             choices = nearest(config.normaliser, NORMALISERS)
             raise ConfigError(f"unknown normaliser {config.normaliser!r}{choices}")
@@ -75,15 +80,25 @@ class Prenas(Task[PrenasConfig]):
 
     def _choose(self, run: Run, progress: Progress) -> None:
         progress("measure", 0, 1, "the random supernet")
-        saliency = measure_saliency(self.space, self.classes, self.config.noise, self.config.seed)
+        noise, seed, normaliser = (self.config.noise, self.config.seed, self.config.normaliser)
+        released = normaliser == RELEASED
+        saliency = measure_saliency(self.space, self.classes, noise, seed, released)
         progress("measure", 1, 1, "the random supernet")
-        selector = Selector(saliency, self.config.normaliser)
-        chosen = selector.choose(self.sizes, self.config.per_size)
+        if isinstance(self.space, BigNASSpace):
+            chosen = ChainSelector(saliency, self.space).choose(self.sizes, self.config.per_size)
+        else:
+            chosen = Selector(saliency, normaliser).choose(self.sizes, self.config.per_size)
         folder = run.path / FOLDER
         folder.mkdir(exist_ok=True)
         for number, one in enumerate(chosen, start=1):
             write_json(folder / f"{number}.json", one.architecture.to_json())
         write_json(run.path / PREFERRED, [_entry(one) for one in chosen])
+
+
+def _require_no_isomers(config: PrenasConfig) -> None:
+    if config.normaliser == RELEASED:
+        rule = f"the normaliser {RELEASED} compares isomers"
+        raise ConfigError(f"{rule}, of which {config.space} has hardly any: leave it out")
 
 
 def _entry(one: Preferred) -> dict[str, Any]:

@@ -24,8 +24,9 @@ from autoprox.nas.sliced_weights import SlicedWeights, require_slices
 from autoprox.nas.strategies import STRATEGIES, SearchStrategy
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import CANDIDATES, Run
-from autoprox.searchspaces import get_space
+from autoprox.searchspaces import Architecture, get_space
 from autoprox.statistics.collector import Setting, resolve_device
+from autoprox.supernet.subnets import read_subnets
 from autoprox.tasks.base import (
     Task,
     batches_of,
@@ -73,7 +74,9 @@ class Search(Task[SearchConfig]):
         if config.weights == "inherited":
             require_slices(self.space)
         self._check_statistics()
-        self.limits.approach(self.space.sample(rng := random.Random(config.seed)), rng)
+        self.only = self._only()
+        if self.only is None:
+            self.limits.approach(self.space.sample(rng := random.Random(config.seed)), rng)
         batches = batches_of(config, self.space, {dataset: classes}, config.seed)
         self.setting = Setting(batches, device=torch.device(self.config.device))
 
@@ -105,6 +108,22 @@ class Search(Task[SearchConfig]):
             )
         return None
 
+    def _only(self) -> list[Architecture] | None:
+        """The architectures of a file that are within the limits, if there is a file."""
+        config = self.config
+        if config.subnets is None:
+            return None
+        if config.strategy != "random":
+            rule = "of subnets that are given, only random chooses"
+            raise ConfigError(f"{rule}, but the strategy is {config.strategy}")
+        given = read_subnets(Path(config.subnets), self.space)
+        within = [a for a in given if not self.limits.excess(self.limits.sizes(a))]
+        if not within:
+            params = sorted(self.limits.sizes(a).params for a in given)
+            rule = f"subnets must meet the limits, but none of the {len(given)} does"
+            raise ConfigError(f"{rule}: they have {params[0]} to {params[-1]} parameters")
+        return within
+
     def _check_statistics(self) -> None:
         """A space may lack a domain: its networks then have no such layers."""
         with torch.device("meta"):
@@ -125,9 +144,12 @@ class Search(Task[SearchConfig]):
         if self.config.weights == "inherited":
             return None
         rng, started = random.Random(self.config.seed), time.monotonic()
-        one = self.limits.approach(self.space.sample(rng), rng)
-        self.scorer().measure([one], lambda outcome: None)
         count = self.parameters.candidates
+        if self.only is None:
+            one = self.limits.approach(self.space.sample(rng), rng)
+        else:
+            one, count = self.only[0], min(count, len(self.only))
+        self.scorer().measure([one], lambda outcome: None)
         work = count * (time.monotonic() - started) / self.config.workers
         return Estimate(count, 1, work)
 
@@ -163,6 +185,7 @@ class Search(Task[SearchConfig]):
             self.config.seed,
             evaluator=self.evaluator,
             given_size=self.config.objective == "equal-size",
+            only=self.only,
             scored=Record(run.path / CANDIDATES, Scored),
             evaluated=Record(run.path / EVALUATIONS, Evaluated),
             on_candidate=on_candidate,

@@ -110,7 +110,8 @@ class PrenasConfig(TrainingOptions, TaskConfig):
     normaliser: Annotated[
         str,
         Option(
-            "What compares isomers: of the paper (eq. 13), or of the code that was released.",
+            "What compares isomers: of the paper (eq. 13), or of the code that was released, whose "
+            "draws of AutoFormer's supernets it takes, too.",
             PROBLEM,
         ),
     ] = "paper"

@@ -7,9 +7,11 @@ from safetensors.torch import save
 
 from autoprox.errors import ConfigError
 from autoprox.files.atomic import atomic_file, to_json
+from autoprox.inputs.datasets import load_images
 from autoprox.runs.folder import as_written
 from autoprox.searchspaces import get_space
 from autoprox.supernet.checkpoint import FILE, read_supernet
+from autoprox.supernet.inherited import batch_norms, calibrated
 from autoprox.supernet.subnets import read_subnet
 from autoprox.tasks.supernet_eval import supernet_run
 
@@ -24,6 +26,9 @@ def extract_subnet(run: Path, arch: Path, out: Path) -> dict[str, Any]:
         raise ConfigError(f"the weights must be written to a file in a folder, but got {out}")
     supernet = read_supernet(path / FILE, space)
     network = supernet.extract(architecture)
+    if batch_norms(network):
+        images = Path(trained.get("images") or trained["train"])
+        calibrated(network, load_images(images, space.input_shape).images)
     metadata = {
         "architecture": to_json(architecture.to_json()),
         "classes": str(supernet.classes),

@@ -2,7 +2,7 @@
 
 SOURCE is filled as runs/nano-bench/README.md says. DATA gets cifar10.npz and fashion-mnist.npz in
 their full size, the first N images to train on and the first 5,000 that are held out, and below
-DATA/16 the same images in 16 x 16 pixels.
+DATA/small the first 4,000 and 2,000 of these in 16 x 16 pixels.
 """
 
 import argparse
@@ -17,13 +17,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "nano-bench"))
 from prepare import BATCHES, SIDE, Images, Labels, box, cifar10, fashion_mnist
 
 HELD_OUT = 5_000
+FEW, FEW_HELD_OUT = 4_000, 2_000
 
 
 def save(path: Path, images: Images, labels: Labels) -> None:
-    """Write images in both sizes."""
-    for file, own in ((path, images), (path.parent / "16" / path.name, box(images, SIDE))):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        np.savez_compressed(file, images=own, labels=labels)
+    """Write images and labels."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(path, images=images, labels=labels)
 
 
 def main() -> None:
@@ -42,8 +42,9 @@ def main() -> None:
         "cifar10.test.npz": cifar10(given.source, ["test_batch"], "test_lables"),
     }
     for name, (images, labels) in parts.items():
-        count = HELD_OUT if "test" in name else given.images
+        count, few = (HELD_OUT, FEW_HELD_OUT) if "test" in name else (given.images, FEW)
         save(given.data / name, images[:count], labels[:count])
+        save(given.data / "small" / name, box(images[:few], SIDE), labels[:few])
 
 
 if __name__ == "__main__":

@@ -132,6 +132,29 @@ def test_without_a_second_part_a_fifth_of_each_class_is_held_out(tmp_path: Path)
     assert data.digest == load_images(tmp_path / "toy.npz", SHAPE).digest
 
 
+@pytest.mark.parametrize("parts", [1, 2])
+def test_what_does_not_fit_in_memory_is_in_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: int
+) -> None:
+    save_npz(tmp_path / "some.npz", 2 * TRAIN, 0)
+    if parts == 2:
+        save_npz(tmp_path / "some.test.npz", TEST, 50)
+    inside = load_images(tmp_path / "some.npz", SHAPE)
+    made: list[tuple[int, ...]] = []
+    room = np.memmap
+    monkeypatch.setattr(
+        "numpy.memmap",
+        lambda *file, shape, **how: made.append(shape) or room(*file, shape=shape, **how),
+    )
+    monkeypatch.setattr("autoprox.inputs.datasets.IN_MEMORY", 4 * 8 * 8 * 3)
+    outside = load_images(tmp_path / "some.npz", SHAPE)
+    assert (14, 8, 8, 3) in made
+    assert (3, 8, 8, 3) not in made
+    assert outside.digest == inside.digest
+    assert torch.equal(outside.images, inside.images)
+    assert torch.equal(outside.held_out_images, inside.held_out_images)
+
+
 def test_digest_changes_with_one_pixel(tmp_path: Path) -> None:
     images = pictures(TRAIN, 8, 0)
     np.savez(tmp_path / "toy.npz", images=images, labels=TRAIN)

@@ -99,9 +99,11 @@ def test_the_products_are_those_of_one_backward_pass() -> None:
     space = NanoSpace("one", "one block", {**FIELDS, "depth": one(1)})
     found = measure_saliency(space, CLASSES, images=10, seed=5)
     network = space.build(space.largest(), CLASSES, seed=5)
-    noise = torch.randn(10, 3, 32, 32, generator=torch.Generator().manual_seed(5))
-    std, mean = torch.tensor([0.229, 0.224, 0.225]), torch.tensor([0.485, 0.456, 0.406])
-    network(noise * std[:, None, None] + mean[:, None, None]).sum().backward()
+    generator = torch.Generator().manual_seed(5)
+    noise = torch.empty(10, 3, 32, 32)
+    for place, (mean, std) in enumerate(((0.485, 0.229), (0.456, 0.224), (0.406, 0.225))):
+        torch.nn.init.normal_(noise[:, place], mean, std, generator=generator)
+    network(noise).sum().backward()
     for name, parameter in network.named_parameters():
         assert parameter.grad is not None
         product_ = (parameter * parameter.grad).abs()

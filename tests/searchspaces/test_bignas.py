@@ -14,6 +14,7 @@ from autoprox.testing.spaces import smallest
 
 CHANNELS = (16, 24, 32, 64, 96, 160, 320)
 DEPTHS = (1, 2, 3, 4, 3, 3, 1)
+PLACES = [f"stage{stage}_block{i}" for stage, n in enumerate(DEPTHS, 1) for i in range(n)]
 
 
 def mobile_net(resolution: int = 224) -> Architecture:
@@ -60,10 +61,10 @@ def test_the_table_of_the_space() -> None:
 NAMES = (
     (r"^mobilenet_v2\.conv_stem\.first_conv\.convolution", "stem"),
     (r"^mobilenet_v2\.conv_stem\.first_conv\.normalization", "stem_norm"),
-    (r"^mobilenet_v2\.conv_stem\.conv_3x3\.convolution", "blocks.0.depthwise"),
-    (r"^mobilenet_v2\.conv_stem\.conv_3x3\.normalization", "blocks.0.norm2"),
-    (r"^mobilenet_v2\.conv_stem\.reduce_1x1\.convolution", "blocks.0.project"),
-    (r"^mobilenet_v2\.conv_stem\.reduce_1x1\.normalization", "blocks.0.norm3"),
+    (r"^mobilenet_v2\.conv_stem\.conv_3x3\.convolution", "blocks.stage1_block0.depthwise"),
+    (r"^mobilenet_v2\.conv_stem\.conv_3x3\.normalization", "blocks.stage1_block0.norm2"),
+    (r"^mobilenet_v2\.conv_stem\.reduce_1x1\.convolution", "blocks.stage1_block0.project"),
+    (r"^mobilenet_v2\.conv_stem\.reduce_1x1\.normalization", "blocks.stage1_block0.norm3"),
     (r"^mobilenet_v2\.conv_1x1\.convolution", "last"),
     (r"^mobilenet_v2\.conv_1x1\.normalization", "last_norm"),
     (r"^classifier", "head"),
@@ -83,7 +84,7 @@ def translated(theirs: nn.Module, ours: nn.Module) -> dict[str, Tensor]:
         for pattern, own in NAMES:
             name = re.sub(pattern, own, name)
         if found := re.match(r"mobilenet_v2\.layer\.(\d+)\.", name):
-            name = f"blocks.{int(found[1]) + 1}.{name[found.end() :]}"
+            name = f"blocks.{PLACES[int(found[1]) + 1]}.{name[found.end() :]}"
         state[name] = value.view(ours.state_dict()[name].shape)
     return state
 

@@ -315,3 +315,38 @@ def test_a_space_without_attention_has_all_layers_in_one_domain(folder: Path) ->
     assert [top["score"] for top in whole] == [top["score"] for top in part]
     with pytest.raises(ConfigError, match=r"needs msa.weight, but the networks of bignas-nano"):
         autoprox.search(proxy="add(sum(sum(mlp.weight)), sum(sum(msa.weight)))", **given)
+
+
+def write_subnets(folder: Path, *widths: int) -> Path:
+    """A file as `prenas` and `search` write it."""
+    file = folder / "subnets.json"
+    entries = [
+        {"arch": {"hidden_dim": w, "depth": 1, "mlp_ratio": [1.0], "num_heads": [1]}, "params": 1}
+        for w in widths
+    ]
+    file.write_text(json.dumps(entries))
+    return file
+
+
+def test_a_file_of_subnets_is_chosen_from_within_the_limits(folder: Path) -> None:
+    file = write_subnets(folder, 16, 24, 32, 48)
+    found = search(subnets=file, params=":20K", dataset="cifar10")
+    run = Path(found["run"])
+    assert [line["arch"]["hidden_dim"] for line in lines(run / "candidates.jsonl")] == [16, 24, 32]
+    again = search(subnets=run / "top.json", samples=2)
+    assert [top["arch"]["hidden_dim"] for top in again["top"]] == [32, 24]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"strategy": "evolution"}, "of subnets that are given, only random chooses, but the stra"),
+        ({"params": ":1K"}, "subnets must meet the limits, but none of the 2 does: they have"),
+    ],
+)
+def test_subnets_that_cannot_be_searched(
+    folder: Path, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        search(**{"subnets": write_subnets(folder, 16, 24), **options})
+    assert not (folder / "runs").exists()

@@ -1,0 +1,196 @@
+"""What the experiments on supernets came to: `python runs/verdicts.py SUPERNET S3`.
+
+SUPERNET and S3 are the folders of runs/supernet/experiments.py and of runs/s3/claims.py, of which
+either may lack seeds, or be missing. Writes results.json, results.md and plots to runs/supernet and
+runs/s3. An interval is that of Student's t over the seeds, 95 %.
+"""
+
+import json
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from matplotlib.figure import Figure
+from scipy.stats import t
+
+from autoprox.files.atomic import write_json
+
+HERE = Path(__file__).resolve().parent
+TRAININGS = ("preferred", "uniform", "sandwich", "alone")
+Row = Sequence[str]
+
+
+def interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Their mean, and between what it lies; everywhere for a single one."""
+    mean = fmean(values)
+    if len(values) < 2:
+        return mean, -float("inf"), float("inf")
+    half = float(t.ppf(0.975, len(values) - 1)) * stdev(values) / len(values) ** 0.5
+    return mean, mean - half, mean + half
+
+
+def shown(values: Sequence[float], digits: int = 2) -> str:
+    mean, low, high = interval(values)
+    return f"{mean:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def verdict(gains: Sequence[float]) -> str:
+    """Of a claim that says these are above 0."""
+    _, low, high = interval(gains)
+    if low > 0:
+        return "holds"
+    return "doesn't hold here" if high < 0 else "can't be told"
+
+
+def table(headings: Row, rows: Sequence[Row]) -> list[str]:
+    lines = [headings, ["---"] * len(headings), *rows]
+    return [f"| {' | '.join(line)} |" for line in lines] + [""]
+
+
+def read(folder: Path, pattern: str) -> list[Any]:
+    return [json.loads(path.read_text()) for path in sorted(folder.glob(pattern))]
+
+
+def claim(seeds: Sequence[Sequence[Mapping[str, Any]]], figure: Path) -> list[str]:
+    """Accuracies by size and training, and by how much preferred training gains."""
+    rows = [row for own in seeds for row in own]
+    sizes = sorted({row["size"] for row in rows})
+
+    def of(training: str, size: int, name: str = "accuracy") -> list[float]:
+        return [r[name] for r in rows if (r["training"], r["size"]) == (training, size)]
+
+    body = [[f"{size:,}", *(shown(of(name, size)) for name in TRAININGS)] for size in sizes]
+    lines = [f"Accuracy of the best subnet below each size, {len(seeds)} seeds:", ""]
+    lines += table(["parameters", *TRAININGS], body)
+    axes = (drawn := Figure(figsize=(5, 3.5), layout="constrained")).subplots()
+    for name in TRAININGS:
+        means = [interval(of(name, size)) for size in sizes]
+        spread = [stdev(of(name, size)) if len(seeds) > 1 else 0.0 for size in sizes]
+        axes.errorbar(sizes, [m for m, _, _ in means], spread, capsize=3, label=name)
+    axes.set(xlabel="parameters, at most", ylabel="accuracy, %")
+    axes.legend()
+    drawn.savefig(figure, dpi=110)
+    claims = []
+    for other in TRAININGS[1:]:
+        gains = [_gain(own, "preferred", other, "accuracy") for own in seeds]
+        claims.append([f"preferred above {other}", shown(gains), verdict(gains)])
+    for other in TRAININGS[1:3]:
+        gains = [_gain(own, "preferred", other, "preferred_one") for own in seeds]
+        claims.append([f"the same subnets, preferred above {other}", shown(gains), verdict(gains)])
+    return lines + table(["claim, mean of the sizes", "gain in percent", "verdict"], claims)
+
+
+def _gain(rows: Sequence[Mapping[str, Any]], one: str, other: str, name: str) -> float:
+    """By how much, of one seed, the mean over the sizes is greater."""
+    means = (fmean(r[name] for r in rows if r["training"] == own) for own in (one, other))
+    return next(means) - next(means)
+
+
+def isomers(seeds: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The mean best rank of every proxy, pooled by seeds."""
+    first = seeds[0]
+    sizes = {name: own["isomers"] for name, own in first["groups"].items()}
+    lines = [
+        f"Mean best rank of {sum(sizes.values())} isomers in groups of "
+        f"{', '.join(map(str, sizes.values()))}, {len(seeds)} seeds; 0: the pick is the best, "
+        "0.5: drawn at random, 1: the worst:",
+        "",
+    ]
+
+    def pooled(seed: Mapping[str, Any], name: str) -> float:
+        ranks = seed["mean_best_rank"][name]
+        return sum(ranks[g] * (n - 1) for g, n in sizes.items()) / (
+            sum(sizes.values()) - len(sizes)
+        )
+
+    means = {name: fmean(pooled(s, name) for s in seeds) for name in first["mean_best_rank"]}
+    rows = []
+    for name in sorted(means, key=means.__getitem__):
+        ranks = [fmean(s["mean_best_rank"][name][g] for s in seeds) for g in sizes]
+        taus = fmean(s["tau"][name][g] for s in seeds for g in sizes)
+        whole = shown([pooled(s, name) for s in seeds])
+        rows.append([f"`{name}`", *(f"{r:.2f}" for r in ranks), whole, f"{taus:.2f}"])
+    lines += table(["proxy", *(f"{g} varies" for g in sizes), "all", "tau"], rows)
+    claims = []
+    for name in means:
+        if name.startswith("slices: normalised"):
+            gains = [pooled(s, "slices: SNIP") - pooled(s, name) for s in seeds]
+            claims.append([f"{name} below SNIP", shown(gains), verdict(gains)])
+    spans = {g: fmean(s["groups"][g]["deviation"] for s in seeds) for g in sizes}
+    deviations = ", ".join(f"{value:.2f} ({name})" for name, value in spans.items())
+    lines += [f"Deviation of the inherited accuracies, in percent: {deviations}.", ""]
+    return lines + table(["claim", "gain in rank", "verdict"], claims)
+
+
+def alone(seeds: Sequence[Mapping[str, Any]]) -> list[str]:
+    """How inherited accuracies rank what was trained alone."""
+    groups = list(seeds[0]["groups"])
+    rows = [
+        [
+            str(s["seed"]),
+            *(f"{s['groups'][g]['tau']:.2f}" for g in groups),
+            f"{s['tau']:.2f}",
+            f"{fmean(x for g in groups for x in s['groups'][g]['inherited']):.2f}",
+            f"{fmean(x for g in groups for x in s['groups'][g]['alone']):.2f}",
+        ]
+        for s in seeds
+    ]
+    count = sum(len(seeds[0]["groups"][g]["alone"]) for g in groups)
+    lines = [f"Tau of inherited accuracies and those of training alone, {count} isomers:", ""]
+    return lines + table(["seed", *groups, "all", "inherited, mean", "alone, mean"], rows)
+
+
+def s3(seeds: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The errors of the spaces, their best networks, and what inherited weights are worth."""
+    count = range(len(seeds[0]["rounds"]))
+    rows = [
+        [
+            str(number),
+            *(shown([s["rounds"][number][n] for s in seeds]) for n in seeds[0]["rounds"][0]),
+            *(shown([s[n][number] for s in seeds]) for n in ("best_inherited", "best_alone")),
+        ]
+        for number in count
+    ]
+    headings = ["space", "E-T error", "expected", "top tier", "best, inherited", "best, alone"]
+    lines = [f"In percent, {len(seeds)} seeds:", "", *table(headings, rows)]
+    claims = []
+    for number in count[1:]:
+        gains = [s["rounds"][0]["error"] - s["rounds"][number]["error"] for s in seeds]
+        text = f"space {number} has a lower E-T error than space 0"
+        claims.append([text, shown(gains), verdict(gains)])
+        gains = [s["best_alone"][number] - s["best_alone"][0] for s in seeds]
+        text = f"the best network of space {number}, trained alone, is better than that of space 0"
+        claims.append([text, shown(gains), verdict(gains)])
+    gains = [fmean(s["inherited"]) - fmean(s["alone"]) for s in seeds]
+    text = "inherited weights are better than those of training alone"
+    claims.append([text, shown(gains), verdict(gains)])
+    taus = [s["tau"] for s in seeds]
+    claims.append(["they rank random networks alike (tau)", shown(taus), verdict(taus)])
+    return lines + table(["claim", "gain", "verdict"], claims)
+
+
+def main(supernet: Path, spaces: Path) -> None:
+    """Write what there is."""
+    lines: list[str] = []
+    found = {part: read(supernet, f"{part}-[0-9].json") for part in ("claim", "isomers", "alone")}
+    if found["claim"]:
+        lines += claim(found["claim"], HERE / "supernet" / "accuracies.png")
+    if found["isomers"]:
+        lines += isomers(found["isomers"])
+    if found["alone"]:
+        lines += alone(found["alone"])
+    if lines:
+        (HERE / "supernet" / "results.md").write_text("\n".join(lines).rstrip() + "\n")
+        write_json(HERE / "supernet" / "results.json", found)
+    if seeds := read(spaces, "seed[0-9].json"):
+        (HERE / "s3" / "results.md").write_text("\n".join(s3(seeds)).rstrip() + "\n")
+        write_json(HERE / "s3" / "results.json", seeds)
+    for plot in sorted(spaces.glob("seed0/*/*.png")):
+        shutil.copyfile(plot, HERE / "s3" / plot.name)
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))
