@@ -20,7 +20,6 @@ from autoprox.engine.vectors import LayerVectors, Vectors, reduce_layers
 from autoprox.language import Tree, canonical, require_network
 from autoprox.primitives import Primitive
 from autoprox.scoring.correlations import varies
-from autoprox.statistics.chunks import MatrixChunk
 from autoprox.statistics.sources import Group, MatrixSource
 
 VALID, FAILED, NOT_FINITE, CONSTANT = range(4)
@@ -127,15 +126,12 @@ def reduce_matrices(
             for same in source.variants(group)
         }
 
-    def reduce(
-        group: Group, datasets: list[int], positions: np.ndarray, chunk: MatrixChunk
-    ) -> None:
-        found = programs[group](chunk)
+    def place(group: Group, datasets: list[int], positions: np.ndarray, found: Tensor) -> None:
         places = torch.from_numpy(positions).to(found.device)
         reduced[group][tuple(datasets)].index_copy_(1, places, found)
 
     if programs:
-        source.visit(list(programs), reduce)
+        source.visit(programs, place)
     return reduced
 
 

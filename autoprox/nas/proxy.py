@@ -8,6 +8,7 @@ layers of the block.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import torch
@@ -55,6 +56,9 @@ class SplitProxy:
             domain = next(iter(group)).domain
             self.reductions[domain] += trees
             self.programs[domain].append((group, Program(trees)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SplitProxy, (self.tree, self.by_block)
 
     def reduce(self, domain: str, matrices: Mapping[Statistic, Tensor]) -> Tensor:
         """[reductions of the domain] of one layer, from its matrices [rows, cols]."""

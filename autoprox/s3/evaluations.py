@@ -6,6 +6,7 @@ from pathlib import Path
 
 from autoprox.files.json_lines import JSONLines
 from autoprox.inputs.datasets import Images
+from autoprox.parallel.crew import ALONE, Crew
 from autoprox.progress import Progress, silent
 from autoprox.searchspaces import Architecture
 from autoprox.supernet.inherited import inherited_accuracies
@@ -20,7 +21,7 @@ class Evaluations:
     data: Images
     file: Path
     limit: int | None = None  # of held-out images
-    workers: int = 1
+    crew: Crew = ALONE
     task: str = "evaluate"
     total: int = 0  # that will be asked for
     progress: Progress = silent
@@ -42,7 +43,7 @@ class Evaluations:
             self.data,
             architectures,
             limit=self.limit,
-            workers=self.workers,
+            crew=self.crew,
             known=places,
             record=record,
         )

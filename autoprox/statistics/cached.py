@@ -1,45 +1,60 @@
 """Matrices that are measured once and kept, by shape, for any number of formulas."""
 
-import json
 import os
 import traceback
 import weakref
-import zlib
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 from filelock import ReadWriteLock, Timeout
-from safetensors.numpy import save
-from torch import Tensor
 
 from autoprox.errors import MeasurementError, RunError
-from autoprox.files.atomic import UNFINISHED, atomic_file
+from autoprox.files.atomic import UNFINISHED
+from autoprox.files.folders import require_room
 from autoprox.language import Statistic
+from autoprox.parallel.crew import ALONE, Crew
 from autoprox.parallel.threads import run_threads
 from autoprox.statistics.chunks import MatrixChunk
-from autoprox.statistics.collector import Setting
+from autoprox.statistics.collector import Measured, Setting
+from autoprox.statistics.files import (
+    Folder,
+    LocalFolder,
+    SharedFolder,
+    encoded,
+    is_whole,
+    read_header,
+)
 from autoprox.statistics.networks import UntrainedNetwork
 from autoprox.statistics.packed import CHUNK, ChunkRange, PackedMatrices, Place, chunks_of
-from autoprox.statistics.sources import Group, MatrixSource, Reduce
+from autoprox.statistics.sources import (
+    Group,
+    MatrixSource,
+    Programs,
+    Take,
+    attempt,
+    each_dataset,
+)
 
 GIB = 2**30
 CACHE_LIMIT = 20 * GIB  # bytes that a folder may hold beside what those who open it need
 LOCK = "lock.db"
-CHECKSUM = "crc32"
-BLOCK = 2**20  # bytes that are read at a time
+FETCHING = 16  # networks whose files are copied at once: that is waiting, not work
 
 Packed = dict[tuple[Statistic, int], PackedMatrices]  # datasets may share them
+Missing = dict[str, dict[Statistic, str]]  # names of files by dataset and statistic
 
 
 class CachedMatrices(MatrixSource):
     """Every statistic of a network is a file, named by the hash of what it depends on.
 
-    So what comes later finds it. As many matrices as `memory` allows are resident, the others are
-    read from their files at each visit. Who is alone in the folder removes, before it measures,
-    what was used the longest ago beyond `CACHE_LIMIT`.
+    So what comes later finds it, and where a folder is shared, other machines do. As many matrices
+    as `memory` allows are resident, the others are read from their files at each visit. Who is
+    alone in the folder removes, before it measures, what was used the longest ago beyond
+    `CACHE_LIMIT`.
     """
 
     def __init__(
@@ -50,10 +65,12 @@ class CachedMatrices(MatrixSource):
         *,
         folder: Path,
         memory: int = 4 * GIB,
-        workers: int = 1,
+        crew: Crew = ALONE,
+        shared: SharedFolder | None = None,
     ) -> None:
-        super().__init__(setting, networks, workers)
+        super().__init__(setting, networks, crew)
         self.folder = folder
+        self.shared = shared
         self.memory = memory
         self.needs = sorted(set(needs), key=str)
         self._locked = self._collected = False
@@ -65,24 +82,25 @@ class CachedMatrices(MatrixSource):
             needed = {path for n in self.alive for path in self._paths(n).values()}
             weakref.finalize(self, _hold(self.folder, needed).close)
             self._locked = True
-        run_threads(self.workers, (partial(self._collect, n, progress) for n in self.alive))
+        missing = self._missing(progress)
+        if self.shared is not None:
+            missing = self._fetched(missing, progress)
+        self._measure(missing, progress)
         self._collected = True
 
-    def visit(self, groups: Sequence[Group], reduce: Reduce) -> None:
+    def visit(self, programs: Programs, take: Take) -> None:
         packed = self.packed  # on this thread, before others begin
-        run_threads(self.workers, self._pieces(packed, groups, reduce))
+        run_threads(self.crew.workers, self._pieces(packed, programs, take))
 
-    def _pieces(
-        self, kept: Packed, groups: Sequence[Group], reduce: Reduce
-    ) -> Iterator[Callable[[], None]]:
-        for group in groups:
+    def _pieces(self, kept: Packed, programs: Programs, take: Take) -> Iterator[Callable[[], None]]:
+        for group in programs:
             variants = self.variants(group)
             packed = [[kept[s, same[0]] for s in group] for same in variants]
             shapes = tuple(own.shapes for own in packed[0])
             for cut in chunks_of(shapes, CHUNK[self.device.type]):
                 # What datasets share, such as weights, is still in cache for the next of them.
                 for datasets, own in zip(variants, packed, strict=True):
-                    yield partial(self._piece, group, datasets, own, cut, reduce)
+                    yield partial(self._piece, group, datasets, own, cut, programs[group], take)
 
     def _piece(
         self,
@@ -90,11 +108,12 @@ class CachedMatrices(MatrixSource):
         datasets: list[int],
         packed: Sequence[PackedMatrices],
         cut: ChunkRange,
-        reduce: Reduce,
+        program: Callable[[MatrixChunk], Any],
+        take: Take,
     ) -> None:
         values = [own.read(cut.start, cut.stop).to(self.device) for own in packed]
         chunk = MatrixChunk.aligned(dict(zip(group, values, strict=True)), cut.shapes)
-        reduce(group, datasets, packed[0].positions[cut.start : cut.stop], chunk)
+        take(group, datasets, packed[0].positions[cut.start : cut.stop], program(chunk))
 
     def _path(self, network: int, dataset: int, statistic: Statistic) -> Path:
         key = self.setting.key(self.networks[network], self.datasets[dataset], statistic)
@@ -108,19 +127,71 @@ class CachedMatrices(MatrixSource):
             for dataset, *_ in self.variants([statistic])
         }
 
-    def _collect(self, network: int, progress: Callable[[], None]) -> None:
-        missing: dict[str, set[Statistic]] = defaultdict(set)
-        paths = self._paths(network)
-        for (dataset, statistic), path in paths.items():
-            if _is_whole(path):
-                os.utime(path)
+    def _missing(self, progress: Callable[[], None]) -> dict[int, Missing]:
+        """Of each network the files that aren't in the folder, or not whole; others are in use."""
+        found: dict[int, Missing] = {}
+
+        def look(network: int) -> None:
+            missing: Missing = defaultdict(dict)
+            for (dataset, statistic), path in self._paths(network).items():
+                if is_whole(path):
+                    os.utime(path)
+                else:
+                    missing[dataset][statistic] = f"{path.parent.name}/{path.name}"
+            if missing:
+                found[network] = missing
             else:
-                missing[dataset].add(statistic)
-        for name, measured in self._measured(network, missing) if missing else ():
-            for statistic, matrices in measured.items():
-                _write(paths[name, statistic], matrices)
-            del measured, matrices
-        progress()
+                progress()
+
+        run_threads(self.crew.workers, (partial(look, network) for network in self.alive))
+        return {network: found[network] for network in sorted(found)}
+
+    def _fetch(self, missing: Missing) -> bool:
+        """Copy what is missing of a network from the shared folder; whether all of it was there."""
+        for name in (name for named in missing.values() for name in named.values()):
+            content = None if self.shared is None else self.shared.read(name)
+            if content is None:
+                return False
+            LocalFolder(self.folder).write(name, content)
+            if not is_whole(self.folder / name):
+                return False
+        return True
+
+    def _fetched(
+        self, missing: Mapping[int, Missing], progress: Callable[[], None]
+    ) -> dict[int, Missing]:
+        """Copy what others have measured; returns what is missing still."""
+        lacking: dict[int, Missing] = {}
+
+        def fetch(network: int) -> None:
+            if self._fetch(missing[network]):
+                progress()
+            else:
+                lacking[network] = missing[network]
+
+        run_threads(FETCHING, (partial(fetch, network) for network in missing))
+        return {network: lacking[network] for network in sorted(lacking)}
+
+    def _measure(self, missing: Mapping[int, Missing], progress: Callable[[], None]) -> None:
+        """Measure what is missing; a cluster's workers leave it in the shared folder, if any."""
+        local, shared = LocalFolder(self.folder), [self.shared] if self.shared else []
+        away = self.crew.scheduler is not None
+        folders: list[Folder] = [*shared] if away else [local, *shared]
+        numbers, sizes = iter(missing), list[int]()
+
+        def take(found: Measurement) -> None:
+            network = next(numbers)
+            for name, content in found.contents.items():
+                local.write(name, content)
+            if away and shared and not found.failure and not self._fetch(missing[network]):
+                raise MeasurementError(f"what workers write must be at {shared[0].url}, but isn't")
+            self.fail(network, found.failure)
+            sizes.append(found.bytes)
+            require_room(self.folder, sum(sizes) // len(sizes) * (len(missing) - len(sizes)))
+            progress()
+
+        items = [(self.networks[network], own) for network, own in missing.items()]
+        self.crew.each(_measured, items, take, self.setting, folders)
 
     @cached_property
     def packed(self) -> Packed:
@@ -146,7 +217,7 @@ class CachedMatrices(MatrixSource):
         starts = self.layers.starts[statistic.domain]
         for network in self.alive:
             path = self._path(network, dataset, statistic)
-            header = _read_header(path)
+            header = read_header(path)
             if len(header) != self.layers.count(network, statistic.domain):
                 raise MeasurementError(f"{path} must stay as it was written: remove it")
             for layer, (offset, shape) in enumerate(header):
@@ -154,50 +225,34 @@ class CachedMatrices(MatrixSource):
         return PackedMatrices(found)
 
 
-def _write(path: Path, matrices: list[Tensor]) -> None:
-    path.parent.mkdir(exist_ok=True)
-    named = {f"{layer:05}": matrix.cpu().numpy() for layer, matrix in enumerate(matrices)}
-    checksum = 0
-    for values in named.values():  # which lie in this order in the file
-        checksum = zlib.crc32(values.data, checksum)
-    with atomic_file(path) as file:
-        file.write(save(named, metadata={CHECKSUM: str(checksum)}))
+class Measurement(NamedTuple):
+    """What was measured of a network, and why it failed, if it did."""
+
+    contents: dict[str, bytes]  # of its files, where they aren't written by who measures
+    bytes: int
+    failure: str | None
 
 
-def _is_whole(path: Path) -> bool:
-    """Whether all of a statistic's file is as it was written: it is read once for that."""
-    if not _read_header(path):
-        return False
-    checksum = 0
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        known = json.loads(file.read(length))["__metadata__"]
-        while block := file.read(BLOCK):
-            checksum = zlib.crc32(block, checksum)
-    return bool(known == {CHECKSUM: str(checksum)})
+def _measured(
+    setting: Setting, folders: Sequence[Folder], item: tuple[UntrainedNetwork, Missing]
+) -> Measurement:
+    """Measure what is missing of a network into these folders, or bring it where there are none."""
+    network, missing = item
+    contents: dict[str, bytes] = {}
+    sizes: list[int] = []
 
+    def write(dataset: str, measured: Measured) -> None:
+        for statistic, matrices in measured.items():
+            name, content = missing[dataset][statistic], encoded(matrices)
+            sizes.append(len(content))
+            for folder in folders:
+                folder.write(name, content)
+            if not folders:
+                contents[name] = content
 
-def _read_header(path: Path) -> list[tuple[int, tuple[int, int]]]:
-    """Offset and shape of each matrix in a statistic's file; none where it is absent or broken.
-
-    Read by hand, for safetensors gives no offsets, and maps files into memory.
-    """
-    try:
-        with path.open("rb") as file:
-            length = int.from_bytes(file.read(8), "little")
-            size = os.fstat(file.fileno()).st_size
-            header = json.loads(file.read(min(length, size)))
-        del header["__metadata__"]
-        layers = [header[name] for name in sorted(header)]
-        shapes = [(int(rows), int(cols)) for rows, cols in (m["shape"] for m in layers)]
-        starts = [8 + length + m["data_offsets"][0] for m in layers]
-        ends = [8 + length + m["data_offsets"][1] for m in layers]
-    except (AttributeError, FileNotFoundError, KeyError, TypeError, ValueError):
-        return []
-    sizes = [end - start for start, end in zip(starts, ends, strict=True)]
-    if max(ends, default=0) != size or sizes != [4 * max(r, 0) * max(c, 0) for r, c in shapes]:
-        return []
-    return list(zip(starts, shapes, strict=True))
+    needs = {dataset: set(named) for dataset, named in missing.items()}
+    failure = attempt(lambda: each_dataset(setting, network, needs, write))
+    return Measurement(contents, sum(sizes), failure)
 
 
 def _hold(folder: Path, needed: Container[Path]) -> ReadWriteLock:

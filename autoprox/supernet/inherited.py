@@ -1,13 +1,13 @@
 """What subnets are worth with the weights that they inherit."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from threading import Lock
 from typing import Any
+
+from torch import Tensor
 
 from autoprox.benchmarks.table import FORMAT
 from autoprox.inputs.datasets import Images
-from autoprox.parallel.threads import run_threads
+from autoprox.parallel.crew import ALONE, Crew
 from autoprox.searchspaces import Architecture
 from autoprox.supernet.slices import Supernet
 from autoprox.training.images import accuracy
@@ -19,24 +19,30 @@ def inherited_accuracies(
     architectures: Sequence[Architecture],
     *,
     limit: int | None = None,
-    workers: int = 1,
+    crew: Crew = ALONE,
     known: Mapping[int, float] | None = None,
     record: Callable[[int, float], None] = lambda number, found: None,
 ) -> list[float]:
     """The percentages of the first held-out images that each subnet knows; records new ones."""
     images, labels = data.held_out_images[:limit], data.held_out_labels[:limit]
-    found, lock = dict(known or {}), Lock()
+    found = dict(known or {})
+    todo = [number for number in range(len(architectures)) if number not in found]
+    numbers = iter(todo)
 
-    def evaluate(number: int) -> None:
-        network = supernet.subnet(architectures[number]).eval()
-        value = accuracy(network, images, labels)
-        with lock:
-            found[number] = value
-            record(number, value)
+    def take(value: float) -> None:
+        number = next(numbers)
+        found[number] = value
+        record(number, value)
 
-    todo = (number for number in range(len(architectures)) if number not in found)
-    run_threads(workers, (partial(evaluate, number) for number in todo))
+    chosen = [architectures[number] for number in todo]
+    crew.each(_accuracy, chosen, take, supernet, images, labels)
     return [found[number] for number in range(len(architectures))]
+
+
+def _accuracy(
+    supernet: Supernet, images: Tensor, labels: Tensor, architecture: Architecture
+) -> float:
+    return accuracy(supernet.subnet(architecture).eval(), images, labels)
 
 
 def inherited_table(

@@ -9,17 +9,27 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from autoprox.benchmarks import BENCHMARKS, Benchmark, load_benchmark
 from autoprox.errors import ConfigError, RunError, nearest
+from autoprox.files.folders import user_cache
 from autoprox.files.program import command_line
 from autoprox.inputs.batch import Batch
 from autoprox.inputs.batches import load_batches
 from autoprox.page.document import write_page
+from autoprox.parallel.crew import Crew
 from autoprox.progress import Progress, silent
 from autoprox.runs.folder import Run, digest_of, require_name
 from autoprox.searchspaces import SearchSpace
+from autoprox.statistics.files import SharedFolder
 from autoprox.statistics.sources import FAILURES
 from autoprox.tasks.configurations import CONFIGURATIONS
 from autoprox.tasks.estimate import Estimate
-from autoprox.tasks.shared import BenchmarkOptions, InputOptions, TaskConfig
+from autoprox.tasks.shared import (
+    BACKENDS,
+    BenchmarkOptions,
+    CacheOptions,
+    InputOptions,
+    SpreadOptions,
+    TaskConfig,
+)
 
 C = TypeVar("C", bound=TaskConfig)
 
@@ -35,6 +45,7 @@ class Task(ABC, Generic[C]):
 
     def __init__(self, config: C) -> None:
         self.config = config
+        self.crew = crew_of(config)
 
     @property
     @abstractmethod
@@ -73,9 +84,10 @@ def start(
     if isinstance(config, BenchmarkOptions) and (note := _space_taken(config, task.config)):
         progress("space", 0, 0, note)
     require_name(config.name or task.name)
-    if estimated and (estimate := estimate_of(task)):
-        progress("estimate", 0, 0, str(estimate))
-    return begin(task, progress)
+    with task.crew:
+        if estimated and (estimate := estimate_of(task)):
+            progress("estimate", 0, 0, str(estimate))
+        return begin(task, progress)
 
 
 def estimate_of(task: Task[Any]) -> Estimate | None:
@@ -89,7 +101,8 @@ def estimate_of(task: Task[Any]) -> Estimate | None:
 def dry_run(config: TaskConfig) -> dict[str, Any]:
     """The estimate of what a configuration asks for, after all checks; nothing is written."""
     task = task_of(config)
-    estimate = estimate_of(task)
+    with task.crew:
+        estimate = estimate_of(task)
     found = {} if estimate is None else {**estimate.to_dict(), "text": str(estimate)}
     return {"kind": config.kind, "name": config.name or task.name, "estimate": found or None}
 
@@ -145,7 +158,8 @@ def resume(
                     f"{'; '.join(differences)}; `{command_line('resume', path, '--force')}` goes on"
                 )
             run.record_differences(differences)
-        return finish(task, run, progress)
+        with task.crew:
+            return finish(task, run, progress)
 
 
 def read_config(run: Run, trusted: bool = False, **resources: Any) -> TaskConfig:
@@ -227,9 +241,28 @@ def require_choice(noun: str, given: str, choices: Iterable[str]) -> None:
         raise ConfigError(f"unknown {noun} {given!r}{nearest(given, choices)}")
 
 
+def crew_of(config: TaskConfig) -> Crew:
+    """Who does the calls that a task consists of."""
+    if not isinstance(config, SpreadOptions):
+        return Crew(config.workers)
+    require_choice("backend", config.backend, BACKENDS)
+    if (config.backend == "dask") != (config.scheduler is not None):
+        got = f"backend {config.backend} with scheduler {config.scheduler or 'none'}"
+        raise ConfigError(f"the backend dask, and no other, needs a scheduler, but got {got}")
+    return Crew(config.workers, config.scheduler)
+
+
 def path_of(text: str | PathLike[str] | None) -> Path | None:
     """The path of an option that may be left open."""
     return None if text is None else Path(text)
+
+
+def statistics_folders(config: CacheOptions) -> tuple[Path, SharedFolder | None]:
+    """Where statistics are kept on this machine, and where machines share them, if they do."""
+    place = None if config.cache is None else str(config.cache)
+    if place is None or "://" not in place:
+        return (path_of(place) or user_cache()) / "statistics", None
+    return user_cache() / "statistics", SharedFolder(f"{place.rstrip('/')}/statistics")
 
 
 def absolute(value: Any) -> Any:

@@ -78,9 +78,7 @@ class Build(Task[BuildConfig]):
         samples and seeds may be raised later.
         """
         parts = self.out.with_name(f"{self.out.name}.parts")
-        table = train_table(
-            slug(self.out.stem), self.plan, parts, self.config.workers, progress, run.log
-        )
+        table = train_table(slug(self.out.stem), self.plan, parts, self.crew, progress, run.log)
         write_json(self.out, table)
         return summarised(table, self.out)
 

@@ -77,6 +77,10 @@ class Search(Task[SearchConfig]):
         dataset, classes = str(config.dataset), config.classes or 0
         self.limits = SizeLimits(self.space, classes, *_ranges(config))
         self.evaluator = self._evaluator()
+        if config.weights == "inherited" and config.backend != "local":
+            raise ConfigError(
+                "a backend other than local must have fresh weights to measure, but got inherited"
+            )
         if config.weights == "inherited":
             require_slices(self.space)
         self._check_statistics()
@@ -98,7 +102,7 @@ class Search(Task[SearchConfig]):
         kinds: dict[str, Callable[..., Scorer]] = {"fresh": OwnWeights, "inherited": SlicedWeights}
         config = self.config
         make = kinds[config.weights]
-        return make(self.proxy, self.space, self.setting, config.seed, config.workers)
+        return make(self.proxy, self.space, self.setting, config.seed, self.crew)
 
     def _evaluator(self) -> Evaluator | None:
         config = self.config
@@ -135,7 +139,7 @@ class Search(Task[SearchConfig]):
         one = self.limits.approach(self.space.sample(rng), rng)
         self.scorer().measure([one], lambda outcome: None)
         count = self.parameters.candidates
-        work = count * (time.monotonic() - started) / self.config.workers
+        work = count * (time.monotonic() - started) / self.crew.size
         return Estimate(count, 1, work)
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:

@@ -1,16 +1,21 @@
 """The options that several tasks have in common."""
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Le
+from pydantic import AfterValidator
 
+from autoprox.errors import ConfigError
 from autoprox.options import Names, Option, Options, PathText, Positive, Whole
 from autoprox.progress import Progress
 
 PROBLEM, STRATEGY, MACHINE = "Problem", "Strategy", "Machine"
 MOST_WORKERS = 1_024
 MOST_SAMPLES = 65_536
+BACKENDS = ("local", "dask")
+ADDRESS = re.compile(r"(t(cp|ls)://)?([\w.-]+|\[[\da-fA-F:]+\]):\d{1,5}")
 Range = str | Sequence[int | None] | None
 
 
@@ -24,6 +29,14 @@ def names(text: str) -> tuple[str, ...]:
         else:
             parts[-1] += character
     return tuple(part.strip() for part in parts)
+
+
+def read_address(text: str | None) -> str | None:
+    """The address of a scheduler: HOST:PORT, tcp:// or tls:// before it."""
+    if text is not None and not ADDRESS.fullmatch(text):
+        rule = "scheduler must be HOST:PORT, for example tcp://10.0.0.1:8786"
+        raise ConfigError(f"{rule}, but got {text!r}")
+    return text
 
 
 class TaskConfig(Options):
@@ -50,6 +63,23 @@ class TaskConfig(Options):
         Le(MOST_WORKERS),
         Option("Threads; the result doesn't depend on them.", MACHINE, resource=True),
     ] = 2
+
+
+class SpreadOptions(Options):
+    """On which machines a task is done."""
+
+    backend: Annotated[
+        str,
+        Option(
+            "local: this machine; dask: the workers of --scheduler too.",
+            MACHINE, resource=True,
+        ),
+    ] = "local"  # fmt: skip
+    scheduler: Annotated[
+        str | None,
+        AfterValidator(read_address),
+        Option("Address of dask's scheduler.", MACHINE, "HOST:PORT", "none", resource=True),
+    ] = None
 
 
 class DeviceOptions(Options):

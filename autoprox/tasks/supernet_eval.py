@@ -65,7 +65,7 @@ class SupernetEval(Task[SupernetEvalConfig]):
             self.data,
             self.architectures,
             limit=self.config.limit,
-            workers=self.config.workers,
+            crew=self.crew,
             known=known,
             record=record,
         )

@@ -230,9 +230,9 @@ class Counted(StreamedMatrices):
         super().__init__(*args)
         self.visits: list[list[Group]] = []
 
-    def visit(self, groups: Sequence[Group], reduce: store.Reduce) -> None:
-        self.visits.append(list(groups))
-        super().visit(groups, reduce)
+    def visit(self, programs: store.Programs, take: store.Take) -> None:
+        self.visits.append(list(programs))
+        super().visit(programs, take)
 
 
 @pytest.fixture

@@ -1,0 +1,145 @@
+"""Calls that the workers of a dask scheduler do, on this and other machines, by joblib's backend.
+
+A call and its result are sent as bytes; what all calls share is a task of its own, which dask
+repeats elsewhere where the worker that had it dies. Only the same versions and instructions give
+the same bits: a worker with others does nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+from joblib import Parallel, delayed
+
+from autoprox.errors import ConfigError, FailureError, one_line
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+R = TypeVar("R")
+CONNECT, WORKERS = 5, 10  # seconds until a scheduler must answer, and have a worker
+KEPT = 4  # shared arguments that a worker keeps as objects
+AHEAD = "3 * n_jobs"  # calls that are sent before their workers are free
+
+_CLIENTS: dict[str, Client] = {}  # by the scheduler's address
+
+
+class ClusterError(FailureError):
+    """A scheduler that isn't there, or workers that can't do what they are to do."""
+
+
+def connect(address: str) -> None:
+    """Open the connection to a scheduler that has workers."""
+    try:
+        from distributed import Client  # optional
+    except ImportError:
+        raise ConfigError(
+            "the backend dask needs the extra `distributed`: pip install 'autoprox[distributed]'"
+        ) from None
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is wrong, we say
+    try:
+        client = Client(address, timeout=CONNECT, set_as_default=False)
+    except (OSError, ValueError) as error:
+        rule = "a scheduler must answer (`dask scheduler` starts one)"
+        raise ClusterError(f"{rule}, but none does at {address}") from error
+    try:
+        client.wait_for_workers(1, timeout=WORKERS)
+    except TimeoutError as error:
+        client.close()
+        rule = f"a scheduler must have workers (`dask worker {address}` starts one)"
+        raise ClusterError(f"{rule}, but that at {address} has none") from error
+    _CLIENTS[address] = client
+
+
+def disconnect(address: str) -> None:
+    """Close the connection; calls that wait are forgotten."""
+    _CLIENTS.pop(address).close()
+
+
+def size(address: str) -> int:
+    """How many calls the workers do at once."""
+    return max(1, sum(map(int, _CLIENTS[address].ncores().values())))
+
+
+def run(
+    address: str, function: Callable[..., R], items: Sequence[Any], shared: tuple[Any, ...]
+) -> Iterator[R]:
+    """The results of `function(*shared, item)`, in the order of the items."""
+    import cloudpickle  # comes with dask
+
+    client, known = _CLIENTS[address], versions()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of the size: it is sent once to a worker
+        common = client.submit(bytes, cloudpickle.dumps((function, shared)), pure=False)
+    parallel = Parallel(
+        backend=_backend()(client=client), return_as="generator", pre_dispatch=AHEAD
+    )
+    calls = (delayed(_do)(known, common, cloudpickle.dumps(item)) for item in items)
+    yield from parallel(calls)
+
+
+def versions() -> dict[str, str]:
+    """What a worker must have alike for the same bits."""
+    packages = {name: version(name) for name in ("autoprox", "torch", "numpy")}
+    return {**packages, "instructions": torch.backends.cpu.get_cpu_capability()}
+
+
+def _do(known: dict[str, str], common: bytes, item: bytes) -> Any:
+    """A call, on a worker."""
+    if differing := [f"{n} {v} for {known[n]}" for n, v in versions().items() if v != known[n]]:
+        raise ClusterError(
+            f"workers must have this program's versions, but one has {', '.join(differing)}"
+        )
+    torch.set_num_threads(1)
+    try:
+        function, shared = _loaded(common)
+        argument = pickle.loads(item)
+    except Exception as error:  # whatever the import of what isn't ours raises
+        raise ClusterError(
+            f"workers must be able to import what they are to call, but got {one_line(error)}"
+        ) from error
+    return function(*shared, argument)
+
+
+@lru_cache(KEPT)
+def _loaded(common: bytes) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    function, shared = pickle.loads(common)
+    return function, shared
+
+
+@lru_cache(1)
+def _backend() -> type[Any]:
+    """joblib's backend, which waits forever for a call that dask gave up: here that is an error."""
+    import asyncio
+
+    from joblib._dask import DaskDistributedBackend
+
+    class Backend(DaskDistributedBackend):  # type: ignore[misc]
+        async def _collect(self) -> None:
+            while self._continue:
+                async for future, result in self.waiting_futures:
+                    waiting, done = self._results.pop(future), self._callbacks.pop(future)
+                    if future.status != "finished":
+                        result = _lost(result)
+                    waiting.set_result(result)
+                    done(result)
+                await asyncio.sleep(0.01)
+
+    return Backend
+
+
+def _lost(result: Any) -> ClusterError:
+    """Why a call has no result."""
+    error = result[1] if isinstance(result, tuple) and len(result) == 3 else None
+    if type(error).__name__ == "KilledWorker":
+        return ClusterError("workers must survive a call, but several died of one: of its memory?")
+    if error is None or type(error).__name__.endswith("CancelledError"):
+        return ClusterError("the scheduler must go on, but it ended")
+    return ClusterError(f"workers must be able to do a call, but got {one_line(error)}")
