@@ -7,7 +7,7 @@ import typer
 
 from autoprox.cli.command import finish, followed
 from autoprox.cli.options import Debug, Json, Quiet
-from autoprox.files.sizes import read_bytes
+from autoprox.files.sizes import read_bytes, read_days
 from autoprox.progress import Progress
 
 
@@ -20,7 +20,22 @@ def resume(
     ] = None,
     cache: Annotated[
         str | None,
-        typer.Option(help="Folder of statistics.", metavar="DIR", show_default="as before"),
+        typer.Option(help="Folder of statistics.", metavar="DIR|URL", show_default="as before"),
+    ] = None,
+    cache_limit: Annotated[
+        str | None,
+        typer.Option(help="Of old statistics.", metavar="SIZE", show_default="as before"),
+    ] = None,
+    cache_age: Annotated[
+        str | None,
+        typer.Option(help="Of old statistics.", metavar="DAYS", show_default="as before"),
+    ] = None,
+    backend: Annotated[
+        str | None, typer.Option(help="local or dask.", show_default="as before")
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Of dask.", metavar="HOST:PORT", show_default="as before"),
     ] = None,
     evaluator: Annotated[
         str | None, typer.Option(help="Of search: the function of the run, to call it again.")
@@ -39,11 +54,14 @@ def resume(
     from autoprox.runs.folder import Run  # with torch, which takes seconds to import
     from autoprox.tasks import base
 
-    size = None if memory is None else read_bytes(memory)
     resources = {
         "workers": workers,
-        "memory": size,
+        "memory": memory and read_bytes(memory),
         "cache": cache,
+        "cache_limit": cache_limit and read_bytes(cache_limit),
+        "cache_age": cache_age and read_days(cache_age),
+        "backend": backend,
+        "scheduler": scheduler,
         "evaluator": evaluator,
         "teacher": teacher,
     }

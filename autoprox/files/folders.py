@@ -35,9 +35,14 @@ def usage(folder: Path) -> Usage:
     return Usage(len(found), sum(status.st_size for status in found), oldest)
 
 
+def room_of(folder: Path) -> int:
+    """How many bytes are free on a folder's disk."""
+    return shutil.disk_usage(folder).free
+
+
 def require_room(folder: Path, size: int) -> None:
     """Raise unless so many bytes more fit on the folder's disk."""
-    if size > (free := shutil.disk_usage(folder).free):
+    if size > (free := room_of(folder)):
         raise RoomError(
             f"about {short(size)}B of statistics more must fit on the disk, but {folder} has "
             f"{short(free)}B free: make room, or choose another --cache, a smaller --batch-size or "

@@ -1,6 +1,7 @@
 """Matrices that are measured once and kept, by shape, for any number of formulas."""
 
 import os
+import time
 import traceback
 import weakref
 from collections import defaultdict
@@ -31,6 +32,7 @@ from autoprox.statistics.files import (
 from autoprox.statistics.networks import UntrainedNetwork
 from autoprox.statistics.packed import CHUNK, ChunkRange, PackedMatrices, Place, chunks_of
 from autoprox.statistics.sources import (
+    MEMO_BYTES,
     Group,
     MatrixSource,
     Programs,
@@ -41,6 +43,8 @@ from autoprox.statistics.sources import (
 
 GIB = 2**30
 CACHE_LIMIT = 20 * GIB  # bytes that a folder may hold beside what those who open it need
+CACHE_AGE = 90  # days after which what wasn't used goes
+DAY = 86_400
 LOCK = "lock.db"
 FETCHING = 16  # networks whose files are copied at once: that is waiting, not work
 
@@ -52,9 +56,9 @@ class CachedMatrices(MatrixSource):
     """Every statistic of a network is a file, named by the hash of what it depends on.
 
     So what comes later finds it, and where a folder is shared, other machines do. As many matrices
-    as `memory` allows are resident, the others are read from their files at each visit. Who is
-    alone in the folder removes, before it measures, what was used the longest ago beyond
-    `CACHE_LIMIT`.
+    as `memory` allows are resident, an eighth of it set aside for values of layers; the others are
+    read from their files at each visit. Who is alone in the folder removes, before it measures,
+    what wasn't used for `age` days, and what was used the longest ago beyond `limit`.
     """
 
     def __init__(
@@ -67,11 +71,15 @@ class CachedMatrices(MatrixSource):
         memory: int = 4 * GIB,
         crew: Crew = ALONE,
         shared: SharedFolder | None = None,
+        limit: int = CACHE_LIMIT,
+        age: int = CACHE_AGE,
     ) -> None:
         super().__init__(setting, networks, crew)
         self.folder = folder
         self.shared = shared
-        self.memory = memory
+        self.memo = min(MEMO_BYTES, memory // 8)
+        self.memory = memory - self.memo
+        self.limit, self.age = limit, age
         self.needs = sorted(set(needs), key=str)
         self._locked = self._collected = False
 
@@ -80,7 +88,7 @@ class CachedMatrices(MatrixSource):
         if not self._locked:
             self.folder.mkdir(parents=True, exist_ok=True)
             needed = {path for n in self.alive for path in self._paths(n).values()}
-            weakref.finalize(self, _hold(self.folder, needed).close)
+            weakref.finalize(self, _hold(self.folder, needed, self.limit, self.age).close)
             self._locked = True
         missing = self._missing(progress)
         if self.shared is not None:
@@ -255,12 +263,12 @@ def _measured(
     return Measurement(contents, sum(sizes), failure)
 
 
-def _hold(folder: Path, needed: Container[Path]) -> ReadWriteLock:
+def _hold(folder: Path, needed: Container[Path], limit: int, age: int) -> ReadWriteLock:
     """Hold the folder together with others, after trimming it where there are none."""
     lock = ReadWriteLock(folder / LOCK, is_singleton=False)
     try:
         with lock.write_lock(blocking=False):
-            _trim(folder, needed)
+            remove(folder, limit, age, needed)
     except Timeout as busy:  # others trim it once they are alone
         # filelock's frames hold their own error, and so all callers, until a garbage collection.
         traceback.clear_frames(busy.__traceback__)
@@ -268,15 +276,14 @@ def _hold(folder: Path, needed: Container[Path]) -> ReadWriteLock:
     return lock
 
 
-def clear(folder: Path) -> None:
-    """Remove all that is measured in a folder, of which nobody may be reading."""
+def clear(folder: Path, limit: int = 0, age: int = 0) -> None:
+    """Remove what is beyond limit and age from a folder, of which nobody may be reading."""
     if not folder.is_dir():
         return
     lock = ReadWriteLock(folder / LOCK, is_singleton=False)
     try:
         with lock.write_lock(blocking=False):
-            for path in folder.glob("??/*"):
-                path.unlink()
+            remove(folder, limit, age)
     except Timeout as busy:
         traceback.clear_frames(busy.__traceback__)
         raise RunError(f"a cache must not be in use to be cleared, but {folder} is") from None
@@ -284,12 +291,21 @@ def clear(folder: Path) -> None:
         lock.close()
 
 
-def _trim(folder: Path, needed: Container[Path]) -> None:
-    """Remove unfinished files, and the least recently used of the others beyond the limit."""
-    others = [path for path in folder.glob("??/*") if path not in needed]
-    described = [(path.stat(), path) for path in others]
-    total = 0
+def remove(folder: Path, limit: int, age: int, needed: Container[Path] = ()) -> None:
+    """Remove unfinished files, and those that `superfluous` names."""
+    for path in (*folder.glob(f"??/*{UNFINISHED}"), *superfluous(folder, limit, age, needed)):
+        path.unlink(missing_ok=True)
+
+
+def superfluous(
+    folder: Path, limit: int, age: int, needed: Container[Path] = ()
+) -> dict[Path, int]:
+    """Sizes of files not used for so many days, and of the least recently used beyond the limit."""
+    described = [(path.stat(), path) for path in folder.glob("??/*") if path not in needed]
+    found: dict[Path, int] = {}
+    total, oldest = 0, time.time() - age * DAY
     for status, path in sorted(described, key=lambda item: item[0].st_mtime, reverse=True):
         total += status.st_size
-        if total > CACHE_LIMIT or path.suffix == UNFINISHED:
-            path.unlink()
+        if total > limit or status.st_mtime < oldest:
+            found[path] = status.st_size
+    return found

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
 
+from autoprox import __version__
 from autoprox.errors import ConfigError, nearest
 from autoprox.inputs.batch import IGNORED, Batch
 from autoprox.language import Statistic
@@ -205,6 +206,7 @@ class Setting:
         """Hash of everything that the statistic depends on, and of nothing else."""
         depends: list[object] = [
             FORMAT,
+            __version__,
             torch.__version__,
             self.device.type,
             torch.backends.cpu.get_cpu_capability(),  # other instructions add in another order

@@ -23,6 +23,7 @@ Programs = Mapping[Group, Callable[[MatrixChunk], Any]]  # what is computed from
 # what was computed from them.
 Take = Callable[[Group, list[int], np.ndarray, Any], None]
 Needs = dict[str, set[Statistic]]  # by dataset
+MEMO_BYTES = 2**29  # of values of layers that whoever reads the matrices may keep
 FAILURES = (ArithmeticError, MemoryError, RuntimeError, ValueError)
 
 
@@ -42,6 +43,7 @@ class MatrixSource(ABC):
         self.crew = crew
         # Reductions are in float64, which MPS has not.
         self.device = CPU if setting.device.type == "mps" else setting.device
+        self.memo = MEMO_BYTES
         self.failures: dict[int, str] = {}
         self._max_failed = max_failed
         self._variants: dict[Group, list[list[int]]] = {}

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from autoprox.benchmarks import BENCHMARKS, Benchmark, load_benchmark
 from autoprox.errors import ConfigError, RunError, nearest
-from autoprox.files.folders import user_cache
 from autoprox.files.program import command_line
 from autoprox.inputs.batch import Batch
 from autoprox.inputs.batches import load_batches
@@ -18,14 +17,12 @@ from autoprox.parallel.crew import Crew
 from autoprox.progress import Progress, silent
 from autoprox.runs.folder import Run, digest_of, require_name
 from autoprox.searchspaces import SearchSpace
-from autoprox.statistics.files import SharedFolder
 from autoprox.statistics.sources import FAILURES
 from autoprox.tasks.configurations import CONFIGURATIONS
 from autoprox.tasks.estimate import Estimate
 from autoprox.tasks.shared import (
     BACKENDS,
     BenchmarkOptions,
-    CacheOptions,
     InputOptions,
     SpreadOptions,
     TaskConfig,
@@ -184,6 +181,8 @@ def read_config(run: Run, trusted: bool = False, **resources: Any) -> TaskConfig
             f"a resumed run keeps its own configuration but for {', '.join(allowed)}, "
             f"but got {', '.join(beyond)}"
         )
+    if resources.get("backend") == "local":
+        stored.pop("scheduler", None)
     try:
         return configuration(**{**stored, **resources})
     except ConfigError as error:
@@ -255,14 +254,6 @@ def crew_of(config: TaskConfig) -> Crew:
 def path_of(text: str | PathLike[str] | None) -> Path | None:
     """The path of an option that may be left open."""
     return None if text is None else Path(text)
-
-
-def statistics_folders(config: CacheOptions) -> tuple[Path, SharedFolder | None]:
-    """Where statistics are kept on this machine, and where machines share them, if they do."""
-    place = None if config.cache is None else str(config.cache)
-    if place is None or "://" not in place:
-        return (path_of(place) or user_cache()) / "statistics", None
-    return user_cache() / "statistics", SharedFolder(f"{place.rstrip('/')}/statistics")
 
 
 def absolute(value: Any) -> Any:

@@ -16,6 +16,7 @@ from autoprox.errors import ConfigError
 from autoprox.evolution import METRICS, STRATEGIES, Form, Individual, State, evolve, make_toolbox
 from autoprox.evolution.two_inputs import TwoInputs
 from autoprox.export import pretty
+from autoprox.files.folders import room_of
 from autoprox.language import (
     EVERY_STATISTIC,
     STATISTICS,
@@ -34,7 +35,6 @@ from autoprox.scoring.tables import Judge
 from autoprox.searchspaces import get_space
 from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import Setting, resolve_device
-from autoprox.statistics.files import SharedFolder
 from autoprox.statistics.networks import SpaceNetwork, space_networks
 from autoprox.tasks.base import (
     Task,
@@ -43,8 +43,8 @@ from autoprox.tasks.base import (
     completed,
     digests,
     require_choice,
-    statistics_folders,
 )
+from autoprox.tasks.cache import kept_of
 from autoprox.tasks.checkpoint import checkpoint, restored
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.estimate import Estimate, measured_once, middle
@@ -89,7 +89,7 @@ class Evolve(Task[EvolveConfig]):
         chosen = split(networks, config.split_seed, config.train)
         self.parts = dict(zip(("train", "test"), chosen, strict=True))
         self._check_parts()
-        self.cache[0].mkdir(parents=True, exist_ok=True)
+        self.cache.mkdir(parents=True, exist_ok=True)
 
     def _check_parts(self) -> None:
         for dataset, scores in self.benchmark.scores.items():
@@ -125,9 +125,9 @@ class Evolve(Task[EvolveConfig]):
         return digests(self.batches, self.benchmark)
 
     @property
-    def cache(self) -> tuple[Path, SharedFolder | None]:
-        """The folder of the networks' statistics, and that which machines share, if they do."""
-        return statistics_folders(self.config)
+    def cache(self) -> Path:
+        """The folder of the networks' statistics."""
+        return kept_of(self.config).folder
 
     def setting(self, thin: int | None = None, seed: int | None = None) -> Setting:
         """How networks are measured: thinned as configured, unless said otherwise."""
@@ -156,7 +156,7 @@ class Evolve(Task[EvolveConfig]):
         one = networks[middle(self.space, self.benchmark.architectures)]
         seconds, size = measured_once(self.setting(), one, self.needs())
         work = train * seconds / self.crew.size
-        return Estimate(train, len(self.batches), work, train * size)
+        return Estimate(train, len(self.batches), work, train * size, room_of(self.cache))
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Evolve on thinned matrices, choose on whole ones, and measure what was chosen."""
@@ -206,15 +206,13 @@ class Evolve(Task[EvolveConfig]):
         As many matrices are resident as a share of the memory allows.
         """
         networks, train = self.networks(), self.parts["train"] if part is None else part
-        folder, shared = self.cache
         matrices = CachedMatrices(
             self.setting(),
             [networks[n] for n in train],
             self.needs(),
-            folder=folder,
             memory=self.config.memory // share,
             crew=self.crew,
-            shared=shared,
+            **kept_of(self.config)._asdict(),
         )
         done = itertools.count(1)
         matrices.collect(lambda: progress("collect", next(done), len(train), ""))
@@ -244,7 +242,7 @@ class Evolve(Task[EvolveConfig]):
 
     def zoo(self, progress: Progress = silent) -> Zoo:
         """The published proxies to compare with."""
-        folder = self.cache[0].with_name("zoo")
+        folder = self.cache.with_name("zoo")
         return measured_zoo(self.benchmark, self.config, self.setting(thin=1), folder, progress)
 
     def _proxy_records(

@@ -44,7 +44,8 @@ from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import space_networks
 from autoprox.statistics.sources import StreamedMatrices
-from autoprox.tasks.base import Task, completed, digests, statistics_folders
+from autoprox.tasks.base import Task, completed, digests
+from autoprox.tasks.cache import kept_of
 from autoprox.tasks.configurations import RediscoverConfig
 from autoprox.zoo.loading import load
 
@@ -140,14 +141,12 @@ class Rediscover(Task[RediscoverConfig]):
         """All statistics of the networks to evolve on, whichever the proxy reads."""
         architectures = self.evolved.architectures(rng)
         trees = (*map(make, WORDS), self.target)
-        folder, shared = statistics_folders(self.config)
         matrices = CachedMatrices(
             self.evolved.setting(self.config.seed, self.device),
             space_networks(self.evolved.space, architectures, self.config.seed),
             {part for tree in trees for s in statistics(tree) for part in s.parts},
-            folder=folder,
             crew=self.crew,
-            shared=shared,
+            **kept_of(self.config)._asdict(),
         )
         done = itertools.count(1)
         matrices.collect(lambda: progress("collect", next(done), len(architectures), ""))

@@ -10,7 +10,7 @@ import torch
 
 from autoprox.benchmarks import BENCHMARKS, load_benchmark
 from autoprox.errors import AutoproxError, ConfigError, nearest
-from autoprox.files.atomic import to_json, write_json, write_text
+from autoprox.files.atomic import atomic_file, to_json, write_json
 from autoprox.files.documents import Excerpt
 from autoprox.files.json_lines import JSONLines, Record
 from autoprox.files.sizes import Range, read_range, read_size, short, show_range
@@ -172,7 +172,7 @@ class Search(Task[SearchConfig]):
         )
         self.strategy.search(searcher, self.parameters)
         if self.evaluator is not None and not searcher.evaluations:
-            searcher.evaluate(searcher.ranked()[: self.config.top])
+            searcher.evaluate(searcher.best(self.config.top))
         _write_scores(run.path / CANDIDATES, searcher)
         summary = {**self._summary(searcher), "seconds": seconds()}
         write_json(run.path / TOP, summary["top"])
@@ -189,7 +189,7 @@ class Search(Task[SearchConfig]):
                 **({"value": candidate.value} if self.evaluator else {}),
                 "candidate": candidate.number,
             }
-            for candidate in (searcher.evaluated() or searcher.ranked())[: config.top]
+            for candidate in searcher.evaluated()[: config.top] or searcher.best(config.top)
         ]
         [batch] = self.setting.batches.values()
         return {
@@ -212,7 +212,7 @@ class Search(Task[SearchConfig]):
 
 def _step(searcher: Searcher) -> dict[str, Any]:
     """A line of the log."""
-    best, evaluated = searcher.ranked()[0], searcher.evaluated()
+    [best], evaluated = searcher.best(1), searcher.evaluated()
     return {
         "step": searcher.steps,
         "candidates": len(searcher.candidates),
@@ -253,10 +253,12 @@ def _ranges(config: SearchConfig) -> tuple[Range, Range]:
 
 def _write_scores(path: Path, searcher: Searcher) -> None:
     """Add its score, among all of them, to the line of each candidate."""
-    lines = JSONLines(path).read()
-    for line, candidate in zip(lines, searcher.candidates, strict=True):
-        line["score"] = None if candidate.failure else searcher.score_of(candidate)
-    write_text(path, "".join(f"{to_json(line)}\n" for line in lines))
+    lines = JSONLines(path)
+    with atomic_file(path) as file:
+        for candidate, text in zip(searcher.candidates, lines.lines(), strict=True):
+            line = lines.parse(candidate.number + 1, text)
+            line["score"] = None if candidate.failure else searcher.score_of(candidate)
+            file.write(f"{to_json(line)}\n".encode())
 
 
 def with_heads(config: SearchConfig) -> SearchConfig:

@@ -8,6 +8,7 @@ from annotated_types import Ge, Le
 from pydantic import AfterValidator
 
 from autoprox.errors import ConfigError
+from autoprox.files.sizes import read_bytes, read_days
 from autoprox.options import Names, Option, Options, PathText, Positive, Whole
 from autoprox.progress import Progress
 
@@ -96,8 +97,24 @@ class CacheOptions(Options):
     cache: Annotated[
         PathText | None,
         Option(
-            "Folder of measured statistics, for later runs.",
-            MACHINE, "DIR", "the user's", resource=True,
+            "Folder of measured statistics, for later runs; an URL that fsspec can open, such as "
+            "s3://bucket/folder, is shared by machines, beside a copy in the user's.",
+            MACHINE, "DIR|URL", "the user's", resource=True,
+        ),
+    ] = None  # fmt: skip
+    cache_limit: Annotated[
+        Whole | None,
+        Option(
+            "Size that the folder may have beside what this run needs; the least recently used "
+            "goes.",
+            MACHINE, "SIZE", "$AUTOPROX_CACHE_LIMIT, then 20GiB", read=read_bytes, resource=True,
+        ),
+    ] = None  # fmt: skip
+    cache_age: Annotated[
+        Positive | None,
+        Option(
+            "Days after which what wasn't used goes.",
+            MACHINE, "DAYS", "$AUTOPROX_CACHE_AGE, then 90", read=read_days, resource=True,
         ),
     ] = None  # fmt: skip
 
