@@ -130,7 +130,7 @@ class Searcher:
         self._evaluated = evaluated or Record()
         self._on_candidate = on_candidate
         self._on_step = on_step
-        self._drawn: dict[Architecture, Sizes] = {}
+        self._drawn: dict[Architecture, Sizes] = {}  # those that aren't candidates yet
         self._known: dict[Architecture, Candidate] = {}
         self._failures: Counter[str] = Counter()
         self._evaluated_ones: list[Candidate] = []
@@ -187,9 +187,10 @@ class Searcher:
         outside: list[Architecture] = []
         for _ in range(DRAWS):
             made = make()
-            if made not in self._drawn and self._admit(made):
+            is_known = made in self._known or made in self._drawn
+            if not is_known and self._admit(made):
                 return made
-            (known if made in self._drawn else outside).append(made)
+            (known if is_known else outside).append(made)
         if not outside:
             return known[-1]
         try:
@@ -206,7 +207,8 @@ class Searcher:
         sizes = self.limits.sizes(architecture)
         if self.limits.excess(sizes):
             return False
-        self._drawn[architecture] = sizes
+        if architecture not in self._known:
+            self._drawn[architecture] = sizes
         return True
 
     def score(self, architectures: Iterable[Architecture]) -> list[Candidate]:
@@ -316,10 +318,9 @@ class Searcher:
         self._add(architecture, Outcome(terms, blocks, failure))
 
     def _add(self, architecture: Architecture, outcome: Outcome) -> Candidate:
-        sizes = self._drawn.get(architecture) or self.limits.sizes(architecture)
+        sizes = self._drawn.pop(architecture, None) or self.limits.sizes(architecture)
         number = len(self.candidates)
         candidate = Candidate(number, architecture, sizes, outcome, outcome.failure)
-        self._drawn[architecture] = sizes
         self._known[architecture] = candidate
         self.candidates.append(candidate)
         if candidate.failure:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import pickle
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -70,7 +70,7 @@ def size(address: str) -> int:
 
 def run(
     address: str, function: Callable[..., R], items: Sequence[Any], shared: tuple[Any, ...]
-) -> Iterator[R]:
+) -> Generator[R, None, None]:
     """The results of `function(*shared, item)`, in the order of the items."""
     import cloudpickle  # comes with dask
 
@@ -82,7 +82,14 @@ def run(
         backend=_backend()(client=client), return_as="generator", pre_dispatch=AHEAD
     )
     calls = (delayed(_do)(known, common, cloudpickle.dumps(item)) for item in items)
-    yield from parallel(calls)
+    results = parallel(calls)
+    try:
+        for result in results:  # noqa: UP028 - it is closed below
+            yield result
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that nobody waits for the other calls any more
+            results.close()
 
 
 def versions() -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -53,8 +54,9 @@ class Crew:
         else:
             run_threads(self.workers, _ordered(calls, take))
             return
-        for result in results:
-            take(result)
+        with closing(results):
+            for result in results:
+                take(result)
 
     def __enter__(self) -> Crew:
         if self.scheduler is not None:

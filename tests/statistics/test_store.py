@@ -4,7 +4,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from fsspec.implementations.memory import MemoryFileSystem
 from helpers.measuring import Conditions, cached, streamed
 from helpers.networks import SPACE, noise, tiny
 from torch import Tensor
 
-from autoprox.errors import MeasurementError
+from autoprox.errors import ConfigError, MeasurementError
 from autoprox.files import folders
 from autoprox.files.folders import RoomError
 from autoprox.language import STATISTICS, Statistic
@@ -26,6 +27,7 @@ from autoprox.statistics import collector
 from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.chunks import MatrixChunk
 from autoprox.statistics.collector import Setting, collect
+from autoprox.statistics.files import SharedFolder, StorageError
 from autoprox.statistics.networks import SpaceNetwork
 from autoprox.statistics.sources import MatrixSource
 
@@ -369,6 +371,53 @@ def test_statistics_that_do_not_fit_on_the_disk_are_told_before_it_is_full(
     with pytest.raises(RoomError, match=rule):
         cached(setting(), architectures, [WEIGHT], folder=tmp_path)
     assert len(list(tmp_path.glob("??/*"))) == 1
+
+
+SHARED = "memory://bucket/statistics"
+
+
+@pytest.fixture
+def shared() -> Iterator[MemoryFileSystem]:
+    """Storage that other machines see too, empty."""
+    system = MemoryFileSystem()
+    system.store.clear()
+    yield system
+    system.store.clear()
+
+
+def test_what_is_shared_is_measured_once(
+    setting: MakeSetting,
+    architectures: list[Architecture],
+    tmp_path: Path,
+    shared: MemoryFileSystem,
+    measured: list[tuple[Architecture, dict[str, set[str]]]],
+) -> None:
+    """On another machine, whose folder is empty; but for a file there that isn't whole."""
+    machines = [tmp_path / name for name in "abc"]
+    given = {"shared": SharedFolder(SHARED)}
+    first = read(cached(setting(), architectures, NEEDS, folder=machines[0], **given), NEEDS)
+    measured.clear()
+    again = cached(setting(), architectures, NEEDS, folder=machines[1], workers=2, **given)
+    assert measured == []
+    assert_equal(read(again, NEEDS), first)
+    files = [path for path in shared.find("/") if shared.isfile(path)]
+    assert len(files) == len(list(machines[1].glob("??/*")))
+    shared.pipe_file(files[0], shared.cat_file(files[0])[:-4] + b"torn")
+    cached(setting(), architectures, NEEDS, folder=machines[2], **given)
+    assert len(measured) == 1
+    whole = {path.name: path.read_bytes() for path in machines[0].glob("??/*")}
+    assert {Path(path).name: shared.cat_file(path) for path in files} == whole
+
+
+def test_storage_that_fails_is_told(
+    setting: MakeSetting, architectures: list[Architecture], tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    wrong = SharedFolder(f"file://{tmp_path}/file")
+    with pytest.raises(StorageError, match="must be readable and writable, but of file:"):
+        cached(setting(), architectures, [WEIGHT], folder=tmp_path / "a", shared=wrong)
+    with pytest.raises(ConfigError, match="an URL that fsspec can open, but of nothing://x"):
+        SharedFolder("nothing://x")
 
 
 def test_unfinished_files_are_removed(

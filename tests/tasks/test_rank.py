@@ -65,7 +65,7 @@ def independent(proxy: str, dataset: str, seed: int) -> Sequence[float]:
     if proxy == "params":
         return [SPACE.params(a, classes[dataset]) for a in ARCHITECTURES]
     if proxy != "naswot":
-        engine = Engine(StreamedMatrices(setting, space_networks(SPACE, ARCHITECTURES, seed), 1))
+        engine = Engine(StreamedMatrices(setting, space_networks(SPACE, ARCHITECTURES, seed)))
         return list(engine.evaluate([load(proxy).tree]).values[0, 0])
     values = []
     for arch in ARCHITECTURES:
