@@ -1,8 +1,11 @@
-"""Calls that the workers of a dask scheduler do, on this and other machines, by joblib's backend.
+"""Calls that the workers of a dask scheduler do, on this and other machines.
 
 A call and its result are sent as bytes; what all calls share is a task of its own, which dask
 repeats elsewhere where the worker that had it dies. Only the same versions and instructions give
 the same bits: a worker with others does nothing.
+
+It is dask's own client that sends. joblib's backend of dask, tried first, waits forever for a call
+that dask has given up, and after a worker's death hands futures to calls in place of their values.
 """
 
 from __future__ import annotations
@@ -10,23 +13,24 @@ from __future__ import annotations
 import logging
 import pickle
 import warnings
+from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from functools import lru_cache
 from importlib.metadata import version
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
-from joblib import Parallel, delayed
 
 from autoprox.errors import ConfigError, FailureError, one_line
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Future
 
 R = TypeVar("R")
 CONNECT, WORKERS = 5, 10  # seconds until a scheduler must answer, and have a worker
 KEPT = 4  # shared arguments that a worker keeps as objects
-AHEAD = "3 * n_jobs"  # calls that are sent before their workers are free
+AHEAD = 8  # calls for each that a worker is at: some take longer than others
 
 _CLIENTS: dict[str, Client] = {}  # by the scheduler's address
 
@@ -71,25 +75,52 @@ def size(address: str) -> int:
 def run(
     address: str, function: Callable[..., R], items: Sequence[Any], shared: tuple[Any, ...]
 ) -> Generator[R, None, None]:
-    """The results of `function(*shared, item)`, in the order of the items."""
+    """The results of `function(*shared, item)`, in the order of the items.
+
+    So many calls are sent ahead that no worker waits, and no more: their results stay with the
+    workers until they are taken.
+    """
     import cloudpickle  # comes with dask
 
     client, known = _CLIENTS[address], versions()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of the size: it is sent once to a worker
         common = client.submit(bytes, cloudpickle.dumps((function, shared)), pure=False)
-    parallel = Parallel(
-        backend=_backend()(client=client), return_as="generator", pre_dispatch=AHEAD
-    )
-    calls = (delayed(_do)(known, common, cloudpickle.dumps(item)) for item in items)
-    results = parallel(calls)
+    calls = (client.submit(_do, known, common, cloudpickle.dumps(i), pure=False) for i in items)
+    waiting = deque(islice(calls, AHEAD * size(address)))
     try:
-        for result in results:  # noqa: UP028 - it is closed below
-            yield result
+        while waiting:
+            results = _first_results(client, waiting)
+            waiting.extend(islice(calls, len(results)))
+            yield from results
     finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that nobody waits for the other calls any more
-            results.close()
+        client.cancel([common, *waiting], force=True)
+
+
+def _first_results(client: Client, waiting: deque[Future]) -> list[Any]:
+    """Take the results of the first calls that are done, at least of one."""
+    first = waiting.popleft()
+    try:
+        results = [first.result()]
+        done = list(takewhile(lambda call: call.status == "finished", waiting))
+        results += client.gather(done)
+    except Exception as error:
+        raise _explained(error) from error
+    for _ in done:
+        waiting.popleft()
+    return results
+
+
+def _explained(error: Exception) -> Exception:
+    """What a call raised, or why it has no result."""
+    name = type(error).__name__
+    if name == "KilledWorker":
+        return ClusterError("workers must survive a call, but several died of one: of its memory?")
+    if name in ("CancelledError", "FutureCancelledError", "FuturesCancelledError"):
+        return ClusterError("the scheduler must go on to the end, but it went")
+    if isinstance(error, ImportError):  # before a call began
+        return ClusterError(f"workers must have autoprox installed, but got {one_line(error)}")
+    return error
 
 
 def versions() -> dict[str, str]:
@@ -119,34 +150,3 @@ def _do(known: dict[str, str], common: bytes, item: bytes) -> Any:
 def _loaded(common: bytes) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     function, shared = pickle.loads(common)
     return function, shared
-
-
-@lru_cache(1)
-def _backend() -> type[Any]:
-    """joblib's backend, which waits forever for a call that dask gave up: here that is an error."""
-    import asyncio
-
-    from joblib._dask import DaskDistributedBackend
-
-    class Backend(DaskDistributedBackend):  # type: ignore[misc]
-        async def _collect(self) -> None:
-            while self._continue:
-                async for future, result in self.waiting_futures:
-                    waiting, done = self._results.pop(future), self._callbacks.pop(future)
-                    if future.status != "finished":
-                        result = _lost(result)
-                    waiting.set_result(result)
-                    done(result)
-                await asyncio.sleep(0.01)
-
-    return Backend
-
-
-def _lost(result: Any) -> ClusterError:
-    """Why a call has no result."""
-    error = result[1] if isinstance(result, tuple) and len(result) == 3 else None
-    if type(error).__name__ == "KilledWorker":
-        return ClusterError("workers must survive a call, but several died of one: of its memory?")
-    if error is None or type(error).__name__.endswith("CancelledError"):
-        return ClusterError("the scheduler must go on, but it ended")
-    return ClusterError(f"workers must be able to do a call, but got {one_line(error)}")

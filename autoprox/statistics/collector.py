@@ -19,13 +19,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from importlib.metadata import version
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
 
-from autoprox import __version__
 from autoprox.errors import ConfigError, nearest
 from autoprox.inputs.batch import IGNORED, Batch
 from autoprox.language import Statistic
@@ -35,6 +35,7 @@ from autoprox.statistics.networks import Layered, UntrainedNetwork, every_layer
 
 CPU = torch.device("cpu")
 DEVICES = ("auto", "cpu", "cuda", "mps")
+VERSION = version("autoprox")
 FORMAT = 2  # of what is measured: raised when the same network would give other values
 Measured = dict[Statistic, list[Tensor]]  # one 2-D float32 matrix a layer, in depth order
 
@@ -206,7 +207,7 @@ class Setting:
         """Hash of everything that the statistic depends on, and of nothing else."""
         depends: list[object] = [
             FORMAT,
-            __version__,
+            VERSION,
             torch.__version__,
             self.device.type,
             torch.backends.cpu.get_cpu_capability(),  # other instructions add in another order

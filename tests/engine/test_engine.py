@@ -274,7 +274,7 @@ def test_values_of_layers_stay_within_their_memory(counted: Counted, memory: int
     bounded, most = Engine(counted), [0, 0]
     for tree, values in zip(trees, expected.values, strict=True):
         np.testing.assert_array_equal(bounded.evaluate([tree]).values[0], values)
-        vectors = sum(v.nbytes for own in bounded.memo for v in bounded.memo[own])
+        vectors = sum(v.nbytes for own in [*bounded.memo] for v in bounded.memo[own])
         reduced = sum(bounded._reduced[own].nbytes for own in [*bounded._reduced])
         most = [max(most[0], vectors), max(most[1], reduced)]
     assert 0.6 * memory / 4 <= most[0] <= memory / 4

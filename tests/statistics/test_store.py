@@ -333,7 +333,7 @@ def test_files_unused_for_too_long_go(
 @pytest.mark.parametrize(
     ("place", "name", "value"),
     [
-        (collector, "__version__", "0.0.9"),
+        (collector, "VERSION", "0.0.9"),
         (collector, "FORMAT", 1),
         (torch, "__version__", "2.0"),
         (torch.backends.cpu, "get_cpu_capability", lambda: "AVX1024"),
