@@ -29,7 +29,11 @@ from autoprox.tasks.configurations import EvolveConfig, SearchConfig
 from autoprox.tasks.shared import TaskConfig
 
 NOTES = 100
-EVOLVED = {"datasets": ("digits",), "batch_size": 2, "zoo": ("none",), "iterations": 10**6}
+EVOLVED = {
+    **{"datasets": ("digits",), "batch_size": 2, "zoo": ("none",), "iterations": 10**6},
+    **{"train": 0.3, "statistics": ("msa.weight", "mlp.grad")},  # so that it takes minutes
+    "memory": 2**28,  # of which 32 MiB are for values of layers, soon full
+}
 SEARCHED = {"space": "autoformer-nano", "dataset": "cifar10", "weights": "inherited"}
 
 

@@ -17,8 +17,7 @@ import pickle
 import platform
 import tempfile
 import time
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -83,18 +82,21 @@ def sent(part: Part) -> dict[str, Any]:
 
 def seconds(crew: Crew, part: Part) -> float:
     function, shared, items = part
-    with crew:
-        crew.each(function, items[: crew.size], lambda result: None, *shared)  # to warm up
-        started = time.perf_counter()
-        crew.each(function, items, lambda result: None, *shared)
-        return time.perf_counter() - started
+    crew.each(function, items[: crew.size], lambda result: None, *shared)  # to warm up
+    started = time.perf_counter()
+    crew.each(function, items, lambda result: None, *shared)
+    return time.perf_counter() - started
 
 
-def with_workers(count: int, call: Callable[[Crew], Any]) -> Any:
-    with LocalCluster(
-        n_workers=count, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
-    ) as here:
-        return call(Crew(scheduler=here.scheduler_address))
+def spread(workers: int, parts: Mapping[str, Part]) -> dict[str, float]:
+    """Seconds of each part on a cluster of so many workers."""
+    with (
+        LocalCluster(
+            n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
+        ) as here,
+        Crew(scheduler=here.scheduler_address) as crew,
+    ):
+        return {name: seconds(crew, part) for name, part in parts.items()}
 
 
 def main() -> None:
@@ -119,19 +121,17 @@ def main() -> None:
         "networks": options.networks,
     }
     os.chdir(tempfile.mkdtemp())
-    for name in options.parts or PARTS:
-        part = PARTS[name](options)
-        alone = seconds(Crew(1), part)
-        found = {"seconds_alone": alone, "seconds_for_each": alone / options.networks, **sent(part)}
-        spread = {n: with_workers(n, partial(seconds, part=part)) for n in counts}
-        found["speedup"] = {n: round(alone / own, 2) for n, own in spread.items()}
-        results[name] = {**found, "load": os.getloadavg()[0]}
-        print(name, json.dumps(results[name]), flush=True)
+    parts = {name: PARTS[name](options) for name in options.parts or PARTS}
     nothing: Part = (itself, (), list(range(options.calls)))
-    results["calls_per_second"] = {
-        n: round(options.calls / with_workers(n, partial(seconds, part=nothing))) for n in counts
-    }
-    print("nothing", results["calls_per_second"])
+    alone = {name: seconds(Crew(1), part) for name, part in parts.items()}
+    taken = {n: spread(n, {**parts, "nothing": nothing}) for n in counts}
+    for name, part in parts.items():
+        each = {"seconds_for_each": alone[name] / options.networks, **sent(part)}
+        each["speedup"] = {n: round(alone[name] / own[name], 2) for n, own in taken.items()}
+        results[name] = each
+    results["calls_per_second"] = {n: options.calls / own["nothing"] for n, own in taken.items()}
+    results["machine"]["load_at_the_end"] = os.getloadavg()[0]
+    print(json.dumps(results, indent=1))
     if options.out is not None:
         options.out.write_text(json.dumps(results, indent=1) + "\n")
 

@@ -23,7 +23,7 @@ FITNESSES.register("mean", lambda values: float(np.mean(values)))
 
 @dataclass
 class State:
-    """A population, the best so far, and a log with a line for each iteration of this process."""
+    """A population, the best so far, and what is to be logged of the last iteration."""
 
     rng: Random
     population: list[Individual] = field(default_factory=list)
@@ -33,7 +33,7 @@ class State:
     iteration: int = 0
     evaluations: int = 0
     invalid: Counter[str] = field(default_factory=Counter)
-    logbook: Any = field(default_factory=tools.Logbook)
+    line: dict[str, Any] = field(default_factory=dict)
 
     def spent(self, parameters: EvolutionParameters) -> bool:
         """Whether the evolution is at its end."""
@@ -53,16 +53,16 @@ class State:
         self.front.update([i for i in individuals if i.valid])
 
     def log(self) -> None:
-        """Enter an iteration's line into the logbook."""
+        """Sum up an iteration."""
         best = max(self.population, key=lambda i: i.fitness).tree
-        self.logbook.record(
-            iteration=self.iteration,
-            evaluations=self.evaluations,
+        self.line = {
+            "iteration": self.iteration,
+            "evaluations": self.evaluations,
             **FITNESSES.compile(self.population),
-            size=best.size,
-            expression=str(best),
-            invalid=sum(self.invalid.values()),
-        )
+            "size": best.size,
+            "expression": str(best),
+            "invalid": sum(self.invalid.values()),
+        }
 
 
 def evolve(

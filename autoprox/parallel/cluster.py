@@ -47,7 +47,9 @@ def connect(address: str) -> None:
         raise ConfigError(
             "the backend dask needs the extra `distributed`: pip install 'autoprox[distributed]'"
         ) from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is wrong, we say
+    for name in [*logging.root.manager.loggerDict]:
+        if name.startswith("distributed"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # what is wrong, we say
     try:
         client = Client(address, timeout=CONNECT, set_as_default=False)
     except (OSError, ValueError) as error:

@@ -23,7 +23,7 @@ Programs = Mapping[Group, Callable[[MatrixChunk], Any]]  # what is computed from
 # what was computed from them.
 Take = Callable[[Group, list[int], np.ndarray, Any], None]
 Needs = dict[str, set[Statistic]]  # by dataset
-MEMO_BYTES = 2**29  # of values of layers that whoever reads the matrices may keep
+MEMO_BYTES = 2**28  # of values of layers that whoever reads the matrices may keep
 FAILURES = (ArithmeticError, MemoryError, RuntimeError, ValueError)
 
 

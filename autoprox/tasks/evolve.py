@@ -168,7 +168,7 @@ class Evolve(Task[EvolveConfig]):
             return before + time.monotonic() - started
 
         def record(state: State) -> None:
-            line = {**state.logbook[-1], "seconds": round(seconds(), 3)}
+            line = {**state.line, "seconds": round(seconds(), 3)}
             run.log(line)
             run.checkpoint(checkpoint(state, seconds()))
             note = f"best {line['best']:.4f}  {line['expression']}"

@@ -230,7 +230,7 @@ class EvolveSpaces(Task[EvolveConfig]):
             about = {"held_out": fold.held_out, "island": island}
 
             def record(state: State, about: dict[str, Any] = about) -> None:
-                line = state.logbook[-1]
+                line = state.line
                 course.log({**about, **line})
                 note = f"best {line['best']:.4f}  {line['expression']}"
                 progress("evolve", *state.progress(own), note)

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -126,6 +127,32 @@ def test_a_call_that_kills_its_workers_is_an_error(address: str) -> None:
         pytest.raises(ClusterError, match="must survive a call, but several died"),
     ):
         crew.each(die, [1], print)
+
+
+def wait(item: int) -> int:
+    time.sleep(0.1)
+    return item
+
+
+def test_a_scheduler_that_goes_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+    """Its worker is a thread of this process."""
+    distributed = pytest.importorskip("distributed")
+    taken: list[int] = []
+    with (
+        distributed.LocalCluster(
+            n_workers=1,
+            threads_per_worker=1,
+            processes=False,
+            protocol="tcp://",
+            host="127.0.0.1",
+            dashboard_address=None,
+        ) as here,
+        Crew(scheduler=here.scheduler_address) as crew,
+        pytest.raises(ClusterError, match="the scheduler must go on to the end, but it went"),
+    ):
+        crew.each(wait, range(100), lambda item: taken.append(item) or here.close())
+    assert 0 < len(taken) < 100
+    assert capfd.readouterr().err == ""
 
 
 def fail(item: int) -> int:

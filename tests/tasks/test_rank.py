@@ -290,7 +290,10 @@ def test_another_commands_run_is_refused(summary: dict[str, Any], run: Command) 
     assert (result.code, result.err.count("\n")) == (2, 1)
     result = run("rank", "--resume", summary["run"], "--seed", "3")
     assert result.code == 2
-    assert "keeps its own configuration but for workers, but got seed" in result.err
+    assert (
+        "keeps its own configuration but for workers, backend, scheduler, but got seed"
+        in result.err
+    )
 
 
 @pytest.fixture
