@@ -23,7 +23,7 @@ class ArchitectureError(AutoproxError):
     """A choice that its space doesn't allow, or a space that doesn't exist."""
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, slots=True)
 class Architecture:
     """The choices that make one network of a space: frozen, whatever the order of the names."""
 

@@ -35,6 +35,7 @@ from autoprox.engine.program import reductions
 from autoprox.evolution import STRATEGIES, EvolutionParameters, State, evolve
 from autoprox.files.folders import user_cache
 from autoprox.language import Statistic, canonical, digest, parse, statistics
+from autoprox.parallel.crew import Crew
 from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.networks import space_networks
 from autoprox.tasks.configurations import EvolveConfig
@@ -82,7 +83,7 @@ def store_of(
         needs or problem.needs(),
         folder=folder,
         memory=config.memory,
-        workers=config.workers,
+        crew=Crew(config.workers),
     )
     matrices.collect()
     return matrices

@@ -32,6 +32,7 @@ from autoprox.engine.evaluator import Engine
 from autoprox.evolution import EvolutionParameters
 from autoprox.files.folders import user_cache
 from autoprox.language import parse
+from autoprox.parallel.crew import Crew
 from autoprox.statistics.cached import GIB, CachedMatrices
 from autoprox.statistics.sources import StreamedMatrices
 from autoprox.tasks.base import start
@@ -58,7 +59,7 @@ def store(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
         problem.needs(),
         folder=Path(str(config.cache)) / "statistics",
         memory=config.memory,
-        workers=config.workers,
+        crew=Crew(config.workers),
     )
     source.collect()
     collected = peak()
@@ -78,7 +79,7 @@ def store(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
 def fresh(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
     problem = Evolve(config)
     networks = problem.networks()[: options.networks]
-    source = StreamedMatrices(problem.setting(thin=1), networks, config.workers)
+    source = StreamedMatrices(problem.setting(thin=1), networks, Crew(config.workers))
     Engine(source).evaluate([parse(text) for text in EVERY_KIND])
     return {"networks": len(source.alive)}
 

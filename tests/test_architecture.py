@@ -20,7 +20,7 @@ ORDER = (
 LATE = {  # modules that import late: help and the package itself must be there at once
     *("autoprox", "autoprox.api", "autoprox.benchmarks", "autoprox.tasks.results"),
     "autoprox.files.frames",
-    *("autoprox.inputs.child", "autoprox.__main__"),
+    *("autoprox.inputs.child", "autoprox.__main__", "autoprox.parallel.cluster"),
     *(
         "autoprox.cli.bench",
         "autoprox.cli.cache",

@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 
 from autoprox.cli.options import Debug, Json
+from autoprox.errors import ConfigError
+from autoprox.files.sizes import read_bytes, read_days, short
 
 
 def cache(
@@ -16,16 +18,39 @@ def cache(
     clear: Annotated[
         bool, typer.Option("--clear", help="Remove what was measured; downloads stay.")
     ] = False,
+    older_than: Annotated[
+        str | None,
+        typer.Option(
+            help="With --clear: only what wasn't used for so long.",
+            metavar="DAYS",
+            show_default="all",
+        ),
+    ] = None,
+    beyond: Annotated[
+        str | None,
+        typer.Option(
+            help="With --clear: only the least recently used, until so much is left.",
+            metavar="SIZE",
+            show_default="all",
+        ),
+    ] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show the cache of measured statistics: its place, size, limit and oldest use; or clear it."""
-    from autoprox.files.sizes import short
+    """Show the cache of measured statistics: its place, size, bounds and oldest use; or clear it.
+
+    Runs keep it within $AUTOPROX_CACHE_LIMIT and $AUTOPROX_CACHE_AGE, or their --cache-limit and
+    --cache-age.
+    """
+    if not clear and (older_than, beyond) != (None, None):
+        raise ConfigError("--older-than and --beyond say what --clear removes: give it too")
+    age = None if older_than is None else read_days(older_than)
+    limit = None if beyond is None else read_bytes(beyond)
     from autoprox.report import layout  # with torch, which takes seconds to import
     from autoprox.report.machine import cache_report
-    from autoprox.tasks.machine import cache_facts, clear_cache
+    from autoprox.tasks.cache import cache_facts, clear_cache
 
-    removed = clear_cache(folder) if clear else 0
+    removed = clear_cache(folder, limit, age) if clear else 0
     facts = cache_facts(folder)
     if json:
         layout.show_json({**facts, "removed": removed})

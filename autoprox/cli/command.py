@@ -57,7 +57,7 @@ def command(config: type[TaskConfig], text: str) -> Callable[..., None]:
 
     parameters = {
         "context": Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context),
-        **{n: _parameter(n, f, option) for n, f, option in config.described() if option.listed},
+        **{n: parameter(n, f, option) for n, f, option in config.described() if option.listed},
         "resume": Parameter("resume", Parameter.KEYWORD_ONLY, default=None, annotation=Resume),
         "json": Parameter("json", Parameter.KEYWORD_ONLY, default=False, annotation=Json),
         "dry_run": Parameter("dry_run", Parameter.KEYWORD_ONLY, default=False, annotation=DryRun),
@@ -149,7 +149,7 @@ def _given(config: type[TaskConfig], context: typer.Context) -> dict[str, Any]:
     return given
 
 
-def _parameter(name: str, field: FieldInfo, option: Option) -> Parameter:
+def parameter(name: str, field: FieldInfo, option: Option) -> Parameter:
     """A parameter of typer's; one whose default is said in words is None unless it is given."""
     kind = plain_type(field)[0]
     if option.repeated:

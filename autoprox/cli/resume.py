@@ -1,56 +1,62 @@
-"""The command `autoprox resume`."""
+"""The command `autoprox resume`: its options are those that a resumed run may have otherwise."""
 
+from collections.abc import Iterator
+from dataclasses import replace
+from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic.fields import FieldInfo
 
-from autoprox.cli.command import finish, followed
+from autoprox.cli.command import finish, followed, parameter
 from autoprox.cli.options import Debug, Json, Quiet
-from autoprox.files.sizes import read_bytes
+from autoprox.options import Option
 from autoprox.progress import Progress
+from autoprox.tasks.configurations import CONFIGURATIONS
+
+Run = Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)]
+Force = Annotated[
+    bool, typer.Option(help="Go on although versions, or what the run reads, have changed.")
+]
 
 
-def resume(
-    run: Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)],
-    workers: Annotated[int | None, typer.Option(help="Threads.", show_default="as before")] = None,
-    memory: Annotated[
-        str | None,
-        typer.Option(help="Of evolve: for statistics.", metavar="SIZE", show_default="as before"),
-    ] = None,
-    cache: Annotated[
-        str | None,
-        typer.Option(help="Folder of statistics.", metavar="DIR", show_default="as before"),
-    ] = None,
-    evaluator: Annotated[
-        str | None, typer.Option(help="Of search: the function of the run, to call it again.")
-    ] = None,
-    teacher: Annotated[
-        str | None, typer.Option(help="Of bench build: the same of its teacher.")
-    ] = None,
-    force: Annotated[
-        bool, typer.Option(help="Go on although versions, or what the run reads, have changed.")
-    ] = False,
-    quiet: Quiet = False,
-    json: Json = False,
-    debug: Debug = False,
-) -> None:
+def _offered() -> Iterator[tuple[str, FieldInfo, Option]]:
+    """The options of all commands that a run may have otherwise, each once."""
+    seen: set[str] = set()
+    for config in CONFIGURATIONS.values():
+        for name, field, option in config.described():
+            if (option.resource or option.code) and name not in seen:
+                seen.add(name)
+                yield name, field, replace(option, default="as before")
+
+
+def resume(**options: Any) -> None:
     """Go on with a run of any command, as if it had never stopped; a finished one is shown."""
     from autoprox.runs.folder import Run  # with torch, which takes seconds to import
     from autoprox.tasks import base
 
-    size = None if memory is None else read_bytes(memory)
-    resources = {
-        "workers": workers,
-        "memory": size,
-        "cache": cache,
-        "evaluator": evaluator,
-        "teacher": teacher,
+    run, force, quiet = (options[name] for name in ("run", "force", "quiet"))
+    given = {
+        name: option.read(options[name]) if option.read else options[name]
+        for name, _, option in _offered()
+        if options[name] is not None
     }
-    given: dict[str, Any] = {n: value for n, value in resources.items() if value is not None}
 
     def call(progress: Progress) -> dict[str, Any]:
         return base.resume(run, progress, force=force, **given)
 
     kind = Run.open(run).kind
-    finish(kind, followed(call, run, quiet), json)
+    finish(kind, followed(call, run, quiet), options["json"])
+
+
+PARAMETERS = {
+    "run": Parameter("run", Parameter.POSITIONAL_OR_KEYWORD, annotation=Run),
+    **{name: parameter(name, field, option) for name, field, option in _offered()},
+    **{
+        name: Parameter(name, Parameter.KEYWORD_ONLY, default=False, annotation=kind)
+        for name, kind in (("force", Force), ("quiet", Quiet), ("json", Json), ("debug", Debug))
+    },
+}
+resume.__signature__ = Signature(list(PARAMETERS.values()))  # type: ignore[attr-defined]
+resume.__annotations__ = {name: own.annotation for name, own in PARAMETERS.items()}

@@ -2,11 +2,11 @@
 
 Three levels, as in the language: matrix expressions run over the source's pieces and become one
 number a layer; layer vectors of networks of equal depth are computed together; scores are vectors
-over the networks. Layer values that came from matrices are kept for good, so that a formula that
-differs from an earlier one only above them costs next to nothing.
+over the networks. Layer values are kept as far as the memory for them allows, so that a formula
+that differs from an earlier one only above them costs next to nothing; those that came from
+matrices, which cost the most, have three quarters of it.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,17 +15,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from autoprox.engine.memo import Memo
 from autoprox.engine.program import Program, by_group, reductions
 from autoprox.engine.vectors import LayerVectors, Vectors, reduce_layers
 from autoprox.language import Tree, canonical, require_network
 from autoprox.primitives import Primitive
 from autoprox.scoring.correlations import varies
-from autoprox.statistics.chunks import MatrixChunk
 from autoprox.statistics.sources import Group, MatrixSource
 
 VALID, FAILED, NOT_FINITE, CONSTANT = range(4)
 REASONS = ("valid", "network failed", "not finite", "constant")
-MEMO_BYTES = 2**28  # of layer vectors above the matrices: cheap to compute again
 
 
 @dataclass(frozen=True)
@@ -41,10 +40,9 @@ class Engine:
 
     def __init__(self, source: MatrixSource) -> None:
         self.source = source
-        self._reduced: dict[Tree, np.ndarray] = {}  # [datasets or 1, layers of all networks]
-        self._parts: dict[Tree, list[Tree]] = {}  # of each reduction of matrices
-        self.memo: OrderedDict[Tree, Vectors] = OrderedDict()  # what was used last is last
-        self._memo_bytes = 0
+        self._reduced: Memo[np.ndarray] = Memo(source.memo * 3 // 4, lambda values: values.nbytes)
+        self._parts: dict[Tree, list[Tree]] = {}  # of each reduction of matrices being evaluated
+        self.memo: Memo[Vectors] = Memo(source.memo // 4, lambda own: sum(v.nbytes for v in own))
 
     @cached_property
     def layers(self) -> LayerVectors:
@@ -65,6 +63,7 @@ class Engine:
             (scores,) = form.fold(lambda tree, args: self._value(tree, args, alive))
             values[index][:, measured] = scores.expand(shape[1], -1).numpy()
             reasons[index][:, measured] = reasons_of(values[index][:, measured])
+        self._reduced.trim()
         return Scores(values, reasons)
 
     def vectors(self, trees: Sequence[Tree]) -> Vectors:
@@ -72,12 +71,14 @@ class Engine:
         forms = [canonical(tree) for tree in trees]
         self._reduce_matrices(forms)
         found = [form.fold(lambda tree, args: self._value(tree, args, [])) for form in forms]
+        self._reduced.trim()
         return [torch.cat(parts) for parts in zip(*found, strict=True)]
 
     def _reduce_matrices(self, forms: Sequence[Tree]) -> None:
         """Run the programs of all matrix reductions that are new, sharing what they read."""
         _ = self.layers  # before networks that fail in the visit are missing
         wanted: dict[Tree, None] = {}
+        self._parts = {}
         for form in forms:
             for tree, parts in reductions(form).items():
                 self._parts[tree] = parts
@@ -88,7 +89,8 @@ class Engine:
             values = np.stack([tensor.cpu().numpy() for tensor in reduced.values()], axis=1)
             if len(reduced) > 1:
                 values = values[:, [variant[dataset] for dataset in range(len(variant))]]
-            self._reduced.update(zip(groups[group], values, strict=True))
+            for tree, own in zip(groups[group], values, strict=True):
+                self._reduced[tree] = own.copy()  # not the array of all of them, for their sake
 
     def _value(self, tree: Tree, args: list[Vectors], alive: list[int]) -> Vectors:
         """A layer vector's parts, or a single part [datasets or 1, networks alive]: the scores."""
@@ -101,15 +103,11 @@ class Engine:
             return [self._reduced[part] for part in self._parts[tree]]
 
         if tree in self.memo:
-            self.memo.move_to_end(tree)
             return self.memo[tree]
         value = self.layers.value(tree, args, read, reduce)
         if tree.type.level == "Layers" and tree.args:
             self.memo[tree] = value
-            self._memo_bytes += sum(vector.nbytes for vector in value)
-            while self._memo_bytes > MEMO_BYTES:
-                _, dropped = self.memo.popitem(last=False)
-                self._memo_bytes -= sum(vector.nbytes for vector in dropped)
+            self.memo.trim()
         return value
 
 
@@ -127,15 +125,12 @@ def reduce_matrices(
             for same in source.variants(group)
         }
 
-    def reduce(
-        group: Group, datasets: list[int], positions: np.ndarray, chunk: MatrixChunk
-    ) -> None:
-        found = programs[group](chunk)
+    def place(group: Group, datasets: list[int], positions: np.ndarray, found: Tensor) -> None:
         places = torch.from_numpy(positions).to(found.device)
         reduced[group][tuple(datasets)].index_copy_(1, places, found)
 
     if programs:
-        source.visit(list(programs), reduce)
+        source.visit(programs, place)
     return reduced
 
 

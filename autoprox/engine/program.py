@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,6 +32,7 @@ class Program:
     """
 
     def __init__(self, trees: Sequence[Tree]) -> None:
+        self.trees = tuple(trees)
         self.inputs: dict[Statistic, int] = {}
         self.steps: list[tuple[Primitive, tuple[int, ...], int]] = []
         self._registers: dict[Tree, int] = {}
@@ -56,6 +58,9 @@ class Program:
             else:
                 self.inputs[EVERY_STATISTIC[tree.symbol]] = register
         return self._registers[tree]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Program, (self.trees,)
 
     def __call__(self, chunk: MatrixChunk) -> Tensor:
         """[expressions, matrices]"""

@@ -23,7 +23,7 @@ FITNESSES.register("mean", lambda values: float(np.mean(values)))
 
 @dataclass
 class State:
-    """A population, the best so far, and a log with a line for each iteration of this process."""
+    """A population, the best so far, and a log of the last iteration: a run's file has all."""
 
     rng: Random
     population: list[Individual] = field(default_factory=list)
@@ -53,7 +53,7 @@ class State:
         self.front.update([i for i in individuals if i.valid])
 
     def log(self) -> None:
-        """Enter an iteration's line into the logbook."""
+        """Enter an iteration's line into the logbook, in the place of the one before."""
         best = max(self.population, key=lambda i: i.fitness).tree
         self.logbook.record(
             iteration=self.iteration,
@@ -63,6 +63,8 @@ class State:
             expression=str(best),
             invalid=sum(self.invalid.values()),
         )
+        if len(self.logbook) > 1:
+            self.logbook.pop(0)
 
 
 def evolve(

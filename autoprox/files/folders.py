@@ -1,10 +1,18 @@
 """Where what the program keeps lies on the user's disk, and how much it is."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import NamedTuple
 
 import platformdirs
+
+from autoprox.errors import FailureError
+from autoprox.files.sizes import short
+
+
+class RoomError(FailureError):
+    """A disk that is too full for what is to be written."""
 
 
 class Usage(NamedTuple):
@@ -25,6 +33,21 @@ def usage(folder: Path) -> Usage:
     found = [path.stat() for path in folder.rglob("*") if path.is_file()]
     oldest = min((status.st_mtime for status in found), default=None)
     return Usage(len(found), sum(status.st_size for status in found), oldest)
+
+
+def room_of(folder: Path) -> int:
+    """How many bytes are free on a folder's disk."""
+    return shutil.disk_usage(folder).free
+
+
+def require_room(folder: Path, size: int) -> None:
+    """Raise unless so many bytes more fit on the folder's disk."""
+    if size > (free := room_of(folder)):
+        raise RoomError(
+            f"about {short(size)}B of statistics more must fit on the disk, but {folder} has "
+            f"{short(free)}B free: make room, or choose another --cache, a smaller --batch-size or "
+            "fewer --statistics"
+        )
 
 
 def is_writable(folder: Path) -> bool:

@@ -7,6 +7,8 @@ from typing import Any
 from autoprox.errors import AutoproxError
 
 SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)(B?)", re.IGNORECASE)
+DAYS = re.compile(r"(\d{1,9})d?")
+MOST_DAYS = 36_500
 
 Range = tuple[int | None, int | None]
 
@@ -25,6 +27,15 @@ def read_bytes(text: str) -> int:
     if not math.isfinite(size):
         raise SizeError(f"a size must be a number of bytes such as 4GiB or 500MB, got {text!r}")
     return int(size)
+
+
+def read_days(text: str) -> int:
+    """The number of days of a text such as 30d or 30."""
+    match = DAYS.fullmatch(text.strip())
+    if match is None or not 1 <= int(match[1]) <= MOST_DAYS:
+        rule = f"an age must be a number of days from 1 to {MOST_DAYS}, such as 30d"
+        raise SizeError(f"{rule}, got {text!r}")
+    return int(match[1])
 
 
 def read_range(name: str, given: Any) -> Range:

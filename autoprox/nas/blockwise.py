@@ -106,7 +106,7 @@ class Swarm:
     def particles(self) -> list[Particle]:
         """The best candidates so far, the scores of their blocks comparable."""
         searcher = self.searcher
-        population = searcher.ranked()[: self.settings.population]
+        population = searcher.best(self.settings.population)
         lineages = [
             self._lineages.get(c.architecture) or Lineage(c, np.zeros(0)) for c in population
         ]

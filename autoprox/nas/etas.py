@@ -55,7 +55,7 @@ def search(searcher: Searcher, settings: ETASParameters) -> None:
     for _ in range(settings.steps):
         if len(best) > settings.patience and best[-1] is best[-1 - settings.patience]:
             return
-        parents = searcher.evaluated()[: settings.parents] or searcher.ranked()[: settings.parents]
+        parents = searcher.evaluated()[: settings.parents] or searcher.best(settings.parents)
         mutants = [
             searcher.mutate(parents[i % len(parents)].architecture, settings.probability)
             for i in range(settings.mutants)

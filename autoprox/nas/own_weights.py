@@ -1,9 +1,7 @@
 """Scores each candidate by its own network: built, initialised and measured for it alone."""
 
-import threading
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -11,7 +9,7 @@ from torch import Tensor
 from autoprox.errors import failure_of
 from autoprox.language import Statistic
 from autoprox.nas.proxy import Outcome, SplitProxy
-from autoprox.parallel.threads import run_threads
+from autoprox.parallel.crew import ALONE, Crew
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.statistics.collector import CPU, Measured, Setting
 from autoprox.statistics.networks import SpaceNetwork, Structure, UntrainedNetwork
@@ -20,33 +18,23 @@ from autoprox.statistics.sources import FAILURES
 
 @dataclass(frozen=True)
 class OwnWeights:
-    """Measures candidates in threads; one that fails stops nothing."""
+    """Measures candidates, each by itself; one that fails stops nothing."""
 
     proxy: SplitProxy
     space: SearchSpace
     setting: Setting
     seed: int = 0
-    workers: int = 1
+    crew: Crew = ALONE
 
     def measure(
         self, architectures: Sequence[Architecture], record: Callable[[Outcome], None]
     ) -> None:
         """Record the outcome of each, in their order, as soon as it is known."""
-        outcomes: dict[int, Outcome] = {}
-        lock, recorded = threading.Lock(), 0
+        alone = replace(self, crew=ALONE)  # who measures one has no crew
+        self.crew.each(OwnWeights.outcome, architectures, record, alone)
 
-        def run(index: int) -> None:
-            nonlocal recorded
-            outcome = self._outcome(architectures[index])
-            with lock:
-                outcomes[index] = outcome
-                while recorded in outcomes:
-                    record(outcomes.pop(recorded))
-                    recorded += 1
-
-        run_threads(self.workers, (partial(run, index) for index in range(len(architectures))))
-
-    def _outcome(self, architecture: Architecture) -> Outcome:
+    def outcome(self, architecture: Architecture) -> Outcome:
+        """Of one candidate."""
         network = SpaceNetwork(self.space, architecture, self.seed)
         try:
             structure = self._structure(network)

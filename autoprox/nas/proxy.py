@@ -8,6 +8,7 @@ layers of the block.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,7 +29,7 @@ from autoprox.statistics.sources import Group
 NOT_FINITE = "not finite"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What a network's terms are, of the whole and of each block, or why it has none."""
 
@@ -55,6 +56,14 @@ class SplitProxy:
             domain = next(iter(group)).domain
             self.reductions[domain] += trees
             self.programs[domain].append((group, Program(trees)))
+
+    @property
+    def compares(self) -> bool:
+        """Whether a score depends on the other candidates."""
+        return self.terms != (self.tree,)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SplitProxy, (self.tree, self.by_block)
 
     def reduce(self, domain: str, matrices: Mapping[Statistic, Tensor]) -> Tensor:
         """[reductions of the domain] of one layer, from its matrices [rows, cols]."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from abc import abstractmethod
+from bisect import insort
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ class Evaluated(Excerpt):
     failure: str | None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Candidate:
     """An architecture that was measured; one that failed, at whatever, is never ranked."""
 
@@ -67,6 +68,24 @@ class Candidate:
     outcome: Outcome
     failure: str | None = None
     value: float | None = None  # that the evaluator gave
+
+
+class Ranking:
+    """Scores by the candidates' numbers, and the places of these."""
+
+    def __init__(self, scores: Iterable[tuple[int, float]]) -> None:
+        self.scores = dict(scores)
+        self.order = sorted(place_of(number, score) for number, score in self.scores.items())
+
+    def add(self, number: int, score: float) -> None:
+        """One more, where the others keep their scores."""
+        self.scores[number] = score
+        insort(self.order, place_of(number, score))
+
+
+def place_of(number: int, score: float) -> tuple[float, int]:
+    """What a ranking sorts by: the best first, of equals the first, those without a score last."""
+    return -score if math.isfinite(score) else math.inf, number
 
 
 class Scorer(Protocol):
@@ -114,9 +133,17 @@ class Searcher:
         self._evaluated = evaluated or Record()
         self._on_candidate = on_candidate
         self._on_step = on_step
-        self._drawn: dict[Architecture, Sizes] = {}
+        self._drawn: dict[Architecture, Sizes] = {}  # those that aren't candidates yet
         self._known: dict[Architecture, Candidate] = {}
-        self._scores: dict[int, float] | None = None  # None: to be computed
+        self._failures: Counter[str] = Counter()
+        self._evaluated_ones: list[Candidate] = []
+        # A score that depends on no other candidate is known for good.
+        self._ranking: Ranking | None = None if self._comparing else Ranking([])
+
+    @property
+    def _comparing(self) -> bool:
+        """Whether the score of a candidate depends on the others."""
+        return self.given_size or self.proxy.compares
 
     def samples(self, count: int) -> list[Architecture]:
         """New random architectures, all different; fewer, where the limits seem to hold no more."""
@@ -166,9 +193,10 @@ class Searcher:
         outside: list[Architecture] = []
         for _ in range(DRAWS):
             made = make()
-            if made not in self._drawn and self._admit(made):
+            is_known = made in self._known or made in self._drawn
+            if not is_known and self._admit(made):
                 return made
-            (known if made in self._drawn else outside).append(made)
+            (known if is_known else outside).append(made)
         if not outside:
             return known[-1]
         try:
@@ -185,7 +213,8 @@ class Searcher:
         sizes = self.limits.sizes(architecture)
         if self.limits.excess(sizes):
             return False
-        self._drawn[architecture] = sizes
+        if architecture not in self._known:
+            self._drawn[architecture] = sizes
         return True
 
     def score(self, architectures: Iterable[Architecture]) -> list[Candidate]:
@@ -196,7 +225,7 @@ class Searcher:
             self._restore(new.popleft(), line)
         measured = tuple(new)
         self._scorer.measure(measured, lambda outcome: self._record(new.popleft(), outcome))
-        self.scores()  # without any, there is nothing to search on
+        self._require_valid()
         return [c for c in (self._known[a] for a in wanted) if not c.failure]
 
     def evaluate(self, candidates: Iterable[Candidate]) -> None:
@@ -207,18 +236,31 @@ class Searcher:
 
     def scores(self) -> Mapping[int, float]:
         """The score of each valid candidate, by its number: `rank` ranks all of them."""
-        if self._scores is None:
+        return self._ranked().scores
+
+    def _ranked(self) -> Ranking:
+        """Of all valid candidates: anew where their scores depend on each other."""
+        if self._ranking is None:
+            self._require_valid()
             valid = [c for c in self.candidates if not c.failure]
-            if not valid:
-                raise MeasurementError(
-                    f"a candidate must be valid to search on, but all {len(self.candidates)} "
-                    f"failed: {self.candidates[0].failure}"
-                )
-            values = self.proxy.scores(np.array([c.outcome.terms for c in valid]))
-            if self.given_size:
-                values = beyond_size(values, np.array([float(c.sizes.params) for c in valid]))
-            self._scores = dict(zip((c.number for c in valid), values.tolist(), strict=True))
-        return self._scores
+            self._ranking = Ranking(
+                zip((c.number for c in valid), self._values(valid), strict=True)
+            )
+        return self._ranking
+
+    def _values(self, valid: Sequence[Candidate]) -> list[float]:
+        values = self.proxy.scores(np.array([c.outcome.terms for c in valid]))
+        if self.given_size:
+            values = beyond_size(values, np.array([float(c.sizes.params) for c in valid]))
+        return list(map(float, values))
+
+    def _require_valid(self) -> None:
+        """Without any, there is nothing to search on."""
+        if self._failures.total() == len(self.candidates):
+            raise MeasurementError(
+                f"a candidate must be valid to search on, but all {len(self.candidates)} "
+                f"failed: {self.candidates[0].failure}"
+            )
 
     def score_of(self, candidate: Candidate) -> float | None:
         """The score of a candidate; None where the combination of its terms isn't finite."""
@@ -227,20 +269,20 @@ class Searcher:
 
     def ranked(self, candidates: Iterable[Candidate] | None = None) -> list[Candidate]:
         """The valid ones of these, or of all, best first; of equals, the first found."""
+        if candidates is None:
+            return self.best(len(self.candidates))
         scores = self.scores()
-        chosen = self.candidates if candidates is None else candidates
+        valid = (c for c in candidates if not c.failure)
+        return sorted(valid, key=lambda c: place_of(c.number, scores[c.number]))
 
-        def order(candidate: Candidate) -> tuple[float, int]:
-            score = scores[candidate.number]
-            return -score if math.isfinite(score) else math.inf, candidate.number
-
-        return sorted((c for c in chosen if not c.failure), key=order)
+    def best(self, count: int) -> list[Candidate]:
+        """The first of all that are valid, as they are ranked."""
+        return [self.candidates[number] for _, number in self._ranked().order[:count]]
 
     def evaluated(self) -> list[Candidate]:
         """The candidates with a value of the evaluator, best first."""
-        found = [c for c in self.candidates if c.value is not None]
         sign = 1 if self.evaluator is None or self.evaluator.lower_is_better else -1
-        return sorted(found, key=lambda c: (sign * (c.value or 0.0), c.number))
+        return sorted(self._evaluated_ones, key=lambda c: (sign * (c.value or 0.0), c.number))
 
     def block_scores(self, candidates: Sequence[Candidate]) -> list[Floats]:
         """[blocks] of each candidate: what its blocks score alone, among all these blocks."""
@@ -259,7 +301,7 @@ class Searcher:
 
     def failures(self) -> dict[str, int]:
         """How many candidates failed for each reason."""
-        return dict(Counter(c.failure for c in self.candidates if c.failure))
+        return dict(self._failures)
 
     def _record(self, architecture: Architecture, outcome: Outcome) -> None:
         candidate = self._add(architecture, outcome)
@@ -282,13 +324,17 @@ class Searcher:
         self._add(architecture, Outcome(terms, blocks, failure))
 
     def _add(self, architecture: Architecture, outcome: Outcome) -> Candidate:
-        sizes = self._drawn.get(architecture) or self.limits.sizes(architecture)
+        sizes = self._drawn.pop(architecture, None) or self.limits.sizes(architecture)
         number = len(self.candidates)
         candidate = Candidate(number, architecture, sizes, outcome, outcome.failure)
-        self._drawn[architecture] = sizes
         self._known[architecture] = candidate
         self.candidates.append(candidate)
-        self._scores = None
+        if candidate.failure:
+            self._failures[candidate.failure] += 1
+        elif self._comparing:
+            self._ranking = None
+        elif self._ranking is not None:
+            self._ranking.add(number, *self._values([candidate]))
         return candidate
 
     def _evaluate(self, candidate: Candidate) -> None:
@@ -304,5 +350,8 @@ class Searcher:
         else:
             candidate.value, candidate.failure = line["value"], line["failure"]
         self.evaluations += 1
+        if candidate.value is not None:
+            self._evaluated_ones.append(candidate)
         if candidate.failure:
-            self._scores = None
+            self._failures[candidate.failure] += 1
+            self._ranking = None

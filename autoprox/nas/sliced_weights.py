@@ -20,6 +20,7 @@ from autoprox.language import Statistic
 from autoprox.language.domains import BLOCK_DOMAINS, PARTS
 from autoprox.nas.own_weights import measure
 from autoprox.nas.proxy import Outcome, SplitProxy
+from autoprox.parallel.crew import ALONE, Crew
 from autoprox.parallel.threads import one_thread, run_threads
 from autoprox.searchspaces import (
     SPACES,
@@ -63,14 +64,14 @@ class SlicedWeights:
         space: SearchSpace,
         setting: Setting,
         seed: int = 0,
-        workers: int = 1,
+        crew: Crew = ALONE,
     ) -> None:
         require_slices(space)
         self.proxy = proxy
         self.space = space
         self.setting = setting
         self.seed = seed
-        self.workers = workers
+        self.crew = crew
         self._known: dict[str, dict[Slice, Tensor]] = {  # each [layers of a block, reductions]
             domain: {} for domain, own in proxy.reductions.items() if own
         }
@@ -139,7 +140,7 @@ class SlicedWeights:
             known[part] = torch.stack(reduced)
 
         new = dict.fromkeys(part for part in slices if part not in known)
-        run_threads(self.workers, [partial(reduce, part) for part in new])
+        run_threads(self.crew.workers, [partial(reduce, part) for part in new])
         return torch.cat([known[part] for part in slices])
 
     @cached_property

@@ -1,5 +1,5 @@
-"""Work on several threads, each of which uses a single thread of torch.
+"""Work on threads or processes here, or on the workers of a cluster; each uses a thread of torch.
 
-May import: torch alone.
-Gives: `run_threads` and `one_thread`.
+May import: torch, joblib and errors.
+Gives: `crew.Crew`, `run_threads` and `one_thread`.
 """

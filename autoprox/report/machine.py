@@ -36,7 +36,8 @@ def cache_report(facts: Mapping[str, Any]) -> list[Part]:
         "size": f"{short(facts['bytes'])}B in {facts['files']} files",
         "parts": parts or "none",
         "oldest": facts["oldest"] or "-",
-        "limit": f"{short(facts['limit'])}B of statistics",
+        "limit": f"{short(facts['limit'])}B of statistics, unused for {facts['age']} days at most",
+        "beyond": f"{short(facts['superfluous'])}B, which the next run removes",
     }
     return [aligned(found)]
 

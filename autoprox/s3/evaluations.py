@@ -10,6 +10,7 @@ from pydantic import Field
 from autoprox.files.documents import Excerpt
 from autoprox.files.json_lines import JSONLines
 from autoprox.inputs.datasets import Images
+from autoprox.parallel.crew import ALONE, Crew
 from autoprox.progress import Progress, silent
 from autoprox.searchspaces import Architecture
 from autoprox.supernet.inherited import inherited_accuracies
@@ -31,7 +32,7 @@ class Evaluations:
     data: Images
     file: Path
     limit: int | None = None  # of held-out images
-    workers: int = 1
+    crew: Crew = ALONE
     task: str = "evaluate"
     total: int = 0  # that will be asked for
     progress: Progress = silent
@@ -53,7 +54,7 @@ class Evaluations:
             self.data,
             architectures,
             limit=self.limit,
-            workers=self.workers,
+            crew=self.crew,
             known=places,
             record=record,
         )

@@ -1,49 +1,67 @@
 """Matrices that are measured once and kept, by shape, for any number of formulas."""
 
-import json
 import os
 import re
+import time
 import traceback
 import weakref
-import zlib
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 from filelock import ReadWriteLock, Timeout
-from safetensors.numpy import save
-from torch import Tensor
 
 from autoprox.errors import MeasurementError, RunError
-from autoprox.files.atomic import UNFINISHED, atomic_file
+from autoprox.files.atomic import UNFINISHED
+from autoprox.files.folders import require_room
 from autoprox.language import Statistic
+from autoprox.parallel.crew import ALONE, Crew
 from autoprox.parallel.threads import run_threads
 from autoprox.statistics.chunks import MatrixChunk
-from autoprox.statistics.collector import Setting
+from autoprox.statistics.collector import Measured, Setting
+from autoprox.statistics.files import (
+    Folder,
+    LocalFolder,
+    SharedFolder,
+    encoded,
+    is_whole,
+    read_header,
+)
 from autoprox.statistics.networks import UntrainedNetwork
 from autoprox.statistics.packed import CHUNK, ChunkRange, PackedMatrices, Place, chunks_of
-from autoprox.statistics.sources import Group, MatrixSource, Reduce
+from autoprox.statistics.sources import (
+    MEMO_BYTES,
+    Group,
+    MatrixSource,
+    Programs,
+    Take,
+    attempt,
+    each_dataset,
+)
 
 GIB = 2**30
 CACHE_LIMIT = 20 * GIB  # bytes that a folder may hold beside what those who open it need
+CACHE_AGE = 90  # days after which what wasn't used goes
+DAY = 86_400
 LOCK = "lock.db"
-CHECKSUM = "crc32"
-BLOCK = 2**20  # bytes that are read at a time
 # Of a statistic's file, whole or unfinished: in a folder of somebody's choice may be other files.
 OWN = re.compile(r"[0-9a-f]{2}/\.?[0-9a-f]{62}(\.[0-9-]+\.part)?")
+FETCHING = 16  # networks whose files are copied at once: that is waiting, not work
 
 Packed = dict[tuple[Statistic, int], PackedMatrices]  # datasets may share them
+Missing = dict[str, dict[Statistic, str]]  # names of files by dataset and statistic
 
 
 class CachedMatrices(MatrixSource):
     """Every statistic of a network is a file, named by the hash of what it depends on.
 
-    So what comes later finds it. As many matrices as `memory` allows are resident, the others are
+    So what comes later finds it, and where a folder is shared, other machines do. As many matrices
+    as `memory` allows are resident, an eighth of it set aside for values of layers; the others are
     read from their files at each visit. Who is alone in the folder removes, before it measures,
-    what was used the longest ago beyond `CACHE_LIMIT`.
+    what wasn't used for `age` days, and what was used the longest ago beyond `limit`.
     """
 
     def __init__(
@@ -54,11 +72,17 @@ class CachedMatrices(MatrixSource):
         *,
         folder: Path,
         memory: int = 4 * GIB,
-        workers: int = 1,
+        crew: Crew = ALONE,
+        shared: SharedFolder | None = None,
+        limit: int = CACHE_LIMIT,
+        age: int = CACHE_AGE,
     ) -> None:
-        super().__init__(setting, networks, workers)
+        super().__init__(setting, networks, crew)
         self.folder = folder
-        self.memory = memory
+        self.shared = shared
+        self.memo = min(MEMO_BYTES, memory // 8)
+        self.memory = memory - self.memo
+        self.limit, self.age = limit, age
         self.needs = sorted(set(needs), key=str)
         self._locked = self._collected = False
 
@@ -67,26 +91,27 @@ class CachedMatrices(MatrixSource):
         if not self._locked:
             self.folder.mkdir(parents=True, exist_ok=True)
             needed = {path for n in self.alive for path in self._paths(n).values()}
-            weakref.finalize(self, _hold(self.folder, needed).close)
+            weakref.finalize(self, _hold(self.folder, needed, self.limit, self.age).close)
             self._locked = True
-        run_threads(self.workers, (partial(self._collect, n, progress) for n in self.alive))
+        missing = self._missing(progress)
+        if self.shared is not None:
+            missing = self._fetched(missing, progress)
+        self._measure(missing, progress)
         self._collected = True
 
-    def visit(self, groups: Sequence[Group], reduce: Reduce) -> None:
+    def visit(self, programs: Programs, take: Take) -> None:
         packed = self.packed  # on this thread, before others begin
-        run_threads(self.workers, self._pieces(packed, groups, reduce))
+        run_threads(self.crew.workers, self._pieces(packed, programs, take))
 
-    def _pieces(
-        self, kept: Packed, groups: Sequence[Group], reduce: Reduce
-    ) -> Iterator[Callable[[], None]]:
-        for group in groups:
+    def _pieces(self, kept: Packed, programs: Programs, take: Take) -> Iterator[Callable[[], None]]:
+        for group in programs:
             variants = self.variants(group)
             packed = [[kept[s, same[0]] for s in group] for same in variants]
             shapes = tuple(own.shapes for own in packed[0])
             for cut in chunks_of(shapes, CHUNK[self.device.type]):
                 # What datasets share, such as weights, is still in cache for the next of them.
                 for datasets, own in zip(variants, packed, strict=True):
-                    yield partial(self._piece, group, datasets, own, cut, reduce)
+                    yield partial(self._piece, group, datasets, own, cut, programs[group], take)
 
     def _piece(
         self,
@@ -94,11 +119,12 @@ class CachedMatrices(MatrixSource):
         datasets: list[int],
         packed: Sequence[PackedMatrices],
         cut: ChunkRange,
-        reduce: Reduce,
+        program: Callable[[MatrixChunk], Any],
+        take: Take,
     ) -> None:
         values = [own.read(cut.start, cut.stop).to(self.device) for own in packed]
         chunk = MatrixChunk.aligned(dict(zip(group, values, strict=True)), cut.shapes)
-        reduce(group, datasets, packed[0].positions[cut.start : cut.stop], chunk)
+        take(group, datasets, packed[0].positions[cut.start : cut.stop], program(chunk))
 
     def _path(self, network: int, dataset: int, statistic: Statistic) -> Path:
         key = self.setting.key(self.networks[network], self.datasets[dataset], statistic)
@@ -112,19 +138,71 @@ class CachedMatrices(MatrixSource):
             for dataset, *_ in self.variants([statistic])
         }
 
-    def _collect(self, network: int, progress: Callable[[], None]) -> None:
-        missing: dict[str, set[Statistic]] = defaultdict(set)
-        paths = self._paths(network)
-        for (dataset, statistic), path in paths.items():
-            if _is_whole(path):
-                os.utime(path)
+    def _missing(self, progress: Callable[[], None]) -> dict[int, Missing]:
+        """Of each network the files that aren't in the folder, or not whole; others are in use."""
+        found: dict[int, Missing] = {}
+
+        def look(network: int) -> None:
+            missing: Missing = defaultdict(dict)
+            for (dataset, statistic), path in self._paths(network).items():
+                if is_whole(path):
+                    os.utime(path)
+                else:
+                    missing[dataset][statistic] = f"{path.parent.name}/{path.name}"
+            if missing:
+                found[network] = missing
             else:
-                missing[dataset].add(statistic)
-        for name, measured in self._measured(network, missing) if missing else ():
-            for statistic, matrices in measured.items():
-                _write(paths[name, statistic], matrices)
-            del measured, matrices
-        progress()
+                progress()
+
+        run_threads(self.crew.workers, (partial(look, network) for network in self.alive))
+        return {network: found[network] for network in sorted(found)}
+
+    def _fetch(self, missing: Missing) -> bool:
+        """Copy what is missing of a network from the shared folder; whether all of it was there."""
+        for name in (name for named in missing.values() for name in named.values()):
+            content = None if self.shared is None else self.shared.read(name)
+            if content is None:
+                return False
+            LocalFolder(self.folder).write(name, content)
+            if not is_whole(self.folder / name):
+                return False
+        return True
+
+    def _fetched(
+        self, missing: Mapping[int, Missing], progress: Callable[[], None]
+    ) -> dict[int, Missing]:
+        """Copy what others have measured; returns what is missing still."""
+        lacking: dict[int, Missing] = {}
+
+        def fetch(network: int) -> None:
+            if self._fetch(missing[network]):
+                progress()
+            else:
+                lacking[network] = missing[network]
+
+        run_threads(FETCHING, (partial(fetch, network) for network in missing))
+        return {network: lacking[network] for network in sorted(lacking)}
+
+    def _measure(self, missing: Mapping[int, Missing], progress: Callable[[], None]) -> None:
+        """Measure what is missing; a cluster's workers leave it in the shared folder, if any."""
+        local, shared = LocalFolder(self.folder), [self.shared] if self.shared else []
+        away = self.crew.scheduler is not None
+        folders: list[Folder] = [*shared] if away else [local, *shared]
+        numbers, sizes = iter(missing), list[int]()
+
+        def take(found: Measurement) -> None:
+            network = next(numbers)
+            for name, content in found.contents.items():
+                local.write(name, content)
+            if away and shared and not found.failure and not self._fetch(missing[network]):
+                raise MeasurementError(f"what workers write must be at {shared[0].url}, but isn't")
+            self.fail(network, found.failure)
+            sizes.append(found.bytes)
+            require_room(self.folder, sum(sizes) // len(sizes) * (len(missing) - len(sizes)))
+            progress()
+
+        items = [(self.networks[network], own) for network, own in missing.items()]
+        self.crew.each(_measured, items, take, self.setting, folders)
 
     @cached_property
     def packed(self) -> Packed:
@@ -150,7 +228,7 @@ class CachedMatrices(MatrixSource):
         starts = self.layers.starts[statistic.domain]
         for network in self.alive:
             path = self._path(network, dataset, statistic)
-            header = _read_header(path)
+            header = read_header(path)
             if len(header) != self.layers.count(network, statistic.domain):
                 raise MeasurementError(f"{path} must stay as it was written: remove it")
             for layer, (offset, shape) in enumerate(header):
@@ -158,60 +236,42 @@ class CachedMatrices(MatrixSource):
         return PackedMatrices(found)
 
 
-def _write(path: Path, matrices: list[Tensor]) -> None:
-    path.parent.mkdir(exist_ok=True)
-    named = {f"{layer:05}": matrix.cpu().numpy() for layer, matrix in enumerate(matrices)}
-    checksum = 0
-    for values in named.values():  # which lie in this order in the file
-        checksum = zlib.crc32(values.data, checksum)
-    with atomic_file(path) as file:
-        file.write(save(named, metadata={CHECKSUM: str(checksum)}))
+class Measurement(NamedTuple):
+    """What was measured of a network, and why it failed, if it did."""
+
+    contents: dict[str, bytes]  # of its files, where they aren't written by who measures
+    bytes: int
+    failure: str | None
 
 
-def _is_whole(path: Path) -> bool:
-    """Whether all of a statistic's file is as it was written: it is read once for that."""
-    if not _read_header(path):
-        return False
-    checksum = 0
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        known = json.loads(file.read(length))["__metadata__"]
-        while block := file.read(BLOCK):
-            checksum = zlib.crc32(block, checksum)
-    return bool(known == {CHECKSUM: str(checksum)})
+def _measured(
+    setting: Setting, folders: Sequence[Folder], item: tuple[UntrainedNetwork, Missing]
+) -> Measurement:
+    """Measure what is missing of a network into these folders, or bring it where there are none."""
+    network, missing = item
+    contents: dict[str, bytes] = {}
+    sizes: list[int] = []
+
+    def write(dataset: str, measured: Measured) -> None:
+        for statistic, matrices in measured.items():
+            name, content = missing[dataset][statistic], encoded(matrices)
+            sizes.append(len(content))
+            for folder in folders:
+                folder.write(name, content)
+            if not folders:
+                contents[name] = content
+
+    needs = {dataset: set(named) for dataset, named in missing.items()}
+    failure = attempt(lambda: each_dataset(setting, network, needs, write))
+    return Measurement(contents, sum(sizes), failure)
 
 
-def _read_header(path: Path) -> list[tuple[int, tuple[int, int]]]:
-    """Offset and shape of each matrix in a statistic's file; none where it is absent or broken.
-
-    Read by hand, for safetensors gives no offsets, and maps files into memory.
-    """
-    try:
-        with path.open("rb") as file:
-            length = int.from_bytes(file.read(8), "little")
-            size = os.fstat(file.fileno()).st_size
-            header = json.loads(file.read(min(length, size)))
-        del header["__metadata__"]
-        layers = [header[name] for name in sorted(header)]
-        shapes = [(rows, cols) for rows, cols in (own["shape"] for own in layers)]
-        spans = [tuple(own["data_offsets"]) for own in layers]
-    except (AttributeError, FileNotFoundError, KeyError, RecursionError, TypeError, ValueError):
-        return []
-    if not all(type(n) is int and n >= 0 for shape in shapes for n in shape):
-        return []
-    # One matrix after the other, to the end of the file, as `_write` has them.
-    places = [*accumulate((4 * rows * cols for rows, cols in shapes), initial=0)]
-    if spans != [*pairwise(places)] or 8 + length + places[-1] != size:
-        return []
-    return [(8 + length + place, shape) for place, shape in zip(places, shapes, strict=False)]
-
-
-def _hold(folder: Path, needed: Container[Path]) -> ReadWriteLock:
+def _hold(folder: Path, needed: Container[Path], limit: int, age: int) -> ReadWriteLock:
     """Hold the folder together with others, after trimming it where there are none."""
     lock = ReadWriteLock(folder / LOCK, is_singleton=False)
     try:
         with lock.write_lock(blocking=False):
-            _trim(folder, needed)
+            remove(folder, limit, age, needed)
     except Timeout as busy:  # others trim it once they are alone
         # filelock's frames hold their own error, and so all callers, until a garbage collection.
         traceback.clear_frames(busy.__traceback__)
@@ -219,20 +279,26 @@ def _hold(folder: Path, needed: Container[Path]) -> ReadWriteLock:
     return lock
 
 
-def clear(folder: Path) -> None:
-    """Remove all that is measured in a folder, of which nobody may be reading."""
+def clear(folder: Path, limit: int = 0, age: int = 0) -> None:
+    """Remove what is beyond limit and age from a folder, of which nobody may be reading."""
     if not folder.is_dir():
         return
     lock = ReadWriteLock(folder / LOCK, is_singleton=False)
     try:
         with lock.write_lock(blocking=False):
-            for path in _own(folder):
-                path.unlink()
+            remove(folder, limit, age)
     except Timeout as busy:
         traceback.clear_frames(busy.__traceback__)
         raise RunError(f"a cache must not be in use to be cleared, but {folder} is") from None
     finally:
         lock.close()
+
+
+def remove(folder: Path, limit: int, age: int, needed: Container[Path] = ()) -> None:
+    """Remove unfinished files, and those that `superfluous` names."""
+    unfinished = [path for path in _own(folder) if path.suffix == UNFINISHED]
+    for path in (*unfinished, *superfluous(folder, limit, age, needed)):
+        path.unlink(missing_ok=True)
 
 
 def _own(folder: Path) -> list[Path]:
@@ -241,12 +307,15 @@ def _own(folder: Path) -> list[Path]:
     return [path for path in found if OWN.fullmatch(path.relative_to(folder).as_posix())]
 
 
-def _trim(folder: Path, needed: Container[Path]) -> None:
-    """Remove unfinished files, and the least recently used of the others beyond the limit."""
-    others = [path for path in _own(folder) if path not in needed]
-    described = [(path.stat(), path) for path in others]
-    total = 0
+def superfluous(
+    folder: Path, limit: int, age: int, needed: Container[Path] = ()
+) -> dict[Path, int]:
+    """Sizes of files not used for so many days, and of the least recently used beyond the limit."""
+    described = [(path.stat(), path) for path in _own(folder) if path not in needed]
+    found: dict[Path, int] = {}
+    total, oldest = 0, time.time() - age * DAY
     for status, path in sorted(described, key=lambda item: item[0].st_mtime, reverse=True):
         total += status.st_size
-        if total > CACHE_LIMIT or path.suffix == UNFINISHED:
-            path.unlink()
+        if total > limit or status.st_mtime < oldest:
+            found[path] = status.st_size
+    return found

@@ -19,6 +19,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from importlib.metadata import version
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +35,7 @@ from autoprox.statistics.networks import Layered, UntrainedNetwork, every_layer
 
 CPU = torch.device("cpu")
 DEVICES = ("auto", "cpu", "cuda", "mps")
+VERSION = version("autoprox")
 FORMAT = 2  # of what is measured: raised when the same network would give other values
 Measured = dict[Statistic, list[Tensor]]  # one 2-D float32 matrix a layer, in depth order
 
@@ -205,6 +207,7 @@ class Setting:
         """Hash of everything that the statistic depends on, and of nothing else."""
         depends: list[object] = [
             FORMAT,
+            VERSION,
             torch.__version__,
             self.device.type,
             torch.backends.cpu.get_cpu_capability(),  # other instructions add in another order

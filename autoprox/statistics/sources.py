@@ -2,24 +2,28 @@
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, partial
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 from autoprox.errors import MeasurementError, failure_of
 from autoprox.language import Statistic
-from autoprox.parallel.threads import run_threads
+from autoprox.parallel.crew import ALONE, Crew
 from autoprox.statistics.chunks import MatrixChunk
 from autoprox.statistics.collector import CPU, Measured, Setting
 from autoprox.statistics.layers import LayerTable
 from autoprox.statistics.networks import Structure, UntrainedNetwork
 
-T = TypeVar("T")
 Group = frozenset[Statistic]  # what one matrix expression reads: one domain, one kind of shape
-# Takes a group, datasets of equal matrices, where among the layers of their domain they stand.
-Reduce = Callable[[Group, list[int], np.ndarray, MatrixChunk], None]
+Programs = Mapping[Group, Callable[[MatrixChunk], Any]]  # what is computed from a group's matrices
+# Takes a group, datasets of equal matrices, where among the layers of their domain these stand, and
+# what was computed from them.
+Take = Callable[[Group, list[int], np.ndarray, Any], None]
+Needs = dict[str, set[Statistic]]  # by dataset
+MEMO_BYTES = 2**28  # of values of layers that whoever reads the matrices may keep
 FAILURES = (ArithmeticError, MemoryError, RuntimeError, ValueError)
 
 
@@ -30,15 +34,16 @@ class MatrixSource(ABC):
         self,
         setting: Setting,
         networks: Sequence[UntrainedNetwork],
-        workers: int = 1,
+        crew: Crew = ALONE,
         max_failed: float = 0.1,
     ) -> None:
         self.setting = setting
         self.networks = tuple(networks)
         self.datasets = tuple(setting.batches)
-        self.workers = workers
+        self.crew = crew
         # Reductions are in float64, which MPS has not.
         self.device = CPU if setting.device.type == "mps" else setting.device
+        self.memo = MEMO_BYTES
         self.failures: dict[int, str] = {}
         self._max_failed = max_failed
         self._variants: dict[Group, list[list[int]]] = {}
@@ -51,8 +56,7 @@ class MatrixSource(ABC):
     @cached_property
     def layers(self) -> LayerTable:
         """The layers of every network; one that can't be built has none."""
-        found = (self._attempt(n, network.structure) for n, network in enumerate(self.networks))
-        return LayerTable(tuple(structure or Structure() for structure in found))
+        return LayerTable(tuple(map(self._structure, range(len(self.networks)))))
 
     def variants(self, statistics: Iterable[Statistic]) -> list[list[int]]:
         """Datasets for which the statistics are the same, such as all of them for weights."""
@@ -66,52 +70,99 @@ class MatrixSource(ABC):
         return self._variants[group]
 
     @abstractmethod
-    def visit(self, groups: Sequence[Group], reduce: Reduce) -> None:
-        """Call `reduce` with every matrix that the groups need, in pieces, in any order."""
+    def visit(self, programs: Programs, take: Take) -> None:
+        """Run the programs over every matrix of their groups, in pieces, in any order."""
 
-    def _measured(
-        self, network: int, needs: dict[str, set[Statistic]]
-    ) -> Iterator[tuple[str, Measured]]:
-        """Dataset after dataset, so that only one's matrices are held; ends where one fails."""
-        steps = self.setting.measure(self.networks[network], needs)
-        while (step := self._attempt(network, partial(next, steps, None))) is not None:
-            yield step
-            del step
+    def fail(self, network: int, reason: str | None) -> None:
+        """Put on record why a network failed, if it did; some may."""
+        if reason is None:
+            return
+        self.failures[network] = reason
+        failed, total = len(self.failures), len(self.networks)
+        if failed > self._max_failed * total:
+            raise MeasurementError(
+                f"at most {self._max_failed:.0%} of the networks may fail, "
+                f"but {failed} of {total} did: {next(iter(self.failures.values()))}"
+            )
 
-    def _attempt(self, network: int, call: Callable[[], T]) -> T | None:
-        """None, with the reason on record, where the network fails."""
-        try:
-            return call()
-        except FAILURES as error:
-            self.failures[network] = failure_of(error)
-            failed, total = len(self.failures), len(self.networks)
-            if failed > self._max_failed * total:
-                raise MeasurementError(
-                    f"at most {self._max_failed:.0%} of the networks may fail, "
-                    f"but {failed} of {total} did: {next(iter(self.failures.values()))}"
-                ) from error
-            return None
+    def _structure(self, network: int) -> Structure:
+        found: list[Structure] = []
+        self.fail(network, attempt(lambda: found.append(self.networks[network].structure())))
+        return found[0] if found else Structure()
+
+
+def attempt(call: Callable[[], object]) -> str | None:
+    """Do something with a network; returns why it failed, if it did."""
+    try:
+        call()
+    except FAILURES as error:
+        return failure_of(error)
+    return None
 
 
 class StreamedMatrices(MatrixSource):
     """Builds and measures each network at every visit, and keeps nothing."""
 
-    def visit(self, groups: Sequence[Group], reduce: Reduce) -> None:
-        visits = (partial(self._visit_network, n, groups, reduce) for n in self.alive)
-        run_threads(self.workers, visits)
-
-    def _visit_network(self, network: int, groups: Sequence[Group], reduce: Reduce) -> None:
-        needs: dict[str, set[Statistic]] = defaultdict(set)
+    def visit(self, programs: Programs, take: Take) -> None:
+        needs: Needs = defaultdict(set)
         wanted: dict[str, list[tuple[Group, list[int]]]] = defaultdict(list)
-        for group in groups:
+        for group in programs:
             for datasets in self.variants(group):
                 needs[self.datasets[datasets[0]]] |= group
                 wanted[self.datasets[datasets[0]]].append((group, datasets))
-        for dataset, measured in self._measured(network, needs):
-            for group, datasets in wanted[dataset]:
+        numbers = iter(alive := self.alive)
+
+        def keep(found: Computed) -> None:
+            network = next(numbers)
+            for group, datasets, layers in found.layers:
                 start = self.layers.starts[next(iter(group)).domain][network]
-                for layer in range(len(measured[next(iter(group))])):
-                    matrices = {s: measured[s][layer][None].to(self.device) for s in group}
-                    position = np.array([start + layer])
-                    reduce(group, datasets, position, MatrixChunk.of(matrices))
-            del measured
+                for layer, values in enumerate(layers):
+                    take(group, datasets, np.array([start + layer]), values)
+            self.fail(network, found.failure)
+
+        networks = [self.networks[network] for network in alive]
+        shared = (self.setting, self.device, needs, programs, wanted)
+        self.crew.each(_computed, networks, keep, *shared)
+
+
+class Computed(NamedTuple):
+    """What programs computed of each layer of a network, and why it failed, if it did."""
+
+    layers: list[tuple[Group, list[int], list[Any]]]
+    failure: str | None
+
+
+def _computed(
+    setting: Setting,
+    device: torch.device,
+    needs: Needs,
+    programs: Programs,
+    wanted: Mapping[str, Sequence[tuple[Group, list[int]]]],
+    network: UntrainedNetwork,
+) -> Computed:
+    """Dataset after dataset, so that only one's matrices are held."""
+    found: list[tuple[Group, list[int], list[Any]]] = []
+
+    def of_dataset(dataset: str, measured: Measured) -> None:
+        for group, datasets in wanted[dataset]:
+            layers = [
+                {s: measured[s][layer][None].to(device) for s in group}
+                for layer in range(len(measured[next(iter(group))]))
+            ]
+            values = [programs[group](MatrixChunk.of(matrices)) for matrices in layers]
+            found.append((group, datasets, values))
+
+    failure = attempt(lambda: each_dataset(setting, network, needs, of_dataset))
+    return Computed(found, failure)
+
+
+def each_dataset(
+    setting: Setting,
+    network: UntrainedNetwork,
+    needs: Needs,
+    do: Callable[[str, Measured], None],
+) -> None:
+    """Measure a network for one dataset after another, holding no more than one's matrices."""
+    for dataset, measured in setting.measure(network, needs):
+        do(dataset, measured)
+        del measured

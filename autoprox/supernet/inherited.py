@@ -1,8 +1,6 @@
 """What subnets are worth with the weights that they inherit."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from threading import Lock
 from typing import Any
 
 import torch
@@ -11,7 +9,7 @@ from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
 
 from autoprox.benchmarks.table import FORMAT
 from autoprox.inputs.datasets import Images
-from autoprox.parallel.threads import run_threads
+from autoprox.parallel.crew import ALONE, Crew
 from autoprox.searchspaces import Architecture, TransformerNetwork
 from autoprox.supernet.slices import Supernet
 from autoprox.training.images import accuracy, normalise
@@ -25,24 +23,30 @@ def inherited_accuracies(
     architectures: Sequence[Architecture],
     *,
     limit: int | None = None,
-    workers: int = 1,
+    crew: Crew = ALONE,
     known: Mapping[int, float] | None = None,
     record: Callable[[int, float], None] = lambda number, found: None,
 ) -> list[float]:
     """The percentages of the first held-out images that each subnet knows; records new ones."""
     images, labels = data.held_out_images[:limit], data.held_out_labels[:limit]
-    found, lock = dict(known or {}), Lock()
+    found = dict(known or {})
+    todo = [number for number in range(len(architectures)) if number not in found]
+    numbers = iter(todo)
 
-    def evaluate(number: int) -> None:
-        network = supernet.subnet(architectures[number])
-        value = accuracy(calibrated(network, data.images), images, labels)
-        with lock:
-            found[number] = value
-            record(number, value)
+    def take(value: float) -> None:
+        number = next(numbers)
+        found[number] = value
+        record(number, value)
 
-    todo = (number for number in range(len(architectures)) if number not in found)
-    run_threads(workers, (partial(evaluate, number) for number in todo))
+    chosen = [architectures[number] for number in todo]
+    training = calibration(data.images)
+    crew.each(_accuracy, chosen, take, supernet, training, images, labels)
     return [found[number] for number in range(len(architectures))]
+
+
+def calibration(images: Tensor) -> Tensor:
+    """As many training images, from all over, as batch norms need."""
+    return images[:: max(1, len(images) // CALIBRATION)][:CALIBRATION]
 
 
 def batch_norms(network: nn.Module) -> list[BatchNorm]:
@@ -52,7 +56,7 @@ def batch_norms(network: nn.Module) -> list[BatchNorm]:
 
 @torch.no_grad()
 def calibrated(network: TransformerNetwork, images: Tensor) -> TransformerNetwork:
-    """A subnet in evaluation mode, its batch norms those of some training images if it has any.
+    """A subnet in evaluation mode, its batch norms those of `calibration` images if it has any.
 
     As in Yu et al., "BigNAS", ECCV 2020: what was averaged in training was of many subnets.
     """
@@ -62,11 +66,16 @@ def calibrated(network: TransformerNetwork, images: Tensor) -> TransformerNetwor
         norm.momentum = None  # the mean over all batches
     if norms:
         network.train()
-        spread = images[:: max(1, len(images) // CALIBRATION)]
-        for some in spread[:CALIBRATION].split(CALIBRATION_BATCH):
+        for some in images.split(CALIBRATION_BATCH):
             network(normalise(some).to(network.device))
     network.eval()
     return network
+
+
+def _accuracy(
+    supernet: Supernet, training: Tensor, images: Tensor, labels: Tensor, architecture: Architecture
+) -> float:
+    return accuracy(calibrated(supernet.subnet(architecture), training), images, labels)
 
 
 def inherited_table(

@@ -6,7 +6,11 @@ parameter of the same name. A subnet is the plain network whose parameters are t
 copy no weight. A gradient is added to the supernet's as soon as a backward pass has it, and let go.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -63,6 +67,9 @@ class Supernet:
         for parameter, part in pairs:
             parameter.grad = part.view_as(parameter)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.space, self.classes, self.network.state_dict())
+
     def subnet(self, arch: Architecture) -> TransformerNetwork:
         """A network of the space, its parameters views of the supernet's, gradients added there."""
         self.space.validate(arch)
@@ -93,6 +100,13 @@ class Supernet:
         for block in network.transformer_blocks:
             block.reorder(False)
         return network
+
+
+def _restored(space: SearchSpace, classes: int, state: Mapping[str, Tensor]) -> Supernet:
+    """A supernet with these weights, in another process."""
+    supernet = Supernet(space, classes, device=next(iter(state.values())).device)
+    supernet.network.load_state_dict(state)
+    return supernet
 
 
 def _named(network: nn.Module) -> list[tuple[str, str, nn.Parameter]]:

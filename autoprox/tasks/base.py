@@ -13,13 +13,20 @@ from autoprox.files.program import command_line
 from autoprox.inputs.batch import Batch
 from autoprox.inputs.batches import load_batches
 from autoprox.page.document import write_page
+from autoprox.parallel.crew import Crew
 from autoprox.progress import Progress, silent
 from autoprox.runs.folder import REPORT, Run, digest_of, require_folder, require_name
 from autoprox.searchspaces import SearchSpace
 from autoprox.statistics.sources import FAILURES
 from autoprox.tasks.configurations import CONFIGURATIONS
 from autoprox.tasks.estimate import Estimate
-from autoprox.tasks.shared import BenchmarkOptions, InputOptions, TaskConfig
+from autoprox.tasks.shared import (
+    BACKENDS,
+    BenchmarkOptions,
+    InputOptions,
+    SpreadOptions,
+    TaskConfig,
+)
 
 C = TypeVar("C", bound=TaskConfig)
 
@@ -35,6 +42,7 @@ class Task(ABC, Generic[C]):
 
     def __init__(self, config: C) -> None:
         self.config = config
+        self.crew = crew_of(config)
 
     @property
     @abstractmethod
@@ -73,9 +81,10 @@ def start(
     if isinstance(config, BenchmarkOptions) and (note := _space_taken(config, task.config)):
         progress("space", 0, 0, note)
     _check_place(config, task)
-    if estimated and (estimate := estimate_of(task)):
-        progress("estimate", 0, 0, str(estimate))
-    return begin(task, progress)
+    with task.crew:
+        if estimated and (estimate := estimate_of(task)):
+            progress("estimate", 0, 0, str(estimate))
+        return begin(task, progress)
 
 
 def estimate_of(task: Task[Any]) -> Estimate | None:
@@ -90,7 +99,8 @@ def dry_run(config: TaskConfig) -> dict[str, Any]:
     """The estimate of what a configuration asks for, after all checks; nothing is written."""
     task = task_of(config)
     _check_place(config, task)
-    estimate = estimate_of(task)
+    with task.crew:
+        estimate = estimate_of(task)
     found = {} if estimate is None else {**estimate.to_dict(), "text": str(estimate)}
     return {"kind": config.kind, "name": config.name or task.name, "estimate": found or None}
 
@@ -156,7 +166,8 @@ def resume(
                     f"{'; '.join(differences)}; `{command_line('resume', path, '--force')}` goes on"
                 )
             run.record_differences(differences)
-        return finish(task, run, progress)
+        with task.crew:
+            return finish(task, run, progress)
 
 
 def read_config(run: Run, trusted: bool = False, **resources: Any) -> TaskConfig:
@@ -181,6 +192,8 @@ def read_config(run: Run, trusted: bool = False, **resources: Any) -> TaskConfig
             f"a resumed run keeps its own configuration but for {', '.join(allowed)}, "
             f"but got {', '.join(beyond)}"
         )
+    if resources.get("backend") == "local":
+        stored.pop("scheduler", None)
     try:
         return configuration(**{**stored, **resources})
     except ConfigError as error:
@@ -236,6 +249,17 @@ def require_choice(noun: str, given: str, choices: Iterable[str]) -> None:
     """Raise ConfigError unless what is given is one of the choices."""
     if given not in choices:
         raise ConfigError(f"unknown {noun} {given!r}{nearest(given, choices)}")
+
+
+def crew_of(config: TaskConfig) -> Crew:
+    """Who does the calls that a task consists of."""
+    if not isinstance(config, SpreadOptions):
+        return Crew(config.workers)
+    require_choice("backend", config.backend, BACKENDS)
+    if (config.backend == "dask") != (config.scheduler is not None):
+        got = f"backend {config.backend} with scheduler {config.scheduler or 'none'}"
+        raise ConfigError(f"the backend dask, and no other, needs a scheduler, but got {got}")
+    return Crew(config.workers, config.scheduler)
 
 
 def path_of(text: str | PathLike[str] | None) -> Path | None:

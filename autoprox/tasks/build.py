@@ -84,8 +84,8 @@ class Build(Task[BuildConfig]):
             remove_unfinished(parts)
             for left in self.out.parent.glob(f".{escape(self.out.name)}.*{UNFINISHED}"):
                 left.unlink()
-            name, workers = slug(self.out.stem), self.config.workers
-            table = train_table(name, self.plan, parts, workers, progress, run.log)
+            name = slug(self.out.stem)
+            table = train_table(name, self.plan, parts, self.crew, progress, run.log)
             write_json(self.out, table)
         return summarised(table, self.out)
 

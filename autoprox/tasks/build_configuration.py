@@ -7,10 +7,10 @@ from pydantic import AfterValidator
 
 from autoprox.files.sizes import read_range
 from autoprox.options import Many, Names, Option, Paths, PathText, Positive
-from autoprox.tasks.shared import PROBLEM, Range, TaskConfig
+from autoprox.tasks.shared import PROBLEM, Range, SpreadOptions, TaskConfig
 
 
-class BuildConfig(TaskConfig):
+class BuildConfig(SpreadOptions, TaskConfig):
     """What a benchmark of one's own depends on, and what building it may use."""
 
     kind = "build"

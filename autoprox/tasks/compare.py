@@ -39,7 +39,7 @@ class Compare(Task[CompareConfig]):
                 proxies=names,
                 **{name: first[name] for name in SAME if name in first},
                 datasets=_datasets(runs),
-                workers=config.workers,
+                **{name: getattr(config, name) for name in ("workers", "backend", "scheduler")},
                 **given,
             )
         )

@@ -36,6 +36,7 @@ from autoprox.tasks.shared import (
     InputOptions,
     Range,
     ScoringOptions,
+    SpreadOptions,
     TaskConfig,
     names,
 )
@@ -56,6 +57,7 @@ def numbers(text: str) -> tuple[float, ...]:
 
 class EvolveConfig(
     CacheOptions,
+    SpreadOptions,
     DeviceOptions,
     TreeLimits,
     EvolutionParameters,
@@ -157,7 +159,9 @@ class EvolveConfig(
         return presets.with_preset(presets.EVOLVE, given)
 
 
-class RankConfig(DeviceOptions, InputOptions, ScoringOptions, BenchmarkOptions, TaskConfig):
+class RankConfig(
+    SpreadOptions, DeviceOptions, InputOptions, ScoringOptions, BenchmarkOptions, TaskConfig
+):
     """What a ranking of proxies depends on, and what it may use."""
 
     kind = "rank"
@@ -179,7 +183,7 @@ class RankConfig(DeviceOptions, InputOptions, ScoringOptions, BenchmarkOptions, 
     ] = False  # fmt: skip
 
 
-class CompareConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
+class CompareConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, TaskConfig):
     """What a comparison of discoveries depends on."""
 
     kind = "compare"
@@ -198,7 +202,7 @@ class CompareConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
     ] = 1
 
 
-class SearchConfig(DeviceOptions, InputOptions, DataOptions, TaskConfig):
+class SearchConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, TaskConfig):
     """What a search of architectures depends on, and what it may use."""
 
     kind = "search"

@@ -22,9 +22,10 @@ class Estimate:
     datasets: int
     seconds: float
     cache: int = 0  # bytes
+    free: int = 0  # bytes on the cache's disk
 
     def __str__(self) -> str:
-        kept = f", cache {short(self.cache)}B" if self.cache else ""
+        kept = f", cache {short(self.cache)}B of {short(self.free)}B free" if self.cache else ""
         return (
             f"{self.networks} networks x {self.datasets} dataset{'s' * (self.datasets > 1)}, about "
             f"{span(self.seconds)} to measure them{kept}"

@@ -16,7 +16,7 @@ from autoprox.errors import ConfigError
 from autoprox.evolution import METRICS, STRATEGIES, Form, Individual, State, evolve, make_toolbox
 from autoprox.evolution.two_inputs import TwoInputs
 from autoprox.export import pretty
-from autoprox.files.folders import user_cache
+from autoprox.files.folders import room_of
 from autoprox.language import (
     EVERY_STATISTIC,
     STATISTICS,
@@ -42,9 +42,9 @@ from autoprox.tasks.base import (
     benchmark_of,
     completed,
     digests,
-    path_of,
     require_choice,
 )
+from autoprox.tasks.cache import kept_of
 from autoprox.tasks.checkpoint import checkpoint, restored
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.estimate import Estimate, measured_once, middle
@@ -127,7 +127,7 @@ class Evolve(Task[EvolveConfig]):
     @property
     def cache(self) -> Path:
         """The folder of the networks' statistics."""
-        return (path_of(self.config.cache) or user_cache()) / "statistics"
+        return kept_of(self.config).folder
 
     def setting(self, thin: int | None = None, seed: int | None = None) -> Setting:
         """How networks are measured: thinned as configured, unless said otherwise."""
@@ -155,8 +155,8 @@ class Evolve(Task[EvolveConfig]):
         networks, train = self.networks(), len(self.parts["train"])
         one = networks[middle(self.space, self.benchmark.architectures)]
         seconds, size = measured_once(self.setting(), one, self.needs())
-        work = train * seconds / self.config.workers
-        return Estimate(train, len(self.batches), work, train * size)
+        work = train * seconds / self.crew.size
+        return Estimate(train, len(self.batches), work, train * size, room_of(self.cache))
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Evolve on thinned matrices, choose on whole ones, and measure what was chosen."""
@@ -209,9 +209,9 @@ class Evolve(Task[EvolveConfig]):
             self.setting(),
             [networks[n] for n in train],
             self.needs(),
-            folder=self.cache,
             memory=self.config.memory // share,
-            workers=self.config.workers,
+            crew=self.crew,
+            **kept_of(self.config)._asdict(),
         )
         done = itertools.count(1)
         matrices.collect(lambda: progress("collect", next(done), len(train), ""))

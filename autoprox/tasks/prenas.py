@@ -68,7 +68,7 @@ class Prenas(Task[PrenasConfig]):
         training = None
         if self.plan is not None:
             plan = replace(self.plan, subnets=subnets)
-            training = trained(plan, self.data, self.config, self.config.workers, run, progress)
+            training = trained(plan, self.data, self.config, self.crew, run, progress)
         return {
             "space": self.space.name,
             "normaliser": self.config.normaliser,

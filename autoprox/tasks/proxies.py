@@ -2,8 +2,7 @@
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,21 +11,22 @@ import torch
 
 from autoprox.engine.comparison import compare, terms_of
 from autoprox.engine.evaluator import Engine
-from autoprox.errors import ConfigError, failure_of, nearest
+from autoprox.errors import ConfigError, nearest
 from autoprox.language import require_network
-from autoprox.parallel.threads import run_threads
+from autoprox.parallel.crew import Crew
 from autoprox.scoring.correlations import Floats
 from autoprox.scoring.resampling import plain
 from autoprox.searchspaces import TransformerNetwork
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import SpaceNetwork
-from autoprox.statistics.sources import FAILURES, StreamedMatrices
+from autoprox.statistics.sources import StreamedMatrices, attempt
 from autoprox.zoo.expressions import PROXIES
 from autoprox.zoo.functions import MEASURES, measure_all
 from autoprox.zoo.functions.passes import MeasureError
 from autoprox.zoo.loading import load
 
 COUNTS = ("params", "flops")
+Values = dict[str, dict[str, float]]  # by dataset and name
 WORD = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*")
 
 
@@ -44,48 +44,54 @@ class Proxies:
         self.terms = list(dict.fromkeys(t for tree in self.trees.values() for t in terms_of(tree)))
 
     def measured(
-        self, networks: Sequence[SpaceNetwork], setting: Setting, seed: int, workers: int
-    ) -> Iterator[dict[str, Any]]:
-        """The values of each network, a few at a time, so that little is lost by a kill.
+        self,
+        networks: Sequence[SpaceNetwork],
+        setting: Setting,
+        seed: int,
+        crew: Crew,
+        take: Callable[[dict[str, Any]], None],
+    ) -> None:
+        """Take the values of each network as soon as they are known.
 
         They are those of the functions, and of the terms of the expressions.
         """
-        for first in range(0, len(networks), 2 * workers):
-            chunk, started = networks[first : first + 2 * workers], time.monotonic()
-            # A proxy is ranked on the networks for which it has a value, however few.
-            source = StreamedMatrices(setting, chunk, workers, max_failed=1.0)
-            values = Engine(source).evaluate(self.terms).values  # [terms, datasets, networks]
-            found: list[dict[str, dict[str, float]]] = [{} for _ in chunk]
-            names = list(map(str, self.terms))
-            for i, own in enumerate(found):
-                for d, dataset in enumerate(source.datasets):
-                    own[dataset] = dict(zip(names, values[:, d, i].tolist(), strict=True))
-            measure = partial(self._run_functions, source, seed)
-            run_threads(workers, [partial(measure, i, found[i]) for i in source.alive])
-            seconds = (time.monotonic() - started) / len(chunk)
-            for i, own in enumerate(found):
-                yield {
-                    "failure": source.failures.get(i),
-                    "values": {d: {k: plain(v) for k, v in o.items()} for d, o in own.items()},
-                    "seconds": round(seconds, 3),
-                }
+        last = time.monotonic()
+
+        def timed(found: dict[str, Any]) -> None:
+            nonlocal last
+            now = time.monotonic()
+            take({**found, "seconds": round(now - last, 3)})
+            last = now
+
+        crew.each(Proxies.of_network, networks, timed, self, setting, seed)
+
+    def of_network(self, setting: Setting, seed: int, network: SpaceNetwork) -> dict[str, Any]:
+        """The values of one network on each dataset, or why it failed."""
+        # A proxy is ranked on the networks for which it has a value, however few.
+        source = StreamedMatrices(setting, [network], max_failed=1.0)
+        values = Engine(source).evaluate(self.terms).values[..., 0]  # [terms, datasets]
+        names = list(map(str, self.terms))
+        found: Values = {
+            dataset: dict(zip(names, own, strict=True))
+            for dataset, own in zip(source.datasets, values.T.tolist(), strict=True)
+        }
+        if self.functions and not source.failures:
+            source.fail(0, attempt(lambda: self._run_functions(setting, network, seed, found)))
+        return {
+            "failure": source.failures.get(0),
+            "values": {d: {k: plain(v) for k, v in o.items()} for d, o in found.items()},
+        }
 
     def _run_functions(
-        self, source: StreamedMatrices, seed: int, index: int, found: dict[str, dict[str, float]]
+        self, setting: Setting, network: SpaceNetwork, seed: int, found: Values
     ) -> None:
-        """Add what isn't expressions: one network, with each dataset's head."""
-        if not self.functions:
-            return
-        setting = source.setting
-        try:
-            prepare = source.networks[index].build(setting.device)
-            for dataset, batch in setting.batches.items():
-                network = cast(TransformerNetwork, prepare(batch.classes))  # as those of spaces are
-                known = _known(setting, dataset, found)
-                names = [name for name in self.functions if name not in known]
-                found[dataset] |= known | measure_all(network, batch, names, seed)
-        except FAILURES as error:
-            source.failures[index] = failure_of(error)
+        """Add what isn't expressions, with each dataset's head."""
+        prepare = network.build(setting.device)
+        for dataset, batch in setting.batches.items():
+            built = prepare(batch.classes)
+            known = _known(setting, dataset, found)
+            names = [name for name in self.functions if name not in known]
+            found[dataset] |= known | measure_all(built, batch, names, seed)
 
     def refused(self, network: SpaceNetwork, setting: Setting, seed: int) -> dict[str, str]:
         """The functions that don't take these inputs, such as a batch of one, and why."""

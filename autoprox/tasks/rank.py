@@ -1,7 +1,7 @@
 """Ranks proxies side by side: each of them on every network of a benchmark, over several seeds."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
@@ -113,9 +113,10 @@ class Rank(Task[RankConfig]):
     def estimate(self) -> Estimate:
         """From one of the networks."""
         architectures, config = self.benchmark.architectures, self.config
-        [one] = self.measured(config.seed, [middle(self.space, architectures)])
+        one: list[dict[str, Any]] = []
+        self.measured(config.seed, [middle(self.space, architectures)], one.append)
         count = len(architectures) * config.seeds
-        work = count * one["seconds"] / config.workers
+        work = count * one[0]["seconds"] / self.crew.size
         return Estimate(count, len(self.benchmark.datasets), work)
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
@@ -129,25 +130,35 @@ class Rank(Task[RankConfig]):
         run.truncate_log(len(records))
         total = len(networks) * self.config.seeds
         progress("measure", len(records), total, "")
+
+        def keep(record: dict[str, Any]) -> None:
+            run.log(record)
+            records.append(record)
+            progress("measure", len(records), total, "")
+
         for seed in self.seeds():
             todo = [network for network in networks if (seed, network) not in known]
-            for record in self.measured(seed, todo):
-                run.log(record)
-                records.append(record)
-                progress("measure", len(records), total, "")
+            self.measured(seed, todo, keep)
         with as_written(run.path, "a log") if known else nullcontext():
             summary = summarise(self, records)
         for suffix, text in (("csv", as_csv(summary["rows"])), ("md", as_markdown(summary))):
             write_text(run.path / f"table.{suffix}", text)
         return summary
 
-    def measured(self, seed: int, networks: Sequence[int]) -> Iterator[dict[str, Any]]:
-        """What is asked of each network."""
+    def measured(
+        self, seed: int, networks: Sequence[int], take: Callable[[dict[str, Any]], None]
+    ) -> None:
+        """Take what is asked of each network."""
         architectures = [self.benchmark.architectures[n] for n in networks]
         untrained = space_networks(self.space, architectures, seed)
-        lines = self.proxies.measured(untrained, self.setting(seed), seed, self.config.workers)
-        for network, line in zip(networks, lines, strict=True):
-            yield {"seed": seed, "network": network, **line}
+        numbers = iter(networks)
+        self.proxies.measured(
+            untrained,
+            self.setting(seed),
+            seed,
+            self.crew,
+            lambda line: take({"seed": seed, "network": next(numbers), **line}),
+        )
 
     def scores(self, records: Records, proxy: str, dataset: str) -> Floats:
         """[seeds, networks], nan where a proxy has no value."""

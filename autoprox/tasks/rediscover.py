@@ -23,7 +23,6 @@ import torch
 from autoprox.engine.evaluator import REASONS, Engine
 from autoprox.errors import AutoproxError, MeasurementError
 from autoprox.export import pretty
-from autoprox.files.folders import user_cache
 from autoprox.inputs.batches import load_batches
 from autoprox.language import (
     Tree,
@@ -45,7 +44,8 @@ from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import space_networks
 from autoprox.statistics.sources import StreamedMatrices
-from autoprox.tasks.base import Task, completed, digests, path_of
+from autoprox.tasks.base import Task, completed, digests
+from autoprox.tasks.cache import kept_of
 from autoprox.tasks.configurations import RediscoverConfig
 from autoprox.zoo.loading import load
 
@@ -146,8 +146,8 @@ class Rediscover(Task[RediscoverConfig]):
             self.evolved.setting(self.config.seed, self.device),
             space_networks(self.evolved.space, architectures, self.config.seed),
             {part for tree in trees for s in statistics(tree) for part in s.parts},
-            folder=(path_of(self.config.cache) or user_cache()) / "statistics",
-            workers=self.config.workers,
+            crew=self.crew,
+            **kept_of(self.config)._asdict(),
         )
         done = itertools.count(1)
         matrices.collect(lambda: progress("collect", next(done), len(architectures), ""))
@@ -282,7 +282,7 @@ class Judge:
         config = self._task.config
         setting = self._task.fresh.setting(config.seed, self._task.device)
         networks = space_networks(self._task.fresh.space, architectures, config.seed)
-        fresh = StreamedMatrices(setting, networks, config.workers)
+        fresh = StreamedMatrices(setting, networks, self._task.crew)
         judged = zip(trees, by_networks(trees, self._target, fresh), strict=True)
         return [(tree, evidence) for tree, evidence in judged if evidence]
 

@@ -146,7 +146,7 @@ class S3(Task[S3Config]):
         supernet = read_supernet(folder / FILE, space)
         config = self.config
         return Evaluations(
-            supernet, self.data, folder / file, config.limit, config.workers, task, total, progress
+            supernet, self.data, folder / file, config.limit, self.crew, task, total, progress
         )
 
     def limits(self, space: SearchSpace) -> SizeLimits:

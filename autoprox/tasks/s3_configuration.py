@@ -8,11 +8,11 @@ from pydantic import AfterValidator
 
 from autoprox.files.sizes import read_range
 from autoprox.options import Option, PathText, Positive, Probability
-from autoprox.tasks.shared import PROBLEM, STRATEGY, Range, TaskConfig
+from autoprox.tasks.shared import PROBLEM, STRATEGY, Range, SpreadOptions, TaskConfig
 from autoprox.tasks.supernet_configurations import TRAINING, Share, TrainingOptions
 
 
-class S3Config(TrainingOptions, TaskConfig):
+class S3Config(SpreadOptions, TrainingOptions, TaskConfig):
     """What the search of a search space depends on, and what it may use."""
 
     kind = "s3"

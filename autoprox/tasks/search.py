@@ -10,7 +10,7 @@ import torch
 
 from autoprox.benchmarks import BENCHMARKS, load_benchmark
 from autoprox.errors import AutoproxError, ConfigError, nearest
-from autoprox.files.atomic import to_json, write_json, write_text
+from autoprox.files.atomic import atomic_file, to_json, write_json
 from autoprox.files.json_lines import JSONLines, Record
 from autoprox.files.sizes import Range, read_range, read_size, short, show_range
 from autoprox.inputs.classes import CLASSES
@@ -71,6 +71,10 @@ class Search(Task[SearchConfig]):
         dataset, classes = str(config.dataset), config.classes or 0
         self.limits = SizeLimits(self.space, classes, *_ranges(config))
         self.evaluator = self._evaluator()
+        if config.weights == "inherited" and config.backend != "local":
+            raise ConfigError(
+                "a backend other than local must have fresh weights to measure, but got inherited"
+            )
         if config.weights == "inherited":
             require_slices(self.space)
         self._check_statistics()
@@ -94,7 +98,7 @@ class Search(Task[SearchConfig]):
         kinds: dict[str, Callable[..., Scorer]] = {"fresh": OwnWeights, "inherited": SlicedWeights}
         config = self.config
         make = kinds[config.weights]
-        return make(self.proxy, self.space, self.setting, config.seed, config.workers)
+        return make(self.proxy, self.space, self.setting, config.seed, self.crew)
 
     def _evaluator(self) -> Evaluator | None:
         config = self.config
@@ -150,7 +154,7 @@ class Search(Task[SearchConfig]):
         else:
             one, count = self.only[0], min(count, len(self.only))
         self.scorer().measure([one], lambda outcome: None)
-        work = count * (time.monotonic() - started) / self.config.workers
+        work = count * (time.monotonic() - started) / self.crew.size
         return Estimate(count, 1, work)
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
@@ -193,7 +197,7 @@ class Search(Task[SearchConfig]):
         )
         self.strategy.search(searcher, self.parameters)
         if self.evaluator is not None and not searcher.evaluations:
-            searcher.evaluate(searcher.ranked()[: self.config.top])
+            searcher.evaluate(searcher.best(self.config.top))
         _write_scores(run.path / CANDIDATES, searcher)
         summary = {**self._summary(searcher), "seconds": seconds()}
         write_json(run.path / TOP, summary["top"])
@@ -210,7 +214,7 @@ class Search(Task[SearchConfig]):
                 **({"value": candidate.value} if self.evaluator else {}),
                 "candidate": candidate.number,
             }
-            for candidate in (searcher.evaluated() or searcher.ranked())[: config.top]
+            for candidate in searcher.evaluated()[: config.top] or searcher.best(config.top)
         ]
         [batch] = self.setting.batches.values()
         return {
@@ -233,7 +237,7 @@ class Search(Task[SearchConfig]):
 
 def _step(searcher: Searcher) -> dict[str, Any]:
     """A line of the log."""
-    best, evaluated = searcher.ranked()[0], searcher.evaluated()
+    [best], evaluated = searcher.best(1), searcher.evaluated()
     return {
         "step": searcher.steps,
         "candidates": len(searcher.candidates),
@@ -274,13 +278,15 @@ def _ranges(config: SearchConfig) -> tuple[Range, Range]:
 
 def _write_scores(path: Path, searcher: Searcher) -> None:
     """Add its score, among all of them, to the line of each candidate."""
-    lines = JSONLines(path).read()
-    if len(lines) > len(searcher.candidates):
-        rule = f"must not be there: the search has {len(searcher.candidates)} candidates"
-        raise JSONLines(path).error(len(searcher.candidates) + 1, rule)
-    for line, candidate in zip(lines, searcher.candidates, strict=True):
-        line["score"] = None if candidate.failure else searcher.score_of(candidate)
-    write_text(path, "".join(f"{to_json(line)}\n" for line in lines))
+    lines, count = JSONLines(path), len(searcher.candidates)
+    texts = lines.lines()
+    if len(texts) > count:
+        raise lines.error(count + 1, f"must not be there: the search has {count} candidates")
+    with atomic_file(path) as file:
+        for candidate, text in zip(searcher.candidates, texts, strict=True):
+            line = lines.parse(candidate.number + 1, text)
+            line["score"] = None if candidate.failure else searcher.score_of(candidate)
+            file.write(f"{to_json(line)}\n".encode())
 
 
 def with_heads(config: SearchConfig) -> SearchConfig:

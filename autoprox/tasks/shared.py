@@ -1,16 +1,22 @@
 """The options that several tasks have in common."""
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Le
+from pydantic import AfterValidator
 
+from autoprox.errors import ConfigError
+from autoprox.files.sizes import read_bytes, read_days
 from autoprox.options import Names, Option, Options, PathText, Positive, Whole
 from autoprox.progress import Progress
 
 PROBLEM, STRATEGY, MACHINE = "Problem", "Strategy", "Machine"
 MOST_WORKERS = 1_024
 MOST_SAMPLES = 65_536
+BACKENDS = ("local", "dask")
+ADDRESS = re.compile(r"(t(cp|ls)://)?([\w.-]+|\[[\da-fA-F:]+\]):\d{1,5}")
 Range = str | Sequence[int | None] | None
 
 
@@ -24,6 +30,14 @@ def names(text: str) -> tuple[str, ...]:
         else:
             parts[-1] += character
     return tuple(part.strip() for part in parts)
+
+
+def read_address(text: str | None) -> str | None:
+    """The address of a scheduler: HOST:PORT, tcp:// or tls:// before it."""
+    if text is not None and not ADDRESS.fullmatch(text):
+        rule = "scheduler must be HOST:PORT, for example tcp://10.0.0.1:8786"
+        raise ConfigError(f"{rule}, but got {text!r}")
+    return text
 
 
 class TaskConfig(Options):
@@ -56,6 +70,23 @@ class TaskConfig(Options):
     ] = 2
 
 
+class SpreadOptions(Options):
+    """On which machines a task is done."""
+
+    backend: Annotated[
+        str,
+        Option(
+            "local: this machine; dask: the workers of --scheduler too.",
+            MACHINE, resource=True,
+        ),
+    ] = "local"  # fmt: skip
+    scheduler: Annotated[
+        str | None,
+        AfterValidator(read_address),
+        Option("Address of dask's scheduler.", MACHINE, "HOST:PORT", "none", resource=True),
+    ] = None
+
+
 class DeviceOptions(Options):
     """Where networks are measured."""
 
@@ -70,8 +101,24 @@ class CacheOptions(Options):
     cache: Annotated[
         PathText | None,
         Option(
-            "Folder of measured statistics, for later runs.",
-            MACHINE, "DIR", "the user's", resource=True,
+            "Folder of measured statistics, for later runs; an URL that fsspec can open, such as "
+            "s3://bucket/folder, is shared by machines, beside a copy in the user's.",
+            MACHINE, "DIR|URL", "the user's", resource=True,
+        ),
+    ] = None  # fmt: skip
+    cache_limit: Annotated[
+        Whole | None,
+        Option(
+            "Size that the folder may have beside what this run needs; the least recently used "
+            "goes.",
+            MACHINE, "SIZE", "$AUTOPROX_CACHE_LIMIT, then 20GiB", read=read_bytes, resource=True,
+        ),
+    ] = None  # fmt: skip
+    cache_age: Annotated[
+        Positive | None,
+        Option(
+            "Days after which what wasn't used goes.",
+            MACHINE, "DAYS", "$AUTOPROX_CACHE_AGE, then 90", read=read_days, resource=True,
         ),
     ] = None  # fmt: skip
 

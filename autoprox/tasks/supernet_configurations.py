@@ -7,7 +7,7 @@ from pydantic import AfterValidator
 
 from autoprox.files.sizes import read_series
 from autoprox.options import Option, PathText, Positive, Whole
-from autoprox.tasks.shared import MACHINE, PROBLEM, DeviceOptions, TaskConfig
+from autoprox.tasks.shared import MACHINE, PROBLEM, DeviceOptions, SpreadOptions, TaskConfig
 
 TRAINING = "Training"
 
@@ -75,7 +75,7 @@ class SupernetTrainConfig(TrainingOptions, TaskConfig):
     ] = None
 
 
-class SupernetEvalConfig(TaskConfig):
+class SupernetEvalConfig(SpreadOptions, TaskConfig):
     """What the evaluation of subnets depends on, and what it may use."""
 
     kind = "supernet-eval"

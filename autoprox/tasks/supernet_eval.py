@@ -76,7 +76,7 @@ class SupernetEval(Task[SupernetEvalConfig]):
             self.data,
             self.architectures,
             limit=self.config.limit,
-            workers=self.config.workers,
+            crew=self.crew,
             known=known,
             record=record,
         )

@@ -11,7 +11,7 @@ from autoprox.inputs.datasets import load_images
 from autoprox.runs.folder import as_written
 from autoprox.searchspaces import get_space
 from autoprox.supernet.checkpoint import FILE, read_supernet
-from autoprox.supernet.inherited import batch_norms, calibrated
+from autoprox.supernet.inherited import batch_norms, calibrated, calibration
 from autoprox.supernet.subnets import read_subnet
 from autoprox.tasks.supernet_eval import supernet_run
 
@@ -28,7 +28,7 @@ def extract_subnet(run: Path, arch: Path, out: Path) -> dict[str, Any]:
     network = supernet.extract(architecture)
     if batch_norms(network):
         images = Path(trained.get("images") or trained["train"])
-        calibrated(network, load_images(images, space.input_shape).images)
+        calibrated(network, calibration(load_images(images, space.input_shape).images))
     metadata = {
         "architecture": to_json(architecture.to_json()),
         "classes": str(supernet.classes),

@@ -7,6 +7,7 @@ from typing import Any
 
 from autoprox.errors import ConfigError
 from autoprox.inputs.datasets import Images
+from autoprox.parallel.crew import Crew
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
@@ -45,7 +46,7 @@ class SupernetTrain(Task[SupernetTrainConfig]):
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Train from where the run is, and see what the weights are worth."""
-        return trained(self.plan, self.data, self.config, self.config.workers, run, progress)
+        return trained(self.plan, self.data, self.config, self.crew, run, progress)
 
 
 def read_images(
@@ -65,7 +66,7 @@ def trained(
     plan: Plan,
     data: Images,
     config: TrainingOptions,
-    workers: int,
+    crew: Crew,
     run: Run,
     progress: Progress,
 ) -> dict[str, Any]:
@@ -98,17 +99,17 @@ def trained(
         "weights": str(file),
         "epochs": len(log),
         "loss": log[-1]["loss"],
-        "subnets": _worth(plan, data, space, file, workers),
+        "subnets": _worth(plan, data, space, file, crew),
         "seconds": log[-1]["seconds"],
     }
 
 
 def _worth(
-    plan: Plan, data: Images, space: SearchSpace, file: Path, workers: int
+    plan: Plan, data: Images, space: SearchSpace, file: Path, crew: Crew
 ) -> list[dict[str, Any]]:
     """The inherited accuracies of those that were trained, or of the smallest and the largest."""
     chosen: Sequence[Architecture] = plan.subnets or (space.smallest(), space.largest())
-    found = inherited_accuracies(read_supernet(file, space), data, chosen, workers=workers)
+    found = inherited_accuracies(read_supernet(file, space), data, chosen, crew=crew)
     return [
         {
             "arch": arch.to_json()["choices"],

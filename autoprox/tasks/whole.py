@@ -26,6 +26,7 @@ from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import space_networks
 from autoprox.statistics.sources import StreamedMatrices
+from autoprox.tasks.base import crew_of
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.proxies import Proxies
 from autoprox.tasks.trial import Ground, Trial
@@ -68,7 +69,7 @@ class Whole:
     def _source(self, architectures: Sequence[Any], seed: int = 0) -> StreamedMatrices:
         space, config = get_space(self._benchmark.space), self._config
         networks = space_networks(space, architectures, config.seed + seed)
-        return StreamedMatrices(self._settings[seed], networks, config.workers)
+        return StreamedMatrices(self._settings[seed], networks, crew_of(config))
 
     def chosen(
         self, found: Individual, front: Sequence[Individual], progress: Progress = silent
@@ -237,9 +238,12 @@ def measured_zoo(
     if proxies.names and not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         lines: list[dict[str, Any]] = []
-        for line in proxies.measured(networks, setting, config.seed, config.workers):
+
+        def keep(line: dict[str, Any]) -> None:
             lines.append(line)
             progress("zoo", len(lines), len(networks), "")
+
+        proxies.measured(networks, setting, config.seed, crew_of(config), keep)
         write_json(path, {"lines": lines})
     records = read_object(path)["lines"] if proxies.names else []
     return Zoo(

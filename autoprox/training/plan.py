@@ -72,7 +72,7 @@ def plan_training(
         architectures = sample_bands(space, bands, samples, classes, random.Random(seed))
     else:
         architectures = sample(space, samples, seed)
-    sources = [(name, path, datasets[name].digest) for name, path in named.items()]
+    sources = [(name, path.absolute(), datasets[name].digest) for name, path in named.items()]
     jobs = [Job(a, *source, s) for s in range(seeds) for a in architectures for source in sources]
     return TrainingPlan(recipe, _settings(space, recipe, seed, datasets), tuple(jobs))
 

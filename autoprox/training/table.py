@@ -4,7 +4,7 @@ import math
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
@@ -18,7 +18,7 @@ from autoprox.errors import MeasurementError, failure_of, lacked_memory
 from autoprox.files.atomic import to_json, write_json
 from autoprox.files.located_json import read_object
 from autoprox.inputs.datasets import Dataset
-from autoprox.parallel.processes import run_processes
+from autoprox.parallel.crew import ALONE, Crew
 from autoprox.parallel.threads import one_thread
 from autoprox.progress import Progress, silent
 from autoprox.scoring.correlations import kendall
@@ -33,7 +33,7 @@ def train_table(
     name: str,
     plan: TrainingPlan,
     parts: Path,
-    workers: int = 1,
+    crew: Crew = ALONE,
     progress: Progress = silent,
     record: Record = lambda line: None,
 ) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def train_table(
     """
     parts.mkdir(parents=True, exist_ok=True)
     _settle(parts / "settings.json", plan.settings)
-    _run(plan, parts, workers, progress, record)
+    _run(plan, parts, crew, progress, record)
     results = {job: read_object(parts / job.file) for job in plan.jobs}
     table = _table(name, plan, results)
     trained, samples = len(table["architectures"]), len({job.architecture for job in plan.jobs})
@@ -71,15 +71,23 @@ def _settle(path: Path, settings: Mapping[str, Any]) -> None:
             raise TrainingError(f"{path.parent} has {rule}: {hint}")
 
 
-def _run(plan: TrainingPlan, parts: Path, workers: int, progress: Progress, record: Record) -> None:
+def _run(plan: TrainingPlan, parts: Path, crew: Crew, progress: Progress, record: Record) -> None:
     todo = [job for job in plan.jobs if not _is_done(parts / job.file)]
     done, total = len(plan.jobs) - len(todo), len(plan.jobs)
     progress("train", done, total, "")
-    calls = (partial(train_one, job, plan.recipe, parts / job.file) for job in todo)
-    for job, text in zip(todo, run_processes(workers, calls), strict=True):
+    jobs, away = iter(todo), crew.scheduler is not None
+
+    def take(result: dict[str, Any]) -> None:
+        nonlocal done
+        job, text = next(jobs), _summed_up(result, plan.recipe)
+        if away:  # whoever did it has no such folder
+            write_json(parts / job.file, result)
         done += 1
         record({"dataset": job.dataset, "seed": job.seed, "file": job.file, "result": text})
         progress("train", done, total, f"{job.dataset}: {text}")
+
+    folder = None if away else parts
+    crew.each(train_one, todo, take, plan.recipe, folder, processes=True)
 
 
 def _is_done(file: Path) -> bool:
@@ -87,8 +95,8 @@ def _is_done(file: Path) -> bool:
     return file.exists() and not lacked_memory(read_object(file).get("failure"))
 
 
-def train_one(job: Job, recipe: TrainingRecipe[Any], file: Path) -> str:
-    """Train, write the result and sum it up; a failed training is a result too."""
+def train_one(recipe: TrainingRecipe[Any], folder: Path | None, job: Job) -> dict[str, Any]:
+    """Train, and write the result where there is a folder; a failed training is a result too."""
     space = get_space(job.architecture.space)
     data = _dataset(job.path, recipe, space, job.digest)
     choices = job.architecture.to_json()["choices"]
@@ -102,7 +110,12 @@ def train_one(job: Job, recipe: TrainingRecipe[Any], file: Path) -> str:
     except (ArithmeticError, RuntimeError) as error:
         result["failure"] = failure_of(error)
     result["seconds"] = round(time.process_time() - begin, 3)
-    write_json(file, result)
+    if folder is not None:
+        write_json(folder / job.file, result)
+    return result
+
+
+def _summed_up(result: Mapping[str, Any], recipe: TrainingRecipe[Any]) -> str:
     return result.get("failure") or f"{recipe.measure} {result[recipe.measure]:.2f}"
 
 

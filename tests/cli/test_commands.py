@@ -218,7 +218,8 @@ def finished(evolve: Command) -> str:
 def test_resume_keeps_its_configuration(run: Command, finished: str) -> None:
     result = run("evolve", "--resume", finished, "--seed", "0", "--name", "y")
     assert result.code == 2
-    assert "but for workers, cache, memory, but got name, seed" in result.err
+    kept = "workers, backend, scheduler, cache, cache_limit, cache_age, memory"
+    assert f"but for {kept}, but got name, seed" in result.err
 
 
 def test_one_resume_for_every_kind(run: Command, evolve: Command, finished: str) -> None:

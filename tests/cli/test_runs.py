@@ -1,6 +1,8 @@
 """The commands that look back on runs, and at the machine."""
 
 import json
+import os
+import time
 from importlib.metadata import version
 from pathlib import Path
 
@@ -83,6 +85,62 @@ def test_the_cache_is_shown_and_cleared(run: Command, tmp_path: Path) -> None:
     assert not (folder / "statistics/ab/cdef").exists()
     assert not (folder / "zoo").exists()
     assert removed > 0
+
+
+def test_the_cache_is_cleared_by_age_and_size(run: Command, tmp_path: Path) -> None:
+    names = ("statistics/ab/a", "statistics/ab/b", "statistics/cd/c", "zoo/x.json", "data/y")
+    (tmp_path / "statistics").mkdir()
+    for days, name in enumerate(names):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes(1000))
+        used = time.time() - 86_400 * (10 * days + 1)
+        os.utime(path, (used, used))
+
+    def left(*given: str) -> set[str]:
+        result = run("cache", "--cache", str(tmp_path), *given)
+        assert result.code == 0, result.err
+        return {name for name in names if (tmp_path / name).exists()}
+
+    assert left() == set(names)
+    assert left("--clear", "--older-than", "30d") == {*names} - {"zoo/x.json"}
+    assert left("--clear", "--older-than", "20") == {names[0], names[1], names[4]}
+    assert left("--clear", "--beyond", "1KB") == {names[0], names[4]}
+    assert left("--clear") == {names[4]}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--older-than", "30d"), "say what --clear removes"),
+        (("--clear", "--older-than", "0"), "an age must be a number of days from 1 to 36500"),
+        (("--clear", "--older-than", "soon"), "an age must be a number of days"),
+        (("--clear", "--beyond", "much"), "a size must be a number of bytes"),
+    ],
+)
+def test_wrong_bounds_of_the_cache(
+    run: Command, tmp_path: Path, given: tuple[str, ...], message: str
+) -> None:
+    result = run("cache", "--cache", str(tmp_path), *given)
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert message in result.err
+
+
+def test_the_bounds_of_the_cache_are_those_of_the_environment(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "statistics" / "ab").mkdir(parents=True)
+    (tmp_path / "statistics" / "ab" / "c").write_bytes(bytes(3000))
+    facts = run("cache", "--cache", str(tmp_path), "--json").json
+    assert (facts["limit"], facts["age"], facts["superfluous"]) == (20 * 2**30, 90, 0)
+    monkeypatch.setenv("AUTOPROX_CACHE_LIMIT", "2KB")
+    monkeypatch.setenv("AUTOPROX_CACHE_AGE", "7d")
+    facts = run("cache", "--cache", str(tmp_path), "--json").json
+    assert (facts["limit"], facts["age"], facts["superfluous"]) == (2000, 7, 3000)
+    monkeypatch.setenv("AUTOPROX_CACHE_AGE", "never")
+    result = run("cache", "--cache", str(tmp_path))
+    assert result.code == 2
+    assert "AUTOPROX_CACHE_AGE: an age must be" in result.err
 
 
 def test_a_cache_in_use_stays(run: Command, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The engine on a CUDA device that is not there: fake tensors have a device but no values."""
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from autoprox.language import NETWORK, STATISTICS, Tree, canonical, parse, stati
 from autoprox.primitives import OPERATIONS, PRIMITIVES, Primitive, apply
 from autoprox.searchspaces import Architecture
 from autoprox.statistics.chunks import MatrixChunk
-from autoprox.statistics.sources import Group, Reduce, StreamedMatrices
+from autoprox.statistics.sources import Group, Programs, StreamedMatrices, Take
 
 
 def layer_trees(count: int) -> Iterator[Tree]:
@@ -56,13 +56,13 @@ def test_programs_of_matrices_are_clean_on_cuda() -> None:
 class OnCuda(StreamedMatrices):
     """Matrices of two layers a piece, of no value."""
 
-    def visit(self, groups: Sequence[Group], reduce: Reduce) -> None:
-        for group in groups:
+    def visit(self, programs: Programs, take: Take) -> None:
+        for group, program in programs.items():
             layers = self.layers.starts[next(iter(group)).domain][-1]
             for datasets in self.variants(group):
                 for start in range(0, layers, 2):
                     chunk = fake_matrices(group, 2)
-                    reduce(group, datasets, np.arange(start, start + 2), chunk)
+                    take(group, datasets, np.arange(start, start + 2), program(chunk))
 
 
 def test_a_pass_over_the_matrices_is_clean_on_cuda(

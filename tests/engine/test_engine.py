@@ -230,9 +230,9 @@ class Counted(StreamedMatrices):
         super().__init__(*args)
         self.visits: list[list[Group]] = []
 
-    def visit(self, groups: Sequence[Group], reduce: store.Reduce) -> None:
-        self.visits.append(list(groups))
-        super().visit(groups, reduce)
+    def visit(self, programs: store.Programs, take: store.Take) -> None:
+        self.visits.append(list(programs))
+        super().visit(programs, take)
 
 
 @pytest.fixture
@@ -265,18 +265,20 @@ def test_equal_expressions_of_matrices_are_read_once(counted: Counted, text: str
     assert len(counted.visits) == 1
 
 
-def test_layer_vectors_stay_within_their_memory(
-    counted: Counted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("memory", [0, 20_000])
+def test_values_of_layers_stay_within_their_memory(counted: Counted, memory: int) -> None:
+    """What was dropped is computed again, to the same bits."""
     trees = random_trees(60, seed=2)
     expected = Engine(counted).evaluate(trees)
-    monkeypatch.setattr("autoprox.engine.evaluator.MEMO_BYTES", 5_000)
-    bounded, most = Engine(counted), 0
+    counted.memo = memory
+    bounded, most = Engine(counted), [0, 0]
     for tree, values in zip(trees, expected.values, strict=True):
         np.testing.assert_array_equal(bounded.evaluate([tree]).values[0], values)
-        held = [v.nbytes for vs in bounded.memo.values() for v in vs]
-        most = max(most, sum(held))
-    assert 3_000 < most <= 5_000
+        vectors = sum(v.nbytes for own in [*bounded.memo] for v in bounded.memo[own])
+        reduced = sum(bounded._reduced[own].nbytes for own in [*bounded._reduced])
+        most = [max(most[0], vectors), max(most[1], reduced)]
+    assert 0.6 * memory / 4 <= most[0] <= memory / 4
+    assert 0.6 * memory * 3 / 4 <= most[1] <= memory * 3 / 4
 
 
 def test_a_domain_of_all_layers_shares_its_parts(counted: Counted) -> None:
@@ -312,11 +314,12 @@ def test_layer_vectors_are_ordered_by_depth(
 
 
 def test_the_layer_vectors_that_were_used_last_stay(
-    setting: MakeSetting, architectures: list[Architecture], monkeypatch: pytest.MonkeyPatch
+    setting: MakeSetting, architectures: list[Architecture]
 ) -> None:
     engine = Engine(streamed(setting(), architectures, 1))
     one_vector = 8 * int(engine.source.layers.starts["block"][-1])
-    monkeypatch.setattr("autoprox.engine.evaluator.MEMO_BYTES", 2 * one_vector)
+    engine.source.memo = 4 * 2 * one_vector
+    engine = Engine(engine.source)
     for name in ("width", "heads", "width", "tokens"):
         engine.evaluate([parse(f"sum(neg({name}))")])
     assert set(map(str, engine.memo)) == {"neg(width)", "neg(tokens)"}

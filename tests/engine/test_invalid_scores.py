@@ -1,6 +1,6 @@
 """Scores that are invalid, and the reason of each."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -62,13 +62,13 @@ def test_a_score_on_one_dataset_says_nothing_of_another(setting: MakeSetting) ->
     chosen = setting()
 
     class FlatOnMany(StreamedMatrices):
-        def visit(self, groups: Sequence[Group], reduce: store.Reduce) -> None:
+        def visit(self, programs: store.Programs, take: store.Take) -> None:
             def flat(g: Group, d: list[int], p: np.ndarray, chunk: MatrixChunk) -> None:
                 values = chunk.values.items()
                 same = {s: x if d == [0] else torch.ones_like(x) for s, x in values}
-                reduce(g, d, p, MatrixChunk(same, chunk.shapes))
+                take(g, d, p, programs[g](MatrixChunk(same, chunk.shapes)))
 
-            super().visit(groups, flat)
+            super().visit({group: lambda chunk: chunk for group in programs}, flat)
 
     found = Engine(streamed(chosen, alike, 1, FlatOnMany)).evaluate([parse("sum(mean(mlp.grad))")])
     assert reasons_of(found)[0] == [["valid"] * 2, ["constant"] * 2, ["constant"] * 2]
@@ -80,15 +80,15 @@ def test_scores_that_are_not_finite_are_invalid(
     class Huge(StreamedMatrices):
         """Gives one network's gradients no square in float32."""
 
-        def visit(self, groups: Sequence[Group], reduce: store.Reduce) -> None:
+        def visit(self, programs: store.Programs, take: store.Take) -> None:
             ends = self.layers.starts["mlp"][1:3]
 
             def scaled(g: Group, d: list[int], p: np.ndarray, chunk: MatrixChunk) -> None:
                 factor = 1e30 if ends[0] <= p[0] < ends[1] else 1.0
                 larger = {s: x * factor for s, x in chunk.values.items()}
-                reduce(g, d, p, MatrixChunk(larger, chunk.shapes))
+                take(g, d, p, programs[g](MatrixChunk(larger, chunk.shapes)))
 
-            super().visit(groups, scaled)
+            super().visit({group: lambda chunk: chunk for group in programs}, scaled)
 
     texts = ["sum(sum(square(mlp.grad)))", "rank(sum(sum(square(mlp.grad))))", "sum(sum(mlp.grad))"]
     found = Engine(streamed(setting(), architectures, 1, Huge)).evaluate(

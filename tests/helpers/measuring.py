@@ -11,6 +11,7 @@ from autoprox.language import Statistic
 from autoprox.nas.own_weights import OwnWeights
 from autoprox.nas.proxy import SplitProxy
 from autoprox.nas.sliced_weights import SlicedWeights
+from autoprox.parallel.crew import Crew
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import CPU, Measured, Setting
@@ -54,25 +55,26 @@ def streamed(
     kind: type[StreamedMatrices] = StreamedMatrices,
 ) -> Any:
     networks = space_networks(given.space, architectures, given.seed)
-    return kind(given.setting, networks, workers)
+    return kind(given.setting, networks, Crew(workers))
 
 
 def cached(
     given: Conditions,
     architectures: Sequence[Architecture],
     needs: Iterable[Statistic],
+    workers: int = 1,
     **options: Any,
 ) -> CachedMatrices:
     """With everything measured."""
     networks = space_networks(given.space, architectures, given.seed)
-    found = CachedMatrices(given.setting, networks, needs, **options)
+    found = CachedMatrices(given.setting, networks, needs, crew=Crew(workers), **options)
     found.collect()
     return found
 
 
 def own_weights(proxy: SplitProxy, given: Conditions, workers: int = 1) -> OwnWeights:
-    return OwnWeights(proxy, given.space, given.setting, given.seed, workers)
+    return OwnWeights(proxy, given.space, given.setting, given.seed, Crew(workers))
 
 
 def sliced_weights(proxy: SplitProxy, given: Conditions, workers: int = 1) -> SlicedWeights:
-    return SlicedWeights(proxy, given.space, given.setting, given.seed, workers)
+    return SlicedWeights(proxy, given.space, given.setting, given.seed, Crew(workers))

@@ -1,6 +1,7 @@
 """Networks that fail, at every stage at which they can."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from helpers.trees import SNIP, assert_same_bits
 from autoprox.engine.evaluator import REASONS, Engine, Scores
 from autoprox.errors import MeasurementError
 from autoprox.language import STATISTICS, parse
+from autoprox.parallel.crew import Crew
 from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import space_networks
@@ -120,7 +122,9 @@ def test_networks_that_fail_together_are_left_out_by_any_number_of_workers(
     space = BrokenSpace(stage, ValueError("no such width"))
     networks = space_networks(space, [BROKEN, tiny(5, (2, 1.0)), *SOUND[:3]])
     proxies = Proxies(["snip", "naswot", "sum(width)", "rank(sum(width))"])
-    found = list(proxies.measured(networks, Setting({"few": noise(4)}), 0, workers))
+    found: list[dict[str, Any]] = []
+    setting = Setting({"few": noise(4)})
+    proxies.measured(networks, setting, 0, Crew(workers), found.append)
     assert [record["failure"] for record in found[:2]] == ["ValueError: no such width"] * 2
     for name in proxies.names:
         scores = proxies.scores(name, "few", found)

@@ -1,6 +1,7 @@
 """What a task says that it will take."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,9 @@ def test_times_as_people_say_them(seconds: float, text: str) -> None:
 
 
 def test_as_a_line() -> None:
-    told = str(Estimate(60, 3, 240, 400_000_000))
-    assert told == "60 networks x 3 datasets, about 4 min to measure them, cache 400MB"
+    told = str(Estimate(60, 3, 240, 400_000_000, 2_000_000_000))
+    lines = "60 networks x 3 datasets, about 4 min to measure them, cache 400MB of 2GB free"
+    assert told == lines
 
 
 def test_a_dry_run_measures_what_the_run_would_keep(
@@ -33,6 +35,7 @@ def test_a_dry_run_measures_what_the_run_would_keep(
     assert (found["networks"], found["datasets"]) == (7, 2)  # 60 % of 12
     assert found["cache"] > 0
     assert found["cache"] % (7 * 4) == 0  # float32 matrices of seven networks
+    assert found["free"] == pytest.approx(shutil.disk_usage(tmp_path).free, rel=0.5)
     assert not (tmp_path / "runs").exists()
     assert (
         "12 networks x 2 datasets"

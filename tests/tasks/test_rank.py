@@ -65,7 +65,7 @@ def independent(proxy: str, dataset: str, seed: int) -> Sequence[float]:
     if proxy == "params":
         return [SPACE.params(a, classes[dataset]) for a in ARCHITECTURES]
     if proxy != "naswot":
-        engine = Engine(StreamedMatrices(setting, space_networks(SPACE, ARCHITECTURES, seed), 1))
+        engine = Engine(StreamedMatrices(setting, space_networks(SPACE, ARCHITECTURES, seed)))
         return list(engine.evaluate([load(proxy).tree]).values[0, 0])
     values = []
     for arch in ARCHITECTURES:
@@ -290,7 +290,10 @@ def test_another_commands_run_is_refused(summary: dict[str, Any], run: Command) 
     assert (result.code, result.err.count("\n")) == (2, 1)
     result = run("rank", "--resume", summary["run"], "--seed", "3")
     assert result.code == 2
-    assert "keeps its own configuration but for workers, but got seed" in result.err
+    assert (
+        "keeps its own configuration but for workers, backend, scheduler, but got seed"
+        in result.err
+    )
 
 
 @pytest.fixture

@@ -1,0 +1,154 @@
+"""Calls that the workers of a dask scheduler do, on this and other machines.
+
+A call and its result are sent as bytes; what all calls share is a task of its own, which dask
+repeats elsewhere where the worker that had it dies. Only the same versions and instructions give
+the same bits: a worker with others does nothing.
+
+It is dask's own client that sends. joblib's backend of dask, tried first, waits forever for a call
+that dask has given up, and after a worker's death hands futures to calls in place of their values.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import warnings
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from functools import lru_cache
+from importlib.metadata import version
+from itertools import islice, takewhile
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+
+from autoprox.errors import ConfigError, FailureError, one_line
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+R = TypeVar("R")
+CONNECT, WORKERS = 5, 10  # seconds until a scheduler must answer, and have a worker
+KEPT = 4  # shared arguments that a worker keeps as objects
+AHEAD = 8  # calls for each that a worker is at: some take longer than others
+
+_CLIENTS: dict[str, Client] = {}  # by the scheduler's address
+
+
+class ClusterError(FailureError):
+    """A scheduler that isn't there, or workers that can't do what they are to do."""
+
+
+def connect(address: str) -> None:
+    """Open the connection to a scheduler that has workers."""
+    try:
+        from distributed import Client  # optional
+    except ImportError:
+        raise ConfigError(
+            "the backend dask needs the extra `distributed`: pip install 'autoprox[distributed]'"
+        ) from None
+    for name in [*logging.root.manager.loggerDict]:
+        if name.startswith("distributed"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # what is wrong, we say
+    try:
+        client = Client(address, timeout=CONNECT, set_as_default=False)
+    except (OSError, ValueError) as error:
+        rule = "a scheduler must answer (`dask scheduler` starts one)"
+        raise ClusterError(f"{rule}, but none does at {address}") from error
+    try:
+        client.wait_for_workers(1, timeout=WORKERS)
+    except TimeoutError as error:
+        client.close()
+        rule = f"a scheduler must have workers (`dask worker {address}` starts one)"
+        raise ClusterError(f"{rule}, but that at {address} has none") from error
+    _CLIENTS[address] = client
+
+
+def disconnect(address: str) -> None:
+    """Close the connection; calls that wait are forgotten."""
+    _CLIENTS.pop(address).close()
+
+
+def size(address: str) -> int:
+    """How many calls the workers do at once."""
+    return max(1, sum(map(int, _CLIENTS[address].ncores().values())))
+
+
+def run(
+    address: str, function: Callable[..., R], items: Sequence[Any], shared: tuple[Any, ...]
+) -> Generator[R, None, None]:
+    """The results of `function(*shared, item)`, in the order of the items.
+
+    So many calls are sent ahead that no worker waits, and no more: their results stay with the
+    workers until they are taken.
+    """
+    import cloudpickle  # comes with dask
+
+    client, known = _CLIENTS[address], versions()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of the size: it is sent once to a worker
+        common = client.submit(bytes, cloudpickle.dumps((function, shared)), pure=False)
+    calls = (client.submit(_do, known, common, cloudpickle.dumps(i), pure=False) for i in items)
+    waiting = deque(islice(calls, AHEAD * size(address)))
+    try:
+        while waiting:
+            results = _first_results(client, waiting)
+            waiting.extend(islice(calls, len(results)))
+            yield from results
+    finally:
+        client.cancel([common, *waiting], force=True)
+
+
+def _first_results(client: Client, waiting: deque[Future]) -> list[Any]:
+    """Take the results of the first calls that are done, at least of one."""
+    first = waiting.popleft()
+    try:
+        results = [first.result()]
+        done = list(takewhile(lambda call: call.status == "finished", waiting))
+        results += client.gather(done)
+    except Exception as error:
+        raise _explained(error) from error
+    for _ in done:
+        waiting.popleft()
+    return results
+
+
+def _explained(error: Exception) -> Exception:
+    """What a call raised, or why it has no result."""
+    name = type(error).__name__
+    if name == "KilledWorker":
+        return ClusterError("workers must survive a call, but several died of one: of its memory?")
+    if name in ("CancelledError", "FutureCancelledError", "FuturesCancelledError"):
+        return ClusterError("the scheduler must go on to the end, but it went")
+    if isinstance(error, ImportError):  # before a call began
+        return ClusterError(f"workers must have autoprox installed, but got {one_line(error)}")
+    return error
+
+
+def versions() -> dict[str, str]:
+    """What a worker must have alike for the same bits."""
+    packages = {name: version(name) for name in ("autoprox", "torch", "numpy")}
+    return {**packages, "instructions": torch.backends.cpu.get_cpu_capability()}
+
+
+def _do(known: dict[str, str], common: bytes, item: bytes) -> Any:
+    """A call, on a worker."""
+    if differing := [f"{n} {v} for {known[n]}" for n, v in versions().items() if v != known[n]]:
+        raise ClusterError(
+            f"workers must have this program's versions, but one has {', '.join(differing)}"
+        )
+    torch.set_num_threads(1)
+    try:
+        function, shared = _loaded(common)
+        argument = pickle.loads(item)
+    except Exception as error:  # whatever the import of what isn't ours raises
+        raise ClusterError(
+            f"workers must be able to import what they are to call, but got {one_line(error)}"
+        ) from error
+    return function(*shared, argument)
+
+
+@lru_cache(KEPT)
+def _loaded(common: bytes) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    function, shared = pickle.loads(common)
+    return function, shared

@@ -1,0 +1,249 @@
+"""A scheduler with two worker processes on this machine: the same results as without them."""
+
+import os
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from helpers.commands import Command
+from helpers.images import save_images
+from helpers.tables import table
+
+from autoprox.errors import MeasurementError
+from autoprox.files.atomic import write_json
+from autoprox.inputs.datasets import load_images
+from autoprox.parallel import cluster
+from autoprox.parallel.cluster import ClusterError
+from autoprox.parallel.crew import Crew
+from autoprox.searchspaces import get_space
+from autoprox.statistics.collector import Setting
+from autoprox.supernet.inherited import inherited_accuracies
+from autoprox.supernet.slices import Supernet
+from autoprox.tasks.base import start
+from autoprox.tasks.configurations import CONFIGURATIONS
+from autoprox.training.plan import sample
+
+SPACE = get_space("autoformer-nano")
+COMMON: dict[str, dict[str, Any]] = {
+    "evolve": {
+        **{"batch_size": 2, "statistics": ("all.weight", "mlp.grad"), "zoo": ("snip", "naswot")},
+        **{"population": 4, "iterations": 2, "children": 2, "max_size": 8},
+    },
+    "rank": {"proxies": ("snip", "naswot", "rank(sum(width))"), "batch_size": 2},
+    "search": {"space": SPACE.name, "dataset": "cifar10", "proxy": "snip", "samples": 6},
+    "build": {"space": SPACE.name, "samples": 10, "seeds": 1, "epochs": 1},
+}
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Of a scheduler with two worker processes; a call that two of them died of is given up."""
+    dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with (
+            dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+            distributed.LocalCluster(
+                n_workers=2,
+                threads_per_worker=1,
+                dashboard_address=None,
+                host="127.0.0.1",
+                silence_logs=50,
+            ) as here,
+        ):
+            yield here.scheduler_address
+
+
+@pytest.fixture
+def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
+    """What is done, with nothing measured before."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    write_json(tmp_path / "mine.json", table())
+    save_images(tmp_path / "photos.npz")
+    mine = {"benchmark": "mine.json"}
+    given = {"evolve": mine, "rank": mine, "build": {"images": ("photos.npz",)}, "search": {}}
+    return {kind: {**own, **given[kind]} for kind, own in COMMON.items()}
+
+
+def found(kind: str, options: dict[str, Any], **changed: Any) -> dict[str, Any]:
+    """What a run finds, without times and places."""
+    given = {**options, **changed}
+    if kind == "build":
+        given["out"] = f"table{len(list(Path().glob('*.parts')))}.json"
+    summary = start(CONFIGURATIONS[kind](**given))
+    timed = ("run", "seconds", "core_hours", "file", "name")
+    return {name: value for name, value in summary.items() if name not in timed}
+
+
+@pytest.mark.parametrize("kind", COMMON)
+def test_a_cluster_finds_the_same(
+    kind: str, options: dict[str, Any], address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cache of its own for each, for what is known isn't measured."""
+    local = found(kind, options[kind])
+    monkeypatch.setenv("XDG_CACHE_HOME", "other")
+    assert found(kind, options[kind], backend="dask", scheduler=address) == local
+
+
+def test_subnets_are_worth_the_same(address: str, tmp_path: Path) -> None:
+    save_images(tmp_path / "photos.npz")
+    data = load_images(tmp_path / "photos.npz", SPACE.input_shape)
+    supernet, chosen = Supernet(SPACE, data.classes, seed=3), sample(SPACE, 6, seed=1)
+    expected = inherited_accuracies(supernet, data, chosen)
+    with Crew(scheduler=address) as crew:
+        assert inherited_accuracies(supernet, data, chosen, crew=crew) == expected
+
+
+def test_a_worker_that_is_killed_changes_nothing(options: dict[str, Any], address: str) -> None:
+    local, killed = found("search", options["search"]), []
+
+    def kill(task: str, done: int, total: int, note: str) -> None:
+        if task == "search" and done == 2 and not killed:
+            workers = list(cluster._CLIENTS[address].run(os.getpid).values())
+            killed.append(workers[0])
+            os.kill(workers[0], signal.SIGKILL)
+
+    config = CONFIGURATIONS["search"](**options["search"], backend="dask", scheduler=address)
+    summary = start(config, kill)
+    assert len(killed) == 1
+    assert {name: summary[name] for name in local} == local
+
+
+def die(_: int) -> None:
+    os._exit(1)
+
+
+def test_a_call_that_kills_its_workers_is_an_error(address: str) -> None:
+    """joblib's own backend waits forever."""
+    with (
+        Crew(scheduler=address) as crew,
+        pytest.raises(ClusterError, match="must survive a call, but several died"),
+    ):
+        crew.each(die, [1], print)
+
+
+def wait(item: int) -> int:
+    time.sleep(0.1)
+    return item
+
+
+def test_a_scheduler_that_goes_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+    """Its worker is a thread of this process."""
+    distributed = pytest.importorskip("distributed")
+    taken: list[int] = []
+    with (
+        distributed.LocalCluster(
+            n_workers=1,
+            threads_per_worker=1,
+            processes=False,
+            protocol="tcp://",
+            host="127.0.0.1",
+            dashboard_address=None,
+        ) as here,
+        Crew(scheduler=here.scheduler_address) as crew,
+        pytest.raises(ClusterError, match="the scheduler must go on to the end, but it went"),
+    ):
+        crew.each(wait, range(100), lambda item: taken.append(item) or here.close())
+    assert 0 < len(taken) < 100
+    assert capfd.readouterr().err == ""
+
+
+def fail(item: int) -> int:
+    if item == 1:
+        raise MeasurementError("no such thing")
+    return item
+
+
+def test_errors_of_calls_are_those_of_the_program(address: str) -> None:
+    taken: list[int] = []
+    with Crew(scheduler=address) as crew, pytest.raises(MeasurementError, match="no such thing"):
+        crew.each(fail, [0, 1, 2], taken.append)
+    assert taken == [0]
+
+
+def test_what_workers_cannot_import_is_named(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "only_here.py").write_text("def double(item):\n    return 2 * item\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    from only_here import double
+
+    rule = "workers must be able to import what they are to call, .*No module named 'only_here'"
+    with Crew(scheduler=address) as crew, pytest.raises(ClusterError, match=rule):
+        crew.each(double, [1], print)
+
+
+def test_workers_of_other_versions_do_nothing(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {**cluster.versions(), "torch": "1.0"}
+    monkeypatch.setattr(cluster, "versions", lambda: known)
+    rule = rf"must have this program's versions, but one has torch {torch.__version__} for 1\.0"
+    with (
+        Crew(scheduler=address) as crew,
+        pytest.raises(ClusterError, match=rule.replace("+", r"\+")),
+    ):
+        crew.each(fail, [0], print)
+
+
+def test_machines_share_statistics(
+    options: dict[str, Any], address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers write them there; another machine, without them, then measures nothing anew."""
+    shared = {**options["evolve"], "cache": f"file://{tmp_path}/shared", "zoo": ("none",)}
+    first = found("evolve", shared, backend="dask", scheduler=address)
+    files = list((tmp_path / "shared" / "statistics").glob("??/*"))
+    assert len(files) > 10
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
+    measured: list[object] = []
+    measure = Setting.measure
+    monkeypatch.setattr(
+        Setting, "measure", lambda self, *a: measured.append(self.thin) or measure(self, *a)
+    )
+    again = found("evolve", {**shared, "iterations": 2})
+    assert again == first
+    collected = [path for path in (tmp_path / "other").rglob("??/*") if path.is_file()]
+    assert sorted(path.name for path in collected) == sorted(path.name for path in files)
+
+
+WRONG = {
+    "no scheduler": (("--backend", "dask", "--scheduler", "127.0.0.1:9"), 1, "none does at 127"),
+    "no address": (("--backend", "dask", "--scheduler", "nowhere"), 2, "must be HOST:PORT"),
+    "no port": (("--backend", "dask", "--scheduler", "tcp://a:b"), 2, "must be HOST:PORT"),
+    "dask alone": (("--backend", "dask"), 2, "needs a scheduler, but got"),
+    "local": (("--scheduler", "127.0.0.1:9"), 2, "and no other, needs a scheduler"),
+    "unknown": (("--backend", "ray"), 2, "unknown backend 'ray'"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_a_line(run: Command, case: str, options: dict[str, Any]) -> None:
+    given, code, message = WRONG[case]
+    result = run("search", "--space", SPACE.name, "--proxy", "snip", "--samples", "2", *given)
+    assert (result.code, result.err.count("\n")) == (code, 1), result.err
+    assert message in result.err
+    assert not Path("runs").exists()
+
+
+def test_slices_are_not_spread(run: Command) -> None:
+    given = ("--weights", "inherited", "--backend", "dask", "--scheduler", "127.0.0.1:9")
+    result = run("search", "--space", SPACE.name, "--proxy", "snip", *given)
+    assert result.code == 2
+    assert "must have fresh weights" in result.err
+
+
+def test_a_missing_extra_is_named(
+    run: Command, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    given = ("--backend", "dask", "--scheduler", "127.0.0.1:9")
+    result = run("search", "--space", SPACE.name, "--proxy", "snip", *given)
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "pip install 'autoprox[distributed]'" in result.err
