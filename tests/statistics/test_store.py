@@ -24,7 +24,7 @@ from autoprox.language import STATISTICS, Statistic
 from autoprox.parallel.threads import run_threads
 from autoprox.searchspaces import Architecture
 from autoprox.statistics import collector
-from autoprox.statistics.cached import CachedMatrices
+from autoprox.statistics.cached import CachedMatrices, clear
 from autoprox.statistics.chunks import MatrixChunk
 from autoprox.statistics.collector import Setting, collect
 from autoprox.statistics.files import SharedFolder, StorageError
