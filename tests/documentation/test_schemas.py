@@ -63,7 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where all commands run, one after the other."""
     path = tmp_path_factory.mktemp("documents")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(path))
+        patch.setenv("XDG_CACHE_HOME", str(path / "cache"))
         patch.chdir(path)
         patch.syspath_prepend(path)
         furnish(path)
