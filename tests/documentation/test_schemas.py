@@ -70,7 +70,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         others = json.loads((path / "my-vits.json").read_text())
         (path / "others.json").write_text(json.dumps({**others, "name": "others"}))
         (path / "judge.py").write_text(
-            "def value(architecture):\n    return architecture['depth']\n"
+            "def value(architecture):\n    return architecture['choices']['depth']\n"
         )
         yield path
 
