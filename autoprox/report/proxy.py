@@ -15,7 +15,8 @@ from autoprox.report.worth import equal_size_parts, nature, size_parts
 from autoprox.zoo.functions import FunctionProxy
 from autoprox.zoo.loading import Loaded
 
-OF_RUN = ("size", "means", "seed_share")  # what of a run's summary is said of its proxy
+# What of a run's summary is said of its proxy, by which name: its size is the number of nodes.
+OF_RUN = {"size": "size_check", "means": "means", "seed_share": "seed_share"}
 
 
 def proxy_details(loaded: Loaded) -> dict[str, Any]:
@@ -37,7 +38,7 @@ def proxy_details(loaded: Loaded) -> dict[str, Any]:
         "citation": loaded.citation,
         "found": loaded.found,
         "taus": loaded.taus,
-        **{name: own for name, own in (loaded.summary or {}).items() if name in OF_RUN},
+        **{OF_RUN[name]: own for name, own in (loaded.summary or {}).items() if name in OF_RUN},
     }
 
 

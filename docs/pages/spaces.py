@@ -23,12 +23,14 @@ def page() -> str:
         spaces = [*group]
         about = (sys.modules[module].__doc__ or "").strip()
         heading = f"## {', '.join(space.name for space in spaces)}"
-        parts += [heading, about, *map(section, spaces)]
+        parts += [heading, about]
+        for space in spaces:
+            parts += [f"### {space.name}"] * (len(spaces) > 1) + [section(space)]
     return text.page(
         "Search spaces",
-        f"Sizes are those of {DRAWN} random architectures (seed 0), and of the smallest and the "
-        "largest. Images count multiply-accumulates for one image with a head of 1000 classes; "
-        "the nano spaces have 10. A space of your own is one file: [how](own-space.md).",
+        f"Parameters are those of {DRAWN} random architectures (seed 0), of the smallest and of "
+        "the largest, with a head of 1000 classes; in the nano spaces of 10. A space of your own "
+        "is one file: [how](own-space.md).",
         *parts,
     )
 
@@ -38,7 +40,6 @@ def section(space: SearchSpace) -> str:
     rows = [[code(name), *described(field)] for name, field in space.fields.items()]
     return "\n\n".join(
         [
-            f"### {space.name}",
             f"{space.description}.",
             table(("choice", "options", "for each"), rows),
             " ".join(sizes(space)),

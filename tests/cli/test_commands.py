@@ -76,7 +76,7 @@ def test_evolve(evolve: Command, run: Command, folder: Path) -> None:
     shown = run("show", summary["run"], "--json").json
     assert shown["expression"] == summary["expression"]
     assert shown["taus"]["test"]["deep"] == summary["test"]["deep"]["kendall"]
-    assert shown["size"] == summary["size"]
+    assert shown["size_check"] == summary["size"]
     told = run("show", summary["run"]).out
     assert "Size check: Kendall's tau of the scores with" in told
     assert "Another seed changes its scores" in told or "choices alone" in told

@@ -6,7 +6,6 @@ from pathlib import Path
 import make
 import pytest
 from pages import plots, results
-from pages.documents import Document
 
 from autoprox.primitives import OPERATIONS
 from autoprox.primitives.base import apply
@@ -65,7 +64,3 @@ def test_a_curve_has_the_values_of_its_operation() -> None:
     [along] = plots.curves(OPERATIONS["max"])
     assert along == [max(x, 2.0) for x in plots.ACROSS.tolist()]
     assert apply(OPERATIONS["rank"], [plots.VALUES], "network").shape == plots.VALUES.shape
-
-
-def test_documents_know_every_key() -> None:
-    assert Document.model_config["extra"] == "forbid"

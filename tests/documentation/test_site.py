@@ -28,6 +28,8 @@ def foreign(text: str) -> list[str]:
 
 
 def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
+    assert (site / "schemas" / "evolve.schema.json").is_file()
+    assert [*site.rglob("*.py")] == []
     pages, styles = [*site.rglob("*.html")], [*site.rglob("*.css")]
     assert len(pages) > 15
     assert styles
@@ -40,8 +42,3 @@ def test_what_would_be_fetched_is_found() -> None:
     assert foreign('<link href="https://fonts.example/a.css">') == ["https://fonts.example/a.css"]
     assert foreign("@import url('//fonts.example/b.css')") == ["//fonts.example/b.css"]
     assert foreign('<a href="https://example.org">') == []
-
-
-def test_schemas_are_served_and_sources_are_not(site: Path) -> None:
-    assert (site / "schemas" / "evolve.schema.json").is_file()
-    assert [*site.rglob("*.py")] == []

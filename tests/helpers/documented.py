@@ -46,13 +46,14 @@ RULES = (
 PYTHON = {  # what is replaced in Python blocks, and by what
     "seed=1": "seed=1, population=4, children=2, batch_size=1, zoo=['none'], "
     "statistics=['mlp.weight'], benchmark='my-vits.json'",
-    '"cifar10"]': '"wide"]',
+    '"cifar10"]': '"photos"]',
     "progress=False)\nprint(found": "progress=False, iterations=1)\nprint(found",
     "iterations=50, progress=False, iterations=1": "iterations=1, progress=False",
     '"50K:90K"': '"50K:90K", samples=2',
 }
 BEFORE = {  # what a page takes for done
     "compare.md": ["autoprox evolve"],
+    "tutorial.md": ["autoprox evolve"],  # as `make evolve` does
 }
 
 

@@ -7,7 +7,7 @@ from pydantic import RootModel
 from autoprox.files.documents import Document
 
 from .search import Architecture
-from .worth import Number
+from .worth import MeanParts, Number, SizeCheck
 
 
 class File(Document):
@@ -76,7 +76,9 @@ class ShowExpression(Document):
     citation: str | None
     found: FoundAt | None
     taus: dict[str, dict[str, Number]] | None
-    summary: dict[str, Any] | None = None
+    size_check: dict[str, SizeCheck] | None = None
+    means: dict[str, MeanParts] | None = None
+    seed_share: Number = None
 
 
 class ShowFunction(Document):
