@@ -69,10 +69,9 @@ def start(
 
     Where it is wished, the progress begins with an estimate of what it takes.
     """
-    task = task_of(config)
+    task = _checked(config)
     if isinstance(config, BenchmarkOptions) and (note := _space_taken(config, task.config)):
         progress("space", 0, 0, note)
-    _check_place(config, task)
     if estimated and (estimate := estimate_of(task)):
         progress("estimate", 0, 0, str(estimate))
     return begin(task, progress)
@@ -88,19 +87,20 @@ def estimate_of(task: Task[Any]) -> Estimate | None:
 
 def dry_run(config: TaskConfig) -> dict[str, Any]:
     """The estimate of what a configuration asks for, after all checks; nothing is written."""
-    task = task_of(config)
-    _check_place(config, task)
+    task = _checked(config)
     estimate = estimate_of(task)
     found = {} if estimate is None else {**estimate.to_dict(), "text": str(estimate)}
     return {"kind": config.kind, "name": config.name or task.name, "estimate": found or None}
 
 
-def _check_place(config: TaskConfig, task: Task[Any]) -> None:
-    """Whether a run's folder may have this name, and be made there; and that of its statistics."""
-    require_name(task.name if config.name is None else config.name)
+def _checked(config: TaskConfig) -> Task[Any]:
+    """The task, whose run's folder may have its name and be made, and that of its statistics."""
     require_folder("the folder of runs", Path(config.runs))
     if cache := getattr(config, "cache", None):
         require_folder("the cache", Path(cache))
+    task = task_of(config)
+    require_name(task.name if config.name is None else config.name)
+    return task
 
 
 def _space_taken(given: BenchmarkOptions, filled: BenchmarkOptions) -> str:
