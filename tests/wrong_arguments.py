@@ -57,10 +57,11 @@ BASE: Mapping[str, tuple[str, ...]] = {
     "doctor": (),
 }
 LONG = "x" * 5000
-NUMBERS = ("x", "", "nan", "1e400", "9" * 30, "--")
+NUMBERS = ("x", "", "nan", "1e400", "--")
 TEXTS = ("", "\x1b[31mred\nline", LONG, "fifo", "(" * 300)
 WRITTEN = ("", LONG, "file/below", "fifo/below")  # for what is written, nearly any name is right
 OUT = ("--runs", "--out", "--cache")
+BENCHMARKED = ("evolve", "rank", "compare", "search")  # which need the folder to be there
 NAME = ("", "a/b", "-x", "x" * 81, "\x1b[31m", "..")
 
 
@@ -135,10 +136,13 @@ def values(command: str, option: str) -> Iterator[str]:
         yield from NAME
     elif option in OUT:
         yield from WRITTEN
+    elif option == "--data-dir" and command not in BENCHMARKED:
+        yield from WRITTEN[1:]
     elif kind not in (int, float):
         yield from TEXTS
     else:
         yield from NUMBERS
+        yield from ("9" * 30 for _ in [kind] if kind is int)
         for limit in limits:
             if isinstance(limit, Ge | Le):
                 bound: Any = limit.ge if isinstance(limit, Ge) else limit.le

@@ -25,7 +25,7 @@ from autoprox.progress import Progress, silent
 from autoprox.tasks.shared import TaskConfig
 
 FAILURE = 1
-WRONG_NAMES = (errno.ENAMETOOLONG, errno.ELOOP)  # which no file can have
+WRONG_NAMES = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)  # of no such file
 OUT_OF_MEMORY = "out of memory"
 Resume = Annotated[
     Path | None, typer.Option(help="Go on with this run, as it was begun.", metavar="RUN")
@@ -105,7 +105,7 @@ def followed(
             print(f"{word}{printable(on)}", file=sys.stderr)
             sys.exit(code)
         if isinstance(error, OSError):
-            if error.errno in WRONG_NAMES:
+            if error.errno in WRONG_NAMES and place is None:
                 raise
             raise StoppedError(f"{system_message(error)}{on}") from error
         if not is_out_of_memory(error):

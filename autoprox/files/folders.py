@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import platformdirs
 
+from autoprox.errors import ConfigError
+
 
 class Usage(NamedTuple):
     """Of a folder."""
@@ -25,6 +27,13 @@ def usage(folder: Path) -> Usage:
     found = [path.stat() for path in folder.rglob("*") if path.is_file()]
     oldest = min((status.st_mtime for status in found), default=None)
     return Usage(len(found), sum(status.st_size for status in found), oldest)
+
+
+def require_folder(noun: str, path: Path) -> None:
+    """Raise ConfigError unless this is a folder, or can be made one."""
+    there = next(p for p in (path, *path.parents) if p.exists() or p.is_symlink())
+    if not there.is_dir():
+        raise ConfigError(f"{noun} must be a folder, but {there} is a file")
 
 
 def is_writable(folder: Path) -> bool:

@@ -9,12 +9,13 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from autoprox.benchmarks import BENCHMARKS, Benchmark, load_benchmark
 from autoprox.errors import ConfigError, RunError, nearest
+from autoprox.files.folders import require_folder
 from autoprox.files.program import command_line
 from autoprox.inputs.batch import Batch
 from autoprox.inputs.batches import load_batches
 from autoprox.page.document import write_page
 from autoprox.progress import Progress, silent
-from autoprox.runs.folder import REPORT, Run, digest_of, require_folder, require_name
+from autoprox.runs.folder import REPORT, Run, digest_of, require_name
 from autoprox.searchspaces import SearchSpace
 from autoprox.statistics.sources import FAILURES
 from autoprox.tasks.configurations import CONFIGURATIONS
