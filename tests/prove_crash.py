@@ -64,19 +64,18 @@ def main() -> int:
     parser.add_argument("--work", type=Path, default=Path("/tmp/prove-crash"))
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--stops", type=int, default=40)
-    parser.add_argument("--pairs", action="store_true", help="two processes at once, first")
     parser.add_argument("--jobs", type=int, default=1, help="trials at a time")
     given = parser.parse_args()
     found = json.loads(given.out.read_text()) if given.out.exists() else beginning()
     kills = trials([KILL], given.kills, list(proving.CASES))
     stops = trials([int(number) for number in CODES], given.stops, list(proving.CASES))
     planned = [t for group in zip_longest(kills, kills, stops) for t in group if t]
-    if given.pairs:
+    if pairs := [name for name in PAIRS if name not in found["pairs"]]:
         with proving.warm() as do, proving.warm() as other:
             proving.prepare(given.work / "ready", do)
-            for name, pair in PAIRS.items():
-                found["pairs"][name] = pair(do, other, given.work, found["reference"])
-                print(time.strftime("%X"), name, found["pairs"][name], file=sys.stderr)
+            for name in pairs:
+                found["pairs"][name] = PAIRS[name](do, other, given.work, found["reference"])
+                given.out.write_text(json.dumps(found, indent=1) + "\n")
     todo = [trial for trial in planned if trial.name not in found["trials"]]
     with ThreadPoolExecutor(given.jobs) as pool:
         parts = [todo[job :: given.jobs] for job in range(given.jobs)]
@@ -91,7 +90,8 @@ def several(
 ) -> None:
     """Do trials, each of which is written at once."""
     with proving.warm() as do:
-        proving.prepare(work / "ready", do)
+        with WRITING:
+            proving.prepare(work / "ready", do)
         for trial in trials:
             folder = work / f"trial-{threading.get_ident()}"
             found["trials"][trial.name] = tried(trial, do, work, found["reference"], folder)

@@ -23,6 +23,13 @@ def do() -> Iterator[proving.Warm]:
 
 
 @pytest.fixture(scope="module")
+def reference(work: Path, do: proving.Warm) -> dict[str, Any]:
+    """What cases leave that weren't stopped, when there is one."""
+    proving.prepare(work / "ready", do)
+    return {}
+
+
+@pytest.fixture(scope="module")
 def found(work: Path) -> dict[str, Any]:
     """The result of a proof whose reference is there."""
     made = prove_same.beginning()
@@ -48,11 +55,12 @@ def test_a_difference_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_a_kill_is_survived(do: proving.Warm, work: Path, number: int) -> None:
+def test_a_kill_is_survived(
+    do: proving.Warm, work: Path, reference: dict[str, Any], number: int
+) -> None:
     signals = [prove_crash.KILL, *map(int, prove_crash.CODES)]
     trials = list(prove_crash.trials(signals, 4, ["prenas", "search-evolution"]))
     trial = trials[number]
-    reference: dict[str, Any] = {}
     told = prove_crash.tried(trial, do, work, reference, work / "trial")
     assert told["faults"] == [], trial
 
