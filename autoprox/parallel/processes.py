@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -15,7 +15,7 @@ R = TypeVar("R")
 INTERVAL = 1.0  # seconds between two looks for the parent
 
 
-def run_processes(workers: int, calls: Iterable[Callable[[], R]]) -> Iterator[R]:
+def run_processes(workers: int, calls: Iterable[Callable[[], R]]) -> Generator[R, None, None]:
     """The results of the calls, in order; if nobody waits for them any more, the workers end."""
     whole = False
     following = {"initializer": follow, "initargs": (os.getpid(),)} if workers > 1 else {}

@@ -1,5 +1,6 @@
 """What subnets are worth with the weights that they inherit."""
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from threading import Lock
@@ -23,18 +24,24 @@ def inherited_accuracies(
     known: Mapping[int, float] | None = None,
     record: Callable[[int, float], None] = lambda number, found: None,
 ) -> list[float]:
-    """The percentages of the first held-out images that each subnet knows; records new ones."""
+    """The percentages of the first held-out images that each subnet knows.
+
+    New ones are recorded in their order, whichever is found first.
+    """
     images, labels = data.held_out_images[:limit], data.held_out_labels[:limit]
     found, lock = dict(known or {}), Lock()
+    todo = [number for number in range(len(architectures)) if number not in found]
+    unrecorded = deque(todo)
 
     def evaluate(number: int) -> None:
         network = supernet.subnet(architectures[number]).eval()
         value = accuracy(network, images, labels)
         with lock:
             found[number] = value
-            record(number, value)
+            while unrecorded and unrecorded[0] in found:
+                first = unrecorded.popleft()
+                record(first, found[first])
 
-    todo = (number for number in range(len(architectures)) if number not in found)
     run_threads(workers, (partial(evaluate, number) for number in todo))
     return [found[number] for number in range(len(architectures))]
 

@@ -3,7 +3,8 @@
 import math
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Mapping, Sequence
+from contextlib import closing
 from functools import lru_cache, partial
 from itertools import combinations
 from pathlib import Path
@@ -36,17 +37,21 @@ def train_table(
     workers: int = 1,
     progress: Progress = silent,
     record: Record = lambda line: None,
+    recorded: Container[str] = (),
 ) -> dict[str, Any]:
     """Do all jobs of a plan; returns the table of the scores, under this name.
 
-    What was trained is recorded, a line for each. Every result is a file in the folder of parts
-    before the worker's next training begins. What is there isn't trained again. If a training
-    fails, the table has the failure instead of the architecture; fewer than MIN_ARCHITECTURES are
-    no table.
+    Every job is recorded, in order, a line for each whose file isn't recorded yet. Every result is
+    a file in the folder of parts before the worker's next training begins. What is there isn't
+    trained again. If a training fails, the table has the failure instead of the architecture; fewer
+    than MIN_ARCHITECTURES are no table.
     """
     parts.mkdir(parents=True, exist_ok=True)
     _settle(parts / "settings.json", plan.settings)
-    _run(plan, parts, workers, progress, record)
+    with closing(_run(plan, parts, workers, progress)) as lines:
+        for line in lines:
+            if line["file"] not in recorded:
+                record(line)
     results = {job: read_object(parts / job.file) for job in plan.jobs}
     table = _table(name, plan, results)
     trained, samples = len(table["architectures"]), len({job.architecture for job in plan.jobs})
@@ -71,15 +76,25 @@ def _settle(path: Path, settings: Mapping[str, Any]) -> None:
             raise TrainingError(f"{path.parent} has {rule}: {hint}")
 
 
-def _run(plan: TrainingPlan, parts: Path, workers: int, progress: Progress, record: Record) -> None:
+def _run(
+    plan: TrainingPlan, parts: Path, workers: int, progress: Progress
+) -> Generator[dict[str, Any], None, None]:
+    """What there is to record of each job, of those done before too."""
     todo = [job for job in plan.jobs if not _is_done(parts / job.file)]
     done, total = len(plan.jobs) - len(todo), len(plan.jobs)
     progress("train", done, total, "")
     calls = (partial(train_one, job, plan.recipe, parts / job.file) for job in todo)
-    for job, text in zip(todo, run_processes(workers, calls), strict=True):
-        done += 1
-        record({"dataset": job.dataset, "seed": job.seed, "file": job.file, "result": text})
-        progress("train", done, total, f"{job.dataset}: {text}")
+    new = set(todo)
+    with closing(run_processes(workers, calls)) as results:
+        for job in plan.jobs:
+            if job in new:
+                text = next(results)
+                done += 1
+                progress("train", done, total, f"{job.dataset}: {text}")
+            else:
+                text = _told(read_object(parts / job.file), plan.recipe)
+            yield {"dataset": job.dataset, "seed": job.seed, "file": job.file, "result": text}
+        next(results, None)  # to its end
 
 
 def _is_done(file: Path) -> bool:
@@ -103,7 +118,11 @@ def train_one(job: Job, recipe: TrainingRecipe[Any], file: Path) -> str:
         result["failure"] = failure_of(error)
     result["seconds"] = round(time.process_time() - begin, 3)
     write_json(file, result)
-    return result.get("failure") or f"{recipe.measure} {result[recipe.measure]:.2f}"
+    return _told(result, recipe)
+
+
+def _told(result: Mapping[str, Any], recipe: TrainingRecipe[Any]) -> str:
+    return str(result.get("failure") or f"{recipe.measure} {result[recipe.measure]:.2f}")
 
 
 @lru_cache(maxsize=8)
