@@ -64,6 +64,7 @@ def main() -> int:
     parser.add_argument("--work", type=Path, default=Path("/tmp/prove-crash"))
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--stops", type=int, default=40)
+    parser.add_argument("--cases", default="", help="of them, separated by commas")
     parser.add_argument("--jobs", type=int, default=1, help="trials at a time")
     given = parser.parse_args()
     found = json.loads(given.out.read_text()) if given.out.exists() else beginning()
@@ -76,7 +77,8 @@ def main() -> int:
             for name in pairs:
                 found["pairs"][name] = PAIRS[name](do, other, given.work, found["reference"])
                 given.out.write_text(json.dumps(found, indent=1) + "\n")
-    todo = [trial for trial in planned if trial.name not in found["trials"]]
+    cases = given.cases.split(",") if given.cases else list(proving.CASES)
+    todo = [t for t in planned if t.name not in found["trials"] and t.case in cases]
     with ThreadPoolExecutor(given.jobs) as pool:
         parts = [todo[job :: given.jobs] for job in range(given.jobs)]
         list(pool.map(lambda part: several(part, given.work, found, given.out), parts))

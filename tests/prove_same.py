@@ -75,10 +75,11 @@ def main() -> int:
     parser.add_argument("--work", type=Path, default=Path("/tmp/prove-same"))
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--only", default="")
+    parser.add_argument("--cases", default="", help="of them, separated by commas")
     parser.add_argument("--jobs", type=int, default=1, help="variations at a time")
     given = parser.parse_args()
     names = given.only.split(",") if given.only else list(VARIATIONS)
-    cases = tuple(proving.CASES)
+    cases = tuple(given.cases.split(",") if given.cases else proving.CASES)
     if given.small:
         names, cases = [name for name in names if name in SMALL_VARIATIONS], SMALL_CASES
     found = json.loads(given.out.read_text()) if given.out.exists() else beginning()
