@@ -20,9 +20,13 @@ def program() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - as long as the program
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        from autoprox.cli import main  # takes part of a second, in which signals come too
+        try:
+            from autoprox.cli import main  # takes part of a second, in which signals come too
 
-        main()
+            main()
+        finally:  # all is said and written; Python's own end takes part of a second too
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)
     except (KeyboardInterrupt, TerminatedError) as error:
         word, code = ended_by(error)
         print(word, file=sys.stderr)

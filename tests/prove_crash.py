@@ -64,20 +64,21 @@ def main() -> int:
     parser.add_argument("--work", type=Path, default=Path("/tmp/prove-crash"))
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--stops", type=int, default=40)
-    parser.add_argument("--pairs", action="store_true", help="two processes at once, first")
+    parser.add_argument("--cases", default="", help="of them, separated by commas")
     parser.add_argument("--jobs", type=int, default=1, help="trials at a time")
     given = parser.parse_args()
     found = json.loads(given.out.read_text()) if given.out.exists() else beginning()
     kills = trials([KILL], given.kills, list(proving.CASES))
     stops = trials([int(number) for number in CODES], given.stops, list(proving.CASES))
     planned = [t for group in zip_longest(kills, kills, stops) for t in group if t]
-    if given.pairs:
+    if pairs := [name for name in PAIRS if name not in found["pairs"]]:
         with proving.warm() as do, proving.warm() as other:
             proving.prepare(given.work / "ready", do)
-            for name, pair in PAIRS.items():
-                found["pairs"][name] = pair(do, other, given.work, found["reference"])
-                print(time.strftime("%X"), name, found["pairs"][name], file=sys.stderr)
-    todo = [trial for trial in planned if trial.name not in found["trials"]]
+            for name in pairs:
+                found["pairs"][name] = PAIRS[name](do, other, given.work, found["reference"])
+                given.out.write_text(json.dumps(found, indent=1) + "\n")
+    cases = given.cases.split(",") if given.cases else list(proving.CASES)
+    todo = [t for t in planned if t.name not in found["trials"] and t.case in cases]
     with ThreadPoolExecutor(given.jobs) as pool:
         parts = [todo[job :: given.jobs] for job in range(given.jobs)]
         list(pool.map(lambda part: several(part, given.work, found, given.out), parts))
@@ -91,7 +92,8 @@ def several(
 ) -> None:
     """Do trials, each of which is written at once."""
     with proving.warm() as do:
-        proving.prepare(work / "ready", do)
+        with WRITING:
+            proving.prepare(work / "ready", do)
         for trial in trials:
             folder = work / f"trial-{threading.get_ident()}"
             found["trials"][trial.name] = tried(trial, do, work, found["reference"], folder)
@@ -221,7 +223,8 @@ def compared(last: proving.Ended, folder: Path, expected: Mapping[str, Any]) -> 
 def leftovers(folder: Path, processes: Sequence[int]) -> Iterator[str]:
     """Temporary files and folders that are there when all is done."""
     for path in folder.rglob("*"):
-        if path.name.endswith(".part") or path.parent == folder / "tmp":
+        own = path.parent == folder / "tmp" and not path.name.startswith("torchinductor")
+        if path.name.endswith(".part") or own:  # the other one is torch's, for good
             yield f"left: {path.relative_to(folder)}"
     for path in Path("/dev/shm").glob("*"):
         if any(str(process) in path.name for process in processes):

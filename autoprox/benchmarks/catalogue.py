@@ -65,4 +65,5 @@ def fetch_benchmark(name: str, data_dir: Path | None = None) -> list[dict[str, s
     they come with the package.
     """
     source = BENCHMARKS.find(name)
+    data_folders(source, data_dir)  # which must be folders
     return [] if source.embedded else fetch_files(source, data_dir)

@@ -8,7 +8,7 @@ from pathlib import Path
 from autoprox.benchmarks.base import BenchmarkError
 from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
 from autoprox.errors import FailureError, one_line
-from autoprox.files.folders import user_cache
+from autoprox.files.folders import require_folder, user_cache
 from autoprox.files.program import command_line
 
 MAX_BYTES = 2**26  # many times the size of any
@@ -28,6 +28,8 @@ def data_folders(source: BuiltInBenchmark, data_dir: Path | None) -> list[Path]:
     `data_dir`, `$AUTOPROX_DATA` and the user's cache, each with a folder of the benchmark's name;
     for an embedded benchmark, its package's folder alone.
     """
+    if data_dir is not None:
+        require_folder("data_dir", data_dir)
     if source.folder is not None:
         return [source.folder]
     given = [data_dir, os.environ.get("AUTOPROX_DATA"), user_cache()]

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -65,7 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if "--debug" in given:
             raise
         line, code = explained(error)
-        print(f"error: {shown(line)}", file=sys.stderr)
+        with suppress(OSError):  # the disk on which errors are kept may be full
+            print(f"error: {shown(line)}", file=sys.stderr)
     sys.exit(code)
 
 

@@ -25,7 +25,7 @@ from autoprox.progress import Progress, silent
 from autoprox.tasks.shared import TaskConfig
 
 FAILURE = 1
-WRONG_NAMES = (errno.ENAMETOOLONG, errno.ELOOP)  # which no file can have
+WRONG_NAMES = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)  # of no such file
 OUT_OF_MEMORY = "out of memory"
 Resume = Annotated[
     Path | None, typer.Option(help="Go on with this run, as it was begun.", metavar="RUN")
@@ -88,11 +88,12 @@ def followed(
     """What `call` returns, its progress shown unless it is quiet; where it stops, how to go on."""
     from autoprox.report.progress import progress_on
 
-    place = None if run is None else str(run)
+    place, begun = None if run is None else str(run), False
 
     def follow(task: str, done: int, total: int, note: str) -> None:
-        nonlocal place
-        place = note if task == "run" else place
+        nonlocal place, begun
+        if task == "run":
+            place, begun = note, True
         progress(task, done, total, note)
 
     try:
@@ -105,7 +106,7 @@ def followed(
             print(f"{word}{printable(on)}", file=sys.stderr)
             sys.exit(code)
         if isinstance(error, OSError):
-            if error.errno in WRONG_NAMES:
+            if error.errno in WRONG_NAMES and not begun:
                 raise
             raise StoppedError(f"{system_message(error)}{on}") from error
         if not is_out_of_memory(error):

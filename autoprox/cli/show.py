@@ -25,21 +25,21 @@ def show(
     latex: Annotated[bool, typer.Option("--latex", help="Only the formula, in LaTeX.")] = False,
     tree: Annotated[bool, typer.Option("--tree", help="Only the tree, with types.")] = False,
     form: Annotated[
-        str, typer.Option(help="Only this form: text, pretty, latex, tree or a plug-in's.")
-    ] = "",
+        str | None, typer.Option(help="Only this form: text, pretty, latex, tree or a plug-in's.")
+    ] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Show a proxy: its formula, what it reads, where it was found and what it is worth."""
     if (not proxies) != operations:
         raise typer.BadParameter("either a proxy or --operations must be given")
-    if len(proxies or ()) > 1 and (latex or tree or form or all_):
+    if len(proxies or ()) > 1 and (latex or tree or form is not None or all_):
         raise typer.BadParameter("several proxies have no other form than --json")
-    if operations and (latex or tree or form):
+    if operations and (latex or tree or form is not None):
         raise typer.BadParameter("--operations has no other form than --json")
-    if all_ and (operations or latex or tree or form):
+    if all_ and (operations or latex or tree or form is not None):
         raise typer.BadParameter("--all has no other form than --json")
-    if latex + tree + bool(form) + json > 1:
+    if latex + tree + (form is not None) + json > 1:
         raise typer.BadParameter("at most one of --latex, --tree, --form and --json can be given")
     if not proxies:
         _show_operations(json)
@@ -51,7 +51,7 @@ def show(
         _show_one(proxies[0], "latex" if latex else "tree" if tree else form, json)
 
 
-def _show_one(proxy: str, form: str, json: bool) -> None:
+def _show_one(proxy: str, form: str | None, json: bool) -> None:
     from autoprox.export import EXPORTERS  # with torch, which takes seconds to import
     from autoprox.report import layout
     from autoprox.report.proxy import proxy_details, proxy_report
@@ -59,7 +59,7 @@ def _show_one(proxy: str, form: str, json: bool) -> None:
     from autoprox.zoo.loading import load
 
     loaded = load(proxy)
-    if form:
+    if form is not None:
         print(EXPORTERS.find(form)(loaded.tree))
     elif json:
         layout.show_json(proxy_details(loaded))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import platformdirs
 
-from autoprox.errors import FailureError
+from autoprox.errors import ConfigError, FailureError
 from autoprox.files.sizes import short
 
 
@@ -48,6 +48,13 @@ def require_room(folder: Path, size: int) -> None:
             f"{short(free)}B free: make room, or choose another --cache, a smaller --batch-size or "
             "fewer --statistics"
         )
+
+
+def require_folder(noun: str, path: Path) -> None:
+    """Raise ConfigError unless this is a folder, or can be made one."""
+    there = next(p for p in (path, *path.parents) if p.exists() or p.is_symlink())
+    if not there.is_dir():
+        raise ConfigError(f"{noun} must be a folder, but {there} is a file")
 
 
 def is_writable(folder: Path) -> bool:

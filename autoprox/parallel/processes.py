@@ -5,11 +5,13 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from multiprocessing import resource_tracker
 from typing import TypeVar
 
 from joblib import Parallel, delayed
 from joblib.externals.loky import get_reusable_executor
+from joblib.externals.loky.backend import resource_tracker as loky_tracker
 
 R = TypeVar("R")
 INTERVAL = 1.0  # seconds between two looks for the parent
@@ -21,7 +23,7 @@ def run_processes(workers: int, calls: Iterable[Callable[[], R]]) -> Generator[R
     following = {"initializer": follow, "initargs": (os.getpid(),)} if workers > 1 else {}
     parallel = Parallel(n_jobs=workers, return_as="generator", **following)
     try:
-        with interrupts_held():
+        with interrupts_held() if workers > 1 else nullcontext():
             results = parallel(delayed(call)() for call in calls)
         yield from results
         whole = True
@@ -33,6 +35,8 @@ def run_processes(workers: int, calls: Iterable[Callable[[], R]]) -> Generator[R
 @contextmanager
 def interrupts_held() -> Iterator[None]:
     """Answer an interrupt afterwards; processes begun herein get none, and follow their parent."""
+    for tracker in (resource_tracker, loky_tracker):
+        tracker.ensure_running()  # which, the first time, lets interrupts through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -27,6 +27,7 @@ from pydantic import Field
 from autoprox.errors import RunError, one_line
 from autoprox.files.atomic import UNFINISHED, remove_unfinished, to_json, write_json
 from autoprox.files.documents import Document, Excerpt
+from autoprox.files.folders import require_folder
 from autoprox.files.json_lines import JSONLines
 from autoprox.files.located_json import read_object
 from autoprox.runs.proxy_file import write_proxy
@@ -301,13 +302,6 @@ def require_name(name: str) -> None:
     if not NAME.fullmatch(name):
         rule = "a run's name must be 1 to 80 letters, digits and . _ + -, no sign first"
         raise RunError(f"{rule}, but got {name!r}")
-
-
-def require_folder(noun: str, path: Path) -> None:
-    """Raise RunError unless this is a folder, or can be made one."""
-    there = next(p for p in (path, *path.parents) if p.exists() or p.is_symlink())
-    if not there.is_dir():
-        raise RunError(f"{noun} must be a folder, but {there} is a file")
 
 
 def digest_of(text: str) -> str:

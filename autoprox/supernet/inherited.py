@@ -27,7 +27,10 @@ def inherited_accuracies(
     known: Mapping[int, float] | None = None,
     record: Callable[[int, float], None] = lambda number, found: None,
 ) -> list[float]:
-    """The percentages of the first held-out images that each subnet knows; records new ones."""
+    """The percentages of the first held-out images that each subnet knows.
+
+    New ones are recorded in their order, whichever is found first.
+    """
     images, labels = data.held_out_images[:limit], data.held_out_labels[:limit]
     found = dict(known or {})
     todo = [number for number in range(len(architectures)) if number not in found]

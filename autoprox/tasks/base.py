@@ -9,13 +9,14 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from autoprox.benchmarks import BENCHMARKS, Benchmark, load_benchmark
 from autoprox.errors import ConfigError, RunError, nearest
+from autoprox.files.folders import require_folder
 from autoprox.files.program import command_line
 from autoprox.inputs.batch import Batch
 from autoprox.inputs.batches import load_batches
 from autoprox.page.document import write_page
 from autoprox.parallel.crew import Crew
 from autoprox.progress import Progress, silent
-from autoprox.runs.folder import REPORT, Run, digest_of, require_folder, require_name
+from autoprox.runs.folder import REPORT, Run, digest_of, require_name
 from autoprox.searchspaces import SearchSpace
 from autoprox.statistics.sources import FAILURES
 from autoprox.tasks.configurations import CONFIGURATIONS
@@ -77,10 +78,9 @@ def start(
 
     Where it is wished, the progress begins with an estimate of what it takes.
     """
-    task = task_of(config)
+    task = _checked(config)
     if isinstance(config, BenchmarkOptions) and (note := _space_taken(config, task.config)):
         progress("space", 0, 0, note)
-    _check_place(config, task)
     with task.crew:
         if estimated and (estimate := estimate_of(task)):
             progress("estimate", 0, 0, str(estimate))
@@ -97,20 +97,21 @@ def estimate_of(task: Task[Any]) -> Estimate | None:
 
 def dry_run(config: TaskConfig) -> dict[str, Any]:
     """The estimate of what a configuration asks for, after all checks; nothing is written."""
-    task = task_of(config)
-    _check_place(config, task)
+    task = _checked(config)
     with task.crew:
         estimate = estimate_of(task)
     found = {} if estimate is None else {**estimate.to_dict(), "text": str(estimate)}
     return {"kind": config.kind, "name": config.name or task.name, "estimate": found or None}
 
 
-def _check_place(config: TaskConfig, task: Task[Any]) -> None:
-    """Whether a run's folder may have this name, and be made there; and that of its statistics."""
-    require_name(task.name if config.name is None else config.name)
+def _checked(config: TaskConfig) -> Task[Any]:
+    """The task, whose run's folder may have its name and be made, and that of its statistics."""
     require_folder("the folder of runs", Path(config.runs))
     if cache := getattr(config, "cache", None):
         require_folder("the cache", Path(cache))
+    task = task_of(config)
+    require_name(task.name if config.name is None else config.name)
+    return task
 
 
 def _space_taken(given: BenchmarkOptions, filled: BenchmarkOptions) -> str:

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from autoprox.benchmarks import MIN_ARCHITECTURES
-from autoprox.errors import AutoproxError, ConfigError
+from autoprox.errors import AutoproxError, ConfigError, lacked_memory
 from autoprox.files.atomic import UNFINISHED, remove_unfinished, to_json, write_json
 from autoprox.files.located_json import read_object
 from autoprox.files.sizes import read_range, show_range
@@ -84,8 +84,10 @@ class Build(Task[BuildConfig]):
             remove_unfinished(parts)
             for left in self.out.parent.glob(f".{escape(self.out.name)}.*{UNFINISHED}"):
                 left.unlink()
+            run.truncate_log(len(log := run.read_log()))
+            known = {line["file"] for line in log if not lacked_memory(str(line["result"]))}
             name = slug(self.out.stem)
-            table = train_table(name, self.plan, parts, self.crew, progress, run.log)
+            table = train_table(name, self.plan, parts, self.crew, progress, run.log, known)
             write_json(self.out, table)
         return summarised(table, self.out)
 

@@ -3,7 +3,8 @@
 import math
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
@@ -36,17 +37,23 @@ def train_table(
     crew: Crew = ALONE,
     progress: Progress = silent,
     record: Record = lambda line: None,
+    recorded: Container[str] = (),
 ) -> dict[str, Any]:
     """Do all jobs of a plan; returns the table of the scores, under this name.
 
-    What was trained is recorded, a line for each. Every result is a file in the folder of parts
-    before the worker's next training begins. What is there isn't trained again. If a training
-    fails, the table has the failure instead of the architecture; fewer than MIN_ARCHITECTURES are
-    no table.
+    Every job is recorded, in order, a line for each whose file isn't recorded yet. Every result is
+    a file in the folder of parts before the worker's next training begins. What is there isn't
+    trained again. If a training fails, the table has the failure instead of the architecture; fewer
+    than MIN_ARCHITECTURES are no table.
     """
     parts.mkdir(parents=True, exist_ok=True)
     _settle(parts / "settings.json", plan.settings)
-    _run(plan, parts, crew, progress, record)
+
+    def record_new(line: Mapping[str, Any]) -> None:
+        if line["file"] not in recorded:
+            record(line)
+
+    _run(plan, parts, crew, progress, record_new)
     results = {job: read_object(parts / job.file) for job in plan.jobs}
     table = _table(name, plan, results)
     trained, samples = len(table["architectures"]), len({job.architecture for job in plan.jobs})
@@ -72,22 +79,32 @@ def _settle(path: Path, settings: Mapping[str, Any]) -> None:
 
 
 def _run(plan: TrainingPlan, parts: Path, crew: Crew, progress: Progress, record: Record) -> None:
+    """Do what isn't done, and record every job in its order, those done before too."""
     todo = [job for job in plan.jobs if not _is_done(parts / job.file)]
     done, total = len(plan.jobs) - len(todo), len(plan.jobs)
     progress("train", done, total, "")
-    jobs, away = iter(todo), crew.scheduler is not None
+    unrecorded, new, away = deque(plan.jobs), set(todo), crew.scheduler is not None
+
+    def keep(result: Mapping[str, Any]) -> str:
+        job, text = unrecorded.popleft(), _told(result, plan.recipe)
+        record({"dataset": job.dataset, "seed": job.seed, "file": job.file, "result": text})
+        return f"{job.dataset}: {text}"
+
+    def keep_known() -> None:
+        while unrecorded and unrecorded[0] not in new:
+            keep(read_object(parts / unrecorded[0].file))
 
     def take(result: dict[str, Any]) -> None:
         nonlocal done
-        job, text = next(jobs), _summed_up(result, plan.recipe)
+        keep_known()
         if away:  # whoever did it has no such folder
-            write_json(parts / job.file, result)
+            write_json(parts / unrecorded[0].file, result)
         done += 1
-        record({"dataset": job.dataset, "seed": job.seed, "file": job.file, "result": text})
-        progress("train", done, total, f"{job.dataset}: {text}")
+        progress("train", done, total, keep(result))
 
     folder = None if away else parts
     crew.each(train_one, todo, take, plan.recipe, folder, processes=True)
+    keep_known()
 
 
 def _is_done(file: Path) -> bool:
@@ -115,8 +132,8 @@ def train_one(recipe: TrainingRecipe[Any], folder: Path | None, job: Job) -> dic
     return result
 
 
-def _summed_up(result: Mapping[str, Any], recipe: TrainingRecipe[Any]) -> str:
-    return result.get("failure") or f"{recipe.measure} {result[recipe.measure]:.2f}"
+def _told(result: Mapping[str, Any], recipe: TrainingRecipe[Any]) -> str:
+    return str(result.get("failure") or f"{recipe.measure} {result[recipe.measure]:.2f}")
 
 
 @lru_cache(maxsize=8)

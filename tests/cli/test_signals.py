@@ -47,6 +47,7 @@ def listening(command: list[str]) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
@@ -101,7 +102,10 @@ def test_a_build_that_is_stopped_leaves_no_worker(
 ) -> None:
     process = begun()
     children = workers(process.pid)
-    process.send_signal(number)
+    if number == signal.SIGINT:  # a terminal interrupts the workers too
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)
     _, err = told(process)
     assert process.returncode == code
     if word:

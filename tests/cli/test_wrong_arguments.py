@@ -11,7 +11,7 @@ EVERY = 19  # of all that there are, which `wrong_arguments` tries
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ".cache"))
     wrong_arguments.prepare(tmp_path)
 
 
