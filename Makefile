@@ -56,7 +56,7 @@ test-lowest: $(STAMP)
 	build/lowest/bin/pip install -q -r build-lowest.txt
 	build/lowest/bin/pip install -q --no-deps .
 	rm build-lowest.txt
-	OMP_NUM_THREADS=1 build/lowest/bin/python -m pytest -W default $(LOWEST)
+	OMP_NUM_THREADS=1 build/lowest/bin/pytest -W default $(LOWEST)
 
 licences: $(STAMP)
 	$(BIN)/python docs/make_licences.py

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
-from autoprox.errors import AutoproxError, nearest, one_line, printable
+from autoprox.errors import AutoproxError, nearest, one_line, shown
 
 T = TypeVar("T")
 
@@ -103,7 +103,7 @@ class Registry(Mapping[str, T], Generic[T]):
             package = point.dist.name if point.dist else "an installed package"
             reason = one_line(error)
             message = f"{point.group} {point.name!r} of {package} is left out: {reason}"
-            warnings.warn(PluginWarning(printable(message)), stacklevel=2)
+            warnings.warn(PluginWarning(shown(message)), stacklevel=2)
 
 
 class View(Mapping[str, T], Generic[T]):

@@ -28,6 +28,7 @@ from autoprox.inputs.classes import CLASSES
 SUFFIXES = {".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 FORMATS = ("BMP", "JPEG", "PNG", "PPM", "TIFF", "WEBP")  # others call programs: EPS ghostscript
 UNPACKED, RATIO = 2**26, 32  # bytes that any file may unpack to, and more for each of its own
+MAX_SIDE = 2**16  # pixels
 CIFAR_PIXELS = 3 * 32 * 32  # planes of red, green and blue
 IDX = "{}-images-idx3-ubyte"
 IDX_FILES = [IDX.format(part) + end for part in ("train", "t10k") for end in ("", ".gz")]
@@ -94,6 +95,9 @@ def _image_set(
     if len(labels) != len(images):
         got = f"{len(labels)} and {len(images)}"
         raise InputError(f"{path} must have as many labels as images, but has {got}")
+    if isinstance(images, np.ndarray) and not all(0 < n <= MAX_SIDE for n in images.shape[1:3]):
+        rule = f"images must be of 1 to {MAX_SIDE} pixels a side"
+        raise InputError(f"{path}: {rule}, but are {list(images.shape[1:3])}")
     return ImageSet(labels.astype(np.int64), lambda i: show(images[i]))
 
 

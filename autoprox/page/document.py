@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from autoprox.errors import one_line
 from autoprox.files.atomic import write_text
 from autoprox.files.program import command_line
 from autoprox.page import evolution, others, ranking, search
@@ -14,7 +13,7 @@ from autoprox.page.elements import Markup, element, facts, joined, note, part, s
 from autoprox.page.style import CSS
 from autoprox.page.told import Told
 from autoprox.report.summaries import REPORTS
-from autoprox.runs.folder import MISREAD, REPORT, as_written
+from autoprox.runs.folder import REPORT, as_written
 
 Section = Callable[[Told], Markup]
 
@@ -98,10 +97,9 @@ def attempted(made: Section, told: Told) -> Markup:
     """A section, or which part of the run's files it lacks: other versions wrote other files."""
     try:
         return made(told)
-    except MISREAD as error:
+    except KeyError as error:
         title = made.__name__.strip("_").replace("_", " ").capitalize()
-        lack = f"lack {error}" if isinstance(error, KeyError) else f"hold others: {one_line(error)}"
-        return section(title, note(f"This run's files {lack}: another version wrote them"))
+        return section(title, note(f"This run's files lack {error}: another version wrote them"))
 
 
 def _settings(told: Told) -> Markup:

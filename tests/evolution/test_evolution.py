@@ -290,6 +290,7 @@ class SavedRun:
     def __init__(self, state: State | None) -> None:
         self.saved = state and json.loads(json.dumps(checkpoint(state, 3.0)))
         self.kept = -1
+        self.path = Path("run")
 
     def read_checkpoint(self) -> object:
         return self.saved

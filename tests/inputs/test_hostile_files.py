@@ -117,6 +117,13 @@ def half_a_name(folder: Path) -> Path:
     return folder
 
 
+def sideless(folder: Path) -> Path:
+    """Images without a pixel, of more than Pillow can count."""
+    images = np.zeros((6, 2**33, 0), np.uint8)
+    np.savez(folder / "sideless.npz", images=images, labels=np.arange(6) % 2)
+    return folder / "sideless.npz"
+
+
 def empty_bins(folder: Path) -> Path:
     (folder / "my-images-idx3").mkdir()
     return folder / "my-images-idx3"
@@ -137,6 +144,7 @@ def empty_bins(folder: Path) -> Path:
         (piped, "mine"),
         (half_a_name, "chaoyang"),
         (empty_bins, "mine"),
+        (sideless, "mine"),
     ],
 )
 def test_images(
