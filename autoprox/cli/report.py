@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from autoprox.cli.options import Debug
+from autoprox.cli.options import Debug, Json
 
 
 def report(
@@ -17,6 +17,7 @@ def report(
     form: Annotated[
         str, typer.Option("--format", help="html, md (tables), svg (the plots) or png (Chromium).")
     ] = "html",
+    json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Show runs as a page: formula, results, plots, settings; of several, a comparison.
@@ -24,5 +25,10 @@ def report(
     The page is one HTML file that needs no network.
     """
     from autoprox.page.forms import write_report  # with torch, which takes seconds to import
+    from autoprox.report.layout import show_json
 
-    print(f"Report: {write_report(runs, form, out)}")
+    file = write_report(runs, form, out)
+    if json:
+        show_json({"runs": runs, "format": form, "out": file})
+    else:
+        print(f"Report: {file}")

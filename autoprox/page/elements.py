@@ -64,6 +64,15 @@ def facts(named: Mapping[str, str]) -> Markup:
     return element("div", whole, class_="scroll")
 
 
+def setting(value: Any) -> str:
+    """A value of a run's configuration in words."""
+    if isinstance(value, dict):
+        return "\n".join(f"{name}: {own}" for name, own in value.items()) or "-"
+    if isinstance(value, list):
+        return ", ".join(map(setting, value)) if any(own is not None for own in value) else "-"
+    return "-" if value is None else str(value)
+
+
 def section(title: str, *children: str) -> Markup:
     """A part of the page, with its heading."""
     return element("section", element("h2", title), *children)

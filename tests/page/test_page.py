@@ -91,6 +91,13 @@ def test_several_runs_are_compared() -> None:
     assert "Settings that differ" in page
 
 
+def test_a_discovery_on_several_spaces_is_compared(tmp_path: Path) -> None:
+    page = page_of([spaces_run(tmp_path / "run"), COMMITTED[0]])
+    tiles = [own.text for own in parsed(page).iter("{http://www.w3.org/2000/svg}title")]
+    assert any(own and own.startswith("run, one/cifar100: 0.") for own in tiles)
+    assert f"{COMMITTED[0].name}, one/cifar100: -" in tiles
+
+
 def test_text_of_files_is_escaped(tmp_path: Path) -> None:
     page = page_of([search_run(tmp_path / "run", 3)])
     assert "<script" not in page
