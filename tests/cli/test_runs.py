@@ -74,7 +74,9 @@ def test_an_unfinished_discovery_has_no_formula(
     run: Command, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with Run.create(Path("runs"), "begun", {"kind": "evolve", "benchmark": "mine.json"}) as begun:
+    (tmp_path / "mine.json").write_text(json.dumps(table()))
+    config = {"kind": "evolve", "benchmark": "mine.json", "datasets": ["wide"], "train": 0.6}
+    with Run.create(Path("runs"), "begun", {**config, "split_seed": 0}) as begun:
         path = str(begun.path)
     given = {"compare": [path, "snip"], "search": ["--space=pit", f"--proxy={path}"]}
     result = run(*command.split(), *given.get(command, [path]))
