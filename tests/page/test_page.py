@@ -71,7 +71,9 @@ def test_the_page_of_a_discovery_on_several_spaces(tmp_path: Path) -> None:
 
 
 def test_texts_are_paragraphs_and_aligned_ones_keep_their_shape() -> None:
-    assert part("one\ntwo") == "<p>one two</p>"
+    assert part("one\ntwo") == "<p>one</p><p>two</p>"
+    assert part(f"{77 * 'x'}\nyes y\nz") == f"<p>{77 * 'x'} yes y</p><p>z</p>"
+    assert part(f"{77 * 'x'}\na") == f"<p>{77 * 'x'}</p><p>a</p>"
     assert part("name  value\nother 3") == "<pre>name  value\nother 3</pre>"
     assert part("Run: a\nNext: b") == "<pre>Run: a\nNext: b</pre>"
 
