@@ -19,7 +19,8 @@ def arch(
     architecture: Annotated[
         str,
         typer.Argument(
-            help="A search's run, a JSON file, or JSON: {space, choices}.", show_default=False
+            help="A run of search or s3, a JSON file, or JSON: {space, choices}.",
+            show_default=False,
         ),
     ],
     to: Annotated[str, typer.Option(help="json, torch, timm or transformers.")] = "torch",

@@ -17,7 +17,7 @@ def command_line(*words: str | os.PathLike[str]) -> str:
 def _program() -> list[str]:
     """The name where the shell finds it, or else the path by which it was called."""
     called = Path(sys.argv[0])
-    if called.name == "__main__.py":
+    if (called.parent.name, called.name) == (NAME, "__main__.py"):
         return [sys.executable, "-m", NAME]
     found = shutil.which(NAME)
     if called.name != NAME or not called.is_file() or (found and called.samefile(found)):

@@ -1,9 +1,8 @@
 """Several runs side by side."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from autoprox.page.elements import Markup, element, joined, section, table
+from autoprox.page.elements import Markup, element, joined, section, setting, table
 from autoprox.page.plots import heat_map
 from autoprox.page.told import Told
 from autoprox.report.layout import number
@@ -32,8 +31,14 @@ def comparison(runs: Sequence[Told]) -> Markup:
 
 
 def _test(told: Told) -> dict[str, float | None]:
-    """The proxy's tau on the test networks of each dataset."""
-    return {dataset: row["kendall"] for dataset, row in told.summary["test"].items()}
+    """The proxy's tau on the test networks of each dataset, or of each space and dataset."""
+    folds = told.summary.get("folds", ())
+    if not folds:
+        return {dataset: row["kendall"] for dataset, row in told.summary["test"].items()}
+    measured = [(name, own) for fold in folds for name, own in fold["spaces"].items()]
+    return {
+        f"{name}/{d}": row["kendall"] for name, own in measured for d, row in own["test"].items()
+    }
 
 
 def _mean(told: Told) -> float | None:
@@ -54,20 +59,18 @@ def _taus(runs: Sequence[Told]) -> list[Markup]:
     taus = {told.name: _test(told) for told in runs}
     datasets = list(dict.fromkeys(d for own in taus.values() for d in own))
     title = "Kendall's tau of the proxies on their test networks"
-    return [section("Test", heat_map(list(taus), datasets, lambda r, d: taus[r].get(d), title))]
+    return [
+        section("Test taus", heat_map(list(taus), datasets, lambda r, d: taus[r].get(d), title))
+    ]
 
 
 def _differences(runs: Sequence[Told]) -> list[Markup]:
     """The settings that aren't the same in all runs."""
     names = dict.fromkeys(name for told in runs for name in told.config)
     rows = [
-        (name, *(_shown(told.config.get(name)) for told in runs))
+        (name, *(setting(told.config.get(name))[:LONG] for told in runs))
         for name in names
         if any(told.config.get(name) != runs[0].config.get(name) for told in runs)
     ]
     headings = ("setting", *(told.name for told in runs))
     return [section("Settings that differ", table(headings, rows))] if rows else []
-
-
-def _shown(value: Any) -> str:
-    return "-" if value is None else str(value)[:LONG]

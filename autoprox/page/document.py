@@ -3,13 +3,12 @@
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from autoprox.files.atomic import write_text
 from autoprox.files.program import command_line
 from autoprox.page import evolution, others, ranking, search
 from autoprox.page.comparison import comparison
-from autoprox.page.elements import Markup, element, facts, joined, note, part, section
+from autoprox.page.elements import Markup, element, facts, joined, note, part, section, setting
 from autoprox.page.style import CSS
 from autoprox.page.told import Told
 from autoprox.report.summaries import REPORTS
@@ -89,7 +88,9 @@ def _article(told: Told) -> Markup:
     ]
     if not told.finished:
         resume = command_line("resume", told.run.path)
-        shown.insert(0, note(f"It isn't finished: `{resume}` goes on"))
+        shown.insert(
+            0, joined([note("It isn't finished; this goes on with it:"), element("pre", resume)])
+        )
     return element("article", title, kind, *shown, _settings(told), _repeat(told), id=told.name)
 
 
@@ -105,11 +106,11 @@ def attempted(made: Section, told: Told) -> Markup:
 def _settings(told: Told) -> Markup:
     """Every option of the run, and what it ran on."""
     where = {
-        name: _shown(value) for name, value in told.environment.items() if name not in ("command",)
+        name: setting(value) for name, value in told.environment.items() if name not in ("command",)
     }
     return section(
         "Every setting",
-        facts({name: _shown(value) for name, value in told.config.items()}),
+        facts({name: setting(value) for name, value in told.config.items()}),
         element("details", element("summary", "The environment"), facts(where)),
     )
 
@@ -121,11 +122,3 @@ def _repeat(told: Told) -> Markup:
         return section("How to repeat it", note("It was begun from Python, with these settings"))
     given = shlex.join(["autoprox", *map(str, command[1:])])
     return section("How to repeat it", element("pre", given))
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, dict):
-        return "\n".join(f"{name}: {own}" for name, own in value.items()) or "-"
-    if isinstance(value, list):
-        return ", ".join(map(_shown, value)) if any(own is not None for own in value) else "-"
-    return "-" if value is None else str(value)

@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table
 
 from autoprox.errors import printable
-from autoprox.report.layout import Part
+from autoprox.report.layout import WIDTH, Part
 
 LONG = 32  # characters of a name that is broken into lines
 ALIGNED = re.compile(r"\S {2,}\S|^ |^(?:Run|Next|Report|Table|Weights): ", re.MULTILINE)
@@ -64,6 +64,15 @@ def facts(named: Mapping[str, str]) -> Markup:
     return element("div", whole, class_="scroll")
 
 
+def setting(value: Any) -> str:
+    """A value of a run's configuration in words."""
+    if isinstance(value, dict):
+        return "\n".join(f"{name}: {own}" for name, own in value.items()) or "-"
+    if isinstance(value, list):
+        return ", ".join(map(setting, value)) if any(own is not None for own in value) else "-"
+    return "-" if value is None else str(value)
+
+
 def section(title: str, *children: str) -> Markup:
     """A part of the page, with its heading."""
     return element("section", element("h2", title), *children)
@@ -85,7 +94,17 @@ def part(shown: Part) -> Markup:
         return _rich_table(shown)
     if ALIGNED.search(shown):
         return element("pre", shown)
-    return element("p", " ".join(shown.split("\n")))
+    return joined(element("p", own) for own in _unwrapped(shown))
+
+
+def _unwrapped(shown: str) -> list[str]:
+    """The lines of a text; those that only the terminal's width parts are one."""
+    found, before = list[str](), ""
+    for line in shown.split("\n"):
+        wrapped = bool(before) and len(f"{before} {line.split(' ')[0]}") > WIDTH
+        found = [*found[:-1], f"{found[-1]} {line}"] if wrapped else [*found, line]
+        before = line
+    return found
 
 
 def _rich_table(shown: Table) -> Markup:

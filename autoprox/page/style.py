@@ -20,7 +20,7 @@ th, td { padding: .2rem .7rem .2rem 0; text-align: right; vertical-align: top; }
 td { white-space: pre; }
 th { white-space: pre-line; }
 th:first-child, td:first-child, .facts td { text-align: left; }
-td.long { white-space: pre-wrap; min-width: 13rem; overflow-wrap: anywhere; text-align: left; }
+td.long { white-space: pre-wrap; min-width: 13rem; word-break: break-all; text-align: left; }
 thead th { border-bottom: 1px solid var(--soft); vertical-align: bottom; }
 tbody tr { border-bottom: 1px solid var(--rule); }
 .facts th { color: var(--soft); font-weight: 500; white-space: nowrap; }

@@ -14,6 +14,7 @@ from autoprox.errors import printable
 from autoprox.files.atomic import to_json
 
 WIDTH = 80
+FIGURE = 6  # characters of a figure
 
 Part = str | Table
 
@@ -57,6 +58,12 @@ def new_table(first: str) -> Table:
     table = PlainTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     table.add_column(first)
     return table
+
+
+def room(headings: Iterable[str], least: int) -> int:
+    """The characters that columns of figures leave to names, whose column is at least so wide."""
+    widths = (max(FIGURE, *map(len, heading.split("\n"))) + 1 for heading in headings)
+    return max(least, WIDTH - 1 - sum(widths))
 
 
 def aligned(facts: Mapping[str, str]) -> str:

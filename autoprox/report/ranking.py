@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from autoprox.report.layout import WIDTH, Part, interval, markdown_line, new_table, number
+from autoprox.report.layout import WIDTH, Part, interval, markdown_line, new_table, number, room
 from autoprox.report.published import published_markdown, published_parts
 from autoprox.report.worth import equal_size_parts, regret_parts, size_parts, verdict_parts
 from autoprox.scoring.correlations import CORRELATIONS
@@ -37,7 +37,7 @@ def rank_report(summary: Mapping[str, Any]) -> list[Part]:
     if not summary["invalid"]:
         del shown["left\nout"]
     table = new_table("\nproxy")
-    table.columns[0].no_wrap, table.columns[0].max_width = True, 26
+    table.columns[0].no_wrap, table.columns[0].max_width = True, room(shown, 26)
     for heading in shown:
         table.add_column(heading, justify="right", no_wrap=True)
     for dataset in dict.fromkeys(row["dataset"] for row in rows):

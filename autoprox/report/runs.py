@@ -80,7 +80,7 @@ def _shown(fact: str, value: Any) -> str:
     if fact in FIGURES:
         return number(value)
     if isinstance(value, list):
-        return ",".join(map(str, value))
+        return ",".join(map(str, value)) if any(own is not None for own in value) else "-"
     return f"{value:g}" if isinstance(value, float) else str(value)[:WIDTH]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from rich.table import Table
 
 from autoprox.files.sizes import short
-from autoprox.report.layout import WIDTH, Part, interval, new_table, number
+from autoprox.report.layout import WIDTH, Part, interval, new_table, number, room
 from autoprox.scoring.resampling import FEWEST_PAIRS
 from autoprox.scoring.seeds import SEED_SHARE
 from autoprox.scoring.tables import MOSTLY_SIZE, mostly_size
@@ -113,7 +113,7 @@ def nature(summary: Mapping[str, Any]) -> str:
 def named_table(first: str, *headings: str) -> Table:
     """A table whose first column is names, the others numbers."""
     table = new_table(first)
-    table.columns[0].no_wrap, table.columns[0].max_width = True, NAME
+    table.columns[0].no_wrap, table.columns[0].max_width = True, room(headings, NAME)
     for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
     return table

@@ -1,7 +1,7 @@
 """What there is to say of any run at a glance, and the runs below a folder."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ def overview(run: Run) -> dict[str, Any]:
 
 def _overview(run: Run) -> dict[str, Any]:
     config, summary = run.read_config(), run.read_summary() or {}
-    chosen: dict[str, Any] = next((own for own in summary.get("front", ()) if own["chosen"]), {})
+    folds = summary.get("folds") or [summary]
     begun = BEGUN.match(run.name)
     time = begun and datetime.strptime(begun[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=timezone.utc)
     return {
@@ -55,8 +55,8 @@ def _overview(run: Run) -> dict[str, Any]:
         "benchmark": config.get("benchmark") or config.get("space"),
         "space": config.get("space"),
         "seed": config.get("seed"),
-        "fitness": chosen.get(summary.get("objective", "jcm"), chosen.get("jcm")),
-        "test": _test_tau(summary),
+        "fitness": _mean(_fitness(own, summary.get("objective", "jcm")) for own in folds),
+        "test": _mean(_test_tau(own) for fold in folds for own in _measured(fold)),
         "expression": summary.get("expression"),
         "seconds": summary.get("seconds"),
         "begun": time and time.isoformat(),
@@ -64,7 +64,25 @@ def _overview(run: Run) -> dict[str, Any]:
     }
 
 
-def _test_tau(summary: Mapping[str, Any]) -> float | None:
+def _mean(values: Iterable[float | None]) -> float | None:
+    """Of what is known, over the evolutions of a run and the spaces that they were measured on."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _fitness(found: Mapping[str, Any], objective: str) -> float | None:
+    """That of the chosen formula."""
+    chosen: dict[str, Any] = next((own for own in found.get("front", ()) if own["chosen"]), {})
+    value: float | None = chosen.get(objective, chosen.get("jcm"))
+    return value
+
+
+def _measured(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What a formula is worth, on each of several spaces or on its own."""
+    return list(found["spaces"].values()) if "held_out" in found else [found]
+
+
+def _test_tau(worth: Mapping[str, Any]) -> float | None:
     """Of the proxy that was found, the mean over the datasets."""
-    own = summary.get("means", {}).get("proxy")
+    own = worth.get("means", {}).get("proxy")
     return own["test"]["kendall"] if own else None

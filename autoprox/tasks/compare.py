@@ -103,7 +103,13 @@ def _runs(names: Sequence[str]) -> dict[str, dict[str, Any]]:
         if place is None:
             rule = "a proxy must be a run of evolve, RUN:N or a published name"
             raise ConfigError(f"{rule}, so that it is known what it was evolved on, got {name!r}")
-        found[name] = Run.open(Path(place[0]), "evolve").read_config()
+        config = Run.open(Path(place[0]), "evolve").read_config()
+        if config.get("spaces"):
+            spaces = ", ".join(config["spaces"])
+            raise ConfigError(
+                f"a run must be of one space to be compared, but {name} is of {spaces}"
+            )
+        found[name] = config
     if not found:
         raise ConfigError(f"a run of `autoprox evolve` is needed, but got {', '.join(names)}")
     (first, one), *others = found.items()

@@ -10,16 +10,18 @@ from autoprox.files.located_json import parse_json, read_json
 from autoprox.files.program import command_line
 from autoprox.runs.folder import Run, as_written
 from autoprox.searchspaces import Architecture, ArchitectureError, get_space
+from autoprox.searchspaces.swin import SwinSpace
 
+S3 = "s3"
 FORMS = "{space, choices}, an entry or the list of a search's top.json, or choices with --space"
 
 
 def read_architecture(source: str, space: str | None = None) -> Architecture:
     """The architecture of a search's run, its best one, or of a JSON file or text."""
+    if Path(source).is_dir():
+        return _of_run(Path(source), space)
     if source.lstrip().startswith("{"):
         found = parse_json(source.encode(), "the JSON").plain()
-    elif Path(source).is_dir():
-        found, space = _of_run(Path(source), space)
     else:
         found = read_json(Path(source)).plain()
     if isinstance(found, list) and found:
@@ -35,8 +37,11 @@ def read_architecture(source: str, space: str | None = None) -> Architecture:
     return get_space(space).architecture(found)
 
 
-def _of_run(path: Path, space: str | None) -> tuple[Any, str]:
-    run = Run.open(path, "search")
+def _of_run(path: Path, space: str | None) -> Architecture:
+    """The best of a search; that of a search of the search space is in the last space."""
+    run = Run.open(path)
+    if run.kind != S3:
+        run = Run.open(path, "search")
     summary = run.read_summary()
     if summary is None:
         raise ConfigError(
@@ -44,7 +49,13 @@ def _of_run(path: Path, space: str | None) -> tuple[Any, str]:
             f"`{command_line('resume', path)}` goes on with it"
         )
     with as_written(path):
-        return summary["best"], _same(space, str(run.read_config()["space"]))
+        within = get_space(_same(space, str(run.read_config()["space"])))
+        found = summary["best"]["arch"]
+        if run.kind == S3 and isinstance(within, SwinSpace):
+            options = summary["rounds"][-1]["options"]
+            within = within.with_options({name: tuple(own) for name, own in options.items()})
+            found = found["choices"]
+    return within.architecture(found)
 
 
 def _same(given: str | None, found: str) -> str:

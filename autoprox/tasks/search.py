@@ -144,16 +144,24 @@ class Search(Task[SearchConfig]):
                 )
 
     def estimate(self) -> Estimate | None:
-        """From one candidate that is built; slices of the largest network take nearly no time."""
+        """From one candidate that is built twice: the first warms up.
+
+        Slices of the largest network take nearly no time.
+        """
         if self.config.weights == "inherited":
             return None
-        rng, started = random.Random(self.config.seed), time.monotonic()
-        count = self.parameters.candidates
+        rng, scorer, count = (
+            random.Random(self.config.seed),
+            self.scorer(),
+            self.parameters.candidates,
+        )
         if self.only is None:
             one = self.limits.approach(self.space.sample(rng), rng)
         else:
             one, count = self.only[0], min(count, len(self.only))
-        self.scorer().measure([one], lambda outcome: None)
+        for _ in range(2):
+            started = time.monotonic()
+            scorer.measure([one], lambda outcome: None)
         work = count * (time.monotonic() - started) / self.crew.size
         return Estimate(count, 1, work)
 

@@ -8,6 +8,7 @@ import pytest
 from helpers.commands import Command
 
 from autoprox.language import parse
+from autoprox.runs.folder import Run
 from autoprox.searchspaces import from_json
 from autoprox.zoo.expressions import load_expression
 
@@ -84,6 +85,21 @@ def test_an_architecture_comes_from_a_run_a_file_or_json(run: Command, source: s
     found = run("export", "arch", source, *given, "--to", "json").json
     expected = searched["best"]["arch"] if source.startswith("run") else ARCH
     assert from_json(found) == from_json({"space": "autoformer-nano", "choices": expected})
+
+
+def test_the_best_of_a_searched_search_space_may_be_outside_the_first(
+    run: Command, tmp_path: Path
+) -> None:
+    names = {"embed_dim": 40, "depth": 1, "window": [2], "qkv_dim": [40], "mlp_ratio": [2.5]}
+    choices = {f"{name}_{stage}": own for stage in (1, 2, 3, 4) for name, own in names.items()}
+    options = {name: own if isinstance(own, list) else [own] for name, own in choices.items()}
+    with Run.create(tmp_path, "s3", {"kind": "s3", "space": "swin-nano"}) as made:
+        best = {"arch": {"space": "swin-nano", "choices": choices}}
+        made.write_summary({"best": best, "rounds": [{"options": {}}, {"options": options}]})
+    found = run("export", "arch", str(made.path), "--to", "json").json
+    assert found == best["arch"]
+    written = run("export", "arch", str(made.path), "--to", "timm", "--out", "net", "--json").json
+    assert written["files"] == ["architecture.json", "network.py", "train.py"]
 
 
 def test_an_architecture_is_written_once(run: Command) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from filelock import ReadWriteLock
 from helpers.commands import Command
+from helpers.pages import NANO, PIT, search_run, spaces_run, whole
 from helpers.records import record
 from helpers.tables import table
 
@@ -46,6 +47,43 @@ def test_runs_are_listed(run: Command, found: str) -> None:
     assert "0.600" in shown
     assert max(map(len, shown.splitlines()[:5])) <= 80
     assert run("runs", "nowhere").code == 2
+
+
+def test_a_discovery_on_several_spaces_is_listed(run: Command, tmp_path: Path) -> None:
+    """By the means over its evolutions, and over the spaces on which they were measured."""
+    spaces_run(tmp_path / "runs")
+    [row] = run("runs", str(tmp_path), "--json").json
+    nano, pit = (whole(own) for own in (NANO, PIT))
+    fitness = [next(f["jcm"] for f in own["front"] if f["chosen"]) for own in (nano, pit)]
+    assert row["fitness"] == pytest.approx(sum(fitness) / 2)
+    taus = [own["means"]["proxy"]["test"]["kendall"] for own in (nano, pit)]
+    assert row["test"] == pytest.approx(sum(taus) / 2)
+
+
+def test_a_report_is_written_of_runs_alone(run: Command, tmp_path: Path) -> None:
+    made = str(search_run(tmp_path / "begun", 3))
+    told = run("report", made, "--out", str(tmp_path / "page.html"), "--json").json
+    assert told == {"runs": [made], "format": "html", "out": str(tmp_path / "page.html")}
+    assert "isn&#x27;t finished" in (tmp_path / "page.html").read_text()
+    for wrong in (str(tmp_path / "absent"), str(tmp_path)):
+        result = run("report", made, wrong)
+        assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+        assert result.err.startswith("error: a run must ")
+
+
+@pytest.mark.parametrize("command", ["show", "compare", "export proxy", "search"])
+def test_an_unfinished_discovery_has_no_formula(
+    run: Command, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.json").write_text(json.dumps(table()))
+    config = {"kind": "evolve", "benchmark": "mine.json", "datasets": ["wide"], "train": 0.6}
+    with Run.create(Path("runs"), "begun", {**config, "split_seed": 0}) as begun:
+        path = str(begun.path)
+    given = {"compare": [path, "snip"], "search": ["--space=pit", f"--proxy={path}"]}
+    result = run(*command.split(), *given.get(command, [path]))
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert f"autoprox resume {path}` goes on" in result.err
 
 
 def test_the_front_by_numbers(run: Command, found: str) -> None:

@@ -71,7 +71,9 @@ def test_the_page_of_a_discovery_on_several_spaces(tmp_path: Path) -> None:
 
 
 def test_texts_are_paragraphs_and_aligned_ones_keep_their_shape() -> None:
-    assert part("one\ntwo") == "<p>one two</p>"
+    assert part("one\ntwo") == "<p>one</p><p>two</p>"
+    assert part(f"{77 * 'x'}\nyes y\nz") == f"<p>{77 * 'x'} yes y</p><p>z</p>"
+    assert part(f"{77 * 'x'}\na") == f"<p>{77 * 'x'}</p><p>a</p>"
     assert part("name  value\nother 3") == "<pre>name  value\nother 3</pre>"
     assert part("Run: a\nNext: b") == "<pre>Run: a\nNext: b</pre>"
 
@@ -89,6 +91,13 @@ def test_several_runs_are_compared() -> None:
     articles = list(parsed(page).iter("article"))
     assert [own.get("id") for own in articles[1:]] == [run.name for run in COMMITTED]
     assert "Settings that differ" in page
+
+
+def test_a_discovery_on_several_spaces_is_compared(tmp_path: Path) -> None:
+    page = page_of([spaces_run(tmp_path / "run"), COMMITTED[0]])
+    tiles = [own.text for own in parsed(page).iter("{http://www.w3.org/2000/svg}title")]
+    assert any(own and own.startswith("run, one/cifar100: 0.") for own in tiles)
+    assert f"{COMMITTED[0].name}, one/cifar100: -" in tiles
 
 
 def test_text_of_files_is_escaped(tmp_path: Path) -> None:

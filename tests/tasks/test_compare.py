@@ -85,3 +85,7 @@ def test_runs_must_be_of_one_benchmark_and_leave_networks(run: Command) -> None:
     greedy = run("compare", first, discovered("sum(width)", 3, train=0.9))
     assert "at least 10 networks must be new to all runs" in greedy.err
     assert "a run of `autoprox evolve` is needed" in run("compare", "snip", "dss").err
+    several = discovered("sum(width)", 4, spaces=["autoformer-nano", "pit"], datasets=None)
+    refused = run("compare", first, several)
+    assert refused.code == 2
+    assert f"{several} is of autoformer-nano, pit" in refused.err

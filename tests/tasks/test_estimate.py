@@ -2,12 +2,15 @@
 
 import json
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 from helpers.commands import Command
 from helpers.tables import table
 
+from autoprox.tasks import search
+from autoprox.tasks.configurations import SearchConfig
 from autoprox.tasks.estimate import Estimate, span
 
 
@@ -49,3 +52,17 @@ def test_quiet_and_not(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyP
     asked = ["search", "--space=autoformer-nano", "--proxy=sum(width)", "--samples=5"]
     assert run(*asked, "--quiet").err == ""
     assert "estimate  5 networks x 1 dataset, about " in run(*asked).err
+
+
+def test_the_first_candidate_warms_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = search.Search(SearchConfig(space="autoformer-nano", proxy="sum(width)", samples=50))
+    seconds = iter([3.0, 0.01])
+
+    class Scorer:
+        def measure(self, architectures: object, told: object) -> None:
+            time.sleep(next(seconds) / 10)
+
+    monkeypatch.setattr(task, "scorer", Scorer)
+    found = task.estimate()
+    assert found is not None
+    assert found.seconds < 50 * 0.3 / 2

@@ -16,6 +16,7 @@ from torch.nn import functional
 from autoprox.errors import AutoproxError, MeasurementError
 from autoprox.evolution import Individual
 from autoprox.language import STATISTICS, Tree, parse
+from autoprox.progress import Note
 from autoprox.runs.folder import Run
 from autoprox.runs.proxy_file import read_proxy
 from autoprox.searchspaces import SPACES, Architecture, TransformerNetwork
@@ -170,6 +171,23 @@ def test_an_interrupted_run_goes_on_to_the_same_result(
     (run,) = tmp_path.iterdir()
     assert not (run / "summary.json").exists()
     assert results(resume(run)) == uninterrupted
+
+
+def test_the_progress_has_the_figures_of_the_log(options: dict[str, Any], tmp_path: Path) -> None:
+    notes: list[Note] = []
+
+    def progress(task: str, done: int, total: int, note: str) -> None:
+        if task == "evolve":
+            assert isinstance(note, Note)
+            notes.append(note)
+
+    summary = start(EvolveConfig(**options, runs=tmp_path), progress)
+    log = Run.open(Path(summary["run"])).read_log()
+    begun, *told = notes
+    assert (begun, begun.value, begun.tried, begun.invalid) == ("", None, 0, 0)
+    assert [(n.value, n.formula) for n in told] == [(own["best"], own["expression"]) for own in log]
+    assert [(n.tried, n.invalid) for n in told] == [(o["evaluations"], o["invalid"]) for o in log]
+    assert told[-1] == f"best {log[-1]['best']:.4f}  {log[-1]['expression']}"
 
 
 @pytest.mark.parametrize("iteration", [1, 3])

@@ -92,7 +92,7 @@ def stop_at(task: str, occurrence: int) -> Callable[[str, int, int, str], None]:
     seen = []
 
     def progress(now: str, count: int, total: int, note: str) -> None:
-        seen.append(now)
+        seen.append(now.split()[0])  # evolve 1/2 without other
         if seen.count(task) == occurrence:
             raise Stopped
 
