@@ -63,7 +63,7 @@ def calibrated(network: TransformerNetwork, images: Tensor) -> TransformerNetwor
     if norms:
         network.train()
         spread = images[:: max(1, len(images) // CALIBRATION)]
-        for some in spread[:CALIBRATION].split(CALIBRATION_BATCH):
+        for some in torch.split(spread[:CALIBRATION], CALIBRATION_BATCH):
             network(normalise(some).to(network.device))
     network.eval()
     return network

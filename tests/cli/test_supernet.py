@@ -162,7 +162,7 @@ def test_a_convolutional_space_from_the_choice_to_a_network(run: Command) -> Non
     options = ("--space", space.name, "--noise", "2", "--sizes", "20K:110K:40K")
     training = ("--train", "small.npz", "--epochs", "1", "--batch-size", "32")
     summary = run("prenas", *options, *training, "--json").json
-    assert [row["size"] for row in summary["preferred"]] == [60_000, 100_000]
+    assert [row["size"] for row in summary["preferred"]] == [20_000, 60_000, 100_000]
     file = Path(summary["run"]) / "preferred" / "2.json"
     done = run("supernet", "extract", summary["run"], "--arch", str(file), "--out", "b.safetensors")
     assert done.code == 0, done.err
