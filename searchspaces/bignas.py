@@ -94,8 +94,9 @@ class GridConvolution(Conv2d):
         if inwards:
             order = middle_first(weight.shape[-1]).argsort()
             weight = weight[:, :, order][..., order]
-        where = self.stride, self.padding, self.dilation, self.groups
-        return functional.conv2d(grid, weight, self.bias, *where).flatten(2).mT
+        half = weight.shape[-1] // 2
+        found = functional.conv2d(grid, weight, None, self.stride, half, groups=self.groups)
+        return found.flatten(2).mT
 
 
 def middle_first(kernel: int) -> Tensor:

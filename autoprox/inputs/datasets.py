@@ -59,7 +59,7 @@ class Dataset(ABC):
         content = hashlib.sha256(str(self.classes).encode())
         for tensor in (part for part in vars(self).values() if isinstance(part, Tensor)):
             content.update(str(tuple(tensor.shape)).encode())
-            content.update(tensor.numpy())
+            content.update(tensor.numpy().data)
         return content.hexdigest()
 
 

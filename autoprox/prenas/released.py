@@ -56,8 +56,9 @@ def _drawn(
         torch.empty(rows * columns * (1 + twice) + rows).uniform_(generator=generator)
 
     bound = 1 / math.sqrt(CHANNELS * space.patch**2)
-    for name, shape in (("weight", (width, CHANNELS, *2 * (space.patch,))), ("bias", (width,))):
-        yield f"patches.{name}", torch.empty(shape).uniform_(-bound, bound, generator=generator)
+    kernels = torch.empty(width, CHANNELS, space.patch, space.patch)
+    for name, values in (("weight", kernels), ("bias", torch.empty(width))):
+        yield f"patches.{name}", values.uniform_(-bound, bound, generator=generator)
     for block in blocks:
         forget("qkv")
         for of in ("key_positions", "value_positions"):

@@ -64,7 +64,7 @@ def measure_saliency(
         inputs[:, channel].normal_(mean, std, generator=generator)
     kept = kept_branches(network, drop_rates(network, DROP_PATH), images, generator)
     with one_thread():
-        for some in torch.arange(images).split(AT_ONCE):
+        for some in torch.split(torch.arange(images), AT_ONCE):
             with weighted_branches({branch: own[some] for branch, own in kept.items()}):
                 network(inputs[some]).sum().backward()
     pairs = {

@@ -69,7 +69,7 @@ def calibrated(network: TransformerNetwork, images: Tensor) -> TransformerNetwor
         norm.momentum = None  # the mean over all batches
     if norms:
         network.train()
-        for some in images.split(CALIBRATION_BATCH):
+        for some in torch.split(images, CALIBRATION_BATCH):
             network(normalise(some).to(network.device))
     network.eval()
     return network

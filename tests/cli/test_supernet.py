@@ -156,6 +156,26 @@ def test_prenas_prefers_and_trains(run: Command) -> None:
     assert done.code == 0, done.err
 
 
+def test_a_convolutional_space_from_the_choice_to_a_network(run: Command) -> None:
+    """What is taken out has the batch norms with which it was evaluated."""
+    space = get_space("bignas-nano")
+    options = ("--space", space.name, "--noise", "2", "--sizes", "20K:110K:40K")
+    training = ("--train", "small.npz", "--epochs", "1", "--batch-size", "32")
+    summary = run("prenas", *options, *training, "--json").json
+    assert [row["size"] for row in summary["preferred"]] == [20_000, 60_000, 100_000]
+    file = Path(summary["run"]) / "preferred" / "2.json"
+    done = run("supernet", "extract", summary["run"], "--arch", str(file), "--out", "b.safetensors")
+    assert done.code == 0, done.err
+    network = space.network(from_json(json.loads(file.read_text())), 3)
+    network.load_state_dict(load_file("b.safetensors"))
+    data = load_images(Path("small.npz"), space.input_shape)
+    found = accuracy(network.eval(), data.held_out_images, data.held_out_labels)
+    assert found == pytest.approx(summary["training"]["subnets"][1]["accuracy"])
+    done = run("prenas", *options, "--normaliser", "released")
+    assert done.code == 2
+    assert "the normaliser released compares isomers, of which bignas-nano has hardly" in done.err
+
+
 OTHER = {"hidden_dim": 192, "depth": 1, "mlp_ratio": [4.0], "num_heads": [3]}
 
 

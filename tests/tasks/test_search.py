@@ -330,7 +330,7 @@ def write_subnets(folder: Path, *widths: int) -> Path:
 
 def test_a_file_of_subnets_is_chosen_from_within_the_limits(folder: Path) -> None:
     file = write_subnets(folder, 16, 24, 32, 48)
-    found = search(subnets=file, params=":20K", dataset="cifar10")
+    found = search(subnets=file, params=":12K", dataset="cifar10")
     run = Path(found["run"])
     assert [line["arch"]["hidden_dim"] for line in lines(run / "candidates.jsonl")] == [16, 24, 32]
     again = search(subnets=run / "top.json", samples=2)
