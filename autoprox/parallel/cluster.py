@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 CONNECT, WORKERS = 5, 10  # seconds until a scheduler must answer, and have a worker
 KEPT = 4  # shared arguments that a worker keeps as objects
+GATHERED = 16  # results that are fetched together
 AHEAD = 8  # calls for each that a worker is at: some take longer than others
 
 _CLIENTS: dict[str, Client] = {}  # by the scheduler's address
@@ -104,7 +105,8 @@ def _first_results(client: Client, waiting: deque[Future]) -> list[Any]:
     first = waiting.popleft()
     try:
         results = [first.result()]
-        done = list(takewhile(lambda call: call.status == "finished", waiting))
+        ahead = islice(waiting, GATHERED)
+        done = list(takewhile(lambda call: call.status == "finished", ahead))
         results += client.gather(done)
     except Exception as error:
         raise _explained(error) from error

@@ -101,34 +101,6 @@ def test_subnets_are_worth_the_same(address: str, tmp_path: Path) -> None:
         assert inherited_accuracies(supernet, data, chosen, crew=crew) == expected
 
 
-def test_a_worker_that_is_killed_changes_nothing(options: dict[str, Any], address: str) -> None:
-    local, killed = found("search", options["search"]), []
-
-    def kill(task: str, done: int, total: int, note: str) -> None:
-        if task == "search" and done == 2 and not killed:
-            workers = list(cluster._CLIENTS[address].run(os.getpid).values())
-            killed.append(workers[0])
-            os.kill(workers[0], signal.SIGKILL)
-
-    config = CONFIGURATIONS["search"](**options["search"], backend="dask", scheduler=address)
-    summary = start(config, kill)
-    assert len(killed) == 1
-    assert {name: summary[name] for name in local} == local
-
-
-def die(_: int) -> None:
-    os._exit(1)
-
-
-def test_a_call_that_kills_its_workers_is_an_error(address: str) -> None:
-    """joblib's own backend waits forever."""
-    with (
-        Crew(scheduler=address) as crew,
-        pytest.raises(ClusterError, match="must survive a call, but several died"),
-    ):
-        crew.each(die, [1], print)
-
-
 def wait(item: int) -> int:
     time.sleep(0.1)
     return item
@@ -247,3 +219,31 @@ def test_a_missing_extra_is_named(
     result = run("search", "--space", SPACE.name, "--proxy", "snip", *given)
     assert (result.code, result.err.count("\n")) == (2, 1)
     assert "pip install 'autoprox[distributed]'" in result.err
+
+
+def test_a_worker_that_is_killed_changes_nothing(options: dict[str, Any], address: str) -> None:
+    local, killed = found("search", options["search"]), []
+
+    def kill(task: str, done: int, total: int, note: str) -> None:
+        if task == "search" and done == 2 and not killed:
+            workers = list(cluster._CLIENTS[address].run(os.getpid).values())
+            killed.append(workers[0])
+            os.kill(workers[0], signal.SIGKILL)
+
+    config = CONFIGURATIONS["search"](**options["search"], backend="dask", scheduler=address)
+    summary = start(config, kill)
+    assert len(killed) == 1
+    assert {name: summary[name] for name in local} == local
+
+
+def die(_: int) -> None:
+    os._exit(1)
+
+
+def test_a_call_that_kills_its_workers_is_an_error(address: str) -> None:
+    """joblib's own backend waits forever."""
+    with (
+        Crew(scheduler=address) as crew,
+        pytest.raises(ClusterError, match="must survive a call, but several died"),
+    ):
+        crew.each(die, [1], print)
