@@ -10,12 +10,13 @@ that dask has given up, and after a worker's death hands futures to calls in pla
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import pickle
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,7 +26,7 @@ import torch
 from autoprox.errors import ConfigError, FailureError, one_line
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client
 
 R = TypeVar("R")
 CONNECT, WORKERS = 5, 10  # seconds until a scheduler must answer, and have a worker
@@ -58,7 +59,7 @@ def connect(address: str) -> None:
         raise ClusterError(f"{rule}, but none does at {address}") from error
     try:
         client.wait_for_workers(1, timeout=WORKERS)
-    except TimeoutError as error:
+    except (TimeoutError, asyncio.TimeoutError) as error:  # which are one from Python 3.11 on
         client.close()
         rule = f"a scheduler must have workers (`dask worker {address}` starts one)"
         raise ClusterError(f"{rule}, but that at {address} has none") from error
@@ -100,7 +101,7 @@ def run(
         client.cancel([common, *waiting], force=True)
 
 
-def _first_results(client: Client, waiting: deque[Future]) -> list[Any]:
+def _first_results(client: Client, waiting: deque[Any]) -> list[Any]:
     """Take the results of the first calls that are done, at least of one."""
     first = waiting.popleft()
     try:
@@ -127,6 +128,7 @@ def _explained(error: Exception) -> Exception:
     return error
 
 
+@cache
 def versions() -> dict[str, str]:
     """What a worker must have alike for the same bits."""
     packages = {name: version(name) for name in ("autoprox", "torch", "numpy")}

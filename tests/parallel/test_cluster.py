@@ -101,28 +101,40 @@ def test_subnets_are_worth_the_same(address: str, tmp_path: Path) -> None:
         assert inherited_accuracies(supernet, data, chosen, crew=crew) == expected
 
 
+def here(workers: int) -> Any:
+    """A scheduler in this process, whose workers are threads."""
+    distributed = pytest.importorskip("distributed")
+    return distributed.LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        processes=False,
+        protocol="tcp://",
+        host="127.0.0.1",
+        dashboard_address=None,
+    )
+
+
+def test_a_scheduler_without_workers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "WORKERS", 0.2)
+    with here(0) as own:
+        rule = rf"must have workers \(`dask worker {own.scheduler_address}` starts one\), but"
+        with pytest.raises(ClusterError, match=rule), Crew(scheduler=own.scheduler_address):
+            pass
+
+
 def wait(item: int) -> int:
     time.sleep(0.1)
     return item
 
 
 def test_a_scheduler_that_goes_is_told(capfd: pytest.CaptureFixture[str]) -> None:
-    """Its worker is a thread of this process."""
-    distributed = pytest.importorskip("distributed")
     taken: list[int] = []
     with (
-        distributed.LocalCluster(
-            n_workers=1,
-            threads_per_worker=1,
-            processes=False,
-            protocol="tcp://",
-            host="127.0.0.1",
-            dashboard_address=None,
-        ) as here,
-        Crew(scheduler=here.scheduler_address) as crew,
+        here(1) as own,
+        Crew(scheduler=own.scheduler_address) as crew,
         pytest.raises(ClusterError, match="the scheduler must go on to the end, but it went"),
     ):
-        crew.each(wait, range(100), lambda item: taken.append(item) or here.close())
+        crew.each(wait, range(100), lambda item: taken.append(item) or own.close())
     assert 0 < len(taken) < 100
     assert capfd.readouterr().err == ""
 
