@@ -29,6 +29,9 @@ from autoprox.tasks.base import start
 from autoprox.tasks.configurations import CONFIGURATIONS
 from autoprox.training.plan import sample
 
+pytestmark = pytest.mark.filterwarnings(  # dask's own, of what it starts and stops
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
 SPACE = get_space("autoformer-nano")
 COMMON: dict[str, dict[str, Any]] = {
     "evolve": {
@@ -52,7 +55,7 @@ def address() -> Iterator[str]:
             distributed.LocalCluster(
                 n_workers=2,
                 threads_per_worker=1,
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 host="127.0.0.1",
                 silence_logs=50,
             ) as here,
@@ -110,7 +113,7 @@ def here(workers: int) -> Any:
         processes=False,
         protocol="tcp://",
         host="127.0.0.1",
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
     )
 
 
