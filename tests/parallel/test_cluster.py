@@ -1,6 +1,7 @@
 """A scheduler with two worker processes on this machine: the same results as without them."""
 
 import os
+import pickle
 import signal
 import sys
 import time
@@ -123,6 +124,25 @@ def test_a_scheduler_without_workers_is_told(monkeypatch: pytest.MonkeyPatch) ->
         rule = rf"must have workers \(`dask worker {own.scheduler_address}` starts one\), but"
         with pytest.raises(ClusterError, match=rule), Crew(scheduler=own.scheduler_address):
             pass
+
+
+def quick(item: int) -> int:
+    return item
+
+
+def test_items_that_take_little_are_sent_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In their order, and never more than MOST."""
+    monkeypatch.setattr(cluster, "MOST", 5)
+    taken: list[int] = []
+    with here(1) as own, Crew(scheduler=own.scheduler_address) as crew:
+        client = cluster._CLIENTS[own.scheduler_address]
+        sent, submit = [], client.submit
+        monkeypatch.setattr(client, "submit", lambda *a, **k: sent.append(a) or submit(*a, **k))
+        crew.each(quick, range(200), taken.append)
+    assert taken == list(range(200))
+    messages = [len(pickle.loads(arguments[3])) for arguments in sent[1:]]
+    assert messages[:8] == [1] * 8
+    assert (sum(messages), max(messages)) == (200, 5)
 
 
 def wait(item: int) -> int:
