@@ -17,6 +17,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from statistics import fmean
@@ -32,16 +33,15 @@ NOTES = 100
 EVOLVED = {
     **{"datasets": ("digits",), "batch_size": 2, "zoo": ("none",), "iterations": 10**6},
     **{"train": 0.3, "statistics": ("msa.weight", "mlp.grad")},  # so that it takes minutes
-    "memory": 2**28,  # of which 32 MiB are for values of layers, soon full
+    "memory": 2**27,  # of which 16 MiB are for values of layers, soon full
 }
 SEARCHED = {"space": "autoformer-nano", "dataset": "cifar10", "weights": "inherited"}
 
 
 class Watch:
-    """A progress that notes what the process holds."""
+    """A progress that prints what the process holds."""
 
     def __init__(self, task: str, every: int) -> None:
-        self.notes: list[dict[str, float]] = []
         self._task, self._every = task, every
         self._next, self._done, self._spent = every, 0, time.process_time()
 
@@ -49,14 +49,13 @@ class Watch:
         if task != self._task or done < self._next:
             return
         spent = time.process_time()
-        self.notes.append(
-            {
-                "done": done,
-                "resident_mb": resident(),
-                "files": len(os.listdir("/proc/self/fd")),
-                "seconds_per_thousand": 1000 * (spent - self._spent) / (done - self._done),
-            }
-        )
+        found = {
+            "done": done,
+            "resident_mb": resident(),
+            "files": len(os.listdir("/proc/self/fd")),
+            "seconds_per_thousand": 1000 * (spent - self._spent) / (done - self._done),
+        }
+        print(json.dumps(found), flush=True)
         self._next, self._done, self._spent = done + self._every, done, time.process_time()
 
 
@@ -76,13 +75,23 @@ def config_of(part: str, options: argparse.Namespace) -> TaskConfig:
     return SearchConfig(**SEARCHED, proxy=options.proxy, strategy=options.strategy, **strategy)
 
 
-def measured(part: str, options: argparse.Namespace) -> dict[str, Any]:
+def watched(part: str, options: argparse.Namespace) -> None:
     total = {"evolve": options.formulas, "search": options.candidates}[part]
-    watch = Watch(part, max(1, total // NOTES))
     with tempfile.TemporaryDirectory() as folder:
         config = config_of(part, options).model_copy(update={"runs": folder})
-        start(config, watch)
-    return {"total": total, "notes": watch.notes, "summary": summary(watch.notes)}
+        start(config, Watch(part, max(1, total // NOTES)))
+
+
+def measured(part: str, options: argparse.Namespace) -> dict[str, Any]:
+    """What a process of its own prints, until it ends or has had its minutes."""
+    own = [a for a in sys.argv[1:] if a not in ("evolve", "search")]
+    command = [sys.executable, __file__, part, "--here", *own]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        limit = threading.Timer(60 * options.minutes, process.terminate)
+        limit.start()
+        notes = [json.loads(line) for line in process.stdout or ()]
+        limit.cancel()
+    return {"ended": process.returncode == 0, "notes": notes, "summary": summary(notes)}
 
 
 def summary(notes: list[dict[str, float]]) -> dict[str, Any]:
@@ -129,20 +138,19 @@ def main() -> None:
     parser.add_argument("--strategy", choices=("random", "evolution"), default="evolution")
     parser.add_argument("--proxy", default="snip")
     parser.add_argument("--cache", default=None)
+    parser.add_argument("--minutes", type=float, default=60, help="after which a part is stopped")
     parser.add_argument("--out", type=Path, help="JSON; other parts stay in it")
     parser.add_argument("--plot", type=Path)
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.here:
-        print(json.dumps(measured(options.parts[0], options)))
+        watched(options.parts[0], options)
         return
     there = options.out is not None and options.out.exists()
     results = json.loads(options.out.read_text()) if there else {}
     results["machine"] = {"platform": platform.platform(), "torch": torch.__version__}
-    own = [a for a in sys.argv[1:] if a not in ("evolve", "search")]
     for part in options.parts or ("evolve", "search"):
-        command = [sys.executable, __file__, part, "--here", *own]
-        results[part] = json.loads(subprocess.run(command, stdout=-1, check=True).stdout)
+        results[part] = measured(part, options)
         print(part, json.dumps(results[part]["summary"]))
     if options.out is not None:
         options.out.write_text(json.dumps(results, indent=1) + "\n")

@@ -92,7 +92,10 @@ def spread(workers: int, parts: Mapping[str, Part]) -> dict[str, float]:
     """Seconds of each part on a cluster of so many workers."""
     with (
         LocalCluster(
-            n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
+            n_workers=workers,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",
+            host="127.0.0.1",
         ) as here,
         Crew(scheduler=here.scheduler_address) as crew,
     ):

@@ -24,6 +24,7 @@ from autoprox.scoring.correlations import varies
 from autoprox.statistics.sources import Group, MatrixSource
 
 VALID, FAILED, NOT_FINITE, CONSTANT = range(4)
+TENSOR = 500  # bytes of a tensor beside its elements
 REASONS = ("valid", "network failed", "not finite", "constant")
 
 
@@ -42,7 +43,7 @@ class Engine:
         self.source = source
         self._reduced: Memo[np.ndarray] = Memo(source.memo * 3 // 4, lambda values: values.nbytes)
         self._parts: dict[Tree, list[Tree]] = {}  # of each reduction of matrices being evaluated
-        self.memo: Memo[Vectors] = Memo(source.memo // 4, lambda own: sum(v.nbytes for v in own))
+        self.memo: Memo[Vectors] = Memo(source.memo // 4, _bytes_of)
 
     @cached_property
     def layers(self) -> LayerVectors:
@@ -109,6 +110,10 @@ class Engine:
             self.memo[tree] = value
             self.memo.trim()
         return value
+
+
+def _bytes_of(vectors: Vectors) -> int:
+    return sum(TENSOR + vector.nbytes for vector in vectors)
 
 
 def reduce_matrices(

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 from autoprox.language import Tree
 
 V = TypeVar("V")
+NODE = 1_000  # bytes of a tree's node, with its text: of small networks more than the values
 
 
 class Memo(Generic[V]):
@@ -26,9 +27,9 @@ class Memo(Generic[V]):
 
     def __setitem__(self, tree: Tree, value: V) -> None:
         if tree in self._values:
-            self.bytes -= self._bytes_of(self._values.pop(tree))
+            self.bytes -= self._held(tree, self._values.pop(tree))
         self._values[tree] = value
-        self.bytes += self._bytes_of(value)
+        self.bytes += self._held(tree, value)
 
     def __iter__(self) -> Iterator[Tree]:
         return iter(self._values)
@@ -36,5 +37,7 @@ class Memo(Generic[V]):
     def trim(self) -> None:
         """What is in use may be beyond the bound until it isn't any more."""
         while self.bytes > self._most:
-            _, dropped = self._values.popitem(last=False)
-            self.bytes -= self._bytes_of(dropped)
+            self.bytes -= self._held(*self._values.popitem(last=False))
+
+    def _held(self, tree: Tree, value: V) -> int:
+        return NODE * tree.size + self._bytes_of(value)

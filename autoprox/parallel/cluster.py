@@ -10,12 +10,14 @@ that dask has given up, and after a worker's death hands futures to calls in pla
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import pickle
+import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import cache, lru_cache
 from importlib.metadata import version
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,11 +27,15 @@ import torch
 from autoprox.errors import ConfigError, FailureError, one_line
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client
 
 R = TypeVar("R")
+Done = tuple[list[Any], float]  # results, and the seconds that they took
 CONNECT, WORKERS = 5, 10  # seconds until a scheduler must answer, and have a worker
 KEPT = 4  # shared arguments that a worker keeps as objects
+LEAST, MOST = 0.5, 32  # seconds that a call should take, by items that are sent together; of these
+MESSAGES = 200  # a second, that a scheduler and its client carry
+GATHERED = 16  # results that are fetched together
 AHEAD = 8  # calls for each that a worker is at: some take longer than others
 
 _CLIENTS: dict[str, Client] = {}  # by the scheduler's address
@@ -57,7 +63,7 @@ def connect(address: str) -> None:
         raise ClusterError(f"{rule}, but none does at {address}") from error
     try:
         client.wait_for_workers(1, timeout=WORKERS)
-    except TimeoutError as error:
+    except (TimeoutError, asyncio.TimeoutError) as error:  # which are one from Python 3.11 on
         client.close()
         rule = f"a scheduler must have workers (`dask worker {address}` starts one)"
         raise ClusterError(f"{rule}, but that at {address} has none") from error
@@ -79,7 +85,8 @@ def run(
 ) -> Generator[R, None, None]:
     """The results of `function(*shared, item)`, in the order of the items.
 
-    So many calls are sent ahead that no worker waits, and no more: their results stay with the
+    Items that take little are sent together, for each message costs the scheduler its time. So many
+    calls are sent ahead that no worker waits, and no more: their results stay with the
     workers until they are taken.
     """
     import cloudpickle  # comes with dask
@@ -88,23 +95,35 @@ def run(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of the size: it is sent once to a worker
         common = client.submit(bytes, cloudpickle.dumps((function, shared)), pure=False)
-    calls = (client.submit(_do, known, common, cloudpickle.dumps(i), pure=False) for i in items)
-    waiting = deque(islice(calls, AHEAD * size(address)))
+    workers = size(address)
+    least = max(LEAST, workers / MESSAGES)
+    source, together, done, spent = iter(items), 1, 0, 0.0
+
+    def calls() -> Iterator[Any]:
+        while some := list(islice(source, together)):
+            yield client.submit(_do, known, common, cloudpickle.dumps(some), pure=False)
+
+    waiting = deque(islice(calls(), AHEAD * workers))
     try:
         while waiting:
-            results = _first_results(client, waiting)
-            waiting.extend(islice(calls, len(results)))
-            yield from results
+            found = _first_results(client, waiting)
+            done += sum(len(results) for results, _ in found)
+            spent += sum(seconds for _, seconds in found)
+            together = max(1, min(MOST, int(least * done / max(spent, least))))
+            waiting.extend(islice(calls(), len(found)))
+            for results, _ in found:
+                yield from results
     finally:
         client.cancel([common, *waiting], force=True)
 
 
-def _first_results(client: Client, waiting: deque[Future]) -> list[Any]:
+def _first_results(client: Client, waiting: deque[Any]) -> list[Done]:
     """Take the results of the first calls that are done, at least of one."""
     first = waiting.popleft()
     try:
         results = [first.result()]
-        done = list(takewhile(lambda call: call.status == "finished", waiting))
+        ahead = islice(waiting, GATHERED)
+        done = list(takewhile(lambda call: call.status == "finished", ahead))
         results += client.gather(done)
     except Exception as error:
         raise _explained(error) from error
@@ -125,14 +144,16 @@ def _explained(error: Exception) -> Exception:
     return error
 
 
+@cache
 def versions() -> dict[str, str]:
     """What a worker must have alike for the same bits."""
     packages = {name: version(name) for name in ("autoprox", "torch", "numpy")}
     return {**packages, "instructions": torch.backends.cpu.get_cpu_capability()}
 
 
-def _do(known: dict[str, str], common: bytes, item: bytes) -> Any:
+def _do(known: dict[str, str], common: bytes, items: bytes) -> Done:
     """A call, on a worker."""
+    started = time.monotonic()
     if differing := [f"{n} {v} for {known[n]}" for n, v in versions().items() if v != known[n]]:
         raise ClusterError(
             f"workers must have this program's versions, but one has {', '.join(differing)}"
@@ -140,12 +161,13 @@ def _do(known: dict[str, str], common: bytes, item: bytes) -> Any:
     torch.set_num_threads(1)
     try:
         function, shared = _loaded(common)
-        argument = pickle.loads(item)
+        arguments = pickle.loads(items)
     except Exception as error:  # whatever the import of what isn't ours raises
         raise ClusterError(
             f"workers must be able to import what they are to call, but got {one_line(error)}"
         ) from error
-    return function(*shared, argument)
+    results = [function(*shared, argument) for argument in arguments]
+    return results, time.monotonic() - started
 
 
 @lru_cache(KEPT)

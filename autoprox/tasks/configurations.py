@@ -141,7 +141,8 @@ class EvolveConfig(
     memory: Annotated[
         Positive,
         Option(
-            "Statistics kept in memory; the others are read from the disk.",
+            "For statistics, the others of which are read from the disk, and an eighth of it for "
+            "what formulas make of them.",
             MACHINE, "SIZE", "4GiB", read=read_bytes, resource=True,
         ),
     ] = 4 * GIB  # fmt: skip

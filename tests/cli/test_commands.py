@@ -156,7 +156,7 @@ BAD = [
     ("--benchmark nowhere", "unknown benchmark 'nowhere'"),
     ("--benchmark nowhere.json", "nowhere.json must be a JSON file, but there is no such file"),
     ("--seed x", "Invalid value for '--seed'"),
-    ("--sed 1", "No such option: --sed (Possible options: --seed"),
+    ("--sed 1", "No such option: --sed (Possible options: --scheduler, --seed"),
     ("extra", "unexpected extra argument"),
 ]
 

@@ -1,6 +1,7 @@
 """A scheduler with two worker processes on this machine: the same results as without them."""
 
 import os
+import pickle
 import signal
 import sys
 import time
@@ -29,6 +30,9 @@ from autoprox.tasks.base import start
 from autoprox.tasks.configurations import CONFIGURATIONS
 from autoprox.training.plan import sample
 
+pytestmark = pytest.mark.filterwarnings(  # dask's own, of what it starts and stops
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
 SPACE = get_space("autoformer-nano")
 COMMON: dict[str, dict[str, Any]] = {
     "evolve": {
@@ -52,7 +56,7 @@ def address() -> Iterator[str]:
             distributed.LocalCluster(
                 n_workers=2,
                 threads_per_worker=1,
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 host="127.0.0.1",
                 silence_logs=50,
             ) as here,
@@ -101,32 +105,44 @@ def test_subnets_are_worth_the_same(address: str, tmp_path: Path) -> None:
         assert inherited_accuracies(supernet, data, chosen, crew=crew) == expected
 
 
-def test_a_worker_that_is_killed_changes_nothing(options: dict[str, Any], address: str) -> None:
-    local, killed = found("search", options["search"]), []
-
-    def kill(task: str, done: int, total: int, note: str) -> None:
-        if task == "search" and done == 2 and not killed:
-            workers = list(cluster._CLIENTS[address].run(os.getpid).values())
-            killed.append(workers[0])
-            os.kill(workers[0], signal.SIGKILL)
-
-    config = CONFIGURATIONS["search"](**options["search"], backend="dask", scheduler=address)
-    summary = start(config, kill)
-    assert len(killed) == 1
-    assert {name: summary[name] for name in local} == local
+def here(workers: int) -> Any:
+    """A scheduler in this process, whose workers are threads."""
+    distributed = pytest.importorskip("distributed")
+    return distributed.LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        processes=False,
+        protocol="tcp://",
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+    )
 
 
-def die(_: int) -> None:
-    os._exit(1)
+def test_a_scheduler_without_workers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "WORKERS", 0.2)
+    with here(0) as own:
+        rule = rf"must have workers \(`dask worker {own.scheduler_address}` starts one\), but"
+        with pytest.raises(ClusterError, match=rule), Crew(scheduler=own.scheduler_address):
+            pass
 
 
-def test_a_call_that_kills_its_workers_is_an_error(address: str) -> None:
-    """joblib's own backend waits forever."""
-    with (
-        Crew(scheduler=address) as crew,
-        pytest.raises(ClusterError, match="must survive a call, but several died"),
-    ):
-        crew.each(die, [1], print)
+def quick(item: int) -> int:
+    return item
+
+
+def test_items_that_take_little_are_sent_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In their order, and never more than MOST."""
+    monkeypatch.setattr(cluster, "MOST", 5)
+    taken: list[int] = []
+    with here(1) as own, Crew(scheduler=own.scheduler_address) as crew:
+        client = cluster._CLIENTS[own.scheduler_address]
+        sent, submit = [], client.submit
+        monkeypatch.setattr(client, "submit", lambda *a, **k: sent.append(a) or submit(*a, **k))
+        crew.each(quick, range(200), taken.append)
+    assert taken == list(range(200))
+    messages = [len(pickle.loads(arguments[3])) for arguments in sent[1:]]
+    assert messages[:8] == [1] * 8
+    assert (sum(messages), max(messages)) == (200, 5)
 
 
 def wait(item: int) -> int:
@@ -135,22 +151,13 @@ def wait(item: int) -> int:
 
 
 def test_a_scheduler_that_goes_is_told(capfd: pytest.CaptureFixture[str]) -> None:
-    """Its worker is a thread of this process."""
-    distributed = pytest.importorskip("distributed")
     taken: list[int] = []
     with (
-        distributed.LocalCluster(
-            n_workers=1,
-            threads_per_worker=1,
-            processes=False,
-            protocol="tcp://",
-            host="127.0.0.1",
-            dashboard_address=None,
-        ) as here,
-        Crew(scheduler=here.scheduler_address) as crew,
+        here(1) as own,
+        Crew(scheduler=own.scheduler_address) as crew,
         pytest.raises(ClusterError, match="the scheduler must go on to the end, but it went"),
     ):
-        crew.each(wait, range(100), lambda item: taken.append(item) or here.close())
+        crew.each(wait, range(100), lambda item: taken.append(item) or own.close())
     assert 0 < len(taken) < 100
     assert capfd.readouterr().err == ""
 
@@ -247,3 +254,31 @@ def test_a_missing_extra_is_named(
     result = run("search", "--space", SPACE.name, "--proxy", "snip", *given)
     assert (result.code, result.err.count("\n")) == (2, 1)
     assert "pip install 'autoprox[distributed]'" in result.err
+
+
+def test_a_worker_that_is_killed_changes_nothing(options: dict[str, Any], address: str) -> None:
+    local, killed = found("search", options["search"]), []
+
+    def kill(task: str, done: int, total: int, note: str) -> None:
+        if task == "search" and done == 2 and not killed:
+            workers = list(cluster._CLIENTS[address].run(os.getpid).values())
+            killed.append(workers[0])
+            os.kill(workers[0], signal.SIGKILL)
+
+    config = CONFIGURATIONS["search"](**options["search"], backend="dask", scheduler=address)
+    summary = start(config, kill)
+    assert len(killed) == 1
+    assert {name: summary[name] for name in local} == local
+
+
+def die(_: int) -> None:
+    os._exit(1)
+
+
+def test_a_call_that_kills_its_workers_is_an_error(address: str) -> None:
+    """joblib's own backend waits forever."""
+    with (
+        Crew(scheduler=address) as crew,
+        pytest.raises(ClusterError, match="must survive a call, but several died"),
+    ):
+        crew.each(die, [1], print)

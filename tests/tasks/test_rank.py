@@ -152,9 +152,9 @@ def test_a_killed_ranking_goes_on(
     whole = Rank.measured
     asked: list[int] = []
 
-    def counted(ranking: Any, seed: int, networks: Sequence[int]) -> Any:
+    def counted(ranking: Any, seed: int, networks: Sequence[int], take: Any) -> None:
         asked.extend(networks)
-        return whole(ranking, seed, networks)
+        whole(ranking, seed, networks, take)
 
     monkeypatch.setattr(Rank, "measured", counted)
     again = resume(run, workers=1)
