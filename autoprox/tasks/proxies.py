@@ -44,17 +44,29 @@ class Proxies:
         self.terms = list(dict.fromkeys(t for tree in self.trees.values() for t in terms_of(tree)))
 
     def measured(
-        self, networks: Sequence[SpaceNetwork], setting: Setting, seed: int, workers: int
+        self,
+        networks: Sequence[SpaceNetwork],
+        setting: Setting,
+        seed: int,
+        workers: int,
+        engine: Engine | None = None,
     ) -> Iterator[dict[str, Any]]:
         """The values of each network, a few at a time, so that little is lost by a kill.
 
-        They are those of the functions, and of the terms of the expressions.
+        They are those of the functions, and of the terms of the expressions; the latter are asked
+        of an engine of these networks, if there is one.
         """
         for first in range(0, len(networks), 2 * workers):
             chunk, started = networks[first : first + 2 * workers], time.monotonic()
             # A proxy is ranked on the networks for which it has a value, however few.
             source = StreamedMatrices(setting, chunk, workers, max_failed=1.0)
-            values = Engine(source).evaluate(self.terms).values  # [terms, datasets, networks]
+            if engine is None:
+                values = Engine(source).evaluate(self.terms).values  # [terms, datasets, networks]
+            else:
+                places = range(first, first + len(chunk))
+                values = engine.evaluate(self.terms, places).values
+                lost = engine.source.failures
+                source.failures |= {i: lost[n] for i, n in enumerate(places) if n in lost}
             found: list[dict[str, dict[str, float]]] = [{} for _ in chunk]
             names = list(map(str, self.terms))
             for i, own in enumerate(found):
