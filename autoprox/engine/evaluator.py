@@ -79,7 +79,7 @@ class Engine:
         _ = self.layers  # before networks that fail in the visit are missing
         wanted: dict[Tree, None] = {}
         for form in forms:
-            for tree, parts in reductions(form).items():
+            for tree, parts in reductions(form, self._parts).items():
                 self._parts[tree] = parts
                 wanted.update(dict.fromkeys(parts))
         groups = by_group(tree for tree in wanted if tree not in self._reduced)
