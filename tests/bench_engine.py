@@ -3,13 +3,17 @@
 Parts:
 
 - bandwidth: elementwise-then-reduce trees against reading their inputs once at copy bandwidth
+- workers: two threads against one
 - candidates: seconds for a new candidate, the published way (every network built, forward and
   backward, for each candidate) against the engine's
 - collection: collecting the statistics of the `data` probe against the bare passes
 - evolution: the paper's whole evolution (P = 20, T = 200) on collected statistics
+- formulas: CPU time of an evolution on four spaces with halving, for 20,000 formulas
 
 Every ratio is of two measurements of the same run. The architectures are 60 of ViT-Bench-101's
-AutoFormers with its three datasets, the input is noise.
+AutoFormers with its three datasets, the input is noise; bandwidth and formulas read random matrices
+of the same shapes. Their times are those of the CPU, the least of several, so that other processes
+count little.
 """
 
 from __future__ import annotations
@@ -28,18 +32,22 @@ from statistics import median
 from typing import Any
 
 import torch
+from helpers.random_matrices import RandomMatrices
 from torch.nn import functional
 
 from autoprox.engine.evaluator import Engine
 from autoprox.engine.program import reductions
-from autoprox.evolution import STRATEGIES, EvolutionParameters, State, evolve
+from autoprox.evolution import STRATEGIES, EvolutionParameters, State, evolve, make_toolbox
 from autoprox.files.folders import user_cache
 from autoprox.language import Statistic, canonical, digest, parse, statistics
 from autoprox.parallel.crew import Crew
+from autoprox.searchspaces import get_space
 from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.networks import space_networks
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.evolve import Evolve
+from autoprox.tasks.halving import Halving
+from autoprox.tasks.spaces import EvolveSpaces
 
 DATASETS = ("cifar100", "flowers", "chaoyang")
 ELEMENTWISE = (
@@ -63,12 +71,21 @@ def seconds(call: Callable[[], Any], repeats: int = 5) -> float:
     return median(timings)
 
 
-def copy_bandwidth() -> float:
-    """Bytes read a second by a copy of memory much larger than the caches, on all cores."""
-    source = torch.randn(2**26)
-    target = torch.empty_like(source)
-    torch.set_num_threads(os.cpu_count() or 1)
-    return 4 * source.numel() / seconds(lambda: target.copy_(source), 20)
+def cpu_seconds(call: Callable[[], Any], repeats: int = 7) -> float:
+    """The least of several, after a first one to warm up."""
+    call()
+    timings = []
+    for _ in range(repeats):
+        start = time.process_time()
+        call()
+        timings.append(time.process_time() - start)
+    return min(timings)
+
+
+def random_store(problem: Evolve, needs: Iterable[Statistic]) -> RandomMatrices:
+    every = problem.networks()
+    chosen = [every[n] for n in problem.parts["train"]]
+    return RandomMatrices(problem.setting(), chosen, needs)
 
 
 def store_of(
@@ -107,25 +124,101 @@ def bytes_read(store: CachedMatrices, expression: str) -> int:
     )
 
 
-def bandwidth(problem: Evolve, folder: Path) -> dict[str, Any]:
+def bandwidth(problem: Evolve) -> dict[str, Any]:
+    """One thread's, against its own copy."""
     needs = {statistic for expression in ELEMENTWISE for statistic in inputs(expression)}
-    store = store_of(problem, folder, 60, needs)
-    speed = copy_bandwidth()
+    store = random_store(problem, needs)
+    source = torch.randn(2**24)  # twice the last cache
+    target = torch.empty_like(source)
+    torch.set_num_threads(1)
+    speed = 4 * source.numel() / cpu_seconds(lambda: target.copy_(source))
+    # What an engine prepares once, for all formulas.
+    overhead = cpu_seconds(lambda: Engine(store).evaluate([parse("sum(width)")]))
     rows = []
     for expression in ELEMENTWISE:
         tree = parse(expression)
-        taken = seconds(lambda tree=tree: Engine(store).evaluate([tree]))
-        overhead = seconds(lambda: Engine(store))
+        taken = cpu_seconds(lambda tree=tree: Engine(store).evaluate([tree]))
         least = bytes_read(store, expression) / speed
         rows.append(
             {
                 "expression": expression,
-                "seconds": taken - overhead,
+                "cpu_seconds": taken - overhead,
                 "reading_once": least,
                 "ratio": (taken - overhead) / least,
             }
         )
     return {"copy_gb_per_second": speed / 1e9, "thin": problem.config.thin, "trees": rows}
+
+
+def workers(problem: Evolve) -> dict[str, Any]:
+    """How much sooner two threads are done than one: of an idle machine with two cores."""
+    store = random_store(problem, problem.needs())
+    rng = random.Random(2)
+    trees = [problem.grammar.generate(rng) for _ in range(100)]
+    taken = {}
+    for store.workers in (1, 2):
+        each = {e: seconds(lambda e=e: Engine(store).evaluate([parse(e)])) for e in ELEMENTWISE}
+        taken[store.workers] = each | {
+            "100 random formulas": seconds(lambda: Engine(store).evaluate(trees), 3)
+        }
+    ratios = {name: taken[1][name] / taken[2][name] for name in taken[1]}
+    return {"seconds": taken, "times_faster": ratios}
+
+
+def formulas(options: argparse.Namespace) -> dict[str, Any]:
+    """Evolution on four spaces, whose matrices are random, as if they were collected."""
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / "table.json"
+        table.write_text(json.dumps(pit_table()))
+        spaces = ("autoformer", "pit", "autoformer-nano", str(table))
+        task = EvolveSpaces(EvolveConfig(spaces=spaces, evaluations=options.formulas, workers=1))
+        (fold,) = task.folds
+        sources = {
+            name: [
+                RandomMatrices(field.setting(), [field.networks()[n] for n in part], field.needs())
+                for part in task.blocks[name]
+            ]
+            for name, field in task.fields.items()
+        }
+        count = sum(len(s.networks) * len(s.datasets) for own in sources.values() for s in own)
+        for source in (s for own in sources.values() for s in own):
+            _ = source.packed
+        strategy, state = STRATEGIES[task.config.strategy], State(random.Random(0))
+        start = time.process_time()
+        individuals = Halving(task.trials(fold, sources)).individuals
+        toolbox = make_toolbox(task.form, individuals, strategy, task.config)
+        evolve(toolbox, strategy, task.config, state, lambda state: None)
+    taken = time.process_time() - start
+    return {
+        "networks_and_datasets": count,
+        "formulas": state.evaluations,
+        "invalid": dict(state.invalid),
+        "cpu_seconds": taken,
+        "cpu_minutes_for_20000": taken / state.evaluations * 20_000 / 60,
+    }
+
+
+def pit_table() -> dict[str, Any]:
+    """As many small PiTs as the benchmark has large ones; two of their scores are all the same."""
+    space, rng = get_space("pit-nano"), random.Random(0)
+    found: dict[Any, None] = {}
+    while len(found) < 100:
+        found[space.sample(rng)] = None
+    rows = [
+        {
+            "arch": arch.to_json()["choices"],
+            "scores": {name: space.params(arch) / 1e5 + rng.random() for name in ("a", "b")},
+        }
+        for arch in found
+    ]
+    datasets = {name: {"classes": 10} for name in ("a", "b")}
+    return {
+        "format": 1,
+        "name": "pits",
+        "space": "pit-nano",
+        "datasets": datasets,
+        "architectures": rows,
+    }
 
 
 def published_way(problem: Evolve) -> float:
@@ -215,7 +308,9 @@ def evolution(problem: Evolve, folder: Path) -> dict[str, Any]:
 
 def main() -> None:
     parts: dict[str, Callable[[Evolve, Path], dict[str, Any]]] = {
-        "bandwidth": bandwidth,
+        "bandwidth": lambda problem, folder: bandwidth(problem),
+        "workers": lambda problem, folder: workers(problem),
+        "formulas": lambda problem, folder: formulas(options),
         "candidates": candidates,
         "collection": lambda problem, folder: collection(problem),
         "evolution": evolution,
@@ -225,6 +320,7 @@ def main() -> None:
     parser.add_argument("--strategy", choices=list(STRATEGIES), default=EvolveConfig().strategy)
     parser.add_argument("--thin", type=int, help="instead of the default for the space")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--formulas", type=int, default=2_000, help="of the part `formulas`")
     parser.add_argument("--cache", type=Path, default=user_cache() / "statistics")
     options = parser.parse_args()
     config = EvolveConfig(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+import time
 from collections import Counter, defaultdict
 from pathlib import Path
 from statistics import median
@@ -22,6 +23,7 @@ TARGETS = ("snip", "dss++", "ntsr")
 
 def job(target: str, seed: int, seconds: float) -> dict[str, Any]:
     """One rediscovery, in a folder of its own."""
+    started = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         found = autoprox.rediscover(
             proxy=target, seed=seed, seconds=seconds, cache=folder, runs=folder
@@ -35,6 +37,7 @@ def job(target: str, seed: int, seconds: float) -> dict[str, Any]:
         "success": summary["success"],
         "evidence": evidence.get("kind"),
         "deviation": evidence.get("deviation"),
+        "cpu_seconds": round(time.process_time() - started, 1),
         **{name: summary[name] for name in ("seconds", "rounds", "evaluations", "expression")},
     }
 
@@ -52,6 +55,8 @@ def table(rows: list[dict[str, Any]]) -> dict[str, Any]:
             "limit": max(row["limit"] for row in own),
             "median_seconds": median(row["seconds"] for row in own),
             "most_seconds": max(row["seconds"] for row in own),
+            "median_cpu_seconds": median(row["cpu_seconds"] for row in own),
+            "most_cpu_seconds": max(row["cpu_seconds"] for row in own),
             "seeds": sorted(own, key=lambda row: row["seed"]),
         }
         for target, own in jobs.items()

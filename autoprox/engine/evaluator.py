@@ -81,7 +81,7 @@ class Engine:
         wanted: dict[Tree, None] = {}
         self._parts = {}
         for form in forms:
-            for tree, parts in reductions(form).items():
+            for tree, parts in reductions(form, self._parts).items():
                 self._parts[tree] = parts
                 wanted.update(dict.fromkeys(parts))
         groups = by_group(tree for tree in wanted if tree not in self._reduced)

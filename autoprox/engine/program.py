@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -107,13 +108,15 @@ def within(tree: Tree, domain: str, other: str) -> Tree:
     return tree.fold(lambda t, args: make(t.symbol.replace(f"{domain}.", f"{other}."), *args))
 
 
-def reductions(tree: Tree) -> dict[Tree, list[Tree]]:
-    """The reductions of matrices in a tree, each as those over single domains."""
+def reductions(
+    tree: Tree, known: Mapping[Tree, list[Tree]] = MappingProxyType({})
+) -> dict[Tree, list[Tree]]:
+    """The reductions of matrices in a tree, each as those over single domains; some are known."""
     found: dict[Tree, list[Tree]] = {}
 
     def visit(node: Tree, args: list[None]) -> None:
         if is_reduction(node):
-            found[node] = [canonical(part) for part in single_domains(node)]
+            found[node] = known.get(node) or [canonical(part) for part in single_domains(node)]
 
     tree.fold(visit)
     return found

@@ -3,7 +3,7 @@
 In every round each operation of the language is applied to parts of its type that it wasn't applied
 to before, in the order in which they were found, terminals first. New matrix expressions are
 reduced to layer vectors in the common ways, terminals in every way, other small ones so little by
-little; and layer vectors that differ from all before them are reduced to scores in every way.
+little; and so are layer vectors, of those that differ from all before them, to scores.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from autoprox.engine.vectors import Vectors
 from autoprox.language import EVERY_STATISTIC, REDUCED, Tree, Type, canonical, make
 from autoprox.language.domains import BLOCK_DOMAINS
 from autoprox.language.grammar import Grammar
-from autoprox.primitives import COMBINATORS, PRIMITIVES, apply
+from autoprox.primitives import PRIMITIVES, apply
 from autoprox.scoring.correlations import Floats, varies
 
 OVER_ALL = ("msa", "mlp", "diverse", "salient")  # what formulas of `all` are also tried over
@@ -39,10 +39,15 @@ REDUCTIONS = {
     level: [n for n, p in PRIMITIVES.items() if p.kind == "reduce" and level in p.levels]
     for level in ("matrix", "layers")
 }
-COMMON = ("sum", "mean", "l1_norm", "frobenius_norm")  # every new matrix is reduced by these
-OTHERS = sorted(set(REDUCTIONS["matrix"]) - set(COMMON), key=lambda n: (not n.endswith("_norm"), n))
-# Of each operation and type, in a round: new parts, and parts that one of the others reduces.
-MATRICES_AT_ONCE, LAYERS_AT_ONCE, REDUCED_AT_ONCE = 1, 64, 2
+COMMON = ("sum", "mean", "l1_norm", "frobenius_norm")  # all that is new is reduced by these
+OTHERS = {
+    level: sorted(set(names) - set(COMMON), key=lambda name: (not name.endswith("_norm"), name))
+    for level, names in REDUCTIONS.items()
+}
+# Of each operation and type, in a round: new matrices by its arity, so that those of one operation
+# come before those of two; new layer vectors; parts that one of the other reductions is applied to.
+MATRICES_AT_ONCE, LAYERS_AT_ONCE = {1: 1, 2: 3}, 64
+REDUCED_AT_ONCE = {"matrix": 2, "layers": 256}
 MATRIX_SIZE, LAYERS_SIZE = 3, 4  # nodes of the largest parts that operations are applied to
 KEPT = 6_000  # layer vectors of a type that operations are applied to
 BITS = 36  # in which vectors agree that count as the same
@@ -118,7 +123,8 @@ class Bank:
             if max(arguments) >= len(self.parts):
                 break
             self._steps[symbol] += 1
-            if not operation.commutative or arguments[0] >= arguments[-1]:
+            # Of one part with itself, a commutative operation makes nothing that unary ones don't.
+            if not operation.commutative or arguments[0] > arguments[-1]:
                 found.append(arguments)
         return found
 
@@ -143,7 +149,7 @@ class Growth:
         for type_, bank in self._banks.items():
             if type_.level == "Layers":
                 made, values = self._new_layers(type_, bank, recipes[type_])
-                terms.append(self._scores(made, values))
+                terms.append(self._scores(bank, made, values))
         self._terminals = []
         return terms
 
@@ -152,8 +158,9 @@ class Growth:
         banks = [self._banks[type_] for type_ in MATRIX_TYPES]
         new = [matrix for type_ in MATRIX_TYPES for matrix in self._new_matrices(type_)]
         yield from product(COMMON, new)
-        for name, bank in product(OTHERS, banks):
-            for (part,) in bank.next_arguments(name, len(self._terminals) or REDUCED_AT_ONCE):
+        count = len(self._terminals) or REDUCED_AT_ONCE["matrix"]
+        for name, bank in product(OTHERS["matrix"], banks):
+            for (part,) in bank.next_arguments(name, count):
                 yield name, bank.parts[part]
 
     def _new_matrices(self, type_: Type) -> Iterator[Tree]:
@@ -161,7 +168,8 @@ class Growth:
         bank = self._banks[type_]
         made = [tree for tree in self._terminals if tree.type == type_]
         for symbol in bank.symbols:
-            for arguments in bank.next_arguments(symbol, MATRICES_AT_ONCE):
+            count = MATRICES_AT_ONCE[PRIMITIVES[symbol].arity]
+            for arguments in bank.next_arguments(symbol, count):
                 made.append(make(symbol, *(bank.parts[a] for a in arguments)))
         for tree in made:
             if canonical(tree) not in bank.seen:
@@ -211,20 +219,28 @@ class Growth:
                 new.append(k)
         return new
 
-    def _scores(self, recipes: list[Draft], values: Vectors) -> Formulas:
-        """All reductions of layer vectors."""
-        count = len(recipes)
-        reductions = REDUCTIONS["layers"]
-        scores = np.empty((len(reductions), count, len(self._engine.source.networks)))
-        for reduced, name in zip(scores, reductions, strict=True):
-            for networks, part in zip(self._engine.layers.sets, values, strict=True):
-                reduced[:, networks] = apply(PRIMITIVES[name], [part], "layers").numpy()
-        sizes = np.array([1 + recipe.size for recipe in recipes] * len(reductions), dtype=int)
+    def _scores(self, bank: Bank, recipes: list[Draft], values: Vectors) -> Formulas:
+        """New layer vectors reduced in the common ways, and small ones in others."""
+        drafts: list[tuple[str, Draft | Tree]] = list(product(COMMON, recipes))
+        scores = [self._reduced_layers(name, values) for name in COMMON]
+        for name in OTHERS["layers"]:
+            if found := bank.next_arguments(name, REDUCED_AT_ONCE["layers"]):
+                parts = [part for (part,) in found]
+                drafts += [(name, bank.parts[part]) for part in parts]
+                scores.append(self._reduced_layers(name, [own[parts] for own in bank.values]))
+        sizes = np.array([1 + reduced.size for _, reduced in drafts], dtype=int)
 
         def tree(k: int) -> Tree:
-            return make(reductions[k // count], recipes[k % count].make())
+            name, reduced = drafts[k]
+            return make(name, reduced if isinstance(reduced, Tree) else reduced.make())
 
-        return Formulas(scores.reshape(-1, scores.shape[-1]), sizes, tree).varying()
+        return Formulas(np.concatenate(scores), sizes, tree).varying()
+
+    def _reduced_layers(self, name: str, values: Vectors) -> Floats:
+        """[layer vectors, networks]"""
+        reduced = [apply(PRIMITIVES[name], [part], "layers") for part in values]
+        scores: Floats = self._engine.layers.together(reduced).numpy()
+        return scores
 
 
 def _over_domains(matrix: Tree) -> list[Tree]:
@@ -235,8 +251,19 @@ def _over_domains(matrix: Tree) -> list[Tree]:
 
 
 def ranks_of(scores: Floats) -> Floats:
-    """Ranks along the last axis, as `rank` has them."""
-    ranks: Floats = COMBINATORS["rank"].function(torch.from_numpy(scores)).numpy()
+    """Ranks of finite scores along the last axis, as `rank` has them, in a fraction of the time."""
+    order = np.argsort(scores, axis=-1)
+    ordered = np.take_along_axis(scores, order, -1)
+    places = np.broadcast_to(np.arange(scores.shape[-1]), scores.shape)
+    begins = np.ones(scores.shape, dtype=bool)  # of equal scores the first, and the last
+    np.not_equal(ordered[..., 1:], ordered[..., :-1], out=begins[..., 1:])
+    ends = np.ones(scores.shape, dtype=bool)
+    ends[..., :-1] = begins[..., 1:]
+    first = np.maximum.accumulate(np.where(begins, places, 0), axis=-1)
+    backward = np.where(ends, places, scores.shape[-1])[..., ::-1]
+    last = np.minimum.accumulate(backward, axis=-1)[..., ::-1]
+    ranks = np.empty(scores.shape)
+    np.put_along_axis(ranks, order, (first + last) / 2 + 1, -1)
     return ranks
 
 

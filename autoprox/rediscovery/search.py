@@ -19,7 +19,7 @@ larger of them. Which formulas fit is decided on these networks; whether one is 
 """
 
 from bisect import bisect
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, product
@@ -45,9 +45,9 @@ from autoprox.scoring.correlations import Floats, pearson
 
 MIXTURE = STRATEGIES["mixture"]
 PARAMETERS = EvolutionParameters(population=40, children=100)
-NICHE = 3  # members of a population of the same size
-POOL, POOL_SIZE = 4_000, 4  # small terms that members of a population are joined with; their nodes
-JOINED = 4  # members that are, in a round
+NICHE = 6  # members of a population of the same size
+POOL, POOL_SIZE = 1_000, 4  # small terms of each type that members are joined with; their nodes
+JOINED = 8  # members that are, in a round
 JOINTS = ("add", "sub", "mul", "div")
 PARTNERS = 300_000  # terms, the first ones, that may be the partner of another
 TRIED = 100  # partners that are tried for a batch of terms
@@ -188,7 +188,7 @@ class FormulaSearch:
         self._growth = Growth(engine, rng)
         self._archive = Archive(len(scores), rng)
         self._pool: list[Formulas] = []
-        self._pool_room = POOL
+        self._pool_room: dict[int, int] = defaultdict(lambda: POOL)
         self._remainders: dict[bytes, Goal] = {}
         self._found: list[Tree] = []
         self._ranks = ranks_in(scores)
@@ -210,9 +210,9 @@ class FormulaSearch:
     def round(self) -> list[Tree]:
         """One round; returns the formulas found in it that fit."""
         self.begin()
-        for terms in self._growth.round():
+        for kind, terms in enumerate(self._growth.round()):
             self._consider(terms)
-            self._fill_pool(terms)
+            self._fill_pool(kind, terms)
         goal = self._rng.choice(list(self._remainders.values()) or [self._goal])
         children = MIXTURE.vary(goal.population, self._toolbox, PARAMETERS, self._rng)
         self._consider(self._scored([tree for _, tree in children]))
@@ -270,11 +270,13 @@ class FormulaSearch:
             self._match(goal, terms)
         return goal
 
-    def _fill_pool(self, terms: Formulas) -> None:
-        small = np.flatnonzero(terms.sizes <= POOL_SIZE)[: self._pool_room]
+    def _fill_pool(self, kind: int, terms: Formulas) -> None:
+        """Each type has room of its own, or the first would leave none."""
+        small = np.flatnonzero(terms.sizes <= POOL_SIZE)
+        small = small[np.argsort(terms.sizes[small], kind="stable")][: self._pool_room[kind]]
         if len(small):
             self._pool.append(terms.choose(small))
-            self._pool_room -= len(small)
+            self._pool_room[kind] -= len(small)
 
     def _joined(self, goal: Goal) -> Iterator[Formulas]:
         """The smallest new members of a population with every term of the pool, in both orders."""

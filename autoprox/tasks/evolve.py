@@ -3,6 +3,7 @@
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,8 @@ from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.estimate import Estimate, measured_once, middle
 from autoprox.tasks.proxies import COUNTS, named_proxies
 from autoprox.tasks.trial import Ground, Trial
-from autoprox.tasks.whole import Whole, Zoo, measured_zoo
+from autoprox.tasks.whole import Whole
+from autoprox.tasks.zoo import PublishedProxies, Zoo
 
 THINNED_WEIGHTS = 300_000  # of a network, on average, while evolution compares it with others
 FORMS: Mapping[str, Callable[[Grammar], Form]] = {"free": lambda own: own, "two-inputs": TwoInputs}
@@ -184,7 +186,7 @@ class Evolve(Task[EvolveConfig]):
         tree = whole.chosen(found, state.front, progress)
         progress("measure", 1, 1, str(tree))
         summary = {
-            **whole.measured(tree, self.zoo(progress)),
+            **whole.measured(tree, self.zoo(progress, whole)),
             "objective": config.objective,
             "ties": config.ties,
             "front": described(state.front, tree),
@@ -228,21 +230,28 @@ class Evolve(Task[EvolveConfig]):
         networks = self.parts["train"][alive].tolist()
         return Trial(self.config, [Ground(self.judge(networks), [Block(engine, alive)])])
 
-    def whole(self, failed: Mapping[int, str], held_out: bool = False) -> Whole:
+    def whole(
+        self, failed: Mapping[int, str], held_out: bool = False, with_zoo: bool = True
+    ) -> Whole:
         """All networks, measured whole, but for those that failed.
 
-        Those of a space that is held out are all its test.
+        Those of a space that is held out are all its test. What the zoo lacks is measured along.
         """
         settings = [self.setting(thin=1), self.setting(thin=1, seed=self.config.seed + 1)]
         parts = {name: part.tolist() for name, part in self.parts.items()}
         if held_out:
             parts["test"] = list(range(len(self.benchmark.architectures)))
-        return Whole(self.benchmark, self.config, parts, settings, failed, held_out)
+        along = self._published.terms if with_zoo else ()
+        return Whole(self.benchmark, self.config, parts, settings, failed, held_out, along)
 
-    def zoo(self, progress: Progress = silent) -> Zoo:
-        """The published proxies to compare with."""
+    @cached_property
+    def _published(self) -> PublishedProxies:
         folder = self.cache.with_name("zoo")
-        return measured_zoo(self.benchmark, self.config, self.setting(thin=1), folder, progress)
+        return PublishedProxies(self.benchmark, self.config, self.setting(thin=1), folder)
+
+    def zoo(self, progress: Progress = silent, whole: Whole | None = None) -> Zoo:
+        """The published proxies to compare with, measured with what was measured whole."""
+        return self._published.measured(progress, None if whole is None else whole.engine)
 
     def _proxy_records(
         self, run: Run, front: Sequence[Individual], summary: Mapping[str, Any]

@@ -50,10 +50,12 @@ class Proxies:
         seed: int,
         crew: Crew,
         take: Callable[[dict[str, Any]], None],
+        engine: Engine | None = None,
     ) -> None:
         """Take the values of each network as soon as they are known.
 
-        They are those of the functions, and of the terms of the expressions.
+        They are those of the functions, and of the terms of the expressions; the latter are asked
+        of an engine of these networks, if there is one.
         """
         last = time.monotonic()
 
@@ -63,22 +65,34 @@ class Proxies:
             take({**found, "seconds": round(now - last, 3)})
             last = now
 
-        crew.each(Proxies.of_network, networks, timed, self, setting, seed)
+        if engine is None:
+            crew.each(Proxies.of_network, networks, timed, self, setting, seed)
+            return
+        values, lost = engine.evaluate(self.terms).values, engine.source.failures
+        items = [(own, values[..., i], lost.get(i)) for i, own in enumerate(networks)]
+        crew.each(Proxies._completed, items, timed, self, setting, seed)
 
     def of_network(self, setting: Setting, seed: int, network: SpaceNetwork) -> dict[str, Any]:
         """The values of one network on each dataset, or why it failed."""
         # A proxy is ranked on the networks for which it has a value, however few.
         source = StreamedMatrices(setting, [network], max_failed=1.0)
-        values = Engine(source).evaluate(self.terms).values[..., 0]  # [terms, datasets]
+        values = Engine(source).evaluate(self.terms).values[..., 0]
+        return self._completed(setting, seed, (network, values, source.failures.get(0)))
+
+    def _completed(
+        self, setting: Setting, seed: int, item: tuple[SpaceNetwork, Floats, str | None]
+    ) -> dict[str, Any]:
+        """The values of the terms, [terms, datasets], and those of the functions."""
+        network, values, failure = item
         names = list(map(str, self.terms))
         found: Values = {
             dataset: dict(zip(names, own, strict=True))
-            for dataset, own in zip(source.datasets, values.T.tolist(), strict=True)
+            for dataset, own in zip(setting.batches, values.T.tolist(), strict=True)
         }
-        if self.functions and not source.failures:
-            source.fail(0, attempt(lambda: self._run_functions(setting, network, seed, found)))
+        if self.functions and failure is None:
+            failure = attempt(lambda: self._run_functions(setting, network, seed, found))
         return {
-            "failure": source.failures.get(0),
+            "failure": failure,
             "values": {d: {k: plain(v) for k, v in o.items()} for d, o in found.items()},
         }
 

@@ -173,13 +173,14 @@ class EvolveSpaces(Task[EvolveConfig]):
             name: self.fields[name].whole(
                 _failures(sources[name], self.blocks[name]) if name in fold.trained else {},
                 held_out=name == fold.held_out,
+                with_zoo=name in fold.measured,
             )
             for name in (*fold.trained, *fold.measured)
         }
         trained = [wholes[name] for name in fold.trained]
         tree = chosen_whole(trained, config, best, found.front, progress)
         worth = {
-            name: wholes[name].measured(tree, self.fields[name].zoo(progress))
+            name: wholes[name].measured(tree, self.fields[name].zoo(progress, wholes[name]))
             for name in fold.measured
         }
         progress("measure", 1, 1, str(tree))

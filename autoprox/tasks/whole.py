@@ -1,22 +1,16 @@
 """All networks of a discovery, whole: on them a formula is chosen, and measured."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import torch
 
-from autoprox import __version__
 from autoprox.benchmarks import Benchmark
 from autoprox.engine.blocks import Block
 from autoprox.engine.comparison import terms_of
 from autoprox.engine.evaluator import Engine
 from autoprox.evolution import Individual
 from autoprox.export import pretty
-from autoprox.files.atomic import to_json, write_json
-from autoprox.files.located_json import read_object
 from autoprox.language import Tree, statistics
 from autoprox.progress import Progress, silent
 from autoprox.scoring.resampling import plain
@@ -28,20 +22,13 @@ from autoprox.statistics.networks import space_networks
 from autoprox.statistics.sources import StreamedMatrices
 from autoprox.tasks.base import crew_of
 from autoprox.tasks.configurations import EvolveConfig
-from autoprox.tasks.proxies import Proxies
 from autoprox.tasks.trial import Ground, Trial
+from autoprox.tasks.zoo import Zoo
 
 HOLDS = 0.005  # how much lower a metric may be on whole matrices than on thinned ones
 RIVALS = 10  # formulas that are measured there where it is lower
 SEEDED = 12  # networks that are measured with another seed
 Parts = Mapping[str, Sequence[int]]
-
-
-class Zoo(NamedTuple):
-    """The scores of published proxies on all networks; which take other inputs, and why."""
-
-    scores: Mapping[str, Scores]
-    refused: Mapping[str, str]
 
 
 class Whole:
@@ -55,16 +42,19 @@ class Whole:
         settings: Sequence[Setting],
         failed: Mapping[int, str],
         held_out: bool = False,
+        along: Sequence[Tree] = (),
     ) -> None:
         """The settings are those of the seed and of the next one.
 
         The ridge regression of a space that is held out is fitted to the other folds, for all of
-        its networks are the test.
+        its networks are the test. The trees `along` are measured in the same passes as the first
+        others.
         """
+        self._along = list(along)
         self._ridge = cross_fitted_ridge(benchmark) if held_out else None
         self._benchmark, self._config, self._settings = benchmark, config, settings
         self._parts, self._failed = parts, dict(failed)
-        self._engine = Engine(self._source(benchmark.architectures))
+        self.engine = Engine(self._source(benchmark.architectures))
 
     def _source(self, architectures: Sequence[Any], seed: int = 0) -> StreamedMatrices:
         space, config = get_space(self._benchmark.space), self._config
@@ -79,17 +69,17 @@ class Whole:
 
     def ground(self, trees: Sequence[Tree]) -> Ground:
         """The training networks that don't fail on these trees."""
-        self._engine.evaluate(trees)
+        self._measure(trees)
         train = [n for n in self._parts["train"] if n not in self._lost()]
         judge = Judge(self._benchmark, train, self._config.seed, self._config.ties)
-        return Ground(judge, [Block(self._engine, train)])
+        return Ground(judge, [Block(self.engine, train)])
 
     def measured(self, tree: Tree, zoo: Zoo) -> dict[str, Any]:
         """What a proxy is worth on both parts of the split, beside the baselines and the zoo.
 
         Networks that failed before, or fail now, are left out of all figures.
         """
-        self._engine.evaluate([tree])
+        self._measure([tree])
         failed, datasets = self._lost(), self._benchmark.datasets
         parts = {name: [n for n in own if n not in failed] for name, own in self._parts.items()}
         config = self._config
@@ -98,7 +88,7 @@ class Whole:
             for name, own in parts.items()
         }
         scores = {
-            name: dict(zip(datasets, self._engine.evaluate([tree], own).values[0], strict=True))
+            name: dict(zip(datasets, self.engine.evaluate([tree], own).values[0], strict=True))
             for name, own in parts.items()
         }
         return {
@@ -160,11 +150,15 @@ class Whole:
         networks = [alive[place] for place in places]
         other = Engine(self._source([self._benchmark.architectures[n] for n in networks], seed=1))
         terms = terms_of(tree)
-        values = [self._engine.evaluate(terms, networks).values, other.evaluate(terms).values]
+        values = [self.engine.evaluate(terms, networks).values, other.evaluate(terms).values]
         return seed_share(np.stack(values))
 
+    def _measure(self, trees: Sequence[Tree]) -> None:
+        """On all networks, in one pass over them, what wasn't measured before."""
+        self.engine.evaluate([*trees, *self._along])
+
     def _lost(self) -> dict[int, str]:
-        return {**self._failed, **self._engine.source.failures}
+        return {**self._failed, **self.engine.source.failures}
 
 
 def _each(judge: Judge, scores: Scores) -> dict[str, Any]:
@@ -218,38 +212,3 @@ def best_of_zoo(zoo: Mapping[str, Scores], train: Judge) -> dict[str, str]:
         if known := {name: value for name, value in values.items() if np.isfinite(value)}:
             found[figure] = max(known, key=lambda name: known[name])
     return found
-
-
-def measured_zoo(
-    benchmark: Benchmark,
-    config: EvolveConfig,
-    setting: Setting,
-    cache: Path,
-    progress: Progress = silent,
-) -> Zoo:
-    """The configuration's, from the cache if they are there: other splits have the same ones."""
-    networks = space_networks(get_space(benchmark.space), benchmark.architectures, config.seed)
-    refused = Proxies(config.zoo).refused(networks[0], setting, config.seed)
-    proxies = Proxies([name for name in config.zoo if name not in refused])
-    batches = {dataset: batch.digest for dataset, batch in setting.batches.items()}
-    about = [*proxies.names, *map(str, proxies.terms), batches, torch.__version__, __version__]
-    key = to_json([about, [network.identity for network in networks]])
-    path = cache / f"{hashlib.sha256(key.encode()).hexdigest()}.json"
-    if proxies.names and not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lines: list[dict[str, Any]] = []
-
-        def keep(line: dict[str, Any]) -> None:
-            lines.append(line)
-            progress("zoo", len(lines), len(networks), "")
-
-        proxies.measured(networks, setting, config.seed, crew_of(config), keep)
-        write_json(path, {"lines": lines})
-    records = read_object(path)["lines"] if proxies.names else []
-    return Zoo(
-        {
-            name: {dataset: proxies.scores(name, dataset, records) for dataset in setting.batches}
-            for name in proxies.names
-        },
-        refused,
-    )

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ from autoprox.evolution import Individual
 from autoprox.language import Tree, Type, canonical, make, parse, statistics
 from autoprox.language.grammar import Grammar
 from autoprox.parameters import TreeLimits
+from autoprox.rediscovery import search
 from autoprox.rediscovery.evidence import by_form, by_networks, by_tree, relative_deviation
 from autoprox.rediscovery.growth import (
     GRAMMAR,
@@ -29,7 +31,7 @@ from autoprox.rediscovery.growth import (
     pair,
     ranks_of,
 )
-from autoprox.rediscovery.search import Archive, FormulaSearch, Goal, ranks_in
+from autoprox.rediscovery.search import NICHE, Archive, FormulaSearch, Goal, ranks_in
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.zoo.loading import load
 
@@ -99,7 +101,9 @@ def test_an_operation_is_applied_to_all_parts_once() -> None:
         (1,),
         (2,),
     ]
-    assert len(set(bank.next_arguments("mul", 99))) == 6
+    pairs = bank.next_arguments("mul", 99)
+    assert set(map(frozenset, pairs)) == set(map(frozenset, itertools.combinations(range(3), 2)))
+    assert len(pairs) == 3
     assert len(set(bank.next_arguments("div", 99))) == 9
     bank.parts.append(parse("one"))
     assert bank.next_arguments("log", 99) == [(3,)]
@@ -129,6 +133,21 @@ def test_sums_of_ranks_are_recognised() -> None:
     assert ranks_in(one + other + 0.25) == 0
     assert ranks_in(rng.normal(size=20)) == 0
     np.testing.assert_array_equal(ranks_of(values.astype(float)), [one, other])
+    for many in (rng.normal(size=(50, 9)), rng.integers(-2, 2, (50, 9)) * 0.1, np.zeros((1, 3))):
+        np.testing.assert_array_equal(ranks_of(many), stats.rankdata(many, axis=1))
+
+
+def test_each_type_has_room_in_the_pool(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Terms of the first types alone would otherwise fill it."""
+    monkeypatch.setattr(search, "POOL", 30)
+    scores = engine.evaluate([parse("sum(sum(tanh(sqrt(msa.weight))))")]).values[0, 0]
+    found = FormulaSearch(engine, scores, random.Random(7))
+    for _ in range(2):
+        found.round()
+    trees = [terms.tree(k) for terms in found._pool for k in range(len(terms.scores))]
+    types = Counter(str(tree.args[0].type) for tree in trees)
+    assert set(types.values()) == {30}
+    assert len(types) == sum(type_.level == "Layers" for type_ in GRAMMAR.types)
 
 
 @pytest.mark.parametrize(
@@ -167,11 +186,12 @@ def test_a_population_has_the_best_of_each_size() -> None:
 
     goal = Goal(np.arange(3.0), "scores")
     small = [individual(f"{name}(width)", n / 10) for n, name in enumerate(REDUCTIONS["layers"])]
+    assert len(small) > NICHE
     goal.keep(small[:5])
     goal.keep(small[5:])
     larger = [individual("sum(log(width))", 0.1), individual("sum(exp(width))", 0.1)]
     goal.keep([*larger, individual(f"sum({'neg(' * 10}width{')' * 10})", 0.9)])
-    assert goal.population == [*reversed(small[-3:]), larger[0]]
+    assert goal.population == [*reversed(small[-NICHE:]), larger[0]]
 
 
 def test_the_first_population_does_not_have_the_target(engine: Engine) -> None:

@@ -24,7 +24,7 @@ from autoprox.statistics.networks import SpaceNetwork
 from autoprox.tasks.base import resume, start
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.evolve import Evolve
-from autoprox.tasks.whole import Zoo
+from autoprox.tasks.zoo import Zoo
 
 NETWORKS = 20
 SNIP = parse("sum(sum(abs(mul(all.weight, all.grad))))")

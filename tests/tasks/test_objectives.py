@@ -1,21 +1,24 @@
 """Discoveries by other objectives, what they are compared with, and bad input."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from helpers.commands import Command
 from helpers.tables import table
 
 from autoprox.errors import ConfigError
-from autoprox.evolution import METRICS
+from autoprox.evolution import METRICS, Individual
 from autoprox.language import parse, statistics
+from autoprox.statistics.networks import SpaceNetwork
 from autoprox.tasks.base import resume, start
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.evolve import Evolve
-from autoprox.tasks.whole import Zoo
+from autoprox.tasks.zoo import Zoo
 
 Options = dict[str, Any]
 
@@ -82,6 +85,30 @@ def test_the_best_of_the_zoo_is_chosen_on_the_training_networks(options: Options
     for name, own in scores.items():
         for dataset, values in own.items():
             np.testing.assert_array_equal(again[name][dataset], values)
+
+
+def test_one_pass_measures_the_formula_and_the_zoo(
+    options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def counted(network: SpaceNetwork, device: torch.device) -> Any:
+        built[network.identity] += 1
+        return build(network, device)
+
+    built, build = Counter[Any](), SpaceNetwork.build
+    alone = Evolve(EvolveConfig(**{**options, "cache": str(tmp_path / "alone")})).zoo()
+    monkeypatch.setattr(SpaceNetwork, "build", counted)
+    task = Evolve(EvolveConfig(**{**options, "cache": str(tmp_path / "together")}))
+    whole, tree = task.whole({}), parse("sum(mean(sqrt(all.grad)))")
+    found = Individual(tree, jcm=-1.0)
+    assert whole.chosen(found, [found]) == tree
+    zoo = task.zoo(whole=whole)
+    whole.measured(tree, zoo)
+    networks = {network.identity for network in task.networks()}
+    assert networks < set(built)  # and some with another seed
+    assert set(built.values()) == {1}
+    for name, own in alone.scores.items():
+        for dataset, values in own.items():
+            np.testing.assert_array_equal(zoo.scores[name][dataset], values)
 
 
 def test_a_proxy_that_takes_other_inputs_is_left_out(options: Options) -> None:
