@@ -24,7 +24,7 @@ COMMANDS = {  # by schema; RUN[name] is the run of the command of that schema
     "rank": "rank --benchmark=my-vits.json --proxies=snip,params --published --batch-size=1",
     "compare": "compare RUN[evolve] snip --batch-size=1",
     "search": "search --space=autoformer-nano --proxy=snip --samples=3 --batch-size=1",
-    "rediscover": "rediscover sum(width) --seconds=5",
+    "rediscover": "rediscover sum(width) --seconds=0.1",
     "bench-list": "bench list",
     "bench-info": "bench info nano-vit-bench",
     "bench-fetch": "bench fetch nano-vit-bench",

@@ -84,7 +84,6 @@ class ShowExpression(Document):
 class ShowFunction(Document):
     """`autoprox show` of a function of the zoo."""
 
-    name: str
     formula: str
     rule: str
     passes: str
