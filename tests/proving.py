@@ -222,5 +222,6 @@ def digest(path: Path, folder: Path) -> str:
 
 def timeless(document: Any, folder: Path) -> Any:
     """A document without times and places."""
-    text = STAMP.sub("", json.dumps(same_bits.plain(document, str(folder))))
+    plain = same_bits.plain(same_bits.plain(document, f"{folder}/"), str(folder))
+    text = STAMP.sub("", json.dumps(plain))
     return json.loads(text)
