@@ -5,6 +5,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from deap import base
