@@ -20,8 +20,8 @@ class SavedIndividual(Document):
 
     expression: str
     taus: list[Finite]
-    jcm: Finite
-    given_size: Finite
+    jcm: float
+    given_size: float
     objective: Literal["jcm", "equal-size", "both"]
 
 
