@@ -20,6 +20,8 @@ def s3_report(summary: Mapping[str, Any]) -> list[Part]:
         for number, row in enumerate(summary["rounds"])
         for name, options in row["dropped"].items()
     ]
+    if summary["ended"]:
+        dropped.append(f"No round {len(summary['rounds'])}: {summary['ended']}")
     shown = plots.get("reason") or f"Plots: {plots['options']}\n       {plots['errors']}"
     counts = f"Evaluated in the search: {best['evaluated']}; {summary['seconds']:.0f} s"
     return [

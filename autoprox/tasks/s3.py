@@ -15,7 +15,7 @@ from typing import Any
 from autoprox.errors import ConfigError
 from autoprox.files.atomic import write_json
 from autoprox.files.sizes import read_range
-from autoprox.nas.size_limits import SizeLimits
+from autoprox.nas.size_limits import LimitsError, SizeLimits
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import Run
 from autoprox.s3.evaluations import Evaluations
@@ -54,7 +54,10 @@ class S3(Task[S3Config]):
         return f"s3-{self.config.space}-seed{self.config.seed}"
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
-        """All rounds, and the search in the last space; what is on the disk isn't done again."""
+        """All rounds, and the search in the last space; what is on the disk isn't done again.
+
+        Rounds end before a space that has no network within the limits.
+        """
         run.check_log()
         started, log = time.monotonic(), run.read_log()
         run.truncate_log(len(log))
@@ -65,6 +68,7 @@ class S3(Task[S3Config]):
 
         space, rounds, errors = self.space, list[dict[str, Any]](), list[list[float]]()
         dropped: dict[str, tuple[float, ...]] = {}
+        ended = None
         for number in range(self.config.rounds):
             folder = run.path / f"round{number}"
             folder.mkdir(exist_ok=True)
@@ -77,13 +81,17 @@ class S3(Task[S3Config]):
             if number >= len(log):
                 run.log({"round": number, **measured, "seconds": seconds()})
             if number + 1 < self.config.rounds:
-                space, dropped = self._evolved(space, found, folder)
+                following, dropped = self._evolved(space, found, folder)
+                if ended := self._unreachable(following):
+                    break
+                space = following
         best = self._search(space, folder, progress)
         write_json(run.path / BEST, best["arch"])
         return {
             "space": self.space.name,
             "dataset": self.data.name,
             "rounds": rounds,
+            "ended": ended,
             "best": best,
             "plots": plots(run.path, rounds, errors),
             "seconds": seconds(),
@@ -121,6 +129,14 @@ class S3(Task[S3Config]):
         write_json(folder / EVOLUTION, {name: own.to_json() for name, own in found.items()})
         dropped = {name: own.dropped for name, own in found.items() if own.dropped}
         return evolved(space, found), dropped
+
+    def _unreachable(self, space: SwinSpace) -> str | None:
+        """Why a space has no network within the limits, if so."""
+        try:
+            sample_within(self.limits(space), random.Random(self.config.seed))
+        except LimitsError as error:
+            return str(error)
+        return None
 
     def _search(self, space: SwinSpace, folder: Path, progress: Progress) -> dict[str, Any]:
         """The best architecture of the last space, within the limits."""

@@ -79,8 +79,8 @@ def run_of(given: argparse.Namespace, seed: int) -> Path:
 def spaces_of(run: Path, task: S3) -> list[SwinSpace]:
     """The spaces of all rounds."""
     found = []
-    for number in range(task.config.rounds):
-        options = read_object(run / f"round{number}" / SPACE)
+    for folder in sorted(run.glob("round*")):
+        options = read_object(folder / SPACE)
         found.append(task.space.with_options({name: tuple(o) for name, o in options.items()}))
     return found
 

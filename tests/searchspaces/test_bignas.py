@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from transformers import MobileNetV2Config, MobileNetV2ForImageClassification
 
 from autoprox.searchspaces import Architecture, ArchitectureError
-from autoprox.searchspaces.bignas import BIGNAS, BIGNAS_NANO, BigNAS
+from autoprox.searchspaces.bignas import BIGNAS, BIGNAS_NANO, BigNAS, InvertedResidual
+from autoprox.supernet.slices import Supernet
 from autoprox.testing.spaces import smallest
 
 CHANNELS = (16, 24, 32, 64, 96, 160, 320)
@@ -127,3 +128,18 @@ def test_initial_weights() -> None:
         assert layer.weight.std().item() == pytest.approx(expected, rel=0.05)
     assert block.depthwise.weight.std().item() == pytest.approx((2 / 9) ** 0.5, rel=0.05)  # type: ignore[union-attr]
     assert network.head.weight.std().item() == pytest.approx(0.01, rel=0.05)
+
+
+def test_a_smaller_kernel_of_a_supernet_is_the_middle_of_the_larger() -> None:
+    """And the channels are the first."""
+    largest = BIGNAS_NANO.build(BIGNAS_NANO.largest(), 3, seed=2)
+    supernet = Supernet(BIGNAS_NANO, 3, seed=2)
+    for arch in (BIGNAS_NANO.smallest(), BIGNAS_NANO.largest()):
+        network = supernet.extract(arch)
+        for name, block in network.named_modules():
+            if isinstance(block, InvertedResidual):
+                weight = block.depthwise.weight
+                whole = largest.get_submodule(name).depthwise.weight  # type: ignore[union-attr]
+                edge = (whole.shape[-1] - weight.shape[-1]) // 2
+                middle = slice(edge, whole.shape[-1] - edge)
+                assert torch.equal(weight, whole[: len(weight), :, middle, middle])

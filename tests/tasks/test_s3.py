@@ -12,6 +12,7 @@ from autoprox.errors import AutoproxError
 from autoprox.report.layout import show
 from autoprox.report.s3 import s3_report
 from autoprox.searchspaces import Architecture, get_space
+from autoprox.searchspaces.swin import SwinSpace
 from autoprox.tasks import base
 from autoprox.tasks.s3_configuration import S3Config
 
@@ -107,6 +108,28 @@ def test_a_killed_run_goes_on_to_the_same_result(
         n: v for n, v in whole.items() if n not in ("run", "seconds", "plots")
     }
     assert len((run / "log.jsonl").read_text().splitlines()) == 2
+
+
+def test_rounds_end_before_a_space_beyond_the_limits(
+    images: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What was trained isn't lost: the search is in the space before."""
+    monkeypatch.setattr("autoprox.tasks.s3.evolved", lambda space, found: widened(space))
+    summary = run_s3(images, tmp_path, rounds=3, population=2)
+    assert len(summary["rounds"]) == 1
+    assert "must meet the limits, but none was found for flops :4M" in summary["ended"]
+    assert summary["best"]["flops"] <= 4_000_000
+    assert [path.name for path in Path(summary["run"]).glob("round*")] == ["round0"]
+    show(*s3_report(summary))
+    assert "No round 1: an architecture of swin-nano must meet" in capsys.readouterr().out
+
+
+def widened(space: SwinSpace) -> SwinSpace:
+    wide = {name: (640,) for name in space.options if name.startswith("embed_dim")}
+    return space.with_options({**space.options, **wide})
 
 
 def test_without_matplotlib_it_says_so(
