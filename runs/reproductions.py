@@ -21,6 +21,9 @@ HEADINGS = ("source", "space", "proxy", "correlation", "published", "ours", "set
 NAMES = {"kendall": "Kendall", "spearman": "Spearman"}
 REASONS = {  # source, space, proxy (or all of the source): why a figure isn't reproduced
     ("Auto-Prox, table 2", "pit", "naswot"): "the authors' own code gives 0.52, 0.59, 0.53",
+    ("Auto-Prox, table 2", "pit", "synflow"): "the authors' own code gives 0.77, 0.74, 0.44",
+    ("Auto-Prox, table 2", "pit", "autoprox-p"): "its equation 3 on these networks gives ours, "
+    "which is more than is printed",
     ("Auto-Prox, table 5", "autoformer-ti", ""): "the published labels rank otherwise",
     ("NAS-Bench-BERT", "flexibert", ""): "its code measures networks of 256 dimensions, 1024 in "
     "feed-forward layers, whatever was chosen; the parameters counted so have 0.454 "
