@@ -147,7 +147,9 @@ def rule_of(field: FieldInfo, value: Any = None) -> str:
     kind, constraints = plain_type(field)
     if get_origin(kind) is Sequence:
         return f"a list of {'numbers' if get_args(kind)[0] is float else 'texts'}"
-    words = ["a path" if "PathLike" in str(field.annotation) else NOUNS.get(kind, str(kind))]
+    words = [
+        "a text or a path" if "PathLike" in str(field.annotation) else NOUNS.get(kind, str(kind))
+    ]
     for signs, tightest in (((Ge, Gt), max), ((Le, Lt), min)):
         bounds = [(_bound(c), type(c)) for c in constraints if isinstance(c, signs)]
         bounds = [pair for pair in bounds if _is_said(pair[0], value)]

@@ -79,7 +79,7 @@ def _fitness(found: Mapping[str, Any], objective: str) -> float | None:
 
 def _measured(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """What a formula is worth, on each of several spaces or on its own."""
-    return list(found["spaces"].values()) if "held_out" in found else [found]
+    return list(found["spaces"].values()) if "spaces" in found else [found]
 
 
 def _test_tau(worth: Mapping[str, Any]) -> float | None:

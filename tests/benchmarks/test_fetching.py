@@ -19,6 +19,7 @@ from autoprox.benchmarks import (
     files,
 )
 from autoprox.benchmarks.files import DownloadError, fetch_files
+from autoprox.errors import ConfigError
 
 VIT = "vit-bench-101"
 
@@ -117,7 +118,7 @@ def test_fetch_stores_nothing_wrong(
     assert not list(nowhere.iterdir())
     published(served)
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(BenchmarkError, match=r"must be writable, but got: Not a directory"):
+    with pytest.raises(ConfigError, match=r"data_dir must be a folder, but .*file is a file"):
         fetch_files(source, tmp_path / "file")
 
 

@@ -127,7 +127,8 @@ def test_the_cache_is_shown_and_cleared(run: Command, tmp_path: Path) -> None:
 
 
 def test_the_cache_is_cleared_by_age_and_size(run: Command, tmp_path: Path) -> None:
-    names = ("statistics/ab/a", "statistics/ab/b", "statistics/cd/c", "zoo/x.json", "data/y")
+    measured = [f"statistics/{name}/{name[0] * 62}" for name in ("ab", "ac", "cd")]
+    names = (*measured, "zoo/x.json", "data/y")
     (tmp_path / "statistics").mkdir()
     for days, name in enumerate(names):
         path = tmp_path / name
@@ -169,7 +170,7 @@ def test_the_bounds_of_the_cache_are_those_of_the_environment(
     run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "statistics" / "ab").mkdir(parents=True)
-    (tmp_path / "statistics" / "ab" / "c").write_bytes(bytes(3000))
+    (tmp_path / "statistics" / "ab" / ("c" * 62)).write_bytes(bytes(3000))
     facts = run("cache", "--cache", str(tmp_path), "--json").json
     assert (facts["limit"], facts["age"], facts["superfluous"]) == (20 * 2**30, 90, 0)
     monkeypatch.setenv("AUTOPROX_CACHE_LIMIT", "2KB")

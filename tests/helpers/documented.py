@@ -42,7 +42,9 @@ RULES = (
     Rule(r"make \w+$", "make"),
     Rule(r"python \S+\.py", "python", "--batch-size 2"),
     Rule(r"source \.venv/bin/activate$", "untried"),  # bash's own
-    Rule(r"pip install 'autoprox\[distributed\]'$|dask (scheduler|worker) ", "untried"),  # dask's own
+    Rule(
+        r"pip install 'autoprox\[distributed\]'$|dask (scheduler|worker) ", "untried"
+    ),  # dask's own
 )
 PYTHON = {  # what is replaced in Python blocks, and by what
     "seed=1": "seed=1, population=4, children=2, batch_size=1, zoo=['none'], "

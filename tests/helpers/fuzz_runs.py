@@ -241,7 +241,7 @@ def cache() -> Target:
 
     def visited() -> None:
         source = cached(given, networks, needs, folder=Path("cache"), memory=2**20)
-        source.visit([frozenset({one}) for one in needs], lambda *chunk: None)
+        source.visit({frozenset({one}): [] for one in needs}, lambda *chunk: None)
 
     visited()
     files = sorted(Path("cache").glob("??/*"))

@@ -103,7 +103,7 @@ def test_every_dataset_has_the_same_tokens() -> None:
         ({"seed": -1}, r"`seed >= 0` .* must hold, but got \(batch_size=2, seed=-1, "),
         ({"images": Path("cats")}, "causal takes tokens, which images cats is not for"),
         ({"text": Path("none")}, "none must be a readable text file, but got: No such file"),
-        ({"text": Path()}, r"\. must be a readable text file, but got: Is a directory"),
+        ({"text": Path()}, r"\. must be a readable text file, but got: no file of at most"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, object], message: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.calls import die, fail
 from helpers.commands import Command
 from helpers.images import save_images
 from helpers.tables import table
@@ -162,12 +163,6 @@ def test_a_scheduler_that_goes_is_told(capfd: pytest.CaptureFixture[str]) -> Non
     assert capfd.readouterr().err == ""
 
 
-def fail(item: int) -> int:
-    if item == 1:
-        raise MeasurementError("no such thing")
-    return item
-
-
 def test_errors_of_calls_are_those_of_the_program(address: str) -> None:
     taken: list[int] = []
     with Crew(scheduler=address) as crew, pytest.raises(MeasurementError, match="no such thing"):
@@ -269,10 +264,6 @@ def test_a_worker_that_is_killed_changes_nothing(options: dict[str, Any], addres
     summary = start(config, kill)
     assert len(killed) == 1
     assert {name: summary[name] for name in local} == local
-
-
-def die(_: int) -> None:
-    os._exit(1)
 
 
 def test_a_call_that_kills_its_workers_is_an_error(address: str) -> None:

@@ -17,7 +17,7 @@ import pytest
 from helpers.disks import full_disk
 from helpers.records import record
 
-from autoprox.errors import RunError
+from autoprox.errors import ConfigError, RunError
 from autoprox.files.located_json import JSONFileError
 from autoprox.runs.folder import Run, restored_rng, rng_state
 from autoprox.runs.proxy_file import read_proxy
@@ -75,7 +75,7 @@ def test_the_environment_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_runs_need_a_folder(tmp_path: Path) -> None:
     (file := tmp_path / "file").touch()
-    with pytest.raises(RunError, match=f"runs must be a folder, but {file} is a file"):
+    with pytest.raises(ConfigError, match=f"runs must be a folder, but {file} is a file"):
         Run.create(file, "test", CONFIG)
 
 

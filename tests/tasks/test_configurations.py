@@ -50,7 +50,7 @@ NEEDED: dict[str, dict[str, Any]] = {
         (EvolveConfig, {"train": 1}, "train must be a number > 0 and < 1, but got 1"),
         (EvolveConfig, {"margin": float("nan")}, "margin must be a number >= 0 and <= 2, but g"),
         (EvolveConfig, {"sample_ratio": 0}, "sample_ratio must be a number > 0 and <= 1"),
-        (EvolveConfig, {"images": 3}, "images must be a text, but got 3"),
+        (EvolveConfig, {"images": 3}, "images must be a text or a path, but got 3"),
         (EvolveConfig, {"length": 1}, "length must be a whole number >= 2, but got 1"),
         (EvolveConfig, {"sed": 1}, r"unknown option 'sed' \(did you mean seed\?\); choose from ru"),
         (SearchConfig, {"space": "pit"}, "a search needs proxy, but got none"),

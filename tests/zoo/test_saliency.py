@@ -23,7 +23,7 @@ PIT = [
     for heads in ([2, 2, 4], [2, 4, 4], [2, 4, 8])
 ]
 GPT2 = [
-    {"n_layer": 1, "d_embed": 32, "d_model": [model], "d_inner": [384], "n_head": [2]}
+    {"n_layer": 1, "d_embed": 32, "d_model": [model], "d_inner": [192], "n_head": [2]}
     for model in (32, 48, 64)
 ]
 
