@@ -241,7 +241,8 @@ def cache() -> Target:
 
     def visited() -> None:
         source = cached(given, networks, needs, folder=Path("cache"), memory=2**20)
-        source.visit({frozenset({one}): [] for one in needs}, lambda *chunk: None)
+        programs = {frozenset({one}): lambda chunk: None for one in needs}
+        source.visit(programs, lambda *chunk: None)
 
     visited()
     files = sorted(Path("cache").glob("??/*"))

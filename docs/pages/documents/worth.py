@@ -182,6 +182,7 @@ class Estimated(Document):
     datasets: int
     seconds: float
     cache: int
+    free: int
     text: str
 
 
