@@ -27,7 +27,7 @@ import torch
 
 from autoprox import cli
 
-TIMES = frozenset({"seconds", "core_hours"})
+LEFT_OUT = frozenset({"seconds", "core_hours", "run", "autoprox"})  # the last is its version
 SEARCH = "search --space autoformer-nano --dataset cifar10 --seed 3"
 SMALL: Mapping[str, str] = {
     "evolve-small": "evolve --datasets digits --iterations 4 --batch-size 2 --seed 5",
@@ -119,7 +119,7 @@ def outcome(command: str) -> dict[str, Any]:
 def plain(value: Any, folder: str) -> Any:
     """A document without times, and without what depends on where it was made."""
     if isinstance(value, dict):
-        return {k: plain(v, folder) for k, v in value.items() if k not in TIMES and k != "run"}
+        return {k: plain(v, folder) for k, v in value.items() if k not in LEFT_OUT}
     if isinstance(value, list):
         return [plain(entry, folder) for entry in value]
     return value.replace(folder, "") if isinstance(value, str) else value

@@ -177,6 +177,8 @@ class CacheFacts(Document):
     parts: dict[str, int]
     oldest: str | None
     limit: int
+    age: int
+    superfluous: int
     writable: bool
 
 

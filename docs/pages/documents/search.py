@@ -228,6 +228,7 @@ class S3(Document):
     space: str
     dataset: str
     rounds: list[Round]
+    ended: str | None
     best: BestOfS3
     plots: Plots
     seconds: float
