@@ -2,17 +2,21 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from autoprox.evolution.individuals import Individual
-from autoprox.scoring.correlations import Floats
 
 
-def shortest(front: Sequence[Individual], short_of: Floats, tolerance: float) -> Individual:
+def shortest(front: Sequence[Individual], errors: Sequence[float], tolerance: float) -> Individual:
     """The shortest within so many standard errors of the best, by each metric; then the fittest.
 
-    `short_of` is by how many standard errors each is worse than the best, [formulas, metrics].
-    Where no formula is that near to the best by all metrics, it is the one that is nearest.
+    `errors` are those of the best by each metric. Where no formula is that near to the best by all
+    metrics, it is the one that is nearest.
     """
-    worst = short_of.max(axis=1)
+    metrics = np.array([i.metrics for i in front])
+    short_of = metrics.max(axis=0) - metrics
+    steps = short_of / np.maximum(errors, np.finfo(float).tiny)
+    worst = steps.max(axis=1)
     near = [i for i, step in zip(front, worst, strict=True) if step <= max(tolerance, worst.min())]
     return min(near, key=lambda i: (i.tree.size, *(-m for m in i.metrics), str(i.tree)))
 

@@ -128,11 +128,9 @@ def interval(values: Floats) -> list[float | None]:
     return [plain(bound) for bound in percentile_interval(values[1:])]
 
 
-def in_standard_errors(difference: Floats) -> float:
-    """A difference [1 + draws] over its deviation among the draws; 0 where there is none."""
-    error = np.nanstd(difference[1:])
-    with np.errstate(divide="ignore"):
-        return float(difference[0] / error) if difference[0] else 0.0
+def standard_error(values: Floats) -> float:
+    """The deviation of a figure over the draws [1 + draws]."""
+    return float(np.nanstd(values[1:]))
 
 
 def plain(value: Any) -> float | None:

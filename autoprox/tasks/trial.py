@@ -9,9 +9,9 @@ from autoprox.engine.blocks import Block, evaluate_blocks
 from autoprox.engine.evaluator import REASONS, Scores
 from autoprox.evolution import METRICS, Individual, best_by_each, shortest
 from autoprox.language import Tree
-from autoprox.scoring.correlations import Floats, jcm
+from autoprox.scoring.correlations import jcm
 from autoprox.scoring.fitness import Target, taus
-from autoprox.scoring.resampling import in_standard_errors
+from autoprox.scoring.resampling import standard_error
 from autoprox.scoring.tables import Judge
 from autoprox.tasks.configurations import EvolveConfig
 
@@ -65,20 +65,14 @@ class Trial:
         ]
 
     def choose(self, front: Sequence[Individual], tolerance: float | None = None) -> Individual:
-        """The shortest within so many standard errors of the best, or as configured.
+        """The shortest within so many standard errors of the best, or as configured."""
+        names = METRICS[self._config.objective]
+        best = zip(best_by_each(front), names, strict=True)
+        errors = [self._standard_error(i.tree, FIGURES[name]) for i, name in best]
+        return shortest(front, errors, self._config.tolerance if tolerance is None else tolerance)
 
-        The error is that of the difference to the best, over the same bootstrap draws.
-        """
-        columns = []
-        for best, name in zip(best_by_each(front), METRICS[self._config.objective], strict=True):
-            most = self._draws(best.tree, FIGURES[name])
-            less = [most - self._draws(i.tree, FIGURES[name]) for i in front]
-            columns.append([in_standard_errors(difference) for difference in less])
-        limit = self._config.tolerance if tolerance is None else tolerance
-        return shortest(front, np.array(columns).T, limit)
-
-    def _draws(self, tree: Tree, figure: str) -> Floats:
-        """A joint metric, of all networks and of each bootstrap draw of them."""
+    def _standard_error(self, tree: Tree, figure: str) -> float:
+        """Of a joint metric, by the bootstrap."""
         each = [
             getattr(ground.judge.worth(own, dataset), figure)
             for ground in self._grounds
@@ -86,4 +80,4 @@ class Trial:
                 ground.judge.truth, ground.scores([tree]).values[0], strict=True
             )
         ]
-        return jcm(np.stack(each, axis=-1), self._config.weights)
+        return standard_error(jcm(np.stack(each, axis=-1), self._config.weights))

@@ -3,7 +3,6 @@
 import random
 from collections.abc import Sequence
 
-import numpy as np
 import pytest
 
 from autoprox.evolution import (
@@ -34,11 +33,6 @@ def point(individual: Individual) -> Point:
     return individual.jcm, individual.given_size, individual.tree.size
 
 
-def short_of(front: Sequence[Individual], errors: Sequence[float]) -> np.ndarray:
-    metrics = np.array([i.metrics for i in front])
-    return (metrics.max(axis=0) - metrics) / np.maximum(errors, 1e-300)
-
-
 def dominated(own: Point, others: Sequence[Point]) -> bool:
     return any(
         j >= own[0] and g >= own[1] and n <= own[2] and (j, g, n) != own for j, g, n in others
@@ -62,7 +56,7 @@ def test_the_shortest_within_the_standard_errors_of_the_best(
 ) -> None:
     individuals = [sized(*own) for own in front]
     for order in (individuals, individuals[::-1]):
-        found = shortest(order, short_of(order, [error]), tolerance)
+        found = shortest(order, [error], tolerance)
         assert found.tree.size == chosen
         alike = [jcm for size, jcm in front if size == chosen]
         assert found.jcm == max(alike)
@@ -72,10 +66,10 @@ def test_by_both_metrics_it_is_near_the_best_of_each() -> None:
     points = [(3, 0.30, 0.30), (4, 0.48, 0.28), (5, 0.50, 0.10), (9, 0.49, 0.31)]
     front = [sized(size, j, g, "both") for size, j, g in points]
     assert [i.tree.size for i in best_by_each(front)] == [5, 9]
-    assert shortest(front, short_of(front, [0.05, 0.05]), 1.0).tree.size == 4
-    assert shortest(front, short_of(front, [0.05, 0.01]), 1.0).tree.size == 9
+    assert shortest(front, [0.05, 0.05], 1.0).tree.size == 4
+    assert shortest(front, [0.05, 0.01], 1.0).tree.size == 9
     # None is within one error of both: the one that is nearest.
-    assert shortest(front[1:3], short_of(front[1:3], [0.001, 0.1]), 1.0).tree.size == 5
+    assert shortest(front[1:3], [0.001, 0.1], 1.0).tree.size == 5
 
 
 def test_survivors_by_both_metrics_are_those_of_nsga_2() -> None:
