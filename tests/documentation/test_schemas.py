@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("XDG_CACHE_HOME", str(path / "cache"))
         patch.chdir(path)
         patch.syspath_prepend(path)
+        patch.delitem(sys.modules, "mine", raising=False)  # of another test
         furnish(path)
         others = json.loads((path / "my-vits.json").read_text())
         others["architectures"] = others["architectures"][:20]
