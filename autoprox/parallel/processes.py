@@ -18,7 +18,10 @@ INTERVAL = 1.0  # seconds between two looks for the parent
 
 
 def run_processes(workers: int, calls: Iterable[Callable[[], R]]) -> Generator[R, None, None]:
-    """The results of the calls, in order; if nobody waits for them any more, the workers end."""
+    """The results of the calls, in order; the workers end with the last, or if nobody waits.
+
+    joblib would keep them for the next calls, which waited forever where they had ended meanwhile.
+    """
     whole = False
     following = {"initializer": follow, "initargs": (os.getpid(),)} if workers > 1 else {}
     parallel = Parallel(n_jobs=workers, return_as="generator", **following)
@@ -28,8 +31,8 @@ def run_processes(workers: int, calls: Iterable[Callable[[], R]]) -> Generator[R
         yield from results
         whole = True
     finally:
-        if workers > 1 and not whole:
-            get_reusable_executor().shutdown(wait=True, kill_workers=True)
+        if workers > 1:
+            get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=not whole)
 
 
 @contextmanager
