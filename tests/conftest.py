@@ -1,6 +1,6 @@
 """Fixtures: tiny networks for collector, store and engine, and a way to run commands."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 from helpers.commands import Command, Result
@@ -11,6 +11,8 @@ from autoprox import cli
 from autoprox.inputs.batch import Batch
 from autoprox.models.loading import declare_operators
 from autoprox.searchspaces import Architecture, SearchSpace
+from autoprox.statistics.collector import Setting
+from autoprox.statistics.networks import SpaceNetwork
 
 declare_operators()  # before a test imports transformers
 
@@ -42,6 +44,21 @@ def batches() -> dict[str, Batch]:
 def setting(space: SearchSpace, batches: dict[str, Batch]) -> Callable[..., Conditions]:
     """What tiny networks are measured with; arguments replace the defaults."""
     return lambda **changed: Conditions(**{"space": space, "batches": batches, **changed})
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Architecture, dict[str, set[str]]]]:
+    """What was asked of the networks, in a list that grows."""
+    calls: list[tuple[Architecture, dict[str, set[str]]]] = []
+    measure = Setting.measure
+
+    def counted(self: Setting, network: SpaceNetwork, needs: Mapping[str, object]) -> object:
+        wanted = {dataset: set(map(str, own)) for dataset, own in needs.items()}
+        calls.append((network.architecture, wanted))
+        return measure(self, network, needs)
+
+    monkeypatch.setattr(Setting, "measure", counted)
+    return calls
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ MESSAGES = 200  # a second, that a scheduler and its client carry
 GATHERED = 16  # results that are fetched together
 AHEAD = 8  # calls for each that a worker is at: some take longer than others
 
-_CLIENTS: dict[str, Client] = {}  # by the scheduler's address
+CLIENTS: dict[str, Client] = {}  # by the scheduler's address
 
 
 class ClusterError(FailureError):
@@ -67,17 +67,17 @@ def connect(address: str) -> None:
         client.close()
         rule = f"a scheduler must have workers (`dask worker {address}` starts one)"
         raise ClusterError(f"{rule}, but that at {address} has none") from error
-    _CLIENTS[address] = client
+    CLIENTS[address] = client
 
 
 def disconnect(address: str) -> None:
     """Close the connection; calls that wait are forgotten."""
-    _CLIENTS.pop(address).close()
+    CLIENTS.pop(address).close()
 
 
 def size(address: str) -> int:
     """How many calls the workers do at once."""
-    return max(1, sum(map(int, _CLIENTS[address].ncores().values())))
+    return max(1, sum(map(int, CLIENTS[address].ncores().values())))
 
 
 def run(
@@ -91,7 +91,7 @@ def run(
     """
     import cloudpickle  # comes with dask
 
-    client, known = _CLIENTS[address], versions()
+    client, known = CLIENTS[address], versions()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of the size: it is sent once to a worker
         common = client.submit(bytes, cloudpickle.dumps((function, shared)), pure=False)

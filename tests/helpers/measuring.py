@@ -1,10 +1,13 @@
 """Shorter ways to measure architectures of a space under given conditions."""
 
+import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from autoprox.inputs.batch import Batch
 from autoprox.language import Statistic
@@ -14,9 +17,10 @@ from autoprox.nas.sliced_weights import SlicedWeights
 from autoprox.parallel.crew import Crew
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.statistics.cached import CachedMatrices
+from autoprox.statistics.chunks import MatrixChunk
 from autoprox.statistics.collector import CPU, Measured, Setting
 from autoprox.statistics.networks import SpaceNetwork, space_networks
-from autoprox.statistics.sources import StreamedMatrices
+from autoprox.statistics.sources import MatrixSource, StreamedMatrices
 
 
 @dataclass(frozen=True)
@@ -78,3 +82,39 @@ def own_weights(proxy: SplitProxy, given: Conditions, workers: int = 1) -> OwnWe
 
 def sliced_weights(proxy: SplitProxy, given: Conditions, workers: int = 1) -> SlicedWeights:
     return SlicedWeights(proxy, given.space, given.setting, given.seed, Crew(workers))
+
+
+def read(
+    source: MatrixSource, statistics: Iterable[Statistic]
+) -> dict[tuple[str, int, int], Tensor]:
+    """Every matrix by statistic, dataset and position, each of which must come once."""
+    found: dict[tuple[str, int, int], Tensor] = {}
+    lock = threading.Lock()
+
+    def keep(
+        group: frozenset[Statistic],
+        datasets: list[int],
+        positions: np.ndarray,
+        chunk: MatrixChunk,
+    ) -> None:
+        with lock:
+            for statistic in group:
+                matrices = [m for part in chunk.parts(chunk.values[statistic]) for m in part]
+                for dataset in datasets:
+                    for position, value in zip(positions, matrices, strict=True):
+                        key = (str(statistic), dataset, int(position))
+                        assert key not in found
+                        found[key] = value.clone()
+
+    source.visit({frozenset({statistic}): itself for statistic in statistics}, keep)
+    return found
+
+
+def itself(chunk: MatrixChunk) -> MatrixChunk:
+    return chunk
+
+
+def assert_equal(found: Mapping[object, Tensor], expected: Mapping[object, Tensor]) -> None:
+    assert found.keys() == expected.keys()
+    for key, value in expected.items():
+        assert torch.equal(found[key], value)

@@ -136,7 +136,7 @@ def test_items_that_take_little_are_sent_together(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(cluster, "MOST", 5)
     taken: list[int] = []
     with here(1) as own, Crew(scheduler=own.scheduler_address) as crew:
-        client = cluster._CLIENTS[own.scheduler_address]
+        client = cluster.CLIENTS[own.scheduler_address]
         sent, submit = [], client.submit
         monkeypatch.setattr(client, "submit", lambda *a, **k: sent.append(a) or submit(*a, **k))
         crew.each(quick, range(200), taken.append)
@@ -256,7 +256,7 @@ def test_a_worker_that_is_killed_changes_nothing(options: dict[str, Any], addres
 
     def kill(task: str, done: int, total: int, note: str) -> None:
         if task == "search" and done == 2 and not killed:
-            workers = list(cluster._CLIENTS[address].run(os.getpid).values())
+            workers = list(cluster.CLIENTS[address].run(os.getpid).values())
             killed.append(workers[0])
             os.kill(workers[0], signal.SIGKILL)
 
