@@ -7,7 +7,7 @@ from annotated_types import Gt, Le, Lt
 from pydantic import AfterValidator, model_validator
 
 from autoprox.errors import ConfigError
-from autoprox.files.sizes import read_bytes, read_range, read_size
+from autoprox.files.sizes import read_bytes, read_size
 from autoprox.options import (
     MOST,
     Coefficient,
@@ -33,8 +33,9 @@ from autoprox.tasks.shared import (
     CacheOptions,
     DataOptions,
     DeviceOptions,
+    FlopsRange,
     InputOptions,
-    Range,
+    ParamsRange,
     ScoringOptions,
     SpreadOptions,
     TaskConfig,
@@ -224,16 +225,8 @@ class SearchConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, Task
         PathText,
         Option("A run, a proxy file, a published name or an expression; needed.", PROBLEM),
     ]
-    params: Annotated[
-        Range,
-        AfterValidator(partial(read_range, "params")),
-        Option("Parameters: 10M:40M, 5M: or :6M.", PROBLEM, "LOW:HIGH", "any", read=str),
-    ] = (None, None)
-    flops: Annotated[
-        Range,
-        AfterValidator(partial(read_range, "flops")),
-        Option("Multiply-accumulates for one input: 1.2G:2G.", PROBLEM, "LOW:HIGH", "any", str),
-    ] = (None, None)
+    params: ParamsRange = (None, None)
+    flops: FlopsRange = (None, None)
     match_size: Annotated[
         str | int | None,
         AfterValidator(partial(read_size, "match_size")),

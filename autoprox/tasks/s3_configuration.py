@@ -1,14 +1,19 @@
 """The configuration of S3, which searches the search space."""
 
-from functools import partial
 from typing import Annotated
 
 from annotated_types import Gt
-from pydantic import AfterValidator
 
-from autoprox.files.sizes import read_range
-from autoprox.options import Option, PathText, Positive, Probability
-from autoprox.tasks.shared import PROBLEM, STRATEGY, Range, SpreadOptions, TaskConfig
+from autoprox.options import Option, Positive, Probability
+from autoprox.tasks.shared import (
+    PROBLEM,
+    STRATEGY,
+    FlopsRange,
+    ParamsRange,
+    SpreadOptions,
+    TaskConfig,
+    TrainingImages,
+)
 from autoprox.tasks.supernet_configurations import TRAINING, Share, TrainingOptions
 
 
@@ -20,24 +25,9 @@ class S3Config(SpreadOptions, TrainingOptions, TaskConfig):
     noun = "a search of the search space"
 
     space: Annotated[str, Option("Search space to begin with; needed.", PROBLEM)]
-    images: Annotated[
-        PathText,
-        Option(
-            "Images to train on; needed. A folder with one for each class, .npz, IDX or CIFAR "
-            "binary files.",
-            PROBLEM, "PATH",
-        ),
-    ]  # fmt: skip
-    params: Annotated[
-        Range,
-        AfterValidator(partial(read_range, "params")),
-        Option("Parameters: 10M:40M, 5M: or :6M.", PROBLEM, "LOW:HIGH", "any", read=str),
-    ] = (None, None)
-    flops: Annotated[
-        Range,
-        AfterValidator(partial(read_range, "flops")),
-        Option("Multiply-accumulates for one input: 1.2G:2G.", PROBLEM, "LOW:HIGH", "any", str),
-    ] = (None, None)
+    images: TrainingImages
+    params: ParamsRange = (None, None)
+    flops: FlopsRange = (None, None)
     limit: Annotated[
         Positive | None, Option("Held-out images at most.", PROBLEM, default="all")
     ] = None

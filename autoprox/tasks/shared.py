@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Le
 from pydantic import AfterValidator
 
 from autoprox.errors import ConfigError
-from autoprox.files.sizes import read_bytes, read_days
+from autoprox.files.sizes import read_bytes, read_days, read_range
 from autoprox.options import Names, Option, Options, PathText, Positive, Whole
 from autoprox.progress import Progress
 
@@ -18,6 +19,24 @@ MOST_SAMPLES = 65_536
 BACKENDS = ("local", "dask")
 ADDRESS = re.compile(r"(t(cp|ls)://)?([\w.-]+|\[[\da-fA-F:]+\]):\d{1,5}")
 Range = str | Sequence[int | None] | None
+ParamsRange = Annotated[
+    Range,
+    AfterValidator(partial(read_range, "params")),
+    Option("Parameters: 10M:40M, 5M: or :6M.", PROBLEM, "LOW:HIGH", "any", read=str),
+]
+FlopsRange = Annotated[
+    Range,
+    AfterValidator(partial(read_range, "flops")),
+    Option("Multiply-accumulates for one input: 1.2G:2G.", PROBLEM, "LOW:HIGH", "any", str),
+]
+TrainingImages = Annotated[
+    PathText,
+    Option(
+        "Images to train on; needed. A folder with one for each class, .npz, IDX or CIFAR binary "
+        "files.",
+        PROBLEM, "PATH",
+    ),
+]  # fmt: skip
 
 
 def names(text: str) -> tuple[str, ...]:

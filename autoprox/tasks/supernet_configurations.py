@@ -7,7 +7,14 @@ from pydantic import AfterValidator
 
 from autoprox.files.sizes import read_series
 from autoprox.options import Option, PathText, Positive, Whole
-from autoprox.tasks.shared import MACHINE, PROBLEM, DeviceOptions, SpreadOptions, TaskConfig
+from autoprox.tasks.shared import (
+    MACHINE,
+    PROBLEM,
+    DeviceOptions,
+    SpreadOptions,
+    TaskConfig,
+    TrainingImages,
+)
 
 TRAINING = "Training"
 
@@ -53,14 +60,7 @@ class SupernetTrainConfig(TrainingOptions, TaskConfig):
     noun = "a supernet"
 
     space: Annotated[str, Option("Search space; needed.", PROBLEM)]
-    images: Annotated[
-        PathText,
-        Option(
-            "Images to train on; needed. A folder with one for each class, .npz, IDX or CIFAR "
-            "binary files.",
-            PROBLEM, "PATH",
-        ),
-    ]  # fmt: skip
+    images: TrainingImages
     sampler: Annotated[
         str,
         Option(

@@ -1,13 +1,10 @@
 """Each statistic against plain PyTorch: a copy of the network, hooks, `backward` and `.grad`."""
 
-import random
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 import torch
 from helpers.measuring import Conditions
-from helpers.networks import SPACE, noise, tiny
+from helpers.networks import SPACE, everything, noise, prepared, tiny
 from helpers.plain import ARCH, SINGLE, assert_same, plainly
 from torch import Tensor, nn
 
@@ -112,32 +109,6 @@ def test_thinning_keeps_every_nth_row_and_column(
             assert torch.equal(kept, torch.cat(expected))
             assert kept.is_contiguous()
             assert kept.untyped_storage().nbytes() == 4 * kept.numel()
-
-
-def everything(network: TransformerNetwork) -> Iterator[object]:
-    """All of a network's state that a pass might change."""
-    for name, module in network.named_modules():
-        yield name, module.training
-        for hooks in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks"):
-            yield tuple(getattr(module, hooks))
-    for name, parameter in network.named_parameters():
-        yield name, id(parameter), parameter.requires_grad, parameter._version, id(parameter.grad)
-        yield parameter.detach().numpy().tobytes()
-        yield None if parameter.grad is None else parameter.grad.numpy().tobytes()
-    yield torch.is_grad_enabled()
-    yield torch.get_rng_state().numpy().tobytes()
-    yield repr(np.random.get_state())
-    yield random.getstate()
-
-
-def prepared(network: TransformerNetwork) -> TransformerNetwork:
-    """A network that someone is in the middle of using."""
-    network.train()
-    network.blocks[0].eval()
-    network.blocks[0].fc1.weight.requires_grad_(False)
-    network.blocks[1].fc1.weight.grad = torch.ones_like(network.blocks[1].fc1.weight)
-    network.blocks[1].fc2.register_forward_hook(lambda *seen: None)
-    return network
 
 
 @pytest.mark.parametrize("quantity", QUANTITIES)

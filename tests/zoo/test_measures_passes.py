@@ -1,13 +1,11 @@
 """How measures share passes, what they leave behind, and whom they refuse."""
 
-import random
 import re
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 import torch
-from helpers.networks import SPACE, noise, tiny
+from helpers.networks import SPACE, everything, noise, prepared, tiny
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -34,29 +32,6 @@ def network() -> TransformerNetwork:
     return SPACE.build(ARCH, classes=4, seed=1)
 
 
-def everything(network: TransformerNetwork) -> Iterator[object]:
-    """All of a network's state, and of the random generators, that a pass might change."""
-    for name, module in network.named_modules():
-        yield name, module.training, tuple(module._forward_hooks), tuple(module._backward_hooks)
-    for name, parameter in network.named_parameters():
-        yield name, id(parameter), parameter.requires_grad, parameter._version, id(parameter.grad)
-        yield parameter.detach().numpy().tobytes()
-    yield torch.is_grad_enabled()
-    yield torch.get_rng_state().numpy().tobytes()
-    yield repr(np.random.get_state())
-    yield random.getstate()
-
-
-def in_use(network: TransformerNetwork) -> TransformerNetwork:
-    """A network that someone is in the middle of training."""
-    network.train()
-    network.blocks[0].eval()
-    network.blocks[0].fc1.weight.requires_grad_(False)
-    network.blocks[1].fc1.weight.grad = torch.ones_like(network.blocks[1].fc1.weight)
-    network.blocks[1].fc2.register_forward_hook(lambda *seen: None)
-    return network
-
-
 @pytest.mark.parametrize("grad", [False, True])
 @pytest.mark.parametrize("name", MEASURES)
 def test_the_network_is_left_as_it_was_found(
@@ -65,7 +40,7 @@ def test_the_network_is_left_as_it_was_found(
     inputs, labels = BATCH.inputs.clone(), BATCH.labels.clone()
     expected = MEASURES[name].function(Passes(network, BATCH))
     with torch.set_grad_enabled(grad):
-        before = list(everything(in_use(network)))
+        before = list(everything(prepared(network)))
         assert MEASURES[name].function(Passes(network, BATCH)) == expected
         assert list(everything(network)) == before
     assert torch.equal(BATCH.inputs, inputs)
@@ -81,7 +56,7 @@ def test_the_network_is_left_as_it_was_found_by_a_pass_that_fails(
         raise RuntimeError("broken layer")
 
     network.head.register_forward_hook(fail)
-    before = list(everything(in_use(network)))
+    before = list(everything(prepared(network)))
     with pytest.raises(RuntimeError, match="broken layer"):
         measure_all(network, BATCH, [name])
     assert list(everything(network)) == before
