@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from autoprox.benchmarks.base import BenchmarkError
 from autoprox.benchmarks.builtin import BENCHMARKS, BuiltInBenchmark, DataFile
 from autoprox.benchmarks.files import data_folders, fetch_files, find, status
 from autoprox.benchmarks.hw_gpt import HW_GPT_BENCH
@@ -45,6 +46,10 @@ def benchmark_info(name: str, data_dir: Path | None = None) -> dict[str, Any]:
 
 def _file_info(source: BuiltInBenchmark, file: DataFile, data_dir: Path | None) -> dict[str, Any]:
     path = find(source, file, data_dir)
+    try:
+        state = status(path, file)
+    except BenchmarkError:  # of one file, which mustn't hide the others
+        state = "unreadable"
     return {
         "file": file.name,
         "space": file.space,
@@ -52,7 +57,7 @@ def _file_info(source: BuiltInBenchmark, file: DataFile, data_dir: Path | None) 
         "architectures": file.architectures,
         "bytes": file.size,
         "sha256": file.sha256,
-        "status": status(path, file),
+        "status": state,
         "path": None if path is None else str(path),
     }
 

@@ -30,6 +30,9 @@ def benchmark_table(benchmarks: Iterable[Mapping[str, Any]]) -> Table:
 def _installed(found: Mapping[str, Any]) -> str:
     if found["embedded"]:
         return "embedded"
+    unreadable = [file["path"] for file in found["files"] if file["status"] == "unreadable"]
+    if unreadable:
+        return f"unreadable: {', '.join(unreadable)}"
     if not found["installed"]:
         return f"no: {command_line('bench', 'fetch', found['name'])}"
     there = sum(file["status"] == "installed" for file in found["files"])

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers.commands import Command
 from scipy.stats import kendalltau
 
 from autoprox.benchmarks import (
@@ -156,6 +157,21 @@ def test_embedded_benchmark_needs_nothing(nowhere: Path, tmp_path: Path) -> None
     assert info["architectures"] == len(set(benchmark.architectures)) >= 64
     assert [file["status"] for file in info["files"]] == ["installed"]
     assert fetch_benchmark(NANO) == []
+
+
+def test_a_file_that_can_not_be_read_hides_no_benchmark(
+    tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUTOPROX_DATA", str(tmp_path))
+    fifo = tmp_path / "vit-bench-101" / benchmark_info("vit-bench-101")["files"][0]["file"]
+    fifo.parent.mkdir()
+    os.mkfifo(fifo)
+    [found] = [info for info in list_benchmarks() if info["name"] == "vit-bench-101"]
+    assert [file["status"] for file in found["files"]].count("unreadable") == 1
+    assert not found["installed"]
+    assert "unreadable:" in (listed := run("bench", "list")).out
+    assert "nas-bench-bert" in listed.out
+    assert "must be a readable file" in run("bench", "fetch", "vit-bench-101").err
 
 
 def test_embedded_benchmark_says_what_its_labels_are_worth() -> None:
