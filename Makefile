@@ -4,6 +4,8 @@ BIN := .venv/bin
 LOWEST ?= tests/files tests/language tests/scoring tests/inputs tests/runs tests/statistics \
 	tests/cli/test_help.py tests/cli/test_commands.py
 STAMP := .venv/installed
+SCRIPTS := $(wildcard tests/bench_*.py tests/prove_*.py tests/fuzz_*.py runs/*.py runs/s*/*.py) \
+	tests/mutate.py tests/lowest.py tests/wrong_arguments.py
 
 ifneq ($(wildcard ../shared/data),)
 export AUTOPROX_DATA ?= $(abspath ../shared/data)
@@ -35,12 +37,13 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 
 # mypy doesn't follow setuptools' package-dir, so it checks the wheel as it is installed, from
-# there: in this folder it would find what the wheel lacks.
+# there: in this folder it would find what the wheel lacks. Of scripts it finds what no longer is.
 types: $(STAMP)
 	rm -rf build *.egg-info
 	$(BIN)/pip install -q --no-deps --no-build-isolation --no-index --target build/mypy .
 	cd build/mypy && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache -p autoprox
 	cd build/mypy && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache ../../tests/typed_use.py
+	cd build/mypy && MYPYPATH=../../tests:../../runs/nano-bench ../../$(BIN)/mypy --config-file /dev/null --ignore-missing-imports --check-untyped-defs --disable-error-code misc --cache-dir ../../.mypy_cache/scripts $(SCRIPTS:%=../../%)
 
 tests: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal

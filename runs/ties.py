@@ -15,10 +15,12 @@ import numpy as np
 
 from autoprox.engine.evaluator import Engine
 from autoprox.language import Tree
+from autoprox.parallel.crew import Crew
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import Floats, kendall, ties_broken
 from autoprox.statistics.sources import StreamedMatrices
 from autoprox.tasks.base import read_config
+from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.evolve import Evolve
 from autoprox.zoo.loading import load
 
@@ -26,8 +28,9 @@ from autoprox.zoo.loading import load
 def scores_of(problem: Evolve, tree: Tree, networks: list[int]) -> Floats:
     every = problem.networks()
     chosen = [every[n] for n in networks]
-    engine = Engine(StreamedMatrices(problem.setting(thin=1), chosen, problem.config.workers))
-    return engine.evaluate([tree]).values[0]
+    engine = Engine(StreamedMatrices(problem.setting(thin=1), chosen, Crew(problem.config.workers)))
+    scores: Floats = engine.evaluate([tree]).values[0]
+    return scores
 
 
 def taus(scores: Floats, truth: Floats, groups: list[list[int]]) -> Iterator[Floats]:
@@ -41,6 +44,7 @@ def taus(scores: Floats, truth: Floats, groups: list[list[int]]) -> Iterator[Flo
 def lines(path: Path, within: str | None, workers: int) -> Iterator[str]:
     """A table's lines on the proxy of a run and on the parameter count."""
     config = read_config(Run.open(path, "evolve"), workers=workers)
+    assert isinstance(config, EvolveConfig)
     problem, tree = Evolve(config), load(str(path)).tree
     test = problem.parts["test"].tolist()
     truth = np.stack([scores[test] for scores in problem.benchmark.scores.values()])

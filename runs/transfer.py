@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 from autoprox.engine.evaluator import Engine
 from autoprox.files.atomic import write_json
 from autoprox.language import Tree, require_network
+from autoprox.parallel.crew import Crew
 from autoprox.runs.folder import Run
-from autoprox.scoring.correlations import split
-from autoprox.scoring.tables import baselines, correlations, mean_kendall
+from autoprox.scoring.correlations import Floats, split
+from autoprox.scoring.tables import Judge, baselines, fitted_ridge
 from autoprox.statistics.sources import StreamedMatrices
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.evolve import Evolve
@@ -56,29 +57,42 @@ def read_proxy(source: str, seed: int) -> Proxy:
 
 def measure(
     space: str, proxies: Sequence[Proxy], seed: int, workers: int
-) -> tuple[list[dict[str, Any]], dict[str, list[dict[str, Any]]]]:
-    """The correlations of each proxy, and of each baseline on the same splits."""
+) -> dict[str, list[dict[str, Any]]]:
+    """What each proxy is worth by dataset, and each baseline on the same splits."""
     problem = Evolve(EvolveConfig(space=space, seed=seed, workers=workers))
     benchmark = problem.benchmark
-    source = StreamedMatrices(problem.setting(thin=1), problem.networks(), workers)
+    source = StreamedMatrices(problem.setting(thin=1), problem.networks(), Crew(workers))
     engine = Engine(source)
     engine.evaluate([proxy.tree for proxy in proxies])
-    tables, compared = [], {}
+    found: dict[str, list[dict[str, Any]]] = {"proxies": []}
+    splits: dict[tuple[int, float], None] = {}
     for proxy in proxies:
         parts = split(len(benchmark.architectures), *proxy.split)
         train, test = ([n for n in part if n not in source.failures] for part in parts)
+        judge = Judge(benchmark, test, seed)
+
+        def rows(scores: Mapping[str, Floats], judge: Judge = judge) -> dict[str, Any]:
+            return {d: judge.worth(own, d).row() for d, own in scores.items()}
+
         values = engine.evaluate([proxy.tree], test).values[0]
-        truth = {dataset: scores[test] for dataset, scores in benchmark.scores.items()}
-        tables.append(correlations(dict(zip(truth, values, strict=True)), truth, seed))
-        if proxy.split not in compared:
-            compared[proxy.split] = baselines(benchmark, {"train": train, "test": test}, seed)
-    return tables, {name: [c[name]["test"] for c in compared.values()] for name in BASELINES}
+        found["proxies"].append(rows(dict(zip(benchmark.scores, values, strict=True))))
+        if proxy.split not in splits:
+            splits[proxy.split] = None
+            simple = {**baselines(benchmark), "ridge": fitted_ridge(benchmark, train)}
+            for name in BASELINES:
+                scores = {dataset: own[test] for dataset, own in simple[name].items()}
+                found.setdefault(name, []).append(rows(scores))
+    return found
+
+
+def mean_tau(rows: Mapping[str, Any]) -> float:
+    return fmean(row["kendall"] for row in rows.values())
 
 
 def markdown(proxies: Sequence[Proxy], results: dict[str, Any]) -> str:
     """A row for each proxy, the mean of those of a space, and the baselines."""
     rows = [["found on", "proxy", *SPACES], ["---"] * (2 + len(SPACES))]
-    means = {space: [mean_kendall(t) for t in results[space]["proxies"]] for space in SPACES}
+    means = {space: [mean_tau(rows) for rows in results[space]["proxies"]] for space in SPACES}
     for origin in dict.fromkeys(proxy.space for proxy in proxies):
         own = [i for i, proxy in enumerate(proxies) if proxy.space == origin]
         rows += [[origin, proxies[i].name, *(_cell([means[s][i]]) for s in SPACES)] for i in own]
@@ -87,13 +101,12 @@ def markdown(proxies: Sequence[Proxy], results: dict[str, Any]) -> str:
             rows.append([origin, f"mean of {len(own)}", *mean])
     for name, words in BASELINES.items():
         tables = (results[space][name] for space in SPACES)
-        rows.append(["", words, *(_cell([mean_kendall(t) for t in own]) for own in tables)])
+        rows.append(["", words, *(_cell([mean_tau(rows) for rows in own]) for own in tables)])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _cell(taus: Sequence[float | None]) -> str:
-    known = [tau for tau in taus if tau is not None]
-    return f"{fmean(known):.3f}" if len(known) == len(taus) else "-"
+def _cell(taus: Sequence[float]) -> str:
+    return f"{fmean(taus):.3f}"
 
 
 def main() -> None:
@@ -107,8 +120,7 @@ def main() -> None:
     results = {}
     for space in SPACES:
         print(f"measuring on {space}", file=sys.stderr)
-        tables, compared = measure(space, proxies, given.seed, given.workers)
-        results[space] = {"proxies": tables, **compared}
+        results[space] = measure(space, proxies, given.seed, given.workers)
     print(markdown(proxies, results))
     if given.json:
         origins = [{**proxy._asdict(), "tree": str(proxy.tree)} for proxy in proxies]

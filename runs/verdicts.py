@@ -102,9 +102,8 @@ def isomers(seeds: Sequence[Mapping[str, Any]]) -> list[str]:
 
     def pooled(seed: Mapping[str, Any], name: str) -> float:
         ranks = seed["mean_best_rank"][name]
-        return sum(ranks[g] * (n - 1) for g, n in sizes.items()) / (
-            sum(sizes.values()) - len(sizes)
-        )
+        others = {group: count - 1 for group, count in sizes.items()}
+        return float(sum(ranks[g] * n for g, n in others.items()) / sum(others.values()))
 
     means = {name: fmean(pooled(s, name) for s in seeds) for name in first["mean_best_rank"]}
     rows = []

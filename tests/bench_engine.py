@@ -39,7 +39,7 @@ from autoprox.engine.evaluator import Engine
 from autoprox.engine.program import reductions
 from autoprox.evolution import STRATEGIES, EvolutionParameters, State, evolve, make_toolbox
 from autoprox.files.folders import user_cache
-from autoprox.language import Statistic, canonical, digest, parse, statistics
+from autoprox.language import Statistic, Tree, canonical, digest, parse, statistics
 from autoprox.parallel.crew import Crew
 from autoprox.searchspaces import get_space
 from autoprox.statistics.cached import CachedMatrices
@@ -156,9 +156,10 @@ def workers(problem: Evolve) -> dict[str, Any]:
     rng = random.Random(2)
     trees = [problem.grammar.generate(rng) for _ in range(100)]
     taken = {}
-    for store.workers in (1, 2):
+    for count in (1, 2):
+        store.crew = Crew(count)
         each = {e: seconds(lambda e=e: Engine(store).evaluate([parse(e)])) for e in ELEMENTWISE}
-        taken[store.workers] = each | {
+        taken[count] = each | {
             "100 random formulas": seconds(lambda: Engine(store).evaluate(trees), 3)
         }
     ratios = {name: taken[1][name] / taken[2][name] for name in taken[1]}
@@ -232,6 +233,7 @@ def published_way(problem: Evolve) -> float:
             functional.cross_entropy(network(batch.inputs), batch.labels).backward()
             score = 0.0
             for _, layer in network.layers():
+                assert layer.weight.grad is not None
                 score += (layer.weight * layer.weight.grad).abs().sum().item()
 
     timings = [seconds(lambda a=a: one_network(a), 1) for a in archs[:PUBLISHED_NETWORKS]]
@@ -241,7 +243,7 @@ def published_way(problem: Evolve) -> float:
 def candidates(problem: Evolve, folder: Path) -> dict[str, Any]:
     """Random new trees, in batches of ten: none has been evaluated before."""
     store = store_of(problem, folder, 60)
-    rng, trees = random.Random(1), {}
+    rng, trees = random.Random(1), dict[str, Tree]()
     while len(trees) < 500:
         tree = canonical(problem.grammar.generate(rng))
         trees[digest(tree)] = tree

@@ -70,7 +70,7 @@ def numba_kernels() -> dict[str, Callable[..., float]]:
 
         @numba.njit(fastmath=True)  # type: ignore[untyped-decorator]
         def loop(x: Any, y: Any) -> float:
-            total = np.float32(0)
+            total: Any = np.float32(0)
             for i in range(x.size):
                 total += inner(x[i], y[i])
             return total

@@ -30,12 +30,16 @@ from autoprox.tasks.configurations import EvolveConfig, SearchConfig
 from autoprox.tasks.shared import TaskConfig
 
 NOTES = 100
-EVOLVED = {
+EVOLVED: dict[str, Any] = {
     **{"datasets": ("digits",), "batch_size": 2, "zoo": ("none",), "iterations": 10**6},
     **{"train": 0.3, "statistics": ("msa.weight", "mlp.grad")},  # so that it takes minutes
     "memory": 2**27,  # of which 16 MiB are for values of layers, soon full
 }
-SEARCHED = {"space": "autoformer-nano", "dataset": "cifar10", "weights": "inherited"}
+SEARCHED: dict[str, Any] = {
+    "space": "autoformer-nano",
+    "dataset": "cifar10",
+    "weights": "inherited",
+}
 
 
 class Watch:
@@ -69,9 +73,10 @@ def config_of(part: str, options: argparse.Namespace) -> TaskConfig:
     if part == "evolve":
         return EvolveConfig(**EVOLVED, evaluations=options.formulas, cache=options.cache)
     count = options.candidates
-    strategy = {"random": {"samples": count}, "evolution": {"steps": (count - 100) // 10}}[
-        options.strategy
-    ]
+    strategy: dict[str, Any] = {
+        "random": {"samples": count},
+        "evolution": {"steps": (count - 100) // 10},
+    }[options.strategy]
     return SearchConfig(**SEARCHED, proxy=options.proxy, strategy=options.strategy, **strategy)
 
 

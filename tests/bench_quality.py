@@ -100,8 +100,8 @@ def markdown(results: dict[str, Any]) -> str:
         for run in result["runs"]:
             taus = [run["rows"][name]["kendall"] for name in ("proxy", "params", "ridge")]
             cells = [*taus, run["rows"]["proxy"]["given_size"], run["tau_with_params"]]
-            cells = " | ".join(map(_cell, cells))
-            lines.append(f"| {run['split']} | {cells} | `{run['expression']}` |")
+            shown = " | ".join(map(_cell, cells))
+            lines.append(f"| {run['split']} | {shown} | `{run['expression']}` |")
         lines.append("")
     return "\n".join(lines)
 

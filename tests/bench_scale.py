@@ -26,6 +26,7 @@ import cloudpickle
 import torch
 from distributed import LocalCluster
 
+from autoprox.nas.own_weights import OwnWeights
 from autoprox.parallel.crew import Crew
 from autoprox.searchspaces import get_space
 from autoprox.statistics.cached import _measured
@@ -50,7 +51,7 @@ def search(options: argparse.Namespace) -> Part:
     """Candidates of a space, each with its own weights."""
     config = SearchConfig(space=options.search, dataset="cifar10", proxy="snip")
     scorer = Search(config).scorer()
-    return type(scorer).outcome, (scorer,), sample(get_space(options.search), options.networks, 0)
+    return OwnWeights.outcome, (scorer,), sample(get_space(options.search), options.networks, 0)
 
 
 def collect(options: argparse.Namespace) -> Part:

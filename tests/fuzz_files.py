@@ -54,7 +54,7 @@ def fuzz(name: str, seconds: float, seed: int, found: Path) -> dict[str, Any]:
             while taken < seconds:
                 content, wait = received(child, ours, wait), fuzzing.SECONDS
                 if not making:
-                    began, making = time.monotonic(), used(child.pid)
+                    began, making = time.monotonic(), used(child.pid or 0)
                 finding = received(child, ours, wait)
                 taken = before + time.monotonic() - began
                 if finding and finding.short not in findings:
@@ -65,7 +65,7 @@ def fuzz(name: str, seconds: float, seed: int, found: Path) -> dict[str, Any]:
             findings.setdefault(short, keep(found / name, content, short))
             number += 1
             taken = before + time.monotonic() - began
-        processor += max(0.0, used(child.pid) - making)
+        processor += max(0.0, used(child.pid or 0) - making)
         child.kill()
         child.join()
     times = {"seconds": round(taken, 1), "processor": round(processor, 1)}
@@ -74,9 +74,9 @@ def fuzz(name: str, seconds: float, seed: int, found: Path) -> dict[str, Any]:
 
 def received(child: Any, pipe: Connection, seconds: float) -> Any:
     """What comes in so many seconds of a processor, of which the machine may give others most."""
-    began, before = time.monotonic(), used(child.pid)
+    began, before = time.monotonic(), used(child.pid or 0)
     while not pipe.poll(1.0):
-        if used(child.pid) - before > seconds or time.monotonic() - began > 15 * seconds:
+        if used(child.pid or 0) - before > seconds or time.monotonic() - began > 15 * seconds:
             raise TimeoutError(f"takes more than {seconds:g} seconds")
     return pipe.recv()
 

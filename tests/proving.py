@@ -144,7 +144,7 @@ def places(folder: Path) -> dict[str, str]:
     return {"XDG_CACHE_HOME": str(folder / "cache"), "TMPDIR": str(folder / "tmp")}
 
 
-def said(folder: Path) -> dict[str, str]:
+def said(folder: Path) -> dict[str, Any]:
     """What the command printed."""
     return {name: (folder / name).read_text(errors="replace") for name in ("out", "err")}
 

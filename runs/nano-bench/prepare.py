@@ -73,8 +73,8 @@ def save_text(path: Path, folder: Path, pattern: str) -> None:
     names = (file.relative_to(folder).as_posix() for file in folder.rglob(pattern))
     order = sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest())
     texts = [text for name in order if b"\0" not in (text := (folder / name).read_bytes())]
-    text = b"".join(texts)[:TEXT_BYTES].decode(errors="ignore")
-    path.write_bytes(text.encode())
+    whole = b"".join(texts)[:TEXT_BYTES].decode(errors="ignore")
+    path.write_bytes(whole.encode())
 
 
 def main(source: Path, target: Path) -> None:

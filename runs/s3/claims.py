@@ -20,6 +20,7 @@ from joblib import Parallel, delayed
 
 from autoprox.files.atomic import write_json
 from autoprox.files.located_json import read_object
+from autoprox.parallel.crew import Crew
 from autoprox.parallel.threads import one_thread
 from autoprox.runs.folder import SUMMARY, Run
 from autoprox.s3.evaluations import Evaluations
@@ -93,7 +94,7 @@ def best_of(run: Path, task: S3, space: SwinSpace, number: int) -> tuple[Archite
         task.data,
         folder / SEARCHED,
         config.limit,
-        config.workers,
+        Crew(config.workers),
     )
     rng = random.Random(f"{config.seed} search")
     found = search(task.limits(space), evaluations.errors, task.settings, rng)
@@ -140,7 +141,7 @@ def measured(given: argparse.Namespace, seed: int) -> dict[str, Any]:
         read_supernet(run / f"round{len(spaces) - 1}" / FILE, spaces[-1]),
         task.data,
         run / "inherited.jsonl",
-        workers=config.workers,
+        crew=Crew(config.workers),
     )
     inherited = [100 - error for error in evaluations.errors(drawn)]
     trained = alone_all(run, task, spaces[-1], [*drawn, *(best for best, _ in bests)])

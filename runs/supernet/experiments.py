@@ -265,16 +265,14 @@ def alone(experiment: Experiment, seed: int) -> dict[str, Any]:
     groups = isomer_groups(experiment, seed)
     truth = inherited(experiment, seed, run, [arch for g in groups.values() for arch in g])
     each = experiment.alone // len(groups)
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for name, group in groups.items():
         chosen = random.Random(seed).sample(group, each)
         own = [experiment.trained_alone(arch, seed)["all"] for arch in chosen]
         had = [truth[arch] for arch in chosen]
         found[name] = {"inherited": had, "alone": own, "tau": _tau(had, own)}
-    pairs = [
-        (h, o) for g in found.values() for h, o in zip(g["inherited"], g["alone"], strict=True)
-    ]
-    return {"seed": seed, "groups": found, "tau": _tau(*zip(*pairs, strict=True))}
+    had, own = ([x for g in found.values() for x in g[name]] for name in ("inherited", "alone"))
+    return {"seed": seed, "groups": found, "tau": _tau(had, own)}
 
 
 def zoo_scores(

@@ -203,20 +203,20 @@ def idx_reader(name: str, other: str, content_of_other: bytes) -> Callable[[byte
 
 
 PIXELS = np.arange(12 * 16).reshape(12, 4, 4)
-IDX_NAMES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte")
+IDX_IMAGES, IDX_LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
 
 
 @target
 def idx_images() -> Target:
     good = idx(PIXELS)
-    read = idx_reader(*IDX_NAMES, idx(np.arange(12) % 3))
+    read = idx_reader(IDX_IMAGES, IDX_LABELS, idx(np.arange(12) % 3))
     return Target([good, gzip.compress(good)], read, hostile.mutate_gzip)
 
 
 @target
 def idx_labels() -> Target:
     good = idx(np.arange(12) % 3)
-    read = idx_reader(*reversed(IDX_NAMES), idx(PIXELS))
+    read = idx_reader(IDX_LABELS, IDX_IMAGES, idx(PIXELS))
     return Target([good, gzip.compress(good)], read, hostile.mutate_gzip)
 
 

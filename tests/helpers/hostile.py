@@ -19,7 +19,7 @@ NAMES = (
     *("", "x", "../../outside/secret", "/etc/passwd", "a\0b", "a\nb", "evil:call", "k" * 300),
     *("\x1b[31m\x1b]0;owned\x07", "\x9b2J", "\u202egnp.exe", "\ud800", "<script>alert(1)</script>"),
 )
-VALUES = (
+VALUES: tuple[Any, ...] = (
     *(None, True, False, -1, 0, 1, 2, 0.5, 1e308, -1e308, 5e-324, 10**30, 2**63, -(2**63)),
     *(float("nan"), float("inf"), float("-inf"), [], [[]], {}, ["x"], {"x": 1}, [0, 0, 0]),
     *NAMES,

@@ -89,11 +89,15 @@ def _sparsity(x: Array) -> float:
 
 
 def _z_score(x: Array) -> Array:
-    return _share(x - x.mean(), x.std())
+    return _share(x - x.mean(), float(x.std()))
+
+
+def _unit(x: Array) -> Any:
+    return _share(x, float(np.linalg.norm(x)))
 
 
 def _cosine(x: Array, y: Array) -> float:
-    return float(np.sum(_share(x, np.linalg.norm(x)) * _share(y, np.linalg.norm(y))))
+    return float(np.sum(_unit(x) * _unit(y)))
 
 
 def _rank(scores: Array) -> Array:
@@ -128,7 +132,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "z_score": _z_score,
     "softmax": lambda x: special.softmax(x, axis=-1),
     "log_softmax": lambda x: special.log_softmax(x, axis=-1),
-    "unit": lambda x: _share(x, np.linalg.norm(x)),
+    "unit": _unit,
     "sum": np.sum,
     "mean": np.mean,
     "std": np.std,

@@ -45,8 +45,9 @@ def everything(network: TransformerNetwork) -> Iterator[object]:
 def prepared(network: TransformerNetwork) -> TransformerNetwork:
     """A network that someone is in the middle of using."""
     network.train()
-    network.blocks[0].eval()
-    network.blocks[0].fc1.weight.requires_grad_(False)
-    network.blocks[1].fc1.weight.grad = torch.ones_like(network.blocks[1].fc1.weight)
-    network.blocks[1].fc2.register_forward_hook(lambda *seen: None)
+    mlp = [layer for domain, layer in network.layers() if domain == "mlp"]
+    network.transformer_blocks[0].eval()
+    mlp[0].weight.requires_grad_(False)
+    mlp[2].weight.grad = torch.ones_like(mlp[2].weight)
+    mlp[3].register_forward_hook(lambda *seen: None)
     return network
