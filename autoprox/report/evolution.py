@@ -7,7 +7,7 @@ from typing import Any
 from rich.table import Table
 
 from autoprox.files.program import command_line
-from autoprox.report.layout import WIDTH, Part, interval, number
+from autoprox.report.layout import INTERVAL, WIDTH, Part, interval, number
 from autoprox.report.worth import (
     comparison_parts,
     equal_size_parts,
@@ -62,8 +62,8 @@ def _worth_table(summary: Mapping[str, Any]) -> Table:
     counts = {part: summary["size"][part]["networks"] for part in ("test", "train")}
     table = named_table(
         "\nscored by",
-        *(f"test n = {counts['test']}\nKendall", "\n95 % interval"),
-        *(f"train n = {counts['train']}\nKendall", "\n95 % interval"),
+        *(f"test n = {counts['test']}\nKendall", f"\n{INTERVAL}"),
+        *(f"train n = {counts['train']}\nKendall", f"\n{INTERVAL}"),
     )
     rows = _scored(summary)
     for dataset in summary["test"]:

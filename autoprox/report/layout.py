@@ -15,6 +15,8 @@ from autoprox.files.atomic import to_json
 
 WIDTH = 80
 FIGURE = 6  # characters of a figure
+GAP = 2  # characters between columns
+INTERVAL = " 95 % interval"  # a heading as wide as any of them
 
 Part = str | Table
 
@@ -62,8 +64,8 @@ def new_table(first: str) -> Table:
 
 def room(headings: Iterable[str], least: int) -> int:
     """The characters that columns of figures leave to names, whose column is at least so wide."""
-    widths = (max(FIGURE, *map(len, heading.split("\n"))) + 1 for heading in headings)
-    return max(least, WIDTH - 1 - sum(widths))
+    widths = (max(FIGURE, *map(len, heading.split("\n"))) + GAP for heading in headings)
+    return max(least, WIDTH - sum(widths))
 
 
 def aligned(facts: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from autoprox.files.program import command_line
 from autoprox.report.evolution import front_parts
-from autoprox.report.layout import WIDTH, Part, interval, number
+from autoprox.report.layout import INTERVAL, WIDTH, Part, interval, number
 from autoprox.report.worth import named_table, nature, size_parts
 
 RESTS = {"kendall": "interval", "given_size": "given_size_interval"}
@@ -27,9 +27,9 @@ def many_report(summary: Mapping[str, Any]) -> list[Part]:
 
 def held_out_parts(folds: Sequence[Mapping[str, Any]]) -> list[Part]:
     """What the proxies are worth on the spaces that they never saw, less the parameter count."""
-    table = named_table("held out", "tau", "params", "difference", "95 % interval")
-    for heading in ("given\nsize", "\n95 % interval"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = named_table(
+        "held out", "tau", "params", "difference", INTERVAL, "given\nsize", f"\n{INTERVAL}"
+    )
     for row in (rows := [held_out_row(fold) for fold in folds]):
         table.add_row(*_cells(row))
     figures = ("tau", "params", "difference", "given_size")
@@ -84,9 +84,8 @@ def _fold(fold: Mapping[str, Any], summary: Mapping[str, Any]) -> list[Part]:
 
 
 def _worth_table(spaces: Mapping[str, Any]) -> Table:
-    table = named_table("\nscored by", *("\ntau", "\n95 % interval", "\nproxy"))
-    for heading in ("given\nsize", "\n95 % interval", "\nproxy"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    beside = f"\n{INTERVAL}", "\nproxy"
+    table = named_table("\nscored by", "\ntau", *beside, "given\nsize", *beside)
     for name, own in spaces.items():
         table.add_row(name, f"n = {own['size']['test']['networks']}")
         for scored, parts in own["means"].items():

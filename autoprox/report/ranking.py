@@ -6,7 +6,16 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from autoprox.report.layout import WIDTH, Part, interval, markdown_line, new_table, number, room
+from autoprox.report.layout import (
+    INTERVAL,
+    WIDTH,
+    Part,
+    interval,
+    markdown_line,
+    new_table,
+    number,
+    room,
+)
 from autoprox.report.published import published_markdown, published_parts
 from autoprox.report.worth import equal_size_parts, regret_parts, size_parts, verdict_parts
 from autoprox.scoring.correlations import CORRELATIONS
@@ -24,7 +33,7 @@ def rank_report(summary: Mapping[str, Any]) -> list[Part]:
     shown: dict[str, Callable[[Mapping[str, Any]], str]] = {
         "Ken-\ndall": lambda row: number(row["kendall"]),
         "std of\nseeds": lambda row: number(row["std"]["kendall"]),
-        "\n95 % interval": lambda row: interval(row["interval"]["kendall"]),
+        f"\n{INTERVAL}": lambda row: interval(row["interval"]["kendall"]),
         "Spear-\nman": lambda row: number(row["spearman"]),
         "Pear-\nson": lambda row: number(row["pearson"]),
         "pub-\nlished": lambda row: number(row["published"]["kendall"]),

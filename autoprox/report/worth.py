@@ -7,7 +7,7 @@ from typing import Any
 from rich.table import Table
 
 from autoprox.files.sizes import short
-from autoprox.report.layout import WIDTH, Part, interval, new_table, number, room
+from autoprox.report.layout import INTERVAL, WIDTH, Part, interval, new_table, number, room
 from autoprox.scoring.resampling import FEWEST_PAIRS
 from autoprox.scoring.seeds import SEED_SHARE
 from autoprox.scoring.tables import MOSTLY_SIZE, mostly_size
@@ -20,8 +20,8 @@ SIZES = {"params": "params", "flops": "FLOPs", "depth": "depth"}
 
 def equal_size_parts(means: Rows, networks: int, pairs: int) -> list[Part]:
     """The tau given the size, and that over the pairs of equal size: means over the datasets."""
-    table = named_table("scored by", "given\nthe size", "\n95 % interval", "pairs of\nequal size")
-    table.add_column("\n95 % interval", justify="right", no_wrap=True)
+    headings = "given\nthe size", f"\n{INTERVAL}", "pairs of\nequal size", f"\n{INTERVAL}"
+    table = named_table("\nscored by", *headings)
     for name, row in means.items():
         near = "too few" if pairs < FEWEST_PAIRS else number(row["equal_size"])
         table.add_row(
@@ -38,7 +38,7 @@ def equal_size_parts(means: Rows, networks: int, pairs: int) -> list[Part]:
 
 def comparison_parts(comparison: Rows) -> list[Part]:
     """The proxy less each baseline, by the tau and at equal size."""
-    table = named_table("the proxy less", "difference", "95 % interval", "")
+    table = named_table("the proxy less", "difference", INTERVAL, "verdict")
     for figure, where in FIGURES.items():
         table.add_row(where)
         for name, figures in comparison.items():
@@ -48,11 +48,12 @@ def comparison_parts(comparison: Rows) -> list[Part]:
 
 def verdict_parts(comparison: Mapping[str, Rows], baselines: Sequence[str]) -> list[Part]:
     """Whether each proxy is better than each baseline, by the tau and at equal size."""
-    table = named_table("proxy")
-    for figure in ("tau", "given size"):
-        for place, name in enumerate(baselines):
-            table.add_column(f"{'' if place else figure}\n{name}", no_wrap=True)
-    table.columns[0].header = "\nproxy"
+    headings = [
+        f"{'' if place else figure}\n{name}"
+        for figure in ("tau", "given size")
+        for place, name in enumerate(baselines)
+    ]
+    table = named_table("\nproxy", *headings)
     for proxy, rivals in comparison.items():
         verdicts = [
             rivals[name][figure]["verdict"] or "-"
