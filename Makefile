@@ -43,7 +43,7 @@ types: $(STAMP)
 	$(BIN)/pip install -q --no-deps --no-build-isolation --no-index --target build/mypy .
 	cd build/mypy && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache -p autoprox
 	cd build/mypy && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache ../../tests/typed_use.py
-	cd build/mypy && MYPYPATH=../../tests:../../runs/nano-bench ../../$(BIN)/mypy --config-file /dev/null --ignore-missing-imports --check-untyped-defs --disable-error-code misc --cache-dir ../../.mypy_cache/scripts $(SCRIPTS:%=../../%)
+	cd build/mypy && MYPYPATH=../../tests:../../runs/nano-bench ../../$(BIN)/mypy --config-file= --ignore-missing-imports --check-untyped-defs --disable-error-code misc --cache-dir ../../.mypy_cache/scripts $(SCRIPTS:%=../../%)
 
 tests: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
