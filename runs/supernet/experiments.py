@@ -318,7 +318,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=32, help="of the isomers")
     parser.add_argument("--isomers", type=int, default=200, help="of each group, at most")
     parser.add_argument("--alone", type=int, default=24, help="isomers to train alone")
-    parser.add_argument("--alone-seeds", type=int, default=1)
+    parser.add_argument("--alone-seeds", type=int, default=3)
     parser.add_argument("--proxies", default="all", help="separated by commas")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
