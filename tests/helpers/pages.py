@@ -7,7 +7,7 @@ from typing import Any
 
 RUNS = Path(__file__).parents[2] / "runs"
 OLD = sorted((RUNS / "reference").iterdir())[0]  # of before the front was recorded
-[NANO], [PIT] = (list((RUNS / "reference").glob(f"*-{name}")) for name in ("nano", "pit"))
+[NANO], [PIT] = ([*(RUNS / "reference").glob(f"*-{name}-split0")] for name in ("nano", "pit"))
 RANK = sorted((RUNS / "ranks").iterdir())[0]
 COMMITTED = (NANO, PIT, RANK)
 
@@ -16,8 +16,17 @@ def discovery(folder: Path, committed: Path = NANO) -> Path:
     """A copy of a committed discovery, with scores of single networks."""
     shutil.copytree(committed, folder)
     summary = whole(committed)
-    (folder / "summary.json").write_text(json.dumps(summary))
+    replace_summary(folder, summary)
     return folder
+
+
+def replace_summary(folder: Path, summary: dict[str, Any]) -> None:
+    """Write another one, and no digest that would refuse it."""
+    file = folder / "environment.json"
+    known = json.loads(file.read_text())
+    known.pop("summary", None)
+    file.write_text(json.dumps(known))
+    (folder / "summary.json").write_text(json.dumps(summary))
 
 
 def whole(committed: Path) -> dict[str, Any]:
@@ -50,7 +59,7 @@ def spaces_run(folder: Path) -> Path:
         for own, other, (held_out, trained) in zip(summaries, summaries[::-1], names, strict=True)
     ]
     named = {name: summaries[0][name] for name in ("expression", "formula", "objective", "ties")}
-    (folder / "summary.json").write_text(json.dumps({**named, "folds": folds, "seconds": 1.0}))
+    replace_summary(folder, {**named, "folds": folds, "seconds": 1.0})
     lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()[:3]]
     told = [{**line, "held_out": own, "island": 0} for own in ("one", "two") for line in lines]
     (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in told))
