@@ -91,8 +91,8 @@ def _gain(rows: Sequence[Mapping[str, Any]], one: str, other: str, name: str) ->
     return next(means) - next(means)
 
 
-def isomers(seeds: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The mean best rank of every proxy, pooled by seeds."""
+def isomers(seeds: Sequence[Mapping[str, Any]], trained: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The mean best rank of every proxy, pooled by seeds; and that by training some alone."""
     first = seeds[0]
     sizes = {name: own["isomers"] for name, own in first["groups"].items()}
     lines = [
@@ -113,8 +113,11 @@ def isomers(seeds: Sequence[Mapping[str, Any]]) -> list[str]:
         ranks = [fmean(s["mean_best_rank"][name][g] for s in seeds) for g in sizes]
         taus = fmean(s["tau"][name][g] for s in seeds for g in sizes)
         whole = shown([pooled(s, name) for s in seeds])
-        rows.append([f"`{name}`", *(f"{r:.2f}" for r in ranks), whole, f"{taus:.2f}"])
-    lines += table(["proxy", *(f"{g} varies" for g in sizes), "all", "tau"], rows)
+        by_training = [own["mean_best_rank"][name] for own in trained]
+        others = f"{taus:.2f}", shown(by_training) if by_training else "-"
+        rows.append([f"`{name}`", *(f"{r:.2f}" for r in ranks), whole, *others])
+    headings = [*(f"{g} varies" for g in sizes), "all", "tau", "24 of them, trained alone"]
+    lines += table(["proxy", *headings], rows)
     claims = []
     for name in means:
         if name.startswith("slices: normalised"):
@@ -180,7 +183,7 @@ def main(supernet: Path, spaces: Path) -> None:
     if found["claim"]:
         lines += claim(found["claim"], HERE / "supernet" / "accuracies.png")
     if found["isomers"]:
-        lines += isomers(found["isomers"])
+        lines += isomers(found["isomers"], found["alone"])
     if found["alone"]:
         lines += alone(found["alone"])
     if lines:

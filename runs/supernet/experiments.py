@@ -213,11 +213,7 @@ def isomers(experiment: Experiment, seed: int) -> dict[str, Any]:
     groups = isomer_groups(experiment, seed)
     every = [arch for group in groups.values() for arch in group]
     truth = inherited(experiment, seed, run, every)
-    scores = {
-        name: {arch: score(arch) for arch in every}
-        for name, score in snip_scores(experiment, seed).items()
-    }
-    scores |= zoo_scores(experiment, seed, every)
+    scores = all_scores(experiment, seed, every)
     return {
         "seed": seed,
         "groups": {
@@ -260,10 +256,13 @@ def inherited(
 
 
 def alone(experiment: Experiment, seed: int) -> dict[str, Any]:
-    """Inherited accuracies beside those of training alone, of some isomers of each group."""
+    """Training alone of some isomers of each group, and what ranks it how well."""
     run = experiment.trained(f"uniform-{seed}", "uniform", seed, None)["run"]
     groups = isomer_groups(experiment, seed)
-    truth = inherited(experiment, seed, run, [arch for g in groups.values() for arch in g])
+    every = [arch for group in groups.values() for arch in group]
+    truth = inherited(experiment, seed, run, every)
+    scores = all_scores(experiment, seed, every)
+    picked: dict[str, list[tuple[Sequence[float], Sequence[float]]]] = {n: [] for n in scores}
     each = experiment.alone // len(groups)
     found: dict[str, dict[str, Any]] = {}
     for name, group in groups.items():
@@ -271,8 +270,22 @@ def alone(experiment: Experiment, seed: int) -> dict[str, Any]:
         own = [experiment.trained_alone(arch, seed)["all"] for arch in chosen]
         had = [truth[arch] for arch in chosen]
         found[name] = {"inherited": had, "alone": own, "tau": _tau(had, own)}
+        for proxy, values in scores.items():
+            picked[proxy].append(([values[arch] for arch in chosen], own))
     had, own = ([x for g in found.values() for x in g[name]] for name in ("inherited", "alone"))
-    return {"seed": seed, "groups": found, "tau": _tau(had, own)}
+    ranks = {proxy: mean_best_rank(pairs) for proxy, pairs in picked.items()}
+    return {"seed": seed, "groups": found, "tau": _tau(had, own), "mean_best_rank": ranks}
+
+
+def all_scores(
+    experiment: Experiment, seed: int, architectures: Sequence[Architecture]
+) -> dict[str, dict[Architecture, float]]:
+    """Those of SNIP, of what the normalisers make of it, and of the zoo."""
+    found = {
+        name: {arch: score(arch) for arch in architectures}
+        for name, score in snip_scores(experiment, seed).items()
+    }
+    return found | zoo_scores(experiment, seed, architectures)
 
 
 def zoo_scores(
