@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import RootModel
 
 from autoprox.files.documents import Document
+from autoprox.runs.overview import Overview
 
 from .search import Architecture
 from .worth import MeanParts, Number, SizeCheck
@@ -92,22 +93,6 @@ class ShowFunction(Document):
 
 class Show(RootModel[ShowExpression | ShowFunction]):
     """`autoprox show PROXY`."""
-
-
-class Overview(Document):
-    """A run at a glance."""
-
-    run: str
-    kind: str
-    benchmark: str | None
-    space: str | None
-    seed: int | None
-    fitness: Number
-    test: Number
-    expression: str | None
-    seconds: Number
-    begun: str | None
-    ended: bool
 
 
 class Runs(RootModel[list[Overview]]):
