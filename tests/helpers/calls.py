@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 
 from autoprox.errors import MeasurementError
 
@@ -15,6 +16,12 @@ def fail(item: int) -> int:
     if item == 1:
         raise MeasurementError("no such thing")
     return item
+
+
+def linger(seconds: float) -> None:
+    time.sleep(seconds)
+    if seconds == 0:
+        raise MeasurementError("no such thing")
 
 
 def die(_: int) -> None:

@@ -39,6 +39,7 @@ def test_a_long_expression_is_cut_and_no_figure(capsys: pytest.CaptureFixture[st
         *regret_parts({"cifar100": sizes}, {name: {"cifar100": 5 * [10.25]}}),
     )
     lines = capsys.readouterr().out.splitlines()
+    assert ["proxy", *rivals, *rivals] in [line.split() for line in lines]
     assert sum("…" in line for line in lines) == 3
     assert all(
         line.count("…") <= 1 and line.startswith("sum(mul(") for line in lines if "…" in line
