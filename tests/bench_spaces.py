@@ -20,7 +20,7 @@ from autoprox.tasks.base import resume, start
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.shared import names
 
-SPACES = "autoformer,pit,autoformer-nano"
+SPACES = "autoformer,pit,autoformer-nano,pit-nano"
 HEADINGS = ("held out", "tau", "params", "difference", "above 0", "given size", "above 0")
 
 

@@ -27,13 +27,13 @@ def many_report(summary: Mapping[str, Any]) -> list[Part]:
 
 def held_out_parts(folds: Sequence[Mapping[str, Any]]) -> list[Part]:
     """What the proxies are worth on the spaces that they never saw, less the parameter count."""
-    table = named_table(
-        "held out", "tau", "params", "difference", INTERVAL, "given\nsize", f"\n{INTERVAL}"
-    )
+    headings = "\ntau", "less\nparams", f"\n{INTERVAL}", "given\nsize", f"\n{INTERVAL}"
+    table = named_table("\nheld out", *headings)
     for row in (rows := [held_out_row(fold) for fold in folds]):
         table.add_row(*_cells(row))
-    figures = ("tau", "params", "difference", "given_size")
-    means = {name: float(np.mean([row[name] for row in rows])) for name in figures}
+    means = {
+        name: _mean([row[name] for row in rows]) for name in ("tau", "difference", "given_size")
+    }
     nothing = [None, None]
     table.add_row(*_cells({"held_out": "mean", **means, "interval": nothing, "at_size": nothing}))
     return ["Each space by the proxy that was evolved on the others, all networks", table]
@@ -54,12 +54,16 @@ def held_out_row(fold: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if len(known) == len(values) else None
+
+
 def _cells(row: Mapping[str, Any]) -> list[str]:
     difference = "-" if row["difference"] is None else f"{row['difference']:+.3f}"
     return [
         row["held_out"],
-        *(number(row["tau"]), number(row["params"])),
-        *(difference, interval(row["interval"])),
+        *(number(row["tau"]), difference, interval(row["interval"])),
         *(number(row["given_size"]), interval(row["at_size"])),
     ]
 

@@ -16,7 +16,7 @@ from autoprox.errors import AutoproxError, ConfigError
 from autoprox.evolution import Individual
 from autoprox.language import Tree, make, parse
 from autoprox.report.layout import show
-from autoprox.report.many import held_out_row, many_report
+from autoprox.report.many import held_out_parts, held_out_row, many_report
 from autoprox.runs.folder import Run
 from autoprox.tasks.base import resume, start
 from autoprox.tasks.configurations import EvolveConfig
@@ -82,6 +82,39 @@ def test_each_space_is_held_out_once(
         assert own["size"]["test"]["networks"] == sizes[name]
         row = held_out_row(fold)
         assert row["difference"] == pytest.approx(row["tau"] - row["params"])
+
+
+@pytest.mark.parametrize("given_size", [0.25, None])
+def test_what_was_held_out_is_a_table_of_80_columns(
+    given_size: float | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where the scores follow size without exception, so that nothing is left given it."""
+    proxy = {
+        **{"kendall": 0.5, "given_size": given_size},
+        "given_size_interval": [-0.25, -0.125] if given_size else [None, None],
+    }
+    names = ("autoformer-nano", "autoformer-supernet-ti")
+    folds = [
+        {
+            "held_out": name,
+            "spaces": {
+                name: {
+                    "means": {"proxy": {"test": proxy}, "params": {"test": {"kendall": 0.75}}},
+                    "comparison": {
+                        "params": {"kendall": {"difference": -0.25, "interval": [-0.5, -0.125]}}
+                    },
+                }
+            },
+        }
+        for name in names
+    ]
+    show(*held_out_parts(folds))
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert not any("…" in line for line in lines)
+    shown = "0.250" if given_size else "-"
+    assert lines[-1].split() == ["mean", "0.500", "-0.250", "-", shown, "-"]
+    assert [line.split()[0] for line in lines[-3:-1]] == list(names)
 
 
 class Stopped(Exception):  # noqa: N818
@@ -158,6 +191,37 @@ def test_the_joint_metric_is_over_all_pairs(options: Options) -> None:
     assert len(taus) == 3
     assert individual.taus == pytest.approx(taus)
     assert individual.jcm == pytest.approx(np.mean(taus))
+
+
+def test_blocks_grow_by_doubling() -> None:
+    many, few = (blocks(np.arange(count), "mine") for count in (40, 20))
+    assert [len(block) for block in many] == [5, 5, 10, 20]
+    assert [len(block) for block in few] == [5, 5, 10]
+    for own, count in ((many, 40), (few, 20)):
+        assert sorted(np.concatenate(own)) == list(range(count))
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_last_trial_has_all_networks_of_every_space(
+    options: Options, first: int, tmp_path: Path
+) -> None:
+    """Also where one of the spaces has so many that it takes a step more."""
+    large = {**table(48), "name": "large"}
+    (tmp_path / "large.json").write_text(json.dumps(large))
+    spaces = [str(tmp_path / "large.json"), options["spaces"][0]]
+    spaces = spaces[::-1] if first else spaces
+    tree, last = parse("sum(sum(abs(all.weight)))"), []
+    for halving in (True, False):
+        config = EvolveConfig(**{**options, "spaces": spaces}, halving=halving)
+        task = EvolveSpaces(config)
+        sources = {
+            name: [field.collect(part=part) for part in task.blocks[name]]
+            for name, field in task.fields.items()
+        }
+        trials = task.trials(task.folds[0], sources)
+        assert len(trials) == (4 if halving else 1)
+        last.append(trials[-1].individuals([tree])[0])
+    assert last[0].taus == pytest.approx(last[1].taus)
 
 
 def test_blocks_rank_together(options: Options) -> None:
