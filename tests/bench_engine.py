@@ -7,6 +7,7 @@ Parts:
 - candidates: seconds for a new candidate, the published way (every network built, forward and
   backward, for each candidate) against the engine's
 - collection: collecting the statistics of the `data` probe against the bare passes
+- final: a formula on whole matrices, as an evolution measures it, against the bare passes
 - evolution: the paper's whole evolution (P = 20, T = 200) on collected statistics
 - formulas: CPU time of an evolution on four spaces with halving, for 20,000 formulas
 
@@ -26,7 +27,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -41,9 +42,9 @@ from autoprox.evolution import STRATEGIES, EvolutionParameters, State, evolve, m
 from autoprox.files.folders import user_cache
 from autoprox.language import Statistic, Tree, canonical, digest, parse, statistics
 from autoprox.parallel.crew import Crew
-from autoprox.searchspaces import get_space
 from autoprox.statistics.cached import CachedMatrices
-from autoprox.statistics.networks import space_networks
+from autoprox.statistics.networks import SpaceNetwork, space_networks
+from autoprox.statistics.sources import StreamedMatrices
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.evolve import Evolve
 from autoprox.tasks.halving import Halving
@@ -168,27 +169,24 @@ def workers(problem: Evolve) -> dict[str, Any]:
 
 def formulas(options: argparse.Namespace) -> dict[str, Any]:
     """Evolution on four spaces, whose matrices are random, as if they were collected."""
-    with tempfile.TemporaryDirectory() as folder:
-        table = Path(folder) / "table.json"
-        table.write_text(json.dumps(pit_table()))
-        spaces = ("autoformer", "pit", "autoformer-nano", str(table))
-        task = EvolveSpaces(EvolveConfig(spaces=spaces, evaluations=options.formulas, workers=1))
-        (fold,) = task.folds
-        sources = {
-            name: [
-                RandomMatrices(field.setting(), [field.networks()[n] for n in part], field.needs())
-                for part in task.blocks[name]
-            ]
-            for name, field in task.fields.items()
-        }
-        count = sum(len(s.networks) * len(s.datasets) for own in sources.values() for s in own)
-        for source in (s for own in sources.values() for s in own):
-            _ = source.packed
-        strategy, state = STRATEGIES[task.config.strategy], State(random.Random(0))
-        start = time.process_time()
-        individuals = Halving(task.trials(fold, sources)).individuals
-        toolbox = make_toolbox(task.form, individuals, strategy, task.config)
-        evolve(toolbox, strategy, task.config, state, lambda state: None)
+    spaces = ("autoformer", "pit", "autoformer-nano", "pit-nano")
+    task = EvolveSpaces(EvolveConfig(spaces=spaces, evaluations=options.formulas, workers=1))
+    (fold,) = task.folds
+    sources = {
+        name: [
+            RandomMatrices(field.setting(), [field.networks()[n] for n in part], field.needs())
+            for part in task.blocks[name]
+        ]
+        for name, field in task.fields.items()
+    }
+    count = sum(len(s.networks) * len(s.datasets) for own in sources.values() for s in own)
+    for source in (s for own in sources.values() for s in own):
+        _ = source.packed
+    strategy, state = STRATEGIES[task.config.strategy], State(random.Random(0))
+    start = time.process_time()
+    individuals = Halving(task.trials(fold, sources)).individuals
+    toolbox = make_toolbox(task.form, individuals, strategy, task.config)
+    evolve(toolbox, strategy, task.config, state, lambda state: None)
     taken = time.process_time() - start
     return {
         "networks_and_datasets": count,
@@ -196,29 +194,6 @@ def formulas(options: argparse.Namespace) -> dict[str, Any]:
         "invalid": dict(state.invalid),
         "cpu_seconds": taken,
         "cpu_minutes_for_20000": taken / state.evaluations * 20_000 / 60,
-    }
-
-
-def pit_table() -> dict[str, Any]:
-    """As many small PiTs as the benchmark has large ones; two of their scores are all the same."""
-    space, rng = get_space("pit-nano"), random.Random(0)
-    found: dict[Any, None] = {}
-    while len(found) < 100:
-        found[space.sample(rng)] = None
-    rows = [
-        {
-            "arch": arch.to_json()["choices"],
-            "scores": {name: space.params(arch) / 1e5 + rng.random() for name in ("a", "b")},
-        }
-        for arch in found
-    ]
-    datasets = {name: {"classes": 10} for name in ("a", "b")}
-    return {
-        "format": 1,
-        "name": "pits",
-        "space": "pit-nano",
-        "datasets": datasets,
-        "architectures": rows,
     }
 
 
@@ -265,8 +240,31 @@ def candidates(problem: Evolve, folder: Path) -> dict[str, Any]:
 
 def collection(problem: Evolve) -> dict[str, Any]:
     """The `data` probe of a few networks, thinned and written to files, against its bare passes."""
-    archs = [problem.benchmark.architectures[n] for n in problem.parts["train"]][:4]
     needs = [s for s in problem.needs() if s.probe == "data"]
+
+    def collected(networks: Sequence[SpaceNetwork]) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            CachedMatrices(problem.setting(), networks, needs, folder=Path(folder)).collect()
+
+    return against_bare_passes(problem, collected)
+
+
+def final(problem: Evolve) -> dict[str, Any]:
+    """A formula on the whole matrices of a few networks, as at the end of an evolution."""
+
+    def measured(networks: Sequence[SpaceNetwork]) -> None:
+        source = StreamedMatrices(problem.setting(thin=1), networks)
+        Engine(source).evaluate([parse(ELEMENTWISE[0])])
+
+    return against_bare_passes(problem, measured)
+
+
+def against_bare_passes(
+    problem: Evolve, do: Callable[[Sequence[SpaceNetwork]], None]
+) -> dict[str, Any]:
+    """Processor time of one thread, of a few networks on all datasets."""
+    archs = [problem.benchmark.architectures[n] for n in problem.parts["train"]][:4]
+    networks = space_networks(problem.space, archs)
     torch.set_num_threads(1)
 
     def bare() -> None:
@@ -276,18 +274,12 @@ def collection(problem: Evolve) -> dict[str, Any]:
                 network.reset_head(batch.classes, 0)
                 functional.cross_entropy(network(batch.inputs), batch.labels).backward()
 
-    def collected() -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            networks = space_networks(problem.space, archs)
-            CachedMatrices(problem.setting(), networks, needs, folder=Path(folder)).collect()
-
-    timings = [(seconds(bare, 1), seconds(collected, 1)) for _ in range(3)]
-    bare_seconds, collected_seconds = (median(column) for column in zip(*timings, strict=True))
+    bare_seconds, own_seconds = cpu_seconds(bare, 2), cpu_seconds(lambda: do(networks), 2)
     return {
         "networks": len(archs),
-        "bare_seconds": bare_seconds,
-        "collected_seconds": collected_seconds,
-        "ratio": collected_seconds / bare_seconds,
+        "bare_cpu_seconds": bare_seconds,
+        "cpu_seconds": own_seconds,
+        "ratio": own_seconds / bare_seconds,
     }
 
 
@@ -315,6 +307,7 @@ def main() -> None:
         "formulas": lambda problem, folder: formulas(options),
         "candidates": candidates,
         "collection": lambda problem, folder: collection(problem),
+        "final": lambda problem, folder: final(problem),
         "evolution": evolution,
     }
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
