@@ -4,7 +4,7 @@ BIN := .venv/bin
 LOWEST ?= tests/files tests/language tests/scoring tests/inputs tests/runs tests/statistics \
 	tests/cli/test_help.py tests/cli/test_commands.py
 STAMP := .venv/installed
-SCRIPTS := $(wildcard tests/bench_*.py tests/prove_*.py tests/fuzz_*.py runs/*.py runs/s*/*.py) \
+SCRIPTS := $(wildcard tests/bench_*.py tests/prove_*.py tests/fuzz_*.py runs/*.py runs/s*/*.py runs/nano-bench/*.py) \
 	tests/mutate.py tests/lowest.py tests/wrong_arguments.py
 
 ifneq ($(wildcard ../shared/data),)
@@ -14,7 +14,7 @@ endif
 .PHONY: help evolve docs test lint types tests coverage test-lowest licences clean
 
 help:
-	@echo 'make evolve   find a proxy for nano-vit-bench, offline, and show it'
+	@echo 'make evolve   find a proxy for nano-bench, offline, and show it'
 	@echo 'make docs     write the reference, and build the site in build/site'
 	@echo 'make test     lint, types and tests (each also alone: make lint, make types, make tests)'
 	@echo 'make coverage the tests, and which branches they take'

@@ -1,6 +1,6 @@
 """Measures whether long runs stay flat: `python tests/bench_long.py [--out FILE] [--plot FILE]`.
 
-20,000 formulas are evolved on nano-vit-bench, and 100,000 candidates searched by slices of the
+20,000 formulas are evolved on nano-bench, and 100,000 candidates searched by slices of the
 largest network of autoformer-nano, each in a process of its own. A hundred times in each, what it
 holds then is noted: resident memory, open files, and the processor's seconds for each thousand
 formulas or candidates since the last time. The summary compares the second tenth of a run with the
@@ -31,7 +31,7 @@ from autoprox.tasks.shared import TaskConfig
 
 NOTES = 100
 EVOLVED: dict[str, Any] = {
-    **{"datasets": ("digits",), "batch_size": 2, "zoo": ("none",), "iterations": 10**6},
+    **{"datasets": ("fashion-mnist",), "batch_size": 2, "zoo": ("none",), "iterations": 10**6},
     **{"train": 0.3, "statistics": ("msa.weight", "mlp.grad")},  # so that it takes minutes
     "memory": 2**27,  # of which 16 MiB are for values of layers, soon full
 }

@@ -30,11 +30,11 @@ SEARCH = "search --space autoformer-nano --dataset cifar10 --seed 3 --batch-size
 PRENAS = "prenas --space autoformer-nano --sizes 20K:60K:20K --noise 2 --batch-size 32"
 TRAIN = "supernet train --space autoformer-nano --images {ready}/photos.npz --batch-size 32"
 CASES: Mapping[str, str] = {
-    "evolve": "evolve --datasets digits --iterations 3 --population 8 --batch-size 2 --zoo none "
+    "evolve": "evolve --datasets cifar10 --iterations 3 --population 8 --batch-size 2 --zoo none "
     "--statistics msa.weight,mlp.grad",
     "evolve-spaces": "evolve --spaces autoformer-nano,{ready}/mine.json --iterations 2 "
     "--population 6 --batch-size 2 --zoo none --statistics msa.weight",
-    "rank": "rank --proxies snip,dss,naswot,params --datasets digits --batch-size 2",
+    "rank": "rank --proxies snip,dss,naswot,params --datasets fashion-mnist --batch-size 2",
     "compare": "compare {ready}/runs/evolve snip --batch-size 2",
     "search-random": f"{SEARCH} --proxy snip --samples 12",
     "search-blockwise": f"{SEARCH} --proxy snip --strategy blockwise --weights inherited "

@@ -30,8 +30,8 @@ from autoprox import cli
 LEFT_OUT = frozenset({"seconds", "core_hours", "run", "autoprox"})  # the last is its version
 SEARCH = "search --space autoformer-nano --dataset cifar10 --seed 3"
 SMALL: Mapping[str, str] = {
-    "evolve-small": "evolve --datasets digits --iterations 4 --batch-size 2 --seed 5",
-    "rank-small": "rank --proxies snip,dss,params --datasets digits --batch-size 2 --seeds 2",
+    "evolve-small": "evolve --datasets fashion-mnist --iterations 4 --batch-size 2 --seed 5",
+    "rank-small": "rank --proxies snip,dss,params --datasets cifar10 --batch-size 2 --seeds 2",
     "search-random-small": f"{SEARCH} --proxy snip --samples 12",
     "search-inherited-small": f"{SEARCH} --proxy snip --strategy blockwise --weights inherited "
     "--population 10 --steps 3 --mutants 5 --crossovers 5",
@@ -42,7 +42,7 @@ FULL: Mapping[str, str] = {
     "evolve-nano": "evolve --iterations 30 --seed 1",
     "evolve-elitist": "evolve --iterations 10 --strategy elitist --seed 2",
     "evolve-pit": "evolve --space pit --iterations 30",
-    "rank-nano": "rank --proxies all --datasets digits,cifar10 --seeds 2",
+    "rank-nano": "rank --proxies all --datasets fashion-mnist,cifar10 --seeds 2",
     "rank-bert": "rank --proxies snip,dss,ntsr,head_confidence,params --space flexibert "
     "--batch-size 2 --length 16",
     "search-random": f"{SEARCH} --proxy ntsr --samples 60 --params 20K:100K",

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGES = {"autoprox": "autoprox", "primitives": "autoprox/primitives"}
 PACKAGES["searchspaces"] = "autoprox/searchspaces"
-EVOLVE = "evolve --datasets digits --population 4 --iterations 1 --zoo none --json --quiet"
+EVOLVE = "evolve --datasets fashion-mnist --population 4 --iterations 1 --zoo none --json --quiet"
 
 
 @pytest.fixture(scope="module")
@@ -46,12 +46,12 @@ def test_the_wheel_has_the_package_and_nothing_else(wheel: Path) -> None:
     wanted = {
         f"{place}/{path.relative_to(ROOT / folder).as_posix()}"
         for folder, place in PACKAGES.items()
-        for kind in ("*.py", "py.typed", "data/*.json", "data/*.txt")
+        for kind in ("*.py", "py.typed", "data/nano-bench/*.json", "data/*.txt")
         for path in (ROOT / folder).rglob(kind)
     }
     assert names == wanted
     assert "autoprox/py.typed" in names
-    assert "autoprox/data/nano-vit-bench.json" in names
+    assert "autoprox/data/nano-bench/pit-nano.json" in names
 
 
 def test_it_evolves_without_the_source(wheel: Path, tmp_path: Path) -> None:

@@ -44,8 +44,8 @@ class BuiltInBenchmark:
     url: str | None = None
     folder: Path | None = None
     default_datasets: tuple[str, ...] | None = None  # None: all that the label has
-    # dataset -> Kendall's tau between the scores of two trainings, where that was measured
-    noise_ceiling: Mapping[str, float | None] = field(default_factory=dict)
+    # space -> dataset -> what its first label is worth at equal size (scoring.reliability)
+    reliability: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def datasets(self) -> tuple[str, ...]:

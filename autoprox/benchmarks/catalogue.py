@@ -7,11 +7,11 @@ from autoprox.benchmarks.base import BenchmarkError
 from autoprox.benchmarks.builtin import BENCHMARKS, BuiltInBenchmark, DataFile
 from autoprox.benchmarks.files import data_folders, fetch_files, find, status
 from autoprox.benchmarks.hw_gpt import HW_GPT_BENCH
+from autoprox.benchmarks.nano import NANO_BENCH
 from autoprox.benchmarks.nas_bert import NAS_BENCH_BERT
-from autoprox.benchmarks.table import NANO_VIT_BENCH
 from autoprox.benchmarks.vit_bench import VIT_BENCH_101
 
-for built_in in (NANO_VIT_BENCH, VIT_BENCH_101, NAS_BENCH_BERT, HW_GPT_BENCH):
+for built_in in (NANO_BENCH, VIT_BENCH_101, NAS_BENCH_BERT, HW_GPT_BENCH):
     BENCHMARKS.register(built_in.name, built_in)
 
 
@@ -34,7 +34,7 @@ def benchmark_info(name: str, data_dir: Path | None = None) -> dict[str, Any]:
         "architectures": sum(file.architectures for file in source.files),
         "licence": source.licence,
         "source": source.origin,
-        "noise_ceiling": dict(source.noise_ceiling),
+        "reliability": {space: dict(taus) for space, taus in source.reliability.items()},
         "embedded": source.embedded,
         "installed": all(
             file["status"] == "installed" for file in files if file["subset"] == "main"

@@ -57,7 +57,7 @@ def read_verified(source: BuiltInBenchmark, file: DataFile, data_dir: Path | Non
         looked = ", ".join(map(str, data_folders(source, data_dir)))
         raise BenchmarkError(
             f"{source.name} needs {file.name}, which is not in {looked}: {fetch} downloads it, "
-            "and nano-vit-bench or a table of your own (--benchmark NAME|FILE) needs no download"
+            "and nano-bench or a table of your own (--benchmark NAME|FILE) needs no download"
         )
     content = _content(path)
     if (found := hashlib.sha256(content).hexdigest()) != file.sha256:

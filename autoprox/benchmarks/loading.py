@@ -105,12 +105,21 @@ def _load_built_in(source: BuiltInBenchmark, request: Request, data_dir: Path | 
     )
 
 
+def _first_space(source: BuiltInBenchmark, request: Request) -> str:
+    """The first that has the datasets, if any: else the first, for what it lacks to be told."""
+    asked = set(request.datasets or ())
+    for space, labels in source.labels.items():
+        if any(asked <= set(datasets) for datasets in labels.values()):
+            return space
+    return next(iter(source.labels))
+
+
 def _select(source: BuiltInBenchmark, request: Request) -> Selection:
     from autoprox.searchspaces import get_space  # which imports torch
 
-    space = next(iter(source.labels))
-    if request.space is not None:
-        space = get_space(request.space).name
+    space = (
+        _first_space(source, request) if request.space is None else get_space(request.space).name
+    )
     if space not in source.labels:
         raise BenchmarkError(f"{source.name} has no space {space!r}{nearest(space, source.labels)}")
     labels = source.labels[space]

@@ -1,4 +1,4 @@
-"""A table of one's own as a benchmark, or the one that comes along: a JSON file of this form.
+"""A table of one's own as a benchmark: a JSON file of this form.
 
     {
       "format": 1,
@@ -35,14 +35,12 @@ from autoprox.benchmarks.base import (
     choose_datasets,
     make_row,
 )
-from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
+from autoprox.benchmarks.builtin import DataFile
 from autoprox.files.documents import Document, Must, validate
 from autoprox.files.located_json import Node, parse_json, read_json
 
 FORMAT = 1
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-NANO_SPACE = "autoformer-nano"
-NANO_DATASETS = ("cifar10", "fashion-mnist", "digits")
 
 Score = Annotated[float, Field(ge=-1e100, le=1e100, allow_inf_nan=False)]  # for it is squared
 
@@ -115,6 +113,13 @@ def _check_names(table: Table, document: Node) -> None:
             raise node.error("must be 1 to 64 letters, digits, `.`, `_` and `-`", repr(name))
 
 
+def read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[Row]:
+    """The rows of a table that comes with a package, for its entry in the registry."""
+    [(file, content)] = files
+    document = parse_json(content, file.name)
+    return _rows(validate(document, Table), selection.space, document)
+
+
 def _rows(table: Table, space: str, document: Node) -> list[Row]:
     signs = {name: 1.0 if data.higher_is_better else -1.0 for name, data in table.datasets.items()}
     rows = []
@@ -124,35 +129,3 @@ def _rows(table: Table, space: str, document: Node) -> list[Row]:
         scores = {dataset: sign * entry.scores[dataset] for dataset, sign in signs.items()}
         rows.append(make_row(space, entry.arch, scores, node.at("arch").place))
     return rows
-
-
-def read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[Row]:
-    [(file, content)] = files
-    document = parse_json(content, file.name)
-    return _rows(validate(document, Table), selection.space, document)
-
-
-NANO_VIT_BENCH = BuiltInBenchmark(
-    name="nano-vit-bench",
-    description="small vision transformers trained on CIFAR-10, Fashion-MNIST and digits",
-    labels={NANO_SPACE: {LABEL: NANO_DATASETS}},
-    classes=dict.fromkeys(NANO_DATASETS, 10),
-    licence="MIT",
-    origin="autoprox (runs/nano-vit-bench)",
-    folder=Path(__file__).parent.parent / "data",
-    files=(
-        DataFile(
-            "nano-vit-bench.json",
-            "58721b6c8ff084f364e13a635b132fc179fe22cd2eb8374d9378834eef849c28",
-            size=37314,
-            space=NANO_SPACE,
-            architectures=64,
-        ),
-    ),
-    read=read,
-    noise_ceiling={
-        "cifar10": 0.8024846949535361,
-        "fashion-mnist": 0.77648228635918,
-        "digits": 0.7848982587964999,
-    },
-)

@@ -74,7 +74,7 @@ def scatters(told: Told) -> Markup:
     measured = _measured(told)
     if any("networks" not in own for _, own in measured):
         return section(
-            "Score and accuracy",
+            "Score and true score",
             note("This run did not record the scores of single networks: evolve again to see them"),
         )
     plots = {
@@ -85,7 +85,7 @@ def scatters(told: Told) -> Markup:
         for title, own in measured
         for dataset in own["networks"]["test"]["truth"]
     }
-    return section("Score and accuracy", joined_plots(plots))
+    return section("Score and true score", joined_plots(plots))
 
 
 def _points(part: Mapping[str, Any], dataset: str) -> list[Point]:

@@ -8,6 +8,7 @@ from rich.table import Table
 from autoprox.files.program import command_line
 from autoprox.report.layout import Part, aligned, new_table, number
 
+RELIABILITY = "Reliability of the first label (tau at equal size of two such means):"
 SATURATED = 0.05  # share of the pairs of architectures with the same score
 
 
@@ -47,19 +48,21 @@ def benchmark_details(found: Mapping[str, Any]) -> list[Part]:
     for space, own in found["labels"].items():
         for label, datasets in own.items():
             labels.add_row(space, label, ", ".join(datasets))
+    reliable = "\n".join(
+        f"{space}: " + ", ".join(f"{dataset} {number(tau)}" for dataset, tau in taus.items())
+        for space, taus in found["reliability"].items()
+    )
     facts = {
         "datasets": ", ".join(f"{d} ({count} classes)" for d, count in found["datasets"].items()),
         "licence": found["licence"],
         "source": found["source"],
         "embedded" if found["embedded"] else "looked in": ", ".join(found["folders"]),
     }
-    if ceilings := found["noise_ceiling"]:
-        taus = ", ".join(f"{dataset} {number(tau)}" for dataset, tau in ceilings.items())
-        facts["noise ceiling"] = f"{taus} (Kendall's tau between two trainings)"
     return [
         f"{found['name']}: {found['description']}",
         labels,
         aligned(facts),
+        *([f"{RELIABILITY}\n{reliable}"] if reliable else []),
         file_table(found["files"]),
     ]
 
@@ -67,11 +70,11 @@ def benchmark_details(found: Mapping[str, Any]) -> list[Part]:
 def build_report(details: Mapping[str, Any]) -> list[Part]:
     """The same for people, with the next command."""
     table = new_table(details["measure"])
-    for heading in ("lowest", "median", "highest", "tau between seeds"):
+    for heading in ("lowest", "median", "highest", "tau between seeds", "reliability"):
         table.add_column(heading, justify="right")
     for dataset, row in details["datasets"].items():
         scores = (f"{row[name]:.2f}" for name in ("lowest", "median", "highest"))
-        table.add_row(dataset, *scores, number(row["noise_ceiling"]))
+        table.add_row(dataset, *scores, number(row["noise_ceiling"]), number(row["reliability"]))
     failures = details["failures"]
     counts = (
         f"{details['architectures']} architectures of {details['space']}, seeds: "

@@ -76,9 +76,12 @@ def regret_parts(budgets: Rows, regrets: Mapping[str, Mapping[str, Sequence[Any]
         table = named_table(
             f"{dataset}\nnetworks", *(f"{short(size)}\n{count}" for size, count in heads)
         )
-        for name, by_dataset in regrets.items():
+        values = {name: by_dataset[dataset] for name, by_dataset in regrets.items()}
+        most = max((v for row in values.values() for v in row if v is not None), default=0.0)
+        decimals = 2 if most >= 1 else 3  # of a cross-entropy, all are small
+        for name, row in values.items():
             shown = "params (the largest)" if name == "params" else name
-            table.add_row(shown, *("-" if v is None else f"{v:.2f}" for v in by_dataset[dataset]))
+            table.add_row(shown, *("-" if v is None else f"{v:.{decimals}f}" for v in row))
         parts.append(table)
     title = "Regret: the best true score within a budget of parameters less the pick's"
     return [title, *parts]

@@ -103,6 +103,7 @@ def summarised(table: Mapping[str, Any], file: Path) -> dict[str, Any]:
             "median": median(scores),
             "highest": max(scores),
             "noise_ceiling": ceiling,
+            "reliability": training["reliability"][dataset],
             "tied": tied_share(scores),
         }
     return {

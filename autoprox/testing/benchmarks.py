@@ -20,9 +20,10 @@ def check_benchmark(benchmark: BuiltInBenchmark, data_dir: Path | None = None) -
         info = benchmark_info(name, data_dir)
         require(json.loads(json.dumps(info)) == info, f"what is listed of {name} is JSON")
         require(info["installed"], f"the files of {name} are those that it pins")
-        require(set(benchmark.noise_ceiling) <= set(benchmark.classes), "ceilings are of datasets")
         for space, labels in benchmark.labels.items():
             files = [f for f in benchmark.files if f.space == space and f.subset == "main"]
+            rated = set(benchmark.reliability.get(space, ()))
+            require(rated <= set(next(iter(labels.values()))), "reliability is of the first label")
             for label, datasets in labels.items():
                 found = load_benchmark(
                     name, space=space, label=label, datasets=datasets, data_dir=data_dir

@@ -4,7 +4,7 @@ import math
 import platform
 import time
 from collections import deque
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping
 from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
@@ -22,7 +22,8 @@ from autoprox.inputs.datasets import Dataset
 from autoprox.parallel.crew import ALONE, Crew
 from autoprox.parallel.threads import one_thread
 from autoprox.progress import Progress, silent
-from autoprox.scoring.correlations import kendall
+from autoprox.scoring.correlations import Floats, kendall
+from autoprox.scoring.reliability import reliability
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
 from autoprox.training.plan import Job, TrainingPlan
 from autoprox.training.recipes import TrainingError, TrainingRecipe
@@ -157,11 +158,14 @@ def _table(
         if job.architecture not in failed:
             own = runs.setdefault(job.architecture, {dataset: [] for dataset in datasets})
             own[job.dataset].append(result[recipe.measure])
-    ceiling = {d: _noise_ceiling([own[d] for own in runs.values()]) for d in datasets}
+    by_dataset = {d: np.array([own[d] for own in runs.values()]) for d in datasets}
+    classes = next(iter(datasets.values()))["classes"]
+    space = get_space(plan.settings["space"])
+    params = np.array([space.params(arch, classes) for arch in runs], dtype=np.float64)
     return {
         "format": FORMAT,
         "name": name,
-        "space": plan.settings["space"],
+        "space": space.name,
         "datasets": {
             dataset: {"classes": data["classes"], "higher_is_better": recipe.higher_is_better}
             for dataset, data in datasets.items()
@@ -170,7 +174,8 @@ def _table(
             **plan.settings,
             "measure": recipe.measure,
             "seeds": len({job.seed for job in results}),
-            "noise_ceiling": ceiling,
+            "noise_ceiling": {d: _noise_ceiling(own) for d, own in by_dataset.items()},
+            "reliability": {d: reliability(own, params) for d, own in by_dataset.items()},
             "core_hours": round(sum(result["seconds"] for result in results.values()) / 3600, 3),
             "processor": platform.machine(),
             "failures": list(failures.values()),
@@ -186,8 +191,7 @@ def _table(
     }
 
 
-def _noise_ceiling(runs: Sequence[Sequence[float]]) -> float | None:
+def _noise_ceiling(runs: Floats) -> float | None:
     """Kendall's tau between the scores of two seeds, the mean over all pairs of seeds."""
-    seeds = np.array(runs, dtype=np.float64).T  # [networks, seeds] to [seeds, networks]
-    taus = [float(kendall(one, other)) for one, other in combinations(seeds, 2)]
+    taus = [float(kendall(one, other)) for one, other in combinations(runs.T, 2)]
     return fmean(taus) if taus and all(map(math.isfinite, taus)) else None

@@ -19,7 +19,9 @@ REFERENCE = Path(__file__).parent.parent.parent / "runs" / "reference"
 SHOWN = "pit"  # whose formula and scatter README has
 FIGURE = re.compile(r"<svg.*?</svg>", re.DOTALL)
 PLACES = {  # how README names them
-    "autoformer-nano": "nano-vit-bench",
+    "autoformer-nano": "nano-bench, AutoFormer",
+    "pit-nano": "nano-bench, PiT",
+    "gpt2-nano": "nano-bench, GPT-2",
     "autoformer-ti": "ViT-Bench-101, AutoFormer",
     "pit": "ViT-Bench-101, PiT",
     "flexibert": "NAS-Bench-BERT",

@@ -106,7 +106,7 @@ def test_an_architecture_is_written_once(run: Command) -> None:
     arguments = ("export", "arch", "arch.json", "--out", "net", "--classes", "5")
     done = run(*arguments, "--json")
     assert done.json["files"] == ["architecture.json", "network.py", "train.py"]
-    assert done.json["params"] == 3376 + 3296 + 32 + 85  # embeddings, block, norm and head
+    assert done.json["params"] == 1072 + 2224 + 32 + 85  # embeddings, block, norm and head
     again = run(*arguments)
     assert again.code == 2
     assert again.err == "error: --out must be a new or an empty folder, but net is there\n"

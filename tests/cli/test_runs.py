@@ -198,7 +198,7 @@ def test_the_doctor(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(tmp_path)
     facts = run("doctor", "--json").json
     assert facts["packages"]["torch"] == version("torch")
-    assert facts["benchmarks"]["nano-vit-bench"] is True
+    assert facts["benchmarks"]["nano-bench"] is True
     assert facts["cache"]["folder"] == str(tmp_path / "autoprox")
     told = run("doctor")
     assert (told.code, "Nothing is amiss." in told.out) == (0, True)

@@ -204,7 +204,7 @@ OTHER = {"hidden_dim": 192, "depth": 1, "mlp_ratio": [4.0], "num_heads": [3]}
         ),
         ((*TRAIN, "--subnets", "none.json"), "none.json"),
         ((*TRAIN, "--subnets", "arch.json"), "arch.json must be an array of objects with arch"),
-        ((*TRAIN, "--images", "tiny.npz"), "images must be at least 8 x 8 pixels, a patch of the"),
+        ((*TRAIN, "--images", "tiny.npz"), "images must be at least 4 x 4 pixels, a patch of the"),
         ((*TRAIN, "--images", "none.npz"), "none.npz"),
         (
             (*TRAIN, "--processes", "3"),
@@ -231,7 +231,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
 ) -> None:
     (folder / "other.json").write_text(json.dumps([{"arch": OTHER}]))
     (folder / "runs").mkdir()
-    save_images(folder / "tiny.npz", side=6)
+    save_images(folder / "tiny.npz", side=3)
     done = run(*arguments)
     assert (done.code, done.out) == (2, "")
     assert message in done.err

@@ -27,8 +27,8 @@ COMMANDS = {  # by schema; RUN[name] is the run of the command of that schema
     "search": "search --space=autoformer-nano --proxy=snip --samples=3 --batch-size=1",
     "rediscover": "rediscover sum(width) --seconds=0.1",
     "bench-list": "bench list",
-    "bench-info": "bench info nano-vit-bench",
-    "bench-fetch": "bench fetch nano-vit-bench",
+    "bench-info": "bench info nano-bench",
+    "bench-fetch": "bench fetch nano-bench",
     "bench-build": "bench build --space=autoformer-nano --images=photos.npz --out=t.json "
     "--samples=10 --seeds=1 --epochs=1 --workers=1",
     "supernet-train": "supernet train --space=autoformer-nano --images=photos.npz --epochs=1",

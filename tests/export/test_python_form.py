@@ -24,7 +24,7 @@ from autoprox.zoo.expressions import EXPRESSIONS, load_expression
 CHOICES = [
     (
         "autoformer-nano",
-        {"hidden_dim": 16, "depth": 2, "mlp_ratio": [1.0, 3.0], "num_heads": [2, 3]},
+        {"hidden_dim": 16, "depth": 2, "mlp_ratio": [1.0, 4.0], "num_heads": [2, 3]},
     ),
     ("autoformer-nano", {"hidden_dim": 24, "depth": 1, "mlp_ratio": [2.0], "num_heads": [1]}),
     ("pit", {"base_dim": 16, "mlp_ratio": 2, "depth": [1, 4, 2], "num_heads": [2, 2, 4]}),

@@ -21,7 +21,7 @@ class Rule(NamedTuple):
 
 MINE = "--benchmark my-vits.json"
 SMALL = (
-    f"{MINE} --name nano-vit-bench --iterations 1 --population 4 --children 2 "
+    f"{MINE} --name nano-bench --iterations 1 --population 4 --children 2 "
     "--statistics mlp.weight --batch-size 1 --zoo none"
 )
 PUBLISHED = "cifar100,flowers|hw-gpt-bench|--spaces autoformer"

@@ -7,7 +7,9 @@ from typing import Any
 
 RUNS = Path(__file__).parents[2] / "runs"
 OLD = sorted((RUNS / "reference").iterdir())[0]  # of before the front was recorded
-[NANO], [PIT] = ([*(RUNS / "reference").glob(f"*-{name}-split0")] for name in ("nano", "pit"))
+[NANO], [PIT] = (
+    [*(RUNS / "reference").glob(f"*-{name}-split0")] for name in ("autoformer-nano", "pit")
+)
 RANK = sorted((RUNS / "ranks").iterdir())[0]
 COMMITTED = (NANO, PIT, RANK)
 

@@ -191,7 +191,7 @@ def test_only_the_passes_that_a_proxy_needs_are_run(
 def test_nothing_is_built_for_a_proxy_of_structure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(SPACE), "build", None)
     [outcome] = outcomes(own_weights(SplitProxy(parse("sum(width)")), SETTING), [SPACE.largest()])
-    assert outcome.terms == (5 * 64.0,)
+    assert outcome.terms == (12 * 128.0,)
 
 
 def test_a_network_that_fails_is_recorded_and_stops_nothing(

@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from autoprox.nas.searcher import Searcher
 from autoprox.nas.size_limits import LimitsError, SizeLimits
 from autoprox.nas.strategies import STRATEGIES
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
+from autoprox.searchspaces.base import one, per_layer
+from autoprox.searchspaces.nano import NanoSpace
 
 HEADS = "sum(mul(width, heads))"
 COMPARED = f"sub(rank({HEADS}), rank(sum(one)))"
@@ -111,12 +114,19 @@ def test_a_search_finds_more_than_chance(name: str) -> None:
 
 
 def test_random_search_ends_where_the_limits_hold_no_more() -> None:
-    """Below 7,000 parameters there are 1-block networks of width 16, and nothing else."""
-    searcher = searcher_of(params=(None, 7_000))
+    """Below 3,000 parameters there are 1-block networks of width 16, and nothing else."""
+    fields = {
+        "hidden_dim": one(16, 24, 32),
+        "depth": one(1, 2, 3),
+        "mlp_ratio": per_layer(1.0, 2.0, 4.0),
+        "num_heads": per_layer(1, 2, 4),
+    }
+    few = NanoSpace(SPACE.name, "with fewer options", fields)
+    searcher = searcher_of(space=few, params=(None, 3_000))
     random_search.search(searcher, random_search.RandomParameters(samples=500))
-    smaller = [tiny(16, (heads, ratio)) for heads in (1, 2, 3, 4) for ratio in (1.0, 2.0, 3.0, 4.0)]
-    within = {a for a in smaller if SPACE.params(a, 10) <= 7_000}
-    assert within
+    blocks = product((1, 2, 4), (1.0, 2.0, 4.0))
+    within = {a for a in (tiny(16, block) for block in blocks) if SPACE.params(a, 10) <= 3_000}
+    assert 1 < len(within) < 9
     assert set(architectures(searcher)) == within
 
 

@@ -45,7 +45,7 @@ def test_the_page_of_a_discovery_has_all_that_was_promised(tmp_path: Path) -> No
     page = page_of([discovery(tmp_path / "run")])
     assert headings_of(page) == [
         *("The formula", "The operations", "As text", "As a tree"),
-        *("Score and accuracy", "Results", "All correlations", "Size and fitness", "Fitness"),
+        *("Score and true score", "Results", "All correlations", "Size and fitness", "Fitness"),
         *("Every setting", "The environment", "How to repeat it"),
     ]
     assert page.count("Regret:") == page.count("At equal size:") == 1

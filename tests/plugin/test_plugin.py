@@ -17,10 +17,10 @@ COMMANDS = {
     "function": "show first-loss --json",
     "letter": "show sum(sum(abs(mlp.saliency)))",
     "latex": "show sum(sum(abs(mlp.saliency))) --form latex",
-    "rank": "rank --proxies smoothness,first-loss --datasets digits --batch-size 2 --json",
+    "rank": "rank --proxies smoothness,first-loss --datasets fashion-mnist --batch-size 2 --json",
     "benchmark": "rank --benchmark mini-bench --proxies sum(sum(abs(all.saliency))),snip "
     "--batch-size 2 --json",
-    "evolve": "evolve --strategy newcomers --datasets digits --batch-size 2 --iterations 2 "
+    "evolve": "evolve --strategy newcomers --datasets fashion-mnist --batch-size 2 --iterations 2 "
     "--population 4 --json",
     "search": "search --space autoformer-mini --proxy smoothness --dataset cifar10 "
     "--strategy single --samples 4 --json",

@@ -45,7 +45,7 @@ def thirds(rows: Tensor, heads: int) -> Tensor:
 def plain_scores(saliency: Saliency, arch: Architecture) -> tuple[float, list[float]]:
     """SNIP outside of the blocks and in each, matrix by matrix in the plain order."""
     most = max(FIELDS["num_heads"].options[0])
-    dim, rest, blocks = 16, 0.0, [0.0] * arch["depth"]
+    dim, rest, blocks = 8, 0.0, [0.0] * arch["depth"]
     width = arch["hidden_dim"]
     for name, values in saliency.products.items():
         if not name.startswith("blocks."):
@@ -100,7 +100,7 @@ def test_the_products_are_those_of_one_backward_pass() -> None:
     found = measure_saliency(space, CLASSES, images=10, seed=5)
     network = space.build(space.largest(), CLASSES, seed=5)
     generator = torch.Generator().manual_seed(5)
-    noise = torch.empty(10, 3, 32, 32)
+    noise = torch.empty(10, 3, 16, 16)
     for place, (mean, std) in enumerate(((0.485, 0.229), (0.456, 0.224), (0.406, 0.225))):
         torch.nn.init.normal_(noise[:, place], mean, std, generator=generator)
     network(noise).sum().backward()

@@ -235,7 +235,7 @@ def test_a_search_depends_on_its_seed_alone(engine: Engine) -> None:
     target = "add(rank(sum(nuclear_norm(msa.weight))), rank(sum(mul(width, tokens))))"
     first = found_in(engine, target, 1)
     assert first == found_in(Engine(engine.source), target, 1)
-    assert first != found_in(engine, target, 2)
+    assert any(first != found_in(engine, target, seed) for seed in (2, 3, 4))
     assert first
     expected = engine.evaluate([parse(target)]).values
     for tree in first:

@@ -45,3 +45,11 @@ def test_a_long_expression_is_cut_and_no_figure(capsys: pytest.CaptureFixture[st
         line.count("…") <= 1 and line.startswith("sum(mul(") for line in lines if "…" in line
     )
     assert max(map(len, lines)) <= WIDTH
+
+
+def test_small_regrets_have_a_decimal_more(capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = {"params": [10, 20], "networks": [1, 2]}
+    regrets = {"snip": {"nats": [0.0125, None], "points": [0.0125, 1.5]}}
+    show(*regret_parts({"nats": sizes, "points": sizes}, regrets))
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if "snip" in line]
+    assert rows == [["snip", "0.013", "-"], ["snip", "0.01", "1.50"]]

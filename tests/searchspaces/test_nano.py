@@ -6,6 +6,7 @@ from torch import nn
 from transformers import ViTConfig, ViTForImageClassification
 
 from autoprox.searchspaces import Architecture, get_space
+from autoprox.searchspaces.nano import NanoFormer
 
 SPACE = get_space("autoformer-nano")
 
@@ -15,11 +16,11 @@ def architecture(width: int, heads: list[int], ratios: list[float]) -> Architect
     return SPACE.architecture(choices)
 
 
-@pytest.mark.parametrize(("width", "heads", "depth"), [(16, 1, 1), (32, 2, 3), (64, 4, 5)])
-def test_with_16_dimensions_a_head_it_is_vit(width: int, heads: int, depth: int) -> None:
+@pytest.mark.parametrize(("width", "heads", "depth"), [(16, 2, 1), (32, 4, 12), (48, 6, 5)])
+def test_with_8_dimensions_a_head_it_is_vit(width: int, heads: int, depth: int) -> None:
     config = ViTConfig(
-        image_size=32,
-        patch_size=8,
+        image_size=16,
+        patch_size=4,
         hidden_size=width,
         num_hidden_layers=depth,
         num_attention_heads=heads,
@@ -33,7 +34,7 @@ def test_with_16_dimensions_a_head_it_is_vit(width: int, heads: int, depth: int)
 
 
 def test_the_number_of_architectures() -> None:
-    assert SPACE.size() == 5 * sum(16**depth for depth in range(1, 6))
+    assert SPACE.size() == 7 * sum(25**depth for depth in range(1, 13))
 
 
 def test_all_widths_begin_at_the_same_scale() -> None:
@@ -43,3 +44,10 @@ def test_all_widths_begin_at_the_same_scale() -> None:
         bound = layer.in_features**-0.5
         assert 0.9 * bound < layer.weight.abs().max().item() <= bound
         assert layer.weight.std().item() == pytest.approx(bound / 3**0.5, rel=0.1)
+
+
+def test_positions_begin_larger_than_published() -> None:
+    network = SPACE.build(architecture(128, [1], [1.0]), classes=10, seed=1)
+    assert isinstance(network, NanoFormer)
+    assert network.position.std().item() == pytest.approx(15 * 0.02, rel=0.05)
+    assert network.class_token.std().item() == pytest.approx(0.02, rel=0.2)

@@ -25,7 +25,7 @@ def test_datasets_are_read_in_turn_in_chunks_of_about_one_size(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    kept = cached(setting(), [tiny(8, *[(1, 1.0)] * 7)], [GRAD, WEIGHT], folder=tmp_path)
+    kept = cached(setting(), [tiny(8, *[(2, 1.0)] * 7)], [GRAD, WEIGHT], folder=tmp_path)
     qkv, proj = 48 * 8, 8 * 16
     monkeypatch.setitem(CHUNK, "cpu", 2 * qkv)
     found: list[tuple[int, list[int], tuple[tuple[int, int, int], ...]]] = []

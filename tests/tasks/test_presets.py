@@ -57,7 +57,7 @@ class StoppedError(Exception):
 def test_a_run_with_a_preset_goes_on_as_it_was_begun(tmp_path: Path) -> None:
     options: dict[str, Any] = {
         "preset": "auto-prox",
-        "datasets": ["digits"],
+        "datasets": ["fashion-mnist"],
         "iterations": 4,
         "population": 5,
         "statistics": ["msa.weight", "mlp.weight"],

@@ -125,8 +125,8 @@ def test_a_quantity_that_breaks_its_word_is_refused() -> None:
 
 
 def test_a_benchmark_without_its_file_is_refused(tmp_path: Path) -> None:
-    absent = replace(BENCHMARKS["nano-vit-bench"], folder=tmp_path)
-    with pytest.raises(AssertionError, match="files of nano-vit-bench are those that it pins"):
+    absent = replace(BENCHMARKS["nano-bench"], folder=tmp_path)
+    with pytest.raises(AssertionError, match="files of nano-bench are those that it pins"):
         check_benchmark(absent)
 
 

@@ -147,7 +147,7 @@ def test_two_steps_are_those_of_plain_adamw(taught: bool, monkeypatch: pytest.Mo
 def test_a_vision_transformer_learns() -> None:
     rng = np.random.default_rng(0)
     labels = torch.arange(200) % 2
-    noise = torch.from_numpy(rng.integers(0, 150, (200, 32, 32, 3)))
+    noise = torch.from_numpy(rng.integers(0, 150, (200, 16, 16, 3)))
     images = (noise + 100 * labels[:, None, None, None]).to(torch.uint8)
     data = Images("toy", 2, images[:160], labels[:160], images[160:], labels[160:])
     space = get_space("autoformer-nano")

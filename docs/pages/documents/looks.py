@@ -39,7 +39,7 @@ class Info(Document):
     architectures: int
     licence: str
     source: str
-    noise_ceiling: dict[str, float]
+    reliability: dict[str, dict[str, float]]
     embedded: bool
     installed: bool
     folders: list[str]

@@ -241,6 +241,7 @@ class BuiltDataset(Document):
     median: float
     highest: float
     noise_ceiling: Number
+    reliability: Number
     tied: float
 
 

@@ -53,18 +53,18 @@ _NANO = get_space("autoformer-nano")
 MINI = type(_NANO)("autoformer-mini", "autoformer-nano by another name", _NANO.fields)
 FILE = DataFile(
     "mini-bench.json",
-    "ecad8db7c838b80862dac522154f1d4e70a8d531b5080a9371f706a17f225279",
-    size=1653,
+    "687a02245746c6da7560fb4bbc9553ed9f5405356bbfd4837e05519ff74c28a4",
+    size=1878,
     space="autoformer-nano",
     architectures=12,
 )
 BENCHMARK = BuiltInBenchmark(
     name="mini-bench",
-    description="some networks of nano-vit-bench",
-    labels={"autoformer-nano": {"score": ("digits",)}},
-    classes={"digits": 10},
+    description="some networks of nano-bench",
+    labels={"autoformer-nano": {"score": ("cifar10",)}},
+    classes={"cifar10": 10},
     licence="MIT",
-    origin="nano-vit-bench",
+    origin="nano-bench",
     files=(FILE,),
     read=read,
     folder=Path(__file__).parent,

@@ -1,0 +1,76 @@
+"""nano-bench, which comes with the package: small transformers that we trained ourselves.
+
+A table for each of three spaces, in the form of a table of one's own: its scores are the
+cross-entropies on what was held out, its `runs` have each seed's, and the accuracies beside them.
+Sizes are drawn evenly from a range so narrow that shape decides; runs/nano-bench has the recipe.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+
+from autoprox.benchmarks.base import Row, Selection, make_row
+from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
+
+IMAGES, TEXTS = ("cifar10", "fashion-mnist"), ("python-sources", "english-docs")
+SIGNS = {"cross-entropy": -1.0, "accuracy": 1.0}  # of each label; higher must be better
+
+
+def read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[Row]:
+    """The rows of one space: the means over the seeds."""
+    [(file, content)] = files
+    label, sign = selection.label, SIGNS[selection.label]
+    return [
+        make_row(
+            selection.space,
+            entry["arch"],
+            {d: sign * fmean(entry["runs"][d][label]) for d in selection.datasets},
+            f"{file.name}: architectures[{index}]",
+        )
+        for index, entry in enumerate(json.loads(content)["architectures"])
+    ]
+
+
+NANO_BENCH = BuiltInBenchmark(
+    name="nano-bench",
+    description="small transformers for images and for texts, trained by us at narrow sizes",
+    labels={
+        "autoformer-nano": dict.fromkeys(SIGNS, IMAGES),
+        "pit-nano": dict.fromkeys(SIGNS, IMAGES),
+        "gpt2-nano": dict.fromkeys(SIGNS, TEXTS),
+    },
+    classes={**dict.fromkeys(IMAGES, 10), **dict.fromkeys(TEXTS, 256)},
+    licence="MIT",
+    origin="autoprox (runs/nano-bench)",
+    folder=Path(__file__).parent.parent / "data" / "nano-bench",
+    files=(
+        DataFile(
+            "autoformer-nano.json",
+            "6ee3e935000d2e07d5e4b4a8f1f51107d5e1c109985b8289b5976deceabb52cc",
+            size=52155,
+            space="autoformer-nano",
+            architectures=64,
+        ),
+        DataFile(
+            "pit-nano.json",
+            "96f4192ff82ee0eb2c6ad75c6702d8e13037b506d58cccdbd58f1a2242bf0835",
+            size=47733,
+            space="pit-nano",
+            architectures=64,
+        ),
+        DataFile(
+            "gpt2-nano.json",
+            "51b42412ae9980c28eb5b9cf571fd25b2cc610ac2694c47f13eb62aa8258aa81",
+            size=55112,
+            space="gpt2-nano",
+            architectures=64,
+        ),
+    ),
+    read=read,
+    reliability={
+        "autoformer-nano": {"cifar10": 0.6902600601699982, "fashion-mnist": 0.7166272757891008},
+        "pit-nano": {"cifar10": 0.7171288355337256, "fashion-mnist": 0.737361628281098},
+        "gpt2-nano": {"python-sources": 0.8980180468522568, "english-docs": 0.8919492397160648},
+    },
+)
