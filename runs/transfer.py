@@ -29,7 +29,7 @@ from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.evolve import Evolve
 from autoprox.zoo.loading import load
 
-SPACES = ("autoformer-nano", "autoformer-ti", "pit")
+SPACES = ("autoformer-nano", "pit-nano", "autoformer-ti", "pit")
 BASELINES = {"params": "parameter count", "ridge": "ridge regression on 60 %"}
 
 
