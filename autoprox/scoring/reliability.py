@@ -15,7 +15,8 @@ def reliability(runs: Floats, params: Floats) -> float | None:
     Of runs [networks, seeds] the mean tau between independent halves of the seeds, over the pairs
     of networks of equal size, stepped up to all seeds by Spearman and Brown. Their formula is one
     of correlations, so that the tau is made one, and back, as for normal scores; on the tau itself
-    it would promise some .04 too much. None of one seed or of too few pairs.
+    it would promise some .04 too much. 0 where the halves disagree; None of one seed or of too few
+    pairs.
     """
     pairs = np.triu(equal_pairs(params)).astype(bool)
     if pairs.sum() < FEWEST_PAIRS or (seeds := runs.shape[1]) < 2:
@@ -23,7 +24,7 @@ def reliability(runs: Floats, params: Floats) -> float | None:
     taus = [_tau(one[pairs], other[pairs]) for one, other in _halves(runs)]
     if not np.all(np.isfinite(taus)):
         return None
-    growth, r = seeds / (seeds // 2), np.sin(np.pi / 2 * np.mean(taus))
+    growth, r = seeds / (seeds // 2), max(0.0, float(np.sin(np.pi / 2 * np.mean(taus))))
     return float(np.arcsin(growth * r / (1 + (growth - 1) * r)) * 2 / np.pi)
 
 

@@ -53,6 +53,11 @@ def test_with_three_seeds_the_halves_are_single_seeds() -> None:
     assert found == pytest.approx(np.arcsin(expected) / np.pi * 2, abs=0.02)
 
 
+def test_seeds_that_disagree_are_worth_nothing() -> None:
+    runs, params = trained(40, 1, noise=0.0)
+    assert reliability(np.hstack([runs, -runs]), params) == 0.0
+
+
 def test_nothing_is_said_of_too_little() -> None:
     runs, params = trained(40, 2, noise=0.1)
     assert reliability(runs[:, :1], params) is None
