@@ -5,12 +5,14 @@
 A PROXY is a run, a published name or an expression. Each is measured, on whole matrices, on the
 test part of every benchmark: that of its own run's split, so that on its own space too it meets
 only networks that it wasn't chosen by. Weights and noise are those of --seed. Prints Kendall's tau,
-the mean over the datasets, as a table in Markdown; FILE gets all correlations, dataset by dataset.
+the mean over the datasets, as a table in Markdown; FILE gets all correlations, dataset by dataset,
+space after space: those of the same proxies that it has aren't measured again.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +20,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from autoprox.engine.evaluator import Engine
-from autoprox.files.atomic import write_json
+from autoprox.files.atomic import to_json, write_json
 from autoprox.language import Tree, require_network
 from autoprox.parallel.crew import Crew
 from autoprox.runs.folder import Run
@@ -117,14 +119,16 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     proxies = [read_proxy(source, given.seed) for source in given.proxies]
-    results = {}
+    origins = to_json([{**proxy._asdict(), "tree": str(proxy.tree)} for proxy in proxies])
+    known = json.loads(given.json.read_text()) if given.json and given.json.exists() else {}
+    results = known["test"] if to_json(known.get("proxies")) == origins else {}
     for space in SPACES:
-        print(f"measuring on {space}", file=sys.stderr)
-        results[space] = measure(space, proxies, given.seed, given.workers)
+        if space not in results:
+            print(f"measuring on {space}", file=sys.stderr)
+            results[space] = measure(space, proxies, given.seed, given.workers)
+            if given.json:
+                write_json(given.json, {"proxies": json.loads(origins), "test": results})
     print(markdown(proxies, results))
-    if given.json:
-        origins = [{**proxy._asdict(), "tree": str(proxy.tree)} for proxy in proxies]
-        write_json(given.json, {"proxies": origins, "test": results})
 
 
 if __name__ == "__main__":
