@@ -170,7 +170,10 @@ def workers(problem: Evolve) -> dict[str, Any]:
 def formulas(options: argparse.Namespace) -> dict[str, Any]:
     """Evolution on four spaces, whose matrices are random, as if they were collected."""
     spaces = ("autoformer", "pit", "autoformer-nano", "pit-nano")
-    task = EvolveSpaces(EvolveConfig(spaces=spaces, evaluations=options.formulas, workers=1))
+    budget = options.formulas
+    task = EvolveSpaces(
+        EvolveConfig(spaces=spaces, evaluations=budget, iterations=budget, workers=1)
+    )
     (fold,) = task.folds
     sources = {
         name: [
