@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import signal
 import sys
 import threading
@@ -36,6 +37,7 @@ WRITING = threading.Lock()
 MEASURING = {case: threading.Lock() for case in proving.CASES}
 COLD = 8  # one of so many trials begins with the start of Python
 PATIENCE = 60.0  # seconds in which what a killed command has begun must end
+BEGUN = time.time()  # what is older was left by another process of the same number
 IMPORTS = 3.0  # seconds of CPU, about
 HEAVY = {"rediscover": 4, "build-processes": 3, "supernet-processes": 2}  # one round of so many
 
@@ -227,7 +229,8 @@ def leftovers(folder: Path, processes: Sequence[int]) -> Iterator[str]:
         if path.name.endswith(".part") or own:  # the other one is torch's, for good
             yield f"left: {path.relative_to(folder)}"
     for path in Path("/dev/shm").glob("*"):
-        if any(str(process) in path.name for process in processes):
+        named = {int(number) for number in re.findall(r"(?<=[-_])\d+(?=[-_])", path.name)}
+        if named.intersection(processes) and path.stat().st_mtime >= BEGUN:
             yield f"left: {path}"
 
 
