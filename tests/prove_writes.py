@@ -67,7 +67,8 @@ class Disk:
         call = getattr(os, name)
 
         def counted(*arguments: Any, **options: Any) -> Any:
-            self.about_to(name)
+            if name != "mkdir" or not os.path.isdir(arguments[0]):  # which writes nothing
+                self.about_to(name)
             return call(*arguments, **options)
 
         return counted

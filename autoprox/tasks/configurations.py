@@ -100,8 +100,8 @@ class EvolveConfig(
     halving: Annotated[
         bool,
         Option(
-            "Of formulas evaluated together, the better half on an eighth of each of the --spaces' "
-            "training networks (a quarter of fewer than 24) goes on to twice as many, and so on.",
+            "Of formulas evaluated together, the better half on a quarter of each of the --spaces' "
+            "training networks is measured on a half of them, and the better half of these on all.",
             SPACES,
         ),
     ] = True

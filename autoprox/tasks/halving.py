@@ -13,18 +13,13 @@ STOPPED = "stopped early"
 
 
 def blocks(train: Indices, space: str) -> list[Indices]:
-    """An eighth of a space's training networks, another, a quarter, and the other half.
-
-    Of few networks the first is a quarter.
-    """
+    """A quarter of a space's training networks, another quarter, and the other half."""
     if len(train) < FEWEST:
         raise ConfigError(
             f"successive halving needs {FEWEST} training networks of each space, "
             f"but {space} has {len(train)}: choose another --train or --no-halving"
         )
-    if len(train) < 2 * FEWEST:
-        return [train[0::4], train[2::4], train[1::2]]
-    return [train[0::8], train[4::8], train[2::4], train[1::2]]
+    return [train[0::4], train[2::4], train[1::2]]
 
 
 class Halving:

@@ -208,7 +208,7 @@ class EvolveSpaces(Task[EvolveConfig]):
             ]
         return [
             Trial(config, [self._ground(name, own[:count]) for name, own in found.items()])
-            for count in range(1, max(map(len, found.values())) + 1)
+            for count in range(1, len(self.blocks[fold.trained[0]]) + 1)
         ]
 
     def _ground(self, name: str, measured: Sequence[tuple[Block, list[int]]]) -> Ground:

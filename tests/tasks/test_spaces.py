@@ -193,37 +193,6 @@ def test_the_joint_metric_is_over_all_pairs(options: Options) -> None:
     assert individual.jcm == pytest.approx(np.mean(taus))
 
 
-def test_blocks_grow_by_doubling() -> None:
-    many, few = (blocks(np.arange(count), "mine") for count in (40, 20))
-    assert [len(block) for block in many] == [5, 5, 10, 20]
-    assert [len(block) for block in few] == [5, 5, 10]
-    for own, count in ((many, 40), (few, 20)):
-        assert sorted(np.concatenate(own)) == list(range(count))
-
-
-@pytest.mark.parametrize("first", [0, 1])
-def test_the_last_trial_has_all_networks_of_every_space(
-    options: Options, first: int, tmp_path: Path
-) -> None:
-    """Also where one of the spaces has so many that it takes a step more."""
-    large = {**table(48), "name": "large"}
-    (tmp_path / "large.json").write_text(json.dumps(large))
-    spaces = [str(tmp_path / "large.json"), options["spaces"][0]]
-    spaces = spaces[::-1] if first else spaces
-    tree, last = parse("sum(sum(abs(all.weight)))"), []
-    for halving in (True, False):
-        config = EvolveConfig(**{**options, "spaces": spaces}, halving=halving)
-        task = EvolveSpaces(config)
-        sources = {
-            name: [field.collect(part=part) for part in task.blocks[name]]
-            for name, field in task.fields.items()
-        }
-        trials = task.trials(task.folds[0], sources)
-        assert len(trials) == (4 if halving else 1)
-        last.append(trials[-1].individuals([tree])[0])
-    assert last[0].taus == pytest.approx(last[1].taus)
-
-
 def test_blocks_rank_together(options: Options) -> None:
     field = next(iter(EvolveSpaces(EvolveConfig(**options)).fields.values()))
     train = field.parts["train"]
