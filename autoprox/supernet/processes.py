@@ -79,8 +79,10 @@ def _join(
 
 @contextmanager
 def _group(place: Place, meeting: Path, backend: str) -> Iterator[None]:
+    # Not by a URL, which would take the first folder of a relative path for a host.
+    store = distributed.FileStore(str(meeting), place.processes)
     distributed.init_process_group(
-        backend, f"file://{meeting}", rank=place.rank, world_size=place.processes
+        backend, store=store, rank=place.rank, world_size=place.processes
     )
     try:
         yield

@@ -68,6 +68,14 @@ def test_a_supernet_from_training_to_a_table_and_a_network(run: Command, folder:
         assert from_json(json.loads(file.metadata()["architecture"])) == arch
 
 
+@pytest.mark.parametrize("runs", ["runs", "my runs #1?"])
+def test_processes_meet_in_a_folder_of_any_relative_name(run: Command, runs: str) -> None:
+    given = ("--sampler", "single", "--subnets", "list.json", "--runs", runs)
+    alone, together = (trained(run, *given, "--processes", n)["subnets"] for n in ("1", "2"))
+    assert [row["params"] for row in alone] == [row["params"] for row in together]
+    assert not list(Path(runs).rglob(".meeting*"))
+
+
 def test_reports_fit_the_terminal(run: Command) -> None:
     done = run(*TRAIN, "--epochs", "1", "--sampler", "single", "--subnets", "list.json")
     assert done.code == 0, done.err
