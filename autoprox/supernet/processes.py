@@ -1,8 +1,9 @@
 """Several processes that train together: plain torch.distributed, on as many GPUs or on the CPU."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def run_together(
             other.daemon = True  # it ends with this process
             other.start()
     try:
-        _join(Place(0, processes), meeting, device, report, work, arguments)
+        _join(Place(0, processes), meeting, device, report, work, arguments, others)
         for other in others:
             other.join()
     finally:
@@ -69,18 +70,24 @@ def _join(
     report: Report,
     work: Work,
     arguments: tuple[Any, ...],
+    others: Sequence[BaseProcess] = (),
 ) -> None:
     own = f"cuda:{place.rank}" if device == "cuda" else device
     if device == "cuda":
         torch.cuda.set_device(place.rank)
     with _group(place, meeting, "nccl" if device == "cuda" else "gloo"):
-        work(place, own, report, *arguments)
+        try:
+            work(place, own, report, *arguments)
+        except BaseException:
+            for other in others:  # or they would tell that they were left alone
+                other.kill()
+            raise
 
 
 @contextmanager
 def _group(place: Place, meeting: Path, backend: str) -> Iterator[None]:
     # Not by a URL, which would take the first folder of a relative path for a host.
-    store = distributed.FileStore(str(meeting), place.processes)
+    store = distributed.FileStore(str(meeting), place.processes)  # type: ignore[attr-defined]
     distributed.init_process_group(
         backend, store=store, rank=place.rank, world_size=place.processes
     )
