@@ -3,7 +3,7 @@
     python runs/equal_size.py RUN ...
 
 Reads finished runs of `autoprox evolve` on one space, and their benchmarks. A line for each run and
-each limit to the difference in parameters: the means over the datasets.
+each limit to the difference in parameters: the means over the datasets, ties worth nothing.
 """
 
 import argparse
@@ -16,21 +16,10 @@ import numpy as np
 
 from autoprox.benchmarks import load_benchmark
 from autoprox.scoring.correlations import Floats
+from autoprox.scoring.resampling import Sample, equal_pairs
 from autoprox.scoring.tables import baselines, fitted_ridge
 
 LIMITS = (0.1, 0.05, 0.02)
-
-
-def tau(scores: Floats, truth: Floats, pairs: Floats) -> float:
-    """Tau-b over some of the pairs."""
-    one, other = (np.sign(x[:, None] - x)[pairs > 0] for x in (scores, truth))
-    return float((one * other).sum() / np.sqrt(np.abs(one).sum() * np.abs(other).sum()))
-
-
-def near(params: Floats, limit: float) -> Floats:
-    """[networks, networks]: 1 for each pair, once, whose parameters differ by less."""
-    larger, smaller = np.maximum(params[:, None], params), np.minimum(params[:, None], params)
-    return np.triu(larger < (1 + limit) * smaller, 1).astype(np.float64)
 
 
 def scores_of(run: Path, summary: Mapping[str, Any]) -> dict[str, dict[str, Floats]]:
@@ -59,18 +48,21 @@ def main() -> None:
     for run in parser.parse_args().runs:
         summary = json.loads((run / "summary.json").read_text())
         own, scores = summary["networks"]["test"], scores_of(run, summary)
+        sample = Sample(len(own["network"]), 0, draws=0)
         for limit in LIMITS:
-            pairs = near(np.array(own["params"], dtype=np.float64), limit)
+            pairs = equal_pairs(np.array(own["params"], dtype=np.float64), 1 + limit)
             taus = {
                 name: np.mean(
                     [
-                        tau(np.asarray(scores[name][dataset]), np.asarray(truth), pairs)
+                        sample.tau(
+                            np.asarray(scores[name][dataset]), np.asarray(truth), among=pairs
+                        )[0]
                         for dataset, truth in own["truth"].items()
                     ]
                 )
                 for name in names
             }
-            cells = [run.name, f"{limit:.0%}", f"{int(pairs.sum())}"]
+            cells = [run.name, f"{limit:.0%}", f"{int(pairs.sum() / 2)}"]
             print("| " + " | ".join([*cells, *(f"{taus[name]:.3f}" for name in names)]) + " |")
 
 

@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 
 from autoprox.scoring.correlations import Floats
-from autoprox.scoring.resampling import FEWEST_PAIRS, equal_pairs
+from autoprox.scoring.resampling import FEWEST_PAIRS, Sample, equal_pairs
 
 
 def reliability(runs: Floats, params: Floats) -> float | None:
@@ -18,10 +18,10 @@ def reliability(runs: Floats, params: Floats) -> float | None:
     it would promise some .04 too much. 0 where the halves disagree; None of one seed or of too few
     pairs.
     """
-    pairs = np.triu(equal_pairs(params)).astype(bool)
-    if pairs.sum() < FEWEST_PAIRS or (seeds := runs.shape[1]) < 2:
+    pairs, sample = equal_pairs(params), Sample(len(params), 0, draws=0)
+    if pairs.sum() / 2 < FEWEST_PAIRS or (seeds := runs.shape[1]) < 2:
         return None
-    taus = [_tau(one[pairs], other[pairs]) for one, other in _halves(runs)]
+    taus = [sample.tau(*halves, "forgiven", pairs)[0] for halves in _halves(runs)]
     if not np.all(np.isfinite(taus)):
         return None
     growth, r = seeds / (seeds // 2), max(0.0, float(np.sin(np.pi / 2 * np.mean(taus))))
@@ -29,15 +29,8 @@ def reliability(runs: Floats, params: Floats) -> float | None:
 
 
 def _halves(runs: Floats) -> Iterator[tuple[Floats, Floats]]:
-    """The signs of all pairs by the means of two halves, for every choice of halves."""
+    """The means of two halves of the seeds, for every choice of halves."""
     seeds = runs.shape[1]
     for half in combinations(range(seeds), seeds // 2):
         rest = [seed for seed in range(seeds) if seed not in half][: len(half)]
-        means = (runs[:, list(own)].mean(1) for own in (half, rest))
-        one, other = (np.sign(mean[:, None] - mean[None, :]) for mean in means)
-        yield one, other
-
-
-def _tau(one: Floats, other: Floats) -> float:
-    with np.errstate(invalid="ignore"):
-        return float((one * other).sum() / np.sqrt(np.abs(one).sum() * np.abs(other).sum()))
+        yield runs[:, list(half)].mean(1), runs[:, rest].mean(1)

@@ -99,11 +99,11 @@ def mean_worth(worths: Sequence[Worth]) -> Worth:
     )
 
 
-def equal_pairs(params: Floats) -> Floats:
-    """[networks, networks]: 1 for each pair whose parameters differ by less than 10 %."""
+def equal_pairs(params: Floats, limit: float = EQUAL_SIZE) -> Floats:
+    """[networks, networks]: 1 for each pair whose parameters differ by less, as a rule by 10 %."""
     larger = np.maximum(params[:, None], params[None, :])
     smaller = np.minimum(params[:, None], params[None, :])
-    return (larger < EQUAL_SIZE * smaller) * (1.0 - np.eye(len(params)))
+    return (larger < limit * smaller) * (1.0 - np.eye(len(params)))
 
 
 def count_equal_pairs(params: Floats) -> int:

@@ -13,19 +13,12 @@ import numpy as np
 
 import autoprox
 from autoprox.benchmarks import BENCHMARKS, load_benchmark
-from autoprox.scoring.correlations import Floats
 from autoprox.scoring.reliability import reliability
-from autoprox.scoring.resampling import equal_pairs
+from autoprox.scoring.resampling import Sample, equal_pairs
 from autoprox.searchspaces import get_space
 
 FOLDER = Path(autoprox.__file__).parent / "data" / "nano-bench"
 BENCHMARK = "nano-bench"
-
-
-def tau(one: Floats, other: Floats, near: Floats) -> float:
-    """Kendall's tau-b over some of the pairs."""
-    signs = [np.sign(values[:, None] - values)[near > 0] for values in (one, other)]
-    return float((signs[0] * signs[1]).sum() / np.sqrt(np.prod([abs(s).sum() for s in signs])))
 
 
 def report(space: str, dataset: str, label: str) -> None:
@@ -43,11 +36,12 @@ def report(space: str, dataset: str, label: str) -> None:
         )
     ]
     near, scores = equal_pairs(counts[0]), found.scores[dataset]
+    sample = Sample(len(runs), 0, draws=0)
     numbers = (
         scores.std(ddof=1),
         np.sqrt(runs.var(1, ddof=1).mean()),
         reliability(runs, counts[0]),
-        *(tau(count, scores, near) for count in counts),
+        *(sample.tau(count, scores, "forgiven", near)[0] for count in counts),
     )
     cells = [space, dataset, label, f"{len(runs)}", f"{runs.shape[1]}", f"{int(near.sum() / 2)}"]
     print("| " + " | ".join([*cells, *(f"{number:.3f}" for number in numbers)]) + " |")
