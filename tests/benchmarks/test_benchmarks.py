@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import itertools
 import json
 import os
 import random
@@ -38,7 +37,6 @@ from autoprox.searchspaces.flexibert import FLEXIBERT
 from autoprox.searchspaces.gpt2_hw import GPT2_HW
 
 VIT, NANO = "vit-bench-101", "nano-bench"
-IMAGES, TEXTS = ("cifar10", "fashion-mnist"), ("python-sources", "english-docs")
 DATA = os.environ.get("AUTOPROX_DATA")
 needs_data = pytest.mark.skipif(
     DATA is None or not Path(DATA, VIT).is_dir(),
@@ -145,21 +143,7 @@ def test_unknown_benchmark() -> None:
         fetch_benchmark("x")
 
 
-# ---- the embedded one, and which one is the default
-
-
-def test_embedded_benchmark_needs_nothing(nowhere: Path, tmp_path: Path) -> None:
-    assert not nowhere.parent.exists()
-    benchmark = load_benchmark(NANO, data_dir=tmp_path)
-    info = list_benchmarks(tmp_path)[0]
-    assert json.loads(json.dumps(info)) == info
-    assert (info["name"], info["embedded"], info["installed"]) == (NANO, True, True)
-    assert info["datasets"] == {**dict.fromkeys(IMAGES, 10), **dict.fromkeys(TEXTS, 256)}
-    assert info["spaces"] == ["autoformer-nano", "pit-nano", "gpt2-nano"]
-    assert benchmark.space == "autoformer-nano"
-    assert info["files"][0]["architectures"] == len(set(benchmark.architectures)) >= 64
-    assert [file["status"] for file in info["files"]] == ["installed"] * 3
-    assert fetch_benchmark(NANO) == []
+# ---- which one is the default
 
 
 def test_a_file_that_can_not_be_read_hides_no_benchmark(
@@ -175,29 +159,6 @@ def test_a_file_that_can_not_be_read_hides_no_benchmark(
     assert "unreadable:" in (listed := run("bench", "list")).out
     assert "nas-bench-bert" in listed.out
     assert "must be a readable file" in run("bench", "fetch", "vit-bench-101").err
-
-
-@pytest.mark.parametrize("file", benchmark_info(NANO)["files"], ids=lambda file: file["space"])
-def test_embedded_benchmark_says_what_its_labels_are_worth(file: dict[str, Any]) -> None:
-    """Pair by pair: how often two networks of equal size are in the same order in both seeds."""
-    table, space = json.loads(Path(file["path"]).read_text()), get_space(file["space"])
-    for label, sign in (("cross-entropy", -1), ("accuracy", 1)):
-        benchmark = load_benchmark(NANO, space=space.name, label=label)
-        sizes = [space.params(arch, 10) for arch in benchmark.architectures]
-        for dataset, scores in benchmark.scores.items():
-            runs = np.array([entry["runs"][dataset][label] for entry in table["architectures"]])
-            assert scores == pytest.approx(sign * runs.mean(1))
-            signs = [
-                np.sign((runs[one] - runs[other]).prod())
-                for one, other in itertools.combinations(range(len(runs)), 2)
-                if max(sizes[one], sizes[other]) < 1.1 * min(sizes[one], sizes[other])
-            ]
-            r = np.sin(np.mean(signs) * np.pi / 2)
-            found = table["training"]["reliability"][label][dataset]
-            assert found == pytest.approx(np.arcsin(2 * r / (1 + r)) / np.pi * 2, abs=0.01)
-            if label == "cross-entropy":
-                assert found >= 0.6
-                assert benchmark_info(NANO)["reliability"][space.name][dataset] == found
 
 
 def test_a_space_is_found_by_its_datasets() -> None:
@@ -374,13 +335,6 @@ def test_descriptions_agree_with_spaces_and_data() -> None:
     for name, benchmark in BENCHMARKS.items():
         for file in benchmark.files:
             assert file.space == get_space(file.space).name, name
-    info = benchmark_info(NANO)
-    for file in info["files"]:
-        table = json.loads(Path(file["path"]).read_text())
-        classes = {dataset: entry["classes"] for dataset, entry in table["datasets"].items()}
-        assert {dataset: info["datasets"][dataset] for dataset in classes} == classes
-        assert file["architectures"] == len(table["architectures"])
-        assert load_benchmark(file["path"]).scores.keys() == classes.keys()
     assert BENCHMARKS["hw-gpt-bench"].classes["perplexity"] == GPT2_HW.vocabulary
     assert set(BENCHMARKS["nas-bench-bert"].classes.values()) == {FLEXIBERT.vocabulary}
 
