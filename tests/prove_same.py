@@ -16,9 +16,9 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,8 @@ import proving
 import same_bits
 
 TRAINING = ("supernet-train", "prenas-train", "s3")
+HERE_ALONE = ("rediscover", "supernet-train", "prenas", "prenas-train")  # no cluster does them
+LOCAL = tuple(case for case in proving.CASES if "processes" not in case)
 WRITING = threading.Lock()
 SMALL_CASES = ("rank", "prenas")
 SMALL_VARIATIONS = ("workers-1", "killed", "hash-seed-random")
@@ -39,8 +41,9 @@ class Variation:
     environment: Mapping[str, str] = field(default_factory=dict)
     cpus: tuple[int, ...] = ()
     options: tuple[str, ...] = ()
-    cases: tuple[str, ...] = tuple(case for case in proving.CASES if "processes" not in case)
+    cases: tuple[str, ...] = LOCAL
     killed: bool = False  # at a random moment, and resumed
+    machines: int = 0  # so many workers of a dask scheduler do it too
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,9 @@ VARIATIONS: Mapping[str, Variation] = {
     "memory-large": Variation(options=("--memory", "8GiB"), cases=("evolve", "evolve-spaces")),
     "one-cpu": Variation(cpus=(0,)),
     "processes-2": Variation(options=("--processes", "2"), cases=TRAINING),
+    "distributed": Variation(
+        machines=2, cases=tuple(case for case in LOCAL if case not in HERE_ALONE)
+    ),
     "killed": Variation(killed=True),
 }
 EXPECTED: Mapping[tuple[str, str], Expected] = {}
@@ -126,12 +132,14 @@ def vary(
     todo = [case for case in how.cases if case in cases and case not in done]
     if not todo:
         return
-    with nullcontext(known) if known else proving.warm(how.environment, how.cpus) as do:
+    own = nullcontext(known) if known else proving.warm(how.environment, how.cpus)
+    with own as do, cluster(how.machines) as more:
         proving.prepare(work / "ready", do)
         for case in todo:
             folder = proving.empty(work / name / case)
             seconds = found["reference"].get(case, {}).get("seconds", 0.0)
-            ended = finished(do, case, folder, how, work / "ready", seconds)
+            command = proving.words(case, work / "ready", *how.options, *more)
+            ended = finished(do, command, folder, seconds * killed_at(case) if how.killed else 0)
             digests = found_by(ended, folder)
             if name == "reference":
                 if ended.code:
@@ -147,19 +155,32 @@ def vary(
                     out.write_text(json.dumps(found, indent=1) + "\n")
 
 
-def finished(
-    do: proving.Warm, case: str, folder: Path, how: Variation, ready: Path, seconds: float
-) -> proving.Ended:
-    """A case, done to its end."""
-    command = proving.words(case, ready, *how.options)
-    if how.killed:
-        moment = random.Random(f"killed {case}").uniform(0.1, 1.0) * seconds
-        ended = do(command, folder, 9, moment)
-        run = proving.run_of(folder)
-        if ended.code == 0 or run is None:
-            return ended if ended.code == 0 else do(command, folder)
-        return do(proving.again(run), folder)
-    return do(command, folder)
+@contextmanager
+def cluster(machines: int) -> Iterator[tuple[str, ...]]:
+    """The options that name a scheduler with so many workers of one thread; none without them."""
+    if not machines:
+        yield ()
+        return
+    import distributed
+
+    with distributed.LocalCluster(
+        n_workers=machines, threads_per_worker=1, dashboard_address=None, silence_logs=50
+    ) as started:
+        yield "--backend", "dask", "--scheduler", started.scheduler_address
+
+
+def killed_at(case: str) -> float:
+    """The moment of a kill, as a share of what the case takes."""
+    return random.Random(f"killed {case}").uniform(0.1, 1.0)
+
+
+def finished(do: proving.Warm, command: list[str], folder: Path, killed: float) -> proving.Ended:
+    """A command, done to its end; killed after so many seconds, if any, and resumed."""
+    ended = do(command, folder, 9 if killed else 0, killed)
+    if not killed or ended.code == 0:
+        return ended
+    run = proving.run_of(folder)
+    return do(proving.again(run) if run else command, folder)
 
 
 def found_by(ended: proving.Ended, folder: Path) -> dict[str, str]:
