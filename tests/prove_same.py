@@ -27,11 +27,11 @@ import proving
 import same_bits
 
 TRAINING = ("supernet-train", "prenas-train", "s3")
-HERE_ALONE = ("rediscover", "supernet-train", "prenas", "prenas-train")  # no cluster does them
-LOCAL = tuple(case for case in proving.CASES if "processes" not in case)
+HERE_ALONE = ("rediscover", "supernet-train", "supernet-processes", "prenas", "prenas-train")
+LOCAL = tuple(case for case in proving.CASES if case != "build-processes")  # `build`, workers-2
 WRITING = threading.Lock()
 SMALL_CASES = ("rank", "prenas")
-SMALL_VARIATIONS = ("workers-1", "killed", "hash-seed-random")
+SMALL_VARIATIONS = ("workers-1", "killed", "hash-seed-random", "omp-2")
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Expected:
     """A difference that is understood: why it is there, and how large it may be."""
 
     cause: str
-    bound: float  # of the relative difference of numbers
+    bound: float | None  # of the relative difference of numbers, where there is one
 
 
 REFERENCE = Variation({"PYTHONHASHSEED": "0"})
@@ -72,7 +72,12 @@ VARIATIONS: Mapping[str, Variation] = {
     ),
     "killed": Variation(killed=True),
 }
-EXPECTED: Mapping[tuple[str, str], Expected] = {}
+DRAWS = "each process draws the crops and the dropped branches of its own images"
+EXPECTED: Mapping[tuple[str, str], Expected] = {
+    ("processes-2", "supernet-train"): Expected(DRAWS, 0.05),
+    ("processes-2", "prenas-train"): Expected(DRAWS, 0.05),
+    ("processes-2", "s3"): Expected(f"{DRAWS}, and other errors choose other spaces", None),
+}
 
 
 def main() -> int:
@@ -228,7 +233,9 @@ def verdict(name: str, case: str, entry: Mapping[str, Any]) -> str:
     if not entry["differs"]:
         return "same"
     known, far = EXPECTED.get((name, case)), entry["relative"]
-    if known and far is not None and far <= known.bound:
+    if known and known.bound is None:
+        return f"without a bound: {known.cause}"
+    if known and known.bound is not None and far is not None and far <= known.bound:
         return f"within {known.bound:g}: {known.cause}"
     return f"DIFFERS in {', '.join(entry['differs'])}, by {far}"
 

@@ -47,6 +47,7 @@ class Saliency:
         }
 
 
+@one_thread()
 def measure_saliency(
     space: SearchSpace, classes: int = 1000, images: int = 64, seed: int = 0, released: bool = False
 ) -> Saliency:
@@ -63,10 +64,9 @@ def measure_saliency(
     for channel, (mean, std) in enumerate(zip(MEAN.tolist(), STD.tolist(), strict=True)):
         inputs[:, channel].normal_(mean, std, generator=generator)
     kept = kept_branches(network, drop_rates(network, DROP_PATH), images, generator)
-    with one_thread():
-        for some in torch.split(torch.arange(images), AT_ONCE):
-            with weighted_branches({branch: own[some] for branch, own in kept.items()}):
-                network(inputs[some]).sum().backward()
+    for some in torch.split(torch.arange(images), AT_ONCE):
+        with weighted_branches({branch: own[some] for branch, own in kept.items()}):
+            network(inputs[some]).sum().backward()
     pairs = {
         name: (parameter.detach().double().abs(), supernet.gradient(name).double().abs())
         for name, parameter in supernet.parameters.items()

@@ -15,6 +15,7 @@ from autoprox.inputs.batch import Batch
 from autoprox.inputs.batches import load_batches
 from autoprox.page.document import write_page
 from autoprox.parallel.crew import Crew
+from autoprox.parallel.threads import one_thread
 from autoprox.progress import Progress, silent
 from autoprox.runs.folder import REPORT, Run, digest_of, require_name
 from autoprox.searchspaces import SearchSpace
@@ -204,7 +205,8 @@ def read_config(run: Run, trusted: bool = False, **resources: Any) -> TaskConfig
 def finish(task: Task[Any], run: Run, progress: Progress = silent) -> dict[str, Any]:
     """Do a task in a run, from where it is; returns the summary, and where the run is."""
     progress("run", 0, 0, str(run.path))
-    summary = task.work(run, progress)
+    with one_thread():
+        summary = task.work(run, progress)
     run.write_summary(summary)
     write_page(run.path)
     return {"run": str(run.path), **summary}

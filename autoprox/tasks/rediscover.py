@@ -30,7 +30,6 @@ from autoprox.language import (
     require_network,
     statistics,
 )
-from autoprox.parallel.threads import one_thread
 from autoprox.progress import Note, Progress
 from autoprox.rediscovery.evidence import Evidence, by_form, by_networks, by_tree
 from autoprox.rediscovery.growth import WORDS
@@ -118,14 +117,13 @@ class Rediscover(Task[RediscoverConfig]):
         run.check_log()
         started, config, log = time.monotonic(), self.config, run.read_log()
         run.truncate_log(len(log))
-        with one_thread():
-            rng = Random(config.seed)
-            engine = Engine(self._collect(rng, progress))
-            search = FormulaSearch(engine, self._scores(engine), rng)
-            search.begin()
-            rounds = Rounds(search, Judge(self), run, progress)
-            rounds.repeat(log)
-            success = rounds.until(config.seconds, started)
+        rng = Random(config.seed)
+        engine = Engine(self._collect(rng, progress))
+        search = FormulaSearch(engine, self._scores(engine), rng)
+        search.begin()
+        rounds = Rounds(search, Judge(self), run, progress)
+        rounds.repeat(log)
+        success = rounds.until(config.seconds, started)
         summary = {
             **_outcome(search, success),
             "target": {"source": config.proxy, "expression": str(self.target)},

@@ -202,5 +202,7 @@ def mutate_safetensors(content: bytes, others: Sequence[bytes], rng: Random) -> 
     else:
         header = mutate_json(header, [header], rng)
     if rng.random() < 0.8:
-        header = header.replace(f'"{known}"'.encode(), f'"{zlib.crc32(body)}"'.encode())
+        header = header.replace(
+            f'"{known}"'.encode(errors="replace"), f'"{zlib.crc32(body)}"'.encode()
+        )
     return len(header).to_bytes(8, "little") + header + body
