@@ -4,7 +4,11 @@ import os
 import signal
 import time
 
+from torch import distributed
+
 from autoprox.errors import MeasurementError
+from autoprox.supernet.processes import Report
+from autoprox.supernet.training import Place
 
 
 def held(number: int) -> tuple[int, bool]:
@@ -26,3 +30,11 @@ def linger(seconds: float) -> None:
 
 def die(_: int) -> None:
     os._exit(1)
+
+
+def fail_first(place: Place, device: str, report: Report) -> None:
+    """Of processes that train together the first fails, when all others have joined it."""
+    distributed.barrier()
+    if place.rank == 0:
+        raise MeasurementError("no such thing")
+    time.sleep(60)

@@ -2,7 +2,9 @@
 
 import hashlib
 import math
+import multiprocessing
 import random
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,13 +12,15 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.calls import fail_first
 from helpers.images import save_images
 from torch.nn import functional
 
+from autoprox.errors import MeasurementError
 from autoprox.inputs.datasets import Images, load_images
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.supernet.checkpoint import Header, read_checkpoint, read_supernet, write_checkpoint
-from autoprox.supernet.processes import run_together
+from autoprox.supernet.processes import run_together, unheard
 from autoprox.supernet.recipe import SupernetRecipe
 from autoprox.supernet.samplers import SAMPLERS
 from autoprox.supernet.session import Plan, train_supernet
@@ -147,6 +151,14 @@ def test_two_processes_do_the_same_step(path: Path, data: Images, tmp_path: Path
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
     for name, value in found[0].items():
         torch.testing.assert_close(value, found[1][name], rtol=1e-2, atol=1e-3)
+
+
+def test_a_process_that_fails_ends_the_others(tmp_path: Path) -> None:
+    with pytest.raises(MeasurementError, match="no such thing"):
+        run_together(2, "cpu", tmp_path, unheard, fail_first)
+    for other in multiprocessing.active_children():
+        other.join(10)
+        assert other.exitcode == -signal.SIGKILL
 
 
 def test_repeated_images_are_in_the_same_batch() -> None:
