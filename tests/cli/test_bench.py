@@ -13,7 +13,9 @@ import pytest
 
 from autoprox import cli
 from autoprox.benchmarks import load_benchmark
+from autoprox.report.layout import number
 from autoprox.runs.folder import locked
+from autoprox.scoring.reliability import reliability
 from autoprox.searchspaces import get_space
 from autoprox.tasks.build_configuration import BuildConfig
 from autoprox.training import table as building
@@ -86,6 +88,22 @@ def test_build(build: Run, run: Run, folder: Path) -> None:
         bounds = [found[name] for name in ("lowest", "median", "highest")]
         assert bounds == pytest.approx([scores.min(), np.median(scores), scores.max()])
         assert found["noise_ceiling"] == table["training"]["noise_ceiling"][dataset]
+
+
+def test_a_build_says_how_far_its_scores_can_be_trusted(
+    build: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("autoprox.scoring.reliability.FEWEST_PAIRS", 1)
+    code, out, _ = build("--seeds=2", "--sizes=20K:22K")
+    assert code == 0
+    table, space = json.loads((folder / "t.json").read_text()), get_space("autoformer-nano")
+    architectures = [space.architecture(entry["arch"]) for entry in table["architectures"]]
+    params = np.array([space.params(arch, 3) for arch in architectures], dtype=np.float64)
+    runs = np.array([entry["runs"]["one"] for entry in table["architectures"]])
+    found = table["training"]["reliability"]["one"]
+    assert found is not None
+    assert found == reliability(runs, params)
+    assert re.search(rf"one .* {number(found).replace('.', '[.]')} *$", out, re.M), out
 
 
 def test_the_default_epochs_are_those_of_the_recipes() -> None:
