@@ -11,7 +11,7 @@ ifneq ($(wildcard ../shared/data),)
 export AUTOPROX_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help evolve docs test lint types tests coverage test-lowest licences clean
+.PHONY: help evolve docs test lint types tests coverage test-lowest licences audit clean
 
 help:
 	@echo 'make evolve   find a proxy for nano-bench, offline, and show it'
@@ -20,6 +20,7 @@ help:
 	@echo 'make coverage the tests, and which branches they take'
 	@echo 'make test-lowest  tests with the lowest versions of pyproject.toml, in a venv of its own'
 	@echo 'make licences list what is needed with its licences in docs/licences.md'
+	@echo 'make audit    ask for known weaknesses of what is installed; needs the network'
 	@echo 'make clean    remove .venv and all that was built; runs stay'
 
 evolve: $(STAMP)
@@ -63,6 +64,11 @@ test-lowest: $(STAMP)
 
 licences: $(STAMP)
 	$(BIN)/python docs/make_licences.py
+
+audit: $(STAMP)
+	$(PYTHON) -m venv build/audit
+	build/audit/bin/pip install -q pip-audit
+	build/audit/bin/pip-audit --path $(wildcard .venv/lib/python*/site-packages)
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
