@@ -41,8 +41,12 @@ def remove_unfinished(folder: Path) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write a text as a whole, in UTF-8."""
     with atomic_file(path) as file:
-        # Names of files may have bytes that are no UTF-8, for which Python has lone surrogates.
-        file.write(text.encode(errors="backslashreplace"))
+        file.write(encoded(text))
+
+
+def encoded(text: str) -> bytes:
+    """UTF-8; names of files that aren't have lone surrogates, which are spelt out, as in JSON."""
+    return text.encode(errors="backslashreplace")
 
 
 def write_json(path: Path, value: Any) -> None:
