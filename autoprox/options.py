@@ -52,8 +52,8 @@ def _whole(value: Any) -> Any:
 
 
 def _path(value: str | os.PathLike[str]) -> str:
-    """A path as a text, which names something."""
-    if not (text := os.fspath(value)):
+    """A path as a text, which names something, as no system lets a null character do."""
+    if not (text := os.fspath(value)) or "\0" in text:
         raise ValueError(value)
     return text
 

@@ -61,6 +61,8 @@ def fuzz(name: str, seconds: float, seed: int, found: Path) -> dict[str, Any]:
                     findings[finding.short] = keep(found / name, content, finding.full)
                 number += 1
         except (EOFError, TimeoutError) as error:
+            if not making:
+                raise RuntimeError(f"the target {name} can't be made") from error
             short = str(error) or "the process ended"
             findings.setdefault(short, keep(found / name, content, short))
             number += 1

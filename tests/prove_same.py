@@ -27,7 +27,10 @@ import proving
 import same_bits
 
 TRAINING = ("supernet-train", "prenas-train", "s3")
-HERE_ALONE = ("rediscover", "supernet-train", "supernet-processes", "prenas", "prenas-train")
+SPREAD = (  # what a cluster does
+    *("evolve", "evolve-spaces", "rank", "compare", "search-random", "search-evolution"),
+    *("build", "supernet-eval", "s3"),
+)
 LOCAL = tuple(case for case in proving.CASES if case != "build-processes")  # `build`, workers-2
 WRITING = threading.Lock()
 SMALL_CASES = ("rank", "prenas")
@@ -67,9 +70,7 @@ VARIATIONS: Mapping[str, Variation] = {
     "memory-large": Variation(options=("--memory", "8GiB"), cases=("evolve", "evolve-spaces")),
     "one-cpu": Variation(cpus=(0,)),
     "processes-2": Variation(options=("--processes", "2"), cases=TRAINING),
-    "distributed": Variation(
-        machines=2, cases=tuple(case for case in LOCAL if case not in HERE_ALONE)
-    ),
+    "distributed": Variation(machines=2, cases=SPREAD),
     "killed": Variation(killed=True),
 }
 DRAWS = "each process draws the crops and the dropped branches of its own images"
@@ -204,8 +205,11 @@ def differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 def distance(before: Path, now: Path) -> float:
     """How far the numbers of two summaries are apart, relatively; infinite where words differ."""
-    one, other = (proving.timeless(json.loads((f / "out").read_text()), f) for f in (before, now))
-    return apart(one, other)
+    texts = (before / "out").read_text(), (now / "out").read_text()
+    if not all(texts):  # a command that failed
+        return math.inf
+    own = zip(texts, (before, now), strict=True)
+    return apart(*(proving.timeless(json.loads(text), folder) for text, folder in own))
 
 
 def apart(one: Any, other: Any) -> float:

@@ -66,7 +66,9 @@ class Task(ABC, Generic[C]):
 
 
 def task_of(config: TaskConfig) -> Task[Any]:
-    """The task of a configuration."""
+    """The task of a configuration, whose statistics' folder may be made."""
+    if cache := getattr(config, "cache", None):
+        require_folder("the cache", Path(cache))
     module, _, name = config.task.partition(":")
     made: Task[Any] = getattr(import_module(module), name)(config)
     return made
@@ -106,10 +108,8 @@ def dry_run(config: TaskConfig) -> dict[str, Any]:
 
 
 def _checked(config: TaskConfig) -> Task[Any]:
-    """The task, whose run's folder may have its name and be made, and that of its statistics."""
+    """The task, whose run's folder may have its name and be made."""
     require_folder("the folder of runs", Path(config.runs))
-    if cache := getattr(config, "cache", None):
-        require_folder("the cache", Path(cache))
     task = task_of(config)
     require_name(task.name if config.name is None else config.name)
     return task

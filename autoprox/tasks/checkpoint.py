@@ -20,8 +20,8 @@ class SavedIndividual(Document):
 
     expression: str
     taus: list[Finite]
-    jcm: float
-    given_size: float
+    jcm: Finite
+    given_size: Finite
     objective: Literal["jcm", "equal-size", "both"]
 
 
@@ -33,8 +33,8 @@ class SavedState(Excerpt):
     invalid: dict[str, Count]
     seconds: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
     rng: list[Any]
-    population: list[SavedIndividual]
-    front: list[SavedIndividual]
+    population: Annotated[list[SavedIndividual], Field(min_length=1)]
+    front: Annotated[list[SavedIndividual], Field(min_length=1)]
 
 
 def checkpoint(state: State, seconds: float) -> dict[str, Any]:
@@ -50,21 +50,24 @@ def checkpoint(state: State, seconds: float) -> dict[str, Any]:
     }
 
 
-def restored(run: Run, seed: int) -> tuple[State, float]:
+def restored(run: Run, seed: int, datasets: int, objective: str) -> tuple[State, float]:
     """The state of the last checkpoint and the seconds spent until then, or a beginning."""
     saved = run.read_checkpoint()
     if saved is None:
         run.truncate_log(0)
         return State(random.Random(seed)), 0.0
     with as_written(run.path, "a checkpoint"):
-        state = state_of(saved)
+        state = state_of(saved, datasets, objective)
         run.truncate_log(state.iteration)
         return state, float(saved["seconds"])
 
 
-def state_of(saved: Mapping[str, Any]) -> State:
-    """The state that `checkpoint` wrote."""
+def state_of(saved: Mapping[str, Any], datasets: int, objective: str) -> State:
+    """The state that `checkpoint` wrote, of an evolution on so many datasets."""
     known = SavedState.model_validate(saved)
+    for own in (*known.population, *known.front):
+        if (len(own.taus), own.objective) != (datasets, objective):
+            raise ValueError(f"{own.expression} isn't of {datasets} datasets and by {objective}")
     state = State(
         restored_rng(known.rng),
         [_restored(i) for i in known.population],

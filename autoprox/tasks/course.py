@@ -1,6 +1,7 @@
 """How far an evolution on several spaces is, as its run's checkpoint has it."""
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from autoprox.evolution import State
@@ -11,13 +12,18 @@ from autoprox.tasks.checkpoint import checkpoint, state_of
 class Course:
     """What is found of the folds that are finished, and the islands of the one that is not."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, pairs: Sequence[int], objective: str) -> None:
+        """`pairs` says on how many spaces' datasets each fold has correlations."""
         self._run, self._started = run, time.monotonic()
         empty: dict[str, Any] = {"folds": [], "islands": [], "lines": 0, "seconds": 0.0}
         saved = run.read_checkpoint() or empty
         with as_written(run.path, "a checkpoint"):
             self.folds: list[dict[str, Any]] = list(saved["folds"])
-            self.islands: list[State] = [state_of(island) for island in saved["islands"]]
+            if len(self.folds) > len(pairs):
+                raise ValueError(f"there are {len(pairs)} folds")
+            self.islands: list[State] = [
+                state_of(island, pairs[len(self.folds)], objective) for island in saved["islands"]
+            ]
             self._lines, self._before = int(saved["lines"]), float(saved["seconds"])
             run.truncate_log(self._lines)
 

@@ -163,7 +163,7 @@ class Evolve(Task[EvolveConfig]):
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Evolve on thinned matrices, choose on whole ones, and measure what was chosen."""
         started, config = time.monotonic(), self.config
-        state, before = restored(run, config.seed)
+        state, before = restored(run, config.seed, len(self.benchmark.datasets), config.objective)
         store = self.collect(progress)
 
         def seconds() -> float:

@@ -14,7 +14,7 @@ from autoprox.evolution import STRATEGIES, Individual, State, evolve, make_toolb
 from autoprox.export import pretty
 from autoprox.language import digest, parse
 from autoprox.progress import Progress
-from autoprox.runs.folder import Run
+from autoprox.runs.folder import Run, as_written
 from autoprox.scoring.correlations import Indices, jcm
 from autoprox.statistics.cached import CachedMatrices
 from autoprox.tasks.base import Task, absolute, completed
@@ -131,7 +131,10 @@ class EvolveSpaces(Task[EvolveConfig]):
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Evolve for each fold on thinned matrices, choose and measure on whole ones."""
-        course = Course(run)
+        pairs = [len(self.pairs(fold.trained)) for fold in self.folds]
+        course = Course(run, pairs, self.config.objective)
+        with as_written(run.path, "a checkpoint"):
+            self._proxy_records(run, course.folds)
         left = self.folds[len(course.folds) :]
         trained = dict.fromkeys(name for fold in left for name in fold.trained)
         sources = {name: self._collected(name, len(trained), progress) for name in trained}

@@ -37,7 +37,7 @@ def hashed(tree: Tree) -> Individual:
     if number % 5 == 0:
         return Individual(tree, reason=("constant", "not finite")[number % 2])
     jcm = (number // 5 % 12) / 12
-    return Individual(tree, (jcm + 1e-9 * (number // 60 % 3 - 1), jcm), jcm)
+    return Individual(tree, (jcm + 1e-9 * (number // 60 % 3 - 1), jcm), jcm, given_size=jcm / 2)
 
 
 def shaped(tree: Tree) -> Individual:
@@ -316,7 +316,7 @@ def test_a_restored_evolution_goes_on_as_if_it_had_never_stopped(strategy: str, 
     half = EvolutionParameters(**{**vars(SMALL), "iterations": 5})
     stopped, _ = Made().run(strategy, half, seed=seed)
     run = SavedRun(stopped)
-    again, seconds = restored(run, 0)
+    again, seconds = restored(run, 0, 2, "jcm")
     assert everything(again) == everything(stopped)
     assert (run.kept, seconds) == (5, 3.0)
     resumed, history = Made().run(strategy, state=again)
@@ -325,12 +325,12 @@ def test_a_restored_evolution_goes_on_as_if_it_had_never_stopped(strategy: str, 
 
 
 def test_a_restored_front_keeps_the_order_of_equals() -> None:
-    state = State(random.Random(0), with_fitness(0.5, 0.25))
-    alike = [Individual(parse(text), (0.5, n), 0.5) for n, text in enumerate(TEXTS[:4])]
+    alike = [Individual(parse(t), (0.5, n), 0.5, given_size=0) for n, t in enumerate(TEXTS[:4])]
+    state = State(random.Random(0), alike[:2])
     for individual in alike:
         state.front.update([individual])
     assert len(state.front) == 4
-    assert everything(restored(SavedRun(state), 0)[0]) == everything(state)
+    assert everything(restored(SavedRun(state), 0, 2, "jcm")[0]) == everything(state)
 
 
 @pytest.mark.parametrize(

@@ -34,10 +34,19 @@ def small_runs() -> dict[str, Any]:
     )
 
     Path("mine.json").write_bytes(dumped(table()))
+    Path("other.json").write_bytes(dumped({**table(20), "name": "other"}))
     own: dict[str, Any] = {"benchmark": "mine.json", **SMALL}
     size: dict[str, Any] = {"population": 4, "iterations": 2, "cache": "cache"}
     return {
         "evolve": EvolveConfig(**own, **size, statistics=("msa.weight",), zoo=("none",)),
+        "spaces": EvolveConfig(
+            spaces=("mine.json", "other.json"),
+            **size,
+            **SMALL,
+            statistics=("msa.weight",),
+            zoo=("none",),
+            halving=False,
+        ),
         "rank": RankConfig(**own, proxies=("l2_norm", "params")),
         "search": SearchConfig(space="autoformer-nano", proxy="l2_norm", samples=4, **SMALL),
         "rediscover": RediscoverConfig(proxy="l2_norm", cache="cache", seconds=2.0),
@@ -123,12 +132,23 @@ def environment() -> Target:
 
 @target
 def checkpoint() -> Target:
-    """With its checksum put right, for whoever forges one does that too."""
+    """Of an evolution on one space."""
+    return forged("evolve")
+
+
+@target
+def checkpoint_of_spaces() -> Target:
+    """Of an evolution on several, after all its folds."""
+    return forged("spaces")
+
+
+def forged(kind: str) -> Target:
+    """A checkpoint with its checksum put right, for whoever forges one does that too."""
     from autoprox.files.atomic import to_json
     from autoprox.runs.folder import digest_of
     from autoprox.tasks.base import resume
 
-    path = finished("evolve")
+    path = finished(kind)
     (path / "summary.json").unlink()
     state = json.loads((path / "checkpoint.json").read_bytes())["state"]
 
