@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from scipy.stats import rankdata, spearmanr
+from scipy.stats import spearmanr
 
 import autoprox
 from autoprox.errors import AutoproxError
@@ -13,7 +12,6 @@ from autoprox.files.sizes import read_size
 from autoprox.nas.size_limits import matched
 from autoprox.report.layout import show
 from autoprox.report.search import search_report
-from autoprox.scoring.fitness import beyond_size
 
 SPACE = "autoformer-nano"
 PARAMS = "sum(mul(width, width))"
@@ -34,19 +32,6 @@ def words(summary: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> str:
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
     return " ".join(out.split())
-
-
-def test_ranks_beyond_size_are_residuals_of_a_line() -> None:
-    rng = np.random.default_rng(0)
-    params = rng.integers(1, 9, 30).astype(float)
-    scores = params + rng.normal(size=30)
-    slope, offset = np.polyfit(rankdata(params), rankdata(scores), 1)
-    expected = rankdata(scores) - slope * rankdata(params) - offset
-    np.testing.assert_allclose(beyond_size(scores, params), expected, atol=1e-9)
-    scores[3] = np.nan
-    assert np.flatnonzero(np.isnan(beyond_size(scores, params))).tolist() == [3]
-    np.testing.assert_allclose(beyond_size(np.array([2.0, 1]), np.ones(2)), [0.5, -0.5])
-    assert beyond_size(np.array([2.0]), np.ones(1)) == 0
 
 
 def test_a_pick_that_is_the_largest_is_told(capsys: pytest.CaptureFixture[str]) -> None:

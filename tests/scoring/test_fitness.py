@@ -1,6 +1,7 @@
 """The correlations against scipy, JCM, split, bootstrap and ridge against re-derivations."""
 
 import math
+import tracemalloc
 import warnings
 from collections.abc import Callable
 
@@ -22,6 +23,7 @@ from autoprox.scoring.correlations import (
     split,
     ties_broken,
 )
+from autoprox.scoring.fitness import beyond_size
 
 SCIPY: dict[str, Callable[..., tuple[float, float]]] = {
     "kendall": stats.kendalltau,
@@ -90,6 +92,20 @@ def test_kendall_is_the_same_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = kendall(scores, truth)
     monkeypatch.setattr(fitness, "_PAIRS_AT_ONCE", 1000)
     np.testing.assert_array_equal(kendall(scores, truth), whole)
+
+
+def test_kendall_takes_little_memory_however_much_is_compared() -> None:
+    rng = np.random.default_rng(0)
+    tracemalloc.start()
+    try:
+        kendall(rng.random((4000, 100)), rng.random(100))  # 40 million pairs
+        _, most = tracemalloc.get_traced_memory()
+        assert most < 100e6
+        kendall(rng.random((2, 3000)), rng.random(3000))
+        left, _ = tracemalloc.get_traced_memory()
+        assert left < 1e6
+    finally:
+        tracemalloc.stop()
 
 
 def test_kendall_does_not_mistake_one_truth_for_another() -> None:
@@ -274,3 +290,16 @@ def test_without_ties_there_is_nothing_to_break() -> None:
     scores, truth = [3.0, 1.0, 2.0, 9.0], [1, 1, 2, 3]
     assert ties_broken(scores, truth) == pytest.approx(float(kendall(scores, truth)), abs=1e-12)
     assert np.isnan(ties_broken([1.0, 1.0], [1, 2]))
+
+
+def test_ranks_beyond_size_are_residuals_of_a_line() -> None:
+    rng = np.random.default_rng(0)
+    params = rng.integers(1, 9, 30).astype(float)
+    scores = params + rng.normal(size=30)
+    slope, offset = np.polyfit(stats.rankdata(params), stats.rankdata(scores), 1)
+    expected = stats.rankdata(scores) - slope * stats.rankdata(params) - offset
+    np.testing.assert_allclose(beyond_size(scores, params), expected, atol=1e-9)
+    scores[3] = np.nan
+    assert np.flatnonzero(np.isnan(beyond_size(scores, params))).tolist() == [3]
+    np.testing.assert_allclose(beyond_size(np.array([2.0, 1]), np.ones(2)), [0.5, -0.5])
+    assert beyond_size(np.array([2.0]), np.ones(1)) == 0

@@ -11,7 +11,6 @@ from autoprox.engine.evaluator import Engine
 from autoprox.errors import MeasurementError
 from autoprox.inputs.batch import Batch
 from autoprox.language import STATISTICS
-from autoprox.language.quantities import QUANTITIES, Quantity, QuantityError
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import ModuleNetwork, Shape
 from autoprox.statistics.sources import StreamedMatrices
@@ -122,24 +121,3 @@ def test_modules_of_other_values_have_other_keys(module: Classifier) -> None:
 def test_a_layer_that_is_not_there_is_an_error(module: Classifier) -> None:
     with pytest.raises(MeasurementError, match=r"got 'encoder.fc'; choose from encoder.layers.0"):
         ModuleNetwork(module, {"mlp": ["encoder.fc"]})
-
-
-@pytest.mark.parametrize(
-    ("name", "quantity", "rule"),
-    [
-        ("act", QUANTITIES["act"], "must be new"),
-        ("other", QUANTITIES["act"], "the one it is registered by"),
-        ("x", Quantity("x", "weight", ("bias",), torch.abs), "but got 'bias'"),  # type: ignore[arg-type]
-        ("x", Quantity("x", "weight", (), torch.abs), "must read something"),
-        ("x", Quantity("x", "weight", ("weight",), torch.abs, "x_y"), "but got 'x_y'"),
-        ("é", Quantity("é", "weight", ("weight",), torch.abs), "a word of small letters"),
-    ],
-)
-def test_a_quantity_that_breaks_a_rule_is_refused(name: str, quantity: Quantity, rule: str) -> None:
-    with pytest.raises(QuantityError, match=rule):
-        QUANTITIES.register(name, quantity)
-
-
-def test_quantities_say_which_pass_they_need() -> None:
-    needs = {name: QUANTITIES[name].needs for name in ("weight", "grad", "act", "act_grad")}
-    assert needs == {"weight": "none", "grad": "backward", "act": "forward", "act_grad": "backward"}
