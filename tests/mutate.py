@@ -29,7 +29,8 @@ AREAS = {
     "fitness": ("autoprox/scoring/fitness.py autoprox/scoring/correlations.py", "tests/scoring"),
     "store": (
         "autoprox/statistics/cached.py autoprox/statistics/sources.py",
-        "tests/statistics/test_store.py tests/statistics/test_failing_networks.py",
+        "tests/statistics/test_store.py tests/statistics/test_cache_folder.py "
+        "tests/statistics/test_failing_networks.py tests/statistics/test_two_processes.py",
     ),
     "runs": ("autoprox/runs", "tests/runs"),
 }
