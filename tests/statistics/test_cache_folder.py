@@ -139,6 +139,19 @@ def test_statistics_that_do_not_fit_on_the_disk_are_told_before_it_is_full(
     assert len(list(tmp_path.glob("??/*"))) == 1
 
 
+def test_statistics_that_fit_on_the_disk_are_measured(
+    setting: MakeSetting,
+    architectures: list[Architecture],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cached(setting(), architectures, [WEIGHT], folder=tmp_path / "one")
+    size = sum(path.stat().st_size for path in (tmp_path / "one").glob("??/*"))
+    monkeypatch.setattr(folders, "room_of", lambda folder: 2 * size)
+    cached(setting(), architectures, [WEIGHT], folder=tmp_path / "two")
+    assert folders.usage(tmp_path / "two")[:2] == folders.usage(tmp_path / "one")[:2]
+
+
 SHARED = "memory://bucket/statistics"
 
 
