@@ -22,6 +22,7 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 RULES: Mapping[str, str] = {
     "string_type": "must be a string",
+    "string_too_long": "must be a shorter string",
     "bool_type": "must be true or false",
     "list_type": "must be an array",
     "dict_type": "must be an object",
@@ -67,6 +68,8 @@ def validate(node: Node, kind: type[T]) -> T:
 
 def _error(node: Node, details: ErrorDetails, kind: Any) -> JSONFileError:
     place, name = details["loc"], details["type"]
+    if place[-1:] == ("[key]",):  # the place is then that of the key's value
+        place = place[:-1]
     if name == "missing":
         return node.at(*place[:-1]).lacks(str(place[-1]))
     if name == "extra_forbidden":

@@ -14,6 +14,7 @@ from autoprox.language import digest, parse, require_network
 
 VERSION = 1
 
+Name = Annotated[str, Field(max_length=2000)]  # for it is a heading, or a line
 Tau = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
 
 
@@ -26,11 +27,11 @@ class Version(Excerpt):
 class Found(Document):
     """Where a proxy was found."""
 
-    run: str
-    space: str
-    benchmark: str
-    label: str
-    datasets: list[str]
+    run: Name
+    space: Name
+    benchmark: Name
+    label: Name
+    datasets: list[Name]
     seed: Annotated[int, Field(ge=0, le=2**64), Must(f"an integer from 0 to {2**64}")]
 
 
@@ -42,7 +43,7 @@ class ProxyFile(Document):
     hash: str
     formula: str
     found: Found
-    taus: dict[str, dict[str, Tau | None]]
+    taus: dict[Name, dict[Name, Tau | None]]
 
 
 def write_proxy(path: Path, record: Mapping[str, Any]) -> None:
