@@ -7,7 +7,7 @@ Gives: the registry, what its benchmarks have, their download, and `load_benchma
 from autoprox.benchmarks.base import MIN_ARCHITECTURES, Benchmark, BenchmarkError
 from autoprox.benchmarks.builtin import BENCHMARKS, BuiltInBenchmark, DataFile
 from autoprox.benchmarks.catalogue import benchmark_info, fetch_benchmark, list_benchmarks
-from autoprox.benchmarks.loading import load_benchmark, offered_datasets
+from autoprox.benchmarks.loading import load_benchmark, offered_datasets, require_data
 
 __all__ = [
     "BENCHMARKS",
@@ -21,4 +21,5 @@ __all__ = [
     "list_benchmarks",
     "load_benchmark",
     "offered_datasets",
+    "require_data",
 ]

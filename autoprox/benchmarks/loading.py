@@ -28,6 +28,12 @@ class Request(NamedTuple):
     subset: str
 
 
+def require_data(data_dir: Path | None) -> None:
+    """Raise BenchmarkError unless the folder of the benchmarks' files is there, if it is given."""
+    if data_dir is not None and not data_dir.expanduser().is_dir():
+        raise BenchmarkError(f"data_dir must be a folder, but {data_dir} is none")
+
+
 def load_benchmark(
     name_or_path: str | os.PathLike[str] | None = None,
     *,
@@ -45,8 +51,7 @@ def load_benchmark(
     `all`; results are comparable only over the same subset, and so it is never chosen by what
     happens to be installed.
     """
-    if data_dir is not None and not data_dir.expanduser().is_dir():
-        raise BenchmarkError(f"data_dir must be a folder, but {data_dir} is none")
+    require_data(data_dir)
     request = Request(space, datasets, label, subset)
     name = _default(request) if name_or_path is None else os.fspath(name_or_path)
     if name in BENCHMARKS:

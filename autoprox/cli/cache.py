@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from autoprox.cli.options import Debug, Json
+from autoprox.cli.options import Debug, Json, path
 from autoprox.errors import ConfigError
 from autoprox.files.sizes import read_bytes, read_days, short
 
@@ -13,7 +13,9 @@ from autoprox.files.sizes import read_bytes, read_days, short
 def cache(
     folder: Annotated[
         Path | None,
-        typer.Option("--cache", help="Its folder.", metavar="DIR", show_default="the user's"),
+        typer.Option(
+            "--cache", help="Its folder.", metavar="DIR", show_default="the user's", parser=path
+        ),
     ] = None,
     clear: Annotated[
         bool, typer.Option("--clear", help="Remove what was measured; downloads stay.")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from autoprox.cli.options import Debug, Json
+from autoprox.cli.options import Debug, Json, path
 
 export = typer.Typer(
     name="export",
@@ -30,7 +30,9 @@ def arch(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="A new folder; of json a file.", show_default="named like the architecture"
+            help="A new folder; of json a file.",
+            show_default="named like the architecture",
+            parser=path,
         ),
     ] = None,
     classes: Annotated[int, typer.Option(help="Of the head, for images.", min=1)] = 1000,
@@ -66,7 +68,7 @@ def proxy(
         ),
     ] = "python",
     out: Annotated[
-        Path | None, typer.Option(help="File to write.", show_default="print it")
+        Path | None, typer.Option(help="File to write.", show_default="print it", parser=path)
     ] = None,
     json: Json = False,
     debug: Debug = False,

@@ -1,8 +1,19 @@
 """The options that commands have beside those of a configuration."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from autoprox.errors import ConfigError
+
+
+def path(text: str) -> Path:
+    """A path, which names something: of nothing pathlib would make the current folder."""
+    if not text:
+        raise ConfigError("a path must name something, but got nothing")
+    return Path(text)
+
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show an error's traceback.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]

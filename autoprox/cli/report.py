@@ -5,14 +5,16 @@ from typing import Annotated
 
 import typer
 
-from autoprox.cli.options import Debug, Json
+from autoprox.cli.options import Debug, Json, path
 
 
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Folders of runs.", metavar="RUN...")],
     out: Annotated[
         Path | None,
-        typer.Option(help="The file.", show_default="report in the run's folder, or here"),
+        typer.Option(
+            help="The file.", show_default="report in the run's folder, or here", parser=path
+        ),
     ] = None,
     form: Annotated[
         str, typer.Option("--format", help="html, md (tables), svg (the plots) or png (Chromium).")

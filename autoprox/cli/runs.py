@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from autoprox.cli.options import Debug, Json
+from autoprox.cli.options import Debug, Json, path
 
 
 def runs(
-    folder: Annotated[Path, typer.Argument(help="Where the runs are.")] = Path("runs"),
+    folder: Annotated[Path, typer.Argument(help="Where the runs are.", parser=path)] = Path("runs"),
     json: Json = False,
     debug: Debug = False,
 ) -> None:

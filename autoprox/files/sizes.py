@@ -71,7 +71,7 @@ def read_size(name: str, given: Any) -> int | None:
     """A size: text such as 6M or 1.2G, or a number."""
     try:
         size = _end(given)
-        if size is not None and size < 1:
+        if given is not None and (size is None or size < 1):
             raise ValueError(given)
         return size
     except (OverflowError, TypeError, ValueError):

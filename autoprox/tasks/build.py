@@ -1,6 +1,5 @@
 """Builds a benchmark of one's own: a sample of a space with true scores, by training it."""
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from glob import escape
@@ -11,6 +10,7 @@ from typing import Any
 from autoprox.benchmarks import MIN_ARCHITECTURES
 from autoprox.errors import AutoproxError, ConfigError, lacked_memory
 from autoprox.files.atomic import UNFINISHED, remove_unfinished, to_json, write_json
+from autoprox.files.folders import require_folder
 from autoprox.files.located_json import read_object
 from autoprox.files.sizes import read_range, show_range
 from autoprox.inputs.datasets import slug
@@ -52,7 +52,8 @@ class Build(Task[BuildConfig]):
 
     def _check_out(self) -> None:
         """Whatever else is there stays there: another table, an image, a device."""
-        if not os.path.lexists(self.out):
+        require_folder("the table's folder", self.out.parent)
+        if not self.out.exists() and not self.out.is_symlink():
             return
         rule = "the table must be written to a new file, or to one of this very build"
         try:

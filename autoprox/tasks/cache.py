@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from autoprox.errors import ConfigError
-from autoprox.files.folders import is_writable, usage, user_cache
+from autoprox.files.folders import is_writable, require_folder, usage, user_cache
 from autoprox.files.sizes import SizeError, read_bytes, read_days
 from autoprox.statistics.cached import CACHE_AGE, CACHE_LIMIT, DAY, clear, superfluous
 from autoprox.statistics.files import SharedFolder
@@ -58,7 +58,7 @@ def _of_environment(name: str, read: Callable[[str], int], default: int) -> int:
 
 def cache_facts(folder: Path | None = None) -> dict[str, Any]:
     """Where the cache is, how large it is, its bounds, and when the oldest of it was used."""
-    place = folder or user_cache()
+    place = _place(folder)
     found, (limit, age) = usage(place), bounds()
     oldest = found.oldest and datetime.fromtimestamp(found.oldest, timezone.utc).isoformat()
     parts = {path.name: usage(path).bytes for path in sorted(place.glob("*")) if path.is_dir()}
@@ -75,6 +75,12 @@ def cache_facts(folder: Path | None = None) -> dict[str, Any]:
     }
 
 
+def _place(folder: Path | None) -> Path:
+    place = folder or user_cache()
+    require_folder("the cache", place)
+    return place
+
+
 def clear_cache(
     folder: Path | None = None, limit: int | None = None, age: int | None = None
 ) -> int:
@@ -82,7 +88,7 @@ def clear_cache(
 
     Where a limit or an age is given, only what is beyond one of them goes.
     """
-    place = folder or user_cache()
+    place = _place(folder)
     before = usage(place).bytes
     is_all = limit is None and age is None
     most, days = (0, 0) if is_all else (limit, age)

@@ -4,9 +4,21 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from autoprox.evolution import State
+from autoprox.files.documents import Excerpt
 from autoprox.runs.folder import Run, as_written
 from autoprox.tasks.checkpoint import checkpoint, state_of
+
+
+class SavedFold(Excerpt):
+    """What is read of a finished fold."""
+
+    held_out: str | None
+    trained: list[str]
+    expression: str
+    formula: str
 
 
 class Course:
@@ -19,7 +31,7 @@ class Course:
         saved = run.read_checkpoint() or empty
         with as_written(run.path, "a checkpoint"):
             self.folds: list[dict[str, Any]] = list(saved["folds"])
-            if len(self.folds) > len(pairs):
+            if len(TypeAdapter(list[SavedFold]).validate_python(self.folds)) > len(pairs):
                 raise ValueError(f"there are {len(pairs)} folds")
             self.islands: list[State] = [
                 state_of(island, pairs[len(self.folds)], objective) for island in saved["islands"]

@@ -49,7 +49,7 @@ from autoprox.tasks.cache import kept_of
 from autoprox.tasks.checkpoint import checkpoint, restored
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.estimate import Estimate, measured_once, middle
-from autoprox.tasks.proxies import COUNTS, named_proxies
+from autoprox.tasks.proxies import COUNTS, Proxies, named_proxies
 from autoprox.tasks.trial import Ground, Trial
 from autoprox.tasks.whole import Whole
 from autoprox.tasks.zoo import PublishedProxies, Zoo
@@ -305,6 +305,6 @@ def described(front: Sequence[Individual], chosen: Tree) -> list[dict[str, Any]]
 
 
 def _zoo(given: Sequence[str]) -> tuple[str, ...]:
-    """The published proxies that are meant."""
+    """The published proxies that are meant, all of which there must be."""
     names = () if tuple(given) == ("none",) else named_proxies(given)
-    return tuple(name for name in names if name not in COUNTS)
+    return Proxies([name for name in names if name not in COUNTS]).names

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from autoprox.benchmarks import BENCHMARKS, load_benchmark
+from autoprox.benchmarks import BENCHMARKS, load_benchmark, require_data
 from autoprox.errors import AutoproxError, ConfigError, nearest
 from autoprox.files.atomic import atomic_file, encoded, to_json, write_json
 from autoprox.files.json_lines import JSONLines, Record
@@ -302,16 +302,16 @@ def with_heads(config: SearchConfig) -> SearchConfig:
 
     Where there is none, the dataset is ImageNet.
     """
-    dataset = config.dataset
+    dataset, data_dir = config.dataset, path_of(config.data_dir)
+    require_data(data_dir)
     known: Mapping[str, int] = {}
     if config.benchmark is not None and None in (config.space, dataset, config.classes):
-        data_dir = path_of(config.data_dir)
         table = load_benchmark(config.benchmark, space=config.space, data_dir=data_dir)
         config, known = completed(config, space=table.space), table.classes
-        dataset = dataset or table.datasets[0]
+        dataset = table.datasets[0] if dataset is None else dataset
     if config.space is None:
         raise ConfigError("a search needs space, or a benchmark that has one, but got none")
-    dataset = dataset or "imagenet"
+    dataset = "imagenet" if dataset is None else dataset
     classes = config.classes or known.get(dataset) or classes_of(dataset)
     return completed(config, dataset=dataset, classes=classes)
 

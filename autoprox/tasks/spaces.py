@@ -134,6 +134,9 @@ class EvolveSpaces(Task[EvolveConfig]):
         pairs = [len(self.pairs(fold.trained)) for fold in self.folds]
         course = Course(run, pairs, self.config.objective)
         with as_written(run.path, "a checkpoint"):
+            for fold, done in zip(self.folds, course.folds, strict=False):
+                if (fold.held_out, list(fold.trained)) != (done["held_out"], done["trained"]):
+                    raise ValueError(f"{done['trained']} aren't the spaces of the fold")
             self._proxy_records(run, course.folds)
         left = self.folds[len(course.folds) :]
         trained = dict.fromkeys(name for fold in left for name in fold.trained)
