@@ -26,6 +26,31 @@ def test_wrong_arguments() -> None:
     assert faults == {}
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "evolve --benchmark mine.json --zoo fifo --dry-run",
+        "search --space autoformer-nano --proxy snip --data-dir fifo --dry-run",
+        "search --space autoformer-nano --proxy snip --match-size= --dry-run",
+        "search --space autoformer-nano --proxy snip --dataset= --dry-run",
+        "bench build --space autoformer-nano --images few.npz --out file/below --dry-run",
+        f"bench build --space autoformer-nano --images few.npz --out {'x' * 300} --dry-run",
+        "export proxy snip --out=",
+        "export arch arch.json --out=",
+        "report file --out=",
+        "cache --cache=",
+        "cache --cache=file/below",
+        "cache --clear --cache=file/below",
+    ],
+)
+def test_what_once_was_taken_for_right(words: str) -> None:
+    assert wrong_arguments.wrongly_told(words.split()) is None
+
+
+def test_of_nothing_no_folder_is_made() -> None:
+    assert wrong_arguments.wrongly_told(["runs", ""]) is None
+
+
 def test_what_is_right_is_seen() -> None:
     right = ["rank", "--benchmark=mine.json", "--proxies=params", "--dry-run"]
     assert str(wrong_arguments.wrongly_told(right)).startswith("0, ''")
