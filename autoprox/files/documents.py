@@ -68,8 +68,6 @@ def validate(node: Node, kind: type[T]) -> T:
 
 def _error(node: Node, details: ErrorDetails, kind: Any) -> JSONFileError:
     place, name = details["loc"], details["type"]
-    if place[-1:] == ("[key]",):  # the place is then that of the key's value
-        place = place[:-1]
     if name == "missing":
         return node.at(*place[:-1]).lacks(str(place[-1]))
     if name == "extra_forbidden":
@@ -77,7 +75,17 @@ def _error(node: Node, details: ErrorDetails, kind: Any) -> JSONFileError:
     if name in ("greater_than_equal", "less_than_equal"):  # bounds are the same on both sides
         [bound] = details["ctx"].values()
         return node.at(*place).error(f"must be at most {abs(bound):g} in size")
-    return node.at(*place).error(RULES.get(name, details["msg"]))
+    return _reached(node, place).error(RULES.get(name, details["msg"]))
+
+
+def _reached(node: Node, place: Sequence[int | str]) -> Node:
+    """The value at a place, or the last on the way to it: a wrong key's place isn't a value's."""
+    for step in place:
+        try:
+            node = node.at(step)
+        except (LookupError, TypeError):
+            break
+    return node
 
 
 def _keys(kind: Any, place: Sequence[int | str]) -> tuple[str, ...]:
