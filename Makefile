@@ -53,6 +53,7 @@ coverage: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal --cov --cov-report=term:skip-covered
 
 # Packages of which versions before the pinned one aren't built for processors alone stay pinned.
+# From another folder: in this one the tests' processes would import the sources, not the package.
 test-lowest: $(STAMP)
 	rm -rf build/lowest
 	$(BIN)/python tests/lowest.py test > build-lowest.txt
@@ -60,7 +61,7 @@ test-lowest: $(STAMP)
 	build/lowest/bin/pip install -q -r build-lowest.txt
 	build/lowest/bin/pip install -q --no-deps .
 	rm build-lowest.txt
-	OMP_NUM_THREADS=1 build/lowest/bin/pytest -W default $(LOWEST)
+	cd build/lowest && OMP_NUM_THREADS=1 bin/pytest --rootdir ../.. -c ../../pyproject.toml -W default $(LOWEST:%=../../%)
 
 licences: $(STAMP)
 	$(BIN)/python docs/make_licences.py
