@@ -124,6 +124,7 @@ def main() -> None:
         },
         "networks": options.networks,
     }
+    out = options.out and options.out.absolute()
     os.chdir(tempfile.mkdtemp())
     parts = {name: PARTS[name](options) for name in options.parts or PARTS}
     nothing: Part = (itself, (), list(range(options.calls)))
@@ -136,8 +137,8 @@ def main() -> None:
     results["calls_per_second"] = {n: options.calls / own["nothing"] for n, own in taken.items()}
     results["machine"]["load_at_the_end"] = os.getloadavg()[0]
     print(json.dumps(results, indent=1))
-    if options.out is not None:
-        options.out.write_text(json.dumps(results, indent=1) + "\n")
+    if out is not None:
+        out.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """What other processes are to call: they import it by its name."""
 
 import os
+import resource
 import signal
 import time
 
+import torch
 from torch import distributed
 
 from autoprox.errors import MeasurementError
@@ -26,6 +28,16 @@ def linger(seconds: float) -> None:
     time.sleep(seconds)
     if seconds == 0:
         raise MeasurementError("no such thing")
+
+
+def faults(_: int) -> int:
+    """How often new memory is asked for by tensors of a mebibyte, one after the other."""
+    for _ in range(3):
+        torch.zeros(2**18).add(1)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(100):
+        torch.zeros(2**18).add(1)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 
 def die(_: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.calls import die, fail
+from helpers.calls import die, fail, faults
 from helpers.commands import Command
 from helpers.images import save_images
 from helpers.tables import table
@@ -149,6 +149,14 @@ def test_items_that_take_little_are_sent_together(monkeypatch: pytest.MonkeyPatc
 def wait(item: int) -> int:
     time.sleep(0.1)
     return item
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's")
+def test_workers_keep_memory_that_is_freed(address: str) -> None:
+    found: list[int] = []
+    with Crew(scheduler=address) as crew:
+        crew.each(faults, [0], found.append)
+    assert found[0] < 10_000  # of 51,200 pages
 
 
 def test_a_scheduler_that_goes_is_told(capfd: pytest.CaptureFixture[str]) -> None:
