@@ -32,7 +32,7 @@ AREAS = {
         "tests/statistics/test_store.py tests/statistics/test_cache_folder.py "
         "tests/statistics/test_failing_networks.py tests/statistics/test_two_processes.py",
     ),
-    "runs": ("autoprox/runs", "tests/runs"),
+    "runs": ("autoprox/runs", "tests/runs tests/cli/test_runs.py"),
 }
 COMPARISONS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
