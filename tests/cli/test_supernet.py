@@ -125,7 +125,12 @@ def test_a_killed_training_goes_on_with_the_same_result(run: Command) -> None:
 
 def test_processes_that_are_interrupted_say_so_in_one_line(folder: Path) -> None:
     command = [sys.executable, "-m", "autoprox", *TRAIN, "--processes", "2", "--epochs", "9999"]
-    training = subprocess.Popen([*command, "--quiet"], stderr=subprocess.PIPE, text=True)
+    training = subprocess.Popen(
+        [*command, "--quiet"],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     try:
         until = time.monotonic() + 300  # where many tests share the cores
         while not any(log.read_text() for log in folder.glob("runs/2*/log.jsonl")):
