@@ -41,17 +41,22 @@ def remove_unfinished(folder: Path) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write a text as a whole, in UTF-8."""
     with atomic_file(path) as file:
-        file.write(encoded(text))
-
-
-def encoded(text: str) -> bytes:
-    """UTF-8; names of files that aren't have lone surrogates, which are spelt out, as in JSON."""
-    return text.encode(errors="backslashreplace")
+        file.write(_encoded(text))
 
 
 def write_json(path: Path, value: Any) -> None:
     """Write a value as JSON for people to read."""
     write_text(path, f"{to_json(value, indent=2)}\n")
+
+
+def json_line(value: Any) -> bytes:
+    """A line of a file of JSON."""
+    return _encoded(f"{to_json(value)}\n")
+
+
+def _encoded(text: str) -> bytes:
+    """UTF-8; names of files that aren't have lone surrogates, which are spelt out, as in JSON."""
+    return text.encode(errors="backslashreplace")
 
 
 def to_json(value: Any, indent: int | None = None) -> str:

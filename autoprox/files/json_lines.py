@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from autoprox.files.atomic import encoded, to_json
+from autoprox.files.atomic import json_line
 from autoprox.files.documents import Document, Excerpt, validate
 from autoprox.files.located_json import MAX_DEPTH, JSONFileError, parse_json
 
@@ -23,7 +23,7 @@ class JSONLines:
     def append(self, line: Mapping[str, Any]) -> None:
         """Write a line at once."""
         with self.path.open("ab") as file:
-            file.write(encoded(f"{to_json(line)}\n"))
+            file.write(json_line(line))
 
     def read(self) -> list[dict[str, Any]]:
         """All complete lines; none where there is no file."""

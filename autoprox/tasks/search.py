@@ -10,7 +10,7 @@ import torch
 
 from autoprox.benchmarks import BENCHMARKS, load_benchmark, require_data
 from autoprox.errors import AutoproxError, ConfigError, nearest
-from autoprox.files.atomic import atomic_file, encoded, to_json, write_json
+from autoprox.files.atomic import atomic_file, json_line, write_json
 from autoprox.files.json_lines import JSONLines, Record
 from autoprox.files.sizes import Range, read_range, read_size, short, show_range
 from autoprox.inputs.classes import CLASSES
@@ -294,7 +294,7 @@ def _write_scores(path: Path, searcher: Searcher) -> None:
         for candidate, text in zip(searcher.candidates, texts, strict=True):
             line = lines.parse(candidate.number + 1, text)
             line["score"] = None if candidate.failure else searcher.score_of(candidate)
-            file.write(encoded(f"{to_json(line)}\n"))
+            file.write(json_line(line))
 
 
 def with_heads(config: SearchConfig) -> SearchConfig:

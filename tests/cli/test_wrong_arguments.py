@@ -1,5 +1,6 @@
 """Wrong arguments of all commands and options: one line, and the exit code 2."""
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -41,14 +42,11 @@ def test_wrong_arguments() -> None:
         "cache --cache=",
         "cache --cache=file/below",
         "cache --clear --cache=file/below",
+        "runs ''",
     ],
 )
 def test_what_once_was_taken_for_right(words: str) -> None:
-    assert wrong_arguments.wrongly_told(words.split()) is None
-
-
-def test_of_nothing_no_folder_is_made() -> None:
-    assert wrong_arguments.wrongly_told(["runs", ""]) is None
+    assert wrong_arguments.wrongly_told(shlex.split(words)) is None
 
 
 def test_what_is_right_is_seen() -> None:
