@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import wrong_arguments
+from helpers.commands import Command
 
 EVERY = 19  # of all that there are, which `wrong_arguments` tries
 
@@ -36,17 +37,27 @@ def test_wrong_arguments() -> None:
         "search --space autoformer-nano --proxy snip --dataset= --dry-run",
         "bench build --space autoformer-nano --images few.npz --out file/below --dry-run",
         f"bench build --space autoformer-nano --images few.npz --out {'x' * 300} --dry-run",
-        "export proxy snip --out=",
-        "export arch arch.json --out=",
-        "report file --out=",
-        "cache --cache=",
         "cache --cache=file/below",
         "cache --clear --cache=file/below",
-        "runs ''",
     ],
 )
 def test_what_once_was_taken_for_right(words: str) -> None:
-    assert wrong_arguments.wrongly_told(shlex.split(words)) is None
+    assert wrong_arguments.wrongly_told(words.split()) is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "export proxy snip --out=",
+        "export arch a --out=",
+        "report a --out=",
+        "cache --cache=",
+        "runs ''",
+    ],
+)
+def test_a_path_names_something(words: str, run: Command) -> None:
+    told = run(*shlex.split(words))
+    assert (told.code, told.err) == (2, "error: a path must name something, but got nothing\n")
 
 
 def test_what_is_right_is_seen() -> None:

@@ -17,7 +17,7 @@ from autoprox.evolution import Individual
 from autoprox.language import Tree, make, parse
 from autoprox.report.layout import show
 from autoprox.report.many import held_out_parts, held_out_row, many_report
-from autoprox.runs.folder import Run
+from autoprox.runs.folder import Run, RunError
 from autoprox.tasks.base import resume, start
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.evolve import Evolve
@@ -170,6 +170,20 @@ def test_one_space_is_held_out_and_all_are_reported(
     *lines, _, _ = capsys.readouterr().out.splitlines()  # the last name the run's folder
     assert max(map(len, lines)) <= 80
     assert any("held out: other" in line for line in lines)
+
+
+def test_a_checkpoint_of_other_folds_is_refused(options: Options, tmp_path: Path) -> None:
+    path = Path(start(EvolveConfig(**options, hold_out="other", runs=tmp_path))["run"])
+    (path / "summary.json").unlink()
+    [fold] = Run.open(path).read_checkpoint()["folds"]  # type: ignore[index]
+    for folds, told in (
+        ([{**fold, "trained": ["other"]}], r"\['other'\] aren't the spaces of the fold"),
+        ([fold, fold], "there are 1 folds"),
+    ):
+        with Run.resume(path) as run:
+            run.checkpoint({"folds": folds, "islands": [], "lines": 0, "seconds": 0.0})
+        with pytest.raises(RunError, match=told):
+            resume(path)
 
 
 def test_the_joint_metric_is_over_all_pairs(options: Options) -> None:
