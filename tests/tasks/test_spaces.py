@@ -12,12 +12,12 @@ from scipy import stats
 
 from autoprox.engine.blocks import Block, evaluate_blocks
 from autoprox.engine.evaluator import Engine
-from autoprox.errors import AutoproxError, ConfigError
+from autoprox.errors import AutoproxError, ConfigError, RunError
 from autoprox.evolution import Individual
 from autoprox.language import Tree, make, parse
 from autoprox.report.layout import show
 from autoprox.report.many import held_out_parts, held_out_row, many_report
-from autoprox.runs.folder import Run, RunError
+from autoprox.runs.folder import Run
 from autoprox.tasks.base import resume, start
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.evolve import Evolve
