@@ -61,16 +61,16 @@ NANO_BENCH = BuiltInBenchmark(
         ),
         DataFile(
             "gpt2-nano.json",
-            "51b42412ae9980c28eb5b9cf571fd25b2cc610ac2694c47f13eb62aa8258aa81",
-            size=55112,
+            "582a4798140863012b42985401e7c7a3a11835752e016b1a6c3268703ef517e3",
+            size=108196,
             space="gpt2-nano",
-            architectures=64,
+            architectures=128,
         ),
     ),
     read=read,
     reliability={
         "autoformer-nano": {"cifar10": 0.6902600601699982, "fashion-mnist": 0.7166272757891008},
         "pit-nano": {"cifar10": 0.7171288355337256, "fashion-mnist": 0.737361628281098},
-        "gpt2-nano": {"python-sources": 0.8980180468522568, "english-docs": 0.8919492397160648},
+        "gpt2-nano": {"python-sources": 0.9018435031622842, "english-docs": 0.8878513133109426},
     },
 )

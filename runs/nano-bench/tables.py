@@ -111,7 +111,7 @@ def make_table(recipe: Row, plan: Row, rows: Sequence[Row], seeds: int) -> dict[
 def main() -> None:
     """Write the tables, and print of each its hash, its size and its reliability."""
     parser = argparse.ArgumentParser(description="Write the tables of nano-bench.")
-    parser.add_argument("--first", type=int, default=64)
+    parser.add_argument("--first", type=int, default=128)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--parts", type=Path, default=HERE / "parts")
     parser.add_argument("--out", type=Path, default=PACKAGED)
