@@ -54,10 +54,10 @@ NANO_BENCH = BuiltInBenchmark(
         ),
         DataFile(
             "pit-nano.json",
-            "96f4192ff82ee0eb2c6ad75c6702d8e13037b506d58cccdbd58f1a2242bf0835",
-            size=47733,
+            "dcc3e7f1da8b33e7717513490b4c76dd1ec5d3d9e06b6a506c69e60c817069e5",
+            size=93997,
             space="pit-nano",
-            architectures=64,
+            architectures=128,
         ),
         DataFile(
             "gpt2-nano.json",
@@ -70,7 +70,7 @@ NANO_BENCH = BuiltInBenchmark(
     read=read,
     reliability={
         "autoformer-nano": {"cifar10": 0.6902600601699982, "fashion-mnist": 0.7166272757891008},
-        "pit-nano": {"cifar10": 0.7171288355337256, "fashion-mnist": 0.737361628281098},
+        "pit-nano": {"cifar10": 0.7350941254839953, "fashion-mnist": 0.6995077902009664},
         "gpt2-nano": {"python-sources": 0.9018435031622842, "english-docs": 0.8878513133109426},
     },
 )
