@@ -47,10 +47,10 @@ NANO_BENCH = BuiltInBenchmark(
     files=(
         DataFile(
             "autoformer-nano.json",
-            "6ee3e935000d2e07d5e4b4a8f1f51107d5e1c109985b8289b5976deceabb52cc",
-            size=52155,
+            "94322915c4db2ea696ed92d6f04c344e4e508f8c4bf0740de1c74c655ee45f91",
+            size=102878,
             space="autoformer-nano",
-            architectures=64,
+            architectures=128,
         ),
         DataFile(
             "pit-nano.json",
@@ -69,7 +69,7 @@ NANO_BENCH = BuiltInBenchmark(
     ),
     read=read,
     reliability={
-        "autoformer-nano": {"cifar10": 0.6902600601699982, "fashion-mnist": 0.7166272757891008},
+        "autoformer-nano": {"cifar10": 0.7189269118527519, "fashion-mnist": 0.6266116299202379},
         "pit-nano": {"cifar10": 0.7350941254839953, "fashion-mnist": 0.6995077902009664},
         "gpt2-nano": {"python-sources": 0.9018435031622842, "english-docs": 0.8878513133109426},
     },

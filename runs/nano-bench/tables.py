@@ -1,10 +1,9 @@
 """Writes the tables of nano-bench, which the package has, from the trainings in parts/.
 
-    python tables.py [--first 64] [--seeds 2] [--parts FOLDER] [--out FOLDER]
+    python tables.py [--seeds 2] [--parts FOLDER] [--out FOLDER]
 
-A table has those of the first architectures of its space that were trained on both datasets with
-so many seeds, and in `training` the recipe and what the labels are worth. Prints what the package
-pins.
+A table has the architectures that were trained on both datasets of their space with so many
+seeds, and in `training` the recipe and what the labels are worth. Prints what the package pins.
 """
 
 import argparse
@@ -60,13 +59,6 @@ def finished(rows: Sequence[Row], datasets: Sequence[str], seeds: int) -> dict[s
     }
 
 
-def among_first(space: str, count: int, rows: Sequence[Row]) -> list[Row]:
-    """The trainings of the first architectures that were drawn for a space."""
-    drawn = json.loads((HERE / "architectures" / f"{space}.json").read_text())
-    first = {json.dumps(choices, sort_keys=True) for choices in drawn[:count]}
-    return [row for row in rows if key(row) in first]
-
-
 def make_table(recipe: Row, plan: Row, rows: Sequence[Row], seeds: int) -> dict[str, Any]:
     """The table of a plan's space, in the form of a table of one's own."""
     datasets = plan["datasets"]
@@ -111,7 +103,6 @@ def make_table(recipe: Row, plan: Row, rows: Sequence[Row], seeds: int) -> dict[
 def main() -> None:
     """Write the tables, and print of each its hash, its size and its reliability."""
     parser = argparse.ArgumentParser(description="Write the tables of nano-bench.")
-    parser.add_argument("--first", type=int, default=128)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--parts", type=Path, default=HERE / "parts")
     parser.add_argument("--out", type=Path, default=PACKAGED)
@@ -121,7 +112,6 @@ def main() -> None:
     for plan in recipe["plans"]:
         path = options.out / f"{plan['space']}.json"
         rows = read_parts(options.parts / f"{plan['space']}.jsonl")
-        rows = among_first(plan["space"], options.first, rows)
         table = make_table(recipe, plan, rows, options.seeds)
         write_json(path, table)
         content = path.read_bytes()
