@@ -27,6 +27,7 @@ from torch.func import functional_call
 from torch.nn import functional
 
 from autoprox.errors import ConfigError, nearest
+from autoprox.files.code import code_digest
 from autoprox.inputs.batch import IGNORED, Batch
 from autoprox.language import Statistic
 from autoprox.language.quantities import QUANTITIES
@@ -205,6 +206,7 @@ class Setting:
 
     def key(self, network: UntrainedNetwork, dataset: str, statistic: Statistic) -> str:
         """Hash of everything that the statistic depends on, and of nothing else."""
+        quantity = QUANTITIES[statistic.quantity]
         depends: list[object] = [
             FORMAT,
             VERSION,
@@ -214,8 +216,9 @@ class Setting:
             *network.identity,
             self.thin,
             *dataclasses.astuple(statistic),
+            code_digest(quantity.matrix),
         ]
-        needs = QUANTITIES[statistic.quantity].needs
+        needs = quantity.needs
         inputs, labels = self._digests[dataset]
         if needs != "none" and statistic.probe != "ones":
             depends.append(inputs)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from autoprox.errors import MeasurementError
+from autoprox.files.code import code_digest
 from autoprox.language.domains import BLOCK_DOMAINS, parts_of
 from autoprox.models.foreign import evaluating
 from autoprox.models.layers import IN_PROJECTION, blocks, weights
@@ -73,8 +74,9 @@ class SpaceNetwork:
 
     @property
     def identity(self) -> tuple[str | int, ...]:
-        """The space, the choices and the seed."""
-        return self.architecture.space, self.architecture.digest, self.run_seed
+        """The space and how it is written, the choices and the seed."""
+        written = code_digest(type(self.space))
+        return self.architecture.space, written, self.architecture.digest, self.run_seed
 
     @cached_property
     def seed(self) -> int:

@@ -12,8 +12,10 @@ from autoprox import __version__
 from autoprox.benchmarks import Benchmark
 from autoprox.engine.evaluator import Engine
 from autoprox.files.atomic import to_json, write_json
+from autoprox.files.code import code_digest
 from autoprox.files.located_json import read_object
 from autoprox.language import Tree
+from autoprox.primitives import PRIMITIVES
 from autoprox.progress import Progress, silent
 from autoprox.scoring.tables import Scores
 from autoprox.searchspaces import get_space
@@ -22,6 +24,7 @@ from autoprox.statistics.networks import space_networks
 from autoprox.tasks.base import crew_of
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.proxies import Proxies
+from autoprox.zoo.functions import MEASURES
 
 
 class Zoo(NamedTuple):
@@ -54,7 +57,10 @@ class PublishedProxies:
     def _path(self) -> Path:
         proxies, batches = self._proxies, self._setting.batches
         inputs = {dataset: batch.digest for dataset, batch in batches.items()}
-        about = [*proxies.names, *map(str, proxies.terms), inputs, torch.__version__, __version__]
+        functions = [MEASURES[name].function for name in proxies.functions]
+        code = code_digest(*functions, *(own.function for own in PRIMITIVES.values()))
+        versions = code, torch.__version__, __version__
+        about = [*proxies.names, *map(str, proxies.terms), inputs, *versions]
         key = to_json([about, [network.identity for network in self._networks]])
         return self._cache / f"{hashlib.sha256(key.encode()).hexdigest()}.json"
 
