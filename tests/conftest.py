@@ -1,6 +1,10 @@
 """Fixtures: tiny networks for collector, store and engine, and a way to run commands."""
 
+import importlib.util
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 from helpers.commands import Command, Result
@@ -72,3 +76,20 @@ def run(capsys: pytest.CaptureFixture[str]) -> Command:
         return Result(exit_.value.code or 0, out, err)  # type: ignore[arg-type]
 
     return command
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], ModuleType]:
+    """Imports a module of this name and text anew."""
+
+    def write(name: str, text: str) -> ModuleType:
+        path = tmp_path / f"{name}.py"
+        path.write_text(text)
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, module)
+        exec(compile(text, path, "exec"), module.__dict__)  # no bytecode of the text before
+        return module
+
+    return write

@@ -1,13 +1,9 @@
 """Statistics belong to the text of the code that they are of: what is edited is measured again."""
 
 import copy
-import importlib.util
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 
-import pytest
 import torch
 from helpers.measuring import Conditions
 from helpers.networks import SPACE
@@ -23,23 +19,6 @@ OWN = "from base import Own\nclass Derived(Own): ...\n"
 
 Written = Callable[[str, str], ModuleType]
 MakeSetting = Callable[..., Conditions]
-
-
-@pytest.fixture
-def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
-    """Imports a module of this text anew."""
-
-    def write(name: str, text: str) -> ModuleType:
-        path = tmp_path / f"{name}.py"
-        path.write_text(text)
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None
-        module = importlib.util.module_from_spec(spec)
-        monkeypatch.setitem(sys.modules, name, module)
-        exec(compile(text, path, "exec"), module.__dict__)  # no bytecode of the text before
-        return module
-
-    return write
 
 
 def test_what_is_compiled_has_no_text() -> None:

@@ -2,7 +2,9 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,8 @@ from autoprox.tasks.base import resume, start
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.evolve import Evolve
 from autoprox.tasks.zoo import Zoo
+from autoprox.zoo.expressions import PROXIES
+from autoprox.zoo.functions import function_proxy
 
 Options = dict[str, Any]
 
@@ -116,6 +120,18 @@ def test_a_proxy_that_takes_other_inputs_is_left_out(options: Options) -> None:
     zoo = Evolve(EvolveConfig(**given)).zoo()
     assert list(zoo.scores) == ["snip"]
     assert "must have at least 2, but has 1" in zoo.refused["zico"]
+
+
+def test_a_proxy_that_is_written_otherwise_is_measured_again(
+    options: Options, written: Callable[[str, str], ModuleType]
+) -> None:
+    def value(text: str) -> float:
+        function = written("own", f"def own(passes): return {text}\n").own
+        with PROXIES.trial("own", function_proxy("own", "ours", "1")(function)):
+            zoo = Evolve(EvolveConfig(**{**options, "zoo": ("own",)})).zoo()
+        return float(next(iter(zoo.scores["own"].values()))[0])
+
+    assert (value("1.0"), value("2.0"), value("1.0")) == (1, 2, 1)
 
 
 @pytest.mark.parametrize(
