@@ -16,7 +16,7 @@ def code_digest(*defined: Callable[..., Any]) -> str:
     return hashlib.sha256(b"".join(sorted(texts))).hexdigest()
 
 
-def _text(own: Callable[..., Any]) -> bytes | None:
+def _text(own: Any) -> bytes | None:
     try:
         file = inspect.getsourcefile(own)
         return Path(file).read_bytes() if file else None
