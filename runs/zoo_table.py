@@ -1,11 +1,13 @@
-"""Rankings of the zoo as one table each: `python runs/zoo_table.py RANK-RUN ...`.
+"""Rankings of the zoo as one table each: `python runs/zoo_table.py RANK-RUN ... [--together]`.
 
 Kendall's tau with ties worth nothing, mean and deviation over the seeds; and, means over the
-datasets, what is left given the size, and over the pairs of networks of equal size.
+datasets, what is left given the size, and over the pairs of networks of equal size. Together: one
+table with the mean taus of every run, and those at equal size, by which it is sorted.
 """
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +30,34 @@ def table(summary: dict[str, Any]) -> list[str]:
     return [markdown_line(line) for line in lines]
 
 
+def together(spaces: Sequence[str], summaries: Sequence[dict[str, Any]]) -> list[str]:
+    """A line for each proxy, the best at equal size first."""
+
+    def figures(name: str, figure: str) -> list[float]:
+        return [summary["means"][name][figure] or 0.0 for summary in summaries]
+
+    lines = [("proxy", *spaces, *(f"{space}, equal size" for space in spaces))]
+    lines.append(("---",) * len(lines[0]))
+    for name in sorted(summaries[0]["means"], key=lambda own: -sum(figures(own, "equal_size"))):
+        own = figures(name, "kendall") + figures(name, "equal_size")
+        lines.append((f"`{name}`", *(f"{figure:.2f}" for figure in own)))
+    return [markdown_line(line) for line in lines]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("runs", nargs="+", type=Path)
-    for path in parser.parse_args().runs:
-        summary = json.loads((path / "summary.json").read_text())
+    parser.add_argument("--together", action="store_true")
+    given = parser.parse_args()
+    summaries = [json.loads((path / "summary.json").read_text()) for path in given.runs]
+    for summary in [] if given.together else summaries:
         print(
             f"{summary['networks']} networks, {summary['seeds']} seeds, {summary['pairs']} pairs\n"
         )
         print("\n".join(table(summary)), end="\n\n")
+    if given.together:
+        spaces = [json.loads((path / "config.json").read_text())["space"] for path in given.runs]
+        print("\n".join(together(spaces, summaries)))
 
 
 if __name__ == "__main__":

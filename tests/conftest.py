@@ -81,15 +81,17 @@ def run(capsys: pytest.CaptureFixture[str]) -> Command:
 @pytest.fixture
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], ModuleType]:
     """Imports a module of this name and text anew."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # or that of another text would be read
 
     def write(name: str, text: str) -> ModuleType:
         path = tmp_path / f"{name}.py"
         path.write_text(text)
         spec = importlib.util.spec_from_file_location(name, path)
         assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         monkeypatch.setitem(sys.modules, name, module)
-        exec(compile(text, path, "exec"), module.__dict__)  # no bytecode of the text before
+        spec.loader.exec_module(module)
         return module
 
     return write
