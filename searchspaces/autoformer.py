@@ -51,6 +51,7 @@ class AutoFormerSpace(SearchSpace):
     head_dim: ClassVar[int | None] = None  # without, the heads share the embedding's width
     structure: ClassVar[type[Block]] = Block
     network_type: ClassVar[type[AutoFormer]] = AutoFormer
+    separate = frozenset({"mlp_ratio", "num_heads"})
 
     @property
     def patches(self) -> int:

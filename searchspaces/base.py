@@ -7,6 +7,7 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from numbers import Real
 from statistics import fmean
@@ -131,6 +132,11 @@ class SearchSpace(ABC):
     # Whether every parameter of every network, in the entangled order of its blocks, is the first
     # entries, in every dimension, of the parameter of the same name of the largest network.
     entangled: ClassVar[bool] = False
+    # What sizes depend on, for counting the architectures of a size: listed fields on whose value
+    # the next layer's sizes depend too; and listed fields that no other choice depends on, and that
+    # depend on the single fields and on the other fields of their layer alone.
+    linked: ClassVar[frozenset[str]] = frozenset()
+    separate: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, name: str, description: str, fields: Mapping[str, Field]) -> None:
         self.name = name
@@ -174,6 +180,20 @@ class SearchSpace(ABC):
         the networks of the space aren't slices of one.
         """
         return None
+
+    @cached_property
+    def order(self) -> tuple[tuple[str, ...], ...]:
+        """The fields in the order in which sizes are counted: those of a layer together."""
+        listed: dict[Any, list[str]] = {}
+        for name, field in self.fields.items():
+            if field.listed:
+                listed.setdefault(field.count or len(field.options), []).append(name)
+        singles = [(name,) for name, field in self.fields.items() if not field.listed]
+        return (*singles, *map(tuple, listed.values()))
+
+    def remembered(self, chosen: Sequence[str]) -> Sequence[str]:
+        """The single fields, of those chosen so far, that the sizes of later choices depend on."""
+        return chosen
 
     def largest(self) -> Architecture:
         """The architecture with the greatest value of every field."""

@@ -108,6 +108,8 @@ class MaskedSpace(TokenSpace):
 class BertSpace(MaskedSpace):
     """Number of blocks; MLP size and number of heads of each block."""
 
+    separate = frozenset({"mlp_size", "num_heads"})
+
     def blocks(self, arch: Architecture) -> tuple[Block, ...]:
         """The structure of the transformer blocks, in depth order."""
         return tuple(

@@ -215,6 +215,7 @@ class BigNASSpace(SearchSpace):
     """Resolution, channels before and after the stages; channels, depth and kernel of each."""
 
     entangled = True
+    linked = frozenset({"channels"})
     stem_stride = 2
     strides: tuple[int, ...] = (1, 2, 2, 2, 1, 2, 1)
     expansions: tuple[int, ...] = (1, 6, 6, 6, 6, 6, 6)

@@ -96,6 +96,8 @@ class GPT2Space(TokenSpace):
     vocabulary = 50264
     context = 1024
     objective = "causal"
+    linked = frozenset({"d_model"})
+    separate = frozenset({"d_inner", "n_head"})
 
     def blocks(self, arch: Architecture) -> tuple[Block, ...]:
         """The structure of the transformer blocks, in depth order."""

@@ -91,6 +91,7 @@ class HWGPTSpace(TokenSpace):
     vocabulary = 50304
     context = 1024
     objective = "causal"
+    separate = frozenset({"mlp_ratio", "n_head"})
 
     def blocks(self, arch: Architecture) -> tuple[Block, ...]:
         """The structure of the transformer blocks, in depth order."""

@@ -86,6 +86,7 @@ class PiTSpace(SearchSpace):
     stride: ClassVar[int] = 8
     sides: ClassVar[tuple[int, ...]] = (27, 14, 7)  # of the grid of patch tokens in each stage
     network_type: ClassVar[type[PiT]] = PiT
+    linked = frozenset({"num_heads"})
 
     def rule(self, choices: Mapping[str, Any]) -> str | None:
         """The depthwise pooling needs the width of a stage to be a multiple of the one before."""

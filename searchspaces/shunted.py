@@ -231,6 +231,12 @@ class Shunted(TransformerNetwork):
 class ShuntedSpace(SearchSpace):
     """Base dimension, patch size and stem of the network; depth, heads and MLP ratio of stages."""
 
+    separate = frozenset({"num_heads", "mlp_ratio"})
+
+    def remembered(self, chosen: Sequence[str]) -> Sequence[str]:
+        """The base dimension and the patch size: the stem's convolutions change nothing later."""
+        return [name for name in chosen if name != "stem_convs"]
+
     def stages(self, arch: Architecture) -> list[list[ShuntedShape]]:
         """The structure of the blocks of each stage."""
         width, side, stages = arch["base_dim"], IMAGE // arch["patch_size"], []

@@ -15,6 +15,7 @@ which `s3` is; searching the search space leads there.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar
 
@@ -214,6 +215,7 @@ class SwinSpace(SearchSpace):
 
     entangled = True
     stages: ClassVar[Sequence[int]] = (1, 2, 3, 4)
+    separate = frozenset(f"mlp_ratio_{stage}" for stage in range(1, 5))
     patch: ClassVar[int] = 4
     head_dim: ClassVar[int] = 32
     network_type: ClassVar[type[Swin]] = Swin
@@ -224,6 +226,19 @@ class SwinSpace(SearchSpace):
         "qkv_dim": 64,
         "mlp_ratio": 0.5,
     }
+
+    @cached_property
+    def order(self) -> tuple[tuple[str, ...], ...]:
+        """The stages one after another."""
+        singles, listed = ("depth", "embed_dim"), ("window", "qkv_dim", "mlp_ratio")
+        parts = (*((name,) for name in singles), listed)
+        return tuple(
+            tuple(f"{name}_{stage}" for name in part) for stage in self.stages for part in parts
+        )
+
+    def remembered(self, chosen: Sequence[str]) -> Sequence[str]:
+        """The dimension of the last stage that has one."""
+        return [name for name in chosen if name.startswith("embed_dim")][-1:]
 
     @property
     def options(self) -> dict[str, tuple[float, ...]]:

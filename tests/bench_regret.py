@@ -31,9 +31,9 @@ from autoprox.nas.etas import ETASParameters
 from autoprox.nas.evolution import AgeingParameters
 from autoprox.nas.random import RandomParameters
 from autoprox.nas.searcher import Searcher, SearchParameters
-from autoprox.nas.size_limits import SizeLimits
 from autoprox.nas.strategies import STRATEGIES
 from autoprox.searchspaces import Architecture, get_space
+from autoprox.searchspaces.limits import SizeLimits
 from autoprox.tasks.search import Search
 
 mpl.use("Agg")

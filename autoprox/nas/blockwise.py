@@ -74,11 +74,15 @@ def search(searcher: Searcher, settings: BlockwiseParameters) -> None:
             M times: one of the population, its blocks that score least drawn anew
             C times: A1, its blocks that score less than A2's at the same places replaced by those
             population = the P best of population, mutants and children
+
+    The search ends early once every architecture within the limits is scored.
     """
     swarm, rng = Swarm(searcher, settings), searcher.rng
     searcher.score(searcher.population(settings.population))
     searcher.step()
     for _ in range(settings.steps - 1):
+        if searcher.exhausted:
+            return
         particles = swarm.particles()
         first, second = rng.sample(particles, 2) if len(particles) > 1 else particles * 2
         mutants = [swarm.mutant(rng.choice(particles)) for _ in range(settings.mutants)]

@@ -42,6 +42,8 @@ def search(searcher: Searcher, settings: ETASParameters) -> None:
             mutants = the parents in turn, mutated; scored by the proxy
             evaluate the best mutants
             stop if the best evaluated is as it was S steps before
+
+    The search also ends once every architecture within the limits is scored.
     """
     best: list[Candidate] = []  # of those evaluated, after each step
 
@@ -54,6 +56,8 @@ def search(searcher: Searcher, settings: ETASParameters) -> None:
     evaluate(searcher.score(searcher.population(settings.samples)))
     for _ in range(settings.steps):
         if len(best) > settings.patience and best[-1] is best[-1 - settings.patience]:
+            return
+        if searcher.exhausted:
             return
         parents = searcher.evaluated()[: settings.parents] or searcher.best(settings.parents)
         mutants = [

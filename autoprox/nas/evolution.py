@@ -35,11 +35,15 @@ def search(searcher: Searcher, settings: AgeingParameters) -> None:
             parents = each the best of S random members
             mutants = the parents, mutated
             population = the P youngest of population + mutants
+
+    The search ends early once every architecture within the limits is scored.
     """
     population: deque[Candidate] = deque(maxlen=settings.population)
     population.extend(searcher.score(searcher.population(settings.population)))
     searcher.step()
     for _ in range(settings.steps):
+        if searcher.exhausted:
+            return
         size = min(settings.tournament, len(population))
         rivals = [searcher.rng.sample(list(population), size) for _ in range(settings.mutants)]
         parents = [searcher.ranked(own)[0] for own in rivals]

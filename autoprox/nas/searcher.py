@@ -19,13 +19,13 @@ from autoprox.files.documents import Excerpt, Finite
 from autoprox.files.json_lines import Record
 from autoprox.nas.evaluators import Evaluator
 from autoprox.nas.proxy import Outcome, SplitProxy
-from autoprox.nas.size_limits import LimitsError, SizeLimits, Sizes
 from autoprox.options import Options
 from autoprox.scoring.correlations import Floats
 from autoprox.scoring.fitness import beyond_size
 from autoprox.searchspaces import Architecture
-
-DRAWS = 200  # for an architecture that hasn't been drawn before
+from autoprox.searchspaces.base import Option
+from autoprox.searchspaces.limits import SizeLimits, Sizes
+from autoprox.searchspaces.sampler import Sampler
 
 
 class SearchParameters(Options):
@@ -133,7 +133,10 @@ class Searcher:
         self._evaluated = evaluated or Record()
         self._on_candidate = on_candidate
         self._on_step = on_step
-        self._drawn: dict[Architecture, Sizes] = {}  # those that aren't candidates yet
+        self.exhausted = False  # whether there is no architecture left that wasn't drawn
+        self._sampler = Sampler(limits)
+        self._drawn: dict[Architecture, None] = {}
+        self._spare: deque[Architecture] = deque()  # drawn, and not used so far
         self._known: dict[Architecture, Candidate] = {}
         self._failures: Counter[str] = Counter()
         self._evaluated_ones: list[Candidate] = []
@@ -146,76 +149,62 @@ class Searcher:
         return self.given_size or self.proxy.compares
 
     def samples(self, count: int) -> list[Architecture]:
-        """New random architectures, all different; fewer, where the limits seem to hold no more."""
-        if self.only is not None:
-            new = (a for a in self.only if a not in self._drawn and self._admit(a))
-            return list(islice(new, count))
+        """Return new random architectures, all different; fewer if there are no more."""
         found: list[Architecture] = []
-        for _ in range(count):
-            before = len(self._drawn)
-            sample = self.draw(lambda: self.space.sample(self.rng))
-            if len(self._drawn) == before:
-                break
-            found.append(sample)
+        while len(found) < count and (new := self._new()) is not None:
+            found.append(new)
         return found
 
-    def population(self, count: int) -> list[Architecture]:
-        """New random architectures to begin an evolution with, all different.
+    def _new(self, **fixed: Option) -> Architecture | None:
+        """Return a new random architecture with these options; None if there is none."""
+        if self._spare and not fixed:
+            return self._spare.popleft()
+        if self.only is None:
+            new = self._sampler.new(self.rng, self._drawn, fixed=fixed)
+        else:
+            left = [architecture for architecture in self.only if architecture not in self._drawn]
+            new = self.rng.choice(left) if left else None
+        if new is not None:
+            self._drawn[new] = None
+        elif not fixed:
+            self.exhausted = True
+        return new
 
-        Where the limits make an option of a choice for the whole network rare, it may be in none of
-        them, and mutations, one within the limits after another, hardly lead to it. So the last of
-        them make room for one with each option that they lack, as far as the limits allow it.
+    def population(self, count: int) -> list[Architecture]:
+        """Return new random architectures to begin an evolution with, all different.
+
+        An option of a choice for the whole network may be in none of them, and mutations, one
+        within the limits after another, hardly lead to it. So the last of them make room for one
+        with each option that they lack, as far as the limits allow it.
         """
         found = self.samples(count)
         lacking = [
-            self.limits.with_option(name, option, self.rng)
+            {name: option}
             for name, field in self.space.fields.items()
             if not field.listed
             for option in field.options[0]
             if all(architecture[name] != option for architecture in found)
         ]
-        new = [a for a in dict.fromkeys(lacking) if a is not None and self._admit(a)][:count]
-        for dropped in found[count - len(new) :]:
-            del self._drawn[dropped]
-        return [*found[: count - len(new)], *new]
+        made = (self._new(**fixed) for fixed in lacking)
+        new = list(islice((a for a in made if a is not None), count))
+        kept = min(len(found), count - len(new))
+        self._spare.extend(found[kept:])
+        return [*found[:kept], *new]
 
     def mutate(self, architecture: Architecture, probability: float) -> Architecture:
-        """A mutant, each of whose values was drawn anew with this probability."""
+        """Return a mutant, each of whose values was drawn anew with this probability."""
         return self.draw(lambda: self.space.mutate(architecture, self.rng, probability))
 
     def draw(self, make: Callable[[], Architecture]) -> Architecture:
-        """What `make` makes, within the limits: one that was never drawn, if one of DRAWS is.
+        """Return what `make` makes, or something like it: new, and within the limits.
 
-        Where none is, one that was outside is mutated until it is within; where that can't be, or
-        none was, it is one that was drawn before. LimitsError, if there is none.
+        If everything within the limits was drawn before, it is the last of that.
         """
-        known: list[Architecture] = []
-        outside: list[Architecture] = []
-        for _ in range(DRAWS):
-            made = make()
-            is_known = made in self._known or made in self._drawn
-            if not is_known and self._admit(made):
-                return made
-            (known if is_known else outside).append(made)
-        if not outside:
-            return known[-1]
-        try:
-            found = self.limits.approach(outside[-1], self.rng)
-        except LimitsError:
-            if not known:
-                raise
-            return known[-1]
-        self._admit(found)
-        return found
-
-    def _admit(self, architecture: Architecture) -> bool:
-        """Whether it is within the limits; then it counts as drawn."""
-        sizes = self.limits.sizes(architecture)
-        if self.limits.excess(sizes):
-            return False
-        if architecture not in self._known:
-            self._drawn[architecture] = sizes
-        return True
+        new = None if self.exhausted else self._sampler.varied(make, self.rng, self._drawn)
+        if new is None:
+            return self._new() or next(reversed(self._drawn))
+        self._drawn[new] = None
+        return new
 
     def score(self, architectures: Iterable[Architecture]) -> list[Candidate]:
         """The candidates that these are, without those that failed; none is measured twice."""
@@ -324,7 +313,8 @@ class Searcher:
         self._add(architecture, Outcome(terms, blocks, failure))
 
     def _add(self, architecture: Architecture, outcome: Outcome) -> Candidate:
-        sizes = self._drawn.pop(architecture, None) or self.limits.sizes(architecture)
+        self._drawn[architecture] = None
+        sizes = self.limits.sizes(architecture)
         number = len(self.candidates)
         candidate = Candidate(number, architecture, sizes, outcome, outcome.failure)
         self._known[architecture] = candidate

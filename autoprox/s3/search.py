@@ -6,15 +6,13 @@ children are of crossover, and nobody is evaluated twice.
 """
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from autoprox.nas.size_limits import SizeLimits
 from autoprox.options import Options, Positive, Probability
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.searchspaces.base import Option
-
-TRIES = 100  # for each child, or random architecture within the limits
+from autoprox.searchspaces.sampler import Sampler
 
 Evaluate = Callable[[Sequence[Architecture]], Sequence[float]]  # errors, lower is better
 
@@ -30,45 +28,45 @@ class SearchSettings(Options):
 
 
 def search(
-    limits: SizeLimits, evaluate: Evaluate, settings: SearchSettings, rng: random.Random
+    sampler: Sampler, evaluate: Evaluate, settings: SearchSettings, rng: random.Random
 ) -> dict[Architecture, float]:
-    """All that were evaluated, with their errors."""
+    """Return all that were evaluated, with their errors.
+
+    There are fewer of them than settings ask for if the limits hold fewer.
+    """
     found: dict[Architecture, float] = {}
-    members = _new(settings.population, found, lambda: sample_within(limits, rng))
+    members = sampler.sample(settings.population, rng)
     for _ in range(settings.generations):
         found.update(zip(members, evaluate(members), strict=True))
-        members = _children(limits, found, settings, rng)
+        members = _children(sampler, found, settings, rng)
     return found | dict(zip(members, evaluate(members), strict=True))
 
 
 def _children(
-    limits: SizeLimits,
+    sampler: Sampler,
     found: Mapping[Architecture, float],
     settings: SearchSettings,
     rng: random.Random,
 ) -> list[Architecture]:
-    """New ones of the best that were found; fewer where new ones are hard to find."""
-    space = limits.space
+    """Return new descendants of the best that were found; fewer if the limits hold no more."""
+    space = sampler.limits.space
     parents = sorted(found, key=found.__getitem__)[: settings.parents]
+    known = dict.fromkeys(found)
+    for i in range(settings.population):
 
-    def crossed() -> Architecture | None:
-        return _within(limits, crossover(space, rng.choice(parents), rng.choice(parents), rng))
+        def crossed() -> Architecture:
+            child = crossover(space, rng.choice(parents), rng.choice(parents), rng)
+            return mutated() if child in known else child
 
-    def mutated() -> Architecture | None:
-        return _within(limits, mutate(space, rng.choice(parents), settings, rng))
+        def mutated() -> Architecture:
+            return mutate(space, rng.choice(parents), settings, rng)
 
-    half = settings.population // 2
-    children = _new(half, found, crossed)
-    return children + _new(settings.population - half, [*found, *children], mutated)
-
-
-def sample_within(limits: SizeLimits, rng: random.Random) -> Architecture:
-    """A random architecture within the limits, where they are narrow led there by mutations."""
-    for _ in range(TRIES):
-        arch = limits.space.sample(rng)
-        if _within(limits, arch):
-            return arch
-    return limits.approach(arch, rng)
+        make = crossed if i < settings.population // 2 else mutated
+        child = sampler.varied(make, rng, known)
+        if child is None:
+            break
+        known[child] = None
+    return [architecture for architecture in known if architecture not in found]
 
 
 def crossover(
@@ -117,22 +115,3 @@ def _built(
         made = [block(count, place, names) for place in range(choices[count])]
         choices |= {name: [own[name] for own in made] for name in names}
     return space.architecture(choices)
-
-
-def _within(limits: SizeLimits, arch: Architecture) -> Architecture | None:
-    return None if limits.excess(limits.sizes(arch)) else arch
-
-
-def _new(
-    count: int, known: Iterable[Architecture], make: Callable[[], Architecture | None]
-) -> list[Architecture]:
-    """So many different ones that aren't known, or fewer where they are hard to find."""
-    seen, made = set(known), list[Architecture]()
-    for _ in range(TRIES * count):
-        if len(made) == count:
-            break
-        arch = make()
-        if arch is not None and arch not in seen:
-            seen.add(arch)
-            made.append(arch)
-    return made

@@ -15,14 +15,15 @@ from typing import Any
 from autoprox.errors import ConfigError
 from autoprox.files.atomic import write_json
 from autoprox.files.sizes import read_range
-from autoprox.nas.size_limits import LimitsError, SizeLimits
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import Run
 from autoprox.s3.evaluations import Evaluations
 from autoprox.s3.quality import quality, subspaces
-from autoprox.s3.search import SearchSettings, sample_within, search
+from autoprox.s3.search import SearchSettings, search
 from autoprox.s3.tendencies import evolved, tendencies
 from autoprox.searchspaces import SPACES, Architecture, SearchSpace, get_space
+from autoprox.searchspaces.limits import LimitsError, SizeLimits
+from autoprox.searchspaces.sampler import Sampler
 from autoprox.searchspaces.swin import SwinSpace
 from autoprox.statistics.collector import resolve_device
 from autoprox.supernet.checkpoint import FILE, read_supernet
@@ -47,7 +48,7 @@ class S3(Task[S3Config]):
         self.data, self.recipe = read_images(Path(config.images), self.space, config)
         names = SearchSettings.model_fields
         self.settings = SearchSettings(**{name: getattr(config, name) for name in names})
-        sample_within(self.limits(self.space), random.Random(config.seed))
+        self.sampler(self.space).require()
 
     @property
     def name(self) -> str:
@@ -114,9 +115,8 @@ class S3(Task[S3Config]):
         self, space: SwinSpace, folder: Path, number: int, progress: Progress
     ) -> dict[Architecture, float]:
         """The errors of random architectures within the limits."""
-        limits, rng = self.limits(space), random.Random(f"{self.config.seed} {number}")
-        drawn = [sample_within(limits, rng) for _ in range(self.config.samples)]
-        different = list(dict.fromkeys(drawn))
+        rng = random.Random(f"{self.config.seed} {number}")
+        different = self.sampler(space).sample(self.config.samples, rng)
         task = f"measure space {number}"
         evaluations = self._evaluations(space, folder, ERRORS, task, len(different), progress)
         return dict(zip(different, evaluations.errors(different), strict=True))
@@ -133,20 +133,20 @@ class S3(Task[S3Config]):
     def _unreachable(self, space: SwinSpace) -> str | None:
         """Why a space has no network within the limits, if so."""
         try:
-            sample_within(self.limits(space), random.Random(self.config.seed))
+            self.sampler(space).require()
         except LimitsError as error:
             return str(error)
         return None
 
     def _search(self, space: SwinSpace, folder: Path, progress: Progress) -> dict[str, Any]:
         """The best architecture of the last space, within the limits."""
-        config, limits = self.config, self.limits(space)
+        config, sampler = self.config, self.sampler(space)
         total = self.settings.population * (self.settings.generations + 1)
         evaluations = self._evaluations(space, folder, SEARCHED, "search", total, progress)
         rng = random.Random(f"{config.seed} search")
-        found = search(limits, evaluations.errors, self.settings, rng)
+        found = search(sampler, evaluations.errors, self.settings, rng)
         best = min(found, key=found.__getitem__)
-        sizes = limits.sizes(best)._asdict()
+        sizes = sampler.limits.sizes(best)._asdict()
         accuracy, evaluated = round(100 - found[best], 4), len(found)
         return {"arch": best.to_json(), **sizes, "accuracy": accuracy, "evaluated": evaluated}
 
@@ -165,11 +165,11 @@ class S3(Task[S3Config]):
             supernet, self.data, folder / file, config.limit, self.crew, task, total, progress
         )
 
-    def limits(self, space: SearchSpace) -> SizeLimits:
-        """The sizes that networks may have."""
+    def sampler(self, space: SearchSpace) -> Sampler:
+        """Return what draws networks of a space within the limits."""
         config = self.config
         params, flops = read_range("params", config.params), read_range("flops", config.flops)
-        return SizeLimits(space, self.data.classes, params, flops)
+        return Sampler(SizeLimits(space, self.data.classes, params, flops))
 
 
 def evolving(name: str) -> SwinSpace:

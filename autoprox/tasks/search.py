@@ -19,12 +19,13 @@ from autoprox.nas.evaluators import Evaluator, load_evaluator
 from autoprox.nas.own_weights import OwnWeights
 from autoprox.nas.proxy import SplitProxy
 from autoprox.nas.searcher import Evaluated, Scored, Scorer, Searcher, SearchParameters
-from autoprox.nas.size_limits import SizeLimits, matched
 from autoprox.nas.sliced_weights import SlicedWeights, require_slices
 from autoprox.nas.strategies import STRATEGIES, SearchStrategy
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import CANDIDATES, Run
 from autoprox.searchspaces import Architecture, get_space
+from autoprox.searchspaces.limits import SizeLimits, matched
+from autoprox.searchspaces.sampler import Sampler
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.supernet.subnets import read_subnets
 from autoprox.tasks.base import (
@@ -79,8 +80,9 @@ class Search(Task[SearchConfig]):
             require_slices(self.space)
         self._check_statistics()
         self.only = self._only()
+        self.sampler = Sampler(self.limits)
         if self.only is None:
-            self.limits.approach(self.space.sample(rng := random.Random(config.seed)), rng)
+            self.sampler.require()
         batches = batches_of(config, self.space, {dataset: classes}, config.seed)
         self.setting = Setting(batches, device=torch.device(self.config.device))
 
@@ -121,7 +123,7 @@ class Search(Task[SearchConfig]):
             rule = "of subnets that are given, only random chooses"
             raise ConfigError(f"{rule}, but the strategy is {config.strategy}")
         given = read_subnets(Path(config.subnets), self.space)
-        within = [a for a in given if not self.limits.excess(self.limits.sizes(a))]
+        within = [architecture for architecture in given if self.limits.admit(architecture)]
         if not within:
             params = sorted(self.limits.sizes(a).params for a in given)
             rule = f"subnets must meet the limits, but none of the {len(given)} does"
@@ -156,9 +158,10 @@ class Search(Task[SearchConfig]):
             self.parameters.candidates,
         )
         if self.only is None:
-            one = self.limits.approach(self.space.sample(rng), rng)
+            one, count = self.sampler.new(rng, ()), self.sampler.available(count)
         else:
             one, count = self.only[0], min(count, len(self.only))
+        assert one is not None
         for _ in range(2):
             started = time.monotonic()
             scorer.measure([one], lambda outcome: None)

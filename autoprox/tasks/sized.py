@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from autoprox.nas.searcher import Candidate, Searcher
-from autoprox.nas.size_limits import MATCH
 from autoprox.scoring.correlations import spearman
 from autoprox.scoring.resampling import Sample, count_equal_pairs, plain, worth
+from autoprox.searchspaces.limits import MATCH
 
 FEWEST = 10  # evaluated candidates that correlations are computed of
 

@@ -17,10 +17,10 @@ from autoprox.nas.evaluators import Evaluator
 from autoprox.nas.own_weights import OwnWeights
 from autoprox.nas.proxy import SplitProxy
 from autoprox.nas.searcher import Searcher, SearchParameters
-from autoprox.nas.size_limits import SizeLimits
 from autoprox.nas.strategies import SearchStrategy
 from autoprox.parameters import TreeLimits
 from autoprox.searchspaces import get_space
+from autoprox.searchspaces.limits import SizeLimits
 from autoprox.statistics.collector import Setting
 from autoprox.testing.require import require
 

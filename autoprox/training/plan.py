@@ -11,10 +11,11 @@ from typing import Any
 from autoprox.inputs.datasets import Dataset, dataset_name
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.searchspaces.bands import Band, sample_bands
+from autoprox.searchspaces.limits import SizeLimits
+from autoprox.searchspaces.sampler import Sampler
 from autoprox.training.recipes import TrainingError, TrainingRecipe
 
 PACKAGES = ("autoprox", "torch", "numpy")
-DRAWS = 100  # for each architecture, most of which differ from those before
 
 
 @dataclass(frozen=True)
@@ -67,26 +68,15 @@ def plan_training(
     named = _named(paths)
     datasets = {name: recipe.load(path, space) for name, path in named.items()}
     recipe.check(datasets)
+    classes = next(iter(datasets.values())).classes
     if bands:
-        classes = next(iter(datasets.values())).classes
         architectures = sample_bands(space, bands, samples, classes, random.Random(seed))
     else:
-        architectures = sample(space, samples, seed)
+        sampler = Sampler(SizeLimits(space, classes))
+        architectures = sampler.sample(samples, random.Random(seed))
     sources = [(name, path.absolute(), datasets[name].digest) for name, path in named.items()]
     jobs = [Job(a, *source, s) for s in range(seeds) for a in architectures for source in sources]
     return TrainingPlan(recipe, _settings(space, recipe, seed, datasets), tuple(jobs))
-
-
-def sample(space: SearchSpace, count: int, seed: int) -> list[Architecture]:
-    """Different architectures of a space; the first of more are the same."""
-    rng = random.Random(seed)
-    drawn: dict[Architecture, None] = {}
-    for _ in range(DRAWS * count):
-        drawn[space.sample(rng)] = None
-        if len(drawn) == count:
-            return list(drawn)
-    rule = f"{space.name} must have as many architectures as samples"
-    raise TrainingError(f"{rule}, but of {count} only {len(drawn)} were found")
 
 
 def _named(paths: Sequence[Path]) -> dict[str, Path]:

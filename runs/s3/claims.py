@@ -24,7 +24,7 @@ from autoprox.parallel.crew import Crew
 from autoprox.parallel.threads import one_thread
 from autoprox.runs.folder import SUMMARY, Run
 from autoprox.s3.evaluations import Evaluations
-from autoprox.s3.search import sample_within, search
+from autoprox.s3.search import search
 from autoprox.scoring.correlations import kendall
 from autoprox.searchspaces import Architecture
 from autoprox.searchspaces.swin import SwinSpace
@@ -97,7 +97,7 @@ def best_of(run: Path, task: S3, space: SwinSpace, number: int) -> tuple[Archite
         Crew(config.workers),
     )
     rng = random.Random(f"{config.seed} search")
-    found = search(task.limits(space), evaluations.errors, task.settings, rng)
+    found = search(task.sampler(space), evaluations.errors, task.settings, rng)
     best = min(found, key=found.__getitem__)
     return best, found[best]
 
@@ -136,7 +136,7 @@ def measured(given: argparse.Namespace, seed: int) -> dict[str, Any]:
     spaces = spaces_of(run, task)
     bests = [best_of(run, task, space, number) for number, space in enumerate(spaces)]
     rng = random.Random(f"{seed} alone")
-    drawn = [sample_within(task.limits(spaces[-1]), rng) for _ in range(given.alone)]
+    drawn = task.sampler(spaces[-1]).sample(given.alone, rng)
     evaluations = Evaluations(
         read_supernet(run / f"round{len(spaces) - 1}" / FILE, spaces[-1]),
         task.data,

@@ -14,8 +14,8 @@ from autoprox.nas.block_values import owned_places
 from autoprox.nas.blockwise import BlockwiseParameters, Lineage, Particle, Swarm, search
 from autoprox.nas.proxy import SplitProxy
 from autoprox.nas.searcher import Searcher
-from autoprox.nas.size_limits import SizeLimits
 from autoprox.searchspaces import Architecture, get_space
+from autoprox.searchspaces.limits import SizeLimits
 
 HEADS = "sum(heads)"
 

@@ -19,10 +19,10 @@ from autoprox.nas import random as random_search
 from autoprox.nas.evaluators import Evaluator
 from autoprox.nas.proxy import Outcome, SplitProxy
 from autoprox.nas.searcher import Searcher
-from autoprox.nas.size_limits import LimitsError, SizeLimits
 from autoprox.nas.strategies import STRATEGIES
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
 from autoprox.searchspaces.base import one, per_layer
+from autoprox.searchspaces.limits import SizeLimits
 from autoprox.searchspaces.nano import NanoSpace
 
 HEADS = "sum(mul(width, heads))"
@@ -148,9 +148,8 @@ def test_a_draw_outside_the_limits_is_led_into_them() -> None:
     assert SPACE.params(drawn, 10) <= 20_000
 
 
-def test_limits_that_nothing_meets_are_an_error() -> None:
-    with pytest.raises(LimitsError, match="none was found for params 900M:"):
-        searcher_of(params=(900_000_000, None)).samples(1)
+def test_limits_that_nothing_meets_give_no_samples() -> None:
+    assert searcher_of(params=(900_000_000, None)).samples(1) == []
 
 
 def test_a_draw_is_new_if_it_can_be() -> None:
@@ -158,7 +157,16 @@ def test_a_draw_is_new_if_it_can_be() -> None:
     [first] = searcher.samples(1)
     drawn = iter([first, first, tiny(16, (1, 1.0)), first])
     assert searcher.draw(lambda: next(drawn)) == tiny(16, (1, 1.0))
-    assert searcher.draw(lambda: first) == first
+    similar = searcher.draw(lambda: first)
+    assert similar != first
+    assert set(searcher.samples(50)).isdisjoint({first, similar})
+
+
+def test_a_draw_is_known_if_nothing_new_is_left() -> None:
+    searcher = searcher_of(params=(None, 2_600))
+    found = searcher.samples(1_000)
+    assert searcher.exhausted
+    assert searcher.draw(lambda: found[0]) in found
 
 
 class Failing:

@@ -9,9 +9,9 @@ from scipy.stats import spearmanr
 import autoprox
 from autoprox.errors import AutoproxError
 from autoprox.files.sizes import read_size
-from autoprox.nas.size_limits import matched
 from autoprox.report.layout import show
 from autoprox.report.search import search_report
+from autoprox.searchspaces.limits import matched
 
 SPACE = "autoformer-nano"
 PARAMS = "sum(mul(width, width))"
@@ -83,7 +83,7 @@ def test_the_largest_is_evaluated_beside_the_pick(capsys: pytest.CaptureFixture[
     [
         ({"match_size": "big"}, r"match_size must be a size >= 1, for example 6M, but got 'big'"),
         ({"match_size": "0"}, r"match_size must be a size >= 1, for example 6M, but got '0'"),
-        ({"match_size": "1G"}, r"none was found for params 980M:1.02G"),
+        ({"match_size": "1G"}, r"none is within params 980M:1.02G"),
         ({"match_size": "60K", "params": "1K:"}, r"either params or match_size must be given"),
         ({"objective": "jcm"}, r"unknown objective 'jcm'; choose from score, equal-size"),
     ],

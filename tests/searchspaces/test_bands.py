@@ -5,8 +5,9 @@ import random
 
 import pytest
 
-from autoprox.searchspaces import ArchitectureError, get_space
+from autoprox.searchspaces import get_space
 from autoprox.searchspaces.bands import sample_bands, size_bands
+from autoprox.searchspaces.limits import LimitsError
 
 SPACE = get_space("autoformer-nano")
 
@@ -38,10 +39,10 @@ def test_a_band_that_is_rare_is_found() -> None:
 @pytest.mark.parametrize(
     ("low", "high", "message"),
     [
-        (5e6, 9e6, r"must have 3 architectures in each .* but 0 were found in 5M:6.082M"),
-        (100, 110, r"autoformer-nano must have 3 .* found in 100:103"),
+        (5e6, 9e6, r"autoformer-nano must be within .* none is within params 5M:6.082M: the near"),
+        (100, 110, r"none is within params 100:103: the nearest params are 2.17K \(2,170\)"),
     ],
 )
 def test_a_band_without_architectures_is_named(low: float, high: float, message: str) -> None:
-    with pytest.raises(ArchitectureError, match=message):
+    with pytest.raises(LimitsError, match=message):
         sample_bands(SPACE, size_bands(low, high, 3), 9, 10, random.Random(0))

