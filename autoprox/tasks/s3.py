@@ -6,7 +6,7 @@ architectures, and how the options moved.
 
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,8 +24,10 @@ from autoprox.s3.search import SearchSettings, sample_within, search
 from autoprox.s3.tendencies import evolved, tendencies
 from autoprox.searchspaces import SPACES, Architecture, SearchSpace, get_space
 from autoprox.searchspaces.swin import SwinSpace
+from autoprox.shortfalls import Shortfall, shortfalls
 from autoprox.statistics.collector import resolve_device
 from autoprox.supernet.checkpoint import FILE, read_supernet
+from autoprox.supernet.inherited import limit_counts
 from autoprox.supernet.processes import run_together
 from autoprox.supernet.session import Plan, train_supernet
 from autoprox.tasks.base import Task, completed
@@ -77,7 +79,8 @@ class S3(Task[S3Config]):
             found = self._measure(space, folder, number, progress)
             errors.append(list(found.values()))
             measured = quality(errors[-1], self.config.top).to_json()
-            rounds.append({**measured, "options": space.options, "dropped": dropped})
+            known = {"samples": self.config.samples, "options": space.options, "dropped": dropped}
+            rounds.append({**measured, **known})
             if number >= len(log):
                 run.log({"round": number, **measured, "seconds": seconds()})
             if number + 1 < self.config.rounds:
@@ -93,6 +96,7 @@ class S3(Task[S3Config]):
             "rounds": rounds,
             "ended": ended,
             "best": best,
+            "shortfalls": shortfalls(self._counts(rounds, best)),
             "plots": plots(run.path, rounds, errors),
             "seconds": seconds(),
         }
@@ -144,11 +148,51 @@ class S3(Task[S3Config]):
         total = self.settings.population * (self.settings.generations + 1)
         evaluations = self._evaluations(space, folder, SEARCHED, "search", total, progress)
         rng = random.Random(f"{config.seed} search")
-        found = search(limits, evaluations.errors, self.settings, rng)
+        generations = list[int]()
+
+        def evaluate(members: Sequence[Architecture]) -> Sequence[float]:
+            generations.append(len(members))
+            return evaluations.errors(members)
+
+        found = search(limits, evaluate, self.settings, rng)
         best = min(found, key=found.__getitem__)
         sizes = limits.sizes(best)._asdict()
-        accuracy, evaluated = round(100 - found[best], 4), len(found)
-        return {"arch": best.to_json(), **sizes, "accuracy": accuracy, "evaluated": evaluated}
+        return {
+            "arch": best.to_json(),
+            **sizes,
+            "accuracy": round(100 - found[best], 4),
+            "asked": total,
+            "evaluated": len(found),
+            "generations": generations,
+        }
+
+    def _counts(
+        self, rounds: Sequence[Mapping[str, Any]], best: Mapping[str, Any]
+    ) -> Iterator[Shortfall]:
+        """Compare what was asked for with what the rounds and the search have done."""
+        config = self.config
+        yield Shortfall("rounds", config.rounds, len(rounds), "had a space within the limits")
+        for number, row in enumerate(rounds):
+            measured = row["architectures"]
+            where = f"of space {number}"
+            yield Shortfall(
+                f"samples {where}", config.samples, measured, "different ones were found"
+            )
+            top = min(config.top, measured)
+            yield Shortfall(f"top {where}", config.top, top, "architectures were measured")
+        evaluated = best["evaluated"]
+        yield Shortfall(
+            "search, population in each generation",
+            best["asked"],
+            evaluated,
+            "different architectures were found and evaluated",
+        )
+        first = min(config.parents, best["generations"][0])
+        yield Shortfall(
+            "parents", config.parents, first, "were evaluated before the first children"
+        )
+        yield from limit_counts(self.data, config.limit)
+        yield from self.recipe.counts(self.data)
 
     def _evaluations(
         self,

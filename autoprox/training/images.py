@@ -19,6 +19,7 @@ from autoprox.inputs.images import MEAN, STD
 from autoprox.options import Names, Whole
 from autoprox.searchspaces import SearchSpace
 from autoprox.searchspaces.tokens import TokenSpace
+from autoprox.shortfalls import Shortfall
 from autoprox.training.recipes import TrainingError, TrainingRecipe
 
 EVALUATION_BATCH = 500
@@ -49,6 +50,19 @@ class ImageRecipe(TrainingRecipe[Images]):
                 raise TrainingError(f"unknown dataset {name!r} to mirror{nearest(name, datasets)}")
         for data in datasets.values():
             self._teacher(data)
+
+    def counts(self, data: Images) -> list[Shortfall]:
+        """Count the classes that have images; labels may leave some of them out."""
+        parts = (("to train on", data.labels), ("held out", data.held_out_labels))
+        return [
+            Shortfall(
+                f"classes of {data.name}",
+                data.classes,
+                len(labels.unique()),
+                f"have images {part}",
+            )
+            for part, labels in parts
+        ]
 
     def samples(self, data: Images) -> int:
         return len(data.labels)

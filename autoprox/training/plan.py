@@ -11,6 +11,7 @@ from typing import Any
 from autoprox.inputs.datasets import Dataset, dataset_name
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.searchspaces.bands import Band, sample_bands
+from autoprox.shortfalls import Shortfall
 from autoprox.training.recipes import TrainingError, TrainingRecipe
 
 PACKAGES = ("autoprox", "torch", "numpy")
@@ -46,6 +47,7 @@ class TrainingPlan:
     recipe: TrainingRecipe[Any]
     settings: Mapping[str, Any]
     jobs: tuple[Job, ...]
+    counts: tuple[Shortfall, ...] = ()  # of the datasets
 
 
 def plan_training(
@@ -74,11 +76,16 @@ def plan_training(
         architectures = sample(space, samples, seed)
     sources = [(name, path.absolute(), datasets[name].digest) for name, path in named.items()]
     jobs = [Job(a, *source, s) for s in range(seeds) for a in architectures for source in sources]
-    return TrainingPlan(recipe, _settings(space, recipe, seed, datasets), tuple(jobs))
+    counts = [count for data in datasets.values() for count in recipe.counts(data)]
+    settings = _settings(space, recipe, seed, datasets)
+    return TrainingPlan(recipe, settings, tuple(jobs), tuple(counts))
 
 
 def sample(space: SearchSpace, count: int, seed: int) -> list[Architecture]:
     """Different architectures of a space; the first of more are the same."""
+    if count > (size := space.size()):
+        rule = f"samples must be at most {size}, the number of architectures of {space.name}"
+        raise TrainingError(f"{rule}, but got {count}")
     rng = random.Random(seed)
     drawn: dict[Architecture, None] = {}
     for _ in range(DRAWS * count):
