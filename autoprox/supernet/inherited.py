@@ -68,10 +68,10 @@ def limit_counts(data: Images, limit: int | None) -> list[Shortfall]:
         return []
     labels = data.held_out_labels
     used = labels[held_out(data, limit)]
-    classes = [len(own.unique()) for own in (labels, used)]
+    classes, seen = (len(set(own.tolist())) for own in (labels, used))
     return [
         Shortfall("limit", limit, len(used), "images are held out"),
-        Shortfall(f"held-out classes of {data.name}", *classes, f"have one of {limit} images"),
+        Shortfall(f"held-out classes of {data.name}", classes, seen, f"have one of {limit} images"),
     ]
 
 

@@ -101,27 +101,32 @@ def trained(
     device = config.device
     run_together(config.processes, device, run.path, report, train_supernet, plan, file)
     log = run.read_log()
-    order = plan.recipe.order(plan.recipe.samples(data), torch.Generator())
-    steps = plan.recipe.epochs * len(order)
-    drawn = Shortfall(
-        "different subnets",
-        len(plan.subnets),
-        len(subnets_drawn(plan, steps)),
-        f"were drawn in {steps} steps",
-    )
     return {
         "space": space.name,
         "dataset": data.name,
-        "images": plan.recipe.samples(data),
-        "images_per_epoch": len(order.unique()),
-        "steps": steps,
         "sampler": plan.sampler,
         "weights": str(file),
         "epochs": len(log),
         "loss": log[-1]["loss"],
         "subnets": _worth(plan, data, space, file, crew),
-        "shortfalls": shortfalls([drawn, *plan.recipe.counts(data)]),
+        **_extent(plan, data),
         "seconds": log[-1]["seconds"],
+    }
+
+
+def _extent(plan: Plan, data: Images) -> dict[str, Any]:
+    """Count the images of an epoch and the steps, and which of the subnets are never drawn."""
+    recipe = plan.recipe
+    order = recipe.order(recipe.samples(data), torch.Generator())
+    steps = recipe.epochs * len(order)
+    drawn = len(subnets_drawn(plan, steps))
+    reason = f"were drawn in {steps} steps"
+    counts = [Shortfall("different subnets", len(plan.subnets), drawn, reason)]
+    return {
+        "images": recipe.samples(data),
+        "images_per_epoch": len(set(order.flatten().tolist())),
+        "steps": steps,
+        "shortfalls": shortfalls([*counts, *recipe.counts(data)]),
     }
 
 

@@ -58,7 +58,7 @@ class ImageRecipe(TrainingRecipe[Images]):
             Shortfall(
                 f"classes of {data.name}",
                 data.classes,
-                len(labels.unique()),
+                len(set(labels.tolist())),
                 f"have images {part}",
             )
             for part, labels in parts
