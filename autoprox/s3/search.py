@@ -47,7 +47,10 @@ def _children(
     settings: SearchSettings,
     rng: random.Random,
 ) -> list[Architecture]:
-    """New ones of the best that were found; fewer where new ones are hard to find."""
+    """New ones of the best that were found; fewer where new ones are hard to find.
+
+    Mutation makes those, too, that crossover can't: a single parent has no children by itself.
+    """
     space = limits.space
     parents = sorted(found, key=found.__getitem__)[: settings.parents]
 
@@ -59,7 +62,7 @@ def _children(
 
     half = settings.population // 2
     children = _new(half, found, crossed)
-    return children + _new(settings.population - half, [*found, *children], mutated)
+    return children + _new(settings.population - len(children), [*found, *children], mutated)
 
 
 def sample_within(limits: SizeLimits, rng: random.Random) -> Architecture:

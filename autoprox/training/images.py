@@ -53,15 +53,12 @@ class ImageRecipe(TrainingRecipe[Images]):
 
     def counts(self, data: Images) -> list[Shortfall]:
         """Count the classes that have images; labels may leave some of them out."""
-        parts = (("to train on", data.labels), ("held out", data.held_out_labels))
+        parts = {"classes": data.labels, "held-out classes": data.held_out_labels}
         return [
             Shortfall(
-                f"classes of {data.name}",
-                data.classes,
-                len(set(labels.tolist())),
-                f"have images {part}",
+                f"{part} of {data.name}", data.classes, len(set(labels.tolist())), "have images"
             )
-            for part, labels in parts
+            for part, labels in parts.items()
         ]
 
     def samples(self, data: Images) -> int:
