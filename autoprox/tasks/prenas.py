@@ -9,7 +9,7 @@ from typing import Any
 from autoprox.errors import ConfigError, nearest
 from autoprox.files.atomic import write_json
 from autoprox.files.located_json import read_json
-from autoprox.files.sizes import read_series, short
+from autoprox.files.sizes import read_series, read_size, short
 from autoprox.prenas.chain import ChainSelector
 from autoprox.prenas.isomers import Layout
 from autoprox.prenas.saliency import measure_saliency
@@ -94,6 +94,8 @@ class Prenas(Task[PrenasConfig]):
 
     def _counts(self, sizes: Sequence[Mapping[str, Any]], different: int) -> Iterator[Shortfall]:
         """Compare what was asked for with what is preferred."""
+        asked = read_size("sizes", self.config.sizes.split(":")[1]) or 0
+        yield Shortfall("greatest size", asked, max(self.sizes), "is the last that is reached")
         for own in sizes:
             of = f"per-size below {short(own['size'])}"
             yield Shortfall(of, own["asked"], own["found"], "candidates have fewer parameters")

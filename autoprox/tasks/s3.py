@@ -79,8 +79,8 @@ class S3(Task[S3Config]):
             found = self._measure(space, folder, number, progress)
             errors.append(list(found.values()))
             measured = quality(errors[-1], self.config.top).to_json()
-            known = {"samples": self.config.samples, "options": space.options, "dropped": dropped}
-            rounds.append({**measured, **known})
+            counts = self._asked_and_measured(space, found)
+            rounds.append({**measured, **counts, "options": space.options, "dropped": dropped})
             if number >= len(log):
                 run.log({"round": number, **measured, "seconds": seconds()})
             if number + 1 < self.config.rounds:
@@ -124,6 +124,14 @@ class S3(Task[S3Config]):
         task = f"measure space {number}"
         evaluations = self._evaluations(space, folder, ERRORS, task, len(different), progress)
         return dict(zip(different, evaluations.errors(different), strict=True))
+
+    def _asked_and_measured(
+        self, space: SwinSpace, errors: Mapping[Architecture, float]
+    ) -> dict[str, int]:
+        """Count the samples asked for, and the options of the networks whose errors are known."""
+        found = subspaces(space, errors, self.config.top)
+        measured = sum(len(own) for own in found.values())
+        return {"samples": self.config.samples, "options_measured": measured}
 
     def _evolved(
         self, space: SwinSpace, errors: Mapping[Architecture, float], folder: Path
@@ -178,6 +186,9 @@ class S3(Task[S3Config]):
             yield Shortfall(
                 f"samples {where}", config.samples, measured, "different ones were found"
             )
+            options = sum(len(own) for own in row["options"].values())
+            seen = row["options_measured"]
+            yield Shortfall(f"options {where}", options, seen, "have a network that was measured")
             top = min(config.top, measured)
             yield Shortfall(f"top {where}", config.top, top, "architectures were measured")
         evaluated = best["evaluated"]

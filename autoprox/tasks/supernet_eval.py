@@ -26,6 +26,7 @@ from autoprox.supernet.inherited import (
 from autoprox.supernet.slices import SupernetError
 from autoprox.tasks.base import Task, completed
 from autoprox.tasks.supernet_configurations import SupernetEvalConfig
+from autoprox.training.images import ImageRecipe
 from autoprox.training.plan import sample
 
 KINDS = ("supernet-train", "prenas")
@@ -105,7 +106,9 @@ class SupernetEval(Task[SupernetEvalConfig]):
             "dataset": self.data.name,
             "architectures": total,
             "held_out": used,
-            "shortfalls": shortfalls(limit_counts(self.data, limit)),
+            "shortfalls": shortfalls(
+                [*limit_counts(self.data, limit), *ImageRecipe().counts(self.data)]
+            ),
             "lowest": ordered[0],
             "median": ordered[len(ordered) // 2],
             "highest": ordered[-1],

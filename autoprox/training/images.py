@@ -52,14 +52,19 @@ class ImageRecipe(TrainingRecipe[Images]):
             self._teacher(data)
 
     def counts(self, data: Images) -> list[Shortfall]:
-        """Count the classes that have images; labels may leave some of them out."""
+        """Count the classes that have images, and the files that are images."""
+        read = len(data.labels) + len(data.held_out_labels)
+        files = Shortfall(
+            f"files of {data.name}", read + data.passed_over, read, "are images that are read"
+        )
         parts = {"classes": data.labels, "held-out classes": data.held_out_labels}
-        return [
+        classes = [
             Shortfall(
                 f"{part} of {data.name}", data.classes, len(set(labels.tolist())), "have images"
             )
             for part, labels in parts.items()
         ]
+        return [files, *classes]
 
     def samples(self, data: Images) -> int:
         return len(data.labels)

@@ -214,3 +214,20 @@ def test_folders_with_too_few_images_are_refused(
     done = run(*BUILD, "--images", "photos")
     assert (done.code, done.out) == (2, "")
     assert message in done.err
+
+
+def test_files_that_are_no_images_are_told(run: Command, folder: Path) -> None:
+    """Those in the folders of classes and beside them; hidden ones are nobody's images."""
+    for number in range(20):
+        file = folder / "photos" / f"class{number % 2}" / f"{number}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (16, 16), (9 * number, 0, 99)).save(file)
+    for name in ("class0/a.gif", "class0/b.avif", "class1/more/c.png", "d.png", "class1/.hidden"):
+        file = folder / "photos" / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(b"")
+    (folder / "photos" / "read.me").write_text("these are mine")
+    given = ("--images", "photos", "--samples", "10", "--seeds", "1")
+    summary = summary_of(run(*BUILD, *given, "--json"))
+    assert counted(summary) == {"files of photos": (24, 20)}
+    assert is_told(run("resume", summary["run"]).out, "files of photos", 24, 20)

@@ -143,3 +143,10 @@ def test_sizes_with_nothing_below_are_refused(run: Command) -> None:
     least = SPACE.params(SPACE.smallest(), CLASSES)
     assert f"sizes must go beyond {least}, the least of {SPACE.name}" in done.err
     assert json.dumps(1400) in done.err
+
+
+def test_a_greatest_size_between_two_steps_is_told(run: Command) -> None:
+    summary = told(run, *PRENAS, "--sizes", "20K:110K:40K")
+    assert [own["size"] for own in summary["sizes"]] == [20_000, 60_000, 100_000]
+    assert counted(summary) == {"greatest size": (110_000, 100_000)}
+    assert is_told(run("resume", summary["run"]).out, "greatest size", 110_000, 100_000)

@@ -231,6 +231,7 @@ class Round(Document):
     architectures: int
     samples: Annotated[int, Field(description="The architectures that were asked for.")]
     options: dict[str, list[float]]
+    options_measured: int
     dropped: dict[str, list[float]]
 
 
