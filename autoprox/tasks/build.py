@@ -91,14 +91,17 @@ class Build(Task[BuildConfig]):
             name = slug(self.out.stem)
             table = train_table(name, self.plan, parts, self.crew, progress, run.log, known)
             write_json(self.out, table)
+        asked, drawn = self.config.samples, len({job.architecture for job in self.plan.jobs})
         trained = len(table["architectures"])
-        samples = Shortfall(
-            "samples", self.config.samples, trained, "were trained without a failure"
-        )
+        counts = [
+            Shortfall("samples", asked, drawn, "different architectures were found"),
+            Shortfall("architectures", drawn, trained, "were trained without a failure"),
+            *self.plan.counts,
+        ]
         return {
             **summarised(table, self.out),
-            "samples": self.config.samples,
-            "shortfalls": shortfalls([samples, *self.plan.counts]),
+            "samples": asked,
+            "shortfalls": shortfalls(counts),
         }
 
 

@@ -105,8 +105,8 @@ def test_a_failed_training_leaves_fewer_than_asked_for(
     summary = summary_of(run(*BUILD, "--samples", "13", "--seeds", "2", "--json"))
     assert len(table()["architectures"]) == summary["architectures"] == 12
     assert (summary["samples"], len(summary["failures"])) == (13, 1)
-    assert counted(summary) == {"samples": (13, 12)}
-    assert is_told(run("resume", summary["run"]).out, "samples", 13, 12)
+    assert counted(summary) == {"architectures": (13, 12)}
+    assert is_told(run("resume", summary["run"]).out, "architectures", 13, 12)
 
 
 def test_an_interrupted_build_does_all_that_was_asked_for(
