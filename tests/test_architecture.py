@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 ORDER = (
-    *("errors", "registry", "progress", "options", "parameters"),
+    *("errors", "registry", "progress", "options", "parameters", "shortfalls"),
     *("parallel", "files"),
     *("primitives", "searchspaces"),
     *("language", "models", "export", "runs", "inputs", "benchmarks", "scoring"),

@@ -15,7 +15,7 @@ import re
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -71,6 +71,7 @@ class Images(Dataset):
     labels: Tensor
     held_out_images: Tensor
     held_out_labels: Tensor
+    passed_over: int = field(default=0, kw_only=True)  # files in its folders that aren't read
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -114,18 +115,20 @@ def load_text(path: Path, space: TokenSpace) -> Text:
 def load_images(path: Path, shape: Sequence[int], least: int = 1) -> Images:
     """All images at a path, in the size that a space sees; they must have `least` rows."""
     train, *test = _parts(path)
-    images, labels = _read(train, shape, least)
+    images, labels, passed_over = _read(train, shape, least)
     if test:
-        held_out = _read(test[0], shape, least)
+        held_images, held_labels, more = _read(test[0], shape, least)
+        passed_over += more
         _check_folders(train, test[0])
     else:
         kept, apart = _split(labels, train)
-        held_out = _chosen(images, apart), labels[apart]
+        held_images, held_labels = _chosen(images, apart), labels[apart]
         images, labels = _chosen(images, kept), labels[kept]
     classes = int(labels.max()) + 1
-    _check_labels(labels, held_out[1], classes, path)
-    tensors = (torch.from_numpy(array) for array in (images, labels, *held_out))
-    return Images(dataset_name(path), classes, *tensors)
+    _check_labels(labels, held_labels, classes, path)
+    arrays = (images, labels, held_images, held_labels)
+    tensors = (torch.from_numpy(array) for array in arrays)
+    return Images(dataset_name(path), classes, *tensors, passed_over=passed_over)
 
 
 def _check_text(path: Path) -> None:
@@ -151,7 +154,7 @@ def _parts(path: Path) -> tuple[Path, ...]:
 
 def _read(
     path: Path, shape: Sequence[int], least: int
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
     found = find_layout(path, dataset_name(path)).read(path)
     if not len(found.labels):
         raise InputError(f"{path} must have images, but has none")
@@ -170,7 +173,7 @@ def _read(
         if size != (width, height):
             resized = resized.resize((width, height), Image.Resampling.BILINEAR)
         images[i] = np.asarray(resized)
-    return images, found.labels.astype(np.int64)
+    return images, found.labels.astype(np.int64), found.passed_over
 
 
 def _room(shape: tuple[int, ...]) -> NDArray[np.uint8]:

@@ -41,6 +41,7 @@ class ImageSet(NamedTuple):
 
     labels: Labels
     open: Callable[[int], Image.Image]
+    passed_over: int = 0  # files among the images that aren't read
 
 
 class ImageLayout(NamedTuple):
@@ -196,7 +197,9 @@ def _read_folder(path: Path) -> ImageSet:
             raise InputError(f"{folder} must have the images of one class, but has none")
     files = [file for _, found in classes for file in found]
     labels = [label for label, (_, found) in enumerate(classes) for _ in found]
-    return _image_set(labels, files, path, _open_image)
+    listed = [p for folder, _ in classes for p in folder.iterdir() if not p.name.startswith(".")]
+    passed_over = len(listed) - len(files) + len(_image_files(path))
+    return _image_set(labels, files, path, _open_image)._replace(passed_over=passed_over)
 
 
 def _read_npz(path: Path) -> ImageSet:

@@ -44,7 +44,7 @@ class ChainSelector:
         self._smallest = dict(space.smallest().choices)
 
     def choose(self, sizes: Sequence[int], per_size: int = 1) -> list[Preferred]:
-        """So many networks with fewer parameters than each size, none twice."""
+        """Return the most salient networks with fewer parameters than each size, each once."""
         found = self._best(max(sizes), per_size)
         chosen: dict[Architecture, Preferred] = {}
         for size in sorted(sizes):

@@ -7,9 +7,10 @@ a step of a layer is worth: `paper` divides by the block's SNIP in the supernet;
 the projection and the biases, and takes every group for one of the greatest width.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -51,6 +52,22 @@ def require_reach(space: SearchSpace, classes: int, size: int) -> None:
         raise IsomerError(f"{rule}, but the greatest is {size}")
 
 
+def by_size(
+    rows: Sequence[Mapping[str, Any]], sizes: Sequence[int], per_size: int
+) -> list[dict[str, Any]]:
+    """Return which rows are preferred below each size, by their numbers from 1 on.
+
+    The rows are all that a selector has chosen for these sizes. Those with the greatest SNIP of the
+    rows below a size are those of all architectures below it, as the selector chose them.
+    """
+    ranked = sorted(enumerate(rows, start=1), key=lambda pair: -pair[1]["snip"])
+    found = []
+    for size in sorted(sizes):
+        below = [number for number, row in ranked if row["params"] < size][:per_size]
+        found.append({"size": size, "asked": per_size, "found": len(below), "preferred": below})
+    return found
+
+
 class Selector:
     """Chooses from one measurement of a random supernet."""
 
@@ -71,9 +88,10 @@ class Selector:
         self.representatives = representatives(layout, steps)
 
     def choose(self, sizes: Sequence[int], per_size: int = 1) -> list[Preferred]:
-        """So many of the representatives with fewer parameters than each size, none twice.
+        """Return the most salient representatives with fewer parameters than each size, or all.
 
-        A size with nothing below adds nothing.
+        One that is among them for several sizes is there once, with the least of these sizes;
+        `by_size` tells them all.
         """
         space, classes = self._saliency.space, self._saliency.classes
         known = [(arch, space.params(arch, classes)) for arch in self.representatives]

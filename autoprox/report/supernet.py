@@ -6,6 +6,7 @@ from typing import Any
 from autoprox.files.program import command_line
 from autoprox.files.sizes import short
 from autoprox.report.layout import Part, aligned, new_table
+from autoprox.report.shortfalls import shortfall_report
 
 
 def supernet_report(summary: Mapping[str, Any]) -> list[Part]:
@@ -17,7 +18,12 @@ def supernet_report(summary: Mapping[str, Any]) -> list[Part]:
     for number, row in enumerate(summary["subnets"], start=1):
         sizes = (short(row[name]) for name in ("params", "flops"))
         table.add_row(str(number), *sizes, f"{row['accuracy']:.2f}")
-    return [table, f"{_counts(summary)}\nWeights: {summary['weights']}", _next(summary["run"])]
+    return [
+        table,
+        f"{_counts(summary)}\nWeights: {summary['weights']}",
+        *shortfall_report(summary),
+        _next(summary["run"]),
+    ]
 
 
 def supernet_table_report(summary: Mapping[str, Any]) -> list[Part]:
@@ -29,7 +35,11 @@ def supernet_table_report(summary: Mapping[str, Any]) -> list[Part]:
         "table": summary["file"],
     }
     following = command_line("evolve", "--benchmark", summary["file"])
-    return [aligned(facts), f"Next: {following}\nRun: {summary['run']}"]
+    return [
+        aligned(facts),
+        *shortfall_report(summary),
+        f"Next: {following}\nRun: {summary['run']}",
+    ]
 
 
 def prenas_report(summary: Mapping[str, Any]) -> list[Part]:
@@ -37,14 +47,21 @@ def prenas_report(summary: Mapping[str, Any]) -> list[Part]:
     table = new_table("below")
     for heading in ("params", "flops", "SNIP", "normalised", "choices"):
         table.add_column(heading, justify="left" if heading == "choices" else "right")
-    for row in summary["preferred"]:
-        sizes = (short(row[name]) for name in ("size", "params", "flops"))
+    for number, row in enumerate(summary["preferred"], start=1):
+        sizes = (short(row[name]) for name in ("params", "flops"))
         scores = (f"{row[name]:.5g}" for name in ("snip", "normalised"))
-        table.add_row(*sizes, *scores, _choices(row["arch"]))
-    training = summary["training"]
-    trained = [] if training is None else supernet_report({**training, "run": summary["run"]})[:2]
-    rest = [_next(summary["run"])] if trained else [f"Run: {summary['run']}"]
-    return [table, f"Preferred: {summary['file']}", *trained, *rest]
+        table.add_row(_below(summary, number), *sizes, *scores, _choices(row["arch"]))
+    chosen = [table, *shortfall_report(summary), f"Preferred: {summary['file']}"]
+    if summary["training"] is None:
+        return [*chosen, f"Run: {summary['run']}"]
+    return [*chosen, *supernet_report({**summary["training"], "run": summary["run"]})]
+
+
+def _below(summary: Mapping[str, Any], number: int) -> str:
+    """The sizes below which an architecture is preferred, from the least to the greatest."""
+    sizes = [own["size"] for own in summary.get("sizes", ()) if number in own["preferred"]]
+    ends = sorted({min(sizes), max(sizes)}) if sizes else [summary["preferred"][number - 1]["size"]]
+    return " to ".join(map(short, ends))
 
 
 def _choices(arch: Mapping[str, Any]) -> str:
@@ -54,9 +71,12 @@ def _choices(arch: Mapping[str, Any]) -> str:
 
 
 def _counts(summary: Mapping[str, Any]) -> str:
+    epochs = str(summary["epochs"])
+    if "images" in summary:  # which earlier versions didn't count
+        epochs += f" of {summary['images_per_epoch']} of {summary['images']} images"
     return (
         f"{summary['space']} on {summary['dataset']}, {summary['sampler']}; epochs: "
-        f"{summary['epochs']}, loss {summary['loss']:.4f}; {summary['seconds']:.0f} s"
+        f"{epochs}, loss {summary['loss']:.4f}; {summary['seconds']:.0f} s"
     )
 
 

@@ -11,6 +11,7 @@ from autoprox.benchmarks.table import FORMAT
 from autoprox.inputs.datasets import Images
 from autoprox.parallel.crew import ALONE, Crew
 from autoprox.searchspaces import Architecture, TransformerNetwork
+from autoprox.shortfalls import Shortfall
 from autoprox.supernet.slices import Supernet
 from autoprox.training.images import accuracy, normalise
 
@@ -27,11 +28,12 @@ def inherited_accuracies(
     known: Mapping[int, float] | None = None,
     record: Callable[[int, float], None] = lambda number, found: None,
 ) -> list[float]:
-    """The percentages of the first held-out images that each subnet knows.
+    """The percentages of held-out images, `limit` of them at most, that each subnet knows.
 
     New ones are recorded in their order, whichever is found first.
     """
-    images, labels = data.held_out_images[:limit], data.held_out_labels[:limit]
+    chosen = held_out(data, limit)
+    images, labels = data.held_out_images[chosen], data.held_out_labels[chosen]
     found = dict(known or {})
     todo = [number for number in range(len(architectures)) if number not in found]
     numbers = iter(todo)
@@ -41,10 +43,36 @@ def inherited_accuracies(
         found[number] = value
         record(number, value)
 
-    chosen = [architectures[number] for number in todo]
     training = calibration(data.images)
-    crew.each(_accuracy, chosen, take, supernet, training, images, labels)
+    new = [architectures[number] for number in todo]
+    crew.each(_accuracy, new, take, supernet, training, images, labels)
     return [found[number] for number in range(len(architectures))]
+
+
+def held_out(data: Images, limit: int | None) -> Tensor | slice:
+    """Return which held-out images are used: of each class as many of its share as possible.
+
+    Files of images are often in the order of their classes, and the first ones of one class.
+    """
+    count = len(data.held_out_labels)
+    if limit is None or limit >= count:
+        return slice(None)
+    by_class = data.held_out_labels.argsort(stable=True)
+    middles = (2 * torch.arange(limit) + 1) * count // (2 * limit)
+    return by_class[middles].sort().values
+
+
+def limit_counts(data: Images, limit: int | None) -> list[Shortfall]:
+    """Count the images, and the classes that have any, if only `limit` images are to be used."""
+    if limit is None:
+        return []
+    labels = data.held_out_labels
+    used = labels[held_out(data, limit)]
+    classes, seen = (len(set(own.tolist())) for own in (labels, used))
+    return [
+        Shortfall("limit", limit, len(used), "images are held out"),
+        Shortfall(f"held-out classes of {data.name}", classes, seen, f"have one of {limit} images"),
+    ]
 
 
 def calibration(images: Tensor) -> Tensor:

@@ -10,8 +10,9 @@ from autoprox.parallel.threads import one_thread
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.supernet.checkpoint import Header, read_checkpoint, write_checkpoint
 from autoprox.supernet.recipe import SupernetRecipe
+from autoprox.supernet.samplers import SAMPLERS
 from autoprox.supernet.slices import Supernet
-from autoprox.supernet.training import Place, SupernetTraining
+from autoprox.supernet.training import Place, SupernetTraining, generator_of
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,16 @@ class Plan:
     sampler: str
     subnets: tuple[Architecture, ...]
     seed: int
+
+
+def subnets_drawn(plan: Plan, steps: int) -> set[Architecture]:
+    """Return those of the plan's subnets that a training of this many steps draws."""
+    draw, found = SAMPLERS.find(plan.sampler).draw, set[Architecture]()
+    for step in range(steps):
+        if len(found) >= len(plan.subnets):
+            break
+        found.update(draw(plan.space, plan.subnets, generator_of(plan.seed, step)))
+    return found
 
 
 def train_supernet(

@@ -9,19 +9,24 @@ from autoprox.supernet.slices import SupernetError
 
 
 def read_subnets(path: Path, space: SearchSpace) -> tuple[Architecture, ...]:
-    """The different architectures of a file: an array of objects with `arch`, their choices.
+    """Return the different architectures of a file, in the order of their first entries."""
+    return tuple(dict.fromkeys(read_entries(path, space)))
+
+
+def read_entries(path: Path, space: SearchSpace) -> list[Architecture]:
+    """Return the architectures of a file: an array of objects with `arch`, their choices.
 
     `prenas` and `search` write such files: preferred.json and top.json.
     """
     entries = read_json(path).plain()
     if not isinstance(entries, list) or not entries:
         raise SupernetError(f"{path} must be an array of objects with arch, at least one")
-    found: dict[Architecture, None] = {}
+    found = []
     for place, entry in enumerate(entries):
         if not isinstance(entry, dict) or "arch" not in entry:
             raise SupernetError(f"{path}: [{place}] must be an object with arch, but is {entry!r}")
-        found[_architecture(f"{path}: [{place}]", entry["arch"], space)] = None
-    return tuple(found)
+        found.append(_architecture(f"{path}: [{place}]", entry["arch"], space))
+    return found
 
 
 def read_subnet(path: Path, space: SearchSpace) -> Architecture:

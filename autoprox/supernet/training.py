@@ -37,6 +37,11 @@ class Place:
     processes: int = 1
 
 
+def generator_of(seed: int, step: int) -> random.Random:
+    """Return the generator from which a step draws its subnets."""
+    return random.Random(f"{seed} {step}")
+
+
 class SupernetTraining:
     """A supernet, what it is trained on, and how far it is."""
 
@@ -87,9 +92,8 @@ class SupernetTraining:
         self._generator.set_state(generator.get_state())
         device = self.supernet.gradients.device
         images, targets = images.to(device), targets.to(device)
-        drawn = self._draw.draw(
-            self.supernet.space, self.subnets, random.Random(f"{self.seed} {step}")
-        )
+        rng = generator_of(self.seed, step)
+        drawn = self._draw.draw(self.supernet.space, self.subnets, rng)
         self.supernet.gradients.zero_()
         total = 0.0
         for arch in drawn:

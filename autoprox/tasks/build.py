@@ -18,6 +18,7 @@ from autoprox.progress import Progress
 from autoprox.runs.folder import Run, locked
 from autoprox.searchspaces import get_space
 from autoprox.searchspaces.bands import Band, size_bands
+from autoprox.shortfalls import Shortfall, shortfalls
 from autoprox.tasks.base import Task, completed, digests
 from autoprox.tasks.build_configuration import BuildConfig
 from autoprox.training.images import ImageRecipe
@@ -48,6 +49,10 @@ class Build(Task[BuildConfig]):
             seed=config.seed,
             bands=_bands(config),
         )
+        drawn = len({job.architecture for job in self.plan.jobs})
+        if drawn < MIN_ARCHITECTURES:
+            rule = f"a table needs at least {MIN_ARCHITECTURES} architectures"
+            raise ConfigError(f"{rule}, but {space.name} has {drawn} of these sizes")
         self._check_out()
 
     def _check_out(self) -> None:
@@ -90,7 +95,18 @@ class Build(Task[BuildConfig]):
             name = slug(self.out.stem)
             table = train_table(name, self.plan, parts, self.crew, progress, run.log, known)
             write_json(self.out, table)
-        return summarised(table, self.out)
+        asked, drawn = self.config.samples, len({job.architecture for job in self.plan.jobs})
+        trained = len(table["architectures"])
+        counts = [
+            Shortfall("samples", asked, drawn, "different architectures were found"),
+            Shortfall("architectures", drawn, trained, "were trained without a failure"),
+            *self.plan.counts,
+        ]
+        return {
+            **summarised(table, self.out),
+            "samples": asked,
+            "shortfalls": shortfalls(counts),
+        }
 
 
 def summarised(table: Mapping[str, Any], file: Path) -> dict[str, Any]:
@@ -133,6 +149,9 @@ def _bands(config: BuildConfig) -> list[Band]:
     if low is None or high is None or not 0 < low < high:
         rule = "sizes must be LOW:HIGH with 0 < LOW < HIGH, for example 12K:48K"
         raise ConfigError(f"{rule}, but got {show_range((low, high))}")
+    if (config.bands or 0) > config.samples:
+        rule = f"bands must be at most samples, {config.samples}, for each to have one"
+        raise ConfigError(f"{rule}, but got {config.bands}")
     return size_bands(low, high, config.bands or BANDS)
 
 

@@ -49,10 +49,17 @@ class BuildConfig(SpreadOptions, TaskConfig):
     ] = (None, None)  # fmt: skip
     bands: Annotated[
         Positive | None,
-        Option("Bands of sizes, of equal width in the logarithm.", PROBLEM, default="8"),
+        Option(
+            "Bands of sizes, of equal width in the logarithm; at most --samples.",
+            PROBLEM,
+            default="8",
+        ),
     ] = None
     seeds: Annotated[Positive, Option("Trainings of each on each dataset.", PROBLEM)] = 2
-    epochs: Annotated[Positive, Option("Passes over the images or the text.", PROBLEM)] = 8
+    epochs: Annotated[
+        Positive,
+        Option("Passes over the images or the text, without what fills no last batch.", PROBLEM),
+    ] = 8
     teacher: Annotated[
         str | None,
         Option(

@@ -1,6 +1,7 @@
 """PreNAS: prefers architectures, and trains the supernet on them where there are images."""
 
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,15 +9,23 @@ from typing import Any
 from autoprox.errors import ConfigError, nearest
 from autoprox.files.atomic import write_json
 from autoprox.files.located_json import read_json
-from autoprox.files.sizes import read_series
+from autoprox.files.sizes import read_series, read_size, short
 from autoprox.prenas.chain import ChainSelector
 from autoprox.prenas.isomers import Layout
 from autoprox.prenas.saliency import measure_saliency
-from autoprox.prenas.selection import NORMALISERS, RELEASED, Preferred, Selector, require_reach
+from autoprox.prenas.selection import (
+    NORMALISERS,
+    RELEASED,
+    Preferred,
+    Selector,
+    by_size,
+    require_reach,
+)
 from autoprox.progress import Progress
-from autoprox.runs.folder import Run
+from autoprox.runs.folder import Run, as_written
 from autoprox.searchspaces import get_space
 from autoprox.searchspaces.bignas import BigNASSpace
+from autoprox.shortfalls import Shortfall, shortfalls
 from autoprox.statistics.collector import resolve_device
 from autoprox.supernet.session import Plan
 from autoprox.supernet.slices import require_entangled
@@ -47,13 +56,13 @@ class Prenas(Task[PrenasConfig]):
         super().__init__(completed(config, space=self.space.name, device=device))
         self.classes = classes_of(config.dataset)
         self.sizes = read_series("sizes", config.sizes)
-        require_reach(self.space, self.classes, max(self.sizes))
         self.plan = None
         if config.train is not None:
             images = Path(config.train).absolute()
             self.data, recipe = read_images(images, self.space, config)
             self.classes = self.data.classes
             self.plan = Plan(self.space, images, recipe, "preferred", (), config.seed)
+        require_reach(self.space, self.classes, max(self.sizes))
 
     @property
     def name(self) -> str:
@@ -69,14 +78,36 @@ class Prenas(Task[PrenasConfig]):
         if self.plan is not None:
             plan = replace(self.plan, subnets=subnets)
             training = trained(plan, self.data, self.config, self.crew, run, progress)
+        preferred = read_json(run.path / PREFERRED).plain()
+        with as_written(run.path / PREFERRED):
+            sizes = by_size(preferred, self.sizes, self.config.per_size)
         return {
             "space": self.space.name,
             "normaliser": self.config.normaliser,
-            "preferred": read_json(run.path / PREFERRED).plain(),
+            "preferred": preferred,
+            "sizes": sizes,
+            "shortfalls": shortfalls(self._counts(sizes, len(preferred))),
             "file": str(run.path / PREFERRED),
             "training": training,
             "seconds": round(time.monotonic() - started, 3),
         }
+
+    def _counts(self, sizes: Sequence[Mapping[str, Any]], different: int) -> Iterator[Shortfall]:
+        """Compare what was asked for with what is preferred."""
+        asked = read_size("sizes", self.config.sizes.split(":")[1]) or 0
+        yield Shortfall("greatest size", asked, max(self.sizes), "is the last that is reached")
+        for own in sizes:
+            of = f"per-size below {short(own['size'])}"
+            yield Shortfall(of, own["asked"], own["found"], "candidates have fewer parameters")
+        total = sum(own["found"] for own in sizes)
+        yield Shortfall("preferred for all sizes", total, different, "are different architectures")
+        largest = self.space.params(self.space.largest(), self.classes)
+        within = sum(own["size"] <= largest for own in sizes)
+        reason = (
+            f"are within {self.space.name}, whose largest network has {short(largest)} parameters: "
+            "below the others the choice is of all networks"
+        )
+        yield Shortfall("sizes", len(sizes), within, reason)
 
     def _choose(self, run: Run, progress: Progress) -> None:
         progress("measure", 0, 1, "the random supernet")

@@ -6,7 +6,7 @@ architectures, and how the options moved.
 
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,8 +25,10 @@ from autoprox.searchspaces import SPACES, Architecture, SearchSpace, get_space
 from autoprox.searchspaces.limits import LimitsError, SizeLimits
 from autoprox.searchspaces.sampler import Sampler
 from autoprox.searchspaces.swin import SwinSpace
+from autoprox.shortfalls import Shortfall, shortfalls
 from autoprox.statistics.collector import resolve_device
 from autoprox.supernet.checkpoint import FILE, read_supernet
+from autoprox.supernet.inherited import limit_counts
 from autoprox.supernet.processes import run_together
 from autoprox.supernet.session import Plan, train_supernet
 from autoprox.tasks.base import Task, completed
@@ -78,7 +80,8 @@ class S3(Task[S3Config]):
             found = self._measure(space, folder, number, progress)
             errors.append(list(found.values()))
             measured = quality(errors[-1], self.config.top).to_json()
-            rounds.append({**measured, "options": space.options, "dropped": dropped})
+            counts = self._asked_and_measured(space, found)
+            rounds.append({**measured, **counts, "options": space.options, "dropped": dropped})
             if number >= len(log):
                 run.log({"round": number, **measured, "seconds": seconds()})
             if number + 1 < self.config.rounds:
@@ -94,6 +97,7 @@ class S3(Task[S3Config]):
             "rounds": rounds,
             "ended": ended,
             "best": best,
+            "shortfalls": shortfalls(self._counts(rounds, best)),
             "plots": plots(run.path, rounds, errors),
             "seconds": seconds(),
         }
@@ -121,6 +125,14 @@ class S3(Task[S3Config]):
         evaluations = self._evaluations(space, folder, ERRORS, task, len(different), progress)
         return dict(zip(different, evaluations.errors(different), strict=True))
 
+    def _asked_and_measured(
+        self, space: SwinSpace, errors: Mapping[Architecture, float]
+    ) -> dict[str, int]:
+        """Count the samples asked for, and the options of the networks whose errors are known."""
+        found = subspaces(space, errors, self.config.top)
+        measured = sum(len(own) for own in found.values())
+        return {"samples": self.config.samples, "options_measured": measured}
+
     def _evolved(
         self, space: SwinSpace, errors: Mapping[Architecture, float], folder: Path
     ) -> tuple[SwinSpace, dict[str, tuple[float, ...]]]:
@@ -144,11 +156,54 @@ class S3(Task[S3Config]):
         total = self.settings.population * (self.settings.generations + 1)
         evaluations = self._evaluations(space, folder, SEARCHED, "search", total, progress)
         rng = random.Random(f"{config.seed} search")
-        found = search(sampler, evaluations.errors, self.settings, rng)
+        generations = list[int]()
+
+        def evaluate(members: Sequence[Architecture]) -> Sequence[float]:
+            generations.append(len(members))
+            return evaluations.errors(members)
+
+        found = search(sampler, evaluate, self.settings, rng)
         best = min(found, key=found.__getitem__)
         sizes = sampler.limits.sizes(best)._asdict()
-        accuracy, evaluated = round(100 - found[best], 4), len(found)
-        return {"arch": best.to_json(), **sizes, "accuracy": accuracy, "evaluated": evaluated}
+        return {
+            "arch": best.to_json(),
+            **sizes,
+            "accuracy": round(100 - found[best], 4),
+            "asked": total,
+            "evaluated": len(found),
+            "generations": generations,
+        }
+
+    def _counts(
+        self, rounds: Sequence[Mapping[str, Any]], best: Mapping[str, Any]
+    ) -> Iterator[Shortfall]:
+        """Compare what was asked for with what the rounds and the search have done."""
+        config = self.config
+        yield Shortfall("rounds", config.rounds, len(rounds), "had a space within the limits")
+        for number, row in enumerate(rounds):
+            measured = row["architectures"]
+            where = f"of space {number}"
+            yield Shortfall(
+                f"samples {where}", config.samples, measured, "different ones were found"
+            )
+            options = sum(len(own) for own in row["options"].values())
+            seen = row["options_measured"]
+            yield Shortfall(f"options {where}", options, seen, "have a network that was measured")
+            top = min(config.top, measured)
+            yield Shortfall(f"top {where}", config.top, top, "architectures were measured")
+        evaluated = best["evaluated"]
+        yield Shortfall(
+            "search, population in each generation",
+            best["asked"],
+            evaluated,
+            "different architectures were found and evaluated",
+        )
+        first = min(config.parents, best["generations"][0])
+        yield Shortfall(
+            "parents", config.parents, first, "were evaluated before the first children"
+        )
+        yield from limit_counts(self.data, config.limit)
+        yield from self.recipe.counts(self.data)
 
     def _evaluations(
         self,

@@ -29,7 +29,8 @@ class S3Config(SpreadOptions, TrainingOptions, TaskConfig):
     params: ParamsRange = (None, None)
     flops: FlopsRange = (None, None)
     limit: Annotated[
-        Positive | None, Option("Held-out images at most.", PROBLEM, default="all")
+        Positive | None,
+        Option("Held-out images at most, of all classes alike.", PROBLEM, default="all"),
     ] = None
     rounds: Annotated[
         Positive,

@@ -26,7 +26,10 @@ Rate = Annotated[float, Gt(0)]
 class TrainingOptions(DeviceOptions):
     """How a supernet is trained: the recipe, and on how many processes."""
 
-    epochs: Annotated[Positive, Option("Passes over the images.", TRAINING)] = 8
+    epochs: Annotated[
+        Positive,
+        Option("Passes over the images, without those that fill no last batch.", TRAINING),
+    ] = 8
     batch_size: Annotated[Positive, Option("Images of a step, of all processes.", TRAINING)] = 64
     learning_rate: Annotated[Rate, Option("The highest, of AdamW.", TRAINING)] = 1e-3
     final_rate: Annotated[NotNegative, Option("The last; a cosine leads there.", TRAINING)] = 1e-5
@@ -37,7 +40,11 @@ class TrainingOptions(DeviceOptions):
     crop: Annotated[Whole, Option("Pixels by which images are moved.", TRAINING)] = 2
     mirror: Annotated[bool, Option("Mirror half of the images.", TRAINING)] = False
     repeats: Annotated[
-        Positive, Option("How often an image is in a batch, each time varied.", TRAINING)
+        Positive,
+        Option(
+            "How often an image is in a batch, each time varied; an epoch has so many times fewer.",
+            TRAINING,
+        ),
     ] = 1
     mixup: Annotated[NotNegative, Option("Parameter of mixup; 0: none.", TRAINING)] = 0.0
     cutmix: Annotated[NotNegative, Option("Parameter of cutmix; 0: none.", TRAINING)] = 0.0
@@ -89,7 +96,8 @@ class SupernetEvalConfig(SpreadOptions, TaskConfig):
         Option("Their held-out images are used.", PROBLEM, "PATH", "those of the training"),
     ] = None
     limit: Annotated[
-        Positive | None, Option("Held-out images at most.", PROBLEM, default="all")
+        Positive | None,
+        Option("Held-out images at most, of all classes alike.", PROBLEM, default="all"),
     ] = None
 
 
@@ -106,7 +114,10 @@ class PrenasConfig(TrainingOptions, TaskConfig):
         AfterValidator(lambda text: read_series("sizes", text) and text),
         Option("Parameters: those preferred have fewer; needed.", PROBLEM, "LOW:HIGH:STEP"),
     ]
-    per_size: Annotated[Positive, Option("How many are preferred for each size.", PROBLEM)] = 1
+    per_size: Annotated[
+        Positive,
+        Option("How many are preferred for each size; some of them for several sizes.", PROBLEM),
+    ] = 1
     normaliser: Annotated[
         str,
         Option(
@@ -115,7 +126,9 @@ class PrenasConfig(TrainingOptions, TaskConfig):
             PROBLEM,
         ),
     ] = "paper"
-    dataset: Annotated[str, Option("Whose number of classes the heads have.", PROBLEM)] = "imagenet"
+    dataset: Annotated[
+        str, Option("Whose number of classes the heads have, unless --train is given.", PROBLEM)
+    ] = "imagenet"
     noise: Annotated[Positive, Option("Gaussian images that the scores are of.", PROBLEM)] = 64
     train: Annotated[
         PathText | None,

@@ -1,5 +1,6 @@
 """Evaluates random subnets with inherited weights: a benchmark that needs no further training."""
 
+import random
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,12 +16,20 @@ from autoprox.inputs.datasets import load_images, slug
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run, as_written
 from autoprox.searchspaces import get_space
+from autoprox.searchspaces.limits import SizeLimits
+from autoprox.searchspaces.sampler import Sampler
+from autoprox.shortfalls import shortfalls
 from autoprox.supernet.checkpoint import FILE, read_supernet
-from autoprox.supernet.inherited import inherited_accuracies, inherited_table
+from autoprox.supernet.inherited import (
+    held_out,
+    inherited_accuracies,
+    inherited_table,
+    limit_counts,
+)
 from autoprox.supernet.slices import SupernetError
 from autoprox.tasks.base import Task, completed
 from autoprox.tasks.supernet_configurations import SupernetEvalConfig
-from autoprox.training.plan import sample
+from autoprox.training.images import ImageRecipe
 
 KINDS = ("supernet-train", "prenas")
 ACCURACIES = "accuracies.jsonl"
@@ -51,7 +60,8 @@ class SupernetEval(Task[SupernetEvalConfig]):
         if self.data.classes != self.supernet.classes:
             rule = f"the images must be of {self.supernet.classes} classes, as the supernet is"
             raise SupernetError(f"{rule}, but {images} has {self.data.classes}")
-        self.architectures = sample(self.space, config.samples, config.seed)
+        sampler = Sampler(SizeLimits(self.space, self.data.classes))
+        self.architectures = sampler.sample(config.samples, random.Random(config.seed))
 
     @property
     def name(self) -> str:
@@ -81,13 +91,12 @@ class SupernetEval(Task[SupernetEvalConfig]):
             record=record,
         )
         name = slug(f"supernet-{self.space.name}-{self.data.name}")
-        held_out = min(
-            self.config.limit or len(self.data.held_out_labels), self.data.sizes["held_out"]
-        )
+        limit = self.config.limit
+        used = len(self.data.held_out_labels[held_out(self.data, limit)])
         training = {
             "inherited_from": self.config.supernet,
             "measure": "accuracy",
-            "held_out": held_out,
+            "held_out": used,
         }
         table = inherited_table(
             name, self.supernet, self.data, self.architectures, accuracies, training
@@ -99,7 +108,10 @@ class SupernetEval(Task[SupernetEvalConfig]):
             "space": self.space.name,
             "dataset": self.data.name,
             "architectures": total,
-            "held_out": held_out,
+            "held_out": used,
+            "shortfalls": shortfalls(
+                [*limit_counts(self.data, limit), *ImageRecipe().counts(self.data)]
+            ),
             "lowest": ordered[0],
             "median": ordered[len(ordered) // 2],
             "highest": ordered[-1],

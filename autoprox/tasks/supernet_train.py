@@ -5,21 +5,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from autoprox.errors import ConfigError
 from autoprox.inputs.datasets import Images
 from autoprox.parallel.crew import Crew
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
+from autoprox.shortfalls import Shortfall, shortfalls
 from autoprox.statistics.collector import resolve_device
 from autoprox.supernet.checkpoint import FILE, read_checkpoint, read_supernet
 from autoprox.supernet.inherited import inherited_accuracies
 from autoprox.supernet.processes import run_together
 from autoprox.supernet.recipe import SupernetRecipe
 from autoprox.supernet.samplers import SAMPLERS
-from autoprox.supernet.session import Plan, train_supernet
+from autoprox.supernet.session import Plan, subnets_drawn, train_supernet
 from autoprox.supernet.slices import require_entangled
-from autoprox.supernet.subnets import read_subnets
+from autoprox.supernet.subnets import read_entries
 from autoprox.tasks.base import Task, completed, path_of
 from autoprox.tasks.supernet_configurations import RECIPE, SupernetTrainConfig, TrainingOptions
 
@@ -33,7 +36,9 @@ class SupernetTrain(Task[SupernetTrainConfig]):
         device = resolve_device(config.device)
         super().__init__(completed(config, space=space.name, device=device))
         file = path_of(config.subnets)
-        subnets = () if file is None else read_subnets(file, space)
+        entries = [] if file is None else read_entries(file, space)
+        subnets = tuple(dict.fromkeys(entries))
+        self.entries = Shortfall("subnets", len(entries), len(subnets), f"of {file} are different")
         SAMPLERS.find(config.sampler).check(config.sampler, subnets)
         self.data, recipe = read_images(Path(config.images), space, config)
         images = Path(config.images).absolute()
@@ -46,7 +51,8 @@ class SupernetTrain(Task[SupernetTrainConfig]):
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Train from where the run is, and see what the weights are worth."""
-        return trained(self.plan, self.data, self.config, self.crew, run, progress)
+        summary = trained(self.plan, self.data, self.config, self.crew, run, progress)
+        return {**summary, "shortfalls": [*shortfalls([self.entries]), *summary["shortfalls"]]}
 
 
 def read_images(
@@ -59,6 +65,9 @@ def read_images(
     if config.batch_size % config.processes:
         rule = "batch_size must be a multiple of processes"
         raise ConfigError(f"{rule}, but got {config.batch_size} and {config.processes}")
+    if config.batch_size % config.repeats:
+        rule = "batch_size must be a multiple of repeats"
+        raise ConfigError(f"{rule}, but got {config.batch_size} and {config.repeats}")
     return data, recipe.model_copy(update={"mirror": mirrored})
 
 
@@ -100,7 +109,24 @@ def trained(
         "epochs": len(log),
         "loss": log[-1]["loss"],
         "subnets": _worth(plan, data, space, file, crew),
+        **_extent(plan, data),
         "seconds": log[-1]["seconds"],
+    }
+
+
+def _extent(plan: Plan, data: Images) -> dict[str, Any]:
+    """Count the images of an epoch and the steps, and which of the subnets are never drawn."""
+    recipe = plan.recipe
+    order = recipe.order(recipe.samples(data), torch.Generator())
+    steps = recipe.epochs * len(order)
+    drawn = len(subnets_drawn(plan, steps))
+    reason = f"were drawn in {steps} steps"
+    counts = [Shortfall("different subnets", len(plan.subnets), drawn, reason)]
+    return {
+        "images": recipe.samples(data),
+        "images_per_epoch": len(set(order.flatten().tolist())),
+        "steps": steps,
+        "shortfalls": shortfalls([*counts, *recipe.counts(data)]),
     }
 
 

@@ -19,6 +19,7 @@ from autoprox.inputs.images import MEAN, STD
 from autoprox.options import Names, Whole
 from autoprox.searchspaces import SearchSpace
 from autoprox.searchspaces.tokens import TokenSpace
+from autoprox.shortfalls import Shortfall
 from autoprox.training.recipes import TrainingError, TrainingRecipe
 
 EVALUATION_BATCH = 500
@@ -49,6 +50,21 @@ class ImageRecipe(TrainingRecipe[Images]):
                 raise TrainingError(f"unknown dataset {name!r} to mirror{nearest(name, datasets)}")
         for data in datasets.values():
             self._teacher(data)
+
+    def counts(self, data: Images) -> list[Shortfall]:
+        """Count the classes that have images, and the files that are images."""
+        read = len(data.labels) + len(data.held_out_labels)
+        files = Shortfall(
+            f"files of {data.name}", read + data.passed_over, read, "are images that are read"
+        )
+        parts = {"classes": data.labels, "held-out classes": data.held_out_labels}
+        classes = [
+            Shortfall(
+                f"{part} of {data.name}", data.classes, len(set(labels.tolist())), "have images"
+            )
+            for part, labels in parts.items()
+        ]
+        return [files, *classes]
 
     def samples(self, data: Images) -> int:
         return len(data.labels)

@@ -13,6 +13,7 @@ from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.searchspaces.bands import Band, sample_bands
 from autoprox.searchspaces.limits import SizeLimits
 from autoprox.searchspaces.sampler import Sampler
+from autoprox.shortfalls import Shortfall
 from autoprox.training.recipes import TrainingError, TrainingRecipe
 
 PACKAGES = ("autoprox", "torch", "numpy")
@@ -47,6 +48,7 @@ class TrainingPlan:
     recipe: TrainingRecipe[Any]
     settings: Mapping[str, Any]
     jobs: tuple[Job, ...]
+    counts: tuple[Shortfall, ...] = ()  # of the datasets
 
 
 def plan_training(
@@ -76,7 +78,9 @@ def plan_training(
         architectures = sampler.sample(samples, random.Random(seed))
     sources = [(name, path.absolute(), datasets[name].digest) for name, path in named.items()]
     jobs = [Job(a, *source, s) for s in range(seeds) for a in architectures for source in sources]
-    return TrainingPlan(recipe, _settings(space, recipe, seed, datasets), tuple(jobs))
+    counts = [count for data in datasets.values() for count in recipe.counts(data)]
+    settings = _settings(space, recipe, seed, datasets)
+    return TrainingPlan(recipe, settings, tuple(jobs), tuple(counts))
 
 
 def _named(paths: Sequence[Path]) -> dict[str, Path]:

@@ -13,6 +13,7 @@ from autoprox.errors import AutoproxError
 from autoprox.inputs.datasets import Dataset
 from autoprox.options import Options, Positive
 from autoprox.searchspaces import SearchSpace
+from autoprox.shortfalls import Shortfall
 
 Data = TypeVar("Data", bound=Dataset)
 
@@ -46,6 +47,10 @@ class TrainingRecipe(Options, ABC, Generic[Data]):
     @abstractmethod
     def check(self, datasets: Mapping[str, Data]) -> None:
         """Raise TrainingError unless the recipe can be followed on these datasets."""
+
+    def counts(self, data: Data) -> list[Shortfall]:
+        """Return what a dataset may have less of than its networks are made for."""
+        return []
 
     @abstractmethod
     def samples(self, data: Data) -> int:

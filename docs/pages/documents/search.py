@@ -11,6 +11,20 @@ from .worth import Comparison, Number, Sized
 Arch = Annotated[dict[str, Any], Field(description="The choices of the space, by name.")]
 
 
+class Shortfall(Document):
+    """A count of which less was possible than was asked for; `reason` continues `found`."""
+
+    of: str
+    asked: int
+    found: int
+    reason: str
+
+
+Shortfalls = Annotated[
+    list[Shortfall], Field(description="What was done less of than was asked for; often empty.")
+]
+
+
 class Candidate(Document):
     """An architecture with its sizes and score."""
 
@@ -141,11 +155,24 @@ class SupernetTrain(Document):
     space: str
     dataset: str
     sampler: str
+    images: int
+    images_per_epoch: int
+    steps: int
     weights: str
     epochs: int
     loss: float
     subnets: list[Subnet]
+    shortfalls: Shortfalls
     seconds: float
+
+
+class PreferredBelow(Document):
+    """The architectures that are preferred below a size, by their numbers from 1 on."""
+
+    size: int
+    asked: int
+    found: int
+    preferred: list[int]
 
 
 class Prenas(Document):
@@ -155,6 +182,8 @@ class Prenas(Document):
     space: str
     normaliser: str
     preferred: list[Preferred]
+    sizes: list[PreferredBelow]
+    shortfalls: Shortfalls
     file: str
     training: dict[str, Any] | None
     seconds: float
@@ -169,6 +198,7 @@ class SupernetEval(Document):
     dataset: str
     architectures: int
     held_out: int
+    shortfalls: Shortfalls
     lowest: float
     median: float
     highest: float
@@ -199,7 +229,9 @@ class Round(Document):
     expected: float
     top_tier: float
     architectures: int
+    samples: Annotated[int, Field(description="The architectures that were asked for.")]
     options: dict[str, list[float]]
+    options_measured: int
     dropped: dict[str, list[float]]
 
 
@@ -210,7 +242,9 @@ class BestOfS3(Document):
     params: int
     flops: int
     accuracy: float
+    asked: Annotated[int, Field(description="The evaluations that were asked for.")]
     evaluated: int
+    generations: Annotated[list[int], Field(description="The evaluations of each generation.")]
 
 
 class Plots(Document):
@@ -230,6 +264,7 @@ class S3(Document):
     rounds: list[Round]
     ended: str | None
     best: BestOfS3
+    shortfalls: Shortfalls
     plots: Plots
     seconds: float
 
@@ -252,7 +287,9 @@ class Build(Document):
     file: str
     name: str
     space: str
+    samples: Annotated[int, Field(description="The architectures that were asked for.")]
     architectures: int
+    shortfalls: Shortfalls
     datasets: dict[str, BuiltDataset]
     measure: str
     seeds: int
