@@ -227,6 +227,7 @@ class S3(Document):
     run: str
     space: str
     dataset: str
+    classes: int
     rounds: list[Round]
     ended: str | None
     best: BestOfS3
