@@ -36,6 +36,7 @@ def evolution_report(summary: Mapping[str, Any]) -> list[Part]:
         *size_parts(summary["size"], "part"),
         textwrap.fill(_verdict(summary), WIDTH),
         nature(summary),
+        *ended_parts(summary),
         textwrap.fill(_counts(summary), WIDTH),
         f"Run: {summary['run']}\nNext: {command_line('show', summary['run'])}",
     ]
@@ -56,6 +57,19 @@ def front_parts(summary: Mapping[str, Any]) -> list[Part]:
     left = f"; {len(front) - len(shown)} longer ones left out" if len(front) > len(shown) else ""
     by = "by both taus and by size" if both else "by fitness and by size"
     return [f"The front {by}, on the training networks{left}", table]
+
+
+def ended_parts(summary: Mapping[str, Any]) -> list[Part]:
+    """Say how the budget of evaluations ended the evolution, if it did."""
+    ended = summary.get("ended")
+    return [textwrap.fill(f"{ended}.", WIDTH)] if ended else []
+
+
+def evaluated(summary: Mapping[str, Any]) -> str:
+    """Return how many formulas were evaluated, and how many might have been."""
+    done = summary["evaluations"]
+    asked = summary.get("counts", {}).get("evaluations", {}).get("asked")
+    return f"{done} of at most {asked}" if asked is not None else str(done)
 
 
 def _worth_table(summary: Mapping[str, Any]) -> Table:
@@ -124,6 +138,6 @@ def _counts(summary: Mapping[str, Any]) -> str:
     failed = len(summary["failed_networks"])
     ties = "ties forgiven; " if summary["ties"] == "forgiven" else ""
     return (
-        f"Formulas evaluated: {summary['evaluations']}, {invalid}; {ties}"
+        f"Formulas evaluated: {evaluated(summary)}, {invalid}; {ties}"
         f"networks failed: {failed}; {summary['seconds']:.0f} s"
     )

@@ -8,7 +8,7 @@ import numpy as np
 from rich.table import Table
 
 from autoprox.files.program import command_line
-from autoprox.report.evolution import front_parts
+from autoprox.report.evolution import ended_parts, evaluated, front_parts
 from autoprox.report.layout import INTERVAL, WIDTH, Part, interval, number
 from autoprox.report.worth import named_table, nature, size_parts
 
@@ -83,6 +83,7 @@ def _fold(fold: Mapping[str, Any], summary: Mapping[str, Any]) -> list[Part]:
         _worth_table(fold["spaces"]),
         *size_parts(sizes, "space"),
         *_natures(fold["spaces"]),
+        *ended_parts(fold),
         textwrap.fill(_counts(fold, summary), WIDTH),
     ]
 
@@ -113,6 +114,6 @@ def _counts(fold: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
     failed = sum(len(own["failed_networks"]) for own in fold["spaces"].values())
     ties = "ties forgiven; " if summary["ties"] == "forgiven" else ""
     return (
-        f"Formulas evaluated: {fold['evaluations']}, {fold['stopped']} stopped early, {invalid}; "
+        f"Formulas evaluated: {evaluated(fold)}, {fold['stopped']} stopped early, {invalid}; "
         f"{ties}networks failed: {failed}"
     )

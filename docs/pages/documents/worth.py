@@ -126,6 +126,24 @@ class Member(Document):
     chosen: bool
 
 
+class Asked(Document):
+    """How many were asked for, None if there was no limit, and how many there are."""
+
+    asked: int | None
+    done: int
+
+
+class EvolutionCounts(Document):
+    """What an evolution was to do and what it did; of several islands, the one that did least."""
+
+    iterations: Asked
+    evaluations: Annotated[Asked, Field(description="Of all islands together.")]
+    population: Asked
+
+
+Ended = Annotated[str | None, Field(description="How the budget ended the evolution, if it did.")]
+
+
 class Evolve(Worth):
     """`autoprox evolve`."""
 
@@ -134,10 +152,19 @@ class Evolve(Worth):
     ties: str
     front: list[Member]
     evaluations: int
+    counts: EvolutionCounts
+    ended: Ended
     invalid: dict[str, int]
     inputs: dict[str, str]
     benchmark: str
     seconds: float
+
+
+class Island(Document):
+    """One of the populations of an evolution."""
+
+    iterations: int
+    evaluations: int
 
 
 class Fold(Document):
@@ -149,6 +176,9 @@ class Fold(Document):
     formula: str
     front: list[Member]
     evaluations: int
+    counts: EvolutionCounts
+    ended: Ended
+    islands: list[Island]
     stopped: int
     invalid: dict[str, int]
     spaces: dict[str, Worth]
