@@ -98,23 +98,9 @@ def evolve(
 
     `toolbox` has `evaluate` (trees to individuals), `generate`, `mutate`, `mate` and `select`.
     """
-
-    def evaluate(trees: Sequence[Tree]) -> list[Individual]:
-        allowed = trees[: state.left(parameters)]
-        individuals: list[Individual] = own_evaluate(allowed) if allowed else []
-        state.count(individuals)
-        return individuals
-
-    own_evaluate, toolbox = toolbox.evaluate, copy(toolbox)
-    toolbox.evaluate = evaluate  # so that what a strategy evaluates by itself counts, too
+    toolbox = _limited(toolbox, parameters, state)
     if not state.population:
-        state.population = first_population(
-            evaluate, toolbox, parameters, state.rng, lambda: state.spent(parameters)
-        )
-        state.drawn = state.evaluations
-        if state.spent(parameters) and state.population:
-            state.log()
-            record(state)
+        _begin(toolbox, parameters, state, record)
     while not state.spent(parameters):
         offspring = strategy.vary(state.population, toolbox, parameters, state.rng)
         kept: list[Individual] = []
@@ -122,7 +108,7 @@ def evolve(
         for _ in range(1 + strategy.retries * parameters.retries):
             allowed = offspring[: state.left(parameters)]
             complete = len(allowed) == len(offspring)
-            children = evaluate([tree for _, tree in allowed])
+            children = toolbox.evaluate([tree for _, tree in allowed])
             pairs = [(p, child) for (p, _), child in zip(allowed, children, strict=True)]
             good = [child.valid and strategy.keep(p, child, parameters) for p, child in pairs]
             kept += [child for (_, child), is_good in zip(pairs, good, strict=True) if is_good]
@@ -135,6 +121,39 @@ def evolve(
         state.log()
         record(state)
     return state
+
+
+def _limited(toolbox: base.Toolbox, parameters: EvolutionParameters, state: State) -> base.Toolbox:
+    """Return the toolbox with an `evaluate` that counts, and gives no more than the budget allows.
+
+    So what a strategy evaluates by itself counts, too.
+    """
+
+    def evaluate(trees: Sequence[Tree]) -> list[Individual]:
+        allowed = trees[: state.left(parameters)]
+        individuals: list[Individual] = toolbox.evaluate(allowed) if allowed else []
+        state.count(individuals)
+        return individuals
+
+    limited = copy(toolbox)
+    limited.evaluate = evaluate
+    return limited
+
+
+def _begin(
+    toolbox: base.Toolbox,
+    parameters: EvolutionParameters,
+    state: State,
+    record: Callable[[State], None],
+) -> None:
+    """Make the first population; it is recorded only if the budget ends there."""
+    state.population = first_population(
+        toolbox.evaluate, toolbox, parameters, state.rng, lambda: state.spent(parameters)
+    )
+    state.drawn = state.evaluations
+    if state.spent(parameters) and state.population:
+        state.log()
+        record(state)
 
 
 def first_population(

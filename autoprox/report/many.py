@@ -8,7 +8,7 @@ import numpy as np
 from rich.table import Table
 
 from autoprox.files.program import command_line
-from autoprox.report.evolution import ended_parts, evaluated, front_parts
+from autoprox.report.evolution import ended_parts, evaluated, front_parts, without_figures
 from autoprox.report.layout import INTERVAL, WIDTH, Part, interval, number
 from autoprox.report.worth import named_table, nature, size_parts
 
@@ -83,6 +83,7 @@ def _fold(fold: Mapping[str, Any], summary: Mapping[str, Any]) -> list[Part]:
         _worth_table(fold["spaces"]),
         *size_parts(sizes, "space"),
         *_natures(fold["spaces"]),
+        *_without_figures(fold["spaces"]),
         *ended_parts(fold),
         textwrap.fill(_counts(fold, summary), WIDTH),
     ]
@@ -106,6 +107,12 @@ def _worth_table(spaces: Mapping[str, Any]) -> Table:
 def _natures(spaces: Mapping[str, Any]) -> list[str]:
     """What of the proxy's scores is size or seed, space by space."""
     return [textwrap.fill(f"{name}: {nature(own)}", WIDTH) for name, own in spaces.items()]
+
+
+def _without_figures(spaces: Mapping[str, Any]) -> list[Part]:
+    """Say which published proxies lack figures, space by space."""
+    told = {name: " ".join(without_figures(own)) for name, own in spaces.items()}
+    return [textwrap.fill(f"{name}: {own}", WIDTH) for name, own in told.items() if own]
 
 
 def _counts(fold: Mapping[str, Any], summary: Mapping[str, Any]) -> str:

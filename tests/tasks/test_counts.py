@@ -1,23 +1,30 @@
 """What evolve and search were asked for and what they did, by their own files and by counting."""
 
+import itertools
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from deap import base
 from helpers.tables import table
+from scipy import stats
 
+from autoprox.errors import AutoproxError
 from autoprox.evolution import STRATEGIES, EvolutionError, EvolutionStrategy, Individual
 from autoprox.evolution import make_toolbox as made_toolbox
-from autoprox.language import Tree
-from autoprox.report.evolution import evolution_report
+from autoprox.language import Tree, parse
+from autoprox.page.document import page_of
+from autoprox.report.evolution import evolution_report, without_figures
 from autoprox.report.layout import show
 from autoprox.report.many import many_report
 from autoprox.runs.folder import Run
 from autoprox.tasks.base import resume, start
 from autoprox.tasks.configurations import EvolveConfig
+from autoprox.tasks.evolve import Evolve
+from autoprox.tasks.zoo import Zoo
 
 Options = dict[str, Any]
 
@@ -250,9 +257,7 @@ def test_an_iteration_has_the_children_that_are_asked_for(
     for strategy in ("mixture", "naive", "random"):
         given = {**options, "children": children, "strategy": strategy}
         log = log_of(start(EvolveConfig(**given, runs=tmp_path)))
-        steps = [
-            own["evaluations"] - one["evaluations"] for one, own in zip(log, log[1:], strict=False)
-        ]
+        steps = [own["evaluations"] - one["evaluations"] for one, own in itertools.pairwise(log)]
         assert steps == [children] * 2
 
 
@@ -270,3 +275,91 @@ def test_a_plug_in_that_evaluates_by_itself_keeps_to_the_budget(
             )
         )
     assert summary["evaluations"] == len(asked) == 33
+
+
+ZOO = ("snip", "synflow", "naswot")
+
+
+def tau_of_untied(scores: np.ndarray, truth: np.ndarray) -> float:
+    """Kendall's tau-b by scipy, less for the pairs that the scores don't order."""
+    pairs = itertools.combinations(range(len(scores)), 2)
+    untied = np.mean([scores[one] != scores[other] for one, other in pairs])
+    return float(stats.kendalltau(scores, truth).statistic * untied**0.5)
+
+
+@pytest.mark.parametrize("zoo", [ZOO[:1], ZOO, (*ZOO[:2], ZOO[0])])
+def test_every_published_proxy_that_is_named_has_its_figures(
+    options: Options, tmp_path: Path, capsys: pytest.CaptureFixture[str], zoo: tuple[str, ...]
+) -> None:
+    config = EvolveConfig(**{**options, "zoo": zoo, "iterations": 1}, runs=tmp_path)
+    summary = start(config)
+    task = Evolve(config)
+    names = list(dict.fromkeys(zoo))
+    assert summary["zoo"]["compared"] == names
+    assert summary["zoo"]["missing"] == {}
+    scores = task.zoo().scores
+    for name in names:
+        for part, networks in task.parts.items():
+            taus = [
+                tau_of_untied(scores[name][dataset][networks], truth[networks])
+                for dataset, truth in task.benchmark.scores.items()
+            ]
+            table = summary["baselines"][name][part]
+            assert [row["kendall"] for row in table.values()] == pytest.approx(taus)
+            assert summary["means"][name][part]["kendall"] == pytest.approx(np.mean(taus))
+            assert set(summary["means"][name][part]) == set(summary["means"]["proxy"][part])
+        assert set(summary["comparison"][name]) == {"kendall", "given_size", "equal_size"}
+    show(*evolution_report(summary))
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines[:-2])) <= 80
+    table_lines = lines[lines.index("Published proxies, means over the datasets") :]
+    for part in ("test", "train"):
+        for name in names:
+            row = summary["means"][name][part]
+            figures = [f"{row[figure]:.3f}" for figure in ("kendall", "given_size")]
+            assert any(
+                line.split()[0:2] == [name, figures[0]] and figures[1] in line
+                for line in table_lines
+            )
+    page = page_of([Path(summary["run"])])
+    assert "Published proxies, means over the datasets" in page
+    assert all(f"wide: {name}" in page for name in names)
+
+
+def test_a_published_proxy_without_a_value_is_told(
+    options: Options, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = Evolve(EvolveConfig(**{**options, "zoo": ZOO}, runs=tmp_path))
+    scores, refused = task.zoo()
+    lacking = {dataset: own.copy() for dataset, own in scores["snip"].items()}
+    lacking["wide"][[0, 3]] = np.nan
+    zoo = Zoo({**scores, "snip": lacking}, refused)
+    found = task.whole({}).measured(parse("sum(width)"), zoo)
+    assert found["zoo"]["missing"] == {"snip": 2}
+    assert found["means"]["synflow"]["test"]["kendall"] is not None
+    assert None in [found["means"]["snip"][part]["kendall"] for part in ("test", "train")]
+    told = without_figures(found)
+    assert told == ["snip has no value on 2 networks."]
+
+
+def test_every_named_proxy_is_shown_for_every_space(
+    several: Options, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = start(EvolveConfig(**{**several, "zoo": ZOO, "iterations": 1}, runs=tmp_path))
+    [fold] = summary["folds"]
+    show(*many_report(summary))
+    rows = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
+    for own in fold["spaces"].values():
+        for name in ZOO:
+            assert [name, f"{own['means'][name]['test']['kendall']:.3f}"] in rows
+
+
+@pytest.mark.parametrize("datasets", [("wide",), ("deep", "wide")])
+def test_the_datasets_that_are_asked_for_are_those_of_the_result(
+    options: Options, tmp_path: Path, datasets: tuple[str, ...]
+) -> None:
+    given = {**options, "datasets": datasets, "iterations": 1}
+    summary = start(EvolveConfig(**given, runs=tmp_path))
+    assert tuple(summary["test"]) == tuple(summary["inputs"]) == datasets
+    with pytest.raises(AutoproxError, match="far"):
+        start(EvolveConfig(**{**given, "datasets": (*datasets, "far")}, runs=tmp_path))

@@ -63,11 +63,17 @@ Comparison = dict[str, dict[Literal["kendall", "given_size", "equal_size"], Diff
 
 
 class Zoo(Document):
-    """The published proxies that were compared, and the best of them on the training part."""
+    """The published proxies that were compared, and the best of them on the training part.
+
+    Their figures are among those of the baselines, by name.
+    """
 
     compared: list[str]
     best: dict[str, str]
-    refused: dict[str, str]
+    refused: Annotated[dict[str, str], Field(description="Why a proxy can't be measured.")]
+    missing: Annotated[
+        dict[str, int], Field(description="On how many networks a proxy has no value.")
+    ]
 
 
 class Budgets(Document):
