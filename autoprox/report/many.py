@@ -21,6 +21,9 @@ def many_report(summary: Mapping[str, Any]) -> list[Part]:
     parts: list[Part] = [part for fold in folds for part in _fold(fold, summary)]
     if len(folds) > 1:
         parts += held_out_parts(folds)
+    for name, source in summary["spaces"].items():
+        if lacking := source.get("lacking"):
+            parts.append(textwrap.fill(f"{name} has no scores on {', '.join(lacking)}.", WIDTH))
     end = f"{summary['seconds']:.0f} s\nRun: {summary['run']}"
     return [*parts, f"{end}\nNext: {command_line('show', summary['run'])}"]
 

@@ -163,6 +163,11 @@ class EvolveSpaces(Task[EvolveConfig]):
                 name: {
                     "benchmark": field.benchmark.source,
                     "inputs": {dataset: b.source for dataset, b in field.batches.items()},
+                    "lacking": [
+                        dataset
+                        for dataset in self.config.datasets or ()
+                        if dataset not in field.batches
+                    ],
                 }
                 for name, field in self.fields.items()
             },

@@ -34,7 +34,11 @@ def options(tmp_path_factory: pytest.TempPathFactory) -> Options:
     """Two tables of tiny networks, and what is quick."""
     folder = tmp_path_factory.mktemp("tables")
     first = table(24)
-    second = {**first, "name": "other", "architectures": first["architectures"][4:]}
+    rows = [
+        {**row, "scores": {"wide": row["scores"]["wide"]}} for row in first["architectures"][4:]
+    ]
+    second = {**first, "name": "other", "datasets": {"wide": {"classes": 10}}}
+    second["architectures"] = rows
     for name, own in (("mine", first), ("other", second)):
         (folder / f"{name}.json").write_text(json.dumps(own))
     return {
@@ -363,3 +367,38 @@ def test_the_datasets_that_are_asked_for_are_those_of_the_result(
     assert tuple(summary["test"]) == tuple(summary["inputs"]) == datasets
     with pytest.raises(AutoproxError, match="far"):
         start(EvolveConfig(**{**given, "datasets": (*datasets, "far")}, runs=tmp_path))
+
+
+def test_a_space_without_a_dataset_that_is_asked_for_is_told(
+    several: Options, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = {**several, "datasets": ("wide", "deep"), "iterations": 1}
+    summary = start(EvolveConfig(**given, runs=tmp_path))
+    lacking = {name: own["lacking"] for name, own in summary["spaces"].items()}
+    assert lacking == {"mine": [], "other": ["deep"]}
+    shown = printed(capsys, summary)
+    assert "other has no scores on deep." in shown
+    assert "mine has no scores" not in shown
+
+
+@pytest.mark.parametrize("iterations", [1, 7])
+@pytest.mark.parametrize("population", [2, 5])
+def test_iterations_and_population_are_those_that_are_asked_for(
+    options: Options, tmp_path: Path, iterations: int, population: int
+) -> None:
+    given = {**options, "iterations": iterations, "population": population}
+    summary = start(EvolveConfig(**given, runs=tmp_path / "whole"))
+    log = log_of(summary)
+    assert [line["iteration"] for line in log] == list(range(1, iterations + 1))
+    assert summary["counts"] == {
+        "iterations": {"asked": iterations, "done": iterations},
+        "evaluations": {"asked": None, "done": log[-1]["evaluations"]},
+        "population": {"asked": population, "done": population},
+    }
+    kept = Run.open(Path(summary["run"])).read_checkpoint()
+    assert len(kept["population"]) == population  # type: ignore[index]
+    if iterations > 1:
+        with pytest.raises(Stopped):
+            start(EvolveConfig(**given, runs=tmp_path / "cut"), stop_at(4))
+        [cut] = (tmp_path / "cut").iterdir()
+        assert comparable(resume(cut)) == comparable(summary)

@@ -195,6 +195,9 @@ class Source(Document):
 
     benchmark: str
     inputs: dict[str, str]
+    lacking: Annotated[
+        list[str], Field(description="The datasets that were asked for and that it doesn't have.")
+    ]
 
 
 class EvolveSpaces(Document):
