@@ -71,5 +71,10 @@ class EvolutionParameters(Options):
     ] = 1.0
     evaluations: Annotated[
         Positive | None,
-        Option("A budget that may end it before its iterations.", GROUP, default="none"),
+        Option(
+            "Formulas that an evolution evaluates at most, which may end it before its "
+            "iterations. With --hold-out each, every evolution has as many.",
+            GROUP,
+            default="none",
+        ),
     ] = None

@@ -35,7 +35,12 @@ def arch(
             parser=path,
         ),
     ] = None,
-    classes: Annotated[int, typer.Option(help="Of the head, for images.", min=1)] = 1000,
+    classes: Annotated[
+        int | None,
+        typer.Option(
+            help="Of the head, for images.", show_default="those of the run, or 1000", min=1
+        ),
+    ] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -43,7 +48,8 @@ def arch(
     from autoprox.report import layout  # with torch, which takes seconds to import
     from autoprox.tasks.export import export_architecture, read_architecture
 
-    found = export_architecture(read_architecture(architecture, space), to, out, classes)
+    exported = read_architecture(architecture, space, classes)
+    found = export_architecture(exported.architecture, to, out, exported.classes)
     if json:
         layout.show_json(found)
     elif found["out"] is None:

@@ -5,7 +5,7 @@ It imports the language and gives `evolve`, the registry `STRATEGIES`, and what 
 
 from autoprox.evolution.choice import best_by_each, shortest
 from autoprox.evolution.individuals import METRICS, EvolutionError, Individual, survivors
-from autoprox.evolution.loop import State, evolve, first_population
+from autoprox.evolution.loop import State, evolve, first_population, require_formula
 from autoprox.evolution.strategies import STRATEGIES, EvolutionStrategy, Form, make_toolbox
 from autoprox.parameters import EvolutionParameters
 
@@ -22,6 +22,7 @@ __all__ = [
     "evolve",
     "first_population",
     "make_toolbox",
+    "require_formula",
     "shortest",
     "survivors",
 ]

@@ -1,8 +1,8 @@
 """The loop of Auto-Prox, and all that its next iteration depends on."""
 
-import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -30,21 +30,28 @@ class State:
     front: Any = field(
         default_factory=lambda: tools.ParetoFront(similar=lambda one, two: one.taus == two.taus)
     )
-    iteration: int = 0
+    iteration: int = 0  # how many are complete
     evaluations: int = 0
+    drawn: int = 0  # evaluations of random formulas for the first population
+    lines: int = 0  # of the log
     invalid: Counter[str] = field(default_factory=Counter)
     logbook: Any = field(default_factory=tools.Logbook)
 
     def spent(self, parameters: EvolutionParameters) -> bool:
         """Whether the evolution is at its end."""
-        budget = math.inf if parameters.evaluations is None else parameters.evaluations
-        return self.iteration >= parameters.iterations or self.evaluations >= budget
+        return self.iteration >= parameters.iterations or self.left(parameters) == 0
+
+    def left(self, parameters: EvolutionParameters) -> int | None:
+        """Return how many evaluations the budget leaves; None without one."""
+        if parameters.evaluations is None:
+            return None
+        return max(0, parameters.evaluations - self.evaluations)
 
     def progress(self, parameters: EvolutionParameters) -> tuple[int, int]:
         """How much is done, of how much: evaluations where they have a budget, or iterations."""
         if parameters.evaluations is None:
             return self.iteration, parameters.iterations
-        return min(self.evaluations, parameters.evaluations), parameters.evaluations
+        return self.evaluations, parameters.evaluations
 
     def count(self, individuals: Sequence[Individual]) -> None:
         """Take note of what was evaluated."""
@@ -54,6 +61,7 @@ class State:
 
     def log(self) -> None:
         """Enter an iteration's line into the logbook, in the place of the one before."""
+        self.lines += 1
         best = max(self.population, key=lambda i: i.fitness).tree
         self.logbook.record(
             iteration=self.iteration,
@@ -85,22 +93,23 @@ def evolve(
             a child that isn't better than its parent by the margin is mutated again, up to R times
             population = population + children kept, without the worst
 
+    Where the budget of evaluations ends within an iteration, that one isn't counted. The population
+    is smaller than P, or even empty, where the budget doesn't suffice for P valid proxies.
+
     `toolbox` has `evaluate` (trees to individuals), `generate`, `mutate`, `mate` and `select`.
     """
-
-    def evaluate(trees: Sequence[Tree]) -> list[Individual]:
-        individuals: list[Individual] = toolbox.evaluate(trees)
-        state.count(individuals)
-        return individuals
-
+    toolbox = _limited(toolbox, parameters, state)
     if not state.population:
-        state.population = first_population(evaluate, toolbox, parameters, state.rng)
+        _begin(toolbox, parameters, state, record)
     while not state.spent(parameters):
         offspring = strategy.vary(state.population, toolbox, parameters, state.rng)
         kept: list[Individual] = []
+        complete = True
         for _ in range(1 + strategy.retries * parameters.retries):
-            children = evaluate([tree for _, tree in offspring])
-            pairs = [(p, child) for (p, _), child in zip(offspring, children, strict=True)]
+            allowed = offspring[: state.left(parameters)]
+            complete = len(allowed) == len(offspring)
+            children = toolbox.evaluate([tree for _, tree in allowed])
+            pairs = [(p, child) for (p, _), child in zip(allowed, children, strict=True)]
             good = [child.valid and strategy.keep(p, child, parameters) for p, child in pairs]
             kept += [child for (_, child), is_good in zip(pairs, good, strict=True) if is_good]
             rejected = [p for (p, _), is_good in zip(pairs, good, strict=True) if p and not is_good]
@@ -108,24 +117,72 @@ def evolve(
                 break
             offspring = [(p, toolbox.mutate(p.tree, state.rng)) for p in rejected]
         state.population = survivors([*state.population, *kept], parameters.population)
-        state.iteration += 1
+        state.iteration += complete
         state.log()
         record(state)
     return state
 
 
+def _limited(toolbox: base.Toolbox, parameters: EvolutionParameters, state: State) -> base.Toolbox:
+    """Return the toolbox with an `evaluate` that counts, and gives no more than the budget allows.
+
+    So what a strategy evaluates by itself counts, too.
+    """
+
+    def evaluate(trees: Sequence[Tree]) -> list[Individual]:
+        allowed = trees[: state.left(parameters)]
+        individuals: list[Individual] = toolbox.evaluate(allowed) if allowed else []
+        state.count(individuals)
+        return individuals
+
+    limited = copy(toolbox)
+    limited.evaluate = evaluate
+    return limited
+
+
+def _begin(
+    toolbox: base.Toolbox,
+    parameters: EvolutionParameters,
+    state: State,
+    record: Callable[[State], None],
+) -> None:
+    """Make the first population; it is recorded only if the budget ends there."""
+    state.population = first_population(
+        toolbox.evaluate, toolbox, parameters, state.rng, lambda: state.spent(parameters)
+    )
+    state.drawn = state.evaluations
+    if state.spent(parameters) and state.population:
+        state.log()
+        record(state)
+
+
 def first_population(
-    evaluate: Evaluate, toolbox: base.Toolbox, parameters: EvolutionParameters, rng: Random
+    evaluate: Evaluate,
+    toolbox: base.Toolbox,
+    parameters: EvolutionParameters,
+    rng: Random,
+    spent: Callable[[], bool] = lambda: False,
 ) -> list[Individual]:
-    """Distinct valid individuals, drawn until there are enough."""
+    """Draw distinct valid individuals until there are enough, or the budget is spent."""
     population: list[Individual] = []
     for _ in range(MAX_DRAWS):
         drawn = evaluate([toolbox.generate(rng) for _ in range(parameters.population)])
         population = survivors([*population, *(i for i in drawn if i.valid)], parameters.population)
-        if len(population) == parameters.population:
+        if len(population) == parameters.population or spent():
             return population
     raise EvolutionError(
         f"a population of {parameters.population} distinct valid proxies must be found in "
         f"{MAX_DRAWS * parameters.population} random trees, but only {len(population)} were: "
         "choose a smaller population, or larger trees"
     )
+
+
+def require_formula(states: Sequence[State]) -> None:
+    """Raise EvolutionError unless one of the evaluated formulas is valid."""
+    if not any(state.front for state in states):
+        reasons = sum((state.invalid for state in states), Counter[str]())
+        counted = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+        raise EvolutionError(
+            "evaluations must be enough to find a valid formula, "
+            f"but all {reasons.total()} formulas were invalid: {counted}"
+        )

@@ -23,19 +23,22 @@ FRONT = 12  # formulas that are shown
 
 def evolution_report(summary: Mapping[str, Any]) -> list[Part]:
     """The proxy that was found, what it is worth, and what was done for it."""
-    test, means = summary["size"]["test"], summary["means"]
-    of_test = {name: own["test"] for name, own in means.items()}
+    test, shown = summary["size"]["test"], rivals(summary)
+    of_test = {name: summary["means"][name]["test"] for name in ("proxy", *shown)}
+    comparison = {name: summary["comparison"][name] for name in shown}
     return [
         summary["formula"],
         summary["expression"],
         *front_parts(summary),
         _worth_table(summary),
         *equal_size_parts(of_test, test["networks"], test["pairs"]),
-        *comparison_parts(summary["comparison"]),
+        *comparison_parts(comparison),
         *regret_parts(summary["budgets"]["test"], _regrets(summary)),
+        *zoo_parts(summary),
         *size_parts(summary["size"], "part"),
         textwrap.fill(_verdict(summary), WIDTH),
         nature(summary),
+        *ended_parts(summary),
         textwrap.fill(_counts(summary), WIDTH),
         f"Run: {summary['run']}\nNext: {command_line('show', summary['run'])}",
     ]
@@ -58,6 +61,19 @@ def front_parts(summary: Mapping[str, Any]) -> list[Part]:
     return [f"The front {by}, on the training networks{left}", table]
 
 
+def ended_parts(summary: Mapping[str, Any]) -> list[Part]:
+    """Say how the budget of evaluations ended the evolution, if it did."""
+    ended = summary.get("ended")
+    return [textwrap.fill(f"{ended}.", WIDTH)] if ended else []
+
+
+def evaluated(summary: Mapping[str, Any]) -> str:
+    """Return how many formulas were evaluated, and how many might have been."""
+    done = summary["evaluations"]
+    asked = summary.get("counts", {}).get("evaluations", {}).get("asked")
+    return f"{done} of at most {asked}" if asked is not None else str(done)
+
+
 def _worth_table(summary: Mapping[str, Any]) -> Table:
     counts = {part: summary["size"][part]["networks"] for part in ("test", "train")}
     table = named_table(
@@ -76,8 +92,8 @@ def _worth_table(summary: Mapping[str, Any]) -> Table:
                 *(number(train["kendall"]), interval(train["interval"])),
             )
     table.add_row(MEAN)
-    for name, of_parts in summary["means"].items():
-        test, train = of_parts["test"], of_parts["train"]
+    for name in rows:
+        test, train = (summary["means"][name][part] for part in ("test", "train"))
         table.add_row(
             f"  {name}",
             *(number(test["kendall"]), interval(test["interval"])),
@@ -87,9 +103,34 @@ def _worth_table(summary: Mapping[str, Any]) -> Table:
 
 
 def _scored(summary: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The proxy's own tables of both parts, then those of each baseline."""
+    """The proxy's own tables of both parts, then those of what it is shown with."""
     own = {part: summary[part] for part in ("train", "test")}
-    return {"proxy": own, **summary["baselines"]}
+    return {"proxy": own, **{name: summary["baselines"][name] for name in rivals(summary)}}
+
+
+def rivals(summary: Mapping[str, Any]) -> list[str]:
+    """Return the baselines and the best of the zoo: the others have a table of their own."""
+    zoo = summary["zoo"]
+    left_out = set(zoo["compared"]).difference(zoo["best"].values())
+    return [name for name in summary["baselines"] if name not in left_out]
+
+
+def zoo_parts(summary: Mapping[str, Any]) -> list[Part]:
+    """Show every published proxy that was asked for, on both parts of the split."""
+    names = [name for name in summary["zoo"]["compared"] if name in summary["means"]]
+    if not names:
+        return []
+    table = named_table("\nscored by", "\ntau", f"\n{INTERVAL}", "partial\ntau", f"\n{INTERVAL}")
+    for part in ("test", "train"):
+        table.add_row(part, f"n = {summary['size'][part]['networks']}")
+        for name in ("proxy", *names):
+            row = summary["means"][name][part]
+            table.add_row(
+                f"  {name}",
+                *(number(row["kendall"]), interval(row["interval"])),
+                *(number(row["given_size"]), interval(row["given_size_interval"])),
+            )
+    return ["Published proxies, means over the datasets", table]
 
 
 def _regrets(summary: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -112,9 +153,15 @@ def _verdict(summary: Mapping[str, Any]) -> str:
         by = {"kendall": "by tau", "given_size": "at equal size"}
         named = ", ".join(f"{name} {by[figure]}" for figure, name in best.items())
         found.append(f"Best of the zoo on the training networks: {named}.")
-    for name, reason in summary["zoo"]["refused"].items():
-        found.append(f"Not compared with {name}: {reason}.")
-    return " ".join(found)
+    return " ".join([*found, *without_figures(summary)])
+
+
+def without_figures(summary: Mapping[str, Any]) -> list[str]:
+    """Say which of the published proxies that were asked for have no figures, and why."""
+    zoo = summary["zoo"]
+    refused = [f"Not compared with {name}: {reason}." for name, reason in zoo["refused"].items()]
+    missing = zoo.get("missing", {}).items()
+    return [*refused, *(f"{name} has no value on {count} networks." for name, count in missing)]
 
 
 def _counts(summary: Mapping[str, Any]) -> str:
@@ -124,6 +171,6 @@ def _counts(summary: Mapping[str, Any]) -> str:
     failed = len(summary["failed_networks"])
     ties = "ties forgiven; " if summary["ties"] == "forgiven" else ""
     return (
-        f"Formulas evaluated: {summary['evaluations']}, {invalid}; {ties}"
+        f"Formulas evaluated: {evaluated(summary)}, {invalid}; {ties}"
         f"networks failed: {failed}; {summary['seconds']:.0f} s"
     )

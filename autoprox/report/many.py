@@ -8,7 +8,7 @@ import numpy as np
 from rich.table import Table
 
 from autoprox.files.program import command_line
-from autoprox.report.evolution import front_parts
+from autoprox.report.evolution import ended_parts, evaluated, front_parts, without_figures
 from autoprox.report.layout import INTERVAL, WIDTH, Part, interval, number
 from autoprox.report.worth import named_table, nature, size_parts
 
@@ -21,6 +21,9 @@ def many_report(summary: Mapping[str, Any]) -> list[Part]:
     parts: list[Part] = [part for fold in folds for part in _fold(fold, summary)]
     if len(folds) > 1:
         parts += held_out_parts(folds)
+    for name, source in summary["spaces"].items():
+        if lacking := source.get("lacking"):
+            parts.append(textwrap.fill(f"{name} has no scores on {', '.join(lacking)}.", WIDTH))
     end = f"{summary['seconds']:.0f} s\nRun: {summary['run']}"
     return [*parts, f"{end}\nNext: {command_line('show', summary['run'])}"]
 
@@ -83,6 +86,8 @@ def _fold(fold: Mapping[str, Any], summary: Mapping[str, Any]) -> list[Part]:
         _worth_table(fold["spaces"]),
         *size_parts(sizes, "space"),
         *_natures(fold["spaces"]),
+        *_without_figures(fold["spaces"]),
+        *ended_parts(fold),
         textwrap.fill(_counts(fold, summary), WIDTH),
     ]
 
@@ -107,12 +112,18 @@ def _natures(spaces: Mapping[str, Any]) -> list[str]:
     return [textwrap.fill(f"{name}: {nature(own)}", WIDTH) for name, own in spaces.items()]
 
 
+def _without_figures(spaces: Mapping[str, Any]) -> list[Part]:
+    """Say which published proxies lack figures, space by space."""
+    told = {name: " ".join(without_figures(own)) for name, own in spaces.items()}
+    return [textwrap.fill(f"{name}: {own}", WIDTH) for name, own in told.items() if own]
+
+
 def _counts(fold: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
     detail = ", ".join(f"{count} {reason}" for reason, count in fold["invalid"].items())
     invalid = f"{sum(fold['invalid'].values())} invalid" + (f" ({detail})" if detail else "")
     failed = sum(len(own["failed_networks"]) for own in fold["spaces"].values())
     ties = "ties forgiven; " if summary["ties"] == "forgiven" else ""
     return (
-        f"Formulas evaluated: {fold['evaluations']}, {fold['stopped']} stopped early, {invalid}; "
+        f"Formulas evaluated: {evaluated(fold)}, {fold['stopped']} stopped early, {invalid}; "
         f"{ties}networks failed: {failed}"
     )

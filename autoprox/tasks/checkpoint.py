@@ -30,11 +30,13 @@ class SavedState(Excerpt):
 
     iteration: Count
     evaluations: Count
+    drawn: Count = 0
+    lines: Count | None = None  # earlier versions logged a line for each iteration, and no other
     invalid: dict[str, Count]
     seconds: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
     rng: list[Any]
-    population: Annotated[list[SavedIndividual], Field(min_length=1)]
-    front: Annotated[list[SavedIndividual], Field(min_length=1)]
+    population: list[SavedIndividual]  # empty where an island's budget found no valid formula
+    front: list[SavedIndividual]
 
 
 def checkpoint(state: State, seconds: float) -> dict[str, Any]:
@@ -42,6 +44,8 @@ def checkpoint(state: State, seconds: float) -> dict[str, Any]:
     return {
         "iteration": state.iteration,
         "evaluations": state.evaluations,
+        "drawn": state.drawn,
+        "lines": state.lines,
         "invalid": dict(state.invalid),
         "seconds": round(seconds, 3),
         "rng": rng_state(state.rng),
@@ -58,13 +62,16 @@ def restored(run: Run, seed: int, datasets: int, objective: str) -> tuple[State,
         return State(random.Random(seed)), 0.0
     with as_written(run.path, "a checkpoint"):
         state = state_of(saved, datasets, objective)
-        run.truncate_log(state.iteration)
+        run.truncate_log(state.lines)
         return state, float(saved["seconds"])
 
 
 def state_of(saved: Mapping[str, Any], datasets: int, objective: str) -> State:
     """The state that `checkpoint` wrote, of an evolution on so many datasets."""
     known = SavedState.model_validate(saved)
+    empty = not known.population, not known.front
+    if any(empty) and (known.iteration or not all(empty)):
+        raise ValueError("a population and a front have individuals after the first iteration")
     for own in (*known.population, *known.front):
         if (len(own.taus), own.objective) != (datasets, objective):
             raise ValueError(f"{own.expression} isn't of {datasets} datasets and by {objective}")
@@ -73,6 +80,8 @@ def state_of(saved: Mapping[str, Any], datasets: int, objective: str) -> State:
         [_restored(i) for i in known.population],
         iteration=known.iteration,
         evaluations=known.evaluations,
+        drawn=known.drawn,
+        lines=known.iteration if known.lines is None else known.lines,
         invalid=Counter(known.invalid),
     )
     # Backwards: of equals, a front has the last one first.

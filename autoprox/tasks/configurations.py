@@ -256,8 +256,9 @@ class SearchConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, Task
         str | None,
         Option(
             "Says what architectures are truly worth: a benchmark, or a function that takes "
-            "{space, choices} and returns a number, higher is better. Of all strategies but etas "
-            "it evaluates the --top in the end.",
+            "{space, choices} and returns a number, higher is better. With any strategy but "
+            "etas, it evaluates the best by the proxy in the end, until --top have a value, and "
+            "the largest.",
             PROBLEM, "NAME|MODULE:FUNCTION", "none", code=True,
         ),
     ] = None  # fmt: skip

@@ -14,7 +14,16 @@ from deap import base
 from autoprox.engine.blocks import Block
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import ConfigError
-from autoprox.evolution import METRICS, STRATEGIES, Form, Individual, State, evolve, make_toolbox
+from autoprox.evolution import (
+    METRICS,
+    STRATEGIES,
+    Form,
+    Individual,
+    State,
+    evolve,
+    make_toolbox,
+    require_formula,
+)
 from autoprox.evolution.two_inputs import TwoInputs
 from autoprox.export import pretty
 from autoprox.files.folders import room_of
@@ -48,6 +57,7 @@ from autoprox.tasks.base import (
 from autoprox.tasks.cache import kept_of
 from autoprox.tasks.checkpoint import checkpoint, restored
 from autoprox.tasks.configurations import EvolveConfig
+from autoprox.tasks.counts import evolution_counts
 from autoprox.tasks.estimate import Estimate, measured_once, middle
 from autoprox.tasks.proxies import COUNTS, Proxies, named_proxies
 from autoprox.tasks.trial import Ground, Trial
@@ -179,6 +189,7 @@ class Evolve(Task[EvolveConfig]):
         toolbox = self.toolbox(engine)
         progress("evolve", *state.progress(config), note_of(state))
         evolve(toolbox, STRATEGIES[config.strategy], config, state, record)
+        require_formula([state])
         found = self.trial(engine).choose(state.front)
         train = self.parts["train"]
         whole = self.whole({int(train[n]): reason for n, reason in store.failures.items()})
@@ -191,6 +202,7 @@ class Evolve(Task[EvolveConfig]):
             "ties": config.ties,
             "front": described(state.front, tree),
             "evaluations": state.evaluations,
+            **evolution_counts(config, [state]),
             "invalid": dict(state.invalid),
             "inputs": {dataset: batch.source for dataset, batch in self.batches.items()},
             "benchmark": self.benchmark.source,

@@ -94,6 +94,7 @@ class S3(Task[S3Config]):
         return {
             "space": self.space.name,
             "dataset": self.data.name,
+            "classes": self.data.classes,
             "rounds": rounds,
             "ended": ended,
             "best": best,

@@ -37,6 +37,7 @@ from autoprox.tasks.base import (
     require_choice,
 )
 from autoprox.tasks.configurations import SearchConfig
+from autoprox.tasks.counts import count
 from autoprox.tasks.estimate import Estimate
 from autoprox.tasks.shared import STRATEGY
 from autoprox.tasks.sized import size_summary, worth_of_evaluated
@@ -207,14 +208,29 @@ class Search(Task[SearchConfig]):
             on_step=on_step,
         )
         self.strategy.search(searcher, self.parameters)
-        if self.evaluator is not None and not searcher.evaluations:
-            searcher.evaluate(searcher.best(self.config.top))
+        worth = self._evaluated(searcher)
         _write_scores(run.path / CANDIDATES, searcher)
-        summary = {**self._summary(searcher), "seconds": seconds()}
+        summary = {**self._summary(searcher, worth), "seconds": seconds()}
         write_json(run.path / TOP, summary["top"])
         return summary
 
-    def _summary(self, searcher: Searcher) -> dict[str, Any]:
+    def _evaluated(self, searcher: Searcher) -> dict[str, Any]:
+        """Ask the evaluator, if there is one, and return how well the proxy ranks by its values.
+
+        If the strategy has no values, the best by the proxy are asked for until `top` have one.
+        """
+        if self.evaluator is None:
+            return {}
+        if not searcher.evaluated():
+            left = self.config.top
+            for candidate in searcher.best(len(searcher.candidates)):
+                searcher.evaluate([candidate])
+                left -= candidate.value is not None
+                if left == 0:
+                    break
+        return {"worth": worth_of_evaluated(searcher, self.config.seed)}
+
+    def _summary(self, searcher: Searcher, worth: Mapping[str, Any]) -> dict[str, Any]:
         """The best by the evaluator where there is one, or else by the proxy, ranked among all."""
         config = self.config
         top = [
@@ -237,8 +253,9 @@ class Search(Task[SearchConfig]):
             "best": top[0],
             "top": top,
             "evaluations": len(searcher.candidates),
+            "counts": {"top": count(config.top, len(top))},
             "size": size_summary(searcher, [entry["params"] for entry in top]),
-            **({"worth": worth_of_evaluated(searcher, config.seed)} if self.evaluator else {}),
+            **worth,
             "evaluator": config.evaluator,
             "evaluated": searcher.evaluations,
             "failed": searcher.failures(),

@@ -38,8 +38,8 @@ def size_summary(searcher: Searcher, top: Sequence[int]) -> dict[str, Any]:
 def worth_of_evaluated(searcher: Searcher, seed: int) -> dict[str, Any]:
     """What the evaluator says of the proxy's pick and of the largest, and of the scores.
 
-    The largest is evaluated for this, after the best have been chosen. Regret is the value of the
-    best that was evaluated less that of the pick, so that less is better whatever the value.
+    The largest is evaluated for this. Regret is the value of the best that was evaluated less that
+    of the pick, so that less is better whatever the value.
     """
     sign = -1.0 if searcher.evaluator and searcher.evaluator.lower_is_better else 1.0
     evaluated = [c for c in searcher.ranked() if c.value is not None]

@@ -10,7 +10,14 @@ import numpy as np
 from autoprox.engine.blocks import Block
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import ConfigError, nearest
-from autoprox.evolution import STRATEGIES, Individual, State, evolve, make_toolbox
+from autoprox.evolution import (
+    STRATEGIES,
+    Individual,
+    State,
+    evolve,
+    make_toolbox,
+    require_formula,
+)
 from autoprox.export import pretty
 from autoprox.language import digest, parse
 from autoprox.progress import Progress
@@ -19,6 +26,7 @@ from autoprox.scoring.correlations import Indices, jcm
 from autoprox.statistics.cached import CachedMatrices
 from autoprox.tasks.base import Task, absolute, completed
 from autoprox.tasks.configurations import EvolveConfig
+from autoprox.tasks.counts import evolution_counts
 from autoprox.tasks.course import Course
 from autoprox.tasks.evolve import Evolve, described, note_of
 from autoprox.tasks.fields import fields_of
@@ -44,6 +52,7 @@ class Found(NamedTuple):
     front: Sequence[Individual]
     evaluations: int
     invalid: dict[str, int]
+    islands: Sequence[State]
 
 
 def evolution(config: EvolveConfig) -> Task[EvolveConfig]:
@@ -154,6 +163,11 @@ class EvolveSpaces(Task[EvolveConfig]):
                 name: {
                     "benchmark": field.benchmark.source,
                     "inputs": {dataset: b.source for dataset, b in field.batches.items()},
+                    "lacking": [
+                        dataset
+                        for dataset in self.config.datasets or ()
+                        if dataset not in field.batches
+                    ],
                 }
                 for name, field in self.fields.items()
             },
@@ -197,6 +211,11 @@ class EvolveSpaces(Task[EvolveConfig]):
             "formula": pretty(tree),
             "front": described(found.front, tree),
             "evaluations": found.evaluations,
+            **evolution_counts(config, found.islands),
+            "islands": [
+                {"iterations": island.iteration, "evaluations": island.evaluations}
+                for island in found.islands
+            ],
             "stopped": found.invalid.pop(STOPPED, 0),
             "invalid": found.invalid,
             "spaces": worth,
@@ -226,24 +245,37 @@ class EvolveSpaces(Task[EvolveConfig]):
     ) -> Found:
         """The front of all islands, from where they were stopped."""
         config = self.config
-        share = None if config.evaluations is None else config.evaluations // config.islands
-        own = completed(config, evaluations=share)
         strategy = STRATEGIES[config.strategy]
-        toolbox = make_toolbox(self.form, Halving(trials).individuals, strategy, own)
+        toolbox = make_toolbox(self.form, Halving(trials).individuals, strategy, config)
         for island in range(config.islands):
+            own = completed(config, evaluations=self._share(island))
             if island == len(course.islands):
                 course.islands.append(State(Random(f"{config.seed} island {island}")))
             state = course.islands[island]
             about = {"held_out": fold.held_out, "island": island}
             task = _title(fold, island, config.islands)
 
-            def record(state: State, about: dict[str, Any] = about, task: str = task) -> None:
+            def record(
+                state: State,
+                about: dict[str, Any] = about,
+                task: str = task,
+                own: EvolveConfig = own,
+            ) -> None:
                 course.log({**about, **state.logbook[-1]})
                 progress(task, *state.progress(own), note_of(state))
 
             progress(task, *state.progress(own), note_of(state))
             evolve(toolbox, strategy, own, state, record)
+        require_formula(course.islands)
         return _together(course.islands)
+
+    def _share(self, island: int) -> int | None:
+        """Return how many evaluations an island may make; the first ones take the remainder."""
+        config = self.config
+        if config.evaluations is None:
+            return None
+        share, rest = divmod(config.evaluations, config.islands)
+        return share + (island < rest)
 
     def _proxy_records(self, run: Run, folds: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """The proxy of each fold with its taus on whole matrices, then the rest of the fronts."""
@@ -280,7 +312,8 @@ def _together(islands: Sequence[State]) -> Found:
     for island in islands:
         whole.front.update(list(island.front))
         invalid.update(island.invalid)
-    return Found(list(whole.front), sum(i.evaluations for i in islands), dict(invalid))
+    evaluations = sum(island.evaluations for island in islands)
+    return Found(list(whole.front), evaluations, dict(invalid), islands)
 
 
 def _failures(sources: Sequence[CachedMatrices], parts: Sequence[Indices]) -> dict[int, str]:

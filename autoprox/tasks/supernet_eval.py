@@ -18,7 +18,7 @@ from autoprox.runs.folder import Run, as_written
 from autoprox.searchspaces import get_space
 from autoprox.searchspaces.limits import SizeLimits
 from autoprox.searchspaces.sampler import Sampler
-from autoprox.shortfalls import shortfalls
+from autoprox.shortfalls import Shortfall, shortfalls
 from autoprox.supernet.checkpoint import FILE, read_supernet
 from autoprox.supernet.inherited import (
     held_out,
@@ -110,7 +110,11 @@ class SupernetEval(Task[SupernetEvalConfig]):
             "architectures": total,
             "held_out": used,
             "shortfalls": shortfalls(
-                [*limit_counts(self.data, limit), *ImageRecipe().counts(self.data)]
+                [
+                    Shortfall("samples", self.config.samples, total, "different ones exist"),
+                    *limit_counts(self.data, limit),
+                    *ImageRecipe().counts(self.data),
+                ]
             ),
             "lowest": ordered[0],
             "median": ordered[len(ordered) // 2],

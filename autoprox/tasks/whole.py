@@ -110,11 +110,10 @@ class Whole:
         parts: Parts,
         zoo: Zoo,
     ) -> dict[str, Any]:
-        """The proxy's means beside those of the baselines, and of the best of the zoo."""
+        """The proxy's means beside those of the baselines, and of the zoo."""
         best = best_of_zoo(zoo.scores, judges["train"])
         ridge = self._ridge or fitted_ridge(self._benchmark, parts["train"])
-        rivals: dict[str, Scores] = {**baselines(self._benchmark), "ridge": ridge}
-        rivals |= {name: zoo.scores[name] for name in dict.fromkeys(best.values())}
+        rivals: dict[str, Scores] = {**baselines(self._benchmark), "ridge": ridge, **zoo.scores}
 
         def of_part(scores: Scores, part: str) -> Scores:
             return {dataset: values[list(parts[part])] for dataset, values in scores.items()}
@@ -138,7 +137,12 @@ class Whole:
             "comparison": {
                 name: worths["proxy"]["test"].less(worths[name]["test"]) for name in rivals
             },
-            "zoo": {"compared": list(zoo.scores), "best": best, "refused": zoo.refused},
+            "zoo": {
+                "compared": list(zoo.scores),
+                "best": best,
+                "refused": zoo.refused,
+                "missing": _missing(zoo, [n for own in parts.values() for n in own]),
+            },
         }
 
     def _seed_share(self, tree: Tree) -> float:
@@ -198,6 +202,13 @@ def chosen_whole(
     again = trial(trees)
     valid = [rival for rival in again.individuals(trees) if rival.valid]
     return again.choose(valid).tree if valid else found.tree
+
+
+def _missing(zoo: Zoo, networks: Sequence[int]) -> dict[str, int]:
+    """Count the networks on which a published proxy has no value, if there are any."""
+    values = {n: np.array([s[networks] for s in own.values()]) for n, own in zoo.scores.items()}
+    counts = {n: int((~np.isfinite(own)).any(axis=0).sum()) for n, own in values.items()}
+    return {name: count for name, count in counts.items() if count}
 
 
 def best_of_zoo(zoo: Mapping[str, Scores], train: Judge) -> dict[str, str]:

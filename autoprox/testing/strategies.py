@@ -25,11 +25,15 @@ from autoprox.statistics.collector import Setting
 from autoprox.testing.require import require
 
 PARAMETERS = EvolutionParameters(population=6, iterations=8, children=4, top=2)
+BUDGETS = (1, 7, 23)  # of evaluations: within the first population, and within an iteration
 GRAMMAR = Grammar(limits=TreeLimits(max_size=14, max_depth=6))
 
 
 def check_evolution_strategy(strategy: EvolutionStrategy) -> None:
-    """Populations stay full, valid, within the limits and sorted; a seed fixes everything."""
+    """Populations stay full, valid, within the limits and sorted; a seed fixes everything.
+
+    No more formulas are evaluated than the budget allows.
+    """
     populations = _populations(strategy, seed=1)
     require(len(populations) == PARAMETERS.iterations, "an iteration is recorded once")
     for population in populations:
@@ -41,13 +45,29 @@ def check_evolution_strategy(strategy: EvolutionStrategy) -> None:
     expressions = [[str(i.tree) for i in population] for population in populations]
     again = [[str(i.tree) for i in population] for population in _populations(strategy, seed=1)]
     require(expressions == again, "a seed fixes everything: draw from the given generator alone")
+    for budget in BUDGETS:
+        asked: list[Tree] = []
+        _populations(strategy, 1, PARAMETERS.model_copy(update={"evaluations": budget}), asked)
+        require(len(asked) <= budget, "no more formulas are evaluated than the budget allows")
 
 
-def _populations(strategy: EvolutionStrategy, seed: int) -> list[list[Individual]]:
+def _populations(
+    strategy: EvolutionStrategy,
+    seed: int,
+    parameters: EvolutionParameters = PARAMETERS,
+    asked: list[Tree] | None = None,
+) -> list[list[Individual]]:
+    """Return the population after each iteration; what is evaluated is appended to `asked`."""
     history: list[list[Individual]] = []
-    toolbox = make_toolbox(GRAMMAR, _evaluate, strategy, PARAMETERS)
+
+    def evaluate(trees: Sequence[Tree]) -> list[Individual]:
+        if asked is not None:
+            asked.extend(trees)
+        return _evaluate(trees)
+
+    toolbox = make_toolbox(GRAMMAR, evaluate, strategy, parameters)
     state = State(Random(seed))
-    evolve(toolbox, strategy, PARAMETERS, state, lambda s: history.append(list(s.population)))
+    evolve(toolbox, strategy, parameters, state, lambda s: history.append(list(s.population)))
     return history
 
 

@@ -97,9 +97,11 @@ def test_report_and_second_run(evolve: Command, run: Command, folder: Path) -> N
     assert "\x1b" not in first.out + first.err
     long = [line for line in first.out.splitlines() if len(line) > 80]
     assert set(long) <= {second["expression"], f"Next: autoprox show runs/{path.name}"}
-    for name, parts in {"proxy": second, **second["baselines"]}.items():
-        kendall = f"{parts['test']['wide']['kendall']:.3f}"
-        assert any(line.split()[:2] == [name, kendall] for line in first.out.splitlines())
+    lines = [line.split()[:2] for line in first.out.splitlines()]
+    for name, parts in second["means"].items():
+        assert [name, f"{parts['test']['kendall']:.3f}"] in lines
+    for name in ("params", "flops", "ridge"):
+        assert [name, f"{second['baselines'][name]['test']['wide']['kendall']:.3f}"] in lines
 
 
 def test_killed_and_resumed(evolve: Command, run: Command, folder: Path) -> None:

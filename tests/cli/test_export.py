@@ -3,10 +3,14 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from helpers.commands import Command
+from helpers.sources import loaded
 
+from autoprox.benchmarks import load_benchmark
 from autoprox.language import parse
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import from_json
@@ -95,11 +99,63 @@ def test_the_best_of_a_searched_search_space_may_be_outside_the_first(
     options = {name: own if isinstance(own, list) else [own] for name, own in choices.items()}
     with Run.create(tmp_path, "s3", {"kind": "s3", "space": "swin-nano"}) as made:
         best = {"arch": {"space": "swin-nano", "choices": choices}}
-        made.write_summary({"best": best, "rounds": [{"options": {}}, {"options": options}]})
+        rounds = [{"options": {}}, {"options": options}]
+        made.write_summary({"best": best, "classes": 3, "rounds": rounds})
     found = run("export", "arch", str(made.path), "--to", "json").json
     assert found == best["arch"]
     written = run("export", "arch", str(made.path), "--to", "timm", "--out", "net", "--json").json
     assert written["files"] == ["architecture.json", "network.py", "train.py"]
+
+
+@pytest.fixture
+def searched(run: Command) -> dict[str, Any]:
+    """A search among networks of ten classes, the run in `run`."""
+    options = ("--space=autoformer-nano", "--proxy=sum(width)", "--samples=3", "--classes=10")
+    found = run("search", *options, "--json").json
+    Path(found["run"]).rename("run")
+    return found
+
+
+def head_of(folder: Path) -> int:
+    """The outputs of an exported network, of one image."""
+    return int(loaded(folder / "network.py").build()(torch.zeros(1, 3, 16, 16)).shape[1])
+
+
+@pytest.mark.parametrize("source", ["run", "run/top.json"])
+@pytest.mark.parametrize("target", ["torch", "timm", "json"])
+def test_an_exported_network_has_the_classes_of_its_search(
+    run: Command, searched: dict[str, Any], source: str, target: str
+) -> None:
+    space = () if source == "run" else ("--space", "autoformer-nano")
+    arguments = ("export", "arch", source, *space, "--to", target, "--json")
+    found = run(*arguments, "--out", "net").json
+    assert (found["params"], found["classes"]) == (searched["best"]["params"], 10)
+    asked = run(*arguments, "--out", "other", "--classes", "7").json
+    assert asked["params"] == found["params"] - 3 * (searched["best"]["arch"]["hidden_dim"] + 1)
+    if target != "json":
+        assert [head_of(Path(own)) for own in ("net", "other")] == [10, 7]
+        assert "CLASSES = 10\n" in Path("net/train.py").read_text()
+
+
+def test_an_exported_network_has_the_classes_of_the_benchmark(run: Command) -> None:
+    options = ("--benchmark=nano-bench", "--proxy=sum(width)", "--samples=2", "--json")
+    found = run("search", *options).json
+    exported = run("export", "arch", found["run"], "--to", "json", "--out", "a.json", "--json").json
+    assert exported["params"] == found["best"]["params"]
+    assert exported["classes"] == load_benchmark("nano-bench").classes["cifar10"]
+
+
+def test_a_file_away_from_its_run_needs_the_classes(run: Command, searched: dict[str, Any]) -> None:
+    Path("run/top.json").rename("away.json")
+    arguments = ("export", "arch", "away.json", "--space", "autoformer-nano", "--to", "json")
+    refused = run(*arguments)
+    assert refused.code == 2
+    params = searched["best"]["params"]
+    assert refused.err.startswith(
+        f"error: --classes must be given for a network of {params} parameters, but got none, and "
+    )
+    done = run(*arguments, "--classes", "10", "--out", "a.json", "--json")
+    assert done.json["params"] == params
 
 
 def test_an_architecture_is_written_once(run: Command) -> None:

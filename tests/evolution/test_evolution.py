@@ -268,12 +268,32 @@ def test_parents_are_the_top_of_a_random_sample() -> None:
     assert min(drawn) >= 4 / 12
 
 
-def test_a_budget_of_evaluations_ends_the_evolution() -> None:
-    for strategy in STRATEGIES:
-        settings = EvolutionParameters(population=6, iterations=50, children=4, evaluations=60)
-        state, history = Made().run(strategy, settings)
-        assert 60 <= state.evaluations < 60 + 4 * (1 + settings.retries)
-        assert 0 < len(history) < 16
+@pytest.mark.parametrize("budget", [1, 5, 6, 7, 23, 60])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_budget_of_evaluations_is_spent_and_not_exceeded(strategy: str, budget: int) -> None:
+    settings = EvolutionParameters(population=6, iterations=50, children=4, evaluations=budget)
+    made = Made()
+    state, history = made.run(strategy, settings)
+    assert state.evaluations == sum(map(len, made.batches)) == budget
+    assert state.lines == len(history)
+    assert state.iteration in (len(history), len(history) - 1)
+    assert state.front
+    if budget < 6:
+        assert (state.iteration, state.drawn) == (0, budget)
+    if budget == 60:
+        assert state.iteration > 0
+
+
+def test_an_iteration_that_the_budget_cuts_is_not_counted() -> None:
+    script = Script(0.5, 0.25, 0.75, 0.625)
+    state = script.run("naive", with_fitness(0.5, 0.375, 0.125), children=4, evaluations=3)
+    assert script.batches == [3]
+    assert (state.iteration, state.lines) == (0, 1)
+    assert [i.jcm for i in state.population] == [0.75, 0.5, 0.375]
+    retried = Script(*[0.0] * 9)
+    state = retried.run("elitist", with_fitness(0.5, 0.375, 0.125), children=2, evaluations=5)
+    assert retried.batches == [2, 2, 1]
+    assert (state.iteration, state.evaluations) == (0, 5)
 
 
 def test_a_population_that_cannot_be_found_is_an_error() -> None:

@@ -18,7 +18,10 @@ from autoprox.benchmarks import load_benchmark
 from autoprox.errors import AutoproxError, ConfigError, MeasurementError, RunError
 from autoprox.files.located_json import JSONFileError
 from autoprox.nas.evaluators import EvaluatorError, load_evaluator
+from autoprox.report.layout import show
+from autoprox.report.search import search_report
 from autoprox.searchspaces import from_json, get_space
+from autoprox.tasks.export import read_architecture
 from autoprox.zoo.loading import load
 
 SPACE = get_space("autoformer-nano")
@@ -198,6 +201,7 @@ def test_a_run_without_a_proxy() -> None:
 def test_an_evaluator_sees_the_best_and_orders_them() -> None:
     summary = search(evaluator="mine:value", top=5)
     assert summary["evaluated"] == 5
+    assert summary["size"]["largest"]["candidate"] in [row["candidate"] for row in summary["top"]]
     values = [row["value"] for row in summary["top"]]
     assert values == [sum(row["arch"]["num_heads"]) for row in summary["top"]]
     assert values == sorted(values, reverse=True)
@@ -206,6 +210,80 @@ def test_an_evaluator_sees_the_best_and_orders_them() -> None:
         reverse=True,
     )[:5]
     assert sorted((row["score"] for row in summary["top"]), reverse=True) == best_by_proxy
+
+
+def value_of(record: dict[str, Any]) -> tuple[float, int]:
+    """What the best is the most of: of equals the one that was found first."""
+    return record["value"], -record["candidate"]
+
+
+@pytest.mark.parametrize("top", [1, 5, 59])
+@pytest.mark.parametrize("strategy", ["random", "evolution", "blockwise"])
+def test_the_best_is_the_best_of_all_that_were_evaluated(strategy: str, top: int) -> None:
+    """The proxy prefers few heads, so that the evaluator prefers the largest network."""
+    summary = search(strategy, proxy="sum(neg(heads))", evaluator="mine:value", top=top)
+    run = Path(summary["run"])
+    records = [own for own in lines(run / "evaluations.jsonl") if own["value"] is not None]
+    best = sorted(records, key=value_of, reverse=True)
+    shown = [(row["candidate"], row["value"]) for row in summary["top"]]
+    assert shown == [(own["candidate"], own["value"]) for own in best][:top]
+    assert summary["best"] == summary["top"][0] == json.loads((run / "top.json").read_text())[0]
+    largest = max(summary["best"]["params"], summary["size"]["largest"]["params"])
+    assert summary["size"]["largest"]["params"] == largest
+    assert (
+        summary["worth"]["largest"]["regret"]
+        == max(v["value"] for v in records) - (summary["worth"]["largest"]["value"])
+    )
+    exported = read_architecture(str(run)).architecture
+    assert exported == SPACE.architecture(summary["best"]["arch"])
+
+
+@pytest.mark.parametrize("top", [1, 7, 10, 100])
+def test_where_an_evaluator_fails_the_next_ones_are_asked(
+    top: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = search(evaluator="mine:partial", top=top)
+    run = Path(summary["run"])
+    candidates = lines(run / "candidates.jsonl")
+    records = lines(run / "evaluations.jsonl")
+    order = sorted(range(60), key=lambda n: (-candidates[n]["terms"][0], n))
+    valued = [n for n in order if candidates[n]["arch"]["depth"] not in (2, 3)]
+    last = order.index(valued[:top][-1]) if top <= len(valued) else len(order) - 1
+    asked = [own["candidate"] for own in records]
+    assert asked[: last + 1] == order[: last + 1]
+    assert len(asked) <= last + 2  # the largest, too
+    assert summary["counts"]["top"] == {"asked": top, "done": min(top, len(valued))}
+    assert len(summary["top"]) == min(top, len(valued))
+    assert all(row["value"] is not None for row in summary["top"])
+    show(*search_report(summary))
+    told = f"Top: {top} asked for, {len(valued)} have a value\n"
+    assert (told in capsys.readouterr().out) == (top > len(valued))
+    (run / "summary.json").unlink()
+    (run / "evaluations.jsonl").write_text(
+        "".join(f"{json.dumps(own)}\n" for own in records[: len(records) // 2])
+    )
+    assert comparable(resume(run, evaluator="mine:partial")) == comparable(summary)
+
+
+@pytest.mark.parametrize("top", [1, 59, 60, 61, 1000])
+def test_more_than_there_are_is_told(top: int, capsys: pytest.CaptureFixture[str]) -> None:
+    summary = search(top=top)
+    assert summary["counts"]["top"] == {"asked": top, "done": len(summary["top"])}
+    assert len(summary["top"]) == min(top, 60)
+    show(*search_report(summary))
+    told = f"Top: {top} asked for, 60 candidates are valid\n"
+    assert (told in capsys.readouterr().out) == (top > 60)
+
+
+def test_etas_shows_what_it_evaluated() -> None:
+    """How many the evaluator sees is an option of etas."""
+    summary = search("etas", top=50, proxy="sum(neg(heads))")
+    records = lines(Path(summary["run"]) / "evaluations.jsonl")
+    assert len(records) == summary["evaluated"]
+    shown = [(row["candidate"], row["value"]) for row in summary["top"]]
+    best = sorted(records, key=value_of, reverse=True)
+    assert shown == [(own["candidate"], own["value"]) for own in best]
+    assert summary["counts"]["top"] == {"asked": 50, "done": len(records)}
 
 
 def test_what_an_evaluator_fails_on_is_recorded() -> None:

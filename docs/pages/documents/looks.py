@@ -218,6 +218,7 @@ class ExportArch(Document):
 
     architecture: Architecture
     params: int
+    classes: int
     target: str
     out: str | None
     files: list[str]

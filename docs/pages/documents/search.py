@@ -6,7 +6,7 @@ from pydantic import Field
 
 from autoprox.files.documents import Document
 
-from .worth import Comparison, Number, Sized
+from .worth import Asked, Comparison, Number, Sized
 
 Arch = Annotated[dict[str, Any], Field(description="The choices of the space, by name.")]
 
@@ -75,6 +75,12 @@ class WorthOfSearch(Document):
     comparison: Comparison
 
 
+class SearchCounts(Document):
+    """How many a search was to show and keep, and how many there are."""
+
+    top: Asked
+
+
 class Search(Document):
     """`autoprox search`."""
 
@@ -87,6 +93,7 @@ class Search(Document):
     best: Candidate
     top: list[Candidate]
     evaluations: int
+    counts: SearchCounts
     size: SizeOfSearch
     worth: WorthOfSearch | None = None
     evaluator: str | None
@@ -261,6 +268,7 @@ class S3(Document):
     run: str
     space: str
     dataset: str
+    classes: int
     rounds: list[Round]
     ended: str | None
     best: BestOfS3

@@ -63,11 +63,17 @@ Comparison = dict[str, dict[Literal["kendall", "given_size", "equal_size"], Diff
 
 
 class Zoo(Document):
-    """The published proxies that were compared, and the best of them on the training part."""
+    """The published proxies that were compared, and the best of them on the training part.
+
+    Their figures are among those of the baselines, by name.
+    """
 
     compared: list[str]
     best: dict[str, str]
-    refused: dict[str, str]
+    refused: Annotated[dict[str, str], Field(description="Why a proxy can't be measured.")]
+    missing: Annotated[
+        dict[str, int], Field(description="On how many networks a proxy has no value.")
+    ]
 
 
 class Budgets(Document):
@@ -126,6 +132,24 @@ class Member(Document):
     chosen: bool
 
 
+class Asked(Document):
+    """How many were asked for, None if there was no limit, and how many there are."""
+
+    asked: int | None
+    done: int
+
+
+class EvolutionCounts(Document):
+    """What an evolution was to do and what it did; of several islands, the one that did least."""
+
+    iterations: Asked
+    evaluations: Annotated[Asked, Field(description="Of all islands together.")]
+    population: Asked
+
+
+Ended = Annotated[str | None, Field(description="How the budget ended the evolution, if it did.")]
+
+
 class Evolve(Worth):
     """`autoprox evolve`."""
 
@@ -134,10 +158,19 @@ class Evolve(Worth):
     ties: str
     front: list[Member]
     evaluations: int
+    counts: EvolutionCounts
+    ended: Ended
     invalid: dict[str, int]
     inputs: dict[str, str]
     benchmark: str
     seconds: float
+
+
+class Island(Document):
+    """One of the populations of an evolution."""
+
+    iterations: int
+    evaluations: int
 
 
 class Fold(Document):
@@ -149,6 +182,9 @@ class Fold(Document):
     formula: str
     front: list[Member]
     evaluations: int
+    counts: EvolutionCounts
+    ended: Ended
+    islands: list[Island]
     stopped: int
     invalid: dict[str, int]
     spaces: dict[str, Worth]
@@ -159,6 +195,9 @@ class Source(Document):
 
     benchmark: str
     inputs: dict[str, str]
+    lacking: Annotated[
+        list[str], Field(description="The datasets that were asked for and that it doesn't have.")
+    ]
 
 
 class EvolveSpaces(Document):
