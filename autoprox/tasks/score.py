@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from autoprox.engine.comparison import compare, terms_of
 from autoprox.engine.evaluator import Engine
-from autoprox.errors import AutoproxError, MeasurementError, failure_of
+from autoprox.errors import AutoproxError, MeasurementError, failure_of, nearest
 from autoprox.inputs.batch import Batch, InputError
 from autoprox.inputs.batches import LENGTH
 from autoprox.inputs.images import load_batch
@@ -25,6 +25,7 @@ from autoprox.models.layers import (
     blocks,
     find_family,
     find_layers,
+    matching,
     single_domains,
     weights,
 )
@@ -93,6 +94,7 @@ def score_models(
     """
     tree = canonical(require_network(proxy))
     terms = terms_of(tree)
+    _require_matches(patterns, models)
     measured = [_measured(tree, terms, *model, patterns, seed) for model in models]
     values = np.array([model.terms for model in measured])
     ranks = terms != (tree,)
@@ -143,6 +145,23 @@ def _measured(
     return MeasuredModel(name, family, layers, params, batch.source, tuple(values.tolist()))
 
 
+def _require_matches(
+    patterns: Patterns, models: Sequence[tuple[str, nn.Module, Batch]]
+) -> None:
+    """Raise ModelError if a pattern matches no linear layer of any model."""
+    names = [name for _, model, _ in models for name in weights(model)]
+    for domain, given in patterns.items():
+        for pattern in given:
+            if not matching(names, pattern):
+                parts = [name.split(".") for name in _short(names)]
+                ends = [".".join(own[i:]) for own in parts for i in range(len(own))]
+                close = nearest(pattern, ends).partition(";")[0]
+                raise ModelError(
+                    f"each --{domain} must match a linear layer of a model, but {pattern!r} "
+                    f"matches none{close}; the layers are {_listed(names) or '(none)'}"
+                )
+
+
 def _require(tree: Tree, name: str, model: nn.Module, layers: dict[str, str]) -> None:
     """Raise the error of a model that lacks the layers which the proxy reads."""
     needed = {domain for s in statistics(tree) for domain in parts_of(s.domain)} & NEEDED
@@ -186,9 +205,14 @@ def _symbols(tree: Tree) -> set[str]:
     return {tree.symbol}.union(*map(_symbols, tree.args))
 
 
+def _short(names: Iterable[str]) -> list[str]:
+    """Return the names with * for numbers, each once."""
+    return list(dict.fromkeys(re.sub(r"\b\d+\b", "*", name) for name in names))
+
+
 def _listed(names: Iterable[str]) -> str:
-    """The names with * for numbers, each once."""
-    short = list(dict.fromkeys(re.sub(r"\b\d+\b", "*", name) for name in names))
+    """Join the first short names, and count the others."""
+    short = _short(names)
     more = f" and {len(short) - EXAMPLES} more" if len(short) > EXAMPLES else ""
     return ", ".join(short[:EXAMPLES]) + more
 

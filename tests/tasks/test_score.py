@@ -107,6 +107,23 @@ def test_layers_that_are_not_there_are_named() -> None:
     assert found == pytest.approx(sum(layer.weight.sum().item() for layer in model[1:]), rel=1e-6)
 
 
+@pytest.mark.parametrize("domain", ["msa", "mlp"])
+def test_a_pattern_without_a_layer_is_an_error(domain: str) -> None:
+    """Each pattern must match in some model; another pattern or model may match more."""
+    both = {"msa": ["attn.c_attn", "attention.self.*"], "mlp": ["mlp.c_fc", "intermediate.dense"]}
+    found = autoprox.score(SNIP, [gpt2(), bert()], TOKENS, TOKENS, **both)
+    assert isinstance(found, list)
+    wrong = {**both, domain: [*both[domain], "mlp.c_fcc"]}
+    message = (
+        rf"each --{domain} must match a linear layer of a model, but 'mlp.c_fcc' matches none "
+        r"\(did you mean .*mlp.c_fc\?\); the layers are transformer.h.\*.attn.c_attn, "
+    )
+    with pytest.raises(ModelError, match=message):
+        autoprox.score(SNIP, [gpt2(), bert()], TOKENS, TOKENS, **wrong)
+    with pytest.raises(ModelError, match=r"but 'nothing\*' matches none; the layers are"):
+        autoprox.score(SNIP, gpt2(), TOKENS, TOKENS, **{domain: ["nothing*"]})
+
+
 def test_what_is_not_finite_is_nan_and_what_fails_is_told() -> None:
     model = bert()
     with torch.no_grad():
