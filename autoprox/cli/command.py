@@ -118,14 +118,14 @@ def followed(
 def finish(kind: str, summary: dict[str, Any], json: bool) -> None:
     """Print what a run found; where it didn't find what it looked for, the exit code is 1."""
     from autoprox.report.layout import show, show_json
-    from autoprox.report.summaries import REPORTS
+    from autoprox.report.summaries import report_of
     from autoprox.runs.folder import REPORT, as_written
 
     if json:
         show_json(summary)
     else:
         with as_written(summary["run"]):
-            parts = REPORTS[kind](summary)
+            parts = report_of(kind, summary)
         show(*parts)
         if (page := Path(summary["run"], REPORT)).is_file():
             print(printable(f"Report: {page}"))

@@ -52,7 +52,9 @@ def score(
     mlp: Patterns = None,
     pretrained: Annotated[bool, typer.Option("--pretrained", help="With trained weights.")] = False,
     layers: Annotated[bool, typer.Option("--layers", help="Show which layers are read.")] = False,
-    batch_size: Annotated[int, typer.Option(help="Images or sequences.", min=1)] = 4,
+    batch_size: Annotated[
+        int | None, typer.Option(help="Images or sequences.", min=1, show_default="4")
+    ] = None,
     length: Annotated[
         int | None, typer.Option(help="Tokens of a sequence.", min=2, show_default="64")
     ] = None,
@@ -64,16 +66,15 @@ def score(
     from autoprox.models.loading import load_model  # with torch, which takes seconds to import
     from autoprox.report import layout
     from autoprox.report.scores import score_report
-    from autoprox.tasks.score import Inputs, score_models
+    from autoprox.tasks.score import Inputs, score_loaded
     from autoprox.zoo.loading import load
 
     tree = load(proxy).tree
     inputs = Inputs(images, text, batch_size, length, seed)
     names = [model, *(compare or ())]
     loaded = [load_model(name, pretrained, seed) for name in names]
-    models = [(one.name, one.model, inputs.batch(one)) for one in loaded]
     patterns = {domain: given for domain, given in (("msa", msa), ("mlp", mlp)) if given}
-    found = score_models(tree, models, patterns, seed)
+    found = score_loaded(tree, loaded, inputs, patterns)
     if json:
         layout.show_json(found)
     else:

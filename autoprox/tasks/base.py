@@ -29,6 +29,7 @@ from autoprox.tasks.shared import (
     SpreadOptions,
     TaskConfig,
 )
+from autoprox.tasks.shortfalls import Shortfall
 
 C = TypeVar("C", bound=TaskConfig)
 
@@ -55,6 +56,11 @@ class Task(ABC, Generic[C]):
     def read(self) -> dict[str, str]:
         """A digest of each thing that was read: a resumed run must read the same."""
         return {}
+
+    @property
+    def shortfalls(self) -> list[Shortfall]:
+        """The options of which less is possible than was asked; a summary records them."""
+        return []
 
     def estimate(self) -> Estimate | None:
         """What it will take, where that can be told; one network is measured for it."""
@@ -207,6 +213,8 @@ def finish(task: Task[Any], run: Run, progress: Progress = silent) -> dict[str, 
     progress("run", 0, 0, str(run.path))
     with one_thread():
         summary = task.work(run, progress)
+    if task.shortfalls:
+        summary = {**summary, "shortfalls": task.shortfalls}
     run.write_summary(summary)
     write_page(run.path)
     return {"run": str(run.path), **summary}

@@ -20,6 +20,7 @@ from autoprox.searchspaces import get_space
 from autoprox.searchspaces.bands import Band, size_bands
 from autoprox.tasks.base import Task, completed, digests
 from autoprox.tasks.build_configuration import BuildConfig
+from autoprox.tasks.shortfalls import Shortfall
 from autoprox.training.images import ImageRecipe
 from autoprox.training.plan import plan_training
 from autoprox.training.recipes import TrainingRecipe
@@ -72,6 +73,15 @@ class Build(Task[BuildConfig]):
     @property
     def read(self) -> dict[str, str]:
         return digests({}, plan=to_json(self.plan.settings))
+
+    @property
+    def shortfalls(self) -> list[Shortfall]:
+        asked = self.plan.recipe.batch_size
+        return [
+            Shortfall(option="batch_size", asked=asked, used=count, reason=f"{name} has no more")
+            for name, count in self.plan.samples.items()
+            if count < asked
+        ]
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Train what isn't trained yet; results gather in the folder FILE.parts.

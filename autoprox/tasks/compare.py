@@ -17,6 +17,7 @@ from autoprox.tasks.configurations import CompareConfig, RankConfig
 from autoprox.tasks.estimate import Estimate
 from autoprox.tasks.proxies import all_proxies
 from autoprox.tasks.rank import Rank, Records
+from autoprox.tasks.shortfalls import Shortfall
 from autoprox.zoo.loading import run_of
 
 FEWEST = 10  # networks to compare on
@@ -65,6 +66,10 @@ class Compare(Task[CompareConfig]):
     @property
     def read(self) -> dict[str, str]:
         return self.rank.read
+
+    @property
+    def shortfalls(self) -> list[Shortfall]:
+        return self.rank.shortfalls
 
     def estimate(self) -> Estimate:
         """That of the ranking."""

@@ -50,6 +50,7 @@ from autoprox.tasks.checkpoint import checkpoint, restored
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.estimate import Estimate, measured_once, middle
 from autoprox.tasks.proxies import COUNTS, Proxies, named_proxies
+from autoprox.tasks.shortfalls import Shortfall, of_batches
 from autoprox.tasks.trial import Ground, Trial
 from autoprox.tasks.whole import Whole
 from autoprox.tasks.zoo import PublishedProxies, Zoo
@@ -125,6 +126,10 @@ class Evolve(Task[EvolveConfig]):
     @property
     def read(self) -> dict[str, str]:
         return digests(self.batches, self.benchmark)
+
+    @property
+    def shortfalls(self) -> list[Shortfall]:
+        return of_batches(self.config.batch_size, self.batches)
 
     @property
     def cache(self) -> Path:

@@ -23,8 +23,9 @@ from autoprox.supernet.slices import require_entangled
 from autoprox.supernet.subnets import read_subnets
 from autoprox.tasks.base import Task, completed
 from autoprox.tasks.search import classes_of
+from autoprox.tasks.shortfalls import Shortfall
 from autoprox.tasks.supernet_configurations import PrenasConfig
-from autoprox.tasks.supernet_train import read_images, trained
+from autoprox.tasks.supernet_train import of_training, read_images, trained
 
 PREFERRED = "preferred.json"
 FOLDER = "preferred"
@@ -58,6 +59,10 @@ class Prenas(Task[PrenasConfig]):
     @property
     def name(self) -> str:
         return f"prenas-{self.space.name}-seed{self.config.seed}"
+
+    @property
+    def shortfalls(self) -> list[Shortfall]:
+        return [] if self.plan is None else of_training(self.plan.recipe, self.data)
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Choose where it isn't done, and train."""

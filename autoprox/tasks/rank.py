@@ -45,6 +45,7 @@ from autoprox.tasks.base import (
 from autoprox.tasks.configurations import RankConfig
 from autoprox.tasks.estimate import Estimate, middle
 from autoprox.tasks.proxies import COUNTS, Proxies, named_proxies
+from autoprox.tasks.shortfalls import Shortfall, of_batches
 from autoprox.zoo.published import compared, published
 
 Records = Sequence[Mapping[str, Any]]
@@ -91,6 +92,10 @@ class Rank(Task[RankConfig]):
     def read(self) -> dict[str, str]:
         proxies = "\n".join(f"{name} {tree}" for name, tree in self.proxies.trees.items())
         return digests(self.setting(self.config.seed).batches, self.benchmark, proxies=proxies)
+
+    @property
+    def shortfalls(self) -> list[Shortfall]:
+        return of_batches(self.config.batch_size, self.setting(self.config.seed).batches)
 
     def setting(self, seed: int) -> Setting:
         """How networks are measured with one of the seeds, which also draws the noise."""

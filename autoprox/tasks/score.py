@@ -35,8 +35,10 @@ from autoprox.scoring.correlations import Floats
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import ModuleNetwork, Shape
 from autoprox.statistics.sources import StreamedMatrices
+from autoprox.tasks.shortfalls import of_batches
 
 EXAMPLES = 12  # names in a message
+BATCH = 4  # images or sequences, unless said otherwise
 INPUTS = "inputs"
 NEEDED = {"msa", "mlp"}  # domains that a model may not lack, where they are read
 
@@ -47,24 +49,26 @@ class Inputs:
 
     images: Path | None = None
     text: Path | None = None
-    batch_size: int = 4
+    batch_size: int | None = None  # BATCH
     length: int | None = None
     seed: int = 0
 
     def batch(self, loaded: LoadedModel) -> Batch:
         """For a model of these; the classes are as many as its logits."""
         if loaded.batch is not None:
-            self._refuse(loaded, images=self.images, text=self.text, length=self.length)
+            given = {"images": self.images, "text": self.text, "length": self.length}
+            self._refuse(loaded, **given, batch_size=self.batch_size)
             return Batch(*loaded.batch, 0, "its own")
+        size = BATCH if self.batch_size is None else self.batch_size
         if loaded.tokens is not None:
             self._refuse(loaded, images=self.images)
             length = min(LENGTH, loaded.tokens.context) if self.length is None else self.length
-            return load_tokens(loaded.tokens, self.batch_size, length, self.seed, self.text)
+            return load_tokens(loaded.tokens, size, length, self.seed, self.text)
         self._refuse(loaded, text=self.text, length=self.length)
         shape = loaded.image or ()
         with torch.no_grad(), evaluating(loaded.model):
             classes = logits_of(loaded.model(torch.zeros(1, *shape))).shape[-1]
-        return load_batch("images", shape, self.batch_size, self.seed, self.images, classes)
+        return load_batch("images", shape, size, self.seed, self.images, classes)
 
     def _refuse(self, loaded: LoadedModel, **options: object) -> None:
         for name, value in options.items():
@@ -83,6 +87,17 @@ class MeasuredModel:
     params: int
     inputs: str
     terms: tuple[float, ...]
+
+
+def score_loaded(
+    proxy: Tree, loaded: Sequence[LoadedModel], inputs: Inputs, patterns: Patterns
+) -> dict[str, Any]:
+    """Return the scores of loaded models on these inputs, and where these are fewer than asked."""
+    models = [(one.name, one.model, inputs.batch(one)) for one in loaded]
+    found = score_models(proxy, models, patterns, inputs.seed)
+    batches = {name: batch for name, _, batch in models}
+    shortfalls = of_batches(inputs.batch_size or 0, batches)
+    return {**found, "shortfalls": shortfalls} if shortfalls else found
 
 
 def score_models(
@@ -145,9 +160,7 @@ def _measured(
     return MeasuredModel(name, family, layers, params, batch.source, tuple(values.tolist()))
 
 
-def _require_matches(
-    patterns: Patterns, models: Sequence[tuple[str, nn.Module, Batch]]
-) -> None:
+def _require_matches(patterns: Patterns, models: Sequence[tuple[str, nn.Module, Batch]]) -> None:
     """Raise ModelError if a pattern matches no linear layer of any model."""
     names = [name for _, model, _ in models for name in weights(model)]
     for domain, given in patterns.items():

@@ -38,6 +38,7 @@ from autoprox.tasks.base import (
 from autoprox.tasks.configurations import SearchConfig
 from autoprox.tasks.estimate import Estimate
 from autoprox.tasks.shared import STRATEGY
+from autoprox.tasks.shortfalls import Shortfall, of_batches
 from autoprox.tasks.sized import size_summary, worth_of_evaluated
 from autoprox.zoo.loading import load
 
@@ -92,6 +93,10 @@ class Search(Task[SearchConfig]):
     @property
     def read(self) -> dict[str, str]:
         return digests(self.setting.batches)
+
+    @property
+    def shortfalls(self) -> list[Shortfall]:
+        return of_batches(self.config.batch_size, self.setting.batches)
 
     def scorer(self) -> Scorer:
         """What measures the candidates."""

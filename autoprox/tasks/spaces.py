@@ -23,6 +23,7 @@ from autoprox.tasks.course import Course
 from autoprox.tasks.evolve import Evolve, described, note_of
 from autoprox.tasks.fields import fields_of
 from autoprox.tasks.halving import STOPPED, Halving, blocks
+from autoprox.tasks.shortfalls import Shortfall
 from autoprox.tasks.trial import Ground, Trial
 from autoprox.tasks.whole import chosen_whole
 
@@ -128,6 +129,10 @@ class EvolveSpaces(Task[EvolveConfig]):
     @property
     def read(self) -> dict[str, str]:
         return {f"{n} {k}": v for n, field in self.fields.items() for k, v in field.read.items()}
+
+    @property
+    def shortfalls(self) -> list[Shortfall]:
+        return [own for field in self.fields.values() for own in field.shortfalls]
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Evolve for each fold on thinned matrices, choose and measure on whole ones."""

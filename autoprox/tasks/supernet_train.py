@@ -21,6 +21,7 @@ from autoprox.supernet.session import Plan, train_supernet
 from autoprox.supernet.slices import require_entangled
 from autoprox.supernet.subnets import read_subnets
 from autoprox.tasks.base import Task, completed, path_of
+from autoprox.tasks.shortfalls import Shortfall
 from autoprox.tasks.supernet_configurations import RECIPE, SupernetTrainConfig, TrainingOptions
 
 
@@ -44,6 +45,10 @@ class SupernetTrain(Task[SupernetTrainConfig]):
         config = self.config
         return f"supernet-{config.space}-{config.sampler}-seed{config.seed}"
 
+    @property
+    def shortfalls(self) -> list[Shortfall]:
+        return of_training(self.plan.recipe, self.data)
+
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Train from where the run is, and see what the weights are worth."""
         return trained(self.plan, self.data, self.config, self.crew, run, progress)
@@ -60,6 +65,17 @@ def read_images(
         rule = "batch_size must be a multiple of processes"
         raise ConfigError(f"{rule}, but got {config.batch_size} and {config.processes}")
     return data, recipe.model_copy(update={"mirror": mirrored})
+
+
+def of_training(recipe: SupernetRecipe, data: Images) -> list[Shortfall]:
+    """Return the shortfall of a step that has fewer images than the batch size."""
+    images, asked = recipe.samples(data), recipe.batch_size
+    if (used := recipe.step_size(images)) >= asked:
+        return []
+    reason = f"{data.name} has {images} images to train on"
+    if images >= asked:
+        reason = f"a batch is a multiple of repeats, {recipe.repeats}"
+    return [Shortfall(option="batch_size", asked=asked, used=used, reason=reason)]
 
 
 def trained(

@@ -46,6 +46,7 @@ class TrainingPlan:
     recipe: TrainingRecipe[Any]
     settings: Mapping[str, Any]
     jobs: tuple[Job, ...]
+    samples: Mapping[str, int]  # of an epoch, by dataset
 
 
 def plan_training(
@@ -73,8 +74,9 @@ def plan_training(
     else:
         architectures = sample(space, samples, seed)
     sources = [(name, path.absolute(), datasets[name].digest) for name, path in named.items()]
+    counts = {name: recipe.samples(data) for name, data in datasets.items()}
     jobs = [Job(a, *source, s) for s in range(seeds) for a in architectures for source in sources]
-    return TrainingPlan(recipe, _settings(space, recipe, seed, datasets), tuple(jobs))
+    return TrainingPlan(recipe, _settings(space, recipe, seed, datasets), tuple(jobs), counts)
 
 
 def sample(space: SearchSpace, count: int, seed: int) -> list[Architecture]:

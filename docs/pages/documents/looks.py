@@ -8,7 +8,7 @@ from autoprox.files.documents import Document
 from autoprox.runs.overview import Overview
 
 from .search import Architecture
-from .worth import MeanParts, Number, SizeCheck
+from .worth import MeanParts, Number, Reduced, SizeCheck
 
 
 class File(Document):
@@ -205,7 +205,7 @@ class Model(Document):
     inputs: str
 
 
-class Score(Document):
+class Score(Reduced):
     """`autoprox score`."""
 
     proxy: str

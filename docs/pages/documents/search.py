@@ -6,7 +6,7 @@ from pydantic import Field
 
 from autoprox.files.documents import Document
 
-from .worth import Comparison, Number, Sized
+from .worth import Comparison, Number, Reduced, Sized
 
 Arch = Annotated[dict[str, Any], Field(description="The choices of the space, by name.")]
 
@@ -61,7 +61,7 @@ class WorthOfSearch(Document):
     comparison: Comparison
 
 
-class Search(Document):
+class Search(Reduced):
     """`autoprox search`."""
 
     run: str
@@ -134,7 +134,7 @@ class Subnet(Document):
     accuracy: float
 
 
-class SupernetTrain(Document):
+class SupernetTrain(Reduced):
     """`autoprox supernet train`."""
 
     run: str
@@ -148,7 +148,7 @@ class SupernetTrain(Document):
     seconds: float
 
 
-class Prenas(Document):
+class Prenas(Reduced):
     """`autoprox prenas`."""
 
     run: str
@@ -221,7 +221,7 @@ class Plots(Document):
     reason: str | None = None
 
 
-class S3(Document):
+class S3(Reduced):
     """`autoprox s3`."""
 
     run: str
@@ -245,7 +245,7 @@ class BuiltDataset(Document):
     tied: float
 
 
-class Build(Document):
+class Build(Reduced):
     """`autoprox bench build`."""
 
     run: str

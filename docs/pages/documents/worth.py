@@ -10,6 +10,23 @@ Number = float | None  # None where it isn't finite, or can't be known
 Interval = tuple[Number, Number]
 
 
+class Shortfall(Document):
+    """An option of which less was possible than was asked."""
+
+    option: str
+    asked: int
+    used: int
+    reason: str
+
+
+class Reduced(Document):
+    """What may have been done with less than was asked."""
+
+    shortfalls: list[Shortfall] = Field(
+        default_factory=list, description="Options of which less was possible than was asked."
+    )
+
+
 class Sized(Document):
     """What is left of a tau at equal size, with bootstrap 95 % intervals."""
 
@@ -126,7 +143,7 @@ class Member(Document):
     chosen: bool
 
 
-class Evolve(Worth):
+class Evolve(Worth, Reduced):
     """`autoprox evolve`."""
 
     run: str
@@ -161,7 +178,7 @@ class Source(Document):
     inputs: dict[str, str]
 
 
-class EvolveSpaces(Document):
+class EvolveSpaces(Reduced):
     """`autoprox evolve --spaces`."""
 
     run: str
@@ -272,7 +289,7 @@ class Published(Document):
     without: list[str]
 
 
-class Rank(Document):
+class Rank(Reduced):
     """`autoprox rank`."""
 
     run: str
