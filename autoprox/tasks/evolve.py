@@ -49,6 +49,7 @@ from autoprox.tasks.cache import kept_of
 from autoprox.tasks.checkpoint import checkpoint, restored
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.estimate import Estimate, measured_once, middle
+from autoprox.tasks.evolved_on import split_record
 from autoprox.tasks.proxies import COUNTS, Proxies, named_proxies
 from autoprox.tasks.shortfalls import Shortfall, of_batches
 from autoprox.tasks.trial import Ground, Trial
@@ -258,6 +259,11 @@ class Evolve(Task[EvolveConfig]):
         """The published proxies to compare with, measured with what was measured whole."""
         return self._published.measured(progress, None if whole is None else whole.engine)
 
+    def split_record(self) -> dict[str, Any]:
+        """Return what a proxy file records of the split."""
+        config = self.config
+        return split_record(self.benchmark, config.subset, config.train, config.split_seed)
+
     def _proxy_records(
         self, run: Run, front: Sequence[Individual], summary: Mapping[str, Any]
     ) -> list[dict[str, Any]]:
@@ -269,6 +275,7 @@ class Evolve(Task[EvolveConfig]):
             "label": self.benchmark.label,
             "datasets": self.benchmark.datasets,
             "seed": self.config.seed,
+            "evolved_on": [self.split_record()],
         }
         taus = {
             part: {dataset: row["kendall"] for dataset, row in summary[part].items()}

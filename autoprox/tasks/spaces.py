@@ -274,6 +274,7 @@ class EvolveSpaces(Task[EvolveConfig]):
             "label": ", ".join(dict.fromkeys(field.benchmark.label for field in fields)),
             "datasets": self.pairs(fold["trained"]),
             "seed": self.config.seed,
+            "evolved_on": [field.split_record() for field in fields],
         }
         formula = pretty(parse(expression))
         return {"expression": expression, "formula": formula, "found": found, "taus": taus}

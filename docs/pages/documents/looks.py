@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from pydantic import RootModel
+from pydantic import Field, RootModel
 
 from autoprox.files.documents import Document
 from autoprox.runs.overview import Overview
+from autoprox.runs.proxy_file import Split
 
 from .search import Architecture
 from .worth import MeanParts, Number, Reduced, SizeCheck
@@ -59,6 +60,7 @@ class FoundAt(Document):
     label: str
     datasets: list[str]
     seed: int
+    evolved_on: list[Split] = Field(default_factory=list)
 
 
 class ShowExpression(Document):

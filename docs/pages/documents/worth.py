@@ -289,6 +289,16 @@ class Published(Document):
     without: list[str]
 
 
+class EvolvedOn(Document):
+    """The networks that a proxy was evolved on, and how well it ranks the others."""
+
+    networks: int
+    others: int
+    on_others: Annotated[
+        Sized | None, Field(description="Means over the datasets; null of fewer than two others.")
+    ]
+
+
 class Rank(Reduced):
     """`autoprox rank`."""
 
@@ -303,6 +313,9 @@ class Rank(Reduced):
     pairs: int
     chosen: Chosen | None
     choices_alone: list[str]
+    evolved_on: dict[str, EvolvedOn] = Field(
+        default_factory=dict, description="Proxies evolved on some of these networks."
+    )
     invalid: dict[str, dict[str, str]] | dict[str, Any]
     benchmark: str
     networks: int
