@@ -22,6 +22,7 @@ from autoprox.nas.searcher import Evaluated, Scored, Scorer, Searcher, SearchPar
 from autoprox.nas.size_limits import SizeLimits, matched
 from autoprox.nas.sliced_weights import SlicedWeights, require_slices
 from autoprox.nas.strategies import STRATEGIES, SearchStrategy
+from autoprox.options import read_value
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import CANDIDATES, Run
 from autoprox.searchspaces import Architecture, get_space
@@ -66,7 +67,7 @@ class Search(Task[SearchConfig]):
                 # As an expression: the file or run may be gone when the search is resumed.
                 proxy=str(tree),
                 device=resolve_device(config.device),
-                **self.parameters.model_dump(),
+                **_resolved(self.parameters),
             )
         )
         dataset, classes = str(config.dataset), config.classes or 0
@@ -264,15 +265,30 @@ def _step(searcher: Searcher) -> dict[str, Any]:
 def _strategy(config: SearchConfig) -> tuple[SearchStrategy, SearchParameters]:
     """The strategy, and its parameters: those that are given, and its own for the others."""
     strategy = STRATEGIES.find(config.strategy)
-    own = set(strategy.settings.model_fields)
-    offered = [n for n, _, option in config.described() if option.group == STRATEGY]
-    given = {n: value for n in offered if (value := getattr(config, n)) is not None}
-    del given["strategy"]
-    for name in given:
+    own = strategy.settings.model_fields
+    offered = (name for name in _strategy_options() if name not in ("strategy", "set"))
+    given = {name: value for name in offered if (value := getattr(config, name)) is not None}
+    named = config.set or {}
+    for name in (*given, *named):
         if name not in own:
             choices = nearest(name, sorted(own))
             raise ConfigError(f"unknown option {name!r} of {config.strategy}{choices}")
-    return strategy, strategy.settings(**given)
+        if name in given and name in named:
+            raise ConfigError(f"{name} must be given once, but is an option of its own and in set")
+    read = {name: read_value(own[name], value) for name, value in named.items()}
+    return strategy, strategy.settings(**given, **read)
+
+
+def _strategy_options() -> list[str]:
+    """Return the options of a search that are of its strategy."""
+    return [n for n, _, option in SearchConfig.described() if option.group == STRATEGY]
+
+
+def _resolved(parameters: SearchParameters) -> dict[str, Any]:
+    """Return all parameters of a strategy by option: those that no option has are in `set`."""
+    values, offered = parameters.model_dump(mode="json"), _strategy_options()
+    others = {name: value for name, value in values.items() if name not in offered}
+    return {name: values[name] for name in values if name in offered} | {"set": others or None}
 
 
 def _ranges(config: SearchConfig) -> tuple[Range, Range]:
