@@ -63,18 +63,16 @@ def score(
     debug: Debug = False,
 ) -> None:
     """Score any model by a proxy: of timm, of transformers, or your own."""
-    from autoprox.models.loading import load_model  # with torch, which takes seconds to import
-    from autoprox.report import layout
+    from autoprox.report import layout  # with torch, which takes seconds to import
     from autoprox.report.scores import score_report
-    from autoprox.tasks.score import Inputs, score_loaded
+    from autoprox.tasks.score import Inputs, score_references
     from autoprox.zoo.loading import load
 
     tree = load(proxy).tree
     inputs = Inputs(images, text, batch_size, length, seed)
     names = [model, *(compare or ())]
-    loaded = [load_model(name, pretrained, seed) for name in names]
     patterns = {domain: given for domain, given in (("msa", msa), ("mlp", mlp)) if given}
-    found = score_loaded(tree, loaded, inputs, patterns)
+    found = score_references(tree, names, inputs, patterns, pretrained)
     if json:
         layout.show_json(found)
     else:

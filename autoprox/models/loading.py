@@ -72,6 +72,21 @@ def load_model(reference: str, pretrained: bool = False, seed: int = 0) -> Loade
         return _of_function(reference)
 
 
+def outline(reference: str) -> LoadedModel | None:
+    """Return a library's model without values, on torch's meta device; None if it can't be made.
+
+    What is wrong with a reference is for `load_model` to say.
+    """
+    source, _, name = reference.partition(":")
+    if source not in LIBRARIES:
+        return None
+    try:
+        with torch.device("meta"):
+            return LIBRARIES[source](name, False)
+    except ModelError:
+        return None
+
+
 def _of_timm(name: str, pretrained: bool) -> LoadedModel:
     timm = import_library("timm")
     if not timm.is_model(name):

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from autoprox.engine.comparison import compare, terms_of
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import AutoproxError, MeasurementError, failure_of, nearest
+from autoprox.files.sizes import short
 from autoprox.inputs.batch import Batch, InputError
 from autoprox.inputs.batches import LENGTH
 from autoprox.inputs.images import load_batch
@@ -29,7 +30,13 @@ from autoprox.models.layers import (
     single_domains,
     weights,
 )
-from autoprox.models.loading import LoadedModel, ModelError
+from autoprox.models.loading import LoadedModel, ModelError, load_model, outline
+from autoprox.models.memory import (
+    activation_bytes,
+    available_memory,
+    needed_memory,
+    parameter_bytes,
+)
 from autoprox.models.structure import heads_of_blocks, tokens_of, widths
 from autoprox.scoring.correlations import Floats
 from autoprox.statistics.collector import Setting
@@ -70,6 +77,14 @@ class Inputs:
             classes = logits_of(loaded.model(torch.zeros(1, *shape))).shape[-1]
         return load_batch("images", shape, size, self.seed, self.images, classes)
 
+    def shape(self, loaded: LoadedModel) -> Tensor:
+        """Return inputs of the shape that a library's model sees, without values."""
+        size = BATCH if self.batch_size is None else self.batch_size
+        if loaded.tokens is None:
+            return torch.empty(size, *(loaded.image or ()), device="meta")
+        length = min(LENGTH, loaded.tokens.context) if self.length is None else self.length
+        return torch.empty(size, length, dtype=torch.long, device="meta")
+
     def _refuse(self, loaded: LoadedModel, **options: object) -> None:
         for name, value in options.items():
             if value is not None:
@@ -89,15 +104,60 @@ class MeasuredModel:
     terms: tuple[float, ...]
 
 
-def score_loaded(
-    proxy: Tree, loaded: Sequence[LoadedModel], inputs: Inputs, patterns: Patterns
+def score_references(
+    proxy: Tree,
+    references: Sequence[str],
+    inputs: Inputs,
+    patterns: Patterns,
+    pretrained: bool = False,
 ) -> dict[str, Any]:
-    """Return the scores of loaded models on these inputs, and where these are fewer than asked."""
+    """Return the scores of models by reference, and where inputs are fewer than asked.
+
+    A model of a library that the memory can't hold isn't loaded, another isn't measured.
+    """
+    outlines = {reference: outline(reference) for reference in references}
+    known = [own for own in outlines.values() if own is not None]
+    _require_memory(proxy, known, inputs, loaded=False)
+    loaded = [load_model(reference, pretrained, inputs.seed) for reference in references]
+    others = [own for own, ref in zip(loaded, references, strict=True) if outlines[ref] is None]
+    _require_memory(proxy, others, inputs, loaded=True)
     models = [(one.name, one.model, inputs.batch(one)) for one in loaded]
     found = score_models(proxy, models, patterns, inputs.seed)
     batches = {name: batch for name, _, batch in models}
     shortfalls = of_batches(inputs.batch_size or 0, batches)
     return {**found, "shortfalls": shortfalls} if shortfalls else found
+
+
+def _require_memory(
+    proxy: Tree, models: Sequence[LoadedModel], inputs: Inputs, loaded: bool
+) -> None:
+    """Raise MeasurementError if a score takes more memory than is available.
+
+    What is counted are the parameters of all models, and what else the largest takes.
+    """
+    available = available_memory()
+    if not models or available is None:
+        return
+    gradients = any(s.quantity != "weight" for s in statistics(proxy))
+    own = {one.name: parameter_bytes(one.model) for one in models}
+    beside = {
+        one.name: needed_memory(
+            own[one.name],
+            0 if one.batch or loaded else activation_bytes(one.model, inputs.shape(one)),
+            gradients,
+        )
+        - own[one.name]
+        for one in models
+    }
+    largest = max(beside, key=lambda name: beside[name])
+    needed = (0 if loaded else sum(own.values())) + beside[largest]
+    if needed > available:
+        params = short(sum(p.numel() for one in models for p in one.model.parameters()))
+        raise MeasurementError(
+            f"a score of {', '.join(own)} with {params} parameters takes at least {short(needed)}B "
+            f"of memory, of which {short(available)}B are available; score a smaller model, "
+            "fewer at once, or on a machine with more memory"
+        )
 
 
 def score_models(

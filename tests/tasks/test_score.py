@@ -1,18 +1,23 @@
 """The score of a model of another library is that of a plain re-derivation."""
 
 import math
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from helpers.commands import Command
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
 
 import autoprox
 from autoprox.errors import ConfigError, MeasurementError
+from autoprox.models import memory
 from autoprox.models.loading import LoadedModel, ModelError, TokenModel, import_library, load_model
+from autoprox.tasks import score as score_module
 from autoprox.tasks.score import Inputs
 
 SNIP = "sum(sum(abs(mul(all.weight, all.grad))))"
@@ -173,3 +178,97 @@ def test_a_model_of_images_sees_as_many_classes_as_it_tells() -> None:
     batch = Inputs(batch_size=50).batch(LoadedModel("m", model, (3, 2, 2)))
     assert batch.inputs.shape == (50, 3, 2, 2)
     assert set(batch.labels.tolist()) == set(range(7))
+
+
+def test_a_model_that_the_memory_cannot_hold_is_not_built(
+    run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was killed after a minute without a word; sizes by the published counts."""
+    monkeypatch.setattr(score_module, "available_memory", lambda: 24 * 10**9)
+    started = time.monotonic()
+    result = run("score", "--proxy", "snip", "--model", "transformers:llama")
+    assert (result.code, result.err.count("\n")) == (1, 1)
+    least = 4 * 6_738_415_616 * 3.5 / 1e9
+    assert f"with 6.738G parameters takes at least {least:.2f}GB of memory" in result.err
+    assert "of which 24GB are available; score a smaller model" in result.err
+    assert time.monotonic() - started < 30
+
+
+@pytest.mark.parametrize("proxy", ["snip", "sum(sum(abs(all.weight)))"])
+@pytest.mark.parametrize("compared", [1, 2])
+def test_the_memory_that_a_score_takes(
+    run: Command, monkeypatch: pytest.MonkeyPatch, proxy: str, compared: int
+) -> None:
+    """3.5 or 2.5 times the parameters of the larger, and those of the other: one byte less is too
+    little, as many are enough."""
+    ti, bert_ = 4 * 5_717_416, 4 * 109_514_298
+    factor = 3.5 if proxy == "snip" else 2.5
+    models = ["--model", "timm:vit_tiny_patch16_224"]
+    needed = factor * ti
+    if compared == 2:
+        models += ["--compare", "transformers:bert"]
+        needed = factor * bert_ + ti
+    given = ("score", "--proxy", proxy, *models, "--batch-size", "1")
+    if proxy == "snip" and compared == 1:
+        needed = max(needed, 2 * ti + outputs_of_vit_tiny())
+    monkeypatch.setattr(score_module, "available_memory", lambda: int(needed) - 1)
+    assert "takes at least" in run(*given).err
+    monkeypatch.setattr(score_module, "available_memory", lambda: int(needed))
+    assert run(*given).code == 0
+
+
+def outputs_of_vit_tiny() -> int:
+    """The bytes of the outputs of the layers for one image, counted by hand."""
+    model = import_library("timm").create_model("vit_tiny_patch16_224").eval()
+    found: list[int] = []
+    for module in model.modules():
+        if not list(module.children()):
+            module.register_forward_hook(lambda m, i, output: found.append(output.numel()))
+    with torch.no_grad():
+        model(torch.zeros(1, 3, 224, 224))
+    return 4 * sum(found)
+
+
+def test_what_the_activations_take_is_counted(
+    run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(score_module, "available_memory", lambda: 10**9)
+    given = ("score", "--proxy", "snip", "--model", "timm:vit_tiny_patch16_224")
+    result = run(*given, "--batch-size", "1000")
+    assert (result.code, result.err.count("\n")) == (1, 1)
+    assert "takes at least" in result.err
+
+
+def test_a_function_that_returns_too_large_a_model_is_not_measured(
+    run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What it built is there already; measuring it takes 2.5 times as much again."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "vast.py").write_text(
+        "from timm.models import VisionTransformer\n\n\ndef make():\n"
+        "    return VisionTransformer(embed_dim=48, depth=2, num_heads=2, num_classes=2)\n"
+    )
+    params = 4 * sum(p.numel() for p in load_model("vast:make").model.parameters())
+    given = ("score", "--proxy", "snip", "--model", "vast:make")
+    monkeypatch.setattr(score_module, "available_memory", lambda: int(2.5 * params) - 1)
+    assert "a score of vast:make with" in run(*given).err
+    monkeypatch.setattr(score_module, "available_memory", lambda: int(2.5 * params) + 1)
+    assert run(*given).code == 0
+
+
+def test_memory_is_what_the_system_and_the_container_leave(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    files = {name: tmp_path / name for name in ("meminfo", "limit", "used")}
+    files["meminfo"].write_text("MemTotal: 9 kB\nMemAvailable:    5 kB\n")
+    monkeypatch.setattr(memory, "MEMINFO", files["meminfo"])
+    monkeypatch.setattr(memory, "LIMITS", [(files["limit"], files["used"])])
+    assert memory.available_memory() == 5 * 1024
+    files["used"].write_text("1000\n")
+    for limit, expected in (("max", 5 * 1024), ("4000\n", 3000), ("99999", 5 * 1024)):
+        files["limit"].write_text(limit)
+        assert memory.available_memory() == expected
+    files["meminfo"].write_text("")
+    files["limit"].write_text("max")
+    assert memory.available_memory() is None
