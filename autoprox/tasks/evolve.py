@@ -17,7 +17,7 @@ from autoprox.errors import ConfigError
 from autoprox.evolution import METRICS, STRATEGIES, Form, Individual, State, evolve, make_toolbox
 from autoprox.evolution.two_inputs import TwoInputs
 from autoprox.export import pretty
-from autoprox.files.folders import room_of
+from autoprox.files.folders import make_writable, room_of
 from autoprox.language import (
     EVERY_STATISTIC,
     STATISTICS,
@@ -93,7 +93,7 @@ class Evolve(Task[EvolveConfig]):
         chosen = split(networks, config.split_seed, config.train)
         self.parts = dict(zip(("train", "test"), chosen, strict=True))
         self._check_parts()
-        self.cache.mkdir(parents=True, exist_ok=True)
+        make_writable("the cache", "--cache", self.cache)
 
     def _check_parts(self) -> None:
         for dataset, scores in self.benchmark.scores.items():
