@@ -27,7 +27,7 @@ Model = Annotated[
     str,
     typer.Option(
         help="timm:NAME, transformers:NAME (or a kind: bert) or MODULE:FUNCTION, which returns "
-        "a module, or a module with inputs and targets; needed.",
+        "a module of tokens or images, or one with inputs and targets; needed.",
         show_default=False,
     ),
 ]

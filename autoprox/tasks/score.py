@@ -73,8 +73,14 @@ class Inputs:
             return load_tokens(loaded.tokens, size, length, self.seed, self.text)
         self._refuse(loaded, text=self.text, length=self.length)
         shape = loaded.image or ()
-        with torch.no_grad(), evaluating(loaded.model):
-            classes = logits_of(loaded.model(torch.zeros(1, *shape))).shape[-1]
+        try:
+            with torch.no_grad(), evaluating(loaded.model):
+                classes = logits_of(loaded.model(torch.zeros(1, *shape))).shape[-1]
+        except Exception as error:  # it isn't our code
+            raise ModelError(
+                f"{loaded.name} must map images {list(shape)} to logits, but "
+                f"{failure_of(error)}; a function may return inputs and targets with its model"
+            ) from error
         return load_batch("images", shape, size, self.seed, self.images, classes)
 
     def shape(self, loaded: LoadedModel) -> Tensor:

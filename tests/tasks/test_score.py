@@ -1,6 +1,7 @@
 """The score of a model of another library is that of a plain re-derivation."""
 
 import math
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -272,3 +273,97 @@ def test_memory_is_what_the_system_and_the_container_leave(
     files["meminfo"].write_text("")
     files["limit"].write_text("max")
     assert memory.available_memory() is None
+
+
+FUNCTIONS = """
+import torch
+from torch import nn
+from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel, ViTConfig
+from transformers import ViTForImageClassification
+
+SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+
+def gpt2():
+    ends = {"bos_token_id": 1, "eos_token_id": 1}
+    return GPT2LMHeadModel(
+        GPT2Config(n_embd=32, n_layer=2, n_head=4, vocab_size=300, n_positions=40, **ends)
+    )
+
+def bert():
+    return BertForMaskedLM(BertConfig(**SIZES, intermediate_size=48, vocab_size=300))
+
+def vit():
+    config = ViTConfig(**SIZES, intermediate_size=48, image_size=32, patch_size=16, num_labels=3)
+    return ViTForImageClassification(config)
+
+class Own(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(90, 8)
+        self.encoder = nn.TransformerEncoder(
+            nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 1, enable_nested_tensor=False
+        )
+        self.logits = nn.Linear(8, 90)
+
+    def forward(self, tokens):
+        return self.logits(self.encoder(self.words(tokens)))
+
+class Classifier(Own):
+    def forward(self, tokens):
+        return super().forward(tokens).mean(1)
+
+class Odd(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(7, 2)
+
+    def forward(self, values):
+        return self.layer(values)
+"""
+
+
+@pytest.fixture
+def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "several", raising=False)
+    (tmp_path / "several.py").write_text(FUNCTIONS)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "most"),
+    [
+        ("gpt2", (3, 40), 300),
+        ("bert", (3, 64), 300),
+        ("Own", (3, 64), 90),
+        ("vit", (3, 3, 32, 32), None),
+    ],
+)
+def test_a_function_returns_a_model_of_any_input(
+    functions: None, run: Command, name: str, shape: tuple[int, ...], most: int | None
+) -> None:
+    """Tokens below the vocabulary, at most as many as the context; or images of its size."""
+    inputs = Inputs(batch_size=3).batch(load_model(f"several:{name}")).inputs
+    assert tuple(inputs.shape) == shape
+    if most is not None:
+        assert inputs.dtype == torch.int64
+        assert 0 <= int(inputs.min()) <= int(inputs.max()) < most
+    result = run("score", "--proxy", "snip", "--model", f"several:{name}", "--json")
+    assert result.code == 0, result.err
+    assert result.json["models"][0]["score"] > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Odd", "several:Odd must map images [3, 224, 224] to logits, but RuntimeError: mat1 "),
+        ("Classifier", "several:Classifier can't be measured: ValueError: Expected input batch"),
+    ],
+)
+def test_a_function_whose_model_takes_something_else(
+    functions: None, run: Command, name: str, message: str
+) -> None:
+    result = run("score", "--proxy", "snip", "--model", f"several:{name}")
+    assert result.code in (1, 2)
+    assert result.err.startswith(f"error: {message}")
+    assert result.err.count("\n") == 1
