@@ -1,70 +1,57 @@
-"""Which of the packages that something here needs can be imported, each tried in another process."""
+"""Which of the optional packages can be imported, each tried in another process."""
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 
 USES = {  # what each is for
-    "timm": "models of timm",
     "torchvision": "timm",
+    "timm": "models of timm",
     "transformers": "models of transformers",
     "matplotlib": "plots",
     "distributed": "the backend dask",
     "pandas": "data frames",
 }
-SECONDS = 120  # until an import is given up
-MARK = "autoprox could not import: "
+SECONDS = 120  # until the imports are given up
+MARK = "autoprox imports"
 PROGRAM = """
 import sys
 from autoprox.errors import one_line
-from autoprox.models.loading import declare_operators
-if sys.argv[1] != "torchvision":
-    declare_operators()
-try:
-    __import__(sys.argv[1])
-except BaseException as error:
-    print(sys.argv[2] + one_line(error))
+for name in sys.argv[2:]:
+    try:
+        __import__(name)
+        reason = ""
+    except BaseException as error:
+        reason = one_line(error)
+    print(sys.argv[1], name, reason, flush=True)
 """
 
 
-def failed_imports() -> dict[str, str]:
-    """Return why each package that is installed can't be imported; none of those that can.
+def failed_imports(names: Sequence[str] = tuple(USES)) -> dict[str, str]:
+    """Return why each of these packages that is installed can't be imported.
 
-    torchvision is tried by itself; the others as they are imported here, where a torchvision of
-    another torch does no harm.
+    One that ends the process is told so, and the others after it are tried in another.
     """
-    installed = [name for name in USES if _is_installed(name)]
-    processes = {name: _started(name) for name in installed}
-    reasons = {name: _reason(process) for name, process in processes.items()}
-    return {name: reason for name, reason in reasons.items() if reason}
+    left = [name for name in names if find_spec(name) is not None]
+    found: dict[str, str] = {}
+    while left:
+        answers, ended = _tried(left)
+        found |= {name: reason for name, reason in answers.items() if reason}
+        left = left[len(answers) :]
+        if left:
+            found[left.pop(0)] = ended
+    return found
 
 
-def _is_installed(name: str) -> bool:
+def _tried(names: Sequence[str]) -> tuple[dict[str, str], str]:
+    """Return the reasons of the imports that were answered, and how the process ended."""
+    command = [sys.executable, "-c", PROGRAM, MARK, *names]
+    ended = f"no end after {SECONDS} seconds"
     try:
-        return find_spec(name) is not None
-    except ValueError:  # a module without a specification, as a test may leave
-        return True
-
-
-def _started(name: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, name, MARK],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-
-
-def _reason(process: "subprocess.Popen[str]") -> str:
-    """Return why the import failed; nothing if it didn't."""
-    try:
-        out, _ = process.communicate(timeout=SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        return f"no end after {SECONDS} seconds"
-    lines = [line for line in out.splitlines() if line.startswith(MARK)]
-    if lines:
-        return lines[0].removeprefix(MARK)
-    return f"its process ended with the code {process.returncode}" if process.returncode else ""
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+        out, ended = done.stdout, f"its process ended with the code {done.returncode}"
+    except subprocess.TimeoutExpired as error:
+        out = error.stdout.decode() if isinstance(error.stdout, bytes) else error.stdout or ""
+    lines = (line.split(" ", 3) for line in out.splitlines() if line.startswith(f"{MARK} "))
+    return {name: reason for _, _, name, reason in lines}, ended

@@ -1,6 +1,6 @@
 """Of what looks: show, runs, bench, score, export, doctor; and of files that runs keep."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, RootModel
 
@@ -191,6 +191,12 @@ class Doctor(Document):
     device: str
     threads: int
     benchmarks: dict[str, bool]
+    imports: Annotated[
+        dict[str, str],
+        Field(
+            description="Optional packages that can't be imported, and why; all that can aren't."
+        ),
+    ]
     cache: CacheFacts
     runs: Place
 
