@@ -30,6 +30,10 @@ class MeasurementError(FailureError):
     """Networks that could not be measured, or measurements that could not be read."""
 
 
+class ClusterError(FailureError):
+    """A scheduler that isn't there, or workers that can't do what they are to do."""
+
+
 class ConfigError(AutoproxError):
     """An option that doesn't exist, or a value that breaks its rule."""
 

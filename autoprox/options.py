@@ -8,8 +8,9 @@ pydantic checks, and typer makes the commands (`cli.command`). cyclopts, tried b
 models by itself, but hands them the texts of the command line, which strict fields refuse.
 """
 
+import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from inspect import Parameter, Signature
@@ -139,12 +140,37 @@ class Options(BaseModel):
         return f"{name} must be {rule_of(cls.model_fields[name], value)}, but got {value!r}"
 
 
+def read_assignments(texts: Sequence[str]) -> dict[str, str]:
+    """Read texts of the form NAME=VALUE, each name once."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise ConfigError(f"set must be NAME=VALUE, for example samples=100, but got {text!r}")
+        if name in found:
+            raise ConfigError(f"{name} must be set once, but got {found[name]} and {value}")
+        found[name] = value
+    return found
+
+
+def read_value(field: FieldInfo, value: Any) -> Any:
+    """Read a text as JSON if the field isn't one of texts; other values are taken as they are."""
+    if not isinstance(value, str) or plain_type(field)[0] is str:
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value  # which the field's model refuses, unless it takes texts too
+
+
 def rule_of(field: FieldInfo, value: Any = None) -> str:
     """What a value must be, by the field's type and constraints: a whole number >= 1.
 
     Limits that nobody comes near are only said of a value beyond them, all but END in general.
     """
     kind, constraints = plain_type(field)
+    if get_origin(kind) is Mapping:
+        return "a mapping of names to values"
     if get_origin(kind) is Sequence:
         return f"a list of {'numbers' if get_args(kind)[0] is float else 'texts'}"
     words = [

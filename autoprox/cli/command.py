@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 
 from autoprox.cli.options import Debug, DryRun, Json, Quiet
 from autoprox.errors import (
+    ClusterError,
     FailureError,
     TerminatedError,
     ended_by,
@@ -26,6 +27,10 @@ from autoprox.tasks.shared import TaskConfig
 
 FAILURE = 1
 WRONG_NAMES = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)  # of no such file
+STOPPED = (
+    *(KeyboardInterrupt, TerminatedError, ClusterError),
+    *(OSError, MemoryError, RuntimeError),
+)
 OUT_OF_MEMORY = "out of memory"
 Resume = Annotated[
     Path | None, typer.Option(help="Go on with this run, as it was begun.", metavar="RUN")
@@ -99,12 +104,14 @@ def followed(
     try:
         with nullcontext(silent) if quiet else progress_on() as progress:
             return call(follow)
-    except (KeyboardInterrupt, TerminatedError, OSError, MemoryError, RuntimeError) as error:
+    except STOPPED as error:
         on = f"; `{command_line('resume', place)}` goes on" if place else ""
         if isinstance(error, KeyboardInterrupt | TerminatedError):
             word, code = ended_by(error)
             print(f"{word}{printable(on)}", file=sys.stderr)
             sys.exit(code)
+        if isinstance(error, ClusterError):
+            raise StoppedError(f"{error}{on}") from error
         if isinstance(error, OSError):
             if error.errno in WRONG_NAMES and not begun:
                 raise
@@ -118,14 +125,14 @@ def followed(
 def finish(kind: str, summary: dict[str, Any], json: bool) -> None:
     """Print what a run found; where it didn't find what it looked for, the exit code is 1."""
     from autoprox.report.layout import show, show_json
-    from autoprox.report.summaries import REPORTS
+    from autoprox.report.summaries import report_of
     from autoprox.runs.folder import REPORT, as_written
 
     if json:
         show_json(summary)
     else:
         with as_written(summary["run"]):
-            parts = REPORTS[kind](summary)
+            parts = report_of(kind, summary)
         show(*parts)
         if (page := Path(summary["run"], REPORT)).is_file():
             print(printable(f"Report: {page}"))

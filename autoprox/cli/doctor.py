@@ -9,9 +9,10 @@ from autoprox.cli.options import DataDir, Debug, Json
 
 
 def doctor(data_dir: DataDir = None, json: Json = False, debug: Debug = False) -> None:
-    """Show what is here: versions, device, data, cache, and whether its places can be written.
+    """Show what is here: versions, device, data, cache, and what of it can't be used.
 
-    The exit code is 1 where they can't.
+    The exit code is 1 if the cache or the runs can't be written. Optional packages are imported on
+    trial in another process.
     """
     from autoprox.report import layout  # with torch, which takes seconds to import
     from autoprox.report.machine import machine_report

@@ -27,7 +27,7 @@ Model = Annotated[
     str,
     typer.Option(
         help="timm:NAME, transformers:NAME (or a kind: bert) or MODULE:FUNCTION, which returns "
-        "a module, or a module with inputs and targets; needed.",
+        "a module of tokens or images, or one with inputs and targets; needed.",
         show_default=False,
     ),
 ]
@@ -52,7 +52,9 @@ def score(
     mlp: Patterns = None,
     pretrained: Annotated[bool, typer.Option("--pretrained", help="With trained weights.")] = False,
     layers: Annotated[bool, typer.Option("--layers", help="Show which layers are read.")] = False,
-    batch_size: Annotated[int, typer.Option(help="Images or sequences.", min=1)] = 4,
+    batch_size: Annotated[
+        int | None, typer.Option(help="Images or sequences.", min=1, show_default="4")
+    ] = None,
     length: Annotated[
         int | None, typer.Option(help="Tokens of a sequence.", min=2, show_default="64")
     ] = None,
@@ -61,19 +63,16 @@ def score(
     debug: Debug = False,
 ) -> None:
     """Score any model by a proxy: of timm, of transformers, or your own."""
-    from autoprox.models.loading import load_model  # with torch, which takes seconds to import
-    from autoprox.report import layout
+    from autoprox.report import layout  # with torch, which takes seconds to import
     from autoprox.report.scores import score_report
-    from autoprox.tasks.score import Inputs, score_models
+    from autoprox.tasks.score import Inputs, score_references
     from autoprox.zoo.loading import load
 
     tree = load(proxy).tree
     inputs = Inputs(images, text, batch_size, length, seed)
     names = [model, *(compare or ())]
-    loaded = [load_model(name, pretrained, seed) for name in names]
-    models = [(one.name, one.model, inputs.batch(one)) for one in loaded]
     patterns = {domain: given for domain, given in (("msa", msa), ("mlp", mlp)) if given}
-    found = score_models(tree, models, patterns, seed)
+    found = score_references(tree, names, inputs, patterns, pretrained)
     if json:
         layout.show_json(found)
     else:

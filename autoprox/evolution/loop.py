@@ -165,15 +165,23 @@ def first_population(
 ) -> list[Individual]:
     """Draw distinct valid individuals until there are enough, or the budget is spent."""
     population: list[Individual] = []
+    valid: set[Tree] = set()
     for _ in range(MAX_DRAWS):
         drawn = evaluate([toolbox.generate(rng) for _ in range(parameters.population)])
+        valid.update(i.tree for i in drawn if i.valid)
         population = survivors([*population, *(i for i in drawn if i.valid)], parameters.population)
         if len(population) == parameters.population or spent():
             return population
+    rule = f"a population of {parameters.population} proxies with different correlations must be"
+    found = f"{rule} found in {MAX_DRAWS * parameters.population} random trees"
+    if len(valid) >= parameters.population:
+        raise EvolutionError(
+            f"{found}, but {len(valid)} valid trees have only {len(population)}: the training "
+            "networks are too few to tell them apart; choose a larger --train, or a benchmark of "
+            "more networks"
+        )
     raise EvolutionError(
-        f"a population of {parameters.population} distinct valid proxies must be found in "
-        f"{MAX_DRAWS * parameters.population} random trees, but only {len(population)} were: "
-        "choose a smaller population, or larger trees"
+        f"{found}, but only {len(valid)} are valid: choose a smaller population, or larger trees"
     )
 
 

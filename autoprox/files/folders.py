@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,6 +56,20 @@ def require_folder(noun: str, path: Path) -> None:
     there = next(p for p in (path, *path.parents) if p.exists() or p.is_symlink())
     if not there.is_dir():
         raise ConfigError(f"{noun} must be a folder, but {there} is a file")
+
+
+def make_writable(noun: str, option: str, folder: Path) -> None:
+    """Make a folder, in which a file is then made on trial; FailureError if that can't be done."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        rule = f"{noun} must be a folder in which files can be made"
+        reason = error.strerror or error
+        raise FailureError(
+            f"{rule}, but of {folder} the system says: {reason}; choose another {option}"
+        ) from error
 
 
 def is_writable(folder: Path) -> bool:

@@ -8,8 +8,21 @@ from autoprox.inputs.images import images_of, load_batch
 from autoprox.inputs.text import load_tokens
 from autoprox.searchspaces import SearchSpace
 from autoprox.searchspaces.tokens import TokenSpace
+from autoprox.shortfalls import Shortfall
 
 LENGTH = 64  # of sequences, unless said otherwise: gradients need no more
+
+
+def batch_counts(asked: int, batches: Mapping[str, Batch]) -> list[Shortfall]:
+    """Compare the samples of batches with the number that was asked for.
+
+    Datasets that see the same samples have one count in common.
+    """
+    found = {batch.source: len(batch.inputs) for batch in batches.values()}
+    return [
+        Shortfall("batch_size", asked, used, f"is all that {source} has")
+        for source, used in found.items()
+    ]
 
 
 def load_batches(

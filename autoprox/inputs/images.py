@@ -29,7 +29,8 @@ def load_batch(
     """A batch for a dataset: from its images at a path, or noise if there is none.
 
     Noise is the same for every dataset of one seed; only the labels depend on the class count.
-    Images are chosen by the seed, spread over the classes as evenly as there are images.
+    Images are chosen by the seed, spread over the classes as evenly as there are images; where
+    there are fewer than `batch_size`, all of them are the batch.
     """
     if batch_size < 1 or seed < 0:
         got = f"(batch_size={batch_size}, seed={seed})"
@@ -45,7 +46,7 @@ def load_batch(
     layout = find_layout(images, dataset)
     found = layout.read(images)
     _check_labels(found.labels, images, dataset, classes)
-    chosen = _spread(found.labels, batch_size, rng, images)
+    chosen = _spread(found.labels, batch_size, rng)
     pixels = torch.from_numpy(np.stack([_pixels(found.open(i), shape) for i in chosen]))
     labels = torch.from_numpy(found.labels[chosen])
     return Batch(pixels, labels, classes, f"{layout.name}: {images}")
@@ -74,10 +75,8 @@ def _check_labels(labels: Labels, path: Path, dataset: str, classes: int) -> Non
         raise InputError(f"{path} must have images of at least two classes, but all are of {low}")
 
 
-def _spread(labels: Labels, size: int, rng: np.random.Generator, path: Path) -> list[int]:
+def _spread(labels: Labels, size: int, rng: np.random.Generator) -> list[int]:
     """Take one image of each class in turn, classes and images in random order."""
-    if len(labels) < size:
-        raise InputError(f"{path} must have at least batch_size={size} images, has {len(labels)}")
     queues: dict[int, list[int]] = {label: [] for label in rng.permutation(np.unique(labels))}
     for i in rng.permutation(len(labels)):
         queues[labels[i]].append(int(i))

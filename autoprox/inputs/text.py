@@ -44,7 +44,8 @@ def load_tokens(
 
     A causal model predicts every next token, a masked one those that are hidden by the space's mask
     token, at least one in each sequence. Random tokens are uniform over the vocabulary; the
-    sequences of a text are drawn by the seed from its consecutive pieces.
+    sequences of a text are drawn by the seed from its consecutive pieces, all of which are the
+    batch if there are fewer than `batch_size`.
     """
     if batch_size < 1 or seed < 0 or length < 2:
         got = f"(batch_size={batch_size}, seed={seed}, length={length})"
@@ -86,8 +87,8 @@ def read_bytes(text: Path, space: Reader) -> Tokens:
 def _pieces(text: Path, space: Reader, length: int, count: int, rng: np.random.Generator) -> Tokens:
     tokens = read_bytes(text, space)
     available = len(tokens) // length
-    if available < count:
-        rule = f"must have at least {count * length} bytes for {count} sequences of {length}"
+    if not available:
+        rule = f"must have at least {length} bytes for a sequence"
         raise InputError(f"{text} {rule}, but has {len(tokens)}")
     chosen = rng.permutation(available)[:count]
     return tokens[: available * length].reshape(available, length)[chosen]

@@ -79,6 +79,11 @@ def find_family(model: nn.Module) -> str:
     return best
 
 
+def matching(names: Iterable[str], pattern: str) -> list[str]:
+    """Return the names of layers that match a pattern, as a whole or with their ends."""
+    return [name for name in names if _ends(name, (pattern,))]
+
+
 def _assigned(names: Iterable[str], patterns: Patterns) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in names:

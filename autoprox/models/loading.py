@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from autoprox.errors import AutoproxError, nearest, one_line
 from autoprox.files.references import load_function
 
 IMAGE = (3, 224, 224)
+UNKNOWN = 2**31  # the context of a model that doesn't say it: any length may be asked for
 MASKS = {
     "bert": 103,
     "distilbert": 103,
@@ -70,6 +72,21 @@ def load_model(reference: str, pretrained: bool = False, seed: int = 0) -> Loade
         if source in LIBRARIES:
             return LIBRARIES[source](name, pretrained)
         return _of_function(reference)
+
+
+def outline(reference: str) -> LoadedModel | None:
+    """Return a library's model without values, on torch's meta device; None if it can't be made.
+
+    What is wrong with a reference is for `load_model` to say.
+    """
+    source, _, name = reference.partition(":")
+    if source not in LIBRARIES:
+        return None
+    try:
+        with torch.device("meta"):
+            return LIBRARIES[source](name, False)
+    except ModelError:
+        return None
 
 
 def _of_timm(name: str, pretrained: bool) -> LoadedModel:
@@ -166,7 +183,7 @@ def _described(name: str, model: nn.Module, config: Any) -> LoadedModel:
 
 
 def _of_function(reference: str) -> LoadedModel:
-    """A model that sees images of the usual size, or one with its inputs and targets."""
+    """A model that sees tokens, or images, or one with its inputs and targets."""
     function = load_function(reference, "a model", ModelError)
     rule = f"{reference} must return a module, or a module with inputs and targets"
     try:
@@ -179,8 +196,28 @@ def _of_function(reference: str) -> LoadedModel:
     if not fits:
         raise ModelError(f"{rule}, but returns {type(made).__name__}")
     if len(parts) == 1:
-        return LoadedModel(reference, parts[0], IMAGE)
+        return _by_its_inputs(reference, parts[0])
     return LoadedModel(reference, parts[0], batch=(parts[1], parts[2]))
+
+
+def _by_its_inputs(name: str, model: nn.Module) -> LoadedModel:
+    """Find what a model sees: by its configuration, or by the first of its layers.
+
+    One that begins with an embedding, or whose forward takes `input_ids`, reads tokens; any other
+    sees images, of the usual size unless its configuration has one.
+    """
+    config = getattr(model, "config", None)
+    if all(hasattr(config, key) for key in ("vocab_size", "max_position_embeddings")) or all(
+        hasattr(config, key) for key in ("image_size", "num_channels")
+    ):
+        return _described(name, model, config)
+    embedding = next((m for m in model.modules() if isinstance(m, nn.Embedding)), None)
+    own = (m for m in model.modules() if any(True for _ in m.parameters(recurse=False)))
+    takes_ids = "input_ids" in signature(model.forward).parameters
+    if embedding is None or not (takes_ids or next(own) is embedding):
+        return LoadedModel(name, model, IMAGE)
+    tokens = TokenModel(name, embedding.num_embeddings, UNKNOWN, "causal", None)
+    return LoadedModel(name, model, tokens=tokens)
 
 
 def _close(name: str, known: list[str]) -> str:

@@ -11,7 +11,7 @@ from autoprox.page.comparison import comparison
 from autoprox.page.elements import Markup, element, facts, joined, note, part, section, setting
 from autoprox.page.style import CSS
 from autoprox.page.told import Told
-from autoprox.report.summaries import REPORTS
+from autoprox.report.summaries import report_of
 from autoprox.runs.folder import REPORT, as_written
 
 Section = Callable[[Told], Markup]
@@ -21,7 +21,7 @@ def results(told: Told) -> Markup:
     """What the command printed, without the formula, which stands elsewhere."""
     summary = {"run": str(told.run.path), **told.summary}
     formulas = (summary.get("formula"), summary.get("expression"))
-    parts = (own for own in REPORTS[told.kind](summary) if own not in formulas)
+    parts = (own for own in report_of(told.kind, summary) if own not in formulas)
     return section("Results", *map(part, parts))
 
 

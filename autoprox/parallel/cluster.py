@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
-from autoprox.errors import ConfigError, FailureError, one_line
+from autoprox.errors import ClusterError, ConfigError, one_line
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 Done = tuple[list[Any], float]  # results, and the seconds that they took
 CONNECT, WORKERS = 5, 10  # seconds until a scheduler must answer, and have a worker
+PATIENCE = 60  # seconds without a worker, after which a run ends; one that comes earlier is used
+LOOK = 5  # seconds between two looks for workers
 KEPT = 4  # shared arguments that a worker keeps as objects
 LEAST, MOST = 0.5, 32  # seconds that a call should take, by items that are sent together; of these
 MESSAGES = 200  # a second, that a scheduler and its client carry
@@ -42,10 +44,6 @@ TRIM, MAP = -1, -3  # of glibc's mallopt(3): above which sizes freed memory goes
 AHEAD = 8  # calls for each that a worker is at: some take longer than others
 
 CLIENTS: dict[str, Client] = {}  # by the scheduler's address
-
-
-class ClusterError(FailureError):
-    """A scheduler that isn't there, or workers that can't do what they are to do."""
 
 
 def connect(address: str) -> None:
@@ -124,10 +122,10 @@ def _first_results(client: Client, waiting: deque[Any]) -> list[Done]:
     """Take the results of the first calls that are done, at least of one."""
     first = waiting.popleft()
     try:
-        results = [first.result()]
+        results = _gather(client, [first])
         ahead = islice(waiting, GATHERED)
         done = list(takewhile(lambda call: call.status == "finished", ahead))
-        results += client.gather(done)
+        results += _gather(client, done)
     except Exception as error:
         raise _explained(error) from error
     for _ in done:
@@ -135,8 +133,33 @@ def _first_results(client: Client, waiting: deque[Any]) -> list[Done]:
     return results
 
 
+def _gather(client: Client, calls: list[Any]) -> list[Done]:
+    """Return the results of calls; ClusterError after PATIENCE seconds without a worker.
+
+    dask itself waits for ever for another worker.
+    """
+    seen = time.monotonic()
+    while True:
+        try:
+            found: list[Done] = client.sync(
+                lambda: client.gather(calls, asynchronous=True), callback_timeout=LOOK
+            )
+            return found
+        except (TimeoutError, asyncio.TimeoutError):  # which are one from Python 3.11 on
+            if any(call.status == "error" for call in calls):
+                raise  # of the call itself
+        now = time.monotonic()
+        if client.ncores():
+            seen = now
+        elif now - seen >= PATIENCE:
+            rule = "a scheduler must have a worker to go on"
+            raise ClusterError(f"{rule}, but has had none for {PATIENCE} seconds")
+
+
 def _explained(error: Exception) -> Exception:
     """What a call raised, or why it has no result."""
+    if isinstance(error, ClusterError):
+        return error
     name = type(error).__name__
     if name == "KilledWorker":
         return ClusterError("workers must survive a call, but several died of one: of its memory?")

@@ -7,7 +7,6 @@ from rich.table import Table
 
 from autoprox.files.program import command_line
 from autoprox.report.layout import Part, aligned, new_table, number
-from autoprox.report.shortfalls import shortfall_report
 
 RELIABILITY = "Reliability of the first label (tau at equal size of two such means):"
 SATURATED = 0.05  # share of the pairs of architectures with the same score
@@ -87,7 +86,6 @@ def build_report(details: Mapping[str, Any]) -> list[Part]:
     return [
         table,
         "\n".join([counts, *left_out]),
-        *shortfall_report(details),
         *_saturated(details),
         f"Table: {file}\nNext: {command_line('evolve', '--benchmark', file)}",
     ]

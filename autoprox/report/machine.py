@@ -7,6 +7,9 @@ from autoprox.files.program import command_line
 from autoprox.files.sizes import short
 from autoprox.report.layout import Part, aligned
 
+OPERATORS = "torchvision::"  # of a torchvision that was built for another torch
+AROUND = " (autoprox declares these operators itself, and can use it)"
+
 
 def machine_report(facts: Mapping[str, Any]) -> list[Part]:
     """Facts, a line each, and what is amiss."""
@@ -25,6 +28,10 @@ def machine_report(facts: Mapping[str, Any]) -> list[Part]:
         found["no data of"] = f"{', '.join(lacking)} ({command_line('bench', 'fetch', 'NAME')})"
     places = (facts["cache"], facts["runs"])
     amiss = [f"Not writable: {own['folder']}" for own in places if not own["writable"]]
+    amiss += [
+        f"{name} can't be imported: {reason}" + (AROUND if OPERATORS in reason else "")
+        for name, reason in facts["imports"].items()
+    ]
     return [aligned(found), "\n".join(amiss) or "Nothing is amiss."]
 
 

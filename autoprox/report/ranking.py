@@ -60,6 +60,7 @@ def rank_report(summary: Mapping[str, Any]) -> list[Part]:
         *_beside(summary),
         *_regrets(summary),
         textwrap.fill(_sentences(summary), WIDTH),
+        *_evolved_on(summary),
         "\n".join([*_reasons(summary), _counts(summary)]),
         f"Run: {summary['run']}",
     ]
@@ -103,6 +104,19 @@ def _sentences(summary: Mapping[str, Any]) -> str:
                 f"{tau} on the other {chosen['test']}."
             )
     return " ".join(found)
+
+
+def _evolved_on(summary: Mapping[str, Any]) -> list[Part]:
+    """A line for each proxy that was evolved on some of these networks."""
+    lines = []
+    for proxy, own in summary.get("evolved_on", {}).items():
+        line = f"{proxy} was evolved on {own['networks']} of the {summary['networks']} networks"
+        if (worth := own["on_others"]) is None:
+            lines.append(f"{line}, and there are too few others for a tau.")
+        else:
+            tau = f"{number(worth['kendall'])} {interval(worth['interval'])}"
+            lines.append(f"{line}; its Kendall tau on the other {own['others']}: {tau}.")
+    return ["\n".join(lines)] if lines else []
 
 
 def _reasons(summary: Mapping[str, Any]) -> list[str]:
@@ -176,6 +190,8 @@ def as_markdown(summary: Mapping[str, Any]) -> str:
                         ]
                     )
                 )
+    for own in _evolved_on(summary):
+        lines += ["", str(own)]
     if "published" in summary:
         lines += published_markdown(summary["published"])
     return "\n".join(lines) + "\n"

@@ -5,7 +5,6 @@ from typing import Any
 
 from autoprox.files.sizes import short
 from autoprox.report.layout import Part, aligned, new_table
-from autoprox.report.shortfalls import shortfall_report
 
 
 def s3_report(summary: Mapping[str, Any]) -> list[Part]:
@@ -29,7 +28,6 @@ def s3_report(summary: Mapping[str, Any]) -> list[Part]:
         _table(summary["rounds"]),
         *(["\n".join(dropped)] if dropped else []),
         aligned(facts),
-        *shortfall_report(summary),
         f"{counts}\n{shown}\nRun: {summary['run']}",
     ]
 

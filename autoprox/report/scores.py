@@ -6,6 +6,7 @@ from typing import Any
 
 from autoprox.files.sizes import short
 from autoprox.report.layout import Part, aligned, new_table
+from autoprox.report.shortfalls import shortfall_report
 
 
 def score_report(found: Mapping[str, Any], layers: bool = False) -> list[Part]:
@@ -25,6 +26,7 @@ def score_report(found: Mapping[str, Any], layers: bool = False) -> list[Part]:
             "The proxy ranks models among each other, so that one alone has no score:\n"
             "add others by --compare. Its parts are\n" + aligned(terms)
         )
+    parts += shortfall_report(found)
     if layers:
         parts += [_layers(model) for model in found["models"]]
     return parts

@@ -25,21 +25,11 @@ def search_report(summary: Mapping[str, Any]) -> list[Part]:
     return [
         _choices(summary["best"]["arch"]),
         table,
-        *_fewer(summary),
         *_evaluated(summary),
         textwrap.fill(_size(summary), WIDTH),
         textwrap.fill(_counts(summary), WIDTH),
         f"Run: {summary['run']}",
     ]
-
-
-def _fewer(summary: Mapping[str, Any]) -> list[Part]:
-    """Say where fewer are shown than were asked for."""
-    top = summary.get("counts", {}).get("top")
-    if not top or top["done"] >= top["asked"]:
-        return []
-    reason = "have a value" if summary["evaluator"] else "candidates are valid"
-    return [f"Top: {top['asked']} asked for, {top['done']} {reason}"]
 
 
 def _size(summary: Mapping[str, Any]) -> str:

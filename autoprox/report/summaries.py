@@ -12,6 +12,7 @@ from autoprox.report.ranking import rank_report
 from autoprox.report.rediscovery import rediscovery_report
 from autoprox.report.s3 import s3_report
 from autoprox.report.search import search_report
+from autoprox.report.shortfalls import shortfall_report
 from autoprox.report.supernet import prenas_report, supernet_report, supernet_table_report
 
 
@@ -32,3 +33,9 @@ REPORTS: Mapping[str, Callable[[Mapping[str, Any]], list[Part]]] = {
     "prenas": prenas_report,
     "s3": s3_report,
 }
+
+
+def report_of(kind: str, summary: Mapping[str, Any]) -> list[Part]:
+    """Return the report of a run's summary, with its shortfalls before the last part."""
+    parts = REPORTS[kind](summary)
+    return [*parts[:-1], *shortfall_report(summary), parts[-1]]

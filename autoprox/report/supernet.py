@@ -6,7 +6,6 @@ from typing import Any
 from autoprox.files.program import command_line
 from autoprox.files.sizes import short
 from autoprox.report.layout import Part, aligned, new_table
-from autoprox.report.shortfalls import shortfall_report
 
 
 def supernet_report(summary: Mapping[str, Any]) -> list[Part]:
@@ -21,7 +20,6 @@ def supernet_report(summary: Mapping[str, Any]) -> list[Part]:
     return [
         table,
         f"{_counts(summary)}\nWeights: {summary['weights']}",
-        *shortfall_report(summary),
         _next(summary["run"]),
     ]
 
@@ -37,7 +35,6 @@ def supernet_table_report(summary: Mapping[str, Any]) -> list[Part]:
     following = command_line("evolve", "--benchmark", summary["file"])
     return [
         aligned(facts),
-        *shortfall_report(summary),
         f"Next: {following}\nRun: {summary['run']}",
     ]
 
@@ -51,7 +48,7 @@ def prenas_report(summary: Mapping[str, Any]) -> list[Part]:
         sizes = (short(row[name]) for name in ("params", "flops"))
         scores = (f"{row[name]:.5g}" for name in ("snip", "normalised"))
         table.add_row(_below(summary, number), *sizes, *scores, _choices(row["arch"]))
-    chosen = [table, *shortfall_report(summary), f"Preferred: {summary['file']}"]
+    chosen = [table, f"Preferred: {summary['file']}"]
     if summary["training"] is None:
         return [*chosen, f"Run: {summary['run']}"]
     return [*chosen, *supernet_report({**summary["training"], "run": summary["run"]})]

@@ -24,8 +24,19 @@ class Version(Excerpt):
     version: Annotated[int, Field(ge=1, le=10**9), Must("an integer from 1 to 1000000000")]
 
 
+class Split(Document):
+    """The networks of a benchmark's space that were divided into a training and a test part."""
+
+    benchmark: Name
+    space: Name
+    subset: Name
+    networks: Annotated[int, Field(ge=1, le=10**9), Must("an integer from 1 to 1000000000")]
+    train: Annotated[float, Field(gt=0, lt=1), Must("a number between 0 and 1")]
+    split_seed: Annotated[int, Field(ge=0, lt=2**63), Must("an integer from 0 to 2**63 - 1")]
+
+
 class Found(Document):
-    """Where a proxy was found."""
+    """Where a proxy was found; the splits whose training parts it was evolved on, if known."""
 
     run: Name
     space: Name
@@ -33,6 +44,7 @@ class Found(Document):
     label: Name
     datasets: list[Name]
     seed: Annotated[int, Field(ge=0, le=2**64), Must(f"an integer from 0 to {2**64}")]
+    evolved_on: list[Split] = Field(default_factory=list)
 
 
 class ProxyFile(Document):

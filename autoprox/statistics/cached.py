@@ -16,7 +16,7 @@ from filelock import ReadWriteLock, Timeout
 
 from autoprox.errors import MeasurementError, RunError
 from autoprox.files.atomic import UNFINISHED
-from autoprox.files.folders import require_room
+from autoprox.files.folders import make_writable, require_room
 from autoprox.language import Statistic
 from autoprox.parallel.crew import ALONE, Crew
 from autoprox.parallel.threads import run_threads
@@ -89,7 +89,7 @@ class CachedMatrices(MatrixSource):
     def collect(self, progress: Callable[[], None] = lambda: None) -> None:
         """Measure what isn't in the folder; `progress` is called after each network."""
         if not self._locked:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_writable("the cache", "--cache", self.folder)
             needed = {path for n in self.alive for path in self._paths(n).values()}
             weakref.finalize(self, _hold(self.folder, needed, self.limit, self.age).close)
             self._locked = True

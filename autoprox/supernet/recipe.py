@@ -49,10 +49,14 @@ class SupernetRecipe(ImageRecipe):
         least = self.final_rate / self.learning_rate
         return min(warm, least + (1 - least) * (1 + math.cos(math.pi * step / steps)) / 2)
 
+    def step_size(self, samples: int) -> int:
+        """Return the number of images of a step, repeated ones counted each time."""
+        return max(1, min(self.batch_size, samples) // self.repeats) * self.repeats
+
     def order(self, samples: int, generator: torch.Generator) -> Tensor:
         """The samples of an epoch, [steps, batch]; repeated ones are in the same batch."""
         size = min(self.batch_size, samples)
-        each = max(1, size // self.repeats)
+        each = self.step_size(samples) // self.repeats
         steps = samples // size
         order = torch.randperm(samples, generator=generator)[: steps * each]
         return order.view(steps, each).repeat(1, self.repeats)

@@ -19,6 +19,7 @@ from autoprox.parallel.threads import one_thread
 from autoprox.progress import Progress, silent
 from autoprox.runs.folder import REPORT, Run, digest_of, require_name
 from autoprox.searchspaces import SearchSpace
+from autoprox.shortfalls import Shortfall, shortfalls
 from autoprox.statistics.sources import FAILURES
 from autoprox.tasks.configurations import CONFIGURATIONS
 from autoprox.tasks.estimate import Estimate
@@ -55,6 +56,11 @@ class Task(ABC, Generic[C]):
     def read(self) -> dict[str, str]:
         """A digest of each thing that was read: a resumed run must read the same."""
         return {}
+
+    @property
+    def counts(self) -> list[Shortfall]:
+        """What was asked for and what there is, as far as it is known before the work."""
+        return []
 
     def estimate(self) -> Estimate | None:
         """What it will take, where that can be told; one network is measured for it."""
@@ -207,6 +213,8 @@ def finish(task: Task[Any], run: Run, progress: Progress = silent) -> dict[str, 
     progress("run", 0, 0, str(run.path))
     with one_thread():
         summary = task.work(run, progress)
+    found = [*shortfalls(task.counts), *summary.pop("shortfalls", ())]
+    summary = {**summary, "shortfalls": found}
     run.write_summary(summary)
     write_page(run.path)
     return {"run": str(run.path), **summary}

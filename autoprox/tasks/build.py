@@ -78,6 +78,10 @@ class Build(Task[BuildConfig]):
     def read(self) -> dict[str, str]:
         return digests({}, plan=to_json(self.plan.settings))
 
+    @property
+    def counts(self) -> list[Shortfall]:
+        return list(self.plan.counts)
+
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Train what isn't trained yet; results gather in the folder FILE.parts.
 
@@ -100,7 +104,6 @@ class Build(Task[BuildConfig]):
         counts = [
             Shortfall("samples", asked, drawn, "different architectures were found"),
             Shortfall("architectures", drawn, trained, "were trained without a failure"),
-            *self.plan.counts,
         ]
         return {
             **summarised(table, self.out),

@@ -12,6 +12,7 @@ from autoprox.progress import Progress
 from autoprox.runs.folder import Run, as_written
 from autoprox.scoring.correlations import kendall, split
 from autoprox.scoring.resampling import plain
+from autoprox.shortfalls import Shortfall
 from autoprox.tasks.base import Task, completed
 from autoprox.tasks.configurations import CompareConfig, RankConfig
 from autoprox.tasks.estimate import Estimate
@@ -65,6 +66,10 @@ class Compare(Task[CompareConfig]):
     @property
     def read(self) -> dict[str, str]:
         return self.rank.read
+
+    @property
+    def counts(self) -> list[Shortfall]:
+        return self.rank.counts
 
     def estimate(self) -> Estimate:
         """That of the ranking."""

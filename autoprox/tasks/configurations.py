@@ -1,5 +1,6 @@
 """The configurations of all tasks, quick to import: the commands' help is made of them."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
 
@@ -20,6 +21,7 @@ from autoprox.options import (
     Positive,
     Probability,
     Whole,
+    read_assignments,
 )
 from autoprox.parameters import EvolutionParameters, TreeLimits
 from autoprox.tasks import presets
@@ -329,6 +331,13 @@ class SearchConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, Task
         Positive | None,
         Option("Steps without a better one, after which etas stops.", STRATEGY, default="5"),
     ] = None
+    set: Annotated[
+        Mapping[str, Any] | None,
+        Option(
+            "Any option of the strategy, such as one of a plug-in's. Repeat it for more.",
+            STRATEGY, "NAME=VALUE", "its own", read=read_assignments, repeated=True,
+        ),
+    ] = None  # fmt: skip
 
 
 class RediscoverConfig(CacheOptions, DeviceOptions, TaskConfig):

@@ -26,7 +26,8 @@ from autoprox.evolution import (
 )
 from autoprox.evolution.two_inputs import TwoInputs
 from autoprox.export import pretty
-from autoprox.files.folders import room_of
+from autoprox.files.folders import make_writable, room_of
+from autoprox.inputs.batches import batch_counts
 from autoprox.language import (
     EVERY_STATISTIC,
     STATISTICS,
@@ -43,6 +44,7 @@ from autoprox.scoring.correlations import TIES, Indices, jcm, split
 from autoprox.scoring.resampling import FEWEST_PAIRS
 from autoprox.scoring.tables import Judge
 from autoprox.searchspaces import get_space
+from autoprox.shortfalls import Shortfall
 from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import SpaceNetwork, space_networks
@@ -59,6 +61,7 @@ from autoprox.tasks.checkpoint import checkpoint, restored
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.counts import evolution_counts
 from autoprox.tasks.estimate import Estimate, measured_once, middle
+from autoprox.tasks.evolved_on import split_record
 from autoprox.tasks.proxies import COUNTS, Proxies, named_proxies
 from autoprox.tasks.trial import Ground, Trial
 from autoprox.tasks.whole import Whole
@@ -101,7 +104,7 @@ class Evolve(Task[EvolveConfig]):
         chosen = split(networks, config.split_seed, config.train)
         self.parts = dict(zip(("train", "test"), chosen, strict=True))
         self._check_parts()
-        self.cache.mkdir(parents=True, exist_ok=True)
+        make_writable("the cache", "--cache", self.cache)
 
     def _check_parts(self) -> None:
         for dataset, scores in self.benchmark.scores.items():
@@ -135,6 +138,10 @@ class Evolve(Task[EvolveConfig]):
     @property
     def read(self) -> dict[str, str]:
         return digests(self.batches, self.benchmark)
+
+    @property
+    def counts(self) -> list[Shortfall]:
+        return batch_counts(self.config.batch_size, self.batches)
 
     @property
     def cache(self) -> Path:
@@ -265,6 +272,11 @@ class Evolve(Task[EvolveConfig]):
         """The published proxies to compare with, measured with what was measured whole."""
         return self._published.measured(progress, None if whole is None else whole.engine)
 
+    def split_record(self) -> dict[str, Any]:
+        """Return what a proxy file records of the split."""
+        config = self.config
+        return split_record(self.benchmark, config.subset, config.train, config.split_seed)
+
     def _proxy_records(
         self, run: Run, front: Sequence[Individual], summary: Mapping[str, Any]
     ) -> list[dict[str, Any]]:
@@ -276,6 +288,7 @@ class Evolve(Task[EvolveConfig]):
             "label": self.benchmark.label,
             "datasets": self.benchmark.datasets,
             "seed": self.config.seed,
+            "evolved_on": [self.split_record()],
         }
         taus = {
             part: {dataset: row["kendall"] for dataset, row in summary[part].items()}

@@ -8,6 +8,7 @@ from autoprox.files.folders import is_writable
 from autoprox.runs.folder import environment
 from autoprox.statistics.collector import resolve_device
 from autoprox.tasks.cache import cache_facts
+from autoprox.tasks.imports import failed_imports
 
 
 def machine_facts(data_dir: Path | None = None) -> dict[str, Any]:
@@ -20,6 +21,7 @@ def machine_facts(data_dir: Path | None = None) -> dict[str, Any]:
             found["name"]: bool(found["embedded"] or found["installed"])
             for found in list_benchmarks(data_dir)
         },
+        "imports": failed_imports(),
         "cache": cache_facts(),
         "runs": {"folder": str(runs.absolute()), "writable": is_writable(runs)},
     }

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from autoprox.errors import MeasurementError, RunError, lacked_memory
 from autoprox.files.atomic import write_text
 from autoprox.files.documents import Document, Finite
+from autoprox.inputs.batches import batch_counts
 from autoprox.language import statistics
 from autoprox.progress import Progress
 from autoprox.report.ranking import FAILED, NOT_FINITE, as_csv, as_markdown
@@ -32,6 +33,7 @@ from autoprox.scoring.resampling import Worth, plain
 from autoprox.scoring.seeds import SEED_SHARE, seed_share
 from autoprox.scoring.tables import Judge, Scores, baselines, cross_fitted_ridge
 from autoprox.searchspaces import get_space
+from autoprox.shortfalls import Shortfall
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import space_networks
 from autoprox.tasks.base import (
@@ -44,6 +46,7 @@ from autoprox.tasks.base import (
 )
 from autoprox.tasks.configurations import RankConfig
 from autoprox.tasks.estimate import Estimate, middle
+from autoprox.tasks.evolved_on import training_architectures
 from autoprox.tasks.proxies import COUNTS, Proxies, named_proxies
 from autoprox.zoo.published import compared, published
 
@@ -82,6 +85,10 @@ class Rank(Task[RankConfig]):
         )
         self.proxies = Proxies(names)
         self.setting(config.seed)
+        self._trained = {
+            name: training_architectures(name, self.config, self.benchmark)
+            for name in self.proxies.trees
+        }
 
     @property
     def name(self) -> str:
@@ -91,6 +98,10 @@ class Rank(Task[RankConfig]):
     def read(self) -> dict[str, str]:
         proxies = "\n".join(f"{name} {tree}" for name, tree in self.proxies.trees.items())
         return digests(self.setting(self.config.seed).batches, self.benchmark, proxies=proxies)
+
+    @property
+    def counts(self) -> list[Shortfall]:
+        return batch_counts(self.config.batch_size, self.setting(self.config.seed).batches)
 
     def setting(self, seed: int) -> Setting:
         """How networks are measured with one of the seeds, which also draws the noise."""
@@ -105,6 +116,14 @@ class Rank(Task[RankConfig]):
             architectures=tuple(own.architectures[n] for n in chosen),
             scores={dataset: scores[chosen] for dataset, scores in own.scores.items()},
         )
+
+    def evolved_on(self) -> dict[str, list[int]]:
+        """Return the networks of the ranking that each proxy was evolved on, if any."""
+        found = {
+            proxy: [n for n, arch in enumerate(self.benchmark.architectures) if arch in trained]
+            for proxy, trained in self._trained.items()
+        }
+        return {proxy: networks for proxy, networks in found.items() if networks}
 
     def seeds(self) -> range:
         """The seeds, from the configured one on."""
@@ -191,6 +210,7 @@ def summarise(ranking: Rank, records: Records) -> dict[str, Any]:
         for proxy in config.proxies
     }
     judge = cache(lambda valid: Judge(benchmark, valid, config.seed, config.ties))
+    evolved_on = _evolved_on(ranking, judge, scores)
     rows = []
     for dataset in benchmark.datasets:
         own = [_row(ranking, judge, proxy, dataset, scores[proxy][dataset]) for proxy in scores]
@@ -200,6 +220,7 @@ def summarise(ranking: Rank, records: Records) -> dict[str, Any]:
         "rows": rows,
         **({"published": compared(rows, *beside)} if config.published else {}),
         **overall(ranking, judge, scores, failed),
+        **({"evolved_on": evolved_on} if evolved_on else {}),
         "invalid": _left_out(records, scores),
         "benchmark": benchmark.source,
         "networks": len(benchmark.architectures),
@@ -305,6 +326,23 @@ def _chosen(ranking: Rank, judge: MakeJudge, scores: Mapping[str, Scores]) -> di
             best = max(finite, key=lambda proxy: finite[proxy])
             found[name] = {"proxy": best, "train": finite[best], "test": means(test, best).row()}
     return {"train": len(train), "test": len(test), "by": found}
+
+
+def _evolved_on(
+    ranking: Rank, judge: MakeJudge, scores: Mapping[str, Scores]
+) -> dict[str, dict[str, Any]]:
+    """Return how many networks each proxy was evolved on, and how well it ranks the others."""
+    found = {}
+    for proxy, networks in ranking.evolved_on().items():
+        own = scores[proxy]
+        valid = _valid(np.concatenate(list(own.values())))
+        others = tuple(sorted({*valid} - {*networks}))
+        on_others = None
+        if len(others) > 1:
+            rest = {dataset: values[:, others] for dataset, values in own.items()}
+            on_others = judge(others).mean(rest).row()
+        found[proxy] = {"networks": len(networks), "others": len(others), "on_others": on_others}
+    return found
 
 
 def _choices_alone(ranking: Rank, scores: Mapping[str, Scores]) -> list[str]:

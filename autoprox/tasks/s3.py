@@ -33,7 +33,7 @@ from autoprox.supernet.processes import run_together
 from autoprox.supernet.session import Plan, train_supernet
 from autoprox.tasks.base import Task, completed
 from autoprox.tasks.s3_configuration import S3Config
-from autoprox.tasks.supernet_train import read_images
+from autoprox.tasks.supernet_train import read_images, step_count
 
 SPACE, ERRORS, EVOLUTION, SEARCHED = "space.json", "errors.jsonl", "evolution.json", "search.jsonl"
 BEST = "best.json"
@@ -55,6 +55,10 @@ class S3(Task[S3Config]):
     @property
     def name(self) -> str:
         return f"s3-{self.config.space}-seed{self.config.seed}"
+
+    @property
+    def counts(self) -> list[Shortfall]:
+        return [step_count(self.recipe, self.data)]
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """All rounds, and the search in the last space; what is on the disk isn't done again.

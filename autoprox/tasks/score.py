@@ -12,9 +12,10 @@ from torch import Tensor, nn
 
 from autoprox.engine.comparison import compare, terms_of
 from autoprox.engine.evaluator import Engine
-from autoprox.errors import AutoproxError, MeasurementError, failure_of
+from autoprox.errors import AutoproxError, MeasurementError, failure_of, nearest
+from autoprox.files.sizes import short
 from autoprox.inputs.batch import Batch, InputError
-from autoprox.inputs.batches import LENGTH
+from autoprox.inputs.batches import LENGTH, batch_counts
 from autoprox.inputs.images import load_batch
 from autoprox.inputs.text import load_tokens
 from autoprox.language import STRUCTURE, Tree, canonical, require_network, statistics
@@ -25,17 +26,26 @@ from autoprox.models.layers import (
     blocks,
     find_family,
     find_layers,
+    matching,
     single_domains,
     weights,
 )
-from autoprox.models.loading import LoadedModel, ModelError
+from autoprox.models.loading import LoadedModel, ModelError, load_model, outline
+from autoprox.models.memory import (
+    activation_bytes,
+    available_memory,
+    needed_memory,
+    parameter_bytes,
+)
 from autoprox.models.structure import heads_of_blocks, tokens_of, widths
 from autoprox.scoring.correlations import Floats
+from autoprox.shortfalls import shortfalls
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import ModuleNetwork, Shape
 from autoprox.statistics.sources import StreamedMatrices
 
 EXAMPLES = 12  # names in a message
+BATCH = 4  # images or sequences, unless said otherwise
 INPUTS = "inputs"
 NEEDED = {"msa", "mlp"}  # domains that a model may not lack, where they are read
 
@@ -46,24 +56,40 @@ class Inputs:
 
     images: Path | None = None
     text: Path | None = None
-    batch_size: int = 4
+    batch_size: int | None = None  # BATCH
     length: int | None = None
     seed: int = 0
 
     def batch(self, loaded: LoadedModel) -> Batch:
         """For a model of these; the classes are as many as its logits."""
         if loaded.batch is not None:
-            self._refuse(loaded, images=self.images, text=self.text, length=self.length)
+            given = {"images": self.images, "text": self.text, "length": self.length}
+            self._refuse(loaded, **given, batch_size=self.batch_size)
             return Batch(*loaded.batch, 0, "its own")
+        size = BATCH if self.batch_size is None else self.batch_size
         if loaded.tokens is not None:
             self._refuse(loaded, images=self.images)
             length = min(LENGTH, loaded.tokens.context) if self.length is None else self.length
-            return load_tokens(loaded.tokens, self.batch_size, length, self.seed, self.text)
+            return load_tokens(loaded.tokens, size, length, self.seed, self.text)
         self._refuse(loaded, text=self.text, length=self.length)
         shape = loaded.image or ()
-        with torch.no_grad(), evaluating(loaded.model):
-            classes = logits_of(loaded.model(torch.zeros(1, *shape))).shape[-1]
-        return load_batch("images", shape, self.batch_size, self.seed, self.images, classes)
+        try:
+            with torch.no_grad(), evaluating(loaded.model):
+                classes = logits_of(loaded.model(torch.zeros(1, *shape))).shape[-1]
+        except Exception as error:  # it isn't our code
+            raise ModelError(
+                f"{loaded.name} must map images {list(shape)} to logits, but "
+                f"{failure_of(error)}; a function may return inputs and targets with its model"
+            ) from error
+        return load_batch("images", shape, size, self.seed, self.images, classes)
+
+    def shape(self, loaded: LoadedModel) -> Tensor:
+        """Return inputs of the shape that a library's model sees, without values."""
+        size = BATCH if self.batch_size is None else self.batch_size
+        if loaded.tokens is None:
+            return torch.empty(size, *(loaded.image or ()), device="meta")
+        length = min(LENGTH, loaded.tokens.context) if self.length is None else self.length
+        return torch.empty(size, length, dtype=torch.long, device="meta")
 
     def _refuse(self, loaded: LoadedModel, **options: object) -> None:
         for name, value in options.items():
@@ -84,6 +110,62 @@ class MeasuredModel:
     terms: tuple[float, ...]
 
 
+def score_references(
+    proxy: Tree,
+    references: Sequence[str],
+    inputs: Inputs,
+    patterns: Patterns,
+    pretrained: bool = False,
+) -> dict[str, Any]:
+    """Return the scores of models by reference, and where inputs are fewer than asked.
+
+    A model of a library that the memory can't hold isn't loaded, another isn't measured.
+    """
+    outlines = {reference: outline(reference) for reference in references}
+    known = [own for own in outlines.values() if own is not None]
+    _require_memory(proxy, known, inputs, loaded=False)
+    loaded = [load_model(reference, pretrained, inputs.seed) for reference in references]
+    others = [own for own, ref in zip(loaded, references, strict=True) if outlines[ref] is None]
+    _require_memory(proxy, others, inputs, loaded=True)
+    models = [(one.name, one.model, inputs.batch(one)) for one in loaded]
+    found = score_models(proxy, models, patterns, inputs.seed)
+    batches = {name: batch for name, _, batch in models}
+    counts = batch_counts(inputs.batch_size or 0, batches)
+    return {**found, "shortfalls": shortfalls(counts)}
+
+
+def _require_memory(
+    proxy: Tree, models: Sequence[LoadedModel], inputs: Inputs, loaded: bool
+) -> None:
+    """Raise MeasurementError if a score takes more memory than is available.
+
+    What is counted are the parameters of all models, and what else the largest takes.
+    """
+    available = available_memory()
+    if not models or available is None:
+        return
+    gradients = any(s.quantity != "weight" for s in statistics(proxy))
+    own = {one.name: parameter_bytes(one.model) for one in models}
+    beside = {
+        one.name: needed_memory(
+            own[one.name],
+            0 if one.batch or loaded else activation_bytes(one.model, inputs.shape(one)),
+            gradients,
+        )
+        - own[one.name]
+        for one in models
+    }
+    largest = max(beside, key=lambda name: beside[name])
+    needed = (0 if loaded else sum(own.values())) + beside[largest]
+    if needed > available:
+        params = short(sum(p.numel() for one in models for p in one.model.parameters()))
+        raise MeasurementError(
+            f"a score of {', '.join(own)} with {params} parameters takes at least {short(needed)}B "
+            f"of memory, of which {short(available)}B are available; score a smaller model, "
+            "fewer at once, or on a machine with more memory"
+        )
+
+
 def score_models(
     proxy: Tree, models: Sequence[tuple[str, nn.Module, Batch]], patterns: Patterns, seed: int = 0
 ) -> dict[str, Any]:
@@ -93,6 +175,7 @@ def score_models(
     """
     tree = canonical(require_network(proxy))
     terms = terms_of(tree)
+    _require_matches(patterns, models)
     measured = [_measured(tree, terms, *model, patterns, seed) for model in models]
     values = np.array([model.terms for model in measured])
     ranks = terms != (tree,)
@@ -143,6 +226,21 @@ def _measured(
     return MeasuredModel(name, family, layers, params, batch.source, tuple(values.tolist()))
 
 
+def _require_matches(patterns: Patterns, models: Sequence[tuple[str, nn.Module, Batch]]) -> None:
+    """Raise ModelError if a pattern matches no linear layer of any model."""
+    names = [name for _, model, _ in models for name in weights(model)]
+    for domain, given in patterns.items():
+        for pattern in given:
+            if not matching(names, pattern):
+                parts = [name.split(".") for name in _short(names)]
+                ends = [".".join(own[i:]) for own in parts for i in range(len(own))]
+                close = nearest(pattern, ends).partition(";")[0]
+                raise ModelError(
+                    f"each --{domain} must match a linear layer of a model, but {pattern!r} "
+                    f"matches none{close}; the layers are {_listed(names) or '(none)'}"
+                )
+
+
 def _require(tree: Tree, name: str, model: nn.Module, layers: dict[str, str]) -> None:
     """Raise the error of a model that lacks the layers which the proxy reads."""
     needed = {domain for s in statistics(tree) for domain in parts_of(s.domain)} & NEEDED
@@ -186,9 +284,14 @@ def _symbols(tree: Tree) -> set[str]:
     return {tree.symbol}.union(*map(_symbols, tree.args))
 
 
+def _short(names: Iterable[str]) -> list[str]:
+    """Return the names with * for numbers, each once."""
+    return list(dict.fromkeys(re.sub(r"\b\d+\b", "*", name) for name in names))
+
+
 def _listed(names: Iterable[str]) -> str:
-    """The names with * for numbers, each once."""
-    short = list(dict.fromkeys(re.sub(r"\b\d+\b", "*", name) for name in names))
+    """Join the first short names, and count the others."""
+    short = _short(names)
     more = f" and {len(short) - EXAMPLES} more" if len(short) > EXAMPLES else ""
     return ", ".join(short[:EXAMPLES]) + more
 

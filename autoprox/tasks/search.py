@@ -13,6 +13,7 @@ from autoprox.errors import AutoproxError, ConfigError, nearest
 from autoprox.files.atomic import atomic_file, json_line, write_json
 from autoprox.files.json_lines import JSONLines, Record
 from autoprox.files.sizes import Range, read_range, read_size, short, show_range
+from autoprox.inputs.batches import batch_counts
 from autoprox.inputs.classes import CLASSES
 from autoprox.language import EVERY_STATISTIC
 from autoprox.nas.evaluators import Evaluator, load_evaluator
@@ -21,13 +22,15 @@ from autoprox.nas.proxy import SplitProxy
 from autoprox.nas.searcher import Evaluated, Scored, Scorer, Searcher, SearchParameters
 from autoprox.nas.sliced_weights import SlicedWeights, require_slices
 from autoprox.nas.strategies import STRATEGIES, SearchStrategy
+from autoprox.options import read_value
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import CANDIDATES, Run
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.searchspaces.limits import SizeLimits, matched
 from autoprox.searchspaces.sampler import Sampler
+from autoprox.shortfalls import Shortfall, shortfalls
 from autoprox.statistics.collector import Setting, resolve_device
-from autoprox.supernet.subnets import read_subnets
+from autoprox.supernet.subnets import read_entries
 from autoprox.tasks.base import (
     Task,
     batches_of,
@@ -37,7 +40,6 @@ from autoprox.tasks.base import (
     require_choice,
 )
 from autoprox.tasks.configurations import SearchConfig
-from autoprox.tasks.counts import count
 from autoprox.tasks.estimate import Estimate
 from autoprox.tasks.shared import STRATEGY
 from autoprox.tasks.sized import size_summary, worth_of_evaluated
@@ -67,7 +69,7 @@ class Search(Task[SearchConfig]):
                 # As an expression: the file or run may be gone when the search is resumed.
                 proxy=str(tree),
                 device=resolve_device(config.device),
-                **self.parameters.model_dump(),
+                **_resolved(self.parameters),
             )
         )
         dataset, classes = str(config.dataset), config.classes or 0
@@ -80,6 +82,7 @@ class Search(Task[SearchConfig]):
         if config.weights == "inherited":
             require_slices(self.space)
         self._check_statistics()
+        self.file_counts: list[Shortfall] = []
         self.only = self._only()
         self.sampler = Sampler(self.limits)
         if self.only is None:
@@ -95,6 +98,10 @@ class Search(Task[SearchConfig]):
     @property
     def read(self) -> dict[str, str]:
         return digests(self.setting.batches)
+
+    @property
+    def counts(self) -> list[Shortfall]:
+        return [*self.file_counts, *batch_counts(self.config.batch_size, self.setting.batches)]
 
     def scorer(self) -> Scorer:
         """What measures the candidates."""
@@ -123,12 +130,18 @@ class Search(Task[SearchConfig]):
         if config.strategy != "random":
             rule = "of subnets that are given, only random chooses"
             raise ConfigError(f"{rule}, but the strategy is {config.strategy}")
-        given = read_subnets(Path(config.subnets), self.space)
-        within = [architecture for architecture in given if self.limits.admit(architecture)]
+        entries = read_entries(Path(config.subnets), self.space)
+        different = list(dict.fromkeys(entries))
+        within = [architecture for architecture in different if self.limits.admit(architecture)]
         if not within:
-            params = sorted(self.limits.sizes(a).params for a in given)
-            rule = f"subnets must meet the limits, but none of the {len(given)} does"
+            params = sorted(self.limits.sizes(a).params for a in different)
+            rule = f"subnets must meet the limits, but none of the {len(different)} does"
             raise ConfigError(f"{rule}: they have {params[0]} to {params[-1]} parameters")
+        file = config.subnets
+        self.file_counts = [
+            Shortfall("subnets", len(entries), len(different), f"of {file} are different"),
+            Shortfall("different subnets", len(different), len(within), "are within the limits"),
+        ]
         return within
 
     def _check_statistics(self) -> None:
@@ -230,6 +243,18 @@ class Search(Task[SearchConfig]):
                     break
         return {"worth": worth_of_evaluated(searcher, self.config.seed)}
 
+    def _found(self, searcher: Searcher, top: int) -> list[Shortfall]:
+        """Compare the candidates and the best that were asked for with those that there are."""
+        reason = "were scored until the strategy stopped"
+        if searcher.exhausted:
+            reason = "exist within the limits" if self.limits.ranges else "exist"
+        valid = "have a value" if self.evaluator else "candidates have a score"
+        scored = len(searcher.candidates)
+        return [
+            Shortfall("candidates", self.parameters.candidates, scored, reason),
+            Shortfall("top", self.config.top, top, valid),
+        ]
+
     def _summary(self, searcher: Searcher, worth: Mapping[str, Any]) -> dict[str, Any]:
         """The best by the evaluator where there is one, or else by the proxy, ranked among all."""
         config = self.config
@@ -253,7 +278,7 @@ class Search(Task[SearchConfig]):
             "best": top[0],
             "top": top,
             "evaluations": len(searcher.candidates),
-            "counts": {"top": count(config.top, len(top))},
+            "shortfalls": shortfalls(self._found(searcher, len(top))),
             "size": size_summary(searcher, [entry["params"] for entry in top]),
             **worth,
             "evaluator": config.evaluator,
@@ -279,15 +304,30 @@ def _step(searcher: Searcher) -> dict[str, Any]:
 def _strategy(config: SearchConfig) -> tuple[SearchStrategy, SearchParameters]:
     """The strategy, and its parameters: those that are given, and its own for the others."""
     strategy = STRATEGIES.find(config.strategy)
-    own = set(strategy.settings.model_fields)
-    offered = [n for n, _, option in config.described() if option.group == STRATEGY]
-    given = {n: value for n in offered if (value := getattr(config, n)) is not None}
-    del given["strategy"]
-    for name in given:
+    own = strategy.settings.model_fields
+    offered = (name for name in _strategy_options() if name not in ("strategy", "set"))
+    given = {name: value for name in offered if (value := getattr(config, name)) is not None}
+    named = config.set or {}
+    for name in (*given, *named):
         if name not in own:
             choices = nearest(name, sorted(own))
             raise ConfigError(f"unknown option {name!r} of {config.strategy}{choices}")
-    return strategy, strategy.settings(**given)
+        if name in given and name in named:
+            raise ConfigError(f"{name} must be given once, but is an option of its own and in set")
+    read = {name: read_value(own[name], value) for name, value in named.items()}
+    return strategy, strategy.settings(**given, **read)
+
+
+def _strategy_options() -> list[str]:
+    """Return the options of a search that are of its strategy."""
+    return [n for n, _, option in SearchConfig.described() if option.group == STRATEGY]
+
+
+def _resolved(parameters: SearchParameters) -> dict[str, Any]:
+    """Return all parameters of a strategy by option: those that no option has are in `set`."""
+    values, offered = parameters.model_dump(mode="json"), _strategy_options()
+    others = {name: value for name, value in values.items() if name not in offered}
+    return {name: values[name] for name in values if name in offered} | {"set": others or None}
 
 
 def _ranges(config: SearchConfig) -> tuple[Range, Range]:

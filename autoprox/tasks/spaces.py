@@ -23,6 +23,7 @@ from autoprox.language import digest, parse
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run, as_written
 from autoprox.scoring.correlations import Indices, jcm
+from autoprox.shortfalls import Shortfall
 from autoprox.statistics.cached import CachedMatrices
 from autoprox.tasks.base import Task, absolute, completed
 from autoprox.tasks.configurations import EvolveConfig
@@ -137,6 +138,10 @@ class EvolveSpaces(Task[EvolveConfig]):
     @property
     def read(self) -> dict[str, str]:
         return {f"{n} {k}": v for n, field in self.fields.items() for k, v in field.read.items()}
+
+    @property
+    def counts(self) -> list[Shortfall]:
+        return [own for field in self.fields.values() for own in field.counts]
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Evolve for each fold on thinned matrices, choose and measure on whole ones."""
@@ -301,6 +306,7 @@ class EvolveSpaces(Task[EvolveConfig]):
             "label": ", ".join(dict.fromkeys(field.benchmark.label for field in fields)),
             "datasets": self.pairs(fold["trained"]),
             "seed": self.config.seed,
+            "evolved_on": [field.split_record() for field in fields],
         }
         formula = pretty(parse(expression))
         return {"expression": expression, "formula": formula, "found": found, "taus": taus}

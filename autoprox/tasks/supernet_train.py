@@ -49,10 +49,13 @@ class SupernetTrain(Task[SupernetTrainConfig]):
         config = self.config
         return f"supernet-{config.space}-{config.sampler}-seed{config.seed}"
 
+    @property
+    def counts(self) -> list[Shortfall]:
+        return [self.entries]
+
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Train from where the run is, and see what the weights are worth."""
-        summary = trained(self.plan, self.data, self.config, self.crew, run, progress)
-        return {**summary, "shortfalls": [*shortfalls([self.entries]), *summary["shortfalls"]]}
+        return trained(self.plan, self.data, self.config, self.crew, run, progress)
 
 
 def read_images(
@@ -69,6 +72,12 @@ def read_images(
         rule = "batch_size must be a multiple of repeats"
         raise ConfigError(f"{rule}, but got {config.batch_size} and {config.repeats}")
     return data, recipe.model_copy(update={"mirror": mirrored})
+
+
+def step_count(recipe: SupernetRecipe, data: Images) -> Shortfall:
+    """Compare the images of a step with the batch size."""
+    images, used = recipe.samples(data), recipe.step_size(recipe.samples(data))
+    return Shortfall("batch_size", recipe.batch_size, used, f"can be taken of {images} images")
 
 
 def trained(
@@ -121,7 +130,10 @@ def _extent(plan: Plan, data: Images) -> dict[str, Any]:
     steps = recipe.epochs * len(order)
     drawn = len(subnets_drawn(plan, steps))
     reason = f"were drawn in {steps} steps"
-    counts = [Shortfall("different subnets", len(plan.subnets), drawn, reason)]
+    counts = [
+        step_count(recipe, data),
+        Shortfall("different subnets", len(plan.subnets), drawn, reason),
+    ]
     return {
         "images": recipe.samples(data),
         "images_per_epoch": len(set(order.flatten().tolist())),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -14,6 +15,7 @@ from helpers.records import record
 from helpers.tables import table
 
 from autoprox.runs.folder import Run
+from autoprox.tasks import imports, machine
 
 EXPRESSIONS = ("sum(sum(abs(msa.grad)))", "sum(sum(msa.weight))", "sum(width)")
 
@@ -193,6 +195,29 @@ def test_a_cache_in_use_stays(run: Command, tmp_path: Path) -> None:
     assert "must not be in use" in result.err
 
 
+def test_imports_that_fail_are_found_in_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether they raise, end the process or never end; what isn't installed isn't tried."""
+    texts = {
+        "raising": "print('autoprox imports'); raise RuntimeError('no such thing')",
+        "ending": "import os; os._exit(3)",
+        "endless": "import time; time.sleep(60)",
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(imports, "SECONDS", 8)
+    names = ("json", "raising", "ending", "absent", "csv", "endless", "calendar")
+    assert imports.failed_imports(names) == {
+        "raising": "RuntimeError: no such thing",
+        "ending": "its process ended with the code 3",
+        "endless": "no end after 8 seconds",
+    }
+    assert {"raising", "ending", "endless"}.isdisjoint(sys.modules)
+
+
 def test_the_doctor(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
@@ -200,7 +225,14 @@ def test_the_doctor(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert facts["packages"]["torch"] == version("torch")
     assert facts["benchmarks"]["nano-bench"] is True
     assert facts["cache"]["folder"] == str(tmp_path / "autoprox")
+    monkeypatch.setattr(machine, "failed_imports", lambda: {})
     told = run("doctor")
     assert (told.code, "Nothing is amiss." in told.out) == (0, True)
+    monkeypatch.setattr(machine, "failed_imports", lambda: {"timm": "RuntimeError: no such thing"})
+    told = run("doctor")
+    assert told.code == 0
+    assert "timm can't be imported: RuntimeError: no such thing" in told.out
+    assert "Nothing is amiss." not in told.out
+    assert run("doctor", "--json").json["imports"] == {"timm": "RuntimeError: no such thing"}
     (tmp_path / "runs").write_text("")  # where a folder should be
     assert run("doctor").code == 1

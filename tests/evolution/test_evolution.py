@@ -298,10 +298,11 @@ def test_an_iteration_that_the_budget_cuts_is_not_counted() -> None:
 
 def test_a_population_that_cannot_be_found_is_an_error() -> None:
     made = Made(lambda tree: Individual(tree, reason="constant"))
-    with pytest.raises(EvolutionError, match=r"a population of 6 distinct .* 600 random .* only 0"):
+    rule = "a population of 6 proxies .* 600 random .* only 0 are valid: choose a smaller"
+    with pytest.raises(EvolutionError, match=rule):
         made.run("elitist")
     few = Made(lambda tree: Individual(tree, (0.5,), 0.5))
-    with pytest.raises(EvolutionError, match="but only 1 were"):
+    with pytest.raises(EvolutionError, match="valid trees have only 1: the training"):
         few.run("random")
 
 

@@ -4,6 +4,8 @@ import json
 import math
 import random
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
@@ -82,6 +84,30 @@ def test_the_torch_folder_trains_without_autoprox(name: str, tmp_path: Path) -> 
     assert "step 2/2: loss" in run_alone(out, code, "--steps", "2")
     assert (out / "weights.pt").exists()
     assert len((out / "train.py").read_text().splitlines()) <= 70
+
+
+@pytest.mark.parametrize("name", ["gpt2-nano", "flexibert"])
+def test_a_text_that_is_too_short_is_an_error_of_one_line(name: str, tmp_path: Path) -> None:
+    """A tenth of it is the test, which needs a sequence and one token more."""
+    out = exported(SPACES[name], smallest(SPACES[name]), "torch", tmp_path)
+    written = re.search(r"^CONTEXT = (\d+)", (out / "train.py").read_text(), re.MULTILINE)
+    assert written is not None
+    least = 10 * int(written[1]) + 1
+    text = tmp_path / "text.txt"
+    for count in (0, least - 1):
+        text.write_bytes(b"a" * count)
+        done = train(out, text)
+        message = f"error: --text must have over {least - 1} bytes, but has {count}\n"
+        assert (done.returncode, done.stderr) == (1, message)
+    text.write_bytes(b"a" * least)
+    assert train(out, text).returncode == 0
+
+
+def train(out: Path, text: Path) -> subprocess.CompletedProcess[str]:
+    """A step of the exported program."""
+    given = ("--text", text, "--steps", "1", "--batch-size", "1")
+    command = [sys.executable, "train.py", *map(str, given)]
+    return subprocess.run(command, cwd=out, capture_output=True, text=True)
 
 
 def timm_network(out: Path) -> nn.Module:

@@ -115,7 +115,7 @@ def test_wrong_options_are_named(options: dict[str, object], message: str) -> No
 def test_other_wrong_input_is_named(tmp_path: Path) -> None:
     short = tmp_path / "short.txt"
     short.write_text("ab")
-    with pytest.raises(InputError, match=r"at least 18 bytes for 2 sequences of 9, but has 2$"):
+    with pytest.raises(InputError, match=r"at least 9 bytes for a sequence, but has 2$"):
         load_tokens(CAUSAL, 2, 8, seed=0, text=short)
     nano = get_space("autoformer-nano")
     for name, value in (("text", short), ("length", 8)):

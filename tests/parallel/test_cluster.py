@@ -3,26 +3,30 @@
 import os
 import pickle
 import signal
+import subprocess
 import sys
 import time
 import warnings
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from helpers.calls import die, fail, faults
+from helpers.calls import die, fail, faults, linger
 from helpers.commands import Command
 from helpers.images import save_images
 from helpers.tables import table
 
+from autoprox.cli.command import StoppedError, followed
 from autoprox.errors import MeasurementError
 from autoprox.files.atomic import write_json
 from autoprox.inputs.datasets import load_images
 from autoprox.parallel import cluster
 from autoprox.parallel.cluster import ClusterError
 from autoprox.parallel.crew import Crew
+from autoprox.progress import Progress
 from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import Setting
 from autoprox.supernet.inherited import inherited_accuracies
@@ -281,3 +285,98 @@ def test_a_call_that_kills_its_workers_is_an_error(address: str) -> None:
         pytest.raises(ClusterError, match="must survive a call, but several died"),
     ):
         crew.each(die, [1], print)
+
+
+@contextmanager
+def worker(address: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker process that nothing starts again."""
+    program = "from distributed.cli.dask_worker import main; main()"
+    options = ("--no-nanny", "--nthreads=1", "--no-dashboard", "--worker-port=0")
+    paths = os.pathsep.join(["tests", os.environ.get("PYTHONPATH", "")])
+    with subprocess.Popen(
+        [sys.executable, "-c", program, address, *options],
+        env={**os.environ, "PYTHONPATH": paths},
+        cwd=Path(__file__).parents[2],
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "PATIENCE", 2)
+    monkeypatch.setattr(cluster, "LOOK", 0.2)
+
+
+NONE_LEFT = "a scheduler must have a worker to go on, but has had none for 2 seconds"
+
+
+def test_calls_end_some_time_after_the_last_worker(impatient: None) -> None:
+    """dask waits for ever."""
+    taken: list[None] = []
+    with (
+        here(0) as own,
+        worker(own.scheduler_address) as process,
+        Crew(scheduler=own.scheduler_address) as crew,
+        pytest.raises(ClusterError, match=NONE_LEFT),
+    ):
+        crew.each(linger, [0.1] * 20, lambda item: taken.append(item) or process.kill())
+    assert 0 < len(taken) < 20
+
+
+def test_a_worker_that_comes_in_time_goes_on(
+    impatient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "PATIENCE", 30)
+    taken: list[None] = []
+    with here(0) as own, ExitStack() as stack:
+        first = stack.enter_context(worker(own.scheduler_address))
+
+        def take(item: None) -> None:
+            if not taken:
+                first.kill()
+                first.wait()
+                stack.enter_context(worker(own.scheduler_address))
+            taken.append(item)
+
+        with Crew(scheduler=own.scheduler_address) as crew:
+            crew.each(linger, [0.1] * 20, take)
+    assert len(taken) == 20
+
+
+def test_a_call_that_takes_long_is_waited_for(impatient: None) -> None:
+    """Longer than the patience: its worker is there."""
+    taken: list[None] = []
+    with here(1) as own, Crew(scheduler=own.scheduler_address) as crew:
+        crew.each(linger, [3], taken.append)
+    assert taken == [None]
+
+
+def test_a_run_without_workers_is_resumed(
+    options: dict[str, Any], impatient: None, run: Command
+) -> None:
+    local = found("search", options["search"])
+    with here(0) as own, worker(own.scheduler_address) as process:
+
+        def kill(task: str, done: int, total: int, note: str) -> None:
+            if task == "search" and done == 2:
+                process.kill()
+
+        given = {"backend": "dask", "scheduler": own.scheduler_address, "runs": "stopped"}
+        with pytest.raises(ClusterError, match=NONE_LEFT):
+            start(CONFIGURATIONS["search"](**options["search"], **given), kill)
+    [left] = Path("stopped").iterdir()
+    summary = run("resume", str(left), "--backend", "local", "--json").json
+    assert {name: summary[name] for name in local} == local
+
+
+def test_the_error_says_how_to_go_on() -> None:
+    def call(progress: Progress) -> dict[str, Any]:
+        progress("run", 0, 0, "runs/mine")
+        raise ClusterError(NONE_LEFT)
+
+    with pytest.raises(StoppedError, match=f"{NONE_LEFT}; `autoprox resume runs/mine` goes on$"):
+        followed(call, quiet=True)

@@ -24,6 +24,16 @@ COMMANDS = {
     "--population 4 --json",
     "search": "search --space autoformer-mini --proxy smoothness --dataset cifar10 "
     "--strategy single --samples 4 --json",
+    "set": "search --space autoformer-mini --proxy smoothness --dataset cifar10 --strategy single "
+    "--set samples=2 --set each=3 --set label=7 --json",
+    "wrong name": "search --space autoformer-mini --proxy smoothness --strategy single "
+    "--set eech=3",
+    "wrong value": "search --space autoformer-mini --proxy smoothness --strategy single "
+    "--set each=many",
+}
+WRONG = {
+    "wrong name": "unknown option 'eech' of single (did you mean each?); choose from each, label, ",
+    "wrong value": "each must be a whole number >= 1, but got 'many'",
 }
 # Runs several commands in one process, for to start one takes longer than they do.
 PROGRAM = """
@@ -71,9 +81,16 @@ def results(plugins: Path, folder: Path, commands: Mapping[str, str]) -> dict[st
 
 
 @pytest.fixture(scope="module")
-def done(plugins: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
-    found = results(plugins, tmp_path_factory.mktemp("runs"), COMMANDS)
-    assert all(result.code == 0 for result in found.values()), found
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the commands run."""
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="module")
+def done(plugins: Path, folder: Path) -> dict[str, Result]:
+    found = results(plugins, folder, COMMANDS)
+    codes = {name: 2 if name in WRONG else 0 for name in COMMANDS}
+    assert {name: result.code for name, result in found.items()} == codes, found
     assert not any("left out" in result.err for result in found.values())
     return found
 
@@ -113,6 +130,17 @@ def test_its_evolution_strategy_evolves(done: dict[str, Result]) -> None:
 
 def test_its_search_strategy_searches_its_space(done: dict[str, Result]) -> None:
     assert done["search"].json["evaluations"] == 4
+
+
+def test_options_of_its_search_strategy_are_set(done: dict[str, Result], folder: Path) -> None:
+    """They are in the run's config: one that is resumed goes on with them."""
+    found = done["set"].json
+    assert found["evaluations"] == 2 * 3
+    config = json.loads((folder / found["run"] / "config.json").read_text())
+    assert (config["samples"], config["set"]) == (2, {"each": 3, "label": "7"})
+    for name, message in WRONG.items():
+        assert done[name].err.count("\n") == 1
+        assert message in done[name].err
 
 
 SUITES = """

@@ -9,7 +9,7 @@ from helpers.images import save_images
 from helpers.shortfalls import counted, is_told
 
 from autoprox.report.layout import show
-from autoprox.report.s3 import s3_report
+from autoprox.report.summaries import report_of
 from autoprox.searchspaces import get_space
 from autoprox.tasks import base
 from autoprox.tasks.s3_configuration import S3Config
@@ -100,7 +100,7 @@ def test_what_was_done_is_what_was_asked_for_or_told(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     summary = run_s3(images, tmp_path, **options)
-    show(*s3_report(summary))
+    show(*report_of("s3", summary))
     agrees(summary, options, capsys.readouterr().out)
     assert summary["shortfalls"] or options.get("flops") != NARROW
 
@@ -127,7 +127,7 @@ def test_a_resumed_run_falls_short_of_the_same(
         run_s3(images, tmp_path, stop, **options)
     [run] = tmp_path.iterdir()
     summary = base.resume(run)
-    show(*s3_report(summary))
+    show(*report_of("s3", summary))
     agrees(summary, options, capsys.readouterr().out)
 
 

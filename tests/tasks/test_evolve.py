@@ -3,6 +3,8 @@
 import itertools
 import json
 import random
+import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,12 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers.commands import Command
 from helpers.networks import SPACE
 from scipy import stats
 from torch.nn import functional
 
 from autoprox.errors import AutoproxError, MeasurementError
-from autoprox.evolution import Individual
+from autoprox.evolution import EvolutionError, Individual
 from autoprox.language import STATISTICS, Tree, parse
 from autoprox.progress import Note
 from autoprox.runs.folder import Run
@@ -372,3 +375,35 @@ def test_a_training_part_whose_scores_are_all_the_same_is_an_error(
     with pytest.raises(AutoproxError, match="many"):
         start(EvolveConfig(**{**options, "benchmark": str(flat)}, runs=tmp_path / "runs"))
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("train", [2, 3])
+def test_too_few_training_networks_are_named(
+    options: dict[str, Any], tmp_path: Path, train: int
+) -> None:
+    """Of n networks, formulas have n (n - 1) + 1 strict taus at most, however many formulas."""
+    changed = {"datasets": ("few",), "train": train / NETWORKS, "population": 8}
+    with pytest.raises(EvolutionError) as error:
+        start(EvolveConfig(**{**options, **changed}, runs=tmp_path))
+    said = str(error.value)
+    known = re.search(r"but (\d+) valid trees have only (\d+): the training networks", said)
+    assert known is not None
+    assert int(known[1]) >= 8
+    assert int(known[2]) <= train * (train - 1) + 1 < 8
+    assert said.endswith("choose a larger --train, or a benchmark of more networks")
+
+
+@pytest.mark.parametrize("place", ["/proc/nothing", "/sys/kernel"])
+def test_a_cache_that_cannot_be_written_is_named(
+    run: Command, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    if not Path(place).parent.exists() or sys.platform != "linux":
+        pytest.skip("folders of Linux")
+    monkeypatch.chdir(tmp_path)
+    given = ("evolve", "--benchmark", str(table), "--quiet")
+    rule = f"the cache must be a folder in which files can be made, but of {place}/"
+    result = run(*given, "--cache", place)
+    assert (result.code, result.err.count("\n")) == (1, 1)
+    assert rule in result.err
+    assert result.err.endswith("; choose another --cache\n")
+    assert not Path("runs").exists()

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from helpers.commands import Command
+from helpers.records import record
 from helpers.tables import table
 from scipy.stats import kendalltau, pearsonr, spearmanr
 
@@ -20,6 +21,8 @@ from autoprox.errors import ConfigError, MeasurementError, RunError
 from autoprox.inputs.batch import Batch
 from autoprox.inputs.batches import load_batches
 from autoprox.report.ranking import UNEQUAL, as_csv, rank_report
+from autoprox.runs.folder import Run
+from autoprox.scoring.correlations import split
 from autoprox.searchspaces import TransformerNetwork, get_space
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import SpaceNetwork, space_networks
@@ -340,3 +343,62 @@ def test_wrong_use_is_one_line_and_writes_nothing(
     assert message in result.err
     assert result.err.count("\n") == 1
     assert not Path("runs").exists()
+
+
+def discovery(folder: Path, split_seed: int, train: float, recorded: bool) -> str:
+    """A run of evolve on the table; its proxy file, or else its config alone, has the split."""
+    config = {
+        **{"kind": "evolve", "benchmark": "mine", "space": "autoformer-nano", "subset": "main"},
+        **{"split_seed": split_seed, "train": train},
+    }
+    found = {**record()["found"], "benchmark": "mine", "space": "autoformer-nano"}
+    if recorded:
+        names = ("benchmark", "space", "subset", "split_seed", "train")
+        found["evolved_on"] = [{"networks": 12, **{name: config[name] for name in names}}]
+    with Run.create(folder, f"evolved{split_seed}", config) as run:
+        run.write_proxies([{**record(), "expression": "sum(width)", "found": found}])
+        run.write_summary({})
+        return str(run.path)
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_networks_that_a_proxy_was_evolved_on_are_told(
+    benchmark: Path, tmp_path: Path, recorded: bool
+) -> None:
+    """Of a run, and of a proxy file that has its split; scipy has the tau on the others."""
+    own = discovery(tmp_path / "discoveries", 3, 0.5, recorded)
+    copied = str(tmp_path / "copied.json")
+    Path(copied).write_text((Path(own) / "hall_of_fame" / "1.json").read_text())
+    given = {"proxies": (own, copied, "snip", "params"), "seeds": 1, "runs": tmp_path}
+    found = start(config(benchmark, **given))
+    train, test = split(12, 3, 0.5)
+    widths = np.array([a["hidden_dim"] * a["depth"] for a in ARCHITECTURES])
+    truth = [[row["scores"][d] for row in table()["architectures"]] for d in ("wide", "deep")]
+    known = [own, copied] if recorded else [own]
+    assert list(found["evolved_on"]) == known
+    for name in known:
+        seen = found["evolved_on"][name]
+        assert (seen["networks"], seen["others"]) == (len(train), len(test)) == (6, 6)
+        taus = [strict_tau(widths[test], np.array(t)[test]).statistic for t in truth]
+        assert seen["on_others"]["kendall"] == pytest.approx(np.mean(taus))
+        text = f"{name} was evolved on 6 of the 12 networks; its Kendall tau on the other 6: "
+        assert text in " ".join(map(str, rank_report(found)))
+        assert text in Path(found["run"], "table.md").read_text()
+
+
+def test_nothing_is_told_of_another_benchmark(benchmark: Path, tmp_path: Path) -> None:
+    own = discovery(tmp_path / "discoveries", 3, 0.5, recorded=True)
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps({**table(), "name": "other"}))
+    longer = tmp_path / "mine.json"
+    longer.write_text(json.dumps(table(13)))
+    for file in (other, longer):
+        found = start(config(file, proxies=(own, "params"), seeds=1, runs=tmp_path))
+        assert "evolved_on" not in found
+
+
+def test_too_few_other_networks_have_no_tau(benchmark: Path, tmp_path: Path) -> None:
+    own = discovery(tmp_path / "discoveries", 0, 0.9, recorded=True)
+    found = start(config(benchmark, proxies=(own,), seeds=1, runs=tmp_path))
+    assert found["evolved_on"][own] == {"networks": 11, "others": 1, "on_others": None}
+    assert "there are too few others for a tau" in " ".join(map(str, rank_report(found)))

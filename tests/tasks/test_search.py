@@ -12,14 +12,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.shortfalls import counted
 
 import autoprox
 from autoprox.benchmarks import load_benchmark
 from autoprox.errors import AutoproxError, ConfigError, MeasurementError, RunError
 from autoprox.files.located_json import JSONFileError
 from autoprox.nas.evaluators import EvaluatorError, load_evaluator
+from autoprox.nas.searcher import Searcher, SearchParameters
+from autoprox.nas.strategies import STRATEGIES, SearchStrategy
+from autoprox.options import read_assignments
 from autoprox.report.layout import show
-from autoprox.report.search import search_report
+from autoprox.report.summaries import report_of
 from autoprox.searchspaces import from_json, get_space
 from autoprox.tasks.export import read_architecture
 from autoprox.zoo.loading import load
@@ -252,11 +256,11 @@ def test_where_an_evaluator_fails_the_next_ones_are_asked(
     asked = [own["candidate"] for own in records]
     assert asked[: last + 1] == order[: last + 1]
     assert len(asked) <= last + 2  # the largest, too
-    assert summary["counts"]["top"] == {"asked": top, "done": min(top, len(valued))}
+    assert counted(summary).get("top", (top, top)) == (top, min(top, len(valued)))
     assert len(summary["top"]) == min(top, len(valued))
     assert all(row["value"] is not None for row in summary["top"])
-    show(*search_report(summary))
-    told = f"Top: {top} asked for, {len(valued)} have a value\n"
+    show(*report_of("search", summary))
+    told = f"top: {top} asked for, {len(valued)} have a value\n"
     assert (told in capsys.readouterr().out) == (top > len(valued))
     (run / "summary.json").unlink()
     (run / "evaluations.jsonl").write_text(
@@ -268,10 +272,10 @@ def test_where_an_evaluator_fails_the_next_ones_are_asked(
 @pytest.mark.parametrize("top", [1, 59, 60, 61, 1000])
 def test_more_than_there_are_is_told(top: int, capsys: pytest.CaptureFixture[str]) -> None:
     summary = search(top=top)
-    assert summary["counts"]["top"] == {"asked": top, "done": len(summary["top"])}
+    assert counted(summary).get("top", (top, top)) == (top, len(summary["top"]))
     assert len(summary["top"]) == min(top, 60)
-    show(*search_report(summary))
-    told = f"Top: {top} asked for, 60 candidates are valid\n"
+    show(*report_of("search", summary))
+    told = f"top: {top} asked for, 60 candidates have a score\n"
     assert (told in capsys.readouterr().out) == (top > 60)
 
 
@@ -283,7 +287,7 @@ def test_etas_shows_what_it_evaluated() -> None:
     shown = [(row["candidate"], row["value"]) for row in summary["top"]]
     best = sorted(records, key=value_of, reverse=True)
     assert shown == [(own["candidate"], own["value"]) for own in best]
-    assert summary["counts"]["top"] == {"asked": 50, "done": len(records)}
+    assert counted(summary)["top"] == (50, len(records))
 
 
 def test_what_an_evaluator_fails_on_is_recorded() -> None:
@@ -361,6 +365,11 @@ def test_a_table_answers_for_its_own_architectures() -> None:
         ({"images": "absent"}, r"absent must be a file or folder of images"),
         ({"text": "mine.py"}, r"autoformer-nano takes images, which text mine.py is not for"),
         ({"space": "flexibert", "text": "mine.py", "length": 500}, r"mine.py must have at least"),
+        ({"set": {"steps": 3}}, r"unknown option 'steps' of random; choose from samples"),
+        ({"set": {"samples": 0}}, r"samples must be a whole number >= 1, but got 0"),
+        ({"set": {"samples": "many"}}, r"samples must be a whole number >= 1, but got 'many'"),
+        ({"set": {"samples": 3}, "samples": 3}, r"samples must be given once, but is an option"),
+        ({"set": "samples=3"}, r"set must be a mapping of names to values, but got 'samples=3'"),
         ({"top": 0}, r"top must be a whole number >= 1"),
     ],
 )
@@ -429,3 +438,65 @@ def test_subnets_that_cannot_be_searched(
     with pytest.raises(ConfigError, match=message):
         search(**{"subnets": write_subnets(folder, 16, 24), **options})
     assert not (folder / "runs").exists()
+
+
+@pytest.mark.parametrize("strategy", SMALL)
+def test_options_that_are_set_are_those_of_the_same_names(strategy: str) -> None:
+    """As values, and as the texts of a command line; the run's config is the same."""
+    given = {"space": "autoformer-nano", "proxy": HEADS, "strategy": strategy, "progress": False}
+    own = dict(SMALL[strategy])
+    given |= {name: own.pop(name) for name in ("evaluator",) if name in own}
+    expected = autoprox.search(**given, **own).to_dict()
+    for values in (own, {name: str(value) for name, value in own.items()}):
+        found = autoprox.search(**given, set=values).to_dict()
+        assert comparable(found) == comparable(expected)
+        configs = [(Path(one["run"]) / "config.json").read_text() for one in (found, expected)]
+        assert configs[0] == configs[1]
+
+
+class WithPause(SearchParameters):
+    """A strategy's own option."""
+
+    samples: int = 5
+    each: int = 1
+
+    @property
+    def candidates(self) -> int:
+        return self.samples
+
+
+def search_each(searcher: Searcher, settings: WithPause) -> None:
+    for _ in range(settings.samples):
+        searcher.score(searcher.samples(settings.each))
+        searcher.step()
+
+
+def test_a_resumed_search_keeps_what_was_set() -> None:
+    with STRATEGIES.trial("each", SearchStrategy(search_each, WithPause)):
+        given = {"space": "autoformer-nano", "proxy": HEADS, "strategy": "each"}
+        whole = autoprox.search(**given, set={"each": 3}, progress=False).to_dict()
+
+        def stop(task: str, done: int, total: int, note: str) -> None:
+            if task == "search" and done == 4:
+                raise MeasurementError("stopped")
+
+        with pytest.raises(MeasurementError):
+            autoprox.search(**given, set={"each": 3}, progress=stop, name="cut")
+        [cut] = Path("runs").glob("*-cut")
+        assert json.loads((cut / "config.json").read_text())["set"] == {"each": 3}
+        assert comparable(resume(cut)) == comparable(whole)
+        assert whole["evaluations"] == 5 * 3
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["samples"], "set must be NAME=VALUE, for example samples=100, but got 'samples'"),
+        (["=3"], "set must be NAME=VALUE, .*, but got '=3'"),
+        (["samples="], "set must be NAME=VALUE, .*, but got 'samples='"),
+        (["samples=3", "samples=4"], "samples must be set once, but got 3 and 4"),
+    ],
+)
+def test_assignments_that_cannot_be_read(texts: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read_assignments(texts)

@@ -1,14 +1,15 @@
 """Of what looks: show, runs, bench, score, export, doctor; and of files that runs keep."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import RootModel
+from pydantic import Field, RootModel
 
 from autoprox.files.documents import Document
 from autoprox.runs.overview import Overview
+from autoprox.runs.proxy_file import Split
 
 from .search import Architecture
-from .worth import MeanParts, Number, SizeCheck
+from .worth import MeanParts, Number, Reduced, SizeCheck
 
 
 class File(Document):
@@ -59,6 +60,7 @@ class FoundAt(Document):
     label: str
     datasets: list[str]
     seed: int
+    evolved_on: list[Split] = Field(default_factory=list)
 
 
 class ShowExpression(Document):
@@ -189,6 +191,12 @@ class Doctor(Document):
     device: str
     threads: int
     benchmarks: dict[str, bool]
+    imports: Annotated[
+        dict[str, str],
+        Field(
+            description="Optional packages that can't be imported, and why; all that can aren't."
+        ),
+    ]
     cache: CacheFacts
     runs: Place
 
@@ -205,7 +213,7 @@ class Model(Document):
     inputs: str
 
 
-class Score(Document):
+class Score(Reduced):
     """`autoprox score`."""
 
     proxy: str

@@ -6,23 +6,9 @@ from pydantic import Field
 
 from autoprox.files.documents import Document
 
-from .worth import Asked, Comparison, Number, Sized
+from .worth import Comparison, Number, Reduced, Sized
 
 Arch = Annotated[dict[str, Any], Field(description="The choices of the space, by name.")]
-
-
-class Shortfall(Document):
-    """A count of which less was possible than was asked for; `reason` continues `found`."""
-
-    of: str
-    asked: int
-    found: int
-    reason: str
-
-
-Shortfalls = Annotated[
-    list[Shortfall], Field(description="What was done less of than was asked for; often empty.")
-]
 
 
 class Candidate(Document):
@@ -75,13 +61,7 @@ class WorthOfSearch(Document):
     comparison: Comparison
 
 
-class SearchCounts(Document):
-    """How many a search was to show and keep, and how many there are."""
-
-    top: Asked
-
-
-class Search(Document):
+class Search(Reduced):
     """`autoprox search`."""
 
     run: str
@@ -93,7 +73,6 @@ class Search(Document):
     best: Candidate
     top: list[Candidate]
     evaluations: int
-    counts: SearchCounts
     size: SizeOfSearch
     worth: WorthOfSearch | None = None
     evaluator: str | None
@@ -155,7 +134,7 @@ class Subnet(Document):
     accuracy: float
 
 
-class SupernetTrain(Document):
+class SupernetTrain(Reduced):
     """`autoprox supernet train`."""
 
     run: str
@@ -169,7 +148,6 @@ class SupernetTrain(Document):
     epochs: int
     loss: float
     subnets: list[Subnet]
-    shortfalls: Shortfalls
     seconds: float
 
 
@@ -182,7 +160,7 @@ class PreferredBelow(Document):
     preferred: list[int]
 
 
-class Prenas(Document):
+class Prenas(Reduced):
     """`autoprox prenas`."""
 
     run: str
@@ -190,13 +168,12 @@ class Prenas(Document):
     normaliser: str
     preferred: list[Preferred]
     sizes: list[PreferredBelow]
-    shortfalls: Shortfalls
     file: str
     training: dict[str, Any] | None
     seconds: float
 
 
-class SupernetEval(Document):
+class SupernetEval(Reduced):
     """`autoprox supernet eval`."""
 
     run: str
@@ -205,7 +182,6 @@ class SupernetEval(Document):
     dataset: str
     architectures: int
     held_out: int
-    shortfalls: Shortfalls
     lowest: float
     median: float
     highest: float
@@ -262,7 +238,7 @@ class Plots(Document):
     reason: str | None = None
 
 
-class S3(Document):
+class S3(Reduced):
     """`autoprox s3`."""
 
     run: str
@@ -272,7 +248,6 @@ class S3(Document):
     rounds: list[Round]
     ended: str | None
     best: BestOfS3
-    shortfalls: Shortfalls
     plots: Plots
     seconds: float
 
@@ -288,7 +263,7 @@ class BuiltDataset(Document):
     tied: float
 
 
-class Build(Document):
+class Build(Reduced):
     """`autoprox bench build`."""
 
     run: str
@@ -297,7 +272,6 @@ class Build(Document):
     space: str
     samples: Annotated[int, Field(description="The architectures that were asked for.")]
     architectures: int
-    shortfalls: Shortfalls
     datasets: dict[str, BuiltDataset]
     measure: str
     seeds: int

@@ -10,6 +10,23 @@ Number = float | None  # None where it isn't finite, or can't be known
 Interval = tuple[Number, Number]
 
 
+class Shortfall(Document):
+    """A count of which less was possible than was asked for; `reason` continues `found`."""
+
+    of: str
+    asked: int
+    found: int
+    reason: str
+
+
+class Reduced(Document):
+    """The result of a command that says what it did less of than it was asked to."""
+
+    shortfalls: Annotated[
+        list[Shortfall], Field(description="What was done less of than was asked for; often empty.")
+    ]
+
+
 class Sized(Document):
     """What is left of a tau at equal size, with bootstrap 95 % intervals."""
 
@@ -150,7 +167,7 @@ class EvolutionCounts(Document):
 Ended = Annotated[str | None, Field(description="How the budget ended the evolution, if it did.")]
 
 
-class Evolve(Worth):
+class Evolve(Worth, Reduced):
     """`autoprox evolve`."""
 
     run: str
@@ -200,7 +217,7 @@ class Source(Document):
     ]
 
 
-class EvolveSpaces(Document):
+class EvolveSpaces(Reduced):
     """`autoprox evolve --spaces`."""
 
     run: str
@@ -311,7 +328,17 @@ class Published(Document):
     without: list[str]
 
 
-class Rank(Document):
+class EvolvedOn(Document):
+    """The networks that a proxy was evolved on, and how well it ranks the others."""
+
+    networks: int
+    others: int
+    on_others: Annotated[
+        Sized | None, Field(description="Means over the datasets; null of fewer than two others.")
+    ]
+
+
+class Rank(Reduced):
     """`autoprox rank`."""
 
     run: str
@@ -325,6 +352,9 @@ class Rank(Document):
     pairs: int
     chosen: Chosen | None
     choices_alone: list[str]
+    evolved_on: dict[str, EvolvedOn] = Field(
+        default_factory=dict, description="Proxies evolved on some of these networks."
+    )
     invalid: dict[str, dict[str, str]] | dict[str, Any]
     benchmark: str
     networks: int

@@ -73,19 +73,21 @@ NEWCOMERS = EvolutionStrategy(vary_by_chance)
 
 
 class SingleParameters(SearchParameters):
-    """How many architectures are scored, one a step."""
+    """How many architectures are scored, so many a step; an option of its own, and a text."""
 
     samples: Positive = 5
+    each: Positive = 1
+    label: str = "none"
 
     @property
     def candidates(self) -> int:
-        return self.samples
+        return self.samples * self.each
 
 
 def search(searcher: Searcher, settings: SingleParameters) -> None:
-    """Score random architectures one by one."""
+    """Score random architectures, a few at a time."""
     for _ in range(settings.samples):
-        searcher.score(searcher.samples(1))
+        searcher.score(searcher.samples(settings.each))
         searcher.step()
 
 
