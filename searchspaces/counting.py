@@ -246,7 +246,8 @@ class SizeCounts:
     def _distance(self, keys: Integers, arch: Architecture) -> Measures:
         """Return how much the sizes of keys differ from an architecture's."""
         ratios = self._sizes_of(keys) / self._measured(arch)
-        return np.abs(np.log(ratios)).sum(axis=1)
+        distance: Measures = np.abs(np.log(ratios)).sum(axis=1)
+        return distance
 
     def _path(
         self,
@@ -378,7 +379,7 @@ class SizeCounts:
         sizes = [self.limits.size(name, architecture) for name in self.limits.ranges]
         return np.array(sizes, dtype=np.int64)
 
-    def _sizes_of(self, keys: Integers) -> Measures:
+    def _sizes_of(self, keys: Integers) -> Integers:
         """Return the sizes of architectures, given what is added to the least, [keys, limits]."""
         columns = []
         for _ in self._steps[1:]:

@@ -57,9 +57,9 @@ def least_perplexity(limits: SizeLimits, perplexity: Callable[[Architecture], fl
         choices: dict[str, Any] = dict(zip(fields, values, strict=True))
         layers = choices["n_layer"]
         arch = space.architecture({**choices, "mlp_ratio": [2] * layers, "n_head": [4] * layers})
-        found = perplexity(arch) if not limits.excess(limits.sizes(arch)) else math.inf
+        found = perplexity(arch) if limits.admit(arch) else math.inf
         while found < math.inf:
-            near = [a for a in neighbours(arch) if not limits.excess(limits.sizes(a))]
+            near = [a for a in neighbours(arch) if limits.admit(a)]
             least, arch = min(((perplexity(a), a) for a in near), key=lambda pair: pair[0])
             if least >= found:
                 break

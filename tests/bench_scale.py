@@ -15,6 +15,7 @@ import json
 import os
 import pickle
 import platform
+import random
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -29,13 +30,14 @@ from distributed import LocalCluster
 from autoprox.nas.own_weights import OwnWeights
 from autoprox.parallel.crew import Crew
 from autoprox.searchspaces import get_space
+from autoprox.searchspaces.limits import SizeLimits
+from autoprox.searchspaces.sampler import Sampler
 from autoprox.statistics.cached import _measured
 from autoprox.tasks.configurations import EvolveConfig, RankConfig, SearchConfig
 from autoprox.tasks.evolve import Evolve
 from autoprox.tasks.proxies import Proxies
 from autoprox.tasks.rank import Rank
 from autoprox.tasks.search import Search
-from autoprox.training.plan import sample
 
 Part = tuple[Callable[..., Any], tuple[Any, ...], list[Any]]  # function, what is shared, items
 
@@ -51,7 +53,9 @@ def search(options: argparse.Namespace) -> Part:
     """Candidates of a space, each with its own weights."""
     config = SearchConfig(space=options.search, dataset="cifar10", proxy="snip")
     scorer = Search(config).scorer()
-    return OwnWeights.outcome, (scorer,), sample(get_space(options.search), options.networks, 0)
+    space = get_space(options.search)
+    archs = Sampler(SizeLimits(space, 10)).sample(options.networks, random.Random(0))
+    return OwnWeights.outcome, (scorer,), archs
 
 
 def collect(options: argparse.Namespace) -> Part:

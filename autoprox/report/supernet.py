@@ -48,7 +48,7 @@ def prenas_report(summary: Mapping[str, Any]) -> list[Part]:
         sizes = (short(row[name]) for name in ("params", "flops"))
         scores = (f"{row[name]:.5g}" for name in ("snip", "normalised"))
         table.add_row(_below(summary, number), *sizes, *scores, _choices(row["arch"]))
-    chosen = [table, f"Preferred: {summary['file']}"]
+    chosen: list[Part] = [table, f"Preferred: {summary['file']}"]
     if summary["training"] is None:
         return [*chosen, f"Run: {summary['run']}"]
     return [*chosen, *supernet_report({**summary["training"], "run": summary["run"]})]

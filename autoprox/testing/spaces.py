@@ -10,6 +10,8 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from autoprox.searchspaces import SPACES, Architecture, SearchSpace, TransformerNetwork, from_json
+from autoprox.searchspaces.limits import SizeLimits
+from autoprox.searchspaces.sampler import Sampler
 from autoprox.searchspaces.tokens import TokenSpace
 from autoprox.testing.require import require
 
@@ -23,6 +25,7 @@ def check_space(space: SearchSpace) -> None:
         check_architectures(space)
         check_variation(space)
         check_counts(space)
+        check_limits(space)
         check_blocks(space)
         check_weights(space)
 
@@ -78,6 +81,19 @@ def check_counts(space: SearchSpace) -> None:
                 network(example(space, device="meta"))
             counted, said = counter.get_total_flops(), 2 * space.flops(arch, classes)
             require(counted == said, f"{arch} has {counted} operations, not {said}")
+
+
+def check_limits(space: SearchSpace) -> None:
+    """Architectures within limits are found by counting sizes, as the space says how."""
+    middle = sorted(samples(space, 21), key=lambda arch: space.params(arch, 10))[10]
+    sizes = space.params(middle, 10), space.flops(middle, 10)
+    for limits in (
+        SizeLimits(space, 10, (int(0.9 * sizes[0]), int(1.1 * sizes[0]))),
+        SizeLimits(space, 10, flops=(None, sizes[1])),
+    ):
+        found = Sampler(limits).sample(5, random.Random(0))
+        require(found != [], f"architectures are found where {middle} is, but not {limits}")
+        require(all(map(limits.admit, found)), f"what is found is within the limits {limits}")
 
 
 def check_blocks(space: SearchSpace) -> None:
