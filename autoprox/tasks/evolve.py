@@ -186,7 +186,7 @@ class Evolve(Task[EvolveConfig]):
         tree = whole.chosen(found, state.front, progress)
         progress("measure", 1, 1, str(tree))
         summary = {
-            **whole.measured(tree, self.zoo(progress, whole)),
+            **whole.measured(tree, self.zoo(progress)),
             "objective": config.objective,
             "ties": config.ties,
             "front": described(state.front, tree),
@@ -216,7 +216,7 @@ class Evolve(Task[EvolveConfig]):
             **kept_of(self.config)._asdict(),
         )
         done = itertools.count(1)
-        matrices.collect(lambda: progress("collect", next(done), len(train), ""))
+        matrices.collect(lambda: progress("collect", next(done), len(train), ""), self._published)
         return matrices
 
     def toolbox(self, engine: Engine) -> base.Toolbox:
@@ -235,13 +235,14 @@ class Evolve(Task[EvolveConfig]):
     ) -> Whole:
         """All networks, measured whole, but for those that failed.
 
-        Those of a space that is held out are all its test. What the zoo lacks is measured along.
+        Those of a space that is held out are all its test. What the published proxies lack is
+        measured along.
         """
         settings = [self.setting(thin=1), self.setting(thin=1, seed=self.config.seed + 1)]
         parts = {name: part.tolist() for name, part in self.parts.items()}
         if held_out:
             parts["test"] = list(range(len(self.benchmark.architectures)))
-        along = self._published.terms if with_zoo else ()
+        along = self._published if with_zoo else None
         return Whole(self.benchmark, self.config, parts, settings, failed, held_out, along)
 
     @cached_property
@@ -249,9 +250,9 @@ class Evolve(Task[EvolveConfig]):
         folder = self.cache.with_name("zoo")
         return PublishedProxies(self.benchmark, self.config, self.setting(thin=1), folder)
 
-    def zoo(self, progress: Progress = silent, whole: Whole | None = None) -> Zoo:
-        """The published proxies to compare with, measured with what was measured whole."""
-        return self._published.measured(progress, None if whole is None else whole.engine)
+    def zoo(self, progress: Progress = silent) -> Zoo:
+        """The published proxies to compare with."""
+        return self._published.measured(progress)
 
     def _proxy_records(
         self, run: Run, front: Sequence[Individual], summary: Mapping[str, Any]

@@ -105,7 +105,7 @@ def test_one_pass_measures_the_formula_and_the_zoo(
     whole, tree = task.whole({}), parse("sum(mean(sqrt(all.grad)))")
     found = Individual(tree, jcm=-1.0)
     assert whole.chosen(found, [found]) == tree
-    zoo = task.zoo(whole=whole)
+    zoo = task.zoo()
     whole.measured(tree, zoo)
     networks = {network.identity for network in task.networks()}
     assert networks < set(built)  # and some with another seed
