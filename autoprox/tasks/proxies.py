@@ -179,8 +179,8 @@ class _Together(Setting):
             built = prepare(batch.classes)
             passes.plan(every[dataset], self.captures)
             collected = partial(collect, built, batch, seed=network.seed, passes=passes)
-            if own := self.needs.get(dataset):
-                self.do(dataset, collected(own, thin=self.other.thin))
+            if others := self.needs.get(dataset):
+                self.do(dataset, collected(others, thin=self.other.thin))
             if own := needs.get(dataset):
                 yield dataset, collected(own, thin=self.thin)
             self.functions(dataset, cast(TransformerNetwork, built), passes)

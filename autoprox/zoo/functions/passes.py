@@ -17,7 +17,7 @@ from autoprox.statistics import collector
 from autoprox.zoo.functions.attention import ExplicitAttention
 
 DOMAINS = ("msa", "mlp")  # of the linear layers in blocks
-Seen = dict[nn.Module, tuple[Tensor, Tensor]]  # inputs and outputs of linear layers, in depth order
+Seen = dict[nn.Linear, tuple[Tensor, Tensor]]  # inputs and outputs of linear layers, in depth order
 SHARED = ("forward", "loss_gradients", "weight_gradients", "logit_gradients", "kernel")
 
 
@@ -145,7 +145,7 @@ class Passes:
     def _own_forward(self) -> tuple[Seen, Tensor, Tensor]:
         seen: Seen = {}
 
-        def keep(layer: nn.Module, inputs: tuple[Tensor], output: Tensor) -> None:
+        def keep(layer: nn.Linear, inputs: tuple[Tensor], output: Tensor) -> None:
             seen[layer] = (inputs[0], output)
 
         source = self.source.detach().requires_grad_()

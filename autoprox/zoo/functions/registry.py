@@ -68,7 +68,8 @@ def measure_all(
 ) -> dict[str, float]:
     """The measures of these names, with the passes that they share run once.
 
-    Passes that were run for the network's statistics may be `shared` too. The measures are nan for a network whose outputs aren't finite, which some of them wouldn't notice.
+    Passes that were run for the network's statistics may be `shared` too. The measures are nan for
+    a network whose outputs aren't finite, which some of them wouldn't notice.
     """
     for name in names:
         if name not in MEASURES:
