@@ -183,6 +183,7 @@ class Estimated(Document):
     seconds: float
     cache: int
     free: int
+    stages: dict[str, float]
     text: str
 
 
