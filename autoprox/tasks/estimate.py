@@ -57,16 +57,20 @@ def middle(space: SearchSpace, architectures: Sequence[Architecture]) -> int:
 
 
 def seconds_each(call: Callable[[], object], workers: int) -> float:
-    """The time of a call while as many workers as there are do the same, divided by them."""
+    """Return the time that a call takes while all workers do the same, divided by their number."""
+
+    def do() -> None:
+        call()
+
     started = time.monotonic()
-    run_threads(workers, [call] * workers)
+    run_threads(workers, [do] * workers)
     return (time.monotonic() - started) / workers
 
 
 def needs_of(
     setting: Setting, network: SpaceNetwork, needs: Iterable[Statistic]
 ) -> dict[str, set[Statistic]]:
-    """The statistics by dataset, each of them once where datasets share it."""
+    """Return the statistics to measure of each dataset: those that datasets share are in one."""
     source = StreamedMatrices(setting, [network])
     wanted: dict[str, set[Statistic]] = defaultdict(set)
     for statistic in needs:
@@ -78,7 +82,7 @@ def needs_of(
 def seconds_of_formulas(
     trees: Sequence[Tree], source: Callable[[int], MatrixSource], networks: int
 ) -> float:
-    """The time of a formula on so many networks, by that on one and on a part of them.
+    """Return the time of a formula on all networks, extrapolated from one and from a part of them.
 
     `source` gives as many networks as it is asked for.
     """

@@ -68,7 +68,7 @@ from autoprox.tasks.zoo import PublishedProxies, Zoo
 
 THINNED_WEIGHTS = 300_000  # of a network, on average, while evolution compares it with others
 SAMPLE = 40  # random formulas, by which the time of an evolution is estimated
-EVOLVED = 1.0  # the time of an evolved formula over that of a random one
+EVOLVED = 0.9  # the time of an evolved formula over that of a random one
 RIVALS = 4  # the formula, the ridge regression and the two best published proxies
 FORMS: Mapping[str, Callable[[Grammar], Form]] = {"free": lambda own: own, "two-inputs": TwoInputs}
 
@@ -186,10 +186,15 @@ class Evolve(Task[EvolveConfig]):
 
         with TemporaryDirectory() as folder, one_thread():
             along(setting, one, needs, count)  # warms up
-            each = seconds_each(lambda: along(setting, one, needs, lambda d, m: None), workers)
-            chosen = seconds_each(formula, workers)
+            share = workers / self.crew.size  # of a cluster's work, which it does as fast
+            each = share * seconds_each(
+                lambda: along(setting, one, needs, lambda d, m: None), workers
+            )
+            chosen = share * seconds_each(formula, workers)
+            alone = seconds_each(lambda: measured_alone(setting, one, needs, lambda d, m: None), 1)
+            written = seconds_each(self._source(one, 1, Path(folder)).collect, 1)
             stages = {
-                "collect": train * each,
+                "collect": train * (each + max(0.0, written - alone) / workers),
                 "evolve": self._evolution_seconds(one, Path(folder)),
                 "measure": (len(networks) - train) * each
                 + (train + SEEDED) * chosen
@@ -205,7 +210,7 @@ class Evolve(Task[EvolveConfig]):
         )
 
     def _comparison_seconds(self) -> float:
-        """The intervals of correlations, of as many scores as are compared."""
+        """Estimate the intervals of correlations, of as many scores as are compared."""
         counts = baselines(self.benchmark)
         started = time.monotonic()
         for part in self.parts.values():
@@ -213,16 +218,14 @@ class Evolve(Task[EvolveConfig]):
             judge.table({dataset: scores[part] for dataset, scores in own.items()})
         return (time.monotonic() - started) * (len(counts) + RIVALS + len(self.config.zoo))
 
+    def _source(self, one: SpaceNetwork, count: int, folder: Path) -> CachedMatrices:
+        """Return copies of one network, whose statistics are in a folder of their own."""
+        crew, copies = Crew(self.config.workers), [one] * count
+        return CachedMatrices(self.setting(), copies, self.needs(), folder=folder, crew=crew)
+
     def _evolution_seconds(self, one: SpaceNetwork, folder: Path) -> float:
-        """Random formulas on copies of one network, and their taus."""
+        """Estimate the evolution by random formulas on copies of one network, and their taus."""
         config, train = self.config, self.parts["train"]
-
-        def source(count: int) -> CachedMatrices:
-            crew = Crew(config.workers)
-            copies = [one] * count
-            return CachedMatrices(self.setting(), copies, self.needs(), folder=folder, crew=crew)
-
-        source(1).collect()
         rng = random.Random(config.seed)
         trees = [self.grammar.generate(rng) for _ in range(1 + SAMPLE)]
         target = Ground(self.judge(train.tolist()), []).target
@@ -230,7 +233,9 @@ class Evolve(Task[EvolveConfig]):
         started = time.monotonic()
         fitness([scores], [target], config.ties)
         taken = (time.monotonic() - started) / SAMPLE
-        taken += EVOLVED * seconds_of_formulas(trees, source, len(train))
+        taken += EVOLVED * seconds_of_formulas(
+            trees, lambda count: self._source(one, count, folder), len(train)
+        )
         formulas = 2 * config.population + config.iterations * config.children
         return taken * min(formulas, config.evaluations or formulas)
 
