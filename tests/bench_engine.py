@@ -9,6 +9,7 @@ Parts:
 - collection: collecting the statistics of the `data` probe against the bare passes
 - final: a formula on whole matrices, as an evolution measures it, against the bare passes
 - evolution: the paper's whole evolution (P = 20, T = 200) on collected statistics
+- command: `autoprox evolve` with an empty cache: seconds and processor time of each stage
 - formulas: CPU time of an evolution on four spaces with halving, for 20,000 formulas
 
 Every ratio is of two measurements of the same run. The architectures are 60 of ViT-Bench-101's
@@ -33,6 +34,7 @@ from statistics import median
 from typing import Any
 
 import torch
+from bench_estimate import staged
 from helpers.random_matrices import RandomMatrices
 from torch.nn import functional
 
@@ -200,6 +202,15 @@ def formulas(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def command(options: argparse.Namespace) -> dict[str, Any]:
+    """The shares of the stages, with the published proxies that are compared by default."""
+    given = {"space": options.space, "datasets": DATASETS, "workers": options.workers}
+    found = staged({**given, "strategy": options.strategy, "thin": options.thin})
+    seconds = found["measured"]
+    shares = {stage: own / seconds["all"] for stage, own in seconds.items() if stage != "all"}
+    return {**found, "shares": shares}
+
+
 def published_way(problem: Evolve) -> float:
     """Seconds for one candidate on 60 networks and 3 datasets, extrapolated from a few networks."""
     torch.set_num_threads(os.cpu_count() or 1)
@@ -312,17 +323,19 @@ def main() -> None:
         "collection": lambda problem, folder: collection(problem),
         "final": lambda problem, folder: final(problem),
         "evolution": evolution,
+        "command": lambda problem, folder: command(options),
     }
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=[[], *parts], default=[])
     parser.add_argument("--strategy", choices=list(STRATEGIES), default=EvolveConfig().strategy)
+    parser.add_argument("--space", choices=("autoformer", "pit"), default="autoformer")
     parser.add_argument("--thin", type=int, help="instead of the default for the space")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--formulas", type=int, default=2_000, help="of the part `formulas`")
     parser.add_argument("--cache", type=Path, default=user_cache() / "statistics")
     options = parser.parse_args()
     config = EvolveConfig(
-        space="autoformer",
+        space=options.space,
         datasets=DATASETS,
         strategy=options.strategy,
         thin=options.thin,

@@ -34,12 +34,14 @@ from autoprox.statistics.networks import UntrainedNetwork
 from autoprox.statistics.packed import CHUNK, ChunkRange, PackedMatrices, Place, chunks_of
 from autoprox.statistics.sources import (
     MEMO_BYTES,
+    Along,
     Group,
     MatrixSource,
+    MeasureAlong,
     Programs,
     Take,
-    attempt,
-    each_dataset,
+    measured_alone,
+    wants_along,
 )
 
 GIB = 2**30
@@ -86,8 +88,13 @@ class CachedMatrices(MatrixSource):
         self.needs = sorted(set(needs), key=str)
         self._locked = self._collected = False
 
-    def collect(self, progress: Callable[[], None] = lambda: None) -> None:
-        """Measure what isn't in the folder; `progress` is called after each network."""
+    def collect(
+        self, progress: Callable[[], None] = lambda: None, along: Along | None = None
+    ) -> None:
+        """Measure what isn't in the folder, and with it what is wanted along.
+
+        `progress` is called after each network.
+        """
         if not self._locked:
             make_writable("the cache", "--cache", self.folder)
             needed = {path for n in self.alive for path in self._paths(n).values()}
@@ -96,7 +103,7 @@ class CachedMatrices(MatrixSource):
         missing = self._missing(progress)
         if self.shared is not None:
             missing = self._fetched(missing, progress)
-        self._measure(missing, progress)
+        self._measure(missing, progress, along)
         self._collected = True
 
     def visit(self, programs: Programs, take: Take) -> None:
@@ -183,7 +190,9 @@ class CachedMatrices(MatrixSource):
         run_threads(FETCHING, (partial(fetch, network) for network in missing))
         return {network: lacking[network] for network in sorted(lacking)}
 
-    def _measure(self, missing: Mapping[int, Missing], progress: Callable[[], None]) -> None:
+    def _measure(
+        self, missing: Mapping[int, Missing], progress: Callable[[], None], along: Along | None
+    ) -> None:
         """Measure what is missing; a cluster's workers leave it in the shared folder, if any."""
         local, shared = LocalFolder(self.folder), [self.shared] if self.shared else []
         away = self.crew.scheduler is not None
@@ -196,12 +205,17 @@ class CachedMatrices(MatrixSource):
                 local.write(name, content)
             if away and shared and not found.failure and not self._fetch(missing[network]):
                 raise MeasurementError(f"what workers write must be at {shared[0].url}, but isn't")
+            if along is not None and found.along is not None:
+                along.keep(self.networks[network], found.along)
             self.fail(network, found.failure)
             sizes.append(found.bytes)
             require_room(self.folder, sum(sizes) // len(sizes) * (len(missing) - len(sizes)))
             progress()
 
-        items = [(self.networks[network], own) for network, own in missing.items()]
+        items = [
+            (self.networks[network], own, wants_along(along, self.networks[network]))
+            for network, own in missing.items()
+        ]
         self.crew.each(_measured, items, take, self.setting, folders)
 
     @cached_property
@@ -242,13 +256,16 @@ class Measurement(NamedTuple):
     contents: dict[str, bytes]  # of its files, where they aren't written by who measures
     bytes: int
     failure: str | None
+    along: Any
 
 
 def _measured(
-    setting: Setting, folders: Sequence[Folder], item: tuple[UntrainedNetwork, Missing]
+    setting: Setting,
+    folders: Sequence[Folder],
+    item: tuple[UntrainedNetwork, Missing, MeasureAlong | None],
 ) -> Measurement:
     """Measure what is missing of a network into these folders, or bring it where there are none."""
-    network, missing = item
+    network, missing, along = item
     contents: dict[str, bytes] = {}
     sizes: list[int] = []
 
@@ -262,8 +279,8 @@ def _measured(
                 contents[name] = content
 
     needs = {dataset: set(named) for dataset, named in missing.items()}
-    failure = attempt(lambda: each_dataset(setting, network, needs, write))
-    return Measurement(contents, sum(sizes), failure)
+    failure, more = (along or measured_alone)(setting, network, needs, write)
+    return Measurement(contents, sum(sizes), failure, more)
 
 
 def _hold(folder: Path, needed: Container[Path], limit: int, age: int) -> ReadWriteLock:

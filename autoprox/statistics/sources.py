@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -25,6 +25,31 @@ Take = Callable[[Group, list[int], np.ndarray, Any], None]
 Needs = dict[str, set[Statistic]]  # by dataset
 MEMO_BYTES = 2**28  # of values of layers that whoever reads the matrices may keep
 FAILURES = (ArithmeticError, MemoryError, RuntimeError, ValueError)
+
+
+Do = Callable[[str, Measured], None]  # takes what was measured on a dataset
+
+
+class Along(Protocol):
+    """What else is to be measured of networks, in the passes for their statistics."""
+
+    @property
+    def measure(self) -> "MeasureAlong":
+        """How it is measured."""
+
+    def wants(self, network: UntrainedNetwork) -> bool:
+        """Whether it isn't known of a network."""
+
+    def keep(self, network: UntrainedNetwork, found: Any) -> None:
+        """Keep what was measured of a network."""
+
+
+class MeasureAlong(Protocol):
+    """Measures a network as `measured_alone` does, and something else, which is returned too."""
+
+    def __call__(
+        self, setting: Setting, network: UntrainedNetwork, needs: Needs, do: Do
+    ) -> tuple[str | None, Any]: ...
 
 
 class MatrixSource(ABC):
@@ -101,7 +126,12 @@ def attempt(call: Callable[[], object]) -> str | None:
 
 
 class StreamedMatrices(MatrixSource):
-    """Builds and measures each network at every visit, and keeps nothing."""
+    """Builds and measures each network at every visit, and keeps nothing.
+
+    What is wanted `along` with it is measured at the first visit.
+    """
+
+    along: Along | None = None
 
     def visit(self, programs: Programs, take: Take) -> None:
         needs: Needs = defaultdict(set)
@@ -110,7 +140,8 @@ class StreamedMatrices(MatrixSource):
             for datasets in self.variants(group):
                 needs[self.datasets[datasets[0]]] |= group
                 wanted[self.datasets[datasets[0]]].append((group, datasets))
-        numbers = iter(alive := self.alive)
+        items = [(self.networks[n], wants_along(self.along, self.networks[n])) for n in self.alive]
+        numbers = iter(self.alive)
 
         def keep(found: Computed) -> None:
             network = next(numbers)
@@ -118,11 +149,12 @@ class StreamedMatrices(MatrixSource):
                 start = self.layers.starts[next(iter(group)).domain][network]
                 for layer, values in enumerate(layers):
                     take(group, datasets, np.array([start + layer]), values)
+            if self.along is not None and found.along is not None:
+                self.along.keep(self.networks[network], found.along)
             self.fail(network, found.failure)
 
-        networks = [self.networks[network] for network in alive]
         shared = (self.setting, self.device, needs, programs, wanted)
-        self.crew.each(_computed, networks, keep, *shared)
+        self.crew.each(_computed, items, keep, *shared)
 
 
 class Computed(NamedTuple):
@@ -130,6 +162,12 @@ class Computed(NamedTuple):
 
     layers: list[tuple[Group, list[int], list[Any]]]
     failure: str | None
+    along: Any
+
+
+def wants_along(along: Along | None, network: UntrainedNetwork) -> MeasureAlong | None:
+    """How a network is measured where more than its statistics is wanted of it."""
+    return along.measure if along is not None and along.wants(network) else None
 
 
 def _computed(
@@ -138,9 +176,10 @@ def _computed(
     needs: Needs,
     programs: Programs,
     wanted: Mapping[str, Sequence[tuple[Group, list[int]]]],
-    network: UntrainedNetwork,
+    item: tuple[UntrainedNetwork, MeasureAlong | None],
 ) -> Computed:
     """Dataset after dataset, so that only one's matrices are held."""
+    network, along = item
     found: list[tuple[Group, list[int], list[Any]]] = []
 
     def of_dataset(dataset: str, measured: Measured) -> None:
@@ -152,17 +191,21 @@ def _computed(
             values = [programs[group](MatrixChunk.of(matrices)) for matrices in layers]
             found.append((group, datasets, values))
 
-    failure = attempt(lambda: each_dataset(setting, network, needs, of_dataset))
-    return Computed(found, failure)
+    failure, more = (along or measured_alone)(setting, network, needs, of_dataset)
+    return Computed(found, failure, more)
 
 
-def each_dataset(
-    setting: Setting,
-    network: UntrainedNetwork,
-    needs: Needs,
-    do: Callable[[str, Measured], None],
-) -> None:
-    """Measure a network for one dataset after another, holding no more than one's matrices."""
-    for dataset, measured in setting.measure(network, needs):
-        do(dataset, measured)
-        del measured
+def measured_alone(
+    setting: Setting, network: UntrainedNetwork, needs: Needs, do: Do
+) -> tuple[str | None, Any]:
+    """Measure a network for one dataset after another; why it failed, if it did, and nothing else.
+
+    No more than one dataset's matrices are held.
+    """
+
+    def measure() -> None:
+        for dataset, measured in setting.measure(network, needs):
+            do(dataset, measured)
+            del measured
+
+    return attempt(measure), None

@@ -1,10 +1,12 @@
 """Discovers a proxy: from a benchmark and a seed to a formula, and what it is worth on the rest."""
 
 import itertools
+import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -38,16 +40,20 @@ from autoprox.language import (
     statistics,
 )
 from autoprox.language.grammar import Grammar
+from autoprox.parallel.crew import Crew
+from autoprox.parallel.threads import one_thread
 from autoprox.progress import Note, Progress, silent
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import TIES, Indices, jcm, split
+from autoprox.scoring.fitness import taus as fitness
 from autoprox.scoring.resampling import FEWEST_PAIRS
-from autoprox.scoring.tables import Judge
+from autoprox.scoring.tables import Judge, baselines
 from autoprox.searchspaces import get_space
 from autoprox.shortfalls import Shortfall
 from autoprox.statistics.cached import CachedMatrices
-from autoprox.statistics.collector import Setting, resolve_device
+from autoprox.statistics.collector import Measured, Setting, resolve_device
 from autoprox.statistics.networks import SpaceNetwork, space_networks
+from autoprox.statistics.sources import measured_alone
 from autoprox.tasks.base import (
     Task,
     batches_of,
@@ -60,14 +66,23 @@ from autoprox.tasks.cache import kept_of
 from autoprox.tasks.checkpoint import checkpoint, restored
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.counts import evolution_counts
-from autoprox.tasks.estimate import Estimate, measured_once, middle
+from autoprox.tasks.estimate import (
+    Estimate,
+    middle,
+    needs_of,
+    seconds_each,
+    seconds_of_formulas,
+)
 from autoprox.tasks.evolved_on import split_record
 from autoprox.tasks.proxies import COUNTS, Proxies, named_proxies
 from autoprox.tasks.trial import Ground, Trial
-from autoprox.tasks.whole import Whole
+from autoprox.tasks.whole import SEEDED, Whole
 from autoprox.tasks.zoo import PublishedProxies, Zoo
 
 THINNED_WEIGHTS = 300_000  # of a network, on average, while evolution compares it with others
+SAMPLE = 40  # random formulas, by which the time of an evolution is estimated
+EVOLVED = 0.9  # the time of an evolved formula over that of a random one
+RIVALS = 4  # the formula, the ridge regression and the two best published proxies
 FORMS: Mapping[str, Callable[[Grammar], Form]] = {"free": lambda own: own, "two-inputs": TwoInputs}
 
 
@@ -170,12 +185,76 @@ class Evolve(Task[EvolveConfig]):
         return {part for s in read for part in s.parts}
 
     def estimate(self) -> Estimate:
-        """From one of the networks: what evolution reads; the rest isn't in it."""
+        """Estimate all stages from one of the networks, of which everything is measured."""
         networks, train = self.networks(), len(self.parts["train"])
         one = networks[middle(self.space, self.benchmark.architectures)]
-        seconds, size = measured_once(self.setting(), one, self.needs())
-        work = train * seconds / self.crew.size
-        return Estimate(train, len(self.batches), work, train * size, room_of(self.cache))
+        setting, workers = self.setting(), self.config.workers
+        needs = needs_of(setting, one, self.needs())
+        along = self._published.measure if self.config.zoo else measured_alone
+        size = 0
+
+        def count(dataset: str, measured: Measured) -> None:
+            nonlocal size
+            size += sum(m.nbytes for own in measured.values() for m in own)
+
+        def formula() -> None:
+            gradients = {d: {EVERY_STATISTIC["mlp.grad"]} for d in self.batches}
+            measured_alone(self.setting(thin=1), one, gradients, lambda dataset, measured: None)
+
+        with TemporaryDirectory() as folder, one_thread():
+            along(setting, one, needs, count)  # warms up
+            share = workers / self.crew.size  # of a cluster's work, which it does as fast
+            each = share * seconds_each(
+                lambda: along(setting, one, needs, lambda d, m: None), workers
+            )
+            chosen = share * seconds_each(formula, workers)
+            alone = seconds_each(lambda: measured_alone(setting, one, needs, lambda d, m: None), 1)
+            written = seconds_each(self._source(one, 1, Path(folder)).collect, 1)
+            stages = {
+                "collect": train * (each + max(0.0, written - alone) / workers),
+                "evolve": self._evolution_seconds(one, Path(folder)),
+                "measure": (len(networks) - train) * each
+                + (train + SEEDED) * chosen
+                + self._comparison_seconds(),
+            }
+        return Estimate(
+            train,
+            len(self.batches),
+            sum(stages.values()),
+            train * size,
+            room_of(self.cache),
+            stages,
+        )
+
+    def _comparison_seconds(self) -> float:
+        """Estimate the intervals of correlations, of as many scores as are compared."""
+        counts = baselines(self.benchmark)
+        started = time.monotonic()
+        for part in self.parts.values():
+            judge, own = self.judge(part.tolist()), counts["params"]
+            judge.table({dataset: scores[part] for dataset, scores in own.items()})
+        return (time.monotonic() - started) * (len(counts) + RIVALS + len(self.config.zoo))
+
+    def _source(self, one: SpaceNetwork, count: int, folder: Path) -> CachedMatrices:
+        """Return copies of one network, whose statistics are in a folder of their own."""
+        crew, copies = Crew(self.config.workers), [one] * count
+        return CachedMatrices(self.setting(), copies, self.needs(), folder=folder, crew=crew)
+
+    def _evolution_seconds(self, one: SpaceNetwork, folder: Path) -> float:
+        """Estimate the evolution by random formulas on copies of one network, and their taus."""
+        config, train = self.config, self.parts["train"]
+        rng = random.Random(config.seed)
+        trees = [self.grammar.generate(rng) for _ in range(1 + SAMPLE)]
+        target = Ground(self.judge(train.tolist()), []).target
+        scores = np.random.default_rng(0).random((SAMPLE, len(self.batches), len(train)))
+        started = time.monotonic()
+        fitness([scores], [target], config.ties)
+        taken = (time.monotonic() - started) / SAMPLE
+        taken += EVOLVED * seconds_of_formulas(
+            trees, lambda count: self._source(one, count, folder), len(train)
+        )
+        formulas = 2 * config.population + config.iterations * config.children
+        return taken * min(formulas, config.evaluations or formulas)
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Evolve on thinned matrices, choose on whole ones, and measure what was chosen."""
@@ -204,7 +283,7 @@ class Evolve(Task[EvolveConfig]):
         tree = whole.chosen(found, state.front, progress)
         progress("measure", 1, 1, str(tree))
         summary = {
-            **whole.measured(tree, self.zoo(progress, whole)),
+            **whole.measured(tree, self.zoo(progress)),
             "objective": config.objective,
             "ties": config.ties,
             "front": described(state.front, tree),
@@ -235,7 +314,7 @@ class Evolve(Task[EvolveConfig]):
             **kept_of(self.config)._asdict(),
         )
         done = itertools.count(1)
-        matrices.collect(lambda: progress("collect", next(done), len(train), ""))
+        matrices.collect(lambda: progress("collect", next(done), len(train), ""), self._published)
         return matrices
 
     def toolbox(self, engine: Engine) -> base.Toolbox:
@@ -254,13 +333,14 @@ class Evolve(Task[EvolveConfig]):
     ) -> Whole:
         """All networks, measured whole, but for those that failed.
 
-        Those of a space that is held out are all its test. What the zoo lacks is measured along.
+        Those of a space that is held out are all its test. What the published proxies lack is
+        measured along.
         """
         settings = [self.setting(thin=1), self.setting(thin=1, seed=self.config.seed + 1)]
         parts = {name: part.tolist() for name, part in self.parts.items()}
         if held_out:
             parts["test"] = list(range(len(self.benchmark.architectures)))
-        along = self._published.terms if with_zoo else ()
+        along = self._published if with_zoo else None
         return Whole(self.benchmark, self.config, parts, settings, failed, held_out, along)
 
     @cached_property
@@ -268,9 +348,9 @@ class Evolve(Task[EvolveConfig]):
         folder = self.cache.with_name("zoo")
         return PublishedProxies(self.benchmark, self.config, self.setting(thin=1), folder)
 
-    def zoo(self, progress: Progress = silent, whole: Whole | None = None) -> Zoo:
-        """The published proxies to compare with, measured with what was measured whole."""
-        return self._published.measured(progress, None if whole is None else whole.engine)
+    def zoo(self, progress: Progress = silent) -> Zoo:
+        """The published proxies to compare with."""
+        return self._published.measured(progress)
 
     def split_record(self) -> dict[str, Any]:
         """Return what a proxy file records of the split."""

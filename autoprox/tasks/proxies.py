@@ -2,7 +2,10 @@
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,17 +15,18 @@ import torch
 from autoprox.engine.comparison import compare, terms_of
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import ConfigError, nearest
-from autoprox.language import require_network
+from autoprox.language import Statistic, require_network, statistics
 from autoprox.parallel.crew import Crew
 from autoprox.scoring.correlations import Floats
 from autoprox.scoring.resampling import plain
 from autoprox.searchspaces import TransformerNetwork
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.networks import SpaceNetwork
-from autoprox.statistics.sources import StreamedMatrices, attempt
+from autoprox.statistics.collector import Capture, Measured, Passes, Setting, collect
+from autoprox.statistics.networks import SpaceNetwork, UntrainedNetwork
+from autoprox.statistics.sources import Do, Needs, StreamedMatrices, attempt
 from autoprox.zoo.expressions import PROXIES
 from autoprox.zoo.functions import MEASURES, measure_all
-from autoprox.zoo.functions.passes import MeasureError
+from autoprox.zoo.functions import passes as measures
+from autoprox.zoo.functions.passes import MeasureError, captures
 from autoprox.zoo.loading import load
 
 COUNTS = ("params", "flops")
@@ -50,12 +54,10 @@ class Proxies:
         seed: int,
         crew: Crew,
         take: Callable[[dict[str, Any]], None],
-        engine: Engine | None = None,
     ) -> None:
         """Take the values of each network as soon as they are known.
 
-        They are those of the functions, and of the terms of the expressions; the latter are asked
-        of an engine of these networks, if there is one.
+        They are those of the functions, and of the terms of the expressions.
         """
         last = time.monotonic()
 
@@ -65,59 +67,77 @@ class Proxies:
             take({**found, "seconds": round(now - last, 3)})
             last = now
 
-        if engine is None:
-            crew.each(Proxies.of_network, networks, timed, self, setting, seed)
-            return
-        values, lost = engine.evaluate(self.terms).values, engine.source.failures
-        items = [(own, values[..., i], lost.get(i)) for i, own in enumerate(networks)]
-        crew.each(Proxies._completed, items, timed, self, setting, seed)
+        crew.each(Proxies.of_network, networks, timed, self, setting, seed)
 
     def of_network(self, setting: Setting, seed: int, network: SpaceNetwork) -> dict[str, Any]:
         """The values of one network on each dataset, or why it failed."""
-        # A proxy is ranked on the networks for which it has a value, however few.
-        source = StreamedMatrices(setting, [network], max_failed=1.0)
-        values = Engine(source).evaluate(self.terms).values[..., 0]
-        return self._completed(setting, seed, (network, values, source.failures.get(0)))
+        _, line = self.along(setting, seed, setting, network, {}, lambda dataset, measured: None)
+        return line
 
-    def _completed(
-        self, setting: Setting, seed: int, item: tuple[SpaceNetwork, Floats, str | None]
-    ) -> dict[str, Any]:
-        """The values of the terms, [terms, datasets], and those of the functions."""
-        network, values, failure = item
+    def along(
+        self,
+        setting: Setting,
+        seed: int,
+        other: Setting,
+        network: SpaceNetwork,
+        needs: Needs,
+        do: Do,
+    ) -> tuple[str | None, dict[str, Any]]:
+        """Measure a network's values, and in the same passes what `other` is to measure.
+
+        Gives why the passes failed, if they did, and what `of_network` does.
+        """
+        found: Values = {dataset: {} for dataset in setting.batches}
+        failures: list[str] = []
         names = list(map(str, self.terms))
-        found: Values = {
-            dataset: dict(zip(names, own, strict=True))
-            for dataset, own in zip(setting.batches, values.T.tolist(), strict=True)
-        }
-        if self.functions and failure is None:
-            failure = attempt(lambda: self._run_functions(setting, network, seed, found))
-        return {
-            "failure": failure,
+
+        def functions(dataset: str, built: TransformerNetwork, passes: Passes) -> None:
+            known = _known(setting, dataset, found)
+            left = [name for name in self.functions if name not in known]
+            found[dataset] |= known
+            if not failures:
+                batch = setting.batches[dataset]
+                reason = attempt(
+                    lambda: found[dataset].update(measure_all(built, batch, left, seed, passes))
+                )
+                failures.extend([reason] if reason else [])
+
+        read = captures({need for name in self.functions for need in MEASURES[name].needs})
+        together = _Together(
+            setting.batches, setting.thin, setting.device,
+            other=other, needs=needs, do=do, captures=read, functions=functions,
+        )  # fmt: skip
+        # A proxy is ranked on the networks for which it has a value, however few.
+        source = StreamedMatrices(together, [network], max_failed=1.0)
+        if any(map(statistics, self.terms)):
+            values = Engine(source).evaluate(self.terms).values[..., 0]
+            failure = source.failures.get(0)
+        else:
+            failure = attempt(lambda: [None for _ in together.measure(network, {})])
+            values = Engine(source).evaluate(self.terms).values[..., 0]
+        for dataset, own in zip(setting.batches, values.T.tolist(), strict=True):
+            found[dataset] = {**dict(zip(names, own, strict=True)), **found[dataset]}
+        line = {
+            "failure": failure or next(iter(failures), None),
             "values": {d: {k: plain(v) for k, v in o.items()} for d, o in found.items()},
         }
-
-    def _run_functions(
-        self, setting: Setting, network: SpaceNetwork, seed: int, found: Values
-    ) -> None:
-        """Add what isn't expressions, with each dataset's head."""
-        prepare = network.build(setting.device)
-        for dataset, batch in setting.batches.items():
-            built = prepare(batch.classes)
-            known = _known(setting, dataset, found)
-            names = [name for name in self.functions if name not in known]
-            found[dataset] |= known | measure_all(built, batch, names, seed)
+        return failure, line
 
     def refused(self, network: SpaceNetwork, setting: Setting, seed: int) -> dict[str, str]:
         """The functions that don't take these inputs, such as a batch of one, and why."""
         found: dict[str, str] = {}
         prepare = network.build(setting.device) if self.functions else None
-        for name in self.functions:
-            try:
-                for batch in setting.batches.values():
-                    built = cast(TransformerNetwork, prepare and prepare(batch.classes))
-                    measure_all(built, batch, [name], seed)
-            except MeasureError as error:
-                found[name] = str(error)
+        seen: list[torch.Tensor] = []
+        for batch in setting.batches.values():
+            if prepare is None or any(torch.equal(batch.inputs, own) for own in seen):
+                continue
+            seen.append(batch.inputs)
+            passes = measures.Passes(prepare(batch.classes), batch, seed)
+            for name in self.functions:
+                try:
+                    MEASURES[name].function(passes)
+                except MeasureError as error:
+                    found[name] = str(error)
         return found
 
     def scores(self, name: str, dataset: str, records: Sequence[Mapping[str, Any]]) -> Floats:
@@ -136,6 +156,34 @@ class Proxies:
         terms = dict(zip(terms_of(tree), values[:, valid], strict=True))
         scores[valid] = compare(tree, terms)
         return scores
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Together(Setting):
+    """Measures for another setting too, and runs functions, in the same passes."""
+
+    other: Setting
+    needs: Needs
+    do: Do
+    captures: Collection[Capture]
+    functions: Callable[[str, TransformerNetwork, Passes], None]
+
+    def measure(
+        self, network: UntrainedNetwork, needs: Mapping[str, Collection[Statistic]]
+    ) -> Iterator[tuple[str, Measured]]:
+        """What is needed here of each dataset, after all else was done with its passes."""
+        prepare = network.build(self.device)
+        every = {d: {*needs.get(d, ()), *self.needs.get(d, ())} for d in self.batches}
+        passes = Passes(chain(*every.values()), self.captures)
+        for dataset, batch in self.batches.items():
+            built = prepare(batch.classes)
+            passes.plan(every[dataset], self.captures)
+            collected = partial(collect, built, batch, seed=network.seed, passes=passes)
+            if others := self.needs.get(dataset):
+                self.do(dataset, collected(others, thin=self.other.thin))
+            if own := needs.get(dataset):
+                yield dataset, collected(own, thin=self.thin)
+            self.functions(dataset, cast(TransformerNetwork, built), passes)
 
 
 def all_proxies() -> tuple[str, ...]:

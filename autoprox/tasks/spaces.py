@@ -205,7 +205,7 @@ class EvolveSpaces(Task[EvolveConfig]):
         trained = [wholes[name] for name in fold.trained]
         tree = chosen_whole(trained, config, best, found.front, progress)
         worth = {
-            name: wholes[name].measured(tree, self.fields[name].zoo(progress, wholes[name]))
+            name: wholes[name].measured(tree, self.fields[name].zoo(progress))
             for name in fold.measured
         }
         progress("measure", 1, 1, str(tree))

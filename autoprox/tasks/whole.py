@@ -19,7 +19,7 @@ from autoprox.scoring.tables import Judge, Scores, baselines, cross_fitted_ridge
 from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import space_networks
-from autoprox.statistics.sources import StreamedMatrices
+from autoprox.statistics.sources import Along, StreamedMatrices
 from autoprox.tasks.base import crew_of
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.trial import Ground, Trial
@@ -42,19 +42,20 @@ class Whole:
         settings: Sequence[Setting],
         failed: Mapping[int, str],
         held_out: bool = False,
-        along: Sequence[Tree] = (),
+        along: Along | None = None,
     ) -> None:
         """The settings are those of the seed and of the next one.
 
         The ridge regression of a space that is held out is fitted to the other folds, for all of
-        its networks are the test. The trees `along` are measured in the same passes as the first
-        others.
+        its networks are the test. What is wanted `along` is measured in the same passes as the
+        first formulas.
         """
-        self._along = list(along)
         self._ridge = cross_fitted_ridge(benchmark) if held_out else None
         self._benchmark, self._config, self._settings = benchmark, config, settings
         self._parts, self._failed = parts, dict(failed)
-        self.engine = Engine(self._source(benchmark.architectures))
+        source = self._source(benchmark.architectures)
+        source.along = along
+        self.engine = Engine(source)
 
     def _source(self, architectures: Sequence[Any], seed: int = 0) -> StreamedMatrices:
         space, config = get_space(self._benchmark.space), self._config
@@ -159,7 +160,7 @@ class Whole:
 
     def _measure(self, trees: Sequence[Tree]) -> None:
         """On all networks, in one pass over them, what wasn't measured before."""
-        self.engine.evaluate([*trees, *self._along])
+        self.engine.evaluate(trees)
 
     def _lost(self) -> dict[int, str]:
         return {**self._failed, **self.engine.source.failures}

@@ -1,8 +1,8 @@
 """Published proxies on all networks of a discovery, whole: what the chosen one is compared with."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,17 +10,16 @@ import torch
 
 from autoprox import __version__
 from autoprox.benchmarks import Benchmark
-from autoprox.engine.evaluator import Engine
 from autoprox.files.atomic import to_json, write_json
 from autoprox.files.code import code_digest
 from autoprox.files.located_json import read_object
-from autoprox.language import Tree
 from autoprox.primitives import PRIMITIVES
 from autoprox.progress import Progress, silent
 from autoprox.scoring.tables import Scores
 from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import Setting
-from autoprox.statistics.networks import space_networks
+from autoprox.statistics.networks import UntrainedNetwork, space_networks
+from autoprox.statistics.sources import MeasureAlong
 from autoprox.tasks.base import crew_of
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.proxies import Proxies
@@ -35,7 +34,10 @@ class Zoo(NamedTuple):
 
 
 class PublishedProxies:
-    """Those of a configuration, in a cache once they are measured: other splits have the same."""
+    """Those of a configuration, of each network in a cache once it is measured.
+
+    They are measured along with the network's statistics, or by themselves.
+    """
 
     def __init__(
         self, benchmark: Benchmark, config: EvolveConfig, setting: Setting, cache: Path
@@ -54,37 +56,45 @@ class PublishedProxies:
         return Proxies([name for name in self._config.zoo if name not in self._refused])
 
     @cached_property
-    def _path(self) -> Path:
+    def _about(self) -> list[Any]:
+        """All that values depend on besides the network."""
         proxies, batches = self._proxies, self._setting.batches
         inputs = {dataset: batch.digest for dataset, batch in batches.items()}
         functions = [MEASURES[name].function for name in proxies.functions]
         code = code_digest(*functions, *(own.function for own in PRIMITIVES.values()))
         versions = code, torch.__version__, __version__
-        about = [*proxies.names, *map(str, proxies.terms), inputs, *versions]
-        key = to_json([about, [network.identity for network in self._networks]])
+        return [*proxies.names, *map(str, proxies.terms), inputs, *versions]
+
+    def _path(self, network: UntrainedNetwork) -> Path:
+        key = to_json([self._about, network.identity])
         return self._cache / f"{hashlib.sha256(key.encode()).hexdigest()}.json"
 
     @property
-    def terms(self) -> Sequence[Tree]:
-        """What of the expressions isn't in the cache: to be measured along with other formulas."""
-        return () if self._path.exists() else self._proxies.terms
+    def measure(self) -> MeasureAlong:
+        """Measure a network's values in the passes for its statistics."""
+        return partial(self._proxies.along, self._setting, self._config.seed)
 
-    def measured(self, progress: Progress = silent, engine: Engine | None = None) -> Zoo:
-        """From the cache, if they are there; an engine of the same networks knows the terms."""
+    def wants(self, network: UntrainedNetwork) -> bool:
+        """Whether a network isn't in the cache."""
+        return bool(self._proxies.names) and not self._path(network).exists()
+
+    def keep(self, network: UntrainedNetwork, found: Any) -> None:
+        """Put a network's values into the cache."""
+        self._cache.mkdir(parents=True, exist_ok=True)
+        write_json(self._path(network), found)
+
+    def measured(self, progress: Progress = silent) -> Zoo:
+        """From the cache, after measuring the networks that aren't there."""
         proxies, networks, config = self._proxies, self._networks, self._config
-        path = self._path
-        if proxies.names and not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            lines: list[dict[str, Any]] = []
+        todo = [network for network in networks if self.wants(network)]
+        left = iter(todo)
 
-            def keep(line: dict[str, Any]) -> None:
-                lines.append(line)
-                progress("zoo", len(lines), len(networks), "")
+        def keep(line: dict[str, Any]) -> None:
+            self.keep(network := next(left), line)
+            progress("zoo", todo.index(network) + 1, len(todo), "")
 
-            crew = crew_of(config)
-            proxies.measured(networks, self._setting, config.seed, crew, keep, engine)
-            write_json(path, {"lines": lines})
-        records = read_object(path)["lines"] if proxies.names else []
+        proxies.measured(todo, self._setting, config.seed, crew_of(config), keep)
+        records = [read_object(self._path(own)) for own in networks] if proxies.names else []
         scores = {
             name: {d: proxies.scores(name, d, records) for d in self._setting.batches}
             for name in proxies.names

@@ -3,15 +3,18 @@
 import json
 import shutil
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers.commands import Command
 from helpers.tables import table
 
 from autoprox.tasks import search
-from autoprox.tasks.configurations import SearchConfig
+from autoprox.tasks.configurations import EvolveConfig, SearchConfig
 from autoprox.tasks.estimate import Estimate, span
+from autoprox.tasks.evolve import Evolve
 
 
 @pytest.mark.parametrize(
@@ -27,6 +30,25 @@ def test_as_a_line() -> None:
     assert told == lines
 
 
+def test_stages_as_a_line() -> None:
+    stages = {"collect": 100.0, "evolve": 60.0}
+    told = str(Estimate(60, 3, 160, stages=stages))
+    assert told == "60 networks x 3 datasets, about 3 min (collect 2 min, evolve 60 s)"
+
+
+def test_the_estimate_of_an_evolution_follows_its_size() -> None:
+    def stages(**options: Any) -> Mapping[str, float]:
+        given = {"space": "autoformer-nano", "datasets": ("cifar10",), "workers": 1, **options}
+        task = Evolve(EvolveConfig(batch_size=2, **given))
+        with task.crew:
+            return task.estimate().stages
+
+    long, short = stages(iterations=400, zoo=("none",)), stages(iterations=4, zoo=("snip",))
+    assert long["evolve"] > 10 * short["evolve"]
+    both = {name: stages(train=0.6, zoo=(name,))["collect"] for name in ("none", "grasp")}
+    assert both["grasp"] > both["none"]
+
+
 def test_a_dry_run_measures_what_the_run_would_keep(
     run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -39,7 +61,11 @@ def test_a_dry_run_measures_what_the_run_would_keep(
     assert found["cache"] > 0
     assert found["cache"] % (7 * 4) == 0  # float32 matrices of seven networks
     assert found["free"] == pytest.approx(shutil.disk_usage(tmp_path).free, rel=0.5)
+    assert set(found["stages"]) == {"collect", "evolve", "measure"}
+    assert found["seconds"] == pytest.approx(sum(found["stages"].values()))
+    assert min(found["stages"].values()) > 0
     assert not (tmp_path / "runs").exists()
+    assert not list((tmp_path / "cache").rglob("*.json"))
     assert (
         "12 networks x 2 datasets"
         in run("rank", "--benchmark=mine.json", "--proxies=params", "--dry-run").out

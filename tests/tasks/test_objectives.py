@@ -13,6 +13,7 @@ import torch
 from helpers.commands import Command
 from helpers.tables import table
 
+from autoprox.engine.evaluator import Engine
 from autoprox.errors import ConfigError
 from autoprox.evolution import METRICS, Individual
 from autoprox.language import parse, statistics
@@ -105,7 +106,7 @@ def test_one_pass_measures_the_formula_and_the_zoo(
     whole, tree = task.whole({}), parse("sum(mean(sqrt(all.grad)))")
     found = Individual(tree, jcm=-1.0)
     assert whole.chosen(found, [found]) == tree
-    zoo = task.zoo(whole=whole)
+    zoo = task.zoo()
     whole.measured(tree, zoo)
     networks = {network.identity for network in task.networks()}
     assert networks < set(built)  # and some with another seed
@@ -113,6 +114,35 @@ def test_one_pass_measures_the_formula_and_the_zoo(
     for name, own in alone.scores.items():
         for dataset, values in own.items():
             np.testing.assert_array_equal(zoo.scores[name][dataset], values)
+
+
+def test_collection_measures_the_zoo_in_the_same_passes(
+    options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def counted(network: SpaceNetwork, device: torch.device) -> Any:
+        built[network.identity] += 1
+        return build(network, device)
+
+    built, build = Counter[Any](), SpaceNetwork.build
+    names = ("snip", "naswot", "zico", "jacobian", "head_confidence")
+    given = {**options, "statistics": ("all.weight", "mlp.grad"), "zoo": names}
+    alone = Evolve(EvolveConfig(**{**given, "cache": str(tmp_path / "alone")}))
+    without = Evolve(EvolveConfig(**{**given, "zoo": ("none",), "cache": str(tmp_path / "none")}))
+    task = Evolve(EvolveConfig(**{**given, "cache": str(tmp_path / "together")}))
+    tree = parse("sum(mean(sqrt(abs(mlp.grad))))")
+    expected = Engine(without.collect()).evaluate([tree]).values
+    zoo = alone.zoo().scores
+    _ = task._published.measure  # builds a network to know which proxies refuse these inputs
+    monkeypatch.setattr(SpaceNetwork, "build", counted)
+    np.testing.assert_array_equal(Engine(task.collect()).evaluate([tree]).values, expected)
+    train = [task.networks()[n].identity for n in task.parts["train"]]
+    assert built == Counter(train)
+    found = task.zoo().scores
+    assert built == Counter(network.identity for network in task.networks())
+    for name, own in zoo.items():
+        for dataset, values in own.items():
+            assert np.isfinite(values).all()
+            np.testing.assert_array_equal(found[name][dataset], values)
 
 
 def test_a_proxy_that_takes_other_inputs_is_left_out(options: Options) -> None:

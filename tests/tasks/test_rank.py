@@ -18,7 +18,6 @@ from scipy.stats import kendalltau, pearsonr, spearmanr
 
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import ConfigError, MeasurementError, RunError
-from autoprox.inputs.batch import Batch
 from autoprox.inputs.batches import load_batches
 from autoprox.report.ranking import UNEQUAL, as_csv, rank_report
 from autoprox.runs.folder import Run
@@ -174,7 +173,7 @@ def test_a_proxy_is_ranked_on_the_networks_for_which_it_has_a_value(
     deepest = max(range(12), key=lambda i: (ARCHITECTURES[i]["depth"], i))
     count = len(SPACE.blocks(ARCHITECTURES[deepest]))
 
-    def some(network: TransformerNetwork, batch: Batch, names: list[str], seed: int) -> Any:
+    def some(network: TransformerNetwork, *given: object) -> Any:
         depth = len(network.transformer_blocks)
         return {"naswot": float("nan") if depth == count else float(depth), "grasp": np.inf}
 

@@ -9,16 +9,26 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.nn import functional
 
 from autoprox.errors import AutoproxError
 from autoprox.inputs.batch import IGNORED, Batch
 from autoprox.searchspaces import TransformerNetwork
-from autoprox.searchspaces.tokens import LanguageNetwork
-from autoprox.statistics.collector import cross_entropy
+from autoprox.statistics import collector
 from autoprox.zoo.functions.attention import ExplicitAttention
 
+DOMAINS = ("msa", "mlp")  # of the linear layers in blocks
+Seen = dict[nn.Linear, tuple[Tensor, Tensor]]  # inputs and outputs of linear layers, in depth order
 SHARED = ("forward", "loss_gradients", "weight_gradients", "logit_gradients", "kernel")
+
+
+def captures(needs: Collection[str]) -> set[collector.Capture]:
+    """What measures that need these passes read of the passes for statistics."""
+    if not needs:
+        return set()
+    kinds = ("input", "output", *(["output_grad"] if "loss_gradients" in needs else []))
+    # The gradient of the source is taken of the logits alone, from the forward pass's graph.
+    found = {("source", "output"), ("source", "output_grad")}
+    return found | {(domain, kind) for domain in DOMAINS for kind in kinds}
 
 
 class MeasureError(AutoproxError):
@@ -63,7 +73,15 @@ class Passes:
     weights of `naswot`: networks to be compared are given the same.
     """
 
-    def __init__(self, network: TransformerNetwork, batch: Batch, seed: int = 0) -> None:
+    def __init__(
+        self,
+        network: TransformerNetwork,
+        batch: Batch,
+        seed: int = 0,
+        shared: collector.Passes | None = None,
+    ) -> None:
+        """`shared` are passes of the network, of which `captures` were read."""
+        self._batch, self._shared = batch, shared
         self.network = network
         self.inputs = batch.inputs.to(network.device)
         self.labels = batch.labels.to(network.device)
@@ -74,6 +92,7 @@ class Passes:
         """The same with weights of linear layers and convolutions from N(0, 1), and biases 0."""
         other = copy.copy(self)
         other.release(())
+        other._shared = None
         other.parameters = dict(self.parameters)
         generator = torch.Generator().manual_seed(self.seed)
         for name, module in self.network.named_modules():
@@ -105,24 +124,12 @@ class Passes:
     @property
     def source(self) -> Tensor:
         """The batch as real numbers: the images, or the embeddings of the tokens."""
-        if isinstance(self.network, LanguageNetwork):
-            return functional.embedding(self.inputs, self.network.embedding.weight.detach())
-        return self.inputs
+        return collector.source_of(self.network, self.inputs)
 
     @cached_property
     def forward(self) -> Forward:
         """A forward pass of the batch."""
-        seen: dict[nn.Module, tuple[Tensor, Tensor]] = {}
-
-        def keep(layer: nn.Module, inputs: tuple[Tensor], output: Tensor) -> None:
-            seen[layer] = (inputs[0], output)
-
-        source = self.source.detach().requires_grad_()
-        linears = [linear for _, linear in self.network.layers()]
-        with ExitStack() as stack, torch.enable_grad():
-            for linear in linears:
-                stack.callback(linear.register_forward_hook(keep).remove)
-            logits: Tensor = functional_call(self.network, self.parameters, (source,))
+        seen, source, logits = self._own_forward() if self._shared is None else self._known()
         names = {module: name.split(".")[-1] for name, module in self.network.named_modules()}
 
         def layer(domain: str, linear: nn.Linear) -> Layer:
@@ -133,7 +140,29 @@ class Passes:
             [layer(domain, linear) for domain, linear in block.linears()]
             for block in self.network.transformer_blocks
         ]
-        return Forward(source, [seen[linear][1] for linear in linears], logits, blocks)
+        return Forward(source, [output for _, output in seen.values()], logits, blocks)
+
+    def _own_forward(self) -> tuple[Seen, Tensor, Tensor]:
+        seen: Seen = {}
+
+        def keep(layer: nn.Linear, inputs: tuple[Tensor], output: Tensor) -> None:
+            seen[layer] = (inputs[0], output)
+
+        source = self.source.detach().requires_grad_()
+        with ExitStack() as stack, torch.enable_grad():
+            for _, linear in self.network.layers():
+                stack.callback(linear.register_forward_hook(keep).remove)
+            logits: Tensor = functional_call(self.network, self.parameters, (source,))
+        return {linear: seen[linear] for _, linear in self.network.layers()}, source, logits
+
+    def _known(self) -> tuple[Seen, Tensor, Tensor]:
+        """The forward pass that the network's statistics were read of."""
+        assert self._shared is not None
+        forward = self._shared.forward(self.network, self._batch)
+        read = forward.captured
+        pairs = {d: zip(read[d, "input"], read[d, "output"], strict=True) for d in DOMAINS}
+        seen = {linear: next(pairs[domain]) for domain, linear in self.network.layers()}
+        return seen, read["source", "output"][0], forward.output
 
     @cached_property
     def finite(self) -> bool:
@@ -147,8 +176,14 @@ class Passes:
     @cached_property
     def loss_gradients(self) -> list[Tensor]:
         """Of the batch's mean cross-entropy, at each layer's output [samples, tokens, features]."""
+        if self._shared is not None:
+            wanted = [(domain, "output_grad") for domain in DOMAINS]
+            found = self._shared.run(self.network, self._batch, "data", wanted, 0)
+            each = {domain: iter(found[domain, "output_grad"]) for domain in DOMAINS}
+            gradients = [next(each[domain]) for domain, _ in self.network.layers()]
+            return list(map(self._by_sample, gradients))
         with torch.enable_grad():
-            loss = cross_entropy(self.forward.logits, self.labels)
+            loss = collector.cross_entropy(self.forward.logits, self.labels)
         return list(map(self._by_sample, _backward(loss, self.forward.outputs)))
 
     @cached_property
@@ -188,7 +223,7 @@ class Passes:
         """The batch's mean cross-entropy with these weights, twice differentiable by them."""
         with ExplicitAttention():
             logits = functional_call(self.network, self.parameters | weights, (self.source,))
-        return cross_entropy(logits, self.labels)
+        return collector.cross_entropy(logits, self.labels)
 
     def weights(self) -> dict[str, Tensor]:
         """The weights of the linear layers of all blocks, as leaves to differentiate by."""

@@ -9,6 +9,7 @@ from autoprox.errors import nearest
 from autoprox.inputs.batch import Batch
 from autoprox.registry import View
 from autoprox.searchspaces import TransformerNetwork
+from autoprox.statistics import collector
 from autoprox.zoo.expressions import PROXIES, Proxy
 from autoprox.zoo.functions.passes import SHARED, MeasureError, Passes
 
@@ -59,16 +60,21 @@ def register(name: str, *details: Any, **options: Any) -> Callable[[Function], F
 
 
 def measure_all(
-    network: TransformerNetwork, batch: Batch, names: Sequence[str], seed: int = 0
+    network: TransformerNetwork,
+    batch: Batch,
+    names: Sequence[str],
+    seed: int = 0,
+    shared: collector.Passes | None = None,
 ) -> dict[str, float]:
     """The measures of these names, with the passes that they share run once.
 
-    They are nan for a network whose outputs aren't finite, which some of them wouldn't notice.
+    Passes that were run for the network's statistics may be `shared` too. The measures are nan for
+    a network whose outputs aren't finite, which some of them wouldn't notice.
     """
     for name in names:
         if name not in MEASURES:
             raise MeasureError(f"unknown measure {name!r}{nearest(name, MEASURES)}")
-    passes = Passes(network, batch, seed)
+    passes = Passes(network, batch, seed, shared)
     values = dict.fromkeys(names, math.nan)
     # Those with the most shared passes first, so that none is kept while others run their own.
     todo = sorted((MEASURES[name] for name in values), key=lambda m: len(m.needs), reverse=True)

@@ -239,6 +239,7 @@ class Estimated(Document):
     seconds: float
     cache: int
     free: int
+    stages: dict[str, float]
     text: str
 
 
