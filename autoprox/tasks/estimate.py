@@ -1,20 +1,16 @@
-"""Estimates of what a task will take, from one of its networks measured beforehand."""
+"""Estimates of what a task will take, from some of its networks measured beforehand."""
 
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from autoprox.engine.evaluator import Engine
 from autoprox.files.sizes import short
-from autoprox.language import Statistic, Tree
-from autoprox.parallel.threads import run_threads
-from autoprox.searchspaces import Architecture, SearchSpace
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.networks import SpaceNetwork
-from autoprox.statistics.sources import MatrixSource, StreamedMatrices
+from autoprox.language import Tree
+from autoprox.statistics.sources import MatrixSource
 
+T = TypeVar("T")
 PART = 6  # of the networks, one in so many stands for all where formulas are timed
 CHILDREN = 10  # formulas that are evaluated together
 
@@ -50,33 +46,9 @@ def span(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def middle(space: SearchSpace, architectures: Sequence[Architecture]) -> int:
-    """The place of the one with the median number of parameters."""
-    order = sorted(range(len(architectures)), key=lambda n: space.params(architectures[n], 1))
-    return order[len(order) // 2]
-
-
-def seconds_each(call: Callable[[], object], workers: int) -> float:
-    """Return the time that a call takes while all workers do the same, divided by their number."""
-
-    def do() -> None:
-        call()
-
-    started = time.monotonic()
-    run_threads(workers, [do] * workers)
-    return (time.monotonic() - started) / workers
-
-
-def needs_of(
-    setting: Setting, network: SpaceNetwork, needs: Iterable[Statistic]
-) -> dict[str, set[Statistic]]:
-    """Return the statistics to measure of each dataset: those that datasets share are in one."""
-    source = StreamedMatrices(setting, [network])
-    wanted: dict[str, set[Statistic]] = defaultdict(set)
-    for statistic in needs:
-        for datasets in source.variants([statistic]):
-            wanted[source.datasets[datasets[0]]].add(statistic)
-    return wanted
+def spread(networks: Sequence[T], count: int) -> list[T]:
+    """Return as many networks, at even distances in the order."""
+    return [networks[(2 * i + 1) * len(networks) // (2 * count)] for i in range(count)]
 
 
 def seconds_of_formulas(
@@ -88,12 +60,14 @@ def seconds_of_formulas(
     """
 
     def measured(count: int) -> float:
-        engine = Engine(source(count))
-        engine.evaluate(trees[:1])  # reads the matrices
-        started = time.monotonic()
-        for first in range(1, len(trees), CHILDREN):
-            engine.evaluate(trees[first : first + CHILDREN])
-        return (time.monotonic() - started) / (len(trees) - 1)
+        taken, matrices = [], source(count)
+        for _ in range(2):  # the first reads the matrices
+            engine = Engine(matrices)
+            started = time.monotonic()
+            for first in range(0, len(trees), CHILDREN):
+                engine.evaluate(trees[first : first + CHILDREN])
+            taken.append(time.monotonic() - started)
+        return min(taken) / len(trees)
 
     part = max(2, networks // PART)
     one, several = measured(1), measured(part)

@@ -1,10 +1,9 @@
 """Discovers a proxy: from a benchmark and a seed to a formula, and what it is worth on the rest."""
 
-import itertools
-import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import count, cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -41,7 +40,7 @@ from autoprox.language import (
 )
 from autoprox.language.grammar import Grammar
 from autoprox.parallel.crew import Crew
-from autoprox.parallel.threads import one_thread
+from autoprox.parallel.threads import one_thread, run_threads
 from autoprox.progress import Note, Progress, silent
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import TIES, Indices, jcm, split
@@ -51,7 +50,7 @@ from autoprox.scoring.tables import Judge, baselines
 from autoprox.searchspaces import get_space
 from autoprox.shortfalls import Shortfall
 from autoprox.statistics.cached import CachedMatrices
-from autoprox.statistics.collector import Measured, Setting, resolve_device
+from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import SpaceNetwork, space_networks
 from autoprox.statistics.sources import measured_alone
 from autoprox.tasks.base import (
@@ -67,11 +66,10 @@ from autoprox.tasks.checkpoint import checkpoint, restored
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.counts import evolution_counts
 from autoprox.tasks.estimate import (
+    PART,
     Estimate,
-    middle,
-    needs_of,
-    seconds_each,
     seconds_of_formulas,
+    spread,
 )
 from autoprox.tasks.evolved_on import split_record
 from autoprox.tasks.proxies import COUNTS, Proxies, named_proxies
@@ -80,8 +78,12 @@ from autoprox.tasks.whole import SEEDED, Whole
 from autoprox.tasks.zoo import PublishedProxies, Zoo
 
 THINNED_WEIGHTS = 300_000  # of a network, on average, while evolution compares it with others
-SAMPLE = 40  # random formulas, by which the time of an evolution is estimated
-EVOLVED = 0.9  # the time of an evolved formula over that of a random one
+WARM = 1.0  # seconds for which networks are measured by each worker, to estimate from them
+FEWER = 0.85  # the time for published proxies and a formula over that with all statistics
+FIRST = 1.25  # the time that a thread takes for its first network over that for the next ones
+SAMPLE = 21  # formulas by which the time of an evolution is estimated
+TYPICAL = ("sum(effective_rank({}))", "sum(l1_norm(gelu({})))", "sum(std(exp(min_max({}))))")
+EVOLVED = 0.9  # the time of an evolved formula over that of a typical one
 RIVALS = 4  # the formula, the ridge regression and the two best published proxies
 FORMS: Mapping[str, Callable[[Grammar], Form]] = {"free": lambda own: own, "two-inputs": TwoInputs}
 
@@ -185,46 +187,58 @@ class Evolve(Task[EvolveConfig]):
         return {part for s in read for part in s.parts}
 
     def estimate(self) -> Estimate:
-        """Estimate all stages from one of the networks, of which everything is measured."""
-        networks, train = self.networks(), len(self.parts["train"])
-        one = networks[middle(self.space, self.benchmark.architectures)]
-        setting, workers = self.setting(), self.config.workers
-        needs = needs_of(setting, one, self.needs())
-        along = self._published.measure if self.config.zoo else measured_alone
-        size = 0
-
-        def count(dataset: str, measured: Measured) -> None:
-            nonlocal size
-            size += sum(m.nbytes for own in measured.values() for m in own)
-
-        def formula() -> None:
-            gradients = {d: {EVERY_STATISTIC["mlp.grad"]} for d in self.batches}
-            measured_alone(self.setting(thin=1), one, gradients, lambda dataset, measured: None)
-
+        """Estimate all stages from a few networks, which are measured in a folder of their own."""
+        train, workers = self.parts["train"], self.config.workers
+        share = workers / self.crew.size  # of a cluster's work, which it does as fast
+        networks = self._by_flops(train)
         with TemporaryDirectory() as folder, one_thread():
-            along(setting, one, needs, count)  # warms up
-            share = workers / self.crew.size  # of a cluster's work, which it does as fast
-            each = share * seconds_each(
-                lambda: along(setting, one, needs, lambda d, m: None), workers
-            )
-            chosen = share * seconds_each(formula, workers)
-            alone = seconds_each(lambda: measured_alone(setting, one, needs, lambda d, m: None), 1)
-            written = seconds_each(self._source(one, 1, Path(folder)).collect, 1)
+            warm = self._measured_in(Path(folder, "first"), networks[:workers])
+            number = workers * max(1, min(int(WARM / warm), len(train) // PART // workers))
+            sample = spread(networks, number)
+            first = FIRST if number == workers else 1.0
+            each = share * self._measured_in(Path(folder), sample) / first
+            size = sum(path.stat().st_size for path in Path(folder).glob("??/*")) / number
             stages = {
-                "collect": train * (each + max(0.0, written - alone) / workers),
-                "evolve": self._evolution_seconds(one, Path(folder)),
-                "measure": (len(networks) - train) * each
-                + (train + SEEDED) * chosen
+                "collect": len(train) * each,
+                "evolve": self._evolution_seconds(sample, Path(folder)),
+                "measure": (len(self.benchmark.architectures) - len(train)) * FEWER * each
+                + (len(train) + SEEDED) * share * self._formula_seconds(sample)
                 + self._comparison_seconds(),
             }
         return Estimate(
-            train,
+            len(train),
             len(self.batches),
             sum(stages.values()),
-            train * size,
+            round(len(train) * size),
             room_of(self.cache),
             stages,
         )
+
+    def _by_flops(self, part: Indices) -> list[SpaceNetwork]:
+        """Return the networks of a part in the order of their operations."""
+        archs, networks = self.benchmark.architectures, self.networks()
+        order = sorted(part.tolist(), key=lambda n: self.space.flops(archs[n], 1))
+        return [networks[n] for n in order]
+
+    def _measured_in(self, folder: Path, networks: Sequence[SpaceNetwork]) -> float:
+        """Return the seconds that each network takes, published proxies included."""
+        source, zoo = self._source(networks, folder), self._published_in(folder / "zoo")
+        started = time.monotonic()
+        source.collect(along=zoo)
+        return (time.monotonic() - started) / len(networks)
+
+    def _formula_seconds(self, networks: Sequence[SpaceNetwork]) -> float:
+        """Return the seconds that a network takes for a formula of gradients."""
+        setting, gradients = self.setting(thin=1), {EVERY_STATISTIC["mlp.grad"]}
+        needs = dict.fromkeys(self.batches, gradients)
+
+        def measure(network: SpaceNetwork) -> None:
+            measured_alone(setting, network, needs, lambda dataset, measured: None)
+
+        few = networks[: self.config.workers]
+        started = time.monotonic()
+        run_threads(self.config.workers, [partial(measure, network) for network in few])
+        return (time.monotonic() - started) / len(few)
 
     def _comparison_seconds(self) -> float:
         """Estimate the intervals of correlations, of as many scores as are compared."""
@@ -235,26 +249,33 @@ class Evolve(Task[EvolveConfig]):
             judge.table({dataset: scores[part] for dataset, scores in own.items()})
         return (time.monotonic() - started) * (len(counts) + RIVALS + len(self.config.zoo))
 
-    def _source(self, one: SpaceNetwork, count: int, folder: Path) -> CachedMatrices:
-        """Return copies of one network, whose statistics are in a folder of their own."""
-        crew, copies = Crew(self.config.workers), [one] * count
-        return CachedMatrices(self.setting(), copies, self.needs(), folder=folder, crew=crew)
+    def _source(self, networks: Sequence[SpaceNetwork], folder: Path) -> CachedMatrices:
+        """Return networks whose statistics are in a folder of their own."""
+        crew = Crew(self.config.workers)
+        return CachedMatrices(self.setting(), networks, self.needs(), folder=folder, crew=crew)
 
-    def _evolution_seconds(self, one: SpaceNetwork, folder: Path) -> float:
-        """Estimate the evolution by random formulas on copies of one network, and their taus."""
+    def _evolution_seconds(self, sample: Sequence[SpaceNetwork], folder: Path) -> float:
+        """Estimate the evolution by typical formulas on copies of the sample, and their taus."""
         config, train = self.config, self.parts["train"]
-        rng = random.Random(config.seed)
-        trees = [self.grammar.generate(rng) for _ in range(1 + SAMPLE)]
+        trees = self._typical_trees()
         target = Ground(self.judge(train.tolist()), []).target
-        scores = np.random.default_rng(0).random((SAMPLE, len(self.batches), len(train)))
+        scores = np.random.default_rng(0).random((len(trees), len(self.batches), len(train)))
         started = time.monotonic()
         fitness([scores], [target], config.ties)
-        taken = (time.monotonic() - started) / SAMPLE
+        taken = (time.monotonic() - started) / len(trees)
         taken += EVOLVED * seconds_of_formulas(
-            trees, lambda count: self._source(one, count, folder), len(train)
+            trees,
+            lambda count: self._source(list(islice(cycle(sample), count)), folder),
+            len(train),
         )
         formulas = 2 * config.population + config.iterations * config.children
         return taken * min(formulas, config.evaluations or formulas)
+
+    def _typical_trees(self) -> list[Tree]:
+        """Return formulas of the operations that take most of the time, over all statistics."""
+        read = [name for name in self.grammar.terminals if name in EVERY_STATISTIC]
+        pairs = islice(zip(cycle(read), cycle(TYPICAL), strict=False), SAMPLE)
+        return [parse(form.format(name)) for name, form in pairs]
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Evolve on thinned matrices, choose on whole ones, and measure what was chosen."""
@@ -313,7 +334,7 @@ class Evolve(Task[EvolveConfig]):
             crew=self.crew,
             **kept_of(self.config)._asdict(),
         )
-        done = itertools.count(1)
+        done = count(1)
         matrices.collect(lambda: progress("collect", next(done), len(train), ""), self._published)
         return matrices
 
@@ -345,7 +366,9 @@ class Evolve(Task[EvolveConfig]):
 
     @cached_property
     def _published(self) -> PublishedProxies:
-        folder = self.cache.with_name("zoo")
+        return self._published_in(self.cache.with_name("zoo"))
+
+    def _published_in(self, folder: Path) -> PublishedProxies:
         return PublishedProxies(self.benchmark, self.config, self.setting(thin=1), folder)
 
     def zoo(self, progress: Progress = silent) -> Zoo:
