@@ -4,8 +4,7 @@ BIN := .venv/bin
 LOWEST ?= tests/files tests/language tests/scoring tests/inputs tests/runs tests/statistics \
 	tests/cli/test_help.py tests/cli/test_commands.py
 STAMP := .venv/installed
-SCRIPTS := $(wildcard tests/bench_*.py tests/prove_*.py tests/fuzz_*.py runs/*.py runs/s*/*.py runs/nano-bench/*.py) \
-	tests/mutate.py tests/lowest.py tests/wrong_arguments.py
+SCRIPTS := $(wildcard tests/bench/*.py tests/proofs/*.py tests/fuzz/*.py runs/*.py runs/s*/*.py runs/nano-bench/*.py)
 
 ifneq ($(wildcard ../shared/data),)
 export AUTOPROX_DATA ?= $(abspath ../shared/data)
@@ -44,7 +43,7 @@ types: $(STAMP)
 	$(BIN)/pip install -q --no-deps --no-build-isolation --no-index --target build/mypy .
 	cd build/mypy && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache -p autoprox
 	cd build/mypy && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache ../../tests/typed_use.py
-	cd build/mypy && MYPYPATH=../../tests:../../runs/nano-bench ../../$(BIN)/mypy --config-file= --ignore-missing-imports --check-untyped-defs --disable-error-code misc --cache-dir ../../.mypy_cache/scripts $(SCRIPTS:%=../../%)
+	cd build/mypy && MYPYPATH=../../tests:../../tests/bench:../../tests/proofs:../../runs/nano-bench ../../$(BIN)/mypy --config-file= --ignore-missing-imports --check-untyped-defs --disable-error-code misc --cache-dir ../../.mypy_cache/scripts $(SCRIPTS:%=../../%)
 
 tests: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
@@ -56,7 +55,7 @@ coverage: $(STAMP)
 # From another folder: in this one the tests' processes would import the sources, not the package.
 test-lowest: $(STAMP)
 	rm -rf build/lowest
-	$(BIN)/python tests/lowest.py test > build-lowest.txt
+	$(BIN)/python tests/proofs/lowest.py test > build-lowest.txt
 	$(PYTHON) -m venv build/lowest
 	build/lowest/bin/pip install -q -r build-lowest.txt
 	build/lowest/bin/pip install -q --no-deps .

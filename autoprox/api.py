@@ -80,7 +80,7 @@ def _followed(
 ) -> dict[str, Any]:
     """What `call` returns, its progress shown or told as it is wanted."""
     if wanted is True:
-        from autoprox.report.progress import progress_on
+        from autoprox.report.terminal.progress import progress_on
 
         with progress_on() as progress:
             return call(progress)

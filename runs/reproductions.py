@@ -3,7 +3,7 @@
     python runs/reproductions.py RANK-RUN ... [--figure5 FILE] [--tolerance 0.12]
 
 A RANK-RUN is the folder of a run of `autoprox rank`; FILE is what
-`tests/bench_strategies.py --space autoformer --preset auto-prox` wrote. A figure
+`tests/bench/strategies.py --space autoformer --preset auto-prox` wrote. A figure
 counts as reproduced where it is within the tolerance on every dataset: the authors' own code, run
 on the published architectures, is up to 0.11 away from what is printed.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from autoprox.report.layout import markdown_line
+from autoprox.report.terminal.layout import markdown_line
 from autoprox.runs.folder import Run
 from autoprox.zoo.published import REPORTS, compared
 
@@ -34,7 +34,7 @@ REASONS = {  # source, space, proxy (or all of the source): why a figure isn't r
     ("Auto-Prox, table 5", "autoformer-ti", ""): "the published labels rank otherwise",
     ("NAS-Bench-BERT", "flexibert", ""): "its code measures networks of 256 dimensions, 1024 in "
     "feed-forward layers, whatever was chosen; the parameters counted so have 0.454 "
-    "(tests/bench_nas_bert.py)",
+    "(tests/bench/nas_bert.py)",
 }
 UNPUBLISHED = "not reproducible, because the accuracies of its networks aren't published"
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from autoprox.report.layout import markdown_line
+from autoprox.report.terminal.layout import markdown_line
 
 
 def table(summary: dict[str, Any]) -> list[str]:

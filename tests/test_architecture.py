@@ -13,7 +13,7 @@ ORDER = (
     *("primitives", "searchspaces"),
     *("language", "models", "export", "runs", "inputs", "benchmarks", "scoring"),
     *("statistics", "engine", "zoo", "training", "evolution"),
-    *("rediscovery", "nas", "supernet", "prenas", "s3", "report", "page", "tasks", "api"),
+    *("rediscovery", "nas", "oneshot", "report", "tasks", "api"),
     *("cli", "__main__", "testing"),
 )
 LATE = {  # modules that import late: help and the package itself must be there at once

@@ -105,7 +105,10 @@ def test_the_licences_are_those_of_what_is_needed() -> None:
 
 def test_the_lowest_versions_are_those_declared() -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "tests" / "lowest.py"], capture_output=True, text=True, check=True
+        [sys.executable, ROOT / "tests" / "proofs" / "lowest.py"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     lines = done.stdout.splitlines()
     assert not {"typer==0.12", "pydantic==2.7"} & {*lines}  # with which no command ran

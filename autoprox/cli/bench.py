@@ -22,7 +22,7 @@ Name = Annotated[str, typer.Argument(help="A benchmark's name, as `autoprox benc
 def list_(data_dir: DataDir = None, json: Json = False, debug: Debug = False) -> None:
     """List the benchmarks, and whether their files are there."""
     from autoprox.benchmarks import list_benchmarks
-    from autoprox.report import benchmarks, layout
+    from autoprox.report.terminal import benchmarks, layout
 
     found = list_benchmarks(_path(data_dir))
     if json:
@@ -35,7 +35,7 @@ def list_(data_dir: DataDir = None, json: Json = False, debug: Debug = False) ->
 def info(name: Name, data_dir: DataDir = None, json: Json = False, debug: Debug = False) -> None:
     """Show a benchmark's datasets, labels, licence, source and files."""
     from autoprox.benchmarks import benchmark_info
-    from autoprox.report import benchmarks, layout
+    from autoprox.report.terminal import benchmarks, layout
 
     found = benchmark_info(name, _path(data_dir))
     if json:
@@ -48,7 +48,7 @@ def info(name: Name, data_dir: DataDir = None, json: Json = False, debug: Debug 
 def fetch(name: Name, data_dir: DataDir = None, json: Json = False, debug: Debug = False) -> None:
     """Download a benchmark's files from their public source, checked by their sha256."""
     from autoprox.benchmarks import fetch_benchmark
-    from autoprox.report import benchmarks, layout
+    from autoprox.report.terminal import benchmarks, layout
 
     done = fetch_benchmark(name, _path(data_dir))
     if json:

@@ -76,7 +76,7 @@ def command(config: type[TaskConfig], text: str) -> Callable[..., None]:
 
 
 def _show_estimate(config: TaskConfig, json: bool) -> None:
-    from autoprox.report import layout  # with torch, which takes seconds to import
+    from autoprox.report.terminal import layout  # with torch, which takes seconds to import
     from autoprox.tasks import base
 
     found = base.dry_run(config)
@@ -91,7 +91,7 @@ def followed(
     call: Callable[[Progress], dict[str, Any]], run: Path | None = None, quiet: bool = False
 ) -> dict[str, Any]:
     """What `call` returns, its progress shown unless it is quiet; where it stops, how to go on."""
-    from autoprox.report.progress import progress_on
+    from autoprox.report.terminal.progress import progress_on
 
     place, begun = None if run is None else str(run), False
 
@@ -124,8 +124,8 @@ def followed(
 
 def finish(kind: str, summary: dict[str, Any], json: bool) -> None:
     """Print what a run found; where it didn't find what it looked for, the exit code is 1."""
-    from autoprox.report.layout import show, show_json
-    from autoprox.report.summaries import report_of
+    from autoprox.report.terminal.layout import show, show_json
+    from autoprox.report.terminal.summaries import report_of
     from autoprox.runs.folder import REPORT, as_written
 
     if json:

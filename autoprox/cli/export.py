@@ -45,7 +45,7 @@ def arch(
     debug: Debug = False,
 ) -> None:
     """Write an architecture's network, with a script that trains it."""
-    from autoprox.report import layout  # with torch, which takes seconds to import
+    from autoprox.report.terminal import layout  # with torch, which takes seconds to import
     from autoprox.tasks.export import export_architecture, read_architecture
 
     exported = read_architecture(architecture, space, classes)
@@ -82,7 +82,7 @@ def proxy(
     """Write a proxy: as a function that needs nothing but torch, or as a formula."""
     from autoprox.export import EXPORTERS  # with torch, which takes seconds to import
     from autoprox.files.atomic import write_text
-    from autoprox.report import layout
+    from autoprox.report.terminal import layout
     from autoprox.zoo.loading import load
 
     tree = load(proxy).tree

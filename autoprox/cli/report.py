@@ -26,8 +26,8 @@ def report(
 
     The page is one HTML file that needs no network.
     """
-    from autoprox.page.forms import write_report  # with torch, which takes seconds to import
-    from autoprox.report import layout
+    from autoprox.report.html.forms import write_report  # with torch, which takes seconds to import
+    from autoprox.report.terminal import layout
 
     file = write_report(runs, form, out)
     if json:

@@ -14,8 +14,8 @@ def runs(
     debug: Debug = False,
 ) -> None:
     """List the runs of a folder: kind, benchmark, fitness, test tau and age, the newest first."""
-    from autoprox.report import layout  # with torch, which takes seconds to import
-    from autoprox.report.runs import runs_report
+    from autoprox.report.terminal import layout  # with torch, which takes seconds to import
+    from autoprox.report.terminal.runs import runs_report
     from autoprox.runs.overview import runs_below
 
     found = runs_below(folder)

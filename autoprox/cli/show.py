@@ -53,8 +53,8 @@ def show(
 
 def _show_one(proxy: str, form: str | None, json: bool) -> None:
     from autoprox.export import EXPORTERS  # with torch, which takes seconds to import
-    from autoprox.report import layout
-    from autoprox.report.proxy import proxy_details, proxy_report
+    from autoprox.report.terminal import layout
+    from autoprox.report.terminal.proxy import proxy_details, proxy_report
     from autoprox.runs.folder import as_written
     from autoprox.zoo.loading import load
 
@@ -70,8 +70,8 @@ def _show_one(proxy: str, form: str | None, json: bool) -> None:
 
 
 def _show_several(proxies: list[str], json: bool) -> None:
-    from autoprox.report import layout  # with torch, as above
-    from autoprox.report.runs import side_by_side
+    from autoprox.report.terminal import layout  # with torch, as above
+    from autoprox.report.terminal.runs import side_by_side
     from autoprox.tasks.glance import glance
 
     rows = [glance(proxy) for proxy in proxies]
@@ -82,8 +82,8 @@ def _show_several(proxies: list[str], json: bool) -> None:
 
 
 def _show_front(run: str, json: bool) -> None:
-    from autoprox.report import layout  # with torch, as above
-    from autoprox.report.runs import front_report
+    from autoprox.report.terminal import layout  # with torch, as above
+    from autoprox.report.terminal.runs import front_report
     from autoprox.zoo.loading import formulas_of
 
     rows = formulas_of(Path(run))
@@ -94,8 +94,8 @@ def _show_front(run: str, json: bool) -> None:
 
 
 def _show_operations(json: bool) -> None:
-    from autoprox.report import layout  # with torch, as above
-    from autoprox.report.operations import operation_details, operations_report
+    from autoprox.report.terminal import layout  # with torch, as above
+    from autoprox.report.terminal.operations import operation_details, operations_report
 
     if json:
         layout.show_json(operation_details())

@@ -58,7 +58,7 @@ def extract(
     debug: Debug = False,
 ) -> None:
     """Write a subnet's weights, as those of a plain network of the space."""
-    from autoprox.report import layout
+    from autoprox.report.terminal import layout
     from autoprox.tasks.supernet_extract import extract_subnet  # with torch, which takes seconds
 
     found = extract_subnet(run, arch, out)

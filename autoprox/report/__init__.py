@@ -1,5 +1,5 @@
-"""Reports: what is printed of a result, and the progress of what runs.
+"""What people see of a result: in the terminal, or as a page.
 
-May import: results and what they are of (language, export, scoring, zoo); nothing that runs.
-Gives: the parts of each report, `show` and `show_json`, and the bars of `progress_on`.
+Both show the same summaries of runs: `terminal` as text and tables, `html` as one file with
+figures.
 """

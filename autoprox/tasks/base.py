@@ -13,10 +13,10 @@ from autoprox.files.folders import require_folder
 from autoprox.files.program import command_line
 from autoprox.inputs.batch import Batch
 from autoprox.inputs.batches import load_batches
-from autoprox.page.document import write_page
 from autoprox.parallel.crew import Crew
 from autoprox.parallel.threads import one_thread
 from autoprox.progress import Progress, silent
+from autoprox.report.html.document import write_page
 from autoprox.runs.folder import REPORT, Run, digest_of, require_name
 from autoprox.searchspaces import SearchSpace
 from autoprox.shortfalls import Shortfall, shortfalls

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from autoprox.report.proxy import proxy_details
+from autoprox.report.terminal.proxy import proxy_details
 from autoprox.runs.folder import Run
 from autoprox.runs.overview import overview
 from autoprox.zoo.loading import load, run_of

@@ -10,10 +10,10 @@ from autoprox.errors import ConfigError, nearest
 from autoprox.files.atomic import write_json
 from autoprox.files.located_json import read_json
 from autoprox.files.sizes import read_series, read_size, short
-from autoprox.prenas.chain import ChainSelector
-from autoprox.prenas.isomers import Layout
-from autoprox.prenas.saliency import measure_saliency
-from autoprox.prenas.selection import (
+from autoprox.oneshot.prenas.chain import ChainSelector
+from autoprox.oneshot.prenas.isomers import Layout
+from autoprox.oneshot.prenas.saliency import measure_saliency
+from autoprox.oneshot.prenas.selection import (
     NORMALISERS,
     RELEASED,
     Preferred,
@@ -21,15 +21,15 @@ from autoprox.prenas.selection import (
     by_size,
     require_reach,
 )
+from autoprox.oneshot.supernet.session import Plan
+from autoprox.oneshot.supernet.slices import require_entangled
+from autoprox.oneshot.supernet.subnets import read_subnets
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run, as_written
 from autoprox.searchspaces import get_space
 from autoprox.searchspaces.bignas import BigNASSpace
 from autoprox.shortfalls import Shortfall, shortfalls
 from autoprox.statistics.collector import resolve_device
-from autoprox.supernet.session import Plan
-from autoprox.supernet.slices import require_entangled
-from autoprox.supernet.subnets import read_subnets
 from autoprox.tasks.base import Task, completed
 from autoprox.tasks.search import classes_of
 from autoprox.tasks.supernet_configurations import PrenasConfig

@@ -18,7 +18,7 @@ from autoprox.files.documents import Document, Finite
 from autoprox.inputs.batches import batch_counts
 from autoprox.language import statistics
 from autoprox.progress import Progress
-from autoprox.report.ranking import FAILED, NOT_FINITE, as_csv, as_markdown
+from autoprox.report.terminal.ranking import FAILED, NOT_FINITE, as_csv, as_markdown
 from autoprox.runs.folder import Run, as_written
 from autoprox.scoring.correlations import (
     CORRELATIONS,

@@ -15,22 +15,22 @@ from typing import Any
 from autoprox.errors import ConfigError
 from autoprox.files.atomic import write_json
 from autoprox.files.sizes import read_range
+from autoprox.oneshot.s3.evaluations import Evaluations
+from autoprox.oneshot.s3.quality import quality, subspaces
+from autoprox.oneshot.s3.search import SearchSettings, search
+from autoprox.oneshot.s3.tendencies import evolved, tendencies
+from autoprox.oneshot.supernet.checkpoint import FILE, read_supernet
+from autoprox.oneshot.supernet.inherited import limit_counts
+from autoprox.oneshot.supernet.processes import run_together
+from autoprox.oneshot.supernet.session import Plan, train_supernet
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import Run
-from autoprox.s3.evaluations import Evaluations
-from autoprox.s3.quality import quality, subspaces
-from autoprox.s3.search import SearchSettings, search
-from autoprox.s3.tendencies import evolved, tendencies
 from autoprox.searchspaces import SPACES, Architecture, SearchSpace, get_space
 from autoprox.searchspaces.limits import LimitsError, SizeLimits
 from autoprox.searchspaces.sampler import Sampler
 from autoprox.searchspaces.swin import SwinSpace
 from autoprox.shortfalls import Shortfall, shortfalls
 from autoprox.statistics.collector import resolve_device
-from autoprox.supernet.checkpoint import FILE, read_supernet
-from autoprox.supernet.inherited import limit_counts
-from autoprox.supernet.processes import run_together
-from autoprox.supernet.session import Plan, train_supernet
 from autoprox.tasks.base import Task, completed
 from autoprox.tasks.s3_configuration import S3Config
 from autoprox.tasks.supernet_train import read_images, step_count
@@ -249,7 +249,7 @@ def plots(
     if find_spec("matplotlib") is None:
         reason = "plots need matplotlib: pip install 'autoprox[plots]'"
         return {"options": None, "errors": None, "reason": reason}
-    drawing = import_module("autoprox.report.spaces")  # matplotlib is optional
+    drawing = import_module("autoprox.report.terminal.spaces")  # matplotlib is optional
     found = {"options": folder / "options.png", "errors": folder / "errors.png"}
     drawing.plot_options([own["options"] for own in rounds], found["options"])
     drawing.plot_errors(errors, found["errors"])

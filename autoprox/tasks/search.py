@@ -22,6 +22,7 @@ from autoprox.nas.proxy import SplitProxy
 from autoprox.nas.searcher import Evaluated, Scored, Scorer, Searcher, SearchParameters
 from autoprox.nas.sliced_weights import SlicedWeights, require_slices
 from autoprox.nas.strategies import STRATEGIES, SearchStrategy
+from autoprox.oneshot.supernet.subnets import read_entries
 from autoprox.options import read_value
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import CANDIDATES, Run
@@ -30,7 +31,6 @@ from autoprox.searchspaces.limits import SizeLimits, matched
 from autoprox.searchspaces.sampler import Sampler
 from autoprox.shortfalls import Shortfall, shortfalls
 from autoprox.statistics.collector import Setting, resolve_device
-from autoprox.supernet.subnets import read_entries
 from autoprox.tasks.base import (
     Task,
     batches_of,

@@ -13,20 +13,20 @@ from autoprox.files.atomic import write_json
 from autoprox.files.documents import Excerpt
 from autoprox.files.json_lines import JSONLines
 from autoprox.inputs.datasets import load_images, slug
+from autoprox.oneshot.supernet.checkpoint import FILE, read_supernet
+from autoprox.oneshot.supernet.inherited import (
+    held_out,
+    inherited_accuracies,
+    inherited_table,
+    limit_counts,
+)
+from autoprox.oneshot.supernet.slices import SupernetError
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run, as_written
 from autoprox.searchspaces import get_space
 from autoprox.searchspaces.limits import SizeLimits
 from autoprox.searchspaces.sampler import Sampler
 from autoprox.shortfalls import Shortfall, shortfalls
-from autoprox.supernet.checkpoint import FILE, read_supernet
-from autoprox.supernet.inherited import (
-    held_out,
-    inherited_accuracies,
-    inherited_table,
-    limit_counts,
-)
-from autoprox.supernet.slices import SupernetError
 from autoprox.tasks.base import Task, completed
 from autoprox.tasks.supernet_configurations import SupernetEvalConfig
 from autoprox.training.images import ImageRecipe

@@ -8,11 +8,11 @@ from safetensors.torch import save
 from autoprox.errors import ConfigError
 from autoprox.files.atomic import atomic_file, to_json
 from autoprox.inputs.datasets import load_images
+from autoprox.oneshot.supernet.checkpoint import FILE, read_supernet
+from autoprox.oneshot.supernet.inherited import batch_norms, calibrated, calibration
+from autoprox.oneshot.supernet.subnets import read_subnet
 from autoprox.runs.folder import as_written
 from autoprox.searchspaces import get_space
-from autoprox.supernet.checkpoint import FILE, read_supernet
-from autoprox.supernet.inherited import batch_norms, calibrated, calibration
-from autoprox.supernet.subnets import read_subnet
 from autoprox.tasks.supernet_eval import supernet_run
 
 

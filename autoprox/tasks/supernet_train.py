@@ -9,20 +9,20 @@ import torch
 
 from autoprox.errors import ConfigError
 from autoprox.inputs.datasets import Images
+from autoprox.oneshot.supernet.checkpoint import FILE, read_checkpoint, read_supernet
+from autoprox.oneshot.supernet.inherited import inherited_accuracies
+from autoprox.oneshot.supernet.processes import run_together
+from autoprox.oneshot.supernet.recipe import SupernetRecipe
+from autoprox.oneshot.supernet.samplers import SAMPLERS
+from autoprox.oneshot.supernet.session import Plan, subnets_drawn, train_supernet
+from autoprox.oneshot.supernet.slices import require_entangled
+from autoprox.oneshot.supernet.subnets import read_entries
 from autoprox.parallel.crew import Crew
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
 from autoprox.shortfalls import Shortfall, shortfalls
 from autoprox.statistics.collector import resolve_device
-from autoprox.supernet.checkpoint import FILE, read_checkpoint, read_supernet
-from autoprox.supernet.inherited import inherited_accuracies
-from autoprox.supernet.processes import run_together
-from autoprox.supernet.recipe import SupernetRecipe
-from autoprox.supernet.samplers import SAMPLERS
-from autoprox.supernet.session import Plan, subnets_drawn, train_supernet
-from autoprox.supernet.slices import require_entangled
-from autoprox.supernet.subnets import read_entries
 from autoprox.tasks.base import Task, completed, path_of
 from autoprox.tasks.supernet_configurations import RECIPE, SupernetTrainConfig, TrainingOptions
 

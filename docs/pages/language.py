@@ -9,7 +9,7 @@ from autoprox.language.domains import DOMAINS, PARTS
 from autoprox.language.quantities import QUANTITIES
 from autoprox.language.vocabulary import EVERY_STATISTIC, STATISTICS, STRUCTURE
 from autoprox.primitives import OPERATIONS, Formula, fill
-from autoprox.report.operations import operation_details
+from autoprox.report.terminal.operations import operation_details
 
 from . import text
 from .text import code, table

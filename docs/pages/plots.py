@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from autoprox.page.elements import Markup, element
 from autoprox.primitives import OPERATIONS, Primitive
 from autoprox.primitives.base import apply
+from autoprox.report.html.elements import Markup, element
 
 WIDTH, HEIGHT, MARGIN = 132, 84, 6
 ACROSS = torch.linspace(-3.0, 3.0, 61, dtype=torch.float64)

@@ -9,8 +9,8 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from autoprox.page.plots import Point, Series, plot
-from autoprox.page.style import CSS
+from autoprox.report.html.plots import Point, Series, plot
+from autoprox.report.html.style import CSS
 from autoprox.tasks.estimate import span
 
 from .text import block, table

@@ -20,15 +20,15 @@ from joblib import Parallel, delayed
 
 from autoprox.files.atomic import write_json
 from autoprox.files.located_json import read_object
+from autoprox.oneshot.s3.evaluations import Evaluations
+from autoprox.oneshot.s3.search import search
+from autoprox.oneshot.supernet.checkpoint import FILE, read_supernet
 from autoprox.parallel.crew import Crew
 from autoprox.parallel.threads import one_thread
 from autoprox.runs.folder import SUMMARY, Run
-from autoprox.s3.evaluations import Evaluations
-from autoprox.s3.search import search
 from autoprox.scoring.correlations import kendall
 from autoprox.searchspaces import Architecture
 from autoprox.searchspaces.swin import SwinSpace
-from autoprox.supernet.checkpoint import FILE, read_supernet
 from autoprox.tasks import base
 from autoprox.tasks.s3 import S3, SEARCHED, SPACE
 from autoprox.tasks.s3_configuration import S3Config

@@ -30,16 +30,16 @@ import autoprox
 from autoprox.files.atomic import write_json
 from autoprox.files.located_json import read_object
 from autoprox.inputs.datasets import Images, load_images
+from autoprox.oneshot.prenas.isomers import LayerScores, Layout, Values
+from autoprox.oneshot.prenas.saliency import measure_saliency
+from autoprox.oneshot.prenas.selection import MATRICES, Selector
+from autoprox.oneshot.supernet.checkpoint import FILE, read_supernet
+from autoprox.oneshot.supernet.inherited import inherited_accuracies, inherited_table
+from autoprox.oneshot.supernet.recipe import SupernetRecipe
 from autoprox.parallel.threads import one_thread
-from autoprox.prenas.isomers import LayerScores, Layout, Values
-from autoprox.prenas.saliency import measure_saliency
-from autoprox.prenas.selection import MATRICES, Selector
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import ties_broken
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
-from autoprox.supernet.checkpoint import FILE, read_supernet
-from autoprox.supernet.inherited import inherited_accuracies, inherited_table
-from autoprox.supernet.recipe import SupernetRecipe
 from autoprox.tasks.base import read_config
 from autoprox.tasks.rank import Rank
 from autoprox.training.images import accuracy

@@ -13,7 +13,7 @@ import pytest
 
 from autoprox import cli
 from autoprox.benchmarks import load_benchmark
-from autoprox.report.layout import number
+from autoprox.report.terminal.layout import number
 from autoprox.runs.folder import locked
 from autoprox.scoring.reliability import reliability
 from autoprox.searchspaces import get_space

@@ -9,8 +9,8 @@ import torch
 from torch import distributed
 
 from autoprox.errors import MeasurementError
-from autoprox.supernet.processes import Report
-from autoprox.supernet.training import Place
+from autoprox.oneshot.supernet.processes import Report
+from autoprox.oneshot.supernet.training import Place
 
 
 def held(number: int) -> tuple[int, bool]:

@@ -205,9 +205,9 @@ def candidates() -> Target:
 def evaluations() -> Target:
     """Those of a search, and those of an S3 round."""
     from autoprox.inputs.datasets import load_images
-    from autoprox.s3.evaluations import Evaluations
+    from autoprox.oneshot.s3.evaluations import Evaluations
+    from autoprox.oneshot.supernet.slices import Supernet
     from autoprox.searchspaces import get_space
-    from autoprox.supernet.slices import Supernet
     from helpers.images import save_images
 
     space, rng = get_space("autoformer-nano"), Random(0)

@@ -113,7 +113,7 @@ def expression() -> Target:
     from autoprox.language import canonical, parse
     from autoprox.language.vocabulary import EVERY_TERMINAL
     from autoprox.primitives import OPERATIONS
-    from autoprox.report.proxy import proxy_report
+    from autoprox.report.terminal.proxy import proxy_report
     from autoprox.zoo.loading import load
 
     def read(content: bytes) -> None:
@@ -319,8 +319,8 @@ def text() -> Target:
 def architecture() -> Target:
     from random import Random
 
+    from autoprox.oneshot.supernet.subnets import read_subnet
     from autoprox.searchspaces import SPACES, from_json
-    from autoprox.supernet.subnets import read_subnet
 
     seeds = [dumped(space.sample(Random(0)).to_json()) for space in SPACES.values()]
 
@@ -341,8 +341,8 @@ def architecture() -> Target:
 def subnets() -> Target:
     from random import Random
 
+    from autoprox.oneshot.supernet.subnets import read_subnets
     from autoprox.searchspaces import get_space
-    from autoprox.supernet.subnets import read_subnets
 
     space, rng = get_space("autoformer-nano"), Random(0)
     rows = [{"arch": space.sample(rng).to_json()["choices"], "score": 1.0} for _ in range(4)]
@@ -353,9 +353,9 @@ def subnets() -> Target:
 def supernet() -> Target:
     import torch
 
+    from autoprox.oneshot.supernet.checkpoint import Header, read_supernet, write_checkpoint
+    from autoprox.oneshot.supernet.slices import Supernet
     from autoprox.searchspaces import get_space
-    from autoprox.supernet.checkpoint import Header, read_supernet, write_checkpoint
-    from autoprox.supernet.slices import Supernet
 
     space = get_space("autoformer-nano")
     good = Supernet(space, 3)

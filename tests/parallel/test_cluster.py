@@ -24,6 +24,8 @@ from autoprox.cli.command import StoppedError, followed
 from autoprox.errors import MeasurementError
 from autoprox.files.atomic import write_json
 from autoprox.inputs.datasets import load_images
+from autoprox.oneshot.supernet.inherited import inherited_accuracies
+from autoprox.oneshot.supernet.slices import Supernet
 from autoprox.parallel import cluster
 from autoprox.parallel.cluster import ClusterError
 from autoprox.parallel.crew import Crew
@@ -32,8 +34,6 @@ from autoprox.searchspaces import get_space
 from autoprox.searchspaces.limits import SizeLimits
 from autoprox.searchspaces.sampler import Sampler
 from autoprox.statistics.collector import Setting
-from autoprox.supernet.inherited import inherited_accuracies
-from autoprox.supernet.slices import Supernet
 from autoprox.tasks.base import start
 from autoprox.tasks.configurations import CONFIGURATIONS
 

@@ -10,8 +10,8 @@ from helpers.images import save_images
 from helpers.shortfalls import counted, is_told
 from torch import Tensor
 
-from autoprox.prenas.saliency import measure_saliency
-from autoprox.prenas.selection import Selector
+from autoprox.oneshot.prenas.saliency import measure_saliency
+from autoprox.oneshot.prenas.selection import Selector
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.searchspaces.nano import NanoFormer
 

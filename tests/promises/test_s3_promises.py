@@ -8,8 +8,8 @@ import pytest
 from helpers.images import save_images
 from helpers.shortfalls import counted, is_told
 
-from autoprox.report.layout import show
-from autoprox.report.summaries import report_of
+from autoprox.report.terminal.layout import show
+from autoprox.report.terminal.summaries import report_of
 from autoprox.searchspaces import get_space
 from autoprox.tasks import base
 from autoprox.tasks.s3_configuration import S3Config

@@ -15,10 +15,10 @@ from safetensors import safe_open
 from torch import Tensor, nn
 
 from autoprox.benchmarks import load_benchmark
+from autoprox.oneshot.supernet import inherited
+from autoprox.oneshot.supernet.recipe import SupernetRecipe
+from autoprox.oneshot.supernet.training import SupernetTraining
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.supernet import inherited
-from autoprox.supernet.recipe import SupernetRecipe
-from autoprox.supernet.training import SupernetTraining
 from autoprox.tasks import base
 from autoprox.tasks.supernet_configurations import SupernetEvalConfig, SupernetTrainConfig
 

@@ -8,9 +8,9 @@ from helpers.bert import randomised
 from torch import Tensor, nn
 from transformers import MobileNetV2Config, MobileNetV2ForImageClassification
 
+from autoprox.oneshot.supernet.slices import Supernet
 from autoprox.searchspaces import Architecture, ArchitectureError
 from autoprox.searchspaces.bignas import BIGNAS, BIGNAS_NANO, BigNAS, InvertedResidual
-from autoprox.supernet.slices import Supernet
 from autoprox.testing.spaces import smallest
 
 CHANNELS = (16, 24, 32, 64, 96, 160, 320)

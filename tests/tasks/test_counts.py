@@ -16,10 +16,10 @@ from autoprox.errors import AutoproxError
 from autoprox.evolution import STRATEGIES, EvolutionError, EvolutionStrategy, Individual
 from autoprox.evolution import make_toolbox as made_toolbox
 from autoprox.language import Tree, parse
-from autoprox.page.document import page_of
-from autoprox.report.evolution import evolution_report, without_figures
-from autoprox.report.layout import show
-from autoprox.report.many import many_report
+from autoprox.report.html.document import page_of
+from autoprox.report.terminal.evolution import evolution_report, without_figures
+from autoprox.report.terminal.layout import show
+from autoprox.report.terminal.many import many_report
 from autoprox.runs.folder import Run
 from autoprox.tasks.base import resume, start
 from autoprox.tasks.configurations import EvolveConfig

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from autoprox.errors import AutoproxError
-from autoprox.report.layout import show
-from autoprox.report.s3 import s3_report
+from autoprox.report.terminal.layout import show
+from autoprox.report.terminal.s3 import s3_report
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.searchspaces.swin import SwinSpace
 from autoprox.tasks import base

@@ -22,8 +22,8 @@ from autoprox.nas.evaluators import EvaluatorError, load_evaluator
 from autoprox.nas.searcher import Searcher, SearchParameters
 from autoprox.nas.strategies import STRATEGIES, SearchStrategy
 from autoprox.options import read_assignments
-from autoprox.report.layout import show
-from autoprox.report.summaries import report_of
+from autoprox.report.terminal.layout import show
+from autoprox.report.terminal.summaries import report_of
 from autoprox.searchspaces import from_json, get_space
 from autoprox.tasks.export import read_architecture
 from autoprox.zoo.loading import load

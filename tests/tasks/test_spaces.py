@@ -15,8 +15,8 @@ from autoprox.engine.evaluator import Engine
 from autoprox.errors import AutoproxError, ConfigError, RunError
 from autoprox.evolution import Individual
 from autoprox.language import Tree, make, parse
-from autoprox.report.layout import show
-from autoprox.report.many import held_out_parts, held_out_row, many_report
+from autoprox.report.terminal.layout import show
+from autoprox.report.terminal.many import held_out_parts, held_out_row, many_report
 from autoprox.runs.folder import Run
 from autoprox.tasks.base import resume, start
 from autoprox.tasks.configurations import EvolveConfig

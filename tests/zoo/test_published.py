@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoprox.report.published import published_markdown, published_parts
+from autoprox.report.terminal.published import published_markdown, published_parts
 from autoprox.searchspaces import SPACES
 from autoprox.tasks.proxies import all_proxies
 from autoprox.zoo.published import REPORTS, Figures, compared, published, reports

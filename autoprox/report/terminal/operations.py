@@ -1,0 +1,78 @@
+"""The operations of the language as a table and as facts."""
+
+import textwrap
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sympy
+from rich import box
+from rich.table import Table
+
+from autoprox.export.pretty_form import pretty_expression
+from autoprox.primitives import OPERATIONS, Formula, Primitive, fill
+from autoprox.report.terminal.layout import WIDTH, Part
+
+REDUCED = {"Matrix": "Layers", "Layers": "Network"}
+FORMULA_WIDTH = 23
+
+
+def operation_details() -> list[dict[str, Any]]:
+    """All that `autoprox show --operations --json` says, by kind."""
+    kinds = list(dict.fromkeys(operation.kind for operation in OPERATIONS.values()))
+    found = sorted(OPERATIONS.values(), key=lambda operation: kinds.index(operation.kind))
+    return [
+        {
+            "name": operation.name,
+            "kind": operation.kind,
+            "types": types(operation),
+            "formula": formula(operation),
+            "latex": fill(operation.latex, x=Formula("x"), y=Formula("y"), times=Formula(r"\cdot")),
+            "rule": " ".join(operation.rule.split()),
+        }
+        for operation in found
+    ]
+
+
+def operations_report() -> list[Part]:
+    """A table for the operations of each kind and of the same types."""
+    groups: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for operation in operation_details():
+        groups[f"{operation['kind']}: {'; '.join(operation['types'])}"].append(operation)
+    return [_table(heading, rows) for heading, rows in groups.items()]
+
+
+def types(operation: Primitive) -> list[str]:
+    """Its types, one a level."""
+    found = []
+    for level in operation.levels:
+        value = level.capitalize()
+        result = REDUCED[value] if operation.reduces else value
+        found.append(f"{', '.join([value] * operation.arity)} -> {result}")
+    return found
+
+
+def formula(operation: Primitive) -> str:
+    """Its pretty form, of x and y."""
+    values = [sympy.Symbol(name, real=True) for name in "xy"[: operation.arity]]
+    axis = [sympy.Symbol("")] if operation.along_axis else []
+    return pretty_expression(operation.sympy(*values, *axis), WIDTH)
+
+
+def _table(heading: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table(
+        box=box.SIMPLE,
+        title=textwrap.fill(heading, WIDTH, break_on_hyphens=False),
+        title_justify="left",
+        title_style="",
+        show_header=False,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+    )
+    name_width = max(map(len, OPERATIONS))
+    for width in (name_width, FORMULA_WIDTH, WIDTH - name_width - FORMULA_WIDTH - 4):
+        table.add_column(width=width)
+    for row in rows:
+        table.add_row(row["name"], row["formula"], row["rule"])
+    return table

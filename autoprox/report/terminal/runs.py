@@ -1,0 +1,92 @@
+"""Runs in a list, and side by side."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from autoprox.report.terminal.layout import WIDTH, Part, new_table, number
+from autoprox.report.terminal.worth import named_table
+
+AGES = (("d", 86400), ("h", 3600), ("min", 60))
+FACTS = ("kind", "benchmark", "space", "seed", "fitness", "test", "nodes", "depth", "seconds")
+FIGURES = ("fitness", "test")
+
+
+def runs_report(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Part]:
+    """A line for each run, its name whole."""
+    if not rows:
+        return [f"{folder} has no runs"]
+    table = named_table("", "kind", "benchmark", "fitness", "test", "age")
+    for place, row in enumerate(rows, start=1):
+        begun = row["begun"] and datetime.fromisoformat(row["begun"])
+        benchmark = Path(str(row["benchmark"] or "-")).name
+        figures = [number(row[name]) for name in FIGURES]
+        table.add_row(str(place), row["kind"], benchmark, *figures, _age(begun))
+    names = [
+        f"{place}: {row['run']}{'' if row['ended'] else ' (unfinished)'}"
+        for place, row in enumerate(rows, start=1)
+    ]
+    return [table, "\n".join(names)]
+
+
+def side_by_side(rows: Sequence[Mapping[str, Any]]) -> list[Part]:
+    """What is known of each proxy or run, a column for each, and the formulas below."""
+    table = new_table("")
+    for place in range(1, len(rows) + 1):
+        table.add_column(str(place), justify="right", overflow="fold")
+    for fact in FACTS:
+        values = [row.get(fact) for row in rows]
+        if any(value is not None for value in values):
+            table.add_row(fact, *(_shown(fact, value) for value in values))
+    settings = [row.get("settings") or {} for row in rows]
+    for name in dict.fromkeys(name for own in settings for name in own):
+        values = [own.get(name) for own in settings]
+        if name not in FACTS and any(value != values[0] for value in values):
+            table.add_row(name, *(_shown(name, value) for value in values))
+    names = [f"{place}: {row['name']}" for place, row in enumerate(rows, start=1)]
+    formulas = [
+        f"{place}: {row['formula']}" if "\n" not in row["formula"] else row["formula"]
+        for place, row in enumerate(rows, start=1)
+        if row.get("formula")
+    ]
+    return ["\n".join(names), table, *formulas]
+
+
+def front_report(rows: Sequence[Mapping[str, Any]], run: str) -> list[Part]:
+    """The formulas of a run by their numbers, whole."""
+    table = new_table("number")
+    for heading in ("size", "train", "test"):
+        table.add_column(heading, justify="right")
+    table.add_column("expression", overflow="fold")
+    for row in rows:
+        taus = (number(row[name]) for name in ("train", "test"))
+        table.add_row(_marked(row), str(row["size"]), *taus, row["expression"])
+    note = (
+        "Taus are means over the datasets: of 1, which was chosen, on whole matrices; of\n"
+        "the others those of the evolution, which saw the training networks alone."
+    )
+    return [table, note, f"A formula is taken by its number: {run}:{rows[-1]['number']}"]
+
+
+def _marked(row: Mapping[str, Any]) -> str:
+    """The number, that of the chosen one marked."""
+    return f"> {row['number']}" if row["number"] == 1 else f"  {row['number']}"
+
+
+def _shown(fact: str, value: Any) -> str:
+    if value is None:
+        return "-"
+    if fact in FIGURES:
+        return number(value)
+    if isinstance(value, list):
+        return ",".join(map(str, value)) if any(own is not None for own in value) else "-"
+    return f"{value:g}" if isinstance(value, float) else str(value)[:WIDTH]
+
+
+def _age(begun: datetime | None) -> str:
+    if begun is None:
+        return "-"
+    seconds = (datetime.now(timezone.utc) - begun).total_seconds()
+    unit, length = next((own for own in AGES if seconds >= own[1]), ("s", 1))
+    return f"{seconds / length:.0f} {unit}"

@@ -1,0 +1,76 @@
+"""What halving costs and gains: `python tests/bench/halving.py [--seeds 3] [--minutes 1.5]`.
+
+Evolves on PiT and two nano spaces with the first measurement on all training networks, on a quarter
+and on an eighth of them, each for as much processor time after collection, and prints the fitness
+of the best formula on all training networks, by seed, as JSON.
+"""
+
+import argparse
+import json
+import os
+import random
+import sys
+import time
+from contextlib import suppress
+
+from autoprox.evolution import STRATEGIES, State, evolve, make_toolbox
+from autoprox.tasks.configurations import EvolveConfig
+from autoprox.tasks.halving import Halving
+from autoprox.tasks.spaces import EvolveSpaces
+
+SPACES = ("pit", "autoformer-nano", "pit-nano")
+STEPS = {"all": (1,), "a quarter": (4, 2, 1), "an eighth": (8, 4, 2, 1)}
+
+
+class TimeUpError(Exception):
+    """The processor time is spent."""
+
+
+def best(steps: tuple[int, ...], seed: int, minutes: float) -> dict[str, float]:
+    """The best fitness that an evolution reaches, and of how many formulas."""
+    task = EvolveSpaces(EvolveConfig(spaces=SPACES, seed=0, workers=1, iterations=10**6))
+    for name, field in task.fields.items():
+        train, taken = field.parts["train"], 0
+        task.blocks[name] = []
+        for share in steps:
+            count = len(train) // share
+            task.blocks[name].append(train[taken:count])
+            taken = count
+    (fold,) = task.folds
+    sources = {
+        name: [
+            field.collect(part=part, share=len(SPACES) * len(steps)) for part in task.blocks[name]
+        ]
+        for name, field in task.fields.items()
+    }
+    trials = task.trials(fold, sources)
+    toolbox = make_toolbox(
+        task.form, Halving(trials).individuals, STRATEGIES[task.config.strategy], task.config
+    )
+    state, start = State(random.Random(seed)), time.process_time()
+
+    def record(state: State) -> None:
+        if time.process_time() - start > 60 * minutes:
+            raise TimeUpError
+
+    with suppress(TimeUpError):
+        evolve(toolbox, STRATEGIES[task.config.strategy], task.config, state, record)
+    return {"fitness": state.population[0].jcm, "formulas": state.evaluations}
+
+
+def main() -> None:
+    """Print JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--minutes", type=float, default=1.5)
+    options = parser.parse_args()
+    found = {}
+    for name, steps in STEPS.items():
+        found[name] = [best(steps, seed, options.minutes) for seed in range(options.seeds)]
+        print(name, found[name], file=sys.stderr, flush=True)
+    about = {"command": ["tests/bench/halving.py", *sys.argv[1:]], "cores": os.cpu_count()}
+    print(json.dumps({**about, **found}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""Measures `autoprox rank` and prints JSON: `python tests/bench/rank.py [--networks N]`.
+
+The whole zoo at once against each proxy alone, on some of ViT-Bench-101's AutoFormers with its
+three datasets, and the peak resident memory of the process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import sys
+import time
+
+import torch
+
+from autoprox.tasks.configurations import RankConfig
+from autoprox.tasks.proxies import all_proxies
+from autoprox.tasks.rank import Rank
+
+DATASETS = ("cifar100", "flowers", "chaoyang")
+
+
+def seconds(proxies: tuple[str, ...], networks: int, workers: int) -> float:
+    """What measuring these proxies on the first networks takes."""
+    config = RankConfig(proxies=proxies, space="autoformer", datasets=DATASETS, workers=workers)
+    ranking = Rank(config)
+    start = time.perf_counter()
+    ranking.measured(config.seed, range(networks), lambda record: None)
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--networks", type=int, default=4)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args()
+    seconds(("snip",), 1, options.workers)  # to warm up
+    whole = seconds(all_proxies(), options.networks, options.workers)
+    alone = {}
+    for proxy in all_proxies():
+        alone[proxy] = seconds((proxy,), options.networks, options.workers)
+        print(f"{proxy} {alone[proxy]:.1f} s", file=sys.stderr, flush=True)
+    slowest = max(alone, key=lambda proxy: alone[proxy])
+    result = {
+        "machine": {"platform": platform.platform(), "cores": os.cpu_count()},
+        "torch": torch.__version__,
+        "command": ["tests/bench/rank.py", *sys.argv[1:]],
+        "networks": options.networks,
+        "whole_zoo_seconds": whole,
+        "slowest": slowest,
+        "slowest_seconds": alone[slowest],
+        "ratio": whole / alone[slowest],
+        "alone_seconds": alone,
+        "peak_resident_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+    }
+    json.dump(result, sys.stdout, indent=2)
+    print()
+
+
+if __name__ == "__main__":
+    main()

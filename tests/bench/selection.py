@@ -1,0 +1,168 @@
+"""Compares rules for the final formula: `python tests/bench/selection.py SPACE [--splits 0,1,2]`.
+
+Nothing is read of a split's test networks: two thirds of its training networks evolve, by the
+default settings, and the others say what each rule's formula is worth. Prints JSON: for every rule
+the mean tau-b, and with ties broken, less that of the best formula by fitness less 0.001 a node,
+with the standard errors over the splits (too small, for the splits share networks).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import random
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from statistics import mean, stdev
+from typing import Any
+
+from deap import tools
+
+from autoprox.engine.blocks import Block
+from autoprox.engine.evaluator import Engine
+from autoprox.evolution import (
+    STRATEGIES,
+    EvolutionParameters,
+    Individual,
+    State,
+    evolve,
+)
+from autoprox.language import Tree, make
+from autoprox.scoring.correlations import kendall, split, ties_broken
+from autoprox.tasks.configurations import EvolveConfig
+from autoprox.tasks.evolve import Evolve
+from autoprox.tasks.trial import Ground, Trial
+
+BASE = "0.001 a node"
+Rule = Callable[[list[Individual], Trial], Tree]
+
+
+def rank_sum(individuals: Sequence[Individual]) -> Tree:
+    return reduce(partial(make, "add"), [make("rank", i.tree) for i in individuals])
+
+
+def by_worth(individuals: list[Individual], parsimony: float) -> list[Individual]:
+    """The best when each node has to be worth something."""
+    return sorted(individuals, key=lambda i: (i.jcm - parsimony * i.tree.size, -i.tree.size))[::-1]
+
+
+def best(parsimony: float, individuals: list[Individual], trial: Trial) -> Tree:
+    return by_worth(individuals, parsimony)[0].tree
+
+
+def near_the_best(tolerance: float, individuals: list[Individual], trial: Trial) -> Tree:
+    return trial.choose(front_of(individuals), tolerance).tree
+
+
+def front_of(individuals: list[Individual]) -> list[Individual]:
+    front = tools.ParetoFront(similar=lambda one, other: one.taus == other.taus)
+    front.update(individuals)
+    return list(front)
+
+
+def of_the_best(individuals: list[Individual], trial: Trial) -> Tree:
+    return rank_sum(by_worth(individuals, 0.001)[:10])
+
+
+def of_the_front(individuals: list[Individual], trial: Trial) -> Tree:
+    return rank_sum(front_of(individuals))
+
+
+def joined(individuals: list[Individual], trial: Trial) -> Tree:
+    """Ranks added to the best formula's as long as each raises the fitness by 0.005."""
+    leaders = by_worth(individuals, 0.001)[:100]
+    chosen, ranks = leaders[0], make("rank", leaders[0].tree)
+    while True:
+        sums = [make("add", ranks, make("rank", other.tree)) for other in leaders]
+        within = [tree for tree in sums if EvolveConfig().allow(tree)]
+        found = [i for i in trial.individuals(within) if i.valid]
+        fittest = max(found, key=lambda i: i.fitness, default=chosen)
+        if fittest.jcm - chosen.jcm <= 0.005:
+            return chosen.tree
+        chosen, ranks = fittest, fittest.tree
+
+
+RULES: dict[str, Rule] = {
+    BASE: partial(best, 0.001),
+    "the fittest": partial(best, 0.0),
+    "0.002 a node": partial(best, 0.002),
+    "rank sum of the 10 best": of_the_best,
+    "rank sum of the front": of_the_front,
+    "ranks that are worth it": joined,
+    "the shortest within an error": partial(near_the_best, 1.0),
+    "the shortest within half an error": partial(near_the_best, 0.5),
+}
+
+
+def worth(problem: Evolve, split_seed: int) -> dict[str, tuple[float, float]]:
+    """For each rule tau-b and tau with ties broken, the means over the datasets."""
+    store = problem.collect()
+    engine = Engine(store)
+    toolbox = problem.toolbox(engine)
+    fit, rest = (part.tolist() for part in split(len(store.networks), split_seed, 2 / 3))
+    seen: dict[Tree, Individual] = {}
+
+    train = problem.parts["train"]
+    ground = Ground(problem.judge(train[fit].tolist()), [Block(engine, fit)])
+    trial = Trial(problem.config, [ground])
+
+    def evaluate(trees: Sequence[Tree]) -> list[Individual]:
+        found = trial.individuals(trees)
+        seen.update({i.tree: i for i in found if i.valid})
+        return found
+
+    toolbox.register("evaluate", evaluate)
+    state = State(random.Random(split_seed))
+    evolve(
+        toolbox,
+        STRATEGIES[problem.config.strategy],
+        EvolutionParameters(),
+        state,
+        lambda state: None,
+    )
+    individuals = list(seen.values())
+    truth = [scores[train[rest]] for scores in problem.benchmark.scores.values()]
+    found = {}
+    for name, rule in RULES.items():
+        scores = engine.evaluate([rule(individuals, trial)], rest).values[0]
+        pairs = list(zip(scores, truth, strict=True))
+        found[name] = (
+            mean(float(kendall(*pair)) for pair in pairs),
+            mean(float(ties_broken(*pair)) for pair in pairs),
+        )
+    return found
+
+
+def summary(rows: list[dict[str, tuple[float, float]]]) -> dict[str, Any]:
+    table: dict[str, dict[str, Any]] = {name: {} for name in RULES}
+    for index, column in enumerate(("tau_b", "ties_broken")):
+        for name in RULES:
+            gains = [row[name][index] - row[BASE][index] for row in rows]
+            error = stdev(gains) / math.sqrt(len(gains)) if len(gains) > 1 else None
+            table[name][column] = {"gain": mean(gains), "error": error}
+        table[BASE][column] = mean(row[BASE][index] for row in rows)
+    return {"splits": len(rows), "rules": table}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("space")
+    parser.add_argument("--splits", default="0,1,2,3,4")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args()
+    rows = []
+    for seed in map(int, options.splits.split(",")):
+        problem = Evolve(
+            EvolveConfig(space=options.space, split_seed=seed, workers=options.workers)
+        )
+        rows.append(worth(problem, seed))
+        print(f"split {seed} done", file=sys.stderr, flush=True)
+    json.dump({"command": sys.argv[1:], **summary(rows)}, sys.stdout, indent=2)
+    print()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""What a formula is worth on a space that it never saw: `python tests/bench/spaces.py`.
+
+One evolution for each split and each space held out, by the defaults but for the budget; each split
+is a run below --runs, and a run that was stopped goes on, a finished one is read. Prints a line in
+Markdown for each space held out, means over the splits: tau, that of the parameter count, their
+difference and in how many splits its interval lies above 0, and the tau given the size likewise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from autoprox.report.terminal.layout import markdown_line, number
+from autoprox.report.terminal.many import held_out_row
+from autoprox.tasks.base import resume, start
+from autoprox.tasks.configurations import EvolveConfig
+from autoprox.tasks.shared import names
+
+SPACES = "autoformer,pit,autoformer-nano,pit-nano"
+HEADINGS = ("held out", "tau", "params", "difference", "above 0", "given size", "above 0")
+
+
+def folds(options: argparse.Namespace, seed: int) -> list[dict[str, Any]]:
+    """Those of a split, from its run if there is one."""
+    runs = options.runs / f"split{seed}"
+    if made := sorted(runs.glob("*Z-*")):
+        return list(resume(made[0], workers=options.workers)["folds"])
+    config = EvolveConfig(
+        spaces=names(options.spaces),
+        hold_out="each",
+        seed=seed,
+        iterations=10**6,
+        evaluations=options.evaluations,
+        islands=options.islands,
+        objective=options.objective,
+        workers=options.workers,
+        runs=runs,
+    )
+    return list(start(config)["folds"])
+
+
+def line(rows: list[dict[str, Any]]) -> str:
+    """One space's, of all splits."""
+
+    def above(name: str) -> str:
+        return f"{sum((row[name][0] or 0) > 0 for row in rows)} of {len(rows)}"
+
+    tau, params, difference, given_size = (
+        number(mean(row[name] for row in rows))
+        for name in ("tau", "params", "difference", "given_size")
+    )
+    cells = (tau, params, difference, above("interval"), given_size, above("at_size"))
+    return markdown_line((rows[0]["held_out"], *cells))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--spaces", default=SPACES)
+    parser.add_argument("--splits", default="0,1,2,3,4")
+    parser.add_argument("--evaluations", type=int, default=20_000)
+    parser.add_argument("--islands", type=int, default=1)
+    parser.add_argument("--objective", default="jcm")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--runs", type=Path, default=Path("runs/spaces"))
+    options = parser.parse_args()
+    found: dict[str, list[dict[str, Any]]] = {}
+    for seed in map(int, options.splits.split(",")):
+        for fold in folds(options, seed):
+            found.setdefault(fold["held_out"], []).append(held_out_row(fold))
+        print(f"split {seed} done", file=sys.stderr, flush=True)
+    print(markdown_line(HEADINGS))
+    print(markdown_line(["---"] * len(HEADINGS)))
+    for rows in found.values():
+        print(line(rows))
+
+
+if __name__ == "__main__":
+    main()

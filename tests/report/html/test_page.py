@@ -1,0 +1,164 @@
+"""Pages of runs: well-formed, self-contained, escaped, and quick for many candidates."""
+
+import re
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from helpers.pages import COMMITTED, OLD, discovery, search_run, spaces_run
+
+from autoprox.errors import ConfigError
+from autoprox.export import mathml
+from autoprox.export.mathml_form import mathml_of
+from autoprox.language import parse
+from autoprox.primitives import OPERATIONS, Formula, fill
+from autoprox.report.html.document import page_of
+from autoprox.report.html.elements import part, table
+from autoprox.report.html.forms import write_report
+from autoprox.report.html.fronts import front
+from autoprox.report.html.plots import Point, Series, plot
+
+OPENED = r"(?:src|href)=\"(?!#)|@import|url\("
+
+
+def parsed(page: str) -> ElementTree.Element:
+    """The page, which must be well-formed."""
+    return ElementTree.fromstring(page.removeprefix("<!DOCTYPE html>\n"))
+
+
+@pytest.mark.parametrize("run", [*COMMITTED, OLD], ids=lambda run: str(run.name))
+def test_the_page_of_a_run_is_whole(run: Path) -> None:
+    page = page_of([run])
+    headings = [element.text for element in parsed(page).iter("h2")]
+    assert "Every setting" in headings
+    assert "How to repeat it" in headings
+    assert not re.search(OPENED, page)
+    assert "<script" not in page
+
+
+def headings_of(page: str) -> list[str | None]:
+    return [element.text for element in parsed(page).iter() if element.tag in ("h2", "summary")]
+
+
+def test_the_page_of_a_discovery_has_all_that_was_promised(tmp_path: Path) -> None:
+    page = page_of([discovery(tmp_path / "run")])
+    assert headings_of(page) == [
+        *("The formula", "The operations", "As text", "As a tree"),
+        *("Score and true score", "Results", "All correlations", "Size and fitness", "Fitness"),
+        *("Every setting", "The environment", "How to repeat it"),
+    ]
+    assert page.count("Regret:") == page.count("At equal size:") == 1
+    assert "<math" in page
+    [tree] = [d for d in parsed(page).iter("details") if d.findtext("summary") == "As a tree"]
+    assert "open" in tree.attrib
+
+
+def test_the_page_of_a_discovery_on_several_spaces(tmp_path: Path) -> None:
+    page = page_of([spaces_run(tmp_path / "run")])
+    assert [h for h in headings_of(page) if h and h.startswith("The formula")] == [
+        "The formula evolved without one",
+        "The formula evolved without two",
+    ]
+    captions = ["".join(own.itertext()) for own in parsed(page).iter("figcaption")]
+    for words in (
+        "Fitness over evaluations, without one",
+        "one, evolved without one: ",
+        "without two",
+    ):
+        assert any(words in caption for caption in captions)
+    assert "This run" not in page
+
+
+def test_texts_are_paragraphs_and_aligned_ones_keep_their_shape() -> None:
+    assert part("one\ntwo") == "<p>one</p><p>two</p>"
+    assert part(f"{77 * 'x'}\nyes y\nz") == f"<p>{77 * 'x'} yes y</p><p>z</p>"
+    assert part(f"{77 * 'x'}\na") == f"<p>{77 * 'x'}</p><p>a</p>"
+    assert part("name  value\nother 3") == "<pre>name  value\nother 3</pre>"
+    assert part("Run: a\nNext: b") == "<pre>Run: a\nNext: b</pre>"
+
+
+def test_long_names_take_several_lines() -> None:
+    drawn = table(("name", "figure"), [(33 * "x", "1"), (32 * "y", "2")])
+    assert [cell.get("class") for cell in ElementTree.fromstring(drawn).iter("td")] == [
+        *("long", None),
+        *(None, None),
+    ]
+
+
+def test_several_runs_are_compared() -> None:
+    page = page_of(COMMITTED)
+    articles = list(parsed(page).iter("article"))
+    assert [own.get("id") for own in articles[1:]] == [run.name for run in COMMITTED]
+    assert "Settings that differ" in page
+
+
+def test_a_discovery_on_several_spaces_is_compared(tmp_path: Path) -> None:
+    page = page_of([spaces_run(tmp_path / "run"), COMMITTED[0]])
+    tiles = [own.text for own in parsed(page).iter("{http://www.w3.org/2000/svg}title")]
+    assert any(own and own.startswith("run, one/cifar100: 0.") for own in tiles)
+    assert f"{COMMITTED[0].name}, one/cifar100: -" in tiles
+
+
+def test_text_of_files_is_escaped(tmp_path: Path) -> None:
+    page = page_of([search_run(tmp_path / "run", 3)])
+    assert "<script" not in page
+    assert "&lt;script&gt;alert(1)" in page
+
+
+def test_20000_candidates_are_quick_and_small(tmp_path: Path) -> None:
+    run = search_run(tmp_path / "run", 20_000)
+    started = time.process_time()
+    page = page_of([run])
+    assert time.process_time() - started < 2
+    assert len(page.encode()) < 3_000_000
+    parsed(page)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_operation_has_mathml(name: str) -> None:
+    values = {"x": Formula("p"), "y": Formula("q"), "times": Formula(r"\cdot")}
+    operation = OPERATIONS[name]
+    written = mathml_of(fill(operation.latex, "ij", **values))
+    letters = [own.text for own in ElementTree.fromstring(written).iter("mi")]
+    assert not re.search(r"[\\{}^_]|None", written)
+    assert [letter for letter in "pq"[: operation.arity] if letter not in letters] == []
+
+
+def test_mathml_of_snip() -> None:
+    written = mathml(parse("sum(sum(abs(mul(all.weight, all.grad))))"))
+    weight, grad = (
+        f'<msubsup><mi>{letter}</mi><mi>l</mi><mi mathvariant="normal">all</mi></msubsup>'
+        for letter in "WG"
+    )
+    bar = '<mo fence="true" stretchy="true">|</mo>'
+    sums = (
+        "<msub><mo>∑</mo><mi>l</mi></msub>"
+        "<msub><mo>∑</mo><mrow><mi>i</mi><mo>,</mo><mi>j</mi></mrow></msub>"
+    )
+    inner = f"<mrow>{bar}<mrow>{weight}<mo>⊙</mo>{grad}</mrow>{bar}</mrow>"
+    assert written == f'<math display="block"><mrow>{sums}{inner}</mrow></math>'
+
+
+def test_a_front_is_what_none_is_better_than() -> None:
+    points = [Point(1, 1), Point(2, 3), Point(2, 2), Point(3, 3), Point(4, 5)]
+    better = [p for p in points if not any(q.x <= p.x and q.y >= p.y and q != p for q in points)]
+    assert front(points) == better
+
+
+def test_a_plot_leaves_out_what_is_not_finite() -> None:
+    points = [Point(1, float("nan"), "lost"), Point(2, 3, "kept")]
+    drawn = plot([Series("a", points)], "x", "y", "t")
+    spots = ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}circle")
+    assert ["".join(spot.itertext()) for spot in spots] == ["kept"]
+
+
+@pytest.mark.parametrize(("form", "begins"), [("md", "# "), ("svg", "<svg"), ("html", "<!DOCTYPE")])
+def test_other_forms(form: str, begins: str, tmp_path: Path) -> None:
+    file = write_report([search_run(tmp_path / "run", 5)], form, tmp_path / "out")
+    assert file.read_text().startswith(begins)
+
+
+def test_a_form_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="unknown format 'pdf'"):
+        write_report([tmp_path], "pdf")

@@ -1,0 +1,186 @@
+"""What is printed of a result, from results made by hand."""
+
+from typing import Any
+
+import pytest
+
+from autoprox.language import parse
+from autoprox.report.terminal.evolution import evolution_report
+from autoprox.report.terminal.layout import show
+from autoprox.report.terminal.proxy import passes, terminals
+
+
+def row(kendall: float | None, given_size: float | None = 0.25) -> dict[str, Any]:
+    bounds = [None, None] if kendall is None else [kendall - 0.1, kendall + 0.1]
+    return {
+        **dict.fromkeys(("kendall", "spearman", "pearson", "tau_b"), kendall),
+        **{"given_size": given_size, "equal_size": given_size, "interval": bounds},
+        **{"given_size_interval": [0.1, 0.4], "equal_size_interval": [0.0, 0.5]},
+        "regret": [0.0, 1.25, None, 0.5, 3.0],
+    }
+
+
+def table(kendall: float | None) -> dict[str, Any]:
+    return {"one": row(kendall), "two": row(kendall)}
+
+
+def figure(verdict: str | None) -> dict[str, Any]:
+    known = verdict is not None
+    bounds = [-0.2, 0.1] if known else [None, None]
+    return {"difference": -0.125 if known else None, "interval": bounds, "verdict": verdict}
+
+
+def check(params: float, networks: int, pairs: int) -> dict[str, Any]:
+    return {"networks": networks, "pairs": pairs, "params": params, "flops": 0.7, "depth": -0.1}
+
+
+def summary(
+    verdicts: dict[str, tuple[str | None, str | None]],
+    params: float = 0.5,
+    pairs: int = 31,
+    share: float = 0.3,
+) -> dict[str, Any]:
+    """A proxy with Kendall's tau 0.5 on the test networks, beside others without any."""
+    parts = ("train", "test")
+    budgets = {"params": [10, 2000, 30_000, 40_000, 500_000], "networks": [1, 2, 3, 4, 5]}
+    front = [
+        {"expression": "sum(width)", "size": 2, "jcm": 0.6, "given_size": 0.2, "chosen": True},
+        {"expression": "s" * 90, "size": 40, "jcm": 0.7, "given_size": 0.3, "chosen": False},
+    ]
+    return {
+        "run": "runs/mine",
+        "expression": "sum(width)",
+        "formula": "∑ₖ width",
+        "train": table(0.75),
+        "test": table(0.5),
+        "baselines": {name: dict.fromkeys(parts, table(None)) for name in verdicts},
+        "means": {
+            "proxy": {"train": row(0.75), "test": row(0.5)},
+            **{name: dict.fromkeys(parts, row(None, None)) for name in verdicts},
+        },
+        "comparison": {
+            name: {"kendall": figure(by_tau), "given_size": figure(at_size)}
+            for name, (by_tau, at_size) in verdicts.items()
+        },
+        "zoo": {
+            "compared": ["snip"],
+            "best": {"kendall": "snip", "given_size": "naswot"},
+            "refused": {"zico": "a batch of one"},
+        },
+        "budgets": {"test": dict.fromkeys(("one", "two"), budgets)},
+        "size": {"train": check(0.9, 60, 300), "test": check(params, 40, pairs)},
+        "seed_share": share,
+        "front": front,
+        "objective": "jcm",
+        "ties": "nothing",
+        "evaluations": 1234,
+        "invalid": {"constant": 20, "not finite": 3},
+        "failed_networks": {"4": "RuntimeError: no"},
+        "seconds": 12.3,
+    }
+
+
+BEATEN: dict[str, tuple[str | None, str | None]] = {
+    "params": ("better", "worse"),
+    "flops": ("worse", "level"),
+    "activation_distance": (None, None),
+}
+
+
+def printed(capsys: pytest.CaptureFixture[str], found: dict[str, Any]) -> str:
+    show(*evolution_report(found))
+    return capsys.readouterr().out
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_which_baselines_are_better_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    told = words(printed(capsys, summary(BEATEN)))
+    assert "Better than the proxy on the test networks by tau: flops." in told
+    assert "Better than the proxy on the test networks at equal size: params." in told
+    assert "Not compared with zico: a batch of one." in told
+    told = words(printed(capsys, summary({"params": ("better", "level")})))
+    assert "at equal size: no baseline. Best of the zoo on the training networks: snip by" in told
+
+
+@pytest.mark.parametrize(("tau", "mostly"), [(0.8, True), (-0.85, True), (0.79, False)])
+def test_a_proxy_that_is_mostly_size_is_called_so(
+    tau: float, mostly: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = words(printed(capsys, summary(BEATEN, params=tau)))
+    sentence = f"This proxy is mostly size: its tau is {tau:.3f} with params, 0.700 with FLOPs"
+    assert (sentence in told) == mostly
+
+
+@pytest.mark.parametrize(("share", "alone"), [(0.0, True), (0.0099, True), (0.01, False)])
+def test_a_function_of_the_choices_is_called_so(
+    share: float, alone: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = words(printed(capsys, summary(BEATEN, share=share)))
+    assert ("a function of the architecture's choices alone" in told) == alone
+    assert ("Another seed changes its scores by 1% of their spread." in told) != alone
+
+
+@pytest.mark.parametrize(("pairs", "few"), [(29, True), (30, False)])
+def test_too_few_pairs_of_equal_size_are_told(
+    pairs: int, few: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = printed(capsys, summary(BEATEN, pairs=pairs))
+    assert ("too few" in told) == few
+    assert f"over the {pairs} pairs" in words(told)
+
+
+def test_a_narrow_terminal_loses_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = printed(capsys, summary(BEATEN))
+    monkeypatch.setenv("COLUMNS", "40")
+    assert printed(capsys, summary(BEATEN)) == whole
+
+
+def test_report(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, summary(BEATEN)).splitlines()
+    assert lines[:3] == ["∑ₖ width", "", "sum(width)"]
+    rows = [" ".join(line.split()) for line in lines]
+    assert "> sum(width) 2 0.600 0.200" in rows
+    assert "test n = 40 train n = 60" in rows
+    assert "proxy 0.500 [0.40, 0.60] 0.750 [0.65, 0.85]" in rows
+    assert "activation_distance - - - -" in rows
+    assert "proxy 0.250 [0.10, 0.40] 0.250 [0.00, 0.50]" in rows
+    assert rows[rows.index("tau") + 2] == "flops -0.125 [-0.20, 0.10] worse"
+    assert rows[rows.index("tau given the size") + 2] == "flops -0.125 [-0.20, 0.10] level"
+    assert "one 10 2K 30K 40K 500K" in rows
+    assert "params (the largest) 0.00 1.25 - 0.50 3.00" in rows
+    assert "test 40 0.500 0.700 -0.100" in rows
+    counts = (
+        "Formulas evaluated: 1234, 23 invalid (20 constant, 3 not finite); networks failed: 1; 12 s"
+    )
+    assert counts in " ".join(lines)
+    assert lines[-2:] == ["Run: runs/mine", "Next: autoprox show runs/mine"]
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("expression", "reads", "needed"),
+    [
+        ("sum(sum(mlp.weight))", ["mlp.weight"], {}),
+        ("sum(sum(ntk.mlp.act))", ["mlp.act"], {"data": "forward"}),
+        ("sum(mul(width, one))", ["width"], {}),
+        ("log(add(heads, tokens))", ["heads", "tokens"], {}),
+        (
+            "add(sum(sum(ones.mlp.act)), add(sum(sum(ones.mlp.act_grad)), sum(sum(mlp.act))))",
+            ["mlp.act", "ones.mlp.act", "ones.mlp.act_grad"],
+            {"data": "forward", "ones": "forward and backward"},
+        ),
+        (
+            "sub(sum(sum(ntk.msa.grad)), sum(std(mlp.act)))",
+            ["mlp.act", "ntk.msa.grad"],
+            {"data": "forward", "ntk": "forward and backward"},
+        ),
+    ],
+)
+def test_what_is_read(expression: str, reads: list[str], needed: dict[str, str]) -> None:
+    assert terminals(parse(expression)) == reads
+    assert passes(parse(expression)) == needed

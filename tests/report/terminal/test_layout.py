@@ -1,0 +1,60 @@
+"""Tables on a terminal of 80 columns."""
+
+import pytest
+
+from autoprox.report.terminal.layout import INTERVAL, WIDTH, room, show
+from autoprox.report.terminal.worth import (
+    equal_size_parts,
+    named_table,
+    regret_parts,
+    verdict_parts,
+)
+
+
+def test_names_have_the_room_that_figures_leave(capsys: pytest.CaptureFixture[str]) -> None:
+    table = named_table("proxy", "tau", "params")
+    name = "runs/" + 50 * "x"
+    table.add_row(name, "0.500", "0.250")
+    show(table)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].split() == [name, "0.500", "0.250"]
+    assert max(map(len, lines)) <= WIDTH
+
+
+def test_names_have_their_least_room_beside_many_figures() -> None:
+    assert room(["tau", f"\n{INTERVAL}"], 26) == 80 - 8 - 16
+    assert room(12 * ["tau"], 26) == 26
+
+
+def test_a_long_expression_is_cut_and_no_figure(capsys: pytest.CaptureFixture[str]) -> None:
+    name = f"sum({20 * 'mul(width, '}one{21 * ')'}"
+    bounds = [-0.25, -0.125]
+    row = {
+        **{"given_size": -0.25, "given_size_interval": bounds},
+        **{"equal_size": -0.25, "equal_size_interval": bounds},
+    }
+    figure = {"verdict": "better"}
+    rivals = {
+        own: {"kendall": figure, "given_size": figure} for own in ("params", "flops", "ridge")
+    }
+    sizes = {"params": [5_734_567 + n for n in range(5)], "networks": [20, 40, 61, 80, 100]}
+    show(
+        *equal_size_parts({name: row}, 100, 1452),
+        *verdict_parts({name: rivals}, list(rivals)),
+        *regret_parts({"cifar100": sizes}, {name: {"cifar100": 5 * [10.25]}}),
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert ["proxy", *rivals, *rivals] in [line.split() for line in lines]
+    assert sum("…" in line for line in lines) == 3
+    assert all(
+        line.count("…") <= 1 and line.startswith("sum(mul(") for line in lines if "…" in line
+    )
+    assert max(map(len, lines)) <= WIDTH
+
+
+def test_small_regrets_have_a_decimal_more(capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = {"params": [10, 20], "networks": [1, 2]}
+    regrets = {"snip": {"nats": [0.0125, None], "points": [0.0125, 1.5]}}
+    show(*regret_parts({"nats": sizes, "points": sizes}, regrets))
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if "snip" in line]
+    assert rows == [["snip", "0.013", "-"], ["snip", "0.01", "1.50"]]
