@@ -1,8 +1,9 @@
 """Checks random trees, mutants and offspring: `python tests/fuzz_language.py [COUNT] [SEED]`.
 
-Each is checked as it is drawn and with numbers among its scores. Every tree must be well-typed and within the limits, be printed and parsed back to the same hash,
-have a canonical form of the same value, be displayed in every form, and evaluate. One JSON line
-says how many of each kind there were.
+Each is checked as it is drawn and with numbers among its scores. Every tree must be well-typed and
+within the limits, be printed and parsed back to the same hash, have a canonical form of the same
+value, be displayed in every form, and evaluate. One JSON line says how many of each kind there
+were.
 """
 
 import json
