@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from functools import cached_property, lru_cache
+from typing import Any, Generic, Protocol, TypeVar
 
 import sympy as sp
 
 from autoprox.errors import AutoproxError
+from autoprox.language.quantities import QUANTITIES
 from autoprox.language.types import Type
 from autoprox.primitives import Formula
 from autoprox.registry import Registry
@@ -66,17 +68,18 @@ class LeafKind(Generic[P]):
     meaning: Callable[[P], str] = lambda payload: ""
 
 
-class Leaf(NamedTuple):
+@dataclass(frozen=True)
+class Leaf:
     """A payload and its kind; the fields of the kind, as they are for the payload."""
 
     kind: LeafKind[Any]
     payload: Any
 
-    @property
+    @cached_property
     def word(self) -> str:
         return self.kind.write(self.payload)
 
-    @property
+    @cached_property
     def type(self) -> Type:
         return self.kind.type(self.payload)
 
@@ -125,6 +128,12 @@ LEAVES: Registry[LeafKind[Any]] = Registry("leaves", "kind of leaf", LeafError, 
 
 def find_leaf(word: str) -> Leaf | None:
     """The leaf that a word stands for, if any."""
+    return _found(word, LEAVES.changes, QUANTITIES.changes)
+
+
+@lru_cache(10_000)
+def _found(word: str, *changes: int) -> Leaf | None:
+    """Trees are made by the million of few words, whose meaning changes with the registries."""
     for kind in LEAVES.values():
         payload = kind.read(word)
         if payload is not None:
