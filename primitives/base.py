@@ -41,7 +41,8 @@ class Primitive:
     it takes the value and `dims`, and `function` what it returns.
 
     The operation exists at `levels`, where no other equals it and it isn't constant. Texts may have
-    it at the levels of `formerly` too, of which it was a word before.
+    it at the levels of `formerly` too, of which it was a word before. The grammar draws it unless
+    `drawn` is false; then it is only read from texts.
 
     `function` never raises, and modifies no argument but `out`: where it takes that, a tensor for
     its result, it may be given one of its values. Its result is finite where its arguments are,
@@ -72,6 +73,7 @@ class Primitive:
     shared: Callable[..., Tensor] | None = None
     levels: tuple[Level, ...] = ()
     formerly: tuple[Level, ...] = ()
+    drawn: bool = True
 
     def __post_init__(self) -> None:
         if not self.levels:

@@ -3,11 +3,11 @@
 import torch
 from sympy import Add, Integer, Mul, Pow
 from torch import Tensor
-from torch.nn.functional import hardshrink
+from torch.nn.functional import hardshrink, pad
 
 from .base import EPSILON, Level
-from .maps import exp, log
-from .notation import Binding
+from .maps import VECTOR, exp, log
+from .notation import Binding, magnitude
 from .registry import register
 
 EVERYWHERE: tuple[Level, ...] = ("matrix", "layers", "network")
@@ -97,6 +97,28 @@ def power(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
     """|x| to the power of y, by way of `exp` and `log`: e^(y ln(|x| + 1e-12)), at most e^30."""
     exponent = torch.mul(log(x), y, out=out)
     return exp(exponent, exponent)
+
+
+@register(
+    "binary",
+    levels=("network",),
+    sympy=lambda x, y: Pow(magnitude(x), y, evaluate=False),
+    latex=r"\left|<x>\right|^{<y>}",
+    binding=Binding.POWER,
+    nonnegative=True,
+    drawn=False,
+)
+def pow_(x: Tensor, y: Tensor) -> Tensor:
+    """|x| to the power of y, and 0 where |x| <= 1e-12 and y is negative; finite where x and y are.
+
+    A power beyond the largest number of the format is that number.
+    """
+    x, y = torch.broadcast_tensors(x.abs(), y)  # type: ignore[no-untyped-call]
+    # Padded, since torch on a CPU has another formula for what fills no whole register.
+    flat = [pad(value.reshape(-1), (0, -x.numel() % VECTOR)) for value in (x, y)]
+    power = torch.pow(*flat).narrow(0, 0, x.numel()).view(x.shape)
+    power = power.masked_fill((x <= EPSILON) & (y < 0), 0.0)
+    return power.clamp_(max=torch.finfo(x.dtype).max)
 
 
 @register("combinator", nonnegative=True, idempotent=True)

@@ -144,4 +144,4 @@ def magnitude(x: sympy.Expr) -> sympy.Expr:
 
 def is_sum(x: sympy.Expr) -> bool:
     """Whether an expression is a sum, or has a minus sign in front."""
-    return bool(x.is_Add or (x.is_Mul and x.args[0] == -1))
+    return bool(x.is_Add or (x.is_Mul and x.args[0] == -1) or (x.is_Number and x.is_negative))

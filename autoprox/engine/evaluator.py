@@ -103,9 +103,12 @@ class Engine:
         def read(tree: Tree) -> list[np.ndarray]:
             return [self._reduced[part] for part in self._parts[tree]]
 
+        def place(numbers: Tensor) -> Vectors:
+            return [numbers[alive].unsqueeze(0)]
+
         if tree in self.memo:
             return self.memo[tree]
-        value = self.layers.value(tree, args, read, reduce)
+        value = self.layers.value(tree, args, read, reduce, place)
         if tree.type.level == "Layers" and tree.args:
             self.memo[tree] = value
             self.memo.trim()

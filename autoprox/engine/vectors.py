@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from autoprox.engine.program import is_reduction
-from autoprox.language import NETWORK, Tree
+from autoprox.language import NETWORK, Leaf, Tree
 from autoprox.language.domains import parts_of
 from autoprox.primitives import COMBINATORS, PRIMITIVES, Primitive, apply
 from autoprox.statistics.layers import LayerTable
@@ -15,6 +15,7 @@ from autoprox.statistics.layers import LayerTable
 Vectors = list[Tensor]  # [datasets or 1, networks, layers] for each set of networks of equal depth
 Read = Callable[[Tree], Sequence[np.ndarray]]
 Reduce = Callable[[Primitive, Tree, list[Vectors]], Vectors]
+Place = Callable[[Tensor], Vectors]
 
 
 class LayerVectors:
@@ -27,22 +28,28 @@ class LayerVectors:
             domain: [np.stack([np.arange(own[n], own[n + 1]) for n in same]) for same in self.sets]
             for domain, own in table.starts.items()
         }
-        self._structure = {
-            name: self._split(column[None], "block") for name, column in table.columns.items()
-        }
+        self._leaves: dict[Tree, Vectors] = {}
 
-    def value(self, tree: Tree, args: list[Vectors], read: Read, reduce: Reduce) -> Vectors:
+    def value(
+        self, tree: Tree, args: list[Vectors], read: Read, reduce: Reduce, place: Place
+    ) -> Vectors:
         """A layer vector, or numbers of networks, from the values of its arguments.
 
         `read` gives the [datasets or 1, layers of all networks] of the parts of a reduction of
-        matrices, `reduce` reduces layer vectors.
+        matrices, `reduce` reduces layer vectors, `place` puts a number of each network, [all
+        networks], into the shape of what `reduce` returns.
         """
         if tree.type.level == "Matrix":
             return []  # what reads a matrix looks its own value up
         if is_reduction(tree):
             return self._merged(str(tree.type.domain), read(tree))
-        if tree.type.level == "Layers" and not tree.args:
-            return self._structure[tree.symbol]
+        if tree.leaf is not None:
+            if tree.type == NETWORK:
+                return place(torch.tensor(self._numbers(tree.leaf), dtype=torch.float64))
+            if tree not in self._leaves:
+                column = np.array([self._numbers(tree.leaf)], dtype=np.float64)
+                self._leaves[tree] = self._split(column, str(tree.type.domain))
+            return self._leaves[tree]
         if tree.type.level == "Layers":
             primitive = PRIMITIVES[tree.symbol]
             return [
@@ -60,6 +67,9 @@ class LayerVectors:
         for networks, part in zip(self.sets, values, strict=True):
             scores[:, networks] = part
         return scores
+
+    def _numbers(self, leaf: Leaf) -> list[float]:
+        return leaf.values(self.table.structures)
 
     def _merged(self, domain: str, parts: Sequence[np.ndarray]) -> Vectors:
         if len(parts) == 1:

@@ -15,7 +15,8 @@ from random import Random
 from autoprox.language import NETWORK, Tree
 from autoprox.language.grammar import DEAP_TYPES, Grammar
 from autoprox.language.tree import make
-from autoprox.language.vocabulary import LanguageError, Type
+from autoprox.language.types import Type
+from autoprox.language.vocabulary import LanguageError
 from autoprox.primitives import OPERATIONS
 
 SIZE, DEPTH = 11, 5  # of the largest of these trees

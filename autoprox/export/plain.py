@@ -101,3 +101,12 @@ def softplus(x: Tensor) -> Tensor:
 def power(x: Tensor, y: Tensor) -> Tensor:
     """|x| to the power of y, by way of `exp` and `log`: e^(y ln(|x| + 1e-12)), at most e^30."""
     return exp(log(x) * y)
+
+
+def pow_(x: Tensor, y: Tensor) -> Tensor:
+    """|x| to the power of y, and 0 where |x| <= 1e-12 and y is negative; finite where x and y are.
+
+    A power beyond the largest number of the format is that number.
+    """
+    raised = x.abs().pow(y).clamp(max=torch.finfo(x.dtype).max)
+    return torch.where((x.abs() <= EPSILON) & (y < 0), 0.0, raised)

@@ -6,8 +6,9 @@ from sympy.printing.pretty.pretty_symbology import pretty_use_unicode
 from sympy.printing.pretty.stringpict import prettyForm, stringPict
 
 from autoprox.export.registry import EXPORTERS
-from autoprox.export.sympy_form import Matrices, to_sympy
+from autoprox.export.sympy_form import to_sympy
 from autoprox.language import Tree
+from autoprox.language.statistic import Matrices
 from autoprox.primitives import Operation
 from autoprox.primitives.notation import is_sum
 
@@ -70,7 +71,18 @@ class _Pretty(PrettyPrinter):  # type: ignore[misc]
         if power.exp in (2, 3):
             exponent = "²" if power.exp == 2 else "³"
             return prettyForm(*_atom(base).right(exponent), binding=prettyForm.POW)
-        return prettyForm(*_atom(base).left("√"), binding=prettyForm.POW)
+        if power.exp == sympy.Rational(1, 2):
+            return prettyForm(*_atom(base).left("√"), binding=prettyForm.POW)
+        exponent = _atom(self._print(power.exp))
+        return prettyForm(
+            *prettyForm(*_atom(base).right("^")).right(exponent), binding=prettyForm.POW
+        )
+
+    def _print_Integer(self, number: sympy.Integer) -> prettyForm:  # noqa: N802
+        return _signed(prettyForm(str(number)), number)
+
+    def _print_Float(self, number: sympy.Float) -> prettyForm:  # noqa: N802
+        return _signed(super()._print_Float(number), number)
 
     def _print_Max(self, expr: sympy.Max) -> prettyForm:  # noqa: N802
         return self._print_Function(expr, func_name="max")
@@ -94,6 +106,11 @@ class _Pretty(PrettyPrinter):  # type: ignore[misc]
     def _term(self, expr: sympy.Expr) -> prettyForm:
         form = self._print(expr)
         return _factor(form) if is_sum(expr) else form
+
+
+def _signed(form: prettyForm, number: sympy.Number) -> prettyForm:
+    form.binding = prettyForm.NEG if number.is_negative else prettyForm.ATOM
+    return form
 
 
 def _factor(form: prettyForm) -> prettyForm:

@@ -6,14 +6,13 @@ from textwrap import fill
 from autoprox.export import plain
 from autoprox.export.registry import EXPORTERS, ExportError
 from autoprox.export.source import Bundle
-from autoprox.language import NETWORK, Tree, canonical, statistics
+from autoprox.language import LEAVES, NETWORK, Leaf, Tree, canonical, statistics
 from autoprox.language.domains import BLOCK_DOMAINS
 from autoprox.language.quantities import QUANTITIES
 from autoprox.language.vocabulary import EVERY_STATISTIC
 from autoprox.primitives import OPERATIONS
 
 MEASURING = "autoprox.export.measuring"
-STRUCTURE = "autoprox.models.structure"
 NAMES = "autoprox.models.layers"
 MEASURED = ("weight", "grad", "act", "act_grad")
 SIGNS = {"add": "+", "sub": "-", "mul": "*"}
@@ -52,6 +51,8 @@ class _Lines:
     def _visit(self, tree: Tree, uses: dict[Tree, int], outermost: bool = False) -> str:
         if tree in self.known:
             return self.known[tree]
+        if tree.leaf is not None:
+            return tree.leaf.python(self._bundle.add)
         args = [self._visit(arg, uses) for arg in tree.args]
         text = self._applied(tree, args)
         if outermost or (uses[tree] == 1 and len(text) <= NARROW):
@@ -146,7 +147,7 @@ class _File:
     def _matrices(self, symbol: str, read: list[str]) -> str:
         """Those of a statistic; of a single input of ones repeated beside those of a batch."""
         statistic = EVERY_STATISTIC[symbol]
-        text = f'{statistic.probe}["{statistic.domain}.{statistic.quantity}"]'
+        text = Leaf(LEAVES["statistic"], statistic).python(self.bundle.add)
         others = (EVERY_STATISTIC[name] for name in read)
         likes = {s.probe for s in others if QUANTITIES[s.quantity].like == "activation"}
         if statistic.probe == "ones" and len(likes) > 1:
@@ -167,19 +168,10 @@ class _File:
             quantities = {s.quantity for s in self.needs if s.probe == probe}
             kind = "none" if quantities == {"weight"} else probe
             lines.append(f'{probe} = measure(model, domains, "{kind}", inputs, targets, seed)')
-        structure = [leaf.symbol for leaf in _leaves(self.tree) if leaf.type.level == "Layers"]
-        for symbol in sorted(structure):
-            lines.append(f"{symbol} = torch.tensor({self._structure(symbol)}, dtype=torch.float64)")
+        for node in sorted(_leaves(self.tree), key=str):
+            if node.leaf and node.type.level == "Layers":
+                lines.append(f"{node} = {node.leaf.python(self.bundle.add)}")
         return lines
-
-    def _structure(self, symbol: str) -> str:
-        if symbol == "one":
-            self.bundle.add(NAMES, "blocks")
-            return "[1.0] * len(blocks(layers))"
-        functions = {"width": "widths", "tokens": "tokens_of", "heads": "heads_of_blocks"}
-        self.bundle.add(STRUCTURE, functions[symbol])
-        inputs = ", inputs" if symbol == "tokens" else ""
-        return f"{functions[symbol]}(model, layers{inputs})"
 
     def _score_function(self, lines: list[str], score: str) -> str:
         self.bundle.add(NAMES, "Patterns")

@@ -4,24 +4,25 @@ It imports errors, registries and primitives, and gives `parse`, `Tree` and what
 `grammar`, which needs DEAP, is imported by itself.
 """
 
+from autoprox.language import numbers, statistic, structure  # noqa: F401
 from autoprox.language.canonical import canonical, digest, nonnegative, statistics
+from autoprox.language.leaves import LEAVES, Leaf, LeafKind
 from autoprox.language.parser import MAX_LENGTH, parse
 from autoprox.language.tree import Tree, make, require_network
+from autoprox.language.types import NETWORK, REDUCED, Type
 from autoprox.language.vocabulary import (
     EVERY_STATISTIC,
-    NETWORK,
-    REDUCED,
     STATISTICS,
     STRUCTURE,
     TERMINALS,
     LanguageError,
     Statistic,
-    Type,
     result_type,
 )
 
 __all__ = [
     "EVERY_STATISTIC",
+    "LEAVES",
     "MAX_LENGTH",
     "NETWORK",
     "REDUCED",
@@ -29,6 +30,8 @@ __all__ = [
     "STRUCTURE",
     "TERMINALS",
     "LanguageError",
+    "Leaf",
+    "LeafKind",
     "Statistic",
     "Tree",
     "Type",

@@ -2,10 +2,11 @@
 
 import hashlib
 
-from autoprox.language.quantities import QUANTITIES
 from autoprox.language.tree import Tree
-from autoprox.language.vocabulary import EVERY_STATISTIC, EVERY_TERMINAL, STRUCTURE, Statistic
+from autoprox.language.vocabulary import Statistic
 from autoprox.primitives import OPERATIONS
+
+ONES = ("one", "1")
 
 
 def canonical(tree: Tree) -> Tree:
@@ -14,7 +15,7 @@ def canonical(tree: Tree) -> Tree:
     Every rule keeps the value bit for bit, signs of zero apart: the flags of the primitives drop
     what changes nothing, `neg` moves outward, and commutative arguments are sorted by text.
     """
-    return tree.fold(lambda node, args: _simplest(node.symbol, *args))
+    return tree.fold(lambda node, args: _simplest(node.symbol, *args) if args else _leaf(node))
 
 
 def digest(tree: Tree) -> str:
@@ -26,40 +27,35 @@ def statistics(tree: Tree) -> frozenset[Statistic]:
     """The statistics that the canonical form of a tree reads."""
 
     def visit(node: Tree, args: list[frozenset[Statistic]]) -> frozenset[Statistic]:
-        own = {EVERY_STATISTIC[node.symbol]} if node.symbol in EVERY_STATISTIC else frozenset()
-        return frozenset(own).union(*args)
+        if node.leaf is None:
+            return frozenset().union(*args)
+        payload = node.leaf.payload
+        return frozenset([payload] if isinstance(payload, Statistic) else [])
 
     return canonical(tree).fold(visit)
 
 
 def nonnegative(tree: Tree) -> bool:
     """Whether no value of the tree can be negative, as far as its root tells."""
-    if tree.symbol in EVERY_TERMINAL:
-        return tree.symbol in STRUCTURE
+    if tree.leaf is not None:
+        return tree.leaf.nonnegative
     return OPERATIONS[tree.symbol].nonnegative
 
 
 def _simplest(symbol: str, *args: Tree) -> Tree:
     """The canonical form of a symbol applied to canonical arguments."""
-    if not args:
-        return _terminal(symbol)
     if OPERATIONS[symbol].commutative:
         args = tuple(sorted(args, key=str))
     rule = _unary_rule if len(args) == 1 else _binary_rule
     return rule(symbol, *args) or Tree(symbol, args)
 
 
-def _terminal(name: str) -> Tree:
-    """One forward pass serves two probes, and the `ones` probe's weights are absolute values."""
-    statistic = EVERY_STATISTIC.get(name)
-    if statistic is None or statistic.probe == "data":
-        return Tree(name)
-    if QUANTITIES[statistic.quantity].needs == "backward":
-        return Tree(name)
-    plain = Tree(name.partition(".")[2])
-    if statistic.probe == "ntk":
-        return plain
-    return Tree("abs", (plain,)) if statistic.quantity == "weight" else Tree(name)
+def _leaf(tree: Tree) -> Tree:
+    word, *operations = tree.leaf.canonical if tree.leaf else [tree.symbol]
+    found = tree if word == tree.symbol else Tree(word)
+    for operation in operations:
+        found = Tree(operation, (found,))
+    return found
 
 
 def _unary_rule(symbol: str, x: Tree) -> Tree | None:
@@ -83,10 +79,10 @@ def _unary_rule(symbol: str, x: Tree) -> Tree | None:
 
 
 def _binary_rule(symbol: str, x: Tree, y: Tree) -> Tree | None:
-    if symbol == "mul" and x.symbol == "one":
+    if symbol == "mul" and x.symbol in ONES:
         return y
     if symbol in ("mul", "div"):
-        if y.symbol == "one":
+        if y.symbol in ONES:
             return x
         if x.symbol == "neg":
             return _simplest("neg", _simplest(symbol, *x.args, y))
@@ -98,4 +94,6 @@ def _binary_rule(symbol: str, x: Tree, y: Tree) -> Tree | None:
         return _simplest("add", x, *y.args)
     if symbol == "sub" and x.symbol == "neg":
         return _simplest("neg", _simplest("add", *x.args, y))
+    if symbol == "pow" and y.symbol in ONES and nonnegative(x):
+        return x
     return None

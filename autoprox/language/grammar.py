@@ -15,16 +15,14 @@ from deap import gp
 
 from autoprox.language.canonical import canonical
 from autoprox.language.tree import Tree, make
+from autoprox.language.types import NETWORK, REDUCED, Type
 from autoprox.language.vocabulary import (
     EVERY_STATISTIC,
     LEVELS,
-    NETWORK,
-    REDUCED,
     STATISTICS,
     STRUCTURE,
     LanguageError,
     Statistic,
-    Type,
     result_type,
 )
 from autoprox.parameters import TreeLimits
@@ -63,7 +61,7 @@ def primitive_set(terminals: Sequence[str], combinators: Iterable[str]) -> gp.Pr
         types |= {REDUCED[t] for t in types if t != NETWORK}
     for t in sorted(types, key=str):
         for name in sorted(combinators if t == NETWORK else PRIMITIVES):
-            if LEVELS[t.level] not in OPERATIONS[name].levels:
+            if not OPERATIONS[name].drawn or LEVELS[t.level] not in OPERATIONS[name].levels:
                 continue
             args = (t,) * OPERATIONS[name].arity
             ret = DEAP_TYPES[result_type(name, args)]

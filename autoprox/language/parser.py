@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from autoprox.language.leaves import find_leaf, leaf_words
 from autoprox.language.tree import Tree, make
-from autoprox.language.vocabulary import EVERY_TERMINAL, LanguageError, plain, quote, unknown
+from autoprox.language.vocabulary import LanguageError, quote, unknown
 from autoprox.parameters import MAX_DEPTH
 from autoprox.primitives import OPERATIONS
 
@@ -70,14 +71,21 @@ class _Parser:
 
     def expression(self) -> Tree:
         name, column = self.tokens[self.position]
-        if not re.match("[A-Za-z_]", name):
-            raise self.unexpected("an operation, a terminal or a proxy's name")
         if self.nesting > MAX_DEPTH:
             raise LanguageError(f"column {column}: an expression nests at most {MAX_DEPTH} deep")
+        if not (re.match("[A-Za-z_]", name) or self.is_leaf(name, column)):
+            raise self.unexpected("an operation, a terminal or a proxy's name")
         self.position += 1
         args = self.arguments() if self.token == "(" else []
         try:
             return self.application(name, args) if args else self.word(name)
+        except LanguageError as error:
+            raise LanguageError(f"column {column}: {error}") from None
+
+    @staticmethod
+    def is_leaf(token: str, column: int) -> bool:
+        try:
+            return find_leaf(token) is not None
         except LanguageError as error:
             raise LanguageError(f"column {column}: {error}") from None
 
@@ -101,10 +109,10 @@ class _Parser:
     def word(self, name: str) -> Tree:
         if name in OPERATIONS:
             raise LanguageError(f"`{name}` needs its arguments in parentheses")
-        if plain(name) in EVERY_TERMINAL:
+        if find_leaf(name):
             return make(name)
         if name not in self.names:
-            raise unknown(name, [*EVERY_TERMINAL, *OPERATIONS, *self.names])
+            raise unknown(name, [*leaf_words(), *OPERATIONS, *self.names])
         if name in self.opened:
             raise LanguageError(f"{quote(name)} is defined by itself")
         definition = self.names[name]

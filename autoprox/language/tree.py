@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
-from autoprox.language.vocabulary import NETWORK, LanguageError, Type, listed, plain, result_type
+from autoprox.language.leaves import Leaf, find_leaf
+from autoprox.language.types import NETWORK, Type
+from autoprox.language.vocabulary import LanguageError, listed, plain, result_type
 from autoprox.parameters import MAX_DEPTH, MAX_SIZE
 from autoprox.primitives import PRIMITIVES
 
@@ -41,6 +43,11 @@ class Tree:
             if tree not in results:
                 results[tree] = visit(tree, [results[arg] for arg in tree.args])
         return results[self]
+
+    @cached_property
+    def leaf(self) -> Leaf | None:
+        """The kind and the payload of a leaf, None of an operation."""
+        return None if self.args else find_leaf(self.symbol)
 
     @cached_property
     def size(self) -> int:

@@ -9,7 +9,9 @@ from typing import Literal
 
 from autoprox.errors import AutoproxError
 from autoprox.language.domains import BLOCK_DOMAINS, DOMAINS, parts_of
+from autoprox.language.leaves import find_leaf, leaf_words
 from autoprox.language.quantities import QUANTITIES
+from autoprox.language.types import BLOCK, NETWORK, REDUCED, Type
 from autoprox.primitives import COMBINATORS, OPERATIONS, Level, Primitive
 from autoprox.registry import View
 
@@ -21,25 +23,6 @@ STRUCTURE = ("width", "tokens", "heads", "one")
 
 class LanguageError(AutoproxError):
     """A text or a tree that isn't of the language."""
-
-
-@dataclass(frozen=True)
-class Type:
-    """What a value is for one network: a matrix per layer, a number per layer, or one number."""
-
-    level: Literal["Matrix", "Layers", "Network"]
-    domain: str | None = None
-
-    def __str__(self) -> str:
-        return f"{self.level}[{self.domain}]" if self.domain else self.level
-
-
-NETWORK = Type("Network")
-REDUCED: Mapping[Type, Type] = {
-    Type("Matrix", "act"): Type("Layers", "mlp"),
-    **{Type("Matrix", d): Type("Layers", d) for d in DOMAINS},
-    **{Type("Layers", d): NETWORK for d in (*DOMAINS, "block")},
-}
 
 
 @dataclass(frozen=True)
@@ -80,26 +63,31 @@ def _statistics(domains: Sequence[str]) -> Mapping[str, Statistic]:
 
 def _terminals(words: Mapping[str, Statistic]) -> Mapping[str, Type]:
     types = {name: statistic.type for name, statistic in words.items()}
-    return types | dict.fromkeys(STRUCTURE, Type("Layers", "block"))
+    return types | dict.fromkeys(STRUCTURE, BLOCK)
 
 
 # What formulas are made of where nothing else is asked for: the statistics of blocks.
 STATISTICS: Mapping[str, Statistic] = View(QUANTITIES, lambda: _statistics(BLOCK_DOMAINS))
 TERMINALS: Mapping[str, Type] = View(QUANTITIES, lambda: _terminals(STATISTICS))
 EVERY_STATISTIC: Mapping[str, Statistic] = View(QUANTITIES, lambda: _statistics(DOMAINS))
-EVERY_TERMINAL: Mapping[str, Type] = View(QUANTITIES, lambda: _terminals(EVERY_STATISTIC))
 
 
 def result_type(symbol: str, args: Sequence[Type]) -> Type:
     """The type of a symbol's value from the types of its arguments: the whole typing rule."""
-    operation = OPERATIONS.get(symbol)
-    if operation is None and symbol not in EVERY_TERMINAL:
-        raise unknown(symbol, [*EVERY_TERMINAL, *OPERATIONS])
-    arity = operation.arity if operation else 0
+    if operation := OPERATIONS.get(symbol):
+        _require_arity(symbol, operation.arity, args)
+        return _applied(operation, args)
+    leaf = find_leaf(symbol)
+    if leaf is None or leaf.word != symbol:
+        raise unknown(symbol, [*leaf_words(), *OPERATIONS])
+    _require_arity(symbol, 0, args)
+    return leaf.type
+
+
+def _require_arity(symbol: str, arity: int, args: Sequence[Type]) -> None:
     if len(args) != arity:
         noun = "argument" if arity == 1 else "arguments"
         raise LanguageError(f"`{symbol}` takes {arity} {noun}, got {len(args)}")
-    return _applied(operation, args) if operation else EVERY_TERMINAL[symbol]
 
 
 def _applied(operation: Primitive, args: Sequence[Type]) -> Type:
@@ -123,9 +111,9 @@ def _misplaced(operation: Primitive, value: Type) -> str:
 
 
 def plain(symbol: str) -> str:
-    """A terminal's name without the prefix of the default probe."""
-    name = symbol.removeprefix("data.")
-    return name if name in EVERY_STATISTIC else symbol
+    """The word that trees hold for a leaf: `msa.grad` for `data.msa.grad`, `2` for `2.0`."""
+    leaf = None if symbol in OPERATIONS else find_leaf(symbol)
+    return leaf.word if leaf else symbol
 
 
 def unknown(name: str, choices: Sequence[str]) -> LanguageError:

@@ -99,8 +99,19 @@ class SplitProxy:
                 found.append(torch.stack([whole, *parts], -1))
             return found
 
+        def place(numbers: Tensor) -> Vectors:
+            """[1, networks, 1 + blocks]: a network's number is that of each of its blocks too."""
+            widths = [
+                1 + table.count(networks[0], "block") if self.by_block else 1
+                for networks in layers.sets
+            ]
+            return [
+                numbers[networks].view(1, -1, 1).expand(-1, -1, width)
+                for networks, width in zip(layers.sets, widths, strict=True)
+            ]
+
         terms = [
-            term.fold(lambda tree, args: layers.value(tree, args, read, reduce))
+            term.fold(lambda tree, args: layers.value(tree, args, read, reduce, place))
             for term in self.terms
         ]
         outcomes: dict[int, Outcome] = {}

@@ -10,8 +10,6 @@ import numpy as np
 from autoprox.language.domains import DOMAINS, SINGLE_DOMAINS, parts_of
 from autoprox.statistics.networks import Structure
 
-STRUCTURE = ("width", "tokens", "heads")
-
 
 @dataclass(frozen=True)
 class LayerTable:
@@ -64,11 +62,3 @@ class LayerTable:
     @cached_property
     def _kinds(self) -> dict[str, np.ndarray]:
         return {}
-
-    @cached_property
-    def columns(self) -> dict[str, np.ndarray]:
-        """[blocks of all networks] of each terminal of structure."""
-        blocks = [block for structure in self.structures for block in structure.blocks]
-        named = {name: [getattr(block, name) for block in blocks] for name in STRUCTURE}
-        values = {**named, "one": [1] * len(blocks)}
-        return {name: np.array(own, dtype=np.float64) for name, own in values.items()}

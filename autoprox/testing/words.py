@@ -38,7 +38,7 @@ def check_operation(operation: Primitive) -> None:
             types = [DEAP_TYPES[arg.type] for arg in tree.args]
             nodes = pset.primitives[DEAP_TYPES[tree.type]]
             words = {node.name for node in nodes if node.args == types}
-            require(name in words, f"`{name}` is a word of the grammar")
+            require((name in words) == operation.drawn, f"the grammar draws `{name}` if `drawn`")
             _check_device(operation, level)
 
 

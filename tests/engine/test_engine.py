@@ -10,7 +10,16 @@ import pytest
 from helpers import naive
 from helpers.measuring import Conditions, cached, streamed
 from helpers.networks import SPACE
-from helpers.trees import GRAMMAR, SNIP, aligns, assert_same_bits, distinct, random_trees
+from helpers.trees import (
+    GRAMMAR,
+    NUMBERS,
+    SNIP,
+    aligns,
+    assert_same_bits,
+    distinct,
+    random_trees,
+    with_numbers,
+)
 from scipy.stats import rankdata
 
 from autoprox.engine.evaluator import Engine, Scores
@@ -124,7 +133,10 @@ def test_random_trees_against_the_naive_evaluator(
     setting: MakeSetting, architectures: list[Architecture], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chosen, trees = setting(), random_trees(300, seed=0) + [parse(text) for text in ALIASES]
-    assert {n.symbol for tree in trees for n in distinct(tree)} == {*OPERATIONS, *TERMINALS}
+    rng = random.Random(0)
+    trees += [with_numbers(tree, rng) for tree in trees[:150]]
+    words = {*OPERATIONS, *TERMINALS, *NUMBERS}
+    assert {n.symbol for tree in trees for n in distinct(tree)} == words
     worlds = [world_of(chosen, dataset, architectures) for dataset in chosen.batches]
     found = Engine(streamed(chosen, architectures, 1)).evaluate(trees)
     exact = naively(trees, worlds)

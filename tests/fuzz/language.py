@@ -1,8 +1,9 @@
 """Checks random trees, mutants and offspring: `python tests/fuzz/language.py [COUNT] [SEED]`.
 
-Every tree must be well-typed and within the limits, be printed and parsed back to the same hash,
-have a canonical form of the same value, be displayed in every form, and evaluate. One JSON line
-says how many of each kind there were.
+Each is checked as it is drawn and with numbers among its scores. Every tree must be well-typed and
+within the limits, be printed and parsed back to the same hash, have a canonical form of the same
+value, be displayed in every form, and evaluate. One JSON line says how many of each kind there
+were.
 """
 
 import json
@@ -16,23 +17,23 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from helpers.naive import World, naive_evaluate, random_world
+from helpers.trees import with_numbers
 
-from autoprox.export import ascii_tree, latex, pretty, to_sympy
+from autoprox.export import ascii_tree, latex, mathml, pretty, to_sympy
 from autoprox.language import NETWORK, Tree, canonical, digest, parse, result_type
 from autoprox.language.grammar import Grammar
 
 
 def check(tree: Tree, grammar: Grammar, world: World) -> None:
     assert tree.fold(lambda node, args: result_type(node.symbol, args)) == NETWORK
-    assert tree.size <= grammar.limits.max_size
-    assert tree.depth <= grammar.limits.max_depth
     assert grammar.from_deap(grammar.to_deap(tree)) == tree
     assert parse(str(tree)) == tree
     assert digest(parse(str(tree))) == digest(tree)
     form = canonical(tree)
     assert canonical(form) == form
     assert digest(parse(str(form))) == digest(tree)
-    assert to_sympy(tree).args
+    assert str(to_sympy(tree))
+    assert mathml(tree).startswith("<math")
     assert pretty(tree)
     assert latex(tree)
     assert len(ascii_tree(tree).splitlines()) == tree.size
@@ -56,7 +57,9 @@ def main(count: int = 100_000, seed: int = 0) -> None:
         kind = rng.choice(list(kinds))
         tree = kinds[kind](rng.choice(population), rng.choice(population))
         try:
+            assert grammar.limits.allow(tree)
             check(tree, grammar, world)
+            check(with_numbers(tree, rng), grammar, world)
         except Exception as error:
             raise RuntimeError(f"seed {seed}, number {number}, {kind}: {tree}") from error
         population[rng.randrange(len(population))] = tree

@@ -111,7 +111,7 @@ def images(dataset: str, classes: int = 10) -> Callable[[Path], object]:
 @target
 def expression() -> Target:
     from autoprox.language import canonical, parse
-    from autoprox.language.vocabulary import EVERY_TERMINAL
+    from autoprox.language.leaves import leaf_words
     from autoprox.primitives import OPERATIONS
     from autoprox.report.terminal.proxy import proxy_report
     from autoprox.zoo.loading import load
@@ -121,8 +121,10 @@ def expression() -> Target:
         canonical(parse(text))
         proxy_report(load(text))
 
-    words = (*OPERATIONS, *EVERY_TERMINAL, *"(),. ", "power(", "))", "add(width,")
+    words = (*OPERATIONS, *leaf_words(), *"(),. ", "power(", "))", "add(width,")
+    words += ("pow(", "-1.5", "0.37", "2.0", "1e3", "-", "9" * 400)
     seeds = [b"sum(sum(abs(mul(all.weight, all.grad))))", b"rank(l1_norm(std(ntk.mlp.grad)))"]
+    seeds.append(b"add(pow(sum(width), -0.37), div(2, sum(sum(all.grad))))")
     seeds.append(b"distance(entropy(all.weight), nuclear_norm(all.weight))")
     return Target(seeds, read, hostile.mutate_text(words))
 

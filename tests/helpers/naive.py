@@ -31,6 +31,8 @@ def random_world(seed: int, networks: int = 3) -> dict[str, list[Any]]:
 
 
 def _values(tree: Tree, world: World) -> Any:
+    if not tree.args and tree.type.level == "Network":
+        return np.full(len(world["one"]), float(tree.symbol))
     if not tree.args:
         return world[tree.symbol]
     function = FUNCTIONS[tree.symbol]
@@ -47,6 +49,11 @@ def _values(tree: Tree, world: World) -> Any:
 
 def _guarded(x: Array, y: Array) -> Array:
     return np.where(np.abs(y) < 1e-12, 0.0, x / y)
+
+
+def _pow(x: Array, y: Array) -> Array:
+    power = np.where((np.abs(x) <= 1e-12) & (y < 0), 0.0, np.power(np.abs(x), y))
+    return np.minimum(power, np.finfo(float).max)
 
 
 def _share(x: Array, divisor: float) -> Array:
@@ -165,6 +172,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "mul": np.multiply,
     "div": _guarded,
     "rank": _rank,
+    "pow": _pow,
 }
 
 

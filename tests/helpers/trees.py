@@ -7,11 +7,7 @@ import numpy as np
 
 from autoprox.engine.evaluator import Scores
 from autoprox.engine.program import reductions
-from autoprox.language import (
-    Tree,
-    canonical,
-    statistics,
-)
+from autoprox.language import NETWORK, Tree, canonical, make, statistics
 from autoprox.language.grammar import Grammar
 from autoprox.parameters import TreeLimits
 
@@ -44,6 +40,23 @@ def random_trees(count: int, seed: int, grammar: Grammar = GRAMMAR) -> list[Tree
     plain = [tree for tree in trees if not aligns(tree)]
     assert len(plain) > 0.9 * count
     return plain
+
+
+NUMBERS = ("0", "1", "2", "3", "-1", "0.5", "0.37", "-1.5", "-2", "0.00001", "123456789012345")
+
+
+def with_numbers(tree: Tree, rng: random.Random) -> Tree:
+    """The tree with numbers at random among its scores: in place of one, beside it, or above it."""
+
+    def visit(node: Tree, args: list[Tree]) -> Tree:
+        made = Tree(node.symbol, tuple(args)) if args else node
+        if made.type != NETWORK or rng.random() < 0.3:
+            return made
+        number, symbol = make(rng.choice(NUMBERS)), rng.choice(["pow", "add", "sub", "mul", "div"])
+        pair = (made, number) if symbol == "pow" or rng.random() < 0.5 else (number, made)
+        return Tree(symbol, rng.choice([pair, pair, pair, (number, number)]))
+
+    return tree.fold(visit)
 
 
 def assert_same_bits(found: Scores, expected: Scores) -> None:

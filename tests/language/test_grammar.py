@@ -30,6 +30,7 @@ from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES
 
 GRAMMAR = Grammar()
 SMALL = TreeLimits(max_size=12, max_depth=6)
+DRAWN = {name for name, operation in OPERATIONS.items() if operation.drawn}
 OF_LAYERS = {name for name, primitive in PRIMITIVES.items() if "layers" in primitive.levels}
 BLOCK, MATRIX = Type("Layers", "block"), Type("Matrix", "msa")
 ALIASES = {"ntk.msa.weight", "ntk.mlp.weight", "ntk.all.weight", "ntk.mlp.act"}
@@ -97,14 +98,14 @@ def test_generation_fits_where_only_a_chain_does() -> None:
 
 def test_every_word_is_generated_and_no_other() -> None:
     found = {symbol for tree in family(GRAMMAR, seed=4, count=3000) for symbol in symbols(tree)}
-    assert found == {*PRIMITIVES, *COMBINATORS, *TERMINALS} - ALIASES
+    assert found == {*DRAWN, *TERMINALS} - ALIASES
 
 
 @pytest.mark.parametrize(
     ("grammar", "allowed"),
     [
-        (Grammar(["msa.grad"], structure=False), {"msa.grad", *PRIMITIVES, *COMBINATORS}),
-        (Grammar(["mlp.act", "data.mlp.act", "ntk.mlp.act"]), {"mlp.act", *STRUCTURE, *OPERATIONS}),
+        (Grammar(["msa.grad"], structure=False), {"msa.grad", *DRAWN}),
+        (Grammar(["mlp.act", "data.mlp.act", "ntk.mlp.act"]), {"mlp.act", *STRUCTURE, *DRAWN}),
         (Grammar([], rank=False), {*STRUCTURE, *OF_LAYERS}),
         (Grammar([], combinators=False), {*STRUCTURE, *OF_LAYERS}),
     ],

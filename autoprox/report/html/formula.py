@@ -3,7 +3,7 @@
 from unicodedata import normalize
 
 from autoprox.export import legend
-from autoprox.export.latex_form import latex
+from autoprox.export.latex_form import latex, latex_formula
 from autoprox.export.mathml_form import mathml_of
 from autoprox.language import Tree
 from autoprox.primitives import OPERATIONS, Formula, fill
@@ -11,23 +11,17 @@ from autoprox.report.html.elements import Markup, element, facts, joined, sectio
 from autoprox.report.html.trees import tree_drawing
 
 OPERATORS = frozenset({"add", "sub", "mul", "div"})  # which every reader knows
-STRUCTURE = {
-    "width": "width of each block",
-    "tokens": "tokens that each block sees",
-    "heads": "attention heads of each block",
-}
 
 
 def formula_section(tree: Tree, title: str = "The formula") -> Markup:
     """The formula, its letters, its operations, its text and its tree."""
     letters = {normalize("NFKC", label): meaning for label, meaning in legend(tree).items()}
-    symbols = _symbols(tree)
-    letters |= {name: meaning for name, meaning in STRUCTURE.items() if name in symbols}
+    letters |= _leaf_meanings(tree)
     return section(
         title,
         element("div", *map(Markup, _lines(tree)), class_="formula scroll"),
         facts(letters) if letters else Markup(),
-        _operations(symbols),
+        _operations(_symbols(tree)),
         element("details", element("summary", "As text"), element("pre", str(tree))),
         element("details", element("summary", "As a tree"), tree_drawing(tree), open=""),
     )
@@ -38,12 +32,19 @@ def _lines(tree: Tree) -> list[str]:
     if tree.symbol != "add":
         return [mathml_of(latex(tree))]
     first, second = tree.args
-    return [*_lines(first), mathml_of(f"+ {_term(second)}")]
+    return [*_lines(first), mathml_of(f"+ {latex_formula(second).within('TERM')}")]
 
 
-def _term(tree: Tree) -> str:
-    text = latex(tree)
-    return rf"\left({text}\right)" if tree.symbol in ("neg",) else text
+def _leaf_meanings(tree: Tree) -> dict[str, str]:
+    """The meaning of each leaf that is written as a word."""
+    found: dict[str, str] = {}
+
+    def visit(node: Tree, _: list[None]) -> None:
+        if node.leaf and node.leaf.meaning:
+            found[node.symbol] = node.leaf.meaning
+
+    tree.fold(visit)
+    return found
 
 
 def _symbols(tree: Tree) -> set[str]:

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from autoprox.export import latex, legend, pretty
 from autoprox.language import Tree, canonical, digest, statistics
+from autoprox.language.leaves import leaf_words
 from autoprox.language.quantities import QUANTITIES
 from autoprox.report.terminal.layout import Part, aligned, new_table, number
 from autoprox.report.terminal.worth import equal_size_parts, nature, size_parts
@@ -96,7 +97,7 @@ def terminals(tree: Tree) -> list[str]:
     def visit(node: Tree, args: list[set[str]]) -> set[str]:
         return set().union(*args) if args else {node.symbol}
 
-    return sorted(canonical(tree).fold(visit) - {"one"})
+    return sorted(canonical(tree).fold(visit).intersection(leaf_words()) - {"one"})
 
 
 def passes(tree: Tree) -> dict[str, str]:
