@@ -303,9 +303,11 @@ class SearchConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, Task
     @classmethod
     def _into_set(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Enter the options of strategies that are given by name into `set`."""
-        named = STRATEGIES.get(str(given.get("strategy", "random")))
-        strategies = [*STRATEGIES.registered.values(), *([] if named is None else [named])]
-        names = {name for own in strategies for name in own.settings.model_fields}
+        strategies = dict(STRATEGIES.registered)
+        name = given.get("strategy")
+        if isinstance(name, str) and name in STRATEGIES:
+            strategies[name] = STRATEGIES[name]  # which may be of a plug-in
+        names = {name for own in strategies.values() for name in own.settings.model_fields}
         own = {name: given[name] for name in given if name in names - cls.model_fields.keys()}
         others = {name: value for name, value in given.items() if name not in own}
         found = {name: value for name, value in own.items() if value is not None}
