@@ -90,13 +90,13 @@ def test_the_order_of_answers_changes_nothing(mine: Path, options: dict[str, Any
 def test_a_batch_has_seed_device_and_budget(mine: Path) -> None:
     search("mine:backward", {**ETAS, "device": "cpu"})
     batches = sys.modules["mine"].BATCHES
-    assert [len(batch.architectures) for batch in batches] == [3] * 4
-    assert [batch.budget for batch in batches] == [12, 9, 6, 3]
+    assert [len(batch.architectures) for batch in batches] == [3, 3, 3, 3, 1]
+    assert [batch.budget for batch in batches] == [12, 9, 6, 3, 1]  # the last is the largest
     assert {(batch.seed, batch.device) for batch in batches} == {(5, "cpu")}
     assert set(batches[0].architectures[0]) == {"space", "choices"}
 
 
-@pytest.mark.parametrize("answered", range(13))
+@pytest.mark.parametrize("answered", range(14))
 def test_answers_out_of_order_are_not_asked_for_again(mine: Path, answered: int) -> None:
     """A kill leaves answers in the order in which they arrived, the last batch incomplete."""
     whole = search("mine:backward")
@@ -105,18 +105,32 @@ def test_answers_out_of_order_are_not_asked_for_again(mine: Path, answered: int)
     for name in ("summary.json", "top.json"):
         (cut / name).unlink()
     lines = (path / "evaluations.jsonl").read_text().splitlines(keepends=True)
-    assert len(lines) == 12
-    arrived = [line for batch in range(0, 12, 3) for line in reversed(lines[batch : batch + 3])]
+    assert len(lines) == 13
+    arrived = [line for batch in range(0, 13, 3) for line in reversed(lines[batch : batch + 3])]
+    assert arrived != lines
     (cut / "evaluations.jsonl").write_text("".join(arrived[:answered]))
     module = sys.modules["mine"]
-    module.CALLS.clear(), module.BATCHES.clear()
+    module.CALLS.clear()
     again = autoprox.resume(cut, evaluator="mine:backward", progress=False).to_dict()
     assert comparable(again) == comparable(whole)
     assert (cut / "evaluations.jsonl").read_text() == "".join(lines)
-    assert len(module.CALLS) == 12 - answered
-    assert [batch.budget for batch in module.BATCHES][:1] == (
-        [12 - answered] if answered < 12 else []
-    )
+    assert len(module.CALLS) == 13 - answered
+
+
+def test_an_answer_is_on_record_when_the_next_one_is_asked_for(mine: Path) -> None:
+    """Of those that had arrived when an evaluator was interrupted, in the order of the answers."""
+    stop = "CALLS.append(architecture)\n    if len(CALLS) == 3: raise KeyboardInterrupt"
+    (mine / "mine.py").write_text(MINE.replace("CALLS.append(architecture)", stop))
+    with pytest.raises(KeyboardInterrupt):
+        search("mine:backward")
+    [record] = mine.glob("runs/*/evaluations.jsonl")
+    numbers = [json.loads(line)["candidate"] for line in record.read_text().splitlines()]
+    (mine / "mine.py").write_text(MINE)
+    sys.modules.pop("mine")
+    whole = autoprox.resume(record.parent, evaluator="mine:backward", progress=False).to_dict()
+    asked = [json.loads(line)["candidate"] for line in record.read_text().splitlines()]
+    assert numbers == [asked[2], asked[1]]
+    assert comparable(whole) == comparable(search("mine:forward"))
 
 
 @pytest.mark.parametrize("changed", [{"candidate": 999}, {"candidate": None}])
