@@ -29,6 +29,7 @@ from autoprox.searchspaces.limits import SizeLimits
 MOST_SIZES = (20_000, 5_000)  # of a state, if one size is limited or both, before rounding
 MOST_STEPS = 2**20  # of a size, if both are limited: a key has 31 bits for each
 SHIFT = 2**31
+MOST = 2**62  # of a limit
 PROBED = 20  # architectures whose counted sizes are compared with the space's
 
 NUMBER, PROBABILITY = 0, 1  # of architectures: how many they are, how probable for `sample`
@@ -97,8 +98,8 @@ class SizeCounts:
         self._bases: dict[State, Integers] = {}
         self._least, most = self._sizes({}), self._measured(self.space.largest())
         ranges = limits.ranges.values()
-        self._low = np.array([low or 0 for low, _ in ranges], dtype=np.int64)
-        self._high = np.array([high or 2**62 for _, high in ranges], dtype=np.int64)
+        self._low = np.array([min(low or 0, MOST) for low, _ in ranges], dtype=np.int64)
+        self._high = np.array([min(high or MOST, MOST) for _, high in ranges], dtype=np.int64)
         width = np.minimum(self._high, most) - np.maximum(self._low, self._least)
         self._steps = np.ones(len(ranges), np.int64)
         if len(ranges) > 1:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from autoprox.engine.evaluator import Engine
 from autoprox.files.sizes import short
 from autoprox.language import Tree
+from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.statistics.sources import MatrixSource
 
 T = TypeVar("T")
@@ -44,6 +45,12 @@ def span(seconds: float) -> str:
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def middle(space: SearchSpace, architectures: Sequence[Architecture]) -> int:
+    """Return the index of the one with the median number of parameters."""
+    order = sorted(range(len(architectures)), key=lambda n: space.params(architectures[n], 1))
+    return order[len(order) // 2]
 
 
 def spread(networks: Sequence[T], count: int) -> list[T]:

@@ -81,12 +81,13 @@ class Prenas(Task[PrenasConfig]):
         preferred = read_json(run.path / PREFERRED).plain()
         with as_written(run.path / PREFERRED):
             sizes = by_size(preferred, self.sizes, self.config.per_size)
+        trained_short = [] if training is None else training.pop("shortfalls")
         return {
             "space": self.space.name,
             "normaliser": self.config.normaliser,
             "preferred": preferred,
             "sizes": sizes,
-            "shortfalls": shortfalls(self._counts(sizes, len(preferred))),
+            "shortfalls": [*shortfalls(self._counts(sizes, len(preferred))), *trained_short],
             "file": str(run.path / PREFERRED),
             "training": training,
             "seconds": round(time.monotonic() - started, 3),

@@ -38,7 +38,9 @@ from autoprox.runs.folder import NAME, Run
 from autoprox.scoring.correlations import Floats
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
 from autoprox.searchspaces.base import one
+from autoprox.searchspaces.limits import SizeLimits
 from autoprox.searchspaces.pit import PIT, PiTSpace
+from autoprox.searchspaces.sampler import Sampler
 from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import space_networks
@@ -69,10 +71,7 @@ class Networks:
     thin: int = 1
 
     def architectures(self, rng: Random) -> list[Architecture]:
-        found: dict[Architecture, None] = {}
-        while len(found) < self.count:
-            found[self.space.sample(rng)] = None
-        return list(found)
+        return Sampler(SizeLimits(self.space, CLASSES)).sample(self.count, rng)
 
     def setting(self, seed: int, device: torch.device) -> Setting:
         batches = load_batches(self.space, {DATASET: CLASSES}, batch_size=BATCH, seed=seed)

@@ -80,9 +80,6 @@ def plan_training(
 
     jobs = [Job(a, *source, s) for s in range(seeds) for a in architectures for source in sources]
     counts = [count for data in datasets.values() for count in recipe.counts(data)]
-    for name, data in datasets.items():
-        reason = f"is what {name} has"
-        counts.append(Shortfall("batch_size", recipe.batch_size, recipe.samples(data), reason))
     settings = _settings(space, recipe, seed, datasets)
     return TrainingPlan(recipe, settings, tuple(jobs), tuple(counts))
 

@@ -61,7 +61,7 @@ def spaces_run(folder: Path) -> Path:
         for own, other, (held_out, trained) in zip(summaries, summaries[::-1], names, strict=True)
     ]
     named = {name: summaries[0][name] for name in ("expression", "formula", "objective", "ties")}
-    replace_summary(folder, {**named, "folds": folds, "seconds": 1.0})
+    replace_summary(folder, {**named, "folds": folds, "spaces": {}, "seconds": 1.0})
     lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()[:3]]
     told = [{**line, "held_out": own, "island": 0} for own in ("one", "two") for line in lines]
     (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in told))

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -28,12 +29,13 @@ from autoprox.parallel.cluster import ClusterError
 from autoprox.parallel.crew import Crew
 from autoprox.progress import Progress
 from autoprox.searchspaces import get_space
+from autoprox.searchspaces.limits import SizeLimits
+from autoprox.searchspaces.sampler import Sampler
 from autoprox.statistics.collector import Setting
 from autoprox.supernet.inherited import inherited_accuracies
 from autoprox.supernet.slices import Supernet
 from autoprox.tasks.base import start
 from autoprox.tasks.configurations import CONFIGURATIONS
-from autoprox.training.plan import sample
 
 pytestmark = pytest.mark.filterwarnings(  # dask's own, of what it starts and stops
     "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
@@ -104,7 +106,10 @@ def test_a_cluster_finds_the_same(
 def test_subnets_are_worth_the_same(address: str, tmp_path: Path) -> None:
     save_images(tmp_path / "photos.npz")
     data = load_images(tmp_path / "photos.npz", SPACE.input_shape)
-    supernet, chosen = Supernet(SPACE, data.classes, seed=3), sample(SPACE, 6, seed=1)
+    supernet, chosen = (
+        Supernet(SPACE, data.classes, seed=3),
+        Sampler(SizeLimits(SPACE, 10)).sample(6, Random(1)),
+    )
     expected = inherited_accuracies(supernet, data, chosen)
     with Crew(scheduler=address) as crew:
         assert inherited_accuracies(supernet, data, chosen, crew=crew) == expected

@@ -116,7 +116,7 @@ def test_the_supernet_is_trained_on_all_that_is_preferred(run: Command, folder: 
     chosen = [row["arch"] for row in summary["preferred"]]
     assert [row["arch"] for row in summary["training"]["subnets"]] == chosen
     assert all(row["params"] < row["size"] for row in summary["preferred"])
-    asked, drawn = counted(summary["training"])["different subnets"]
+    asked, drawn = counted(summary)["different subnets"]
     assert asked == len(chosen) > drawn
     report = run("resume", summary["run"]).out
     assert is_told(report, "different subnets", asked, drawn)

@@ -87,12 +87,6 @@ def test_repeats_make_a_step_smaller(folder: Path, run: Command) -> None:
     check(run, run(*given).json, 12, 9, "can be taken of 11 images")
 
 
-def test_a_table_is_trained_with_all_its_images(folder: Path, run: Command) -> None:
-    given = ("--out=t.json", "--samples=10", "--seeds=1", "--epochs=1", "--workers=1")
-    result = run("bench", "build", NANO, "--images=few.npz", *given, "--json", "--quiet")
-    check(run, result.json, 64, 11, "is what few has")
-
-
 def check(run: Command, found: dict[str, Any], asked: int, used: int, reason: str) -> None:
     """Both numbers are in the document, in the summary, in the report and its page, and there
     again when the run is shown later."""

@@ -98,7 +98,7 @@ class Target(Document):
     expression: str
 
 
-class Rediscover(Document):
+class Rediscover(Reduced):
     """`autoprox rediscover`."""
 
     run: str
