@@ -221,9 +221,8 @@ def described_together(
 ) -> Iterator[tuple[str, FieldInfo, Option]]:
     """Yield the options of several models by name, each once, for the command line.
 
-    One that several models have is in the `group`, with the default of each; the others are in a
-    group with the name of their model. None leaves the default to the model, which reads the text
-    of a value, too.
+    One that several models have is in the `group`; the others are in a group with the name of their
+    model. The default in words is that of each model. The value is None unless it is given.
     """
     found: dict[str, dict[str, tuple[FieldInfo, Option]]] = {}
     for owner, model in models.items():
@@ -234,22 +233,20 @@ def described_together(
 
 
 def _together(own: Mapping[str, tuple[FieldInfo, Option]], group: str) -> tuple[FieldInfo, Option]:
-    """Return one option for those of the same name, whose owners read the text of its value."""
+    """Return one option for those of the same name; the model that is chosen reads its text."""
     first, option = next(iter(own.values()))
     helps: dict[str, list[str]] = {}
     for owner, (_, other) in own.items():
         helps.setdefault(other.help, []).append(owner)
     field = copy(first)
     field.annotation, field.default = _or_none(first.annotation), None
-    shared = len(own) > 1
-    defaults = [f"{owner} {other.default}" for owner, (other, _) in own.items()]
     said = Option(
         " ".join(f"{', '.join(owners)}: {text}" for text, owners in helps.items())
         if len(helps) > 1
         else option.help,
-        group if shared else next(iter(own)),
+        group if len(own) > 1 else next(iter(own)),
         option.metavar or METAVARS.get(plain_type(first)[0]),
-        ", ".join(defaults) if shared else f"{first.default}",
+        ", ".join(f"{owner} {other.default}" for owner, (other, _) in own.items()),
         read=str,
         stored=False,
     )

@@ -264,7 +264,7 @@ class SearchConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, Task
     evaluator: Annotated[
         str | None,
         Option(
-            "Says what architectures are truly worth: a benchmark, or a function that takes "
+            "Gives the true value of architectures: a benchmark, or a function that takes "
             "{space, choices} and returns a number, higher is better. With any strategy but "
             "etas, it evaluates the best by the proxy in the end, until --top have a value, and "
             "the largest.",

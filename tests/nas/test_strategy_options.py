@@ -148,7 +148,7 @@ def test_options_of_several_models_are_listed_once() -> None:
     assert found == {
         "both": ("Shared", "Of both.", "one 1, two 2", "<int>", None),
         "other": ("Shared", "one: In one. two: In two.", "one 3, two 3", "<int>", None),
-        "alone": ("one", "Of one.", "0.5", "<float>", None),
+        "alone": ("one", "Of one.", "one 0.5", "<float>", None),
     }
     assert list(found)[:2] == ["both", "other"]
     assert One().both == 1
