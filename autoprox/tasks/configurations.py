@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Gt, Lt
 from pydantic import AfterValidator, model_validator
@@ -298,6 +298,10 @@ class SearchConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, Task
         for name, field, option in described_together(settings, SHARED):
             if name not in cls.model_fields:  # such a one is only set by --set
                 yield name, field, option
+
+    if TYPE_CHECKING:  # no type checker knows the options of strategies, which are taken too
+
+        def __init__(self, *, proxy: PathText, **options: Any) -> None: ...
 
     @model_validator(mode="before")
     @classmethod
