@@ -11,6 +11,7 @@ models by itself, but hands them the texts of the command line, which strict fie
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import reduce
 from inspect import Parameter, Signature
@@ -69,6 +70,7 @@ Names = Annotated[Sequence[str], AfterValidator(tuple)]
 Numbers = Annotated[Sequence[float], AfterValidator(tuple)]
 Paths = Annotated[Sequence[PathText], AfterValidator(tuple)]
 SIGNS = {Ge: ">=", Gt: ">", Le: "<=", Lt: "<"}
+METAVARS = {int: "<int>", float: "<float>"}
 NOUNS = {int: "a whole number", float: "a number", str: "a text", bool: "True or False"}
 
 
@@ -117,7 +119,7 @@ class Options(BaseModel):
                     default=Parameter.empty if field.is_required() else field.default,
                     annotation=_bare(field.annotation),
                 )
-                for name, field in cls.model_fields.items()
+                for name, field, _ in cls.described()
             ]
         )
 
@@ -151,6 +153,17 @@ def read_assignments(texts: Sequence[str]) -> dict[str, str]:
             raise ConfigError(f"{name} must be set once, but got {found[name]} and {value}")
         found[name] = value
     return found
+
+
+def read_set(
+    owner: str, fields: Mapping[str, FieldInfo], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Read the values that options of `owner` are set to, by name; some may be texts."""
+    for name in given:
+        if name not in fields:
+            known = nearest(name, sorted(fields)) if fields else ", which has no options of its own"
+            raise ConfigError(f"unknown option {name!r} of {owner}{known}")
+    return {name: read_value(fields[name], value) for name, value in given.items()}
 
 
 def read_value(field: FieldInfo, value: Any) -> Any:
@@ -201,6 +214,47 @@ def plain_type(field: FieldInfo) -> tuple[Any, list[Any]]:
         else:
             kind = next(part for part in get_args(kind) if part is not NoneType)
     return kind, constraints
+
+
+def described_together(
+    models: Mapping[str, type[Options]], group: str
+) -> Iterator[tuple[str, FieldInfo, Option]]:
+    """Yield the options of several models by name, each once, for the command line.
+
+    One that several models have is in the `group`; the others are in a group with the name of their
+    model. The default in words is that of each model. The value is None unless it is given.
+    """
+    found: dict[str, dict[str, tuple[FieldInfo, Option]]] = {}
+    for owner, model in models.items():
+        for name, field, option in model.described():
+            found.setdefault(name, {})[owner] = field, option
+    for name, own in sorted(found.items(), key=lambda item: len(item[1]) == 1):
+        yield name, *_together(own, group)
+
+
+def _together(own: Mapping[str, tuple[FieldInfo, Option]], group: str) -> tuple[FieldInfo, Option]:
+    """Return one option for those of the same name; the model that is chosen reads its text."""
+    first, option = next(iter(own.values()))
+    helps: dict[str, list[str]] = {}
+    for owner, (_, other) in own.items():
+        helps.setdefault(other.help, []).append(owner)
+    field = copy(first)
+    field.annotation, field.default = _or_none(first.annotation), None
+    said = Option(
+        " ".join(f"{', '.join(owners)}: {text}" for text, owners in helps.items())
+        if len(helps) > 1
+        else option.help,
+        group if len(own) > 1 else next(iter(own)),
+        option.metavar or METAVARS.get(plain_type(first)[0]),
+        ", ".join(f"{owner} {other.default}" for owner, (other, _) in own.items()),
+        read=str,
+        stored=False,
+    )
+    return field, said
+
+
+def _or_none(annotation: Any) -> Any:
+    return annotation | None
 
 
 def _bare(annotation: Any) -> Any:

@@ -27,7 +27,7 @@ FUNCTIONS = {
 @pytest.mark.parametrize("kind", FUNCTIONS)
 def test_the_signature_is_that_of_the_configuration(kind: str) -> None:
     signature = inspect.signature(FUNCTIONS[kind])
-    fields = CONFIGURATIONS[kind].model_fields
+    fields = {name: field for name, field, _ in CONFIGURATIONS[kind].described()}
     assert list(signature.parameters) == list(fields)
     for name, parameter in signature.parameters.items():
         assert parameter.kind is inspect.Parameter.KEYWORD_ONLY

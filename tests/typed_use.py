@@ -16,4 +16,5 @@ again: Path = autoprox.resume("runs/x", workers=1).run
 autoprox.evolve(spac="pit")  # type: ignore[call-arg]
 autoprox.evolve(seed="x")  # type: ignore[arg-type]
 autoprox.search(space="pit")  # type: ignore[call-arg]
+autoprox.search(space="pit", proxy="snip", strategy="blockwise", population=20)
 print(found.best)  # type: ignore[attr-defined]

@@ -1,18 +1,23 @@
 """The strategies of evolution: how parents are selected, children made, and which of them kept.
 
+A strategy with options of its own declares them in a subclass of `EvolutionParameters`, an object
+of which its functions then get. `evolve --set NAME=VALUE` sets them.
+
 DEAP's own selections and variations draw from the global `random`; these draw from the generator
 of the call, so that one seed fixes everything.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
 from deap import base
+from pydantic.fields import FieldInfo
 
 from autoprox.evolution.individuals import EvolutionError, Individual
 from autoprox.language import Tree
+from autoprox.options import read_set
 from autoprox.parameters import EvolutionParameters
 from autoprox.registry import Registry
 
@@ -95,17 +100,35 @@ def improves(parent: Individual | None, child: Individual, parameters: Evolution
 
 @dataclass(frozen=True)
 class EvolutionStrategy:
-    """How children are made of a population, and which of them are kept."""
+    """How children are made of a population, which of them are kept, and with which options."""
 
     vary: Vary
     keep: Keep = lambda parent, child, parameters: True
     select: Select = select_by_tournament
     retries: bool = False
+    parameters: type[EvolutionParameters] = EvolutionParameters
+
+    @property
+    def own(self) -> dict[str, FieldInfo]:
+        """The options that the strategy adds to those of all strategies, by name."""
+        shared = EvolutionParameters.model_fields
+        return {n: field for n, field in self.parameters.model_fields.items() if n not in shared}
+
+    def configured(
+        self, name: str, shared: EvolutionParameters, given: Mapping[str, Any]
+    ) -> EvolutionParameters:
+        """Return the parameters: those of all strategies, and those of its own that are given."""
+        values = {option: getattr(shared, option) for option in EvolutionParameters.model_fields}
+        return self.parameters(**values, **read_set(name, self.own, given))
 
 
 def _prove(name: str, strategy: EvolutionStrategy) -> None:
     if not isinstance(strategy, EvolutionStrategy):
         raise EvolutionError(f"an evolution strategy is an `EvolutionStrategy`, got {strategy!r}")
+    if EvolutionParameters not in strategy.parameters.__mro__:
+        rule = "an evolution strategy's parameters must be a subclass of `EvolutionParameters`"
+        raise EvolutionError(f"{rule}, but those of {name} are {strategy.parameters!r}")
+    strategy.parameters()
 
 
 STRATEGIES: Registry[EvolutionStrategy] = Registry(

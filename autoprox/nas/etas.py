@@ -8,22 +8,32 @@ calls it regularised; since only what was evaluated is a parent, and that is lit
 here.
 """
 
-from collections.abc import Iterable
+from __future__ import annotations
 
-from autoprox.nas.searcher import Candidate, Searcher, SearchParameters
-from autoprox.options import Positive, Probability
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
+
+from autoprox.nas.parameters import SearchParameters
+from autoprox.options import Many, Option, Positive, Probability
+
+if TYPE_CHECKING:
+    from autoprox.nas.searcher import Candidate, Searcher
 
 
 class ETASParameters(SearchParameters):
     """The published numbers."""
 
-    samples: Positive = 500
-    parents: Positive = 3
-    mutants: Positive = 100
-    evaluated: Positive = 3
-    steps: Positive = 10
-    probability: Probability = 0.4
-    patience: Positive = 5
+    samples: Annotated[Many, Option("Random candidates.")] = 500
+    parents: Annotated[Positive, Option("The best evaluated, which are mutated.")] = 3
+    mutants: Annotated[Many, Option("Mutants of a step.")] = 100
+    evaluated: Annotated[Positive, Option("Candidates that are evaluated at a step.")] = 3
+    steps: Annotated[Many, Option("Steps after the first population.")] = 10
+    probability: Annotated[Probability, Option("Probability that a mutant's value is redrawn.")] = (
+        0.4
+    )
+    patience: Annotated[
+        Positive, Option("Steps without a better evaluation, after which the search stops.")
+    ] = 5
 
     @property
     def candidates(self) -> int:
@@ -49,7 +59,8 @@ def search(searcher: Searcher, settings: ETASParameters) -> None:
 
     def evaluate(candidates: Iterable[Candidate]) -> None:
         new = [c for c in searcher.ranked(candidates) if c.value is None]
-        searcher.evaluate(new[: settings.evaluated])
+        steps = 1 + settings.steps - searcher.steps
+        searcher.evaluate(new[: settings.evaluated], budget=steps * settings.evaluated)
         searcher.step()
         best.extend(searcher.evaluated()[:1])
 

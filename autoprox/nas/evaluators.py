@@ -1,16 +1,16 @@
-"""Evaluators: what tells the true worth of an architecture to the strategies that ask for it.
+"""Evaluators: they give the true value of architectures to the strategies that ask for it.
 
 One is a benchmark, by name, or a Python function, given as MODULE:FUNCTION. The function takes an
-architecture as its `to_json` says it, ``{"space": "pit", "choices": {...}}``, and returns a number;
-higher is better.
+architecture as `to_json` writes it, ``{"space": "pit", "choices": {...}}``, and returns a number;
+higher is better. A function that `in_batches` decorates takes an `EvaluationBatch`.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -21,28 +21,100 @@ from autoprox.files.references import load_function
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.searchspaces.gpt2_hw import GPT2_HW
 
+A = TypeVar("A")
+Answers: TypeAlias = Iterable[tuple[int, Any]]  # index in the batch; number, or exception
+Function = TypeVar("Function", bound=Callable[..., Answers])
+
 
 class EvaluatorError(AutoproxError):
-    """An evaluator that doesn't exist, or not for the space."""
+    """An evaluator that doesn't exist, or not for the space, or a wrong answer of one."""
+
+
+@dataclass(frozen=True)
+class EvaluationBatch(Generic[A]):
+    """Architectures that are evaluated together, and the conditions of the search.
+
+    `budget` is the most evaluations that the search will ask for, this batch included. A resumed
+    search asks only for what has no answer yet, so a value must not depend on the rest of a batch.
+    """
+
+    architectures: Sequence[A]
+    seed: int
+    device: str
+    budget: int
+
+
+Ask: TypeAlias = Callable[[EvaluationBatch[Architecture]], Answers]
+
+
+def in_batches(function: Function) -> Function:
+    """Mark a function that takes an `EvaluationBatch`.
+
+    It yields an index and a number for each architecture, in any order; an exception in place of
+    the number is the reason why there is none.
+    """
+    function.in_batches = True  # type: ignore[attr-defined]
+    return function
+
+
+def one_by_one(function: Callable[[Architecture], Any]) -> Ask:
+    """Return a function of a batch that calls a function of one architecture."""
+
+    def ask(batch: EvaluationBatch[Architecture]) -> Iterator[tuple[int, Any]]:
+        for index, architecture in enumerate(batch.architectures):
+            try:
+                value = function(architecture)
+            except Exception as error:  # it isn't our code
+                value = error
+            yield index, value
+
+    return ask
 
 
 @dataclass(frozen=True)
 class Evaluator:
-    """Gives an architecture a value, or the reason why it has none."""
+    """Gives each architecture of a batch a value, or the reason why it has none."""
 
     name: str
-    function: Callable[[Architecture], Any]
+    ask: Ask
     lower_is_better: bool = False
+    seed: int = 0
+    device: str = "cpu"
 
-    def __call__(self, architecture: Architecture) -> tuple[float | None, str | None]:
-        """The value, or the failure: a user's function may raise and return anything."""
+    def evaluate(
+        self, architectures: Sequence[Architecture], budget: int
+    ) -> Iterator[tuple[int, float | None, str | None]]:
+        """Yield the index, value and failure of each architecture, as the answers arrive.
+
+        A user's function may raise and return anything: what has no answer then has failed.
+        """
+        batch = EvaluationBatch(tuple(architectures), self.seed, self.device, budget)
+        waiting = dict.fromkeys(range(len(architectures)))
+        failure = "no answer"
         try:
-            value = float(self.function(architecture))
+            for index, value in self.ask(batch):
+                if index not in waiting:
+                    rule = f"an index must be one of {', '.join(map(str, waiting)) or 'none'}"
+                    raise EvaluatorError(f"{rule}, but the answer is for {index!r}")
+                del waiting[index]
+                yield int(index), *_checked(value)
         except Exception as error:
-            return None, f"evaluator: {failure_of(error)}"
-        if not math.isfinite(value):
-            return None, f"evaluator: {value}"
-        return value, None
+            failure = failure_of(error)
+        for index in waiting:
+            yield index, None, f"evaluator: {failure}"
+
+
+def _checked(value: Any) -> tuple[float | None, str | None]:
+    """Return an answer as a finite number, or the reason why it is none."""
+    try:
+        if isinstance(value, Exception):
+            raise value
+        number = float(value)
+    except Exception as error:
+        return None, f"evaluator: {failure_of(error)}"
+    if not math.isfinite(number):
+        return None, f"evaluator: {number}"
+    return number, None
 
 
 # Benchmarks that answer for any architecture of a space: lower is better.
@@ -50,25 +122,43 @@ SURROGATES = MappingProxyType({HW_GPT_BENCH.name: (GPT2_HW, load_surrogate)})
 
 
 def load_evaluator(
-    reference: str, space: SearchSpace, dataset: str, data_dir: Path | None
+    reference: str,
+    space: SearchSpace,
+    dataset: str,
+    data_dir: Path | None,
+    seed: int = 0,
+    device: str = "cpu",
 ) -> Evaluator:
-    """The evaluator of this name, or the function MODULE:FUNCTION, for architectures of a space."""
+    """Return the benchmark of this name, or the function MODULE:FUNCTION, as an evaluator."""
     if reference in SURROGATES:
         own, load = SURROGATES[reference]
         if own is not space:
             raise EvaluatorError(
                 f"{reference} answers for {own.name}, but the space is {space.name}"
             )
-        return Evaluator(reference, load(data_dir), lower_is_better=True)
+        return Evaluator(reference, one_by_one(load(data_dir)), lower_is_better=True)
     if reference in BENCHMARKS or reference.endswith(".json"):
         return _tabulated(reference, space, dataset, data_dir)
     if ":" in reference:
         function = load_function(reference, "an evaluator", EvaluatorError)
-        return Evaluator(reference, lambda architecture: function(architecture.to_json()))
+        return Evaluator(reference, _of_user(function), seed=seed, device=device)
     names = dict.fromkeys([*BENCHMARKS, *SURROGATES])
     raise EvaluatorError(
         f"unknown evaluator {reference!r}{nearest(reference, names)}, or give MODULE:FUNCTION"
     )
+
+
+def _of_user(function: Callable[..., Any]) -> Ask:
+    """Return a user's function, to which architectures are JSON, as one of a batch."""
+    if not getattr(function, "in_batches", False):
+        return one_by_one(lambda architecture: function(architecture.to_json()))
+
+    def ask(batch: EvaluationBatch[Architecture]) -> Answers:
+        written = [architecture.to_json() for architecture in batch.architectures]
+        found: Answers = function(replace(batch, architectures=written))  # type: ignore[arg-type]
+        return found
+
+    return ask
 
 
 def _tabulated(
@@ -85,4 +175,4 @@ def _tabulated(
             raise EvaluatorError(f"not one of the {len(values)} architectures of {table.name}")
         return values[architecture]
 
-    return Evaluator(reference, value)
+    return Evaluator(reference, one_by_one(value))

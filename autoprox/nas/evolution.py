@@ -5,20 +5,30 @@ The paper's workers mutate one choice at a time and know of each other's childre
 choice is mutated with a small probability, and children are made and scored a few at a time.
 """
 
-from collections import deque
+from __future__ import annotations
 
-from autoprox.nas.searcher import Candidate, Searcher, SearchParameters
-from autoprox.options import Positive, Probability
+from collections import deque
+from typing import TYPE_CHECKING, Annotated
+
+from autoprox.nas.parameters import SearchParameters
+from autoprox.options import Many, Option, Positive, Probability
+
+if TYPE_CHECKING:
+    from autoprox.nas.searcher import Candidate, Searcher
 
 
 class AgeingParameters(SearchParameters):
     """The paper's population P = 100 and sample S = 25; 1,000 candidates in all."""
 
-    population: Positive = 100
-    tournament: Positive = 25
-    mutants: Positive = 10
-    steps: Positive = 90
-    probability: Probability = 0.1
+    population: Annotated[Many, Option("Candidates from which parents are chosen.")] = 100
+    tournament: Annotated[
+        Positive, Option("Random members of the population, the best of which is a parent.")
+    ] = 25
+    mutants: Annotated[Many, Option("Mutants of a step.")] = 10
+    steps: Annotated[Many, Option("Steps after the first population.")] = 90
+    probability: Annotated[Probability, Option("Probability that a mutant's value is redrawn.")] = (
+        0.1
+    )
 
     @property
     def candidates(self) -> int:

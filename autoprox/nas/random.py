@@ -1,7 +1,14 @@
 """Random search, as of Auto-Prox (Wei et al., AAAI 2024): 400 candidates, the best by the proxy."""
 
-from autoprox.nas.searcher import Searcher, SearchParameters
-from autoprox.options import Positive
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from autoprox.nas.parameters import SearchParameters
+from autoprox.options import Many, Option
+
+if TYPE_CHECKING:
+    from autoprox.nas.searcher import Searcher
 
 BATCH = 50  # candidates of a step
 
@@ -9,7 +16,7 @@ BATCH = 50  # candidates of a step
 class RandomParameters(SearchParameters):
     """How many architectures are scored."""
 
-    samples: Positive = 400
+    samples: Annotated[Many, Option("Random candidates.")] = 400
 
     @property
     def candidates(self) -> int:

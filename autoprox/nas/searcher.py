@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from abc import abstractmethod
 from bisect import insort
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,24 +18,12 @@ from autoprox.files.documents import Excerpt, Finite
 from autoprox.files.json_lines import Record
 from autoprox.nas.evaluators import Evaluator
 from autoprox.nas.proxy import Outcome, SplitProxy
-from autoprox.options import Options
 from autoprox.scoring.correlations import Floats
 from autoprox.scoring.fitness import beyond_size
 from autoprox.searchspaces import Architecture
 from autoprox.searchspaces.base import Option
 from autoprox.searchspaces.limits import SizeLimits, Sizes
 from autoprox.searchspaces.sampler import Sampler
-
-
-class SearchParameters(Options):
-    """The parameters of a strategy, with their defaults; those that a user gives come in here."""
-
-    noun = "a strategy"
-
-    @property
-    @abstractmethod
-    def candidates(self) -> int:
-        """How many candidates a search with them scores at most."""
 
 
 class Scored(Excerpt):
@@ -126,7 +113,7 @@ class Searcher:
         self.only = only  # all that there is to choose from, instead of the space
         self.rng = random.Random(seed)
         self.candidates: list[Candidate] = []
-        self.evaluations = 0
+        self.asked: list[int] = []  # numbers of the candidates that were evaluated, in order
         self.steps = 0
         self._scorer = scorer
         self._scored = scored or Record()
@@ -217,11 +204,32 @@ class Searcher:
         self._require_valid()
         return [c for c in (self._known[a] for a in wanted) if not c.failure]
 
-    def evaluate(self, candidates: Iterable[Candidate]) -> None:
-        """Ask the evaluator for the value of those that have none."""
-        for candidate in candidates:
-            if candidate.value is None and not candidate.failure:
-                self._evaluate(candidate)
+    def evaluate(self, candidates: Iterable[Candidate], budget: int = 0) -> None:
+        """Ask the evaluator for the values of those that have none, in one batch.
+
+        `budget` is the most evaluations that the search will still ask for, these included. An
+        answer is recorded when it arrives; candidates take them in the order of the batch.
+        """
+        asked = [c for c in dict.fromkeys(candidates) if c.value is None and not c.failure]
+        answers = self._recorded(asked)
+        left = [c for c in asked if c.number not in answers]
+        if left:
+            if self.evaluator is None:
+                raise RuntimeError("a search without an evaluator has nobody to ask")
+            batch, budget = [c.architecture for c in left], max(len(left), budget - len(answers))
+            for index, value, failure in self.evaluator.evaluate(batch, budget):
+                number = left[index].number
+                answers[number] = value, failure
+                line = {"candidate": number, "value": value, "failure": failure}
+                self._evaluated.append(line)
+        for candidate in asked:
+            candidate.value, candidate.failure = answers[candidate.number]
+            self._count(candidate)
+
+    @property
+    def evaluations(self) -> int:
+        """How many candidates the evaluator was asked for."""
+        return len(self.asked)
 
     def scores(self) -> Mapping[int, float]:
         """The score of each valid candidate, by its number: `rank` ranks all of them."""
@@ -327,19 +335,21 @@ class Searcher:
             self._ranking.add(number, *self._values([candidate]))
         return candidate
 
-    def _evaluate(self, candidate: Candidate) -> None:
-        if self.evaluator is None:
-            raise RuntimeError("a search without an evaluator has nobody to ask")
-        line = self._evaluated.next()
-        if line is None:
-            candidate.value, candidate.failure = self.evaluator(candidate.architecture)
-            line = {"candidate": candidate.number, "value": candidate.value}
-            self._evaluated.append({**line, "failure": candidate.failure})
-        elif line.get("candidate") != candidate.number:
-            raise self._evaluated.error("must be the candidate that the seed leads to, but is not")
-        else:
-            candidate.value, candidate.failure = line["value"], line["failure"]
-        self.evaluations += 1
+    def _recorded(self, asked: Sequence[Candidate]) -> dict[int, tuple[float | None, str | None]]:
+        """Return the answers of a batch that are on record, in whatever order they arrived."""
+        numbers = {candidate.number for candidate in asked}
+        answers: dict[int, tuple[float | None, str | None]] = {}
+        while len(answers) < len(numbers) and (line := self._evaluated.next()) is not None:
+            number = line.get("candidate")
+            if number not in numbers or number in answers:
+                rule = "must be the candidate that the seed leads to, but is not"
+                raise self._evaluated.error(rule)
+            answers[number] = line["value"], line["failure"]
+        return answers
+
+    def _count(self, candidate: Candidate) -> None:
+        """Take note of a candidate that was evaluated."""
+        self.asked.append(candidate.number)
         if candidate.value is not None:
             self._evaluated_ones.append(candidate)
         if candidate.failure:

@@ -1,25 +1,15 @@
-"""The registry of search strategies."""
-
-from collections.abc import Callable
-from typing import Any, NamedTuple
+"""The registry of search strategies, and what a package needs to add its own."""
 
 from autoprox.errors import AutoproxError
 from autoprox.nas import blockwise, etas, evolution, random
-from autoprox.nas.searcher import Searcher, SearchParameters
+from autoprox.nas.parameters import SearchParameters, SearchStrategy
 from autoprox.registry import Registry
+
+__all__ = ["STRATEGIES", "SearchParameters", "SearchStrategy", "StrategyError"]
 
 
 class StrategyError(AutoproxError):
     """A search strategy that breaks a rule of the registry, or that there isn't."""
-
-
-class SearchStrategy(NamedTuple):
-    """A way to search, and what it needs besides a proxy."""
-
-    search: Callable[[Searcher, Any], None]
-    settings: type[SearchParameters]
-    by_block: bool = False
-    evaluator: bool = False
 
 
 def _prove(name: str, strategy: SearchStrategy) -> None:

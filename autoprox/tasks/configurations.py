@@ -1,26 +1,25 @@
 """The configurations of all tasks, quick to import: the commands' help is made of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from annotated_types import Gt, Le, Lt
+from annotated_types import Gt, Lt
 from pydantic import AfterValidator, model_validator
+from pydantic.fields import FieldInfo
 
 from autoprox.errors import ConfigError
 from autoprox.files.sizes import read_bytes, read_size
+from autoprox.nas.strategies import STRATEGIES
 from autoprox.options import (
-    MOST,
-    Coefficient,
-    Many,
     Names,
     Numbers,
     Option,
     Paths,
     PathText,
     Positive,
-    Probability,
     Whole,
+    described_together,
     read_assignments,
 )
 from autoprox.parameters import EvolutionParameters, TreeLimits
@@ -47,6 +46,7 @@ from autoprox.tasks.supernet_configurations import SUPERNET_CONFIGURATIONS
 
 GIB = 2**30
 SPACES = "Several spaces"
+SHARED = "Several strategies"
 ZOO = ("snip", "synflow", "dss++", "naswot", "zico", "head_confidence", "activation_distance")
 
 
@@ -129,6 +129,13 @@ class EvolveConfig(
         Option(
             "What formulas may read: msa.grad,ones.mlp.weight.",
             "Evolution", "A,B,C", "all", read=names,
+        ),
+    ] = None  # fmt: skip
+    set: Annotated[
+        Mapping[str, Any] | None,
+        Option(
+            "An option of the strategy's own, such as one of a plug-in's. Repeat it for more.",
+            "Evolution", "NAME=VALUE", "its own", read=read_assignments, repeated=True,
         ),
     ] = None  # fmt: skip
     structure: Annotated[
@@ -257,7 +264,7 @@ class SearchConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, Task
     evaluator: Annotated[
         str | None,
         Option(
-            "Says what architectures are truly worth: a benchmark, or a function that takes "
+            "Gives the true value of architectures: a benchmark, or a function that takes "
             "{space, choices} and returns a number, higher is better. With any strategy but "
             "etas, it evaluates the best by the proxy in the end, until --top have a value, and "
             "the largest.",
@@ -273,64 +280,8 @@ class SearchConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, Task
     ] = None
     top: Annotated[Positive, Option("How many of the best are shown and kept.", PROBLEM)] = 10
     strategy: Annotated[
-        str,
-        Option("random, blockwise (T-Razor), etas, or evolution (regularised).", STRATEGY),
+        str, Option(f"{', '.join(STRATEGIES.registered)}, or one of a plug-in.", STRATEGY)
     ] = "random"
-    samples: Annotated[
-        Many | None,
-        Option(
-            "Random candidates: all of random, the first of etas.", STRATEGY, default="400, 500"
-        ),
-    ] = None
-    population: Annotated[
-        Many | None, Option("Of blockwise and evolution.", STRATEGY, default="50, 100")
-    ] = None
-    steps: Annotated[
-        Many | None,
-        Option("Of blockwise, etas and evolution.", STRATEGY, default="160, 10, 90"),
-    ] = None
-    mutants: Annotated[
-        Many | None,
-        Option("Mutants of a step of blockwise, etas, evolution.", STRATEGY, default="25, 100, 10"),
-    ] = None
-    crossovers: Annotated[
-        Whole | None, Le(MOST), Option("Children of a step of blockwise.", STRATEGY, default="25")
-    ] = None
-    share: Annotated[
-        Probability | None,
-        Option("Part of the blocks that a mutant of blockwise changes.", STRATEGY, default="0.25"),
-    ] = None
-    inertia: Annotated[
-        Coefficient | None,
-        Option("Of blockwise: w, how much of its velocity is kept.", STRATEGY, default="0.7"),
-    ] = None
-    cognitive: Annotated[
-        Coefficient | None,
-        Option("Of blockwise: g1, pull of the best of a lineage.", STRATEGY, default="1.5"),
-    ] = None
-    social: Annotated[
-        Coefficient | None,
-        Option("Of blockwise: g2, pull of the best of all.", STRATEGY, default="1.5"),
-    ] = None
-    parents: Annotated[
-        Positive | None, Option("Of etas: the best evaluated.", STRATEGY, default="3")
-    ] = None
-    evaluated: Annotated[
-        Positive | None,
-        Option("How many the evaluator sees at a step of etas.", STRATEGY, default="3"),
-    ] = None
-    tournament: Annotated[
-        Positive | None,
-        Option("Members from which evolution takes the best as parent.", STRATEGY, default="25"),
-    ] = None
-    probability: Annotated[
-        Probability | None,
-        Option("With which etas and evolution mutate a value.", STRATEGY, default="0.4, 0.1"),
-    ] = None
-    patience: Annotated[
-        Positive | None,
-        Option("Steps without a better one, after which etas stops.", STRATEGY, default="5"),
-    ] = None
     set: Annotated[
         Mapping[str, Any] | None,
         Option(
@@ -338,6 +289,39 @@ class SearchConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, Task
             STRATEGY, "NAME=VALUE", "its own", read=read_assignments, repeated=True,
         ),
     ] = None  # fmt: skip
+
+    @classmethod
+    def described(cls) -> Iterator[tuple[str, FieldInfo, Option]]:
+        """Yield each option, those of the registered strategies among them."""
+        yield from super().described()
+        settings = {name: own.settings for name, own in STRATEGIES.registered.items()}
+        for name, field, option in described_together(settings, SHARED):
+            if name not in cls.model_fields:  # such a one is only set by --set
+                yield name, field, option
+
+    if TYPE_CHECKING:  # no type checker knows the options of strategies, which are taken too
+
+        def __init__(self, *, proxy: PathText, **options: Any) -> None: ...
+
+    @model_validator(mode="before")
+    @classmethod
+    def _into_set(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Enter the options of strategies that are given by name into `set`."""
+        strategies = dict(STRATEGIES.registered)
+        name = given.get("strategy")
+        if isinstance(name, str) and name in STRATEGIES:
+            strategies[name] = STRATEGIES[name]  # which may be of a plug-in
+        names = {name for own in strategies.values() for name in own.settings.model_fields}
+        own = {name: given[name] for name in given if name in names - cls.model_fields.keys()}
+        others = {name: value for name, value in given.items() if name not in own}
+        found = {name: value for name, value in own.items() if value is not None}
+        values = given.get("set") or {}
+        if not found or not isinstance(values, Mapping):
+            return others
+        if both := [name for name in found if name in values]:
+            rule = f"{both[0]} must be given once"
+            raise ConfigError(f"{rule}, but is an option of its own and in set")
+        return {**others, "set": {**found, **values}}
 
 
 class RediscoverConfig(CacheOptions, DeviceOptions, TaskConfig):

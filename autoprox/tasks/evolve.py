@@ -95,7 +95,8 @@ class Evolve(Task[EvolveConfig]):
         self.benchmark = benchmark_of(config)
         jcm(np.zeros(len(self.benchmark.datasets)), config.weights)
         self.space = get_space(self.benchmark.space)
-        STRATEGIES.find(config.strategy)
+        self.strategy = STRATEGIES.find(config.strategy)
+        self.parameters = self.strategy.configured(config.strategy, config, config.set or {})
         require_choice("ties", config.ties, TIES)
         require_choice("objective", config.objective, METRICS)
         super().__init__(
@@ -109,6 +110,7 @@ class Evolve(Task[EvolveConfig]):
                 zoo=_zoo(config.zoo),
                 thin=config.thin or self._thin(),
                 device=resolve_device(config.device),
+                set=self.parameters.model_dump(mode="json", include=set(self.strategy.own)) or None,
             )
         )
         self.grammar = Grammar(
@@ -295,7 +297,7 @@ class Evolve(Task[EvolveConfig]):
         engine = Engine(store)
         toolbox = self.toolbox(engine)
         progress("evolve", *state.progress(config), note_of(state))
-        evolve(toolbox, STRATEGIES[config.strategy], config, state, record)
+        evolve(toolbox, self.strategy, self.parameters, state, record)
         require_formula([state])
         found = self.trial(engine).choose(state.front)
         train = self.parts["train"]
@@ -340,8 +342,8 @@ class Evolve(Task[EvolveConfig]):
 
     def toolbox(self, engine: Engine) -> base.Toolbox:
         """What `evolve` needs, on the engine's networks: the training part, or some of it."""
-        strategy = STRATEGIES[self.config.strategy]
-        return make_toolbox(self.form, self.trial(engine).individuals, strategy, self.config)
+        individuals = self.trial(engine).individuals
+        return make_toolbox(self.form, individuals, self.strategy, self.parameters)
 
     def trial(self, engine: Engine) -> Trial:
         """Of formulas on the training networks of the engine."""

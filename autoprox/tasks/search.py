@@ -2,7 +2,8 @@
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,11 @@ from autoprox.language import EVERY_STATISTIC
 from autoprox.nas.evaluators import Evaluator, load_evaluator
 from autoprox.nas.own_weights import OwnWeights
 from autoprox.nas.proxy import SplitProxy
-from autoprox.nas.searcher import Evaluated, Scored, Scorer, Searcher, SearchParameters
+from autoprox.nas.searcher import Evaluated, Scored, Scorer, Searcher
 from autoprox.nas.sliced_weights import SlicedWeights, require_slices
-from autoprox.nas.strategies import STRATEGIES, SearchStrategy
+from autoprox.nas.strategies import STRATEGIES, SearchParameters, SearchStrategy
 from autoprox.oneshot.supernet.subnets import read_entries
-from autoprox.options import read_value
+from autoprox.options import read_set
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import CANDIDATES, Run
 from autoprox.searchspaces import Architecture, get_space
@@ -41,7 +42,6 @@ from autoprox.tasks.base import (
 )
 from autoprox.tasks.configurations import SearchConfig
 from autoprox.tasks.estimate import Estimate
-from autoprox.tasks.shared import STRATEGY
 from autoprox.tasks.sized import size_summary, worth_of_evaluated
 from autoprox.zoo.loading import load
 
@@ -69,7 +69,7 @@ class Search(Task[SearchConfig]):
                 # As an expression: the file or run may be gone when the search is resumed.
                 proxy=str(tree),
                 device=resolve_device(config.device),
-                **_resolved(self.parameters),
+                set=self.parameters.model_dump(mode="json"),
             )
         )
         dataset, classes = str(config.dataset), config.classes or 0
@@ -114,7 +114,14 @@ class Search(Task[SearchConfig]):
         config = self.config
         if config.evaluator is not None:
             data_dir = path_of(config.data_dir)
-            return load_evaluator(config.evaluator, self.space, str(config.dataset), data_dir)
+            return load_evaluator(
+                config.evaluator,
+                self.space,
+                str(config.dataset),
+                data_dir,
+                seed=config.seed,
+                device=config.device,
+            )
         if self.strategy.evaluator:
             raise ConfigError(
                 f"{config.strategy} must have an evaluator, a benchmark or MODULE:FUNCTION, "
@@ -223,6 +230,8 @@ class Search(Task[SearchConfig]):
         self.strategy.search(searcher, self.parameters)
         worth = self._evaluated(searcher)
         _write_scores(run.path / CANDIDATES, searcher)
+        if self.evaluator is not None:
+            _sort_evaluations(run.path / EVALUATIONS, searcher.asked)
         summary = {**self._summary(searcher, worth), "seconds": seconds()}
         write_json(run.path / TOP, summary["top"])
         return summary
@@ -235,12 +244,10 @@ class Search(Task[SearchConfig]):
         if self.evaluator is None:
             return {}
         if not searcher.evaluated():
-            left = self.config.top
-            for candidate in searcher.best(len(searcher.candidates)):
-                searcher.evaluate([candidate])
-                left -= candidate.value is not None
-                if left == 0:
-                    break
+            left, best = self.config.top, iter(searcher.best(len(searcher.candidates)))
+            while asked := list(islice(best, left)):
+                searcher.evaluate(asked)
+                left -= sum(candidate.value is not None for candidate in asked)
         return {"worth": worth_of_evaluated(searcher, self.config.seed)}
 
     def _found(self, searcher: Searcher, top: int) -> list[Shortfall]:
@@ -302,32 +309,10 @@ def _step(searcher: Searcher) -> dict[str, Any]:
 
 
 def _strategy(config: SearchConfig) -> tuple[SearchStrategy, SearchParameters]:
-    """The strategy, and its parameters: those that are given, and its own for the others."""
+    """Return the strategy and its options: those that are set, and the defaults of the others."""
     strategy = STRATEGIES.find(config.strategy)
-    own = strategy.settings.model_fields
-    offered = (name for name in _strategy_options() if name not in ("strategy", "set"))
-    given = {name: value for name in offered if (value := getattr(config, name)) is not None}
-    named = config.set or {}
-    for name in (*given, *named):
-        if name not in own:
-            choices = nearest(name, sorted(own))
-            raise ConfigError(f"unknown option {name!r} of {config.strategy}{choices}")
-        if name in given and name in named:
-            raise ConfigError(f"{name} must be given once, but is an option of its own and in set")
-    read = {name: read_value(own[name], value) for name, value in named.items()}
-    return strategy, strategy.settings(**given, **read)
-
-
-def _strategy_options() -> list[str]:
-    """Return the options of a search that are of its strategy."""
-    return [n for n, _, option in SearchConfig.described() if option.group == STRATEGY]
-
-
-def _resolved(parameters: SearchParameters) -> dict[str, Any]:
-    """Return all parameters of a strategy by option: those that no option has are in `set`."""
-    values, offered = parameters.model_dump(mode="json"), _strategy_options()
-    others = {name: value for name, value in values.items() if name not in offered}
-    return {name: values[name] for name in values if name in offered} | {"set": others or None}
+    fields = strategy.settings.model_fields
+    return strategy, strategy.settings(**read_set(config.strategy, fields, config.set or {}))
 
 
 def _ranges(config: SearchConfig) -> tuple[Range, Range]:
@@ -355,6 +340,17 @@ def _write_scores(path: Path, searcher: Searcher) -> None:
             line = lines.parse(candidate.number + 1, text)
             line["score"] = None if candidate.failure else searcher.score_of(candidate)
             file.write(json_line(line))
+
+
+def _sort_evaluations(path: Path, asked: Sequence[int]) -> None:
+    """Write the lines in the order in which they were asked for, however they arrived."""
+    lines = JSONLines(path)
+    answered = enumerate(lines.lines()[: len(asked)], start=1)
+    texts = {lines.parse(number, text)["candidate"]: text for number, text in answered}
+    if list(texts) != list(asked):
+        with atomic_file(path) as file:
+            for number in asked:
+                file.write(texts[number] + b"\n")
 
 
 def with_heads(config: SearchConfig) -> SearchConfig:

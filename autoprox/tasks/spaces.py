@@ -11,7 +11,6 @@ from autoprox.engine.blocks import Block
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import ConfigError, nearest
 from autoprox.evolution import (
-    STRATEGIES,
     Individual,
     State,
     evolve,
@@ -20,6 +19,7 @@ from autoprox.evolution import (
 )
 from autoprox.export import pretty
 from autoprox.language import digest, parse
+from autoprox.parameters import EvolutionParameters
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run, as_written
 from autoprox.scoring.correlations import Indices, jcm
@@ -72,7 +72,7 @@ class EvolveSpaces(Task[EvolveConfig]):
     def __init__(self, config: EvolveConfig) -> None:
         self.fields = fields_of(config)
         first = next(iter(self.fields.values()))
-        shared = ("statistics", "zoo", "device", "split_seed")
+        shared = ("statistics", "zoo", "device", "split_seed", "set")
         tables = (absolute(e) if e.endswith(".json") else e for e in config.spaces or ())
         super().__init__(
             completed(
@@ -85,7 +85,7 @@ class EvolveSpaces(Task[EvolveConfig]):
         if config.evaluations is not None and config.evaluations < config.islands:
             rule = f"evaluations must be at least one for each of {config.islands} islands"
             raise ConfigError(f"{rule}, but are {config.evaluations}")
-        self.form = first.form
+        self.form, self.strategy, self.parameters = first.form, first.strategy, first.parameters
         self.folds = self._folds()
         self.blocks = {
             name: blocks(field.parts["train"], name) if config.halving else [field.parts["train"]]
@@ -249,11 +249,10 @@ class EvolveSpaces(Task[EvolveConfig]):
         self, fold: Fold, trials: Sequence[Trial], course: Course, progress: Progress
     ) -> Found:
         """The front of all islands, from where they were stopped."""
-        config = self.config
-        strategy = STRATEGIES[config.strategy]
-        toolbox = make_toolbox(self.form, Halving(trials).individuals, strategy, config)
+        config, individuals = self.config, Halving(trials).individuals
+        toolbox = make_toolbox(self.form, individuals, self.strategy, self.parameters)
         for island in range(config.islands):
-            own = completed(config, evaluations=self._share(island))
+            own = self.parameters.model_copy(update={"evaluations": self._share(island)})
             if island == len(course.islands):
                 course.islands.append(State(Random(f"{config.seed} island {island}")))
             state = course.islands[island]
@@ -264,13 +263,13 @@ class EvolveSpaces(Task[EvolveConfig]):
                 state: State,
                 about: dict[str, Any] = about,
                 task: str = task,
-                own: EvolveConfig = own,
+                own: EvolutionParameters = own,
             ) -> None:
                 course.log({**about, **state.logbook[-1]})
                 progress(task, *state.progress(own), note_of(state))
 
             progress(task, *state.progress(own), note_of(state))
-            evolve(toolbox, strategy, own, state, record)
+            evolve(toolbox, self.strategy, own, state, record)
         require_formula(course.islands)
         return _together(course.islands)
 

@@ -13,11 +13,11 @@ from autoprox.evolution import (
 )
 from autoprox.language import Tree, digest, parse
 from autoprox.language.grammar import Grammar
-from autoprox.nas.evaluators import Evaluator
+from autoprox.nas.evaluators import Evaluator, one_by_one
 from autoprox.nas.own_weights import OwnWeights
 from autoprox.nas.proxy import SplitProxy
-from autoprox.nas.searcher import Searcher, SearchParameters
-from autoprox.nas.strategies import SearchStrategy
+from autoprox.nas.searcher import Searcher
+from autoprox.nas.strategies import SearchParameters, SearchStrategy
 from autoprox.parameters import TreeLimits
 from autoprox.searchspaces import get_space
 from autoprox.searchspaces.limits import SizeLimits
@@ -34,7 +34,8 @@ def check_evolution_strategy(strategy: EvolutionStrategy) -> None:
 
     No more formulas are evaluated than the budget allows.
     """
-    populations = _populations(strategy, seed=1)
+    parameters = strategy.configured("the strategy", PARAMETERS, {})
+    populations = _populations(strategy, 1, parameters)
     require(len(populations) == PARAMETERS.iterations, "an iteration is recorded once")
     for population in populations:
         fitnesses = [individual.jcm for individual in population]
@@ -43,18 +44,20 @@ def check_evolution_strategy(strategy: EvolutionStrategy) -> None:
         require(all(GRAMMAR.limits.allow(i.tree) for i in population), "trees keep the limits")
         require(fitnesses == sorted(fitnesses, reverse=True), "the best come first")
     expressions = [[str(i.tree) for i in population] for population in populations]
-    again = [[str(i.tree) for i in population] for population in _populations(strategy, seed=1)]
+    again = [
+        [str(i.tree) for i in population] for population in _populations(strategy, 1, parameters)
+    ]
     require(expressions == again, "a seed fixes everything: draw from the given generator alone")
     for budget in BUDGETS:
         asked: list[Tree] = []
-        _populations(strategy, 1, PARAMETERS.model_copy(update={"evaluations": budget}), asked)
+        _populations(strategy, 1, parameters.model_copy(update={"evaluations": budget}), asked)
         require(len(asked) <= budget, "no more formulas are evaluated than the budget allows")
 
 
 def _populations(
     strategy: EvolutionStrategy,
     seed: int,
-    parameters: EvolutionParameters = PARAMETERS,
+    parameters: EvolutionParameters,
     asked: list[Tree] | None = None,
 ) -> list[list[Individual]]:
     """Return the population after each iteration; what is evaluated is appended to `asked`."""
@@ -86,7 +89,7 @@ def structure_searcher(seed: int) -> Searcher:
     """A searcher on a proxy of the structure alone, for which no network is built."""
     space = get_space("autoformer-nano")
     proxy = SplitProxy(parse("sum(mul(width, heads))"), by_block=True)
-    evaluator = Evaluator("heads", lambda a: sum(b.heads for b in space.blocks(a)))
+    evaluator = Evaluator("heads", one_by_one(lambda a: sum(b.heads for b in space.blocks(a))))
     scorer = OwnWeights(proxy, space, Setting({}))
     return Searcher(SizeLimits(space, 10), proxy, scorer, seed, evaluator=evaluator)
 

@@ -30,8 +30,8 @@ from autoprox.nas.blockwise import BlockwiseParameters
 from autoprox.nas.etas import ETASParameters
 from autoprox.nas.evolution import AgeingParameters
 from autoprox.nas.random import RandomParameters
-from autoprox.nas.searcher import Searcher, SearchParameters
-from autoprox.nas.strategies import STRATEGIES
+from autoprox.nas.searcher import Searcher
+from autoprox.nas.strategies import STRATEGIES, SearchParameters
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.searchspaces.limits import SizeLimits
 from autoprox.tasks.search import Search

@@ -19,8 +19,8 @@ from autoprox.language import LEAVES, LanguageError, LeafKind, canonical, digest
 from autoprox.language.leaves import LeafError, find_leaf
 from autoprox.language.types import BLOCK, NETWORK
 from autoprox.nas.proxy import SplitProxy
-from autoprox.report.html.formula import formula_section
 from autoprox.primitives import OPERATIONS, Formula, operation
+from autoprox.report.html.formula import formula_section
 from autoprox.testing import check_operation
 
 SETTING = Conditions(SPACE, {"noise": noise(10)})

@@ -21,9 +21,9 @@ from autoprox.language import LanguageError, Tree, canonical, digest, make, pars
 from autoprox.language.grammar import Grammar
 from autoprox.language.numbers import MAX_DIGITS
 from autoprox.nas.proxy import SplitProxy
-from autoprox.report.html.formula import formula_section
 from autoprox.primitives import COMBINATORS, OPERATIONS, apply
-from autoprox.report.proxy import terminals
+from autoprox.report.html.formula import formula_section
+from autoprox.report.terminal.proxy import terminals
 
 SETTING = Conditions(SPACE, {"noise": noise(10)})
 POW = OPERATIONS["pow"]

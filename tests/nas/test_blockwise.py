@@ -11,9 +11,10 @@ from helpers.networks import SPACE, tiny
 
 from autoprox.language import parse
 from autoprox.nas.block_values import owned_places
-from autoprox.nas.blockwise import BlockwiseParameters, Lineage, Particle, Swarm, search
+from autoprox.nas.blockwise import BlockwiseParameters, search
 from autoprox.nas.proxy import SplitProxy
 from autoprox.nas.searcher import Searcher
+from autoprox.nas.swarm import Lineage, Particle, Swarm
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.searchspaces.limits import SizeLimits
 

@@ -16,7 +16,7 @@ from autoprox.files.sizes import Range
 from autoprox.language import parse
 from autoprox.nas import blockwise, etas, evolution
 from autoprox.nas import random as random_search
-from autoprox.nas.evaluators import Evaluator
+from autoprox.nas.evaluators import Evaluator, one_by_one
 from autoprox.nas.proxy import Outcome, SplitProxy
 from autoprox.nas.searcher import Searcher
 from autoprox.nas.strategies import STRATEGIES
@@ -52,7 +52,7 @@ def searcher_of(
         prepared,
         scorer or own_weights(prepared, Conditions(space, {})),
         seed,
-        evaluator=Evaluator("heads", value),
+        evaluator=Evaluator("heads", one_by_one(value)),
         **options,
     )
 
@@ -282,7 +282,8 @@ def test_etas_stops_where_nothing_better_is_evaluated(patience: int, steps: int)
 
 def test_lower_may_be_better_for_an_evaluator() -> None:
     searcher = searcher_of()
-    searcher.evaluator = Evaluator("heads", lambda a: a["hidden_dim"], lower_is_better=True)
+    width = one_by_one(lambda architecture: architecture["hidden_dim"])
+    searcher.evaluator = Evaluator("heads", width, lower_is_better=True)
     candidates = searcher.score([tiny(width, (1, 1.0)) for width in (32, 16, 64)])
     searcher.evaluate(candidates)
     assert [c.value for c in searcher.evaluated()] == [16, 32, 64]

@@ -22,6 +22,9 @@ COMMANDS = {
     "--batch-size 2 --json",
     "evolve": "evolve --strategy newcomers --datasets fashion-mnist --batch-size 2 --iterations 2 "
     "--population 4 --json",
+    "evolve set": "evolve --strategy newcomers --set share=0.5 --datasets fashion-mnist "
+    "--batch-size 2 --iterations 2 --population 4 --json",
+    "wrong evolve name": "evolve --strategy newcomers --set shaer=0.5 --datasets fashion-mnist",
     "search": "search --space autoformer-mini --proxy smoothness --dataset cifar10 "
     "--strategy single --samples 4 --json",
     "set": "search --space autoformer-mini --proxy smoothness --dataset cifar10 --strategy single "
@@ -32,6 +35,7 @@ COMMANDS = {
     "--set each=many",
 }
 WRONG = {
+    "wrong evolve name": "unknown option 'shaer' of newcomers (did you mean share?)",
     "wrong name": "unknown option 'eech' of single (did you mean each?); choose from each, label, ",
     "wrong value": "each must be a whole number >= 1, but got 'many'",
 }
@@ -128,6 +132,12 @@ def test_its_evolution_strategy_evolves(done: dict[str, Result]) -> None:
     assert done["evolve"].json["evaluations"] >= 4 + 2 * 10
 
 
+def test_an_option_of_its_evolution_strategy_is_set(done: dict[str, Result], folder: Path) -> None:
+    for name, share in (("evolve", 1.0), ("evolve set", 0.5)):
+        config = json.loads((folder / done[name].json["run"] / "config.json").read_text())
+        assert config["set"] == {"share": share}
+
+
 def test_its_search_strategy_searches_its_space(done: dict[str, Result]) -> None:
     assert done["search"].json["evaluations"] == 4
 
@@ -137,7 +147,10 @@ def test_options_of_its_search_strategy_are_set(done: dict[str, Result], folder:
     found = done["set"].json
     assert found["evaluations"] == 2 * 3
     config = json.loads((folder / found["run"] / "config.json").read_text())
-    assert (config["samples"], config["set"]) == (2, {"each": 3, "label": "7"})
+    assert config["set"] == {"samples": 2, "each": 3, "label": "7"}
+
+
+def test_wrong_options_are_refused_with_the_nearest_name(done: dict[str, Result]) -> None:
     for name, message in WRONG.items():
         assert done[name].err.count("\n") == 1
         assert message in done[name].err

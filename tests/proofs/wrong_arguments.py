@@ -157,7 +157,8 @@ def values(command: str, option: str) -> Iterator[str]:
 def declared(command: str, option: str) -> FieldInfo | None:
     """What is declared of an option that is a part of a configuration."""
     kind = command.replace("bench ", "").replace(" ", "-")
-    fields = next((config.model_fields for config in ALL if config.kind == kind), {})
+    described = (own for config in ALL if config.kind == kind for own in config.described())
+    fields = {name: field for name, field, _ in described}
     return fields.get(option.strip("-").replace("-", "_"))
 
 

@@ -19,8 +19,8 @@ from autoprox.benchmarks import load_benchmark
 from autoprox.errors import AutoproxError, ConfigError, MeasurementError, RunError
 from autoprox.files.located_json import JSONFileError
 from autoprox.nas.evaluators import EvaluatorError, load_evaluator
-from autoprox.nas.searcher import Searcher, SearchParameters
-from autoprox.nas.strategies import STRATEGIES, SearchStrategy
+from autoprox.nas.searcher import Searcher
+from autoprox.nas.strategies import STRATEGIES, SearchParameters, SearchStrategy
 from autoprox.options import read_assignments
 from autoprox.report.terminal.layout import show
 from autoprox.report.terminal.summaries import report_of
@@ -109,7 +109,7 @@ def test_the_folder_has_every_candidate() -> None:
     assert kept[summary["best"]["candidate"]]["arch"] == summary["best"]["arch"]
     assert json.loads((run / "top.json").read_text()) == summary["top"]
     assert [line["candidates"] for line in lines(run / "log.jsonl")] == [50, 60]
-    assert json.loads((run / "config.json").read_text())["samples"] == 60
+    assert json.loads((run / "config.json").read_text())["set"] == {"samples": 60}
 
 
 def test_the_table_ranks_all_candidates_again() -> None:
@@ -334,10 +334,11 @@ def test_a_table_answers_for_its_own_architectures() -> None:
     own = table.architectures[3]
     means = np.mean([scores[3] for scores in table.scores.values()])
     evaluator = load_evaluator("nano-bench", SPACE, "imagenet", None)
-    assert evaluator(own) == (pytest.approx(means), None)
+    (found, (_, value, failure)) = evaluator.evaluate([own, SPACE.largest()], budget=2)
+    assert found == (0, pytest.approx(means), None)
     one = load_evaluator("nano-bench", SPACE, "cifar10", None)
-    assert one(own) == (pytest.approx(table.scores["cifar10"][3]), None)
-    value, failure = evaluator(SPACE.largest())
+    [found] = one.evaluate([own], budget=1)
+    assert found == (0, pytest.approx(table.scores["cifar10"][3]), None)
     assert value is None
     assert "not one of the" in str(failure)
 
@@ -483,7 +484,7 @@ def test_a_resumed_search_keeps_what_was_set() -> None:
         with pytest.raises(MeasurementError):
             autoprox.search(**given, set={"each": 3}, progress=stop, name="cut")
         [cut] = Path("runs").glob("*-cut")
-        assert json.loads((cut / "config.json").read_text())["set"] == {"each": 3}
+        assert json.loads((cut / "config.json").read_text())["set"] == {"samples": 5, "each": 3}
         assert comparable(resume(cut)) == comparable(whole)
         assert whole["evaluations"] == 5 * 3
 

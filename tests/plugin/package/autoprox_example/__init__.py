@@ -1,19 +1,22 @@
 """A package that adds one item of each kind to autoprox."""
 
 from pathlib import Path
+from random import Random
+from typing import Annotated
 
+from deap import base
 from torch import Tensor
 from torch.nn import functional
 
 from autoprox.benchmarks import BuiltInBenchmark, DataFile
 from autoprox.benchmarks.table import read
-from autoprox.evolution import EvolutionStrategy
-from autoprox.evolution.strategies import vary_by_chance
+from autoprox.evolution import EvolutionParameters, EvolutionStrategy
+from autoprox.evolution.strategies import Offspring, Population
 from autoprox.language import Tree
 from autoprox.language.quantities import Quantity
-from autoprox.nas.searcher import Searcher, SearchParameters
-from autoprox.nas.strategies import SearchStrategy
-from autoprox.options import Positive
+from autoprox.nas.searcher import Searcher
+from autoprox.nas.strategies import SearchParameters, SearchStrategy
+from autoprox.options import Option, Positive, Probability
 from autoprox.primitives import operation
 from autoprox.searchspaces import get_space
 from autoprox.zoo import ExpressionProxy
@@ -69,15 +72,35 @@ BENCHMARK = BuiltInBenchmark(
     read=read,
     folder=Path(__file__).parent,
 )
-NEWCOMERS = EvolutionStrategy(vary_by_chance)
+
+
+class NewcomerParameters(EvolutionParameters):
+    """The parameters of all strategies, and an option of its own."""
+
+    share: Annotated[Probability, Option("Part of the children that are newcomers.")] = 1.0
+
+
+def vary(
+    population: Population, toolbox: base.Toolbox, parameters: NewcomerParameters, rng: Random
+) -> list[Offspring]:
+    """Newcomers, and mutants of the best formula."""
+    newcomers = round(parameters.share * parameters.children)
+    best = population[0].tree
+    return [
+        (None, toolbox.generate(rng) if number < newcomers else toolbox.mutate(best, rng))
+        for number in range(parameters.children)
+    ]
+
+
+NEWCOMERS = EvolutionStrategy(vary, parameters=NewcomerParameters)
 
 
 class SingleParameters(SearchParameters):
-    """How many architectures are scored, so many a step; an option of its own, and a text."""
+    """The options of the strategy; one is a text."""
 
-    samples: Positive = 5
-    each: Positive = 1
-    label: str = "none"
+    samples: Annotated[Positive, Option("Steps.")] = 5
+    each: Annotated[Positive, Option("Architectures that are scored at a step.")] = 1
+    label: Annotated[str, Option("Any text.")] = "none"
 
     @property
     def candidates(self) -> int:

@@ -1,0 +1,115 @@
+"""Options that a strategy of evolution has of its own: set, recorded, kept on resume, refused."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Annotated, Any
+
+import pytest
+from deap import base
+from helpers.tables import table
+
+from autoprox.errors import ConfigError, MeasurementError
+from autoprox.evolution import STRATEGIES, EvolutionError, EvolutionParameters, EvolutionStrategy
+from autoprox.options import Option, Options, Probability
+from autoprox.tasks.base import resume, start
+from autoprox.tasks.configurations import EvolveConfig
+from autoprox.testing import check_evolution_strategy
+
+SEEN: list[tuple[float, int]] = []
+
+
+class ShareParameters(EvolutionParameters):
+    """An option of its own."""
+
+    share: Annotated[Probability, Option("Part of the children that are newcomers.")] = 1.0
+
+
+def vary(
+    population: Sequence[Any], toolbox: base.Toolbox, parameters: ShareParameters, rng: Random
+) -> list[Any]:
+    SEEN.append((parameters.share, parameters.children))
+    newcomers = round(parameters.share * parameters.children)
+    trees = [toolbox.generate(rng) for _ in range(newcomers)]
+    mutants = [toolbox.mutate(population[0].tree, rng) for _ in range(newcomers, 4)]
+    return [(None, tree) for tree in (*trees, *mutants)]
+
+
+SHARE = EvolutionStrategy(vary, parameters=ShareParameters)
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> dict[str, Any]:
+    """What is quick."""
+    SEEN.clear()
+    (tmp_path / "mine.json").write_text(json.dumps(table(24)))
+    return {
+        "benchmark": str(tmp_path / "mine.json"),
+        **{"cache": str(tmp_path / "cache"), "batch_size": 2, "workers": 1, "zoo": ("none",)},
+        **{"statistics": ("all.weight",), "population": 6, "iterations": 3, "children": 4},
+        **{"max_size": 8, "max_depth": 6, "runs": tmp_path / "runs", "strategy": "share"},
+    }
+
+
+def several(options: dict[str, Any]) -> dict[str, Any]:
+    others = {name: value for name, value in options.items() if name != "benchmark"}
+    return {**others, "spaces": (options["benchmark"],), "islands": 2, "halving": False}
+
+
+@pytest.mark.parametrize("spaces", [False, True])
+def test_what_is_set_is_recorded_and_kept_on_resume(
+    options: dict[str, Any], spaces: bool, tmp_path: Path
+) -> None:
+    def stop(task: str, done: int, total: int, note: str) -> None:
+        if len(SEEN) == 2:
+            raise MeasurementError("stopped")
+
+    given = several(options) if spaces else options
+    with STRATEGIES.trial("share", SHARE):
+        whole = start(EvolveConfig(**given, set={"share": "0.5"}))
+        expected = SEEN.copy()
+        SEEN.clear()
+        with pytest.raises(MeasurementError):
+            start(EvolveConfig(**given, set={"share": 0.5}, name="cut"), stop)
+        [cut] = (tmp_path / "runs").glob("*-cut")
+        assert json.loads((cut / "config.json").read_text())["set"] == {"share": 0.5}
+        again = resume(cut)
+    assert {*expected, *SEEN} == {(0.5, 4)}
+    assert {**again, "run": "", "seconds": 0}.keys() == whole.keys()
+    for name in ("front", "evaluations"):
+        assert again.get(name) == whole.get(name)
+
+
+def test_defaults_are_recorded_too(options: dict[str, Any]) -> None:
+    with STRATEGIES.trial("share", SHARE):
+        run = start(EvolveConfig(**options))["run"]
+    assert json.loads((Path(run) / "config.json").read_text())["set"] == {"share": 1.0}
+    assert set(SEEN) == {(1.0, 4)}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "given", "message"),
+    [
+        ("share", {"shaer": 0.5}, r"unknown option 'shaer' of share \(did you mean share\?\)"),
+        ("share", {"children": 3}, r"unknown option 'children' of share; choose from share"),
+        ("share", {"share": 2.0}, r"share must be a number > 0 and <= 1, but got 2.0"),
+        ("mixture", {"share": 0.5}, r"'share' of mixture, which has no options of its own"),
+    ],
+)
+def test_wrong_options_are_refused(
+    options: dict[str, Any], strategy: str, given: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with STRATEGIES.trial("share", SHARE), pytest.raises(ConfigError, match=message):
+        start(EvolveConfig(**{**options, "strategy": strategy, "set": given}))
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_strategy_with_options_passes_the_suite() -> None:
+    check_evolution_strategy(SHARE)
+
+
+def test_parameters_extend_those_of_all_strategies() -> None:
+    wrong: Any = Options
+    with pytest.raises(EvolutionError, match="must be a subclass of `EvolutionParameters`"):
+        STRATEGIES.register("wrong", EvolutionStrategy(vary, parameters=wrong))
