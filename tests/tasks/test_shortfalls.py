@@ -1,6 +1,7 @@
 """What was asked of an option and what was done are both recorded where less was possible."""
 
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "mine", raising=False)  # of another test
     furnish(tmp_path)
     save_images(tmp_path / "few.npz", IMAGES, classes=2)
     return tmp_path

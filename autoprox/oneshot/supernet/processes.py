@@ -61,6 +61,8 @@ def _follow(parent: int, *arguments: Any) -> None:
     """Join, and end with the parent, also where that is killed."""
     follow(parent)
     _join(*arguments)
+    # A thread of gloo that hasn't ended would abort the process at its end.
+    os._exit(0)
 
 
 def _join(
