@@ -75,7 +75,7 @@ class Totals:
         """Return a measure of each of these keys; 0 for those that aren't there."""
         if not len(self.keys):
             return np.zeros(len(keys))
-        places = np.searchsorted(self.keys, keys).clip(max=len(self.keys) - 1)
+        places = np.minimum(self.keys.searchsorted(keys), len(self.keys) - 1)
         return np.where(self.keys[places] == keys, self.measures[places, measure], 0.0)
 
 
@@ -95,7 +95,7 @@ class SizeCounts:
         self.limits, self.space = limits, limits.space
         self._above = above
         self._amounts: dict[Any, Integers] = {}
-        self._bases: dict[State, Integers] = {}
+        self._allowed: dict[Any, tuple[Option, ...]] = {}
         self._least, most = self._sizes({}), self._measured(self.space.largest())
         ranges = limits.ranges.values()
         self._low = np.array([min(low or 0, MOST) for low, _ in ranges], dtype=np.int64)
@@ -227,7 +227,7 @@ class SizeCounts:
         if state not in self._choices:
             name = self._name(state)
             options = self._options(state, name)
-            amounts = np.stack([self._amount(state, name, option) for option in options])
+            amounts = self._added(state, name, options)
             if not self._above and (amounts < 0).any():
                 raise _NegativeError
             steps = np.rint(amounts / self._steps).astype(np.int64)
@@ -315,7 +315,9 @@ class SizeCounts:
             return (memory[f"={name}"],)
         if field.count is None:
             return field.options[len(field.options) - state.left]
-        return field.allowed(memory)
+        if (name, state.memory) not in self._allowed:
+            self._allowed[name, state.memory] = field.allowed(memory)
+        return self._allowed[name, state.memory]
 
     def _entered(self, group: int, memory: dict[str, Any]) -> State | None:
         """Return the state before the first choice of a group; None after the last group."""
@@ -352,20 +354,18 @@ class SizeCounts:
         """The fields that count the columns of a group."""
         return {field.count for field in self.space.fields.values() if field.count is not None}
 
-    def _amount(self, state: State, name: str, option: Option) -> Integers:
-        """Return what a choice adds to the sizes."""
+    def _added(self, state: State, name: str, options: Sequence[Option]) -> Integers:
+        """Return what each option in a state adds to the sizes, [options, limits]."""
         # Layers of a list that is counted differ in what was chosen, not in their positions.
         counted = self.space.fields[name].count is not None
         left = state.left == 1 if counted else state.left
         memory = tuple(pair for pair in state.memory if pair[0][0] != "=")
-        place = (name, left, memory)
-        if (place, option) not in self._amounts:
+        key = (name, left, memory, options)
+        if key not in self._amounts:
             prefix = self._prefixes[state]
-            if state not in self._bases:
-                self._bases[state] = self._sizes(prefix)
-            longer = self._with(prefix, name, option)
-            self._amounts[place, option] = self._sizes(longer) - self._bases[state]
-        return self._amounts[place, option]
+            sizes = [self._sizes(self._with(prefix, name, option)) for option in options]
+            self._amounts[key] = np.stack(sizes) - self._sizes(prefix)
+        return self._amounts[key]
 
     def _sizes(self, prefix: Mapping[str, Any]) -> Integers:
         """Return the limited sizes of the architecture whose remaining choices are the least."""
@@ -398,7 +398,7 @@ class SizeCounts:
         high = self._high + self._steps * self._longest
         if len(self._steps) == 1:
             [bound] = (high - self._least) // self._steps
-            end = np.searchsorted(keys, bound, "right")
+            end = keys.searchsorted(bound, "right")
             return keys[:end], measures[:end]
         kept = (self._sizes_of(keys) <= high).all(axis=1)
         return keys[kept], measures[kept]
@@ -423,7 +423,8 @@ class SizeCounts:
             while state is not None:
                 name = self._name(state)
                 option = _listed(arch[name])[chosen.get(name, 0)]
-                size = size + self._amount(state, name, option)
+                options = self._options(state, name)
+                size = size + self._added(state, name, options)[options.index(option)]
                 chosen[name] = chosen.get(name, 0) + 1
                 [state] = [c.after for c in self.choices(state) if c.option == option]
             if (size != self._measured(arch)).any():
