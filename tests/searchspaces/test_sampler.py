@@ -73,7 +73,7 @@ CASES: list[tuple[SearchSpace, Range, Range]] = [
     (get_space("pit"), (5_880_000, 6_120_000), (None, None)),
     (get_space("pit-nano"), (150_000, 160_000), (None, 6_000_000)),
     (get_space("bignas-nano"), (30_000, 40_000), (None, None)),
-    (get_space("bignas-nano"), (None, None), (None, 4_000_000)),
+    (get_space("bignas-nano"), (None, None), (None, 1_000_000)),
 ]
 
 

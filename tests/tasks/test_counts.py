@@ -171,7 +171,7 @@ def stop_at(occurrence: int) -> Callable[[str, int, int, str], None]:
     return progress
 
 
-@pytest.mark.parametrize(("budget", "occurrence"), [(4, 2), (9, 2), (31, 3), (60, 4)])
+@pytest.mark.parametrize(("budget", "occurrence"), [(4, 2), (31, 3)])
 def test_a_resumed_evolution_keeps_to_the_budget(
     options: Options, asked: list[Tree], tmp_path: Path, budget: int, occurrence: int
 ) -> None:
@@ -188,7 +188,7 @@ def test_a_resumed_evolution_keeps_to_the_budget(
 
 
 @pytest.mark.parametrize("halving", [True, False])
-@pytest.mark.parametrize(("islands", "budget"), [(1, 1), (3, 20), (3, 4), (2, 400)])
+@pytest.mark.parametrize(("islands", "budget"), [(1, 1), (3, 20), (3, 4)])
 def test_islands_share_a_budget(
     several: Options, asked: list[Tree], tmp_path: Path, halving: bool, islands: int, budget: int
 ) -> None:
