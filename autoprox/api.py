@@ -12,17 +12,24 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from autoprox.errors import ConfigError
-from autoprox.progress import Progress, silent
-from autoprox.tasks.build_configuration import BuildConfig
-from autoprox.tasks.configurations import (
+from autoprox.configurations.build import BuildConfig
+from autoprox.configurations.commands import (
     CompareConfig,
     EvolveConfig,
     RankConfig,
     RediscoverConfig,
     SearchConfig,
 )
-from autoprox.tasks.results import (
+from autoprox.configurations.shared_options import TaskConfig
+from autoprox.configurations.space_search import S3Config
+from autoprox.configurations.supernets import (
+    PrenasConfig,
+    SupernetEvalConfig,
+    SupernetTrainConfig,
+)
+from autoprox.errors import ConfigError
+from autoprox.progress import Progress, silent
+from autoprox.results import (
     RESULTS,
     BuildResult,
     CompareResult,
@@ -35,13 +42,6 @@ from autoprox.tasks.results import (
     SearchResult,
     SupernetResult,
     SupernetTableResult,
-)
-from autoprox.tasks.s3_configuration import S3Config
-from autoprox.tasks.shared import TaskConfig
-from autoprox.tasks.supernet_configurations import (
-    PrenasConfig,
-    SupernetEvalConfig,
-    SupernetTrainConfig,
 )
 
 if TYPE_CHECKING:
@@ -62,10 +62,10 @@ def _function(
     """The function of a task, its signature that of the configuration."""
 
     def call(*args: P.args, **options: P.kwargs) -> R:
-        from autoprox.tasks import base
+        from autoprox import runner
 
         given = config(*args, **options)
-        return result(_followed(given.progress, lambda progress: base.start(given, progress)))
+        return result(_followed(given.progress, lambda progress: runner.start(given, progress)))
 
     call.__name__ = call.__qualname__ = name
     if isinstance(config, type) and issubclass(config, TaskConfig):
@@ -164,8 +164,8 @@ def resume(
     A run is data: its evaluator or teacher is called only if it is named again. With `force` it
     goes on although versions, or what it reads, have changed.
     """
+    from autoprox import runner
     from autoprox.runs.folder import Run
-    from autoprox.tasks import base
 
     given: dict[str, Any] = {
         "workers": workers,
@@ -181,7 +181,7 @@ def resume(
     given = {name: value for name, value in given.items() if value is not None}
     path = Path(run)
     result = RESULTS[Run.open(path).kind]
-    return result(_followed(progress, lambda show: base.resume(path, show, force=force, **given)))
+    return result(_followed(progress, lambda show: runner.resume(path, show, force=force, **given)))
 
 
 def load_proxy(source: str | Path) -> Tree:
@@ -209,8 +209,8 @@ def score(
     of the names of layers, by default those of known families. A proxy that ranks needs several
     models; what isn't finite is nan.
     """
+    from autoprox.commands.score import score_models
     from autoprox.inputs.batch import Batch
-    from autoprox.tasks.score import score_models
 
     tree = load_proxy(proxy) if isinstance(proxy, str | Path) else proxy
     several = isinstance(model, Sequence)

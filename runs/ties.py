@@ -13,15 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
+from autoprox.commands.evolve import Evolve
+from autoprox.configurations.commands import EvolveConfig
 from autoprox.engine.evaluator import Engine
 from autoprox.language import Tree
 from autoprox.parallel.crew import Crew
+from autoprox.runner import read_config
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import Floats, kendall, ties_broken
 from autoprox.statistics.sources import StreamedMatrices
-from autoprox.tasks.base import read_config
-from autoprox.tasks.configurations import EvolveConfig
-from autoprox.tasks.evolve import Evolve
 from autoprox.zoo.loading import load
 
 

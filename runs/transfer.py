@@ -19,6 +19,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from autoprox.commands.evolve import Evolve
+from autoprox.configurations.commands import EvolveConfig
 from autoprox.engine.evaluator import Engine
 from autoprox.files.atomic import to_json, write_json
 from autoprox.language import Tree, require_network
@@ -27,8 +29,6 @@ from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import Floats, split
 from autoprox.scoring.tables import Judge, baselines, fitted_ridge
 from autoprox.statistics.sources import StreamedMatrices
-from autoprox.tasks.configurations import EvolveConfig
-from autoprox.tasks.evolve import Evolve
 from autoprox.zoo.loading import load
 
 SPACES = ("autoformer-nano", "pit-nano", "autoformer-ti", "pit")

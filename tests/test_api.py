@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import autoprox
+from autoprox.configurations.commands import CONFIGURATIONS
 from autoprox.errors import AutoproxError
-from autoprox.tasks.configurations import CONFIGURATIONS
-from autoprox.tasks.results import RESULTS
+from autoprox.results import RESULTS
 
 FUNCTIONS = {
     "evolve": autoprox.evolve,
@@ -65,7 +65,7 @@ def test_a_search_is_an_object(tmp_path: Path) -> None:
 def test_a_frame_needs_pandas(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['pandas'] = None\n"
-        "from autoprox.tasks.results import Result\n"
+        "from autoprox.results import Result\n"
         "Result({'run': 'x'}).to_frame()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -76,7 +76,7 @@ def test_the_package_stays_what_it_is_after_imports() -> None:
     code = (
         "import autoprox, sys\n"
         "assert 'torch' not in sys.modules\n"
-        "import autoprox.nas.random, autoprox.tasks.search, inspect\n"
+        "import autoprox.nas.random, autoprox.commands.search, inspect\n"
         "assert inspect.isfunction(autoprox.search)"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

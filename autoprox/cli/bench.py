@@ -7,7 +7,7 @@ import typer
 
 from autoprox.cli.command import command
 from autoprox.cli.options import DataDir, Debug, Json
-from autoprox.tasks.build_configuration import BuildConfig
+from autoprox.configurations.build import BuildConfig
 
 bench = typer.Typer(
     name="bench",

@@ -12,6 +12,8 @@ import typer
 from pydantic.fields import FieldInfo
 
 from autoprox.cli.options import Debug, DryRun, Json, Quiet
+from autoprox.configurations.shared_options import TaskConfig
+from autoprox.declared_options import Option, plain_type
 from autoprox.errors import (
     ClusterError,
     FailureError,
@@ -21,9 +23,7 @@ from autoprox.errors import (
     printable,
 )
 from autoprox.files.program import command_line
-from autoprox.options import Option, plain_type
 from autoprox.progress import Progress, silent
-from autoprox.tasks.shared import TaskConfig
 
 FAILURE = 1
 WRONG_NAMES = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)  # of no such file
@@ -52,11 +52,10 @@ def command(config: type[TaskConfig], text: str) -> Callable[..., None]:
             return
 
         def call(progress: Progress) -> dict[str, Any]:
-            from autoprox.tasks import base  # it takes seconds, and help is quick
 
             if resume is None:
-                return base.start(config(**given), progress, estimated=not quiet)
-            return base.resume(resume, progress, config.kind, **given)
+                return runner.start(config(**given), progress, estimated=not quiet)
+            return runner.resume(resume, progress, config.kind, **given)
 
         finish(config.kind, followed(call, resume, quiet), json)
 
@@ -76,10 +75,10 @@ def command(config: type[TaskConfig], text: str) -> Callable[..., None]:
 
 
 def _show_estimate(config: TaskConfig, json: bool) -> None:
+    from autoprox import runner
     from autoprox.report.terminal import layout  # with torch, which takes seconds to import
-    from autoprox.tasks import base
 
-    found = base.dry_run(config)
+    found = runner.dry_run(config)
     if json:
         layout.show_json(found)
     else:

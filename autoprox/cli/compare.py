@@ -1,7 +1,7 @@
 """The command `autoprox compare`."""
 
 from autoprox.cli.command import command
-from autoprox.tasks.configurations import CompareConfig
+from autoprox.configurations.commands import CompareConfig
 
 compare = command(
     CompareConfig,

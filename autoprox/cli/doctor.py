@@ -14,9 +14,9 @@ def doctor(data_dir: DataDir = None, json: Json = False, debug: Debug = False) -
     The exit code is 1 if the cache or the runs can't be written. Optional packages are imported on
     trial in another process.
     """
+    from autoprox.commands.doctor import machine_facts
     from autoprox.report.terminal import layout  # with torch, which takes seconds to import
     from autoprox.report.terminal.machine import machine_report
-    from autoprox.tasks.machine import machine_facts
 
     facts = machine_facts(None if data_dir is None else Path(data_dir))
     if json:

@@ -1,7 +1,7 @@
 """The command `autoprox evolve`."""
 
 from autoprox.cli.command import command
-from autoprox.tasks.configurations import EvolveConfig
+from autoprox.configurations.commands import EvolveConfig
 
 evolve = command(
     EvolveConfig,

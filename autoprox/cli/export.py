@@ -45,8 +45,8 @@ def arch(
     debug: Debug = False,
 ) -> None:
     """Write an architecture's network, with a script that trains it."""
+    from autoprox.commands.export_network import export_architecture, read_architecture
     from autoprox.report.terminal import layout  # with torch, which takes seconds to import
-    from autoprox.tasks.export import export_architecture, read_architecture
 
     exported = read_architecture(architecture, space, classes)
     found = export_architecture(exported.architecture, to, out, exported.classes)

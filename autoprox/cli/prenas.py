@@ -1,7 +1,7 @@
 """The command `autoprox prenas`."""
 
 from autoprox.cli.command import command
-from autoprox.tasks.supernet_configurations import PrenasConfig
+from autoprox.configurations.supernets import PrenasConfig
 
 prenas = command(
     PrenasConfig,

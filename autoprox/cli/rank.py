@@ -1,7 +1,7 @@
 """The command `autoprox rank`."""
 
 from autoprox.cli.command import command
-from autoprox.tasks.configurations import RankConfig
+from autoprox.configurations.commands import RankConfig
 
 rank = command(
     RankConfig,

@@ -1,7 +1,7 @@
 """The command `autoprox rediscover`."""
 
 from autoprox.cli.command import command
-from autoprox.tasks.configurations import RediscoverConfig
+from autoprox.configurations.commands import RediscoverConfig
 
 rediscover = command(
     RediscoverConfig,

@@ -11,9 +11,9 @@ from pydantic.fields import FieldInfo
 
 from autoprox.cli.command import finish, followed, parameter
 from autoprox.cli.options import Debug, Json, Quiet
-from autoprox.options import Option
+from autoprox.configurations.commands import CONFIGURATIONS
+from autoprox.declared_options import Option
 from autoprox.progress import Progress
-from autoprox.tasks.configurations import CONFIGURATIONS
 
 Run = Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)]
 Force = Annotated[
@@ -33,8 +33,8 @@ def _offered() -> Iterator[tuple[str, FieldInfo, Option]]:
 
 def resume(**options: Any) -> None:
     """Go on with a run of any command, as if it had never stopped; a finished one is shown."""
+    from autoprox import runner
     from autoprox.runs.folder import Run  # with torch, which takes seconds to import
-    from autoprox.tasks import base
 
     run, force, quiet = (options[name] for name in ("run", "force", "quiet"))
     given = {
@@ -44,7 +44,7 @@ def resume(**options: Any) -> None:
     }
 
     def call(progress: Progress) -> dict[str, Any]:
-        return base.resume(run, progress, force=force, **given)
+        return runner.resume(run, progress, force=force, **given)
 
     kind = Run.open(run).kind
     finish(kind, followed(call, run, quiet), options["json"])

@@ -1,7 +1,7 @@
 """The command `autoprox s3`."""
 
 from autoprox.cli.command import command
-from autoprox.tasks.s3_configuration import S3Config
+from autoprox.configurations.space_search import S3Config
 
 s3 = command(
     S3Config,

@@ -63,9 +63,9 @@ def score(
     debug: Debug = False,
 ) -> None:
     """Score any model by a proxy: of timm, of transformers, or your own."""
+    from autoprox.commands.score import Inputs, score_references
     from autoprox.report.terminal import layout  # with torch, which takes seconds to import
     from autoprox.report.terminal.scores import score_report
-    from autoprox.tasks.score import Inputs, score_references
     from autoprox.zoo.loading import load
 
     tree = load(proxy).tree

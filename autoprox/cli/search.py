@@ -1,7 +1,7 @@
 """The command `autoprox search`."""
 
 from autoprox.cli.command import command
-from autoprox.tasks.configurations import SearchConfig
+from autoprox.configurations.commands import SearchConfig
 
 search = command(
     SearchConfig,

@@ -70,9 +70,9 @@ def _show_one(proxy: str, form: str | None, json: bool) -> None:
 
 
 def _show_several(proxies: list[str], json: bool) -> None:
+    from autoprox.commands.glance import glance
     from autoprox.report.terminal import layout  # with torch, as above
     from autoprox.report.terminal.runs import side_by_side
-    from autoprox.tasks.glance import glance
 
     rows = [glance(proxy) for proxy in proxies]
     if json:

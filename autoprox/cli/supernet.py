@@ -7,7 +7,7 @@ import typer
 
 from autoprox.cli.command import command
 from autoprox.cli.options import Debug, Json
-from autoprox.tasks.supernet_configurations import SupernetEvalConfig, SupernetTrainConfig
+from autoprox.configurations.supernets import SupernetEvalConfig, SupernetTrainConfig
 
 supernet = typer.Typer(
     name="supernet",
@@ -58,8 +58,8 @@ def extract(
     debug: Debug = False,
 ) -> None:
     """Write a subnet's weights, as those of a plain network of the space."""
+    from autoprox.commands.supernet_extract import extract_subnet  # with torch, which takes seconds
     from autoprox.report.terminal import layout
-    from autoprox.tasks.supernet_extract import extract_subnet  # with torch, which takes seconds
 
     found = extract_subnet(run, arch, out)
     if json:

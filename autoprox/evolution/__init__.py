@@ -7,7 +7,7 @@ from autoprox.evolution.choice import best_by_each, shortest
 from autoprox.evolution.individuals import METRICS, EvolutionError, Individual, survivors
 from autoprox.evolution.loop import State, evolve, first_population, require_formula
 from autoprox.evolution.strategies import STRATEGIES, EvolutionStrategy, Form, make_toolbox
-from autoprox.parameters import EvolutionParameters
+from autoprox.evolution_parameters import EvolutionParameters
 
 __all__ = [
     "METRICS",

@@ -12,8 +12,8 @@ from deap import base, tools
 
 from autoprox.evolution.individuals import EvolutionError, Individual, survivors
 from autoprox.evolution.strategies import Evaluate, EvolutionStrategy
+from autoprox.evolution_parameters import EvolutionParameters
 from autoprox.language import Tree
-from autoprox.parameters import EvolutionParameters
 
 MAX_DRAWS = 100  # random trees for each place in the first population, most of which are valid
 FITNESSES = tools.Statistics(key=lambda individual: individual.metrics[0])

@@ -15,10 +15,10 @@ from typing import Any, Protocol
 from deap import base
 from pydantic.fields import FieldInfo
 
+from autoprox.declared_options import read_set
 from autoprox.evolution.individuals import EvolutionError, Individual
+from autoprox.evolution_parameters import EvolutionParameters
 from autoprox.language import Tree
-from autoprox.options import read_set
-from autoprox.parameters import EvolutionParameters
 from autoprox.registry import Registry
 
 TOURNAMENT = 3

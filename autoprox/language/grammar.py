@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from deap import gp
 
+from autoprox.evolution_parameters import TreeLimits
 from autoprox.language.canonical import canonical
 from autoprox.language.tree import Tree, make
 from autoprox.language.types import NETWORK, REDUCED, Type
@@ -25,7 +26,6 @@ from autoprox.language.vocabulary import (
     Statistic,
     result_type,
 )
-from autoprox.parameters import TreeLimits
 from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES
 
 DEAP_TYPES: Mapping[Type, type] = {t: type(str(t), (), {"type": t}) for t in (*REDUCED, NETWORK)}

@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from autoprox.evolution_parameters import MAX_DEPTH
 from autoprox.language.leaves import find_leaf, leaf_words
 from autoprox.language.tree import Tree, make
 from autoprox.language.vocabulary import LanguageError, quote, unknown
-from autoprox.parameters import MAX_DEPTH
 from autoprox.primitives import OPERATIONS
 
 MAX_LENGTH = 20_000

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
+from autoprox.evolution_parameters import MAX_DEPTH, MAX_SIZE
 from autoprox.language.leaves import Leaf, find_leaf
 from autoprox.language.types import NETWORK, Type
 from autoprox.language.vocabulary import LanguageError, listed, plain, result_type
-from autoprox.parameters import MAX_DEPTH, MAX_SIZE
 from autoprox.primitives import PRIMITIVES
 
 T = TypeVar("T")

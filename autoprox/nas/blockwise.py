@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from annotated_types import Le
 
+from autoprox.declared_options import MOST, Coefficient, Many, Option, Probability, Whole
 from autoprox.nas.parameters import SearchParameters
-from autoprox.options import MOST, Coefficient, Many, Option, Probability, Whole
 
 if TYPE_CHECKING:
     from autoprox.nas.searcher import Searcher

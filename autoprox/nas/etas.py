@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
+from autoprox.declared_options import Many, Option, Positive, Probability
 from autoprox.nas.parameters import SearchParameters
-from autoprox.options import Many, Option, Positive, Probability
 
 if TYPE_CHECKING:
     from autoprox.nas.searcher import Candidate, Searcher

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from autoprox.options import Options
+from autoprox.declared_options import Options
 
 if TYPE_CHECKING:
     from autoprox.nas.searcher import Searcher

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+from autoprox.declared_options import Many, Option
 from autoprox.nas.parameters import SearchParameters
-from autoprox.options import Many, Option
 
 if TYPE_CHECKING:
     from autoprox.nas.searcher import Searcher

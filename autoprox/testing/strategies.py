@@ -11,6 +11,7 @@ from autoprox.evolution import (
     evolve,
     make_toolbox,
 )
+from autoprox.evolution_parameters import TreeLimits
 from autoprox.language import Tree, digest, parse
 from autoprox.language.grammar import Grammar
 from autoprox.nas.evaluators import Evaluator, one_by_one
@@ -18,7 +19,6 @@ from autoprox.nas.own_weights import OwnWeights
 from autoprox.nas.proxy import SplitProxy
 from autoprox.nas.searcher import Searcher
 from autoprox.nas.strategies import SearchParameters, SearchStrategy
-from autoprox.parameters import TreeLimits
 from autoprox.searchspaces import get_space
 from autoprox.searchspaces.limits import SizeLimits
 from autoprox.statistics.collector import Setting

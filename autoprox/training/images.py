@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from autoprox.declared_options import Names, Whole
 from autoprox.errors import nearest, one_line
 from autoprox.files.references import load_function
 from autoprox.inputs.datasets import Images, load_images
 from autoprox.inputs.images import MEAN, STD
-from autoprox.options import Names, Whole
 from autoprox.searchspaces import SearchSpace
 from autoprox.searchspaces.tokens import TokenSpace
 from autoprox.shortfalls import Shortfall

@@ -9,9 +9,9 @@ from typing import ClassVar, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
+from autoprox.declared_options import Options, Positive
 from autoprox.errors import AutoproxError
 from autoprox.inputs.datasets import Dataset
-from autoprox.options import Options, Positive
 from autoprox.searchspaces import SearchSpace
 from autoprox.shortfalls import Shortfall
 

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from autoprox.declared_options import Positive
 from autoprox.inputs.datasets import Text, load_text
-from autoprox.options import Positive
 from autoprox.searchspaces import SPACES, SearchSpace
 from autoprox.searchspaces.tokens import TokenSpace
 from autoprox.training.recipes import DivergedError, TrainingError, TrainingRecipe

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import autoprox
-from autoprox import api, runs
-from autoprox.tasks import results
+from autoprox import api, results, runs
 
 from . import text
 from .text import block, code

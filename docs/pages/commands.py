@@ -9,10 +9,10 @@ from pydantic.fields import FieldInfo
 from typer.models import ArgumentInfo
 
 from autoprox.cli import app
-from autoprox.options import Option, rule_of
+from autoprox.configurations.commands import CONFIGURATIONS
+from autoprox.configurations.shared_options import TaskConfig
+from autoprox.declared_options import Option, rule_of
 from autoprox.runs.folder import COMMANDS
-from autoprox.tasks.configurations import CONFIGURATIONS
-from autoprox.tasks.shared import TaskConfig
 
 from . import text
 from .text import code, table

@@ -9,9 +9,9 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from autoprox.evaluation.time_estimate import span
 from autoprox.report.html.plots import Point, Series, plot
 from autoprox.report.html.style import CSS
-from autoprox.tasks.estimate import span
 
 from .text import block, table
 

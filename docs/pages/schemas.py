@@ -7,10 +7,10 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from autoprox.benchmarks.table import Table
+from autoprox.commands.rank import Line
+from autoprox.configurations.commands import CONFIGURATIONS
+from autoprox.configurations.shared_options import TaskConfig
 from autoprox.runs.proxy_file import ProxyFile
-from autoprox.tasks.configurations import CONFIGURATIONS
-from autoprox.tasks.rank import Line
-from autoprox.tasks.shared import TaskConfig
 
 from .documents import looks, search, worth
 

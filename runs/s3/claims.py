@@ -18,6 +18,9 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
+from autoprox import runner
+from autoprox.commands.search_space import S3, SEARCHED, SPACE
+from autoprox.configurations.space_search import S3Config
 from autoprox.files.atomic import write_json
 from autoprox.files.located_json import read_object
 from autoprox.oneshot.s3.evaluations import Evaluations
@@ -29,9 +32,6 @@ from autoprox.runs.folder import SUMMARY, Run
 from autoprox.scoring.correlations import kendall
 from autoprox.searchspaces import Architecture
 from autoprox.searchspaces.swin import SwinSpace
-from autoprox.tasks import base
-from autoprox.tasks.s3 import S3, SEARCHED, SPACE
-from autoprox.tasks.s3_configuration import S3Config
 
 
 def options() -> argparse.Namespace:
@@ -60,7 +60,7 @@ def run_of(given: argparse.Namespace, seed: int) -> Path:
     """The finished run of a seed; one that was begun goes on."""
     folder: Path = given.out / f"seed{seed}"
     if folder.exists() and (begun := sorted(folder.iterdir())):
-        return Path(base.resume(begun[0])["run"])
+        return Path(runner.resume(begun[0])["run"])
     names = ("epochs", "rounds", "samples", "top", "limit", "flops", "tau", "workers")
     chosen = {name: getattr(given, name) for name in names}
     config = S3Config(
@@ -74,7 +74,7 @@ def run_of(given: argparse.Namespace, seed: int) -> Path:
         seed=seed,
         **chosen,
     )
-    return Path(base.start(config)["run"])
+    return Path(runner.start(config)["run"])
 
 
 def spaces_of(run: Path, task: S3) -> list[SwinSpace]:
@@ -129,7 +129,7 @@ def alone_all(
 def measured(given: argparse.Namespace, seed: int) -> dict[str, Any]:
     """All figures of a seed."""
     run = run_of(given, seed)
-    config = base.read_config(Run.open(run))
+    config = runner.read_config(Run.open(run))
     if not isinstance(config, S3Config):
         raise SystemExit(f"{run} must be a run of s3")
     task = S3(config)

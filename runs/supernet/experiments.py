@@ -27,6 +27,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 import autoprox
+from autoprox.commands.rank import Rank
 from autoprox.files.atomic import write_json
 from autoprox.files.located_json import read_object
 from autoprox.inputs.datasets import Images, load_images
@@ -37,11 +38,10 @@ from autoprox.oneshot.supernet.checkpoint import FILE, read_supernet
 from autoprox.oneshot.supernet.inherited import inherited_accuracies, inherited_table
 from autoprox.oneshot.supernet.recipe import SupernetRecipe
 from autoprox.parallel.threads import one_thread
+from autoprox.runner import read_config
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import ties_broken
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
-from autoprox.tasks.base import read_config
-from autoprox.tasks.rank import Rank
 from autoprox.training.images import accuracy
 
 DRAWS = 100_000

@@ -41,8 +41,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from helpers.random_matrices import RandomMatrices
 from torch.nn import functional
 
+from autoprox.commands.evolve import Evolve
+from autoprox.commands.spaces import EvolveSpaces
+from autoprox.configurations.commands import EvolveConfig
 from autoprox.engine.evaluator import Engine
 from autoprox.engine.program import reductions
+from autoprox.evaluation.successive_halving import Halving
 from autoprox.evolution import STRATEGIES, EvolutionParameters, State, evolve, make_toolbox
 from autoprox.files.folders import user_cache
 from autoprox.language import Statistic, Tree, canonical, digest, parse, statistics
@@ -50,10 +54,6 @@ from autoprox.parallel.crew import Crew
 from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.networks import SpaceNetwork, space_networks
 from autoprox.statistics.sources import StreamedMatrices
-from autoprox.tasks.configurations import EvolveConfig
-from autoprox.tasks.evolve import Evolve
-from autoprox.tasks.halving import Halving
-from autoprox.tasks.spaces import EvolveSpaces
 
 DATASETS = ("cifar100", "flowers", "chaoyang")
 ELEMENTWISE = (

@@ -19,9 +19,9 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from autoprox.tasks.base import begin
-from autoprox.tasks.configurations import EvolveConfig
-from autoprox.tasks.evolve import Evolve
+from autoprox.commands.evolve import Evolve
+from autoprox.configurations.commands import EvolveConfig
+from autoprox.runner import begin
 
 TRAINED = ("cifar100", "flowers", "chaoyang")
 SPACES: dict[str, dict[str, Any]] = {

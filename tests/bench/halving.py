@@ -13,10 +13,10 @@ import sys
 import time
 from contextlib import suppress
 
+from autoprox.commands.spaces import EvolveSpaces
+from autoprox.configurations.commands import EvolveConfig
+from autoprox.evaluation.successive_halving import Halving
 from autoprox.evolution import STRATEGIES, State, evolve, make_toolbox
-from autoprox.tasks.configurations import EvolveConfig
-from autoprox.tasks.halving import Halving
-from autoprox.tasks.spaces import EvolveSpaces
 
 SPACES = ("pit", "autoformer-nano", "pit-nano")
 STEPS = {"all": (1,), "a quarter": (4, 2, 1), "an eighth": (8, 4, 2, 1)}

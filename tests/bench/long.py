@@ -25,9 +25,9 @@ from typing import Any
 
 import torch
 
-from autoprox.tasks.base import start
-from autoprox.tasks.configurations import EvolveConfig, SearchConfig
-from autoprox.tasks.shared import TaskConfig
+from autoprox.configurations.commands import EvolveConfig, SearchConfig
+from autoprox.configurations.shared_options import TaskConfig
+from autoprox.runner import start
 
 NOTES = 100
 EVOLVED: dict[str, Any] = {

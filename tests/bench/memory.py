@@ -28,16 +28,16 @@ from typing import Any
 
 import torch
 
+from autoprox.commands.evolve import Evolve
+from autoprox.configurations.commands import EvolveConfig
 from autoprox.engine.evaluator import Engine
 from autoprox.evolution import EvolutionParameters
 from autoprox.files.folders import user_cache
 from autoprox.language import parse
 from autoprox.parallel.crew import Crew
+from autoprox.runner import start
 from autoprox.statistics.cached import GIB, CachedMatrices
 from autoprox.statistics.sources import StreamedMatrices
-from autoprox.tasks.base import start
-from autoprox.tasks.configurations import EvolveConfig
-from autoprox.tasks.evolve import Evolve
 
 EVERY_KIND = (
     "sum(sum(mul(all.weight, all.grad)))",

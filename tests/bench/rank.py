@@ -16,9 +16,9 @@ import time
 
 import torch
 
-from autoprox.tasks.configurations import RankConfig
-from autoprox.tasks.proxies import all_proxies
-from autoprox.tasks.rank import Rank
+from autoprox.commands.rank import Rank
+from autoprox.configurations.commands import RankConfig
+from autoprox.evaluation.measured_proxies import all_proxies
 
 DATASETS = ("cifar100", "flowers", "chaoyang")
 

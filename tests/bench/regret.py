@@ -24,6 +24,7 @@ import numpy as np
 from search import RUNS, machine, problem_of
 
 from autoprox.benchmarks.hw_gpt import load_surrogate
+from autoprox.commands.search import Search
 from autoprox.files.atomic import write_json
 from autoprox.files.sizes import read_range
 from autoprox.nas.blockwise import BlockwiseParameters
@@ -34,7 +35,6 @@ from autoprox.nas.searcher import Searcher
 from autoprox.nas.strategies import STRATEGIES, SearchParameters
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.searchspaces.limits import SizeLimits
-from autoprox.tasks.search import Search
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt

@@ -27,17 +27,17 @@ import cloudpickle
 import torch
 from distributed import LocalCluster
 
+from autoprox.commands.evolve import Evolve
+from autoprox.commands.rank import Rank
+from autoprox.commands.search import Search
+from autoprox.configurations.commands import EvolveConfig, RankConfig, SearchConfig
+from autoprox.evaluation.measured_proxies import Proxies
 from autoprox.nas.own_weights import OwnWeights
 from autoprox.parallel.crew import Crew
 from autoprox.searchspaces import get_space
 from autoprox.searchspaces.limits import SizeLimits
 from autoprox.searchspaces.sampler import Sampler
 from autoprox.statistics.cached import _measured
-from autoprox.tasks.configurations import EvolveConfig, RankConfig, SearchConfig
-from autoprox.tasks.evolve import Evolve
-from autoprox.tasks.proxies import Proxies
-from autoprox.tasks.rank import Rank
-from autoprox.tasks.search import Search
 
 Part = tuple[Callable[..., Any], tuple[Any, ...], list[Any]]  # function, what is shared, items
 

@@ -32,14 +32,14 @@ import torch
 
 import autoprox
 from autoprox.benchmarks import load_benchmark
+from autoprox.commands.search import Search
+from autoprox.configurations.commands import SearchConfig
 from autoprox.files.atomic import write_json
 from autoprox.language import Tree, make
 from autoprox.nas.proxy import Outcome, SplitProxy
 from autoprox.scoring.correlations import kendall
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.statistics.collector import cross_entropy
-from autoprox.tasks.configurations import SearchConfig
-from autoprox.tasks.search import Search
 from autoprox.zoo.expressions import load_expression
 
 RUNS = Path(__file__).parents[2] / "runs"

@@ -21,8 +21,11 @@ from typing import Any
 
 from deap import tools
 
+from autoprox.commands.evolve import Evolve
+from autoprox.configurations.commands import EvolveConfig
 from autoprox.engine.blocks import Block
 from autoprox.engine.evaluator import Engine
+from autoprox.evaluation.fitness_evaluator import Ground, Trial
 from autoprox.evolution import (
     STRATEGIES,
     EvolutionParameters,
@@ -32,9 +35,6 @@ from autoprox.evolution import (
 )
 from autoprox.language import Tree, make
 from autoprox.scoring.correlations import kendall, split, ties_broken
-from autoprox.tasks.configurations import EvolveConfig
-from autoprox.tasks.evolve import Evolve
-from autoprox.tasks.trial import Ground, Trial
 
 BASE = "0.001 a node"
 Rule = Callable[[list[Individual], Trial], Tree]

@@ -14,11 +14,11 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from autoprox.configurations.commands import EvolveConfig
+from autoprox.configurations.shared_options import names
 from autoprox.report.terminal.layout import markdown_line, number
 from autoprox.report.terminal.many import held_out_row
-from autoprox.tasks.base import resume, start
-from autoprox.tasks.configurations import EvolveConfig
-from autoprox.tasks.shared import names
+from autoprox.runner import resume, start
 
 SPACES = "autoformer,pit,autoformer-nano,pit-nano"
 HEADINGS = ("held out", "tau", "params", "difference", "above 0", "given size", "above 0")

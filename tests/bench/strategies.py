@@ -17,11 +17,11 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 
+from autoprox.commands.evolve import Evolve
+from autoprox.configurations.commands import EvolveConfig
 from autoprox.engine.evaluator import Engine
 from autoprox.evolution import STRATEGIES, State, evolve
 from autoprox.files.atomic import write_json
-from autoprox.tasks.configurations import EvolveConfig
-from autoprox.tasks.evolve import Evolve
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt

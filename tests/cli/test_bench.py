@@ -13,11 +13,11 @@ import pytest
 
 from autoprox import cli
 from autoprox.benchmarks import load_benchmark
+from autoprox.configurations.build import BuildConfig
 from autoprox.report.terminal.layout import number
 from autoprox.runs.folder import locked
 from autoprox.scoring.reliability import reliability
 from autoprox.searchspaces import get_space
-from autoprox.tasks.build_configuration import BuildConfig
 from autoprox.training import table as building
 from autoprox.training.images import ImageRecipe
 from autoprox.training.recipes import DivergedError

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from helpers.commands import Command
 
-from autoprox import cli
+from autoprox import cli, runner
+from autoprox.configurations.commands import EvolveConfig
 from autoprox.errors import AutoproxError, MeasurementError
-from autoprox.tasks import base
-from autoprox.tasks.configurations import EvolveConfig
 
 
 def stopped_by(error: BaseException) -> Callable[..., Any]:
@@ -54,12 +53,12 @@ def stopped_by(error: BaseException) -> Callable[..., Any]:
 def test_failure(
     error: BaseException, code: int, message: str, run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(base, "start", stopped_by(error))
+    monkeypatch.setattr(runner, "start", stopped_by(error))
     assert run("evolve") == (code, "", f"run  runs/mine\n{message}\n")
 
 
 def test_debug(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "start", stopped_by(ZeroDivisionError("by 0")))
+    monkeypatch.setattr(runner, "start", stopped_by(ZeroDivisionError("by 0")))
     with pytest.raises(ZeroDivisionError, match="by 0"):
         cli.main(["evolve", "--debug"])
 

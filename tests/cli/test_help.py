@@ -12,8 +12,8 @@ from helpers.commands import Command
 import autoprox
 from autoprox import cli
 from autoprox.cli.command import command
-from autoprox.tasks.configurations import CONFIGURATIONS
-from autoprox.tasks.shared import TaskConfig
+from autoprox.configurations.commands import CONFIGURATIONS
+from autoprox.configurations.shared_options import TaskConfig
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -14,8 +14,8 @@ from helpers.pages import NANO, PIT, search_run, spaces_run, whole
 from helpers.records import record
 from helpers.tables import table
 
+from autoprox.commands import imports, machine
 from autoprox.runs.folder import Run
-from autoprox.tasks import imports, machine
 
 EXPRESSIONS = ("sum(sum(abs(msa.grad)))", "sum(sum(msa.weight))", "sum(width)")
 

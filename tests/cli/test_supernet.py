@@ -98,12 +98,12 @@ def losses(summary: dict[str, Any]) -> list[float]:
 
 KILLED = """
 import os, signal, sys
-from autoprox.tasks import base
-from autoprox.tasks.supernet_configurations import SupernetTrainConfig
+from autoprox import runner
+from autoprox.configurations.supernets import SupernetTrainConfig
 def progress(task, done, total, note):
     if task == "run": print(note, flush=True)
     if task == "train" and done == 2: os.kill(os.getpid(), signal.SIGKILL)
-base.start(SupernetTrainConfig(space="autoformer-nano", images="small.npz", batch_size=32,
+runner.start(SupernetTrainConfig(space="autoformer-nano", images="small.npz", batch_size=32,
     epochs=3, sampler="uniform"), progress)
 """
 

@@ -18,8 +18,8 @@ from helpers.furnished import furnish
 from jsonschema import Draft202012Validator
 from pages.schemas import schemas
 
+from autoprox import runner
 from autoprox.searchspaces import get_space
-from autoprox.tasks import base
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -102,7 +102,7 @@ def parsed(words: list[str], run: Command, monkeypatch: pytest.MonkeyPatch) -> N
         raise ParsedError("that will do")
 
     with monkeypatch.context() as patch:
-        patch.setattr(base, "start", instead)
+        patch.setattr(runner, "start", instead)
         assert "ParsedError" in run(*words).err
 
 

@@ -20,11 +20,11 @@ from autoprox.evolution import (
     evolve,
     survivors,
 )
+from autoprox.evolution.checkpoint import checkpoint, restored
 from autoprox.evolution.strategies import select_of_sample
+from autoprox.evolution_parameters import TreeLimits
 from autoprox.language import Tree, digest, parse
 from autoprox.language.grammar import Grammar
-from autoprox.parameters import TreeLimits
-from autoprox.tasks.checkpoint import checkpoint, restored
 
 GRAMMAR = Grammar(limits=TreeLimits(max_size=14, max_depth=6))
 SMALL = EvolutionParameters(population=6, iterations=12, children=4, top=2)

@@ -16,9 +16,9 @@ from autoprox.evolution import (
     shortest,
     survivors,
 )
+from autoprox.evolution_parameters import TreeLimits
 from autoprox.language import Tree, digest, parse
 from autoprox.language.grammar import Grammar
-from autoprox.parameters import TreeLimits
 
 GRAMMAR = Grammar(limits=TreeLimits(max_size=12, max_depth=6))
 Point = tuple[float, float, int]  # joint metric, that given the size, nodes

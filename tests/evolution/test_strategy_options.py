@@ -10,11 +10,11 @@ import pytest
 from deap import base
 from helpers.tables import table
 
+from autoprox.configurations.commands import EvolveConfig
+from autoprox.declared_options import Option, Options, Probability
 from autoprox.errors import ConfigError, MeasurementError
 from autoprox.evolution import STRATEGIES, EvolutionError, EvolutionParameters, EvolutionStrategy
-from autoprox.options import Option, Options, Probability
-from autoprox.tasks.base import resume, start
-from autoprox.tasks.configurations import EvolveConfig
+from autoprox.runner import resume, start
 from autoprox.testing import check_evolution_strategy
 
 SEEN: list[tuple[float, int]] = []

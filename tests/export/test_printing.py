@@ -10,10 +10,10 @@ import sympy
 import torch
 from matplotlib.mathtext import MathTextParser
 
+from autoprox.evolution_parameters import TreeLimits
 from autoprox.export import ascii_tree, latex, legend, pretty, to_sympy
 from autoprox.language import NETWORK, TERMINALS, make, parse
 from autoprox.language.grammar import Grammar
-from autoprox.parameters import TreeLimits
 from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES, apply
 
 SNIP = "sum(sum(abs(mul(all.weight, all.grad))))"

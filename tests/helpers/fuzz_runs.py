@@ -26,7 +26,7 @@ from helpers.tables import table
 
 def small_runs() -> dict[str, Any]:
     """A configuration of each kind that makes a run in little time."""
-    from autoprox.tasks.configurations import (
+    from autoprox.configurations.commands import (
         EvolveConfig,
         RankConfig,
         RediscoverConfig,
@@ -55,7 +55,7 @@ def small_runs() -> dict[str, Any]:
 
 def begun(kind: str) -> Path:
     """A run that was stopped before its work."""
-    from autoprox.tasks.base import start
+    from autoprox.runner import start
 
     before = set(Path("runs").glob("*"))
     with suppress(StopError):
@@ -66,7 +66,7 @@ def begun(kind: str) -> Path:
 
 def finished(kind: str) -> Path:
     """A run that has ended, and isn't changed by what is read of it."""
-    from autoprox.tasks.base import start
+    from autoprox.runner import start
 
     return Path(start(small_runs()[kind])["run"])
 
@@ -82,7 +82,7 @@ def put(path: Path, name: str, content: bytes) -> Path:
 
 def resumed(path: Path) -> None:
     """Go on with a run, as far as its work."""
-    from autoprox.tasks.base import resume
+    from autoprox.runner import resume
 
     with suppress(StopError):
         resume(path, stop_at_work)
@@ -145,8 +145,8 @@ def checkpoint_of_spaces() -> Target:
 def forged(kind: str) -> Target:
     """A checkpoint with its checksum put right, for whoever forges one does that too."""
     from autoprox.files.atomic import to_json
+    from autoprox.runner import resume
     from autoprox.runs.folder import digest_of
-    from autoprox.tasks.base import resume
 
     path = finished(kind)
     (path / "summary.json").unlink()
@@ -165,8 +165,8 @@ def forged(kind: str) -> Target:
 
 @target
 def log() -> Target:
+    from autoprox.runner import resume
     from autoprox.runs import load
-    from autoprox.tasks.base import resume
 
     path = finished("rank")
     (path / "summary.json").unlink()
@@ -184,8 +184,8 @@ def log() -> Target:
 
 @target
 def candidates() -> Target:
+    from autoprox.runner import resume
     from autoprox.runs import load
-    from autoprox.tasks.base import resume
 
     path = finished("search")
     (path / "summary.json").unlink()

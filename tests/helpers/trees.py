@@ -7,9 +7,9 @@ import numpy as np
 
 from autoprox.engine.evaluator import Scores
 from autoprox.engine.program import reductions
+from autoprox.evolution_parameters import TreeLimits
 from autoprox.language import NETWORK, Tree, canonical, make, statistics
 from autoprox.language.grammar import Grammar
-from autoprox.parameters import TreeLimits
 
 GRAMMAR = Grammar(limits=TreeLimits(max_size=25, max_depth=8))
 

@@ -12,6 +12,7 @@ from deap import gp
 from helpers.naive import naive_evaluate, random_world
 
 from autoprox.errors import ConfigError
+from autoprox.evolution_parameters import TreeLimits
 from autoprox.language import (
     NETWORK,
     STRUCTURE,
@@ -25,7 +26,6 @@ from autoprox.language import (
     parse,
 )
 from autoprox.language.grammar import DEAP_TYPES, Grammar, least_trees
-from autoprox.parameters import TreeLimits
 from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES
 
 GRAMMAR = Grammar()

@@ -5,6 +5,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
+from autoprox.evolution_parameters import MAX_DEPTH, MAX_SIZE
 from autoprox.language import (
     MAX_LENGTH,
     NETWORK,
@@ -18,7 +19,6 @@ from autoprox.language import (
     require_network,
 )
 from autoprox.language.grammar import Grammar
-from autoprox.parameters import MAX_DEPTH, MAX_SIZE
 from autoprox.primitives import COMBINATORS, PRIMITIVES
 
 GRAMMAR = Grammar()

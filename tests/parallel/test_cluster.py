@@ -21,6 +21,7 @@ from helpers.images import save_images
 from helpers.tables import table
 
 from autoprox.cli.command import StoppedError, followed
+from autoprox.configurations.commands import CONFIGURATIONS
 from autoprox.errors import MeasurementError
 from autoprox.files.atomic import write_json
 from autoprox.inputs.datasets import load_images
@@ -30,12 +31,11 @@ from autoprox.parallel import cluster
 from autoprox.parallel.cluster import ClusterError
 from autoprox.parallel.crew import Crew
 from autoprox.progress import Progress
+from autoprox.runner import start
 from autoprox.searchspaces import get_space
 from autoprox.searchspaces.limits import SizeLimits
 from autoprox.searchspaces.sampler import Sampler
 from autoprox.statistics.collector import Setting
-from autoprox.tasks.base import start
-from autoprox.tasks.configurations import CONFIGURATIONS
 
 pytestmark = pytest.mark.filterwarnings(  # dask's own, of what it starts and stops
     "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"

@@ -24,7 +24,7 @@ WRITING = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 
 def main() -> None:
     """Answer requests; a child leaves the loop, and is the program."""
-    from autoprox.tasks.configurations import CONFIGURATIONS
+    from autoprox.configurations.commands import CONFIGURATIONS
 
     tasks = [config.task.partition(":")[0] for config in CONFIGURATIONS.values()]
     late = [

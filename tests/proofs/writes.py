@@ -31,9 +31,9 @@ from helpers.images import save_images
 from helpers.tables import table
 
 from autoprox import cli
+from autoprox.commands import rediscover
+from autoprox.commands.rediscover import Networks
 from autoprox.searchspaces import SearchSpace, get_space
-from autoprox.tasks import rediscover
-from autoprox.tasks.rediscover import Networks
 
 ERRORS = (errno.ENOSPC, errno.EACCES, errno.EIO)
 NAMED = ("fsync", "replace", "rename", "mkdir", "truncate")  # functions of os

@@ -30,8 +30,8 @@ from pydantic.fields import FieldInfo
 
 from autoprox import cli
 from autoprox.cli.app import app
-from autoprox.options import plain_type
-from autoprox.tasks.configurations import ALL
+from autoprox.configurations.commands import ALL
+from autoprox.declared_options import plain_type
 
 NANO = ("--space", "autoformer-nano")
 BASE: Mapping[str, tuple[str, ...]] = {

@@ -16,9 +16,9 @@ from scipy import stats
 from autoprox.engine.evaluator import Engine
 from autoprox.engine.program import single_domains
 from autoprox.evolution import Individual
+from autoprox.evolution_parameters import TreeLimits
 from autoprox.language import Tree, Type, canonical, make, parse, statistics
 from autoprox.language.grammar import Grammar
-from autoprox.parameters import TreeLimits
 from autoprox.rediscovery import search
 from autoprox.rediscovery.evidence import by_form, by_networks, by_tree, relative_deviation
 from autoprox.rediscovery.growth import (

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from helpers.tables import table
 
-from autoprox.tasks.base import resume, start
-from autoprox.tasks.configurations import EvolveConfig
+from autoprox.configurations.commands import EvolveConfig
+from autoprox.runner import resume, start
 
 ERRORS = (OSError(28, "No space left on device"), PermissionError(13, "Permission denied"))
 

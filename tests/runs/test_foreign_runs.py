@@ -10,11 +10,11 @@ import pytest
 from helpers.commands import Command
 from helpers.tables import table
 
+from autoprox.configurations.commands import EvolveConfig, SearchConfig
 from autoprox.errors import AutoproxError, RunError
 from autoprox.files.atomic import write_json
+from autoprox.runner import resume, start
 from autoprox.runs.folder import Run, locked
-from autoprox.tasks.base import resume, start
-from autoprox.tasks.configurations import EvolveConfig, SearchConfig
 
 EVIL = """
 from pathlib import Path

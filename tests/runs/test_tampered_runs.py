@@ -9,9 +9,14 @@ import pytest
 from helpers.commands import Command
 from helpers.tables import table
 
+from autoprox.configurations.commands import (
+    EvolveConfig,
+    RankConfig,
+    RediscoverConfig,
+    SearchConfig,
+)
 from autoprox.errors import AutoproxError, RunError
-from autoprox.tasks.base import resume, start
-from autoprox.tasks.configurations import EvolveConfig, RankConfig, RediscoverConfig, SearchConfig
+from autoprox.runner import resume, start
 
 WRONG = (None, True, -1, 0, 1e308, 10**30, "", "x", "a\0b", "../..", [], ["x"], [[]], {}, {"x": 1})
 SMALL: dict[str, Any] = {"batch_size": 2}

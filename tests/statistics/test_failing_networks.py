@@ -12,12 +12,12 @@ from helpers.trees import SNIP, assert_same_bits
 
 from autoprox.engine.evaluator import REASONS, Engine, Scores
 from autoprox.errors import MeasurementError
+from autoprox.evaluation.measured_proxies import Proxies
 from autoprox.language import STATISTICS, parse
 from autoprox.parallel.crew import Crew
 from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import space_networks
-from autoprox.tasks.proxies import Proxies
 
 
 class BrokenSpace(type(SPACE)):  # type: ignore[misc]

@@ -2,9 +2,9 @@
 
 import pytest
 
+from autoprox.evaluation.measured_proxies import all_proxies
 from autoprox.report.terminal.published import published_markdown, published_parts
 from autoprox.searchspaces import SPACES
-from autoprox.tasks.proxies import all_proxies
 from autoprox.zoo.published import REPORTS, Figures, compared, published, reports
 
 VIT = "vit-bench-101"

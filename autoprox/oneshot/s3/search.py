@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from autoprox.options import Options, Positive, Probability
+from autoprox.declared_options import Options, Positive, Probability
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.searchspaces.base import Option
 from autoprox.searchspaces.sampler import Sampler

@@ -8,9 +8,9 @@ import torch
 from annotated_types import Ge, Lt
 from torch import Tensor
 
+from autoprox.declared_options import Positive
 from autoprox.inputs.datasets import Images, load_images
 from autoprox.oneshot.supernet.augmentation import erase, mix
-from autoprox.options import Positive
 from autoprox.searchspaces import SearchSpace
 from autoprox.training.images import ImageRecipe
 

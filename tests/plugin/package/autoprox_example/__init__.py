@@ -10,13 +10,13 @@ from torch.nn import functional
 
 from autoprox.benchmarks import BuiltInBenchmark, DataFile
 from autoprox.benchmarks.table import read
+from autoprox.declared_options import Option, Positive, Probability
 from autoprox.evolution import EvolutionParameters, EvolutionStrategy
 from autoprox.evolution.strategies import Offspring, Population
 from autoprox.language import Tree
 from autoprox.language.quantities import Quantity
 from autoprox.nas.searcher import Searcher
 from autoprox.nas.strategies import SearchParameters, SearchStrategy
-from autoprox.options import Option, Positive, Probability
 from autoprox.primitives import operation
 from autoprox.searchspaces import get_space
 from autoprox.zoo import ExpressionProxy

@@ -1,0 +1,76 @@
+"""The configuration of a benchmark of one's own."""
+
+from functools import partial
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from autoprox.configurations.shared_options import PROBLEM, Range, SpreadOptions, TaskConfig
+from autoprox.declared_options import Many, Names, Option, Paths, PathText, Positive
+from autoprox.files.sizes import read_range
+
+
+class BuildConfig(SpreadOptions, TaskConfig):
+    """What a benchmark of one's own depends on, and what building it may use."""
+
+    kind = "build"
+    task = "autoprox.commands.build_benchmark:Build"
+    noun = "a benchmark"
+
+    space: Annotated[str, Option("Search space to take architectures of; needed.", PROBLEM)]
+    out: Annotated[
+        PathText,
+        Option("Table to write; needed. Results gather in FILE.parts.", PROBLEM, "FILE"),
+    ]
+    images: Annotated[
+        Paths,
+        Option(
+            "Dataset to train on: a folder with one for each class, .npz, IDX or CIFAR binary "
+            "files. Repeat it for more datasets.",
+            PROBLEM, "PATH", "none", repeated=True,
+        ),
+    ] = ()  # fmt: skip
+    text: Annotated[
+        Paths,
+        Option(
+            "Dataset to train language models on: a text file, of which a token is a byte. Repeat "
+            "it for more datasets.",
+            PROBLEM, "FILE", "none", repeated=True,
+        ),
+    ] = ()  # fmt: skip
+    samples: Annotated[Many, Option("Architectures to train.", PROBLEM)] = 64
+    sizes: Annotated[
+        Range,
+        AfterValidator(partial(read_range, "sizes")),
+        Option(
+            "Parameters of the architectures, as many of each band: 12K:48K.",
+            PROBLEM, "LOW:HIGH", "any", read=str,
+        ),
+    ] = (None, None)  # fmt: skip
+    bands: Annotated[
+        Positive | None,
+        Option(
+            "Bands of sizes, of equal width in the logarithm; at most --samples.",
+            PROBLEM,
+            default="8",
+        ),
+    ] = None
+    seeds: Annotated[Positive, Option("Trainings of each on each dataset.", PROBLEM)] = 2
+    epochs: Annotated[
+        Positive,
+        Option("Passes over the images or the text, without what fills no last batch.", PROBLEM),
+    ] = 8
+    teacher: Annotated[
+        str | None,
+        Option(
+            "Distil from the networks of this function, called with dataset and classes.",
+            PROBLEM, "MODULE:FUNCTION", "none", code=True,
+        ),
+    ] = None  # fmt: skip
+    mirror: Annotated[
+        Names,
+        Option(
+            "Dataset whose images may be mirrored. Repeat it for more.",
+            PROBLEM, "DATASET", "none", repeated=True,
+        ),
+    ] = ()  # fmt: skip

@@ -1,0 +1,90 @@
+"""Presets: what they set, what is given beside them, and how a run with one goes on."""
+
+import inspect
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import autoprox
+from autoprox.configurations.commands import EvolveConfig
+from autoprox.configurations.presets import EVOLVE
+from autoprox.errors import ConfigError
+from autoprox.evolution import STRATEGIES
+from autoprox.language import parse
+
+
+@pytest.mark.parametrize("name", EVOLVE)
+def test_a_preset_is_a_valid_configuration(name: str) -> None:
+    config = EvolveConfig(preset=name)
+    assert {option: getattr(config, option) for option in EVOLVE[name]} == dict(EVOLVE[name])
+    assert config.strategy in STRATEGIES
+
+
+def test_the_preset_of_auto_prox_is_as_published() -> None:
+    config = EvolveConfig(preset="auto-prox")
+    assert (config.population, config.iterations, config.children) == (20, 200, 1)
+    assert (config.strategy, config.form) == ("elitist", "two-inputs")
+    assert config.margin == 0.1 / 100
+
+
+def test_what_is_given_counts_more_than_a_preset() -> None:
+    config = EvolveConfig(preset="auto-prox", iterations=7, margin=0.0, strategy="random")
+    assert (config.iterations, config.margin, config.strategy) == (7, 0.0, "random")
+    assert config.population == 20
+    assert EvolveConfig(iterations=7).form == "free"
+
+
+def test_the_help_says_what_a_preset_sets() -> None:
+    said = {n: o.help for n, _, o in EvolveConfig.described()}["preset"]
+    assert "auto-prox: --form two-inputs --strategy elitist" in said
+    assert "--population 20 --iterations 200 --children 1" in said
+    assert "preset" in inspect.signature(autoprox.evolve).parameters
+
+
+def test_an_unknown_preset_or_form_is_an_error() -> None:
+    with pytest.raises(ConfigError, match=r"^unknown preset 'autoprox' \(did you mean auto-prox\?"):
+        EvolveConfig(preset="autoprox")
+    with pytest.raises(ConfigError, match=r"^unknown form 'tree' .*choose from free, two-inputs$"):
+        autoprox.evolve(form="tree", progress=False)
+
+
+class StoppedError(Exception):
+    """What ends a run in the middle."""
+
+
+def test_a_run_with_a_preset_goes_on_as_it_was_begun(tmp_path: Path) -> None:
+    options: dict[str, Any] = {
+        "preset": "auto-prox",
+        "datasets": ["fashion-mnist"],
+        "iterations": 4,
+        "population": 5,
+        "statistics": ["msa.weight", "mlp.weight"],
+        "batch_size": 1,
+        "runs": tmp_path,
+        "cache": tmp_path / "cache",
+    }
+
+    def stop(task: str, done: int, total: int, note: str) -> None:
+        if (task, done) == ("evolve", 2):
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        autoprox.evolve(progress=stop, name="stopped", **options)
+    [stopped] = tmp_path.glob("*-stopped")
+    stored = json.loads((stopped / "config.json").read_text())
+    assert (stored["preset"], stored["form"], stored["iterations"]) == (
+        "auto-prox",
+        "two-inputs",
+        4,
+    )
+    resumed = autoprox.resume(stopped, progress=False).to_dict()
+    whole = autoprox.evolve(progress=False, **options).to_dict()
+    own = {"run", "seconds"}
+    assert {k: v for k, v in resumed.items() if k not in own} == {
+        k: v for k, v in whole.items() if k not in own
+    }
+    tree = parse(whole["expression"])
+    assert tree.type.level == "Network"
+    assert tree.size <= 11

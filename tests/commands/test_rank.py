@@ -1,0 +1,403 @@
+"""Proxies side by side, against scipy and against proxies evaluated on their own."""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from helpers.commands import Command
+from helpers.records import record
+from helpers.tables import table
+from scipy.stats import kendalltau, pearsonr, spearmanr
+
+from autoprox.commands.rank import Rank
+from autoprox.configurations.commands import RankConfig
+from autoprox.configurations.shared_options import names
+from autoprox.engine.evaluator import Engine
+from autoprox.errors import ConfigError, MeasurementError, RunError
+from autoprox.evaluation import measured_proxies as proxies_module
+from autoprox.evaluation.measured_proxies import COUNTS, named_proxies
+from autoprox.inputs.batches import load_batches
+from autoprox.report.terminal.ranking import UNEQUAL, as_csv, rank_report
+from autoprox.runner import resume, start
+from autoprox.runs.folder import Run
+from autoprox.scoring.correlations import split
+from autoprox.searchspaces import TransformerNetwork, get_space
+from autoprox.statistics.collector import Setting
+from autoprox.statistics.networks import SpaceNetwork, space_networks
+from autoprox.statistics.sources import StreamedMatrices
+from autoprox.zoo import PROXIES as PUBLISHED
+from autoprox.zoo.functions import measure_all
+from autoprox.zoo.loading import load
+
+MIXED = "rank(add(rank(snip), sum(width)))"
+PROXIES = ("params", "snip", "dss++", MIXED, "naswot")
+SPACE = get_space("autoformer-nano")
+ARCHITECTURES = [SPACE.architecture(row["arch"]) for row in table()["architectures"]]
+
+
+@pytest.fixture(scope="module")
+def benchmark(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("table") / "mine.json"
+    path.write_text(json.dumps(table()))
+    return path
+
+
+def config(benchmark: Path, **changed: Any) -> RankConfig:
+    given = {"proxies": PROXIES, "benchmark": str(benchmark), "batch_size": 2, "seeds": 2}
+    return RankConfig(**{**given, **changed})
+
+
+@pytest.fixture(scope="module")
+def summary(benchmark: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return start(config(benchmark, runs=tmp_path_factory.mktemp("runs")))
+
+
+def independent(proxy: str, dataset: str, seed: int) -> Sequence[float]:
+    """The scores of all networks, from all of them at once."""
+    classes = {"wide": 10, "deep": 4}
+    batches = load_batches(SPACE, {dataset: classes[dataset]}, batch_size=2, seed=seed)
+    setting = Setting(batches)
+    if proxy == "params":
+        return [SPACE.params(a, classes[dataset]) for a in ARCHITECTURES]
+    if proxy != "naswot":
+        engine = Engine(StreamedMatrices(setting, space_networks(SPACE, ARCHITECTURES, seed)))
+        return list(engine.evaluate([load(proxy).tree]).values[0, 0])
+    values = []
+    for arch in ARCHITECTURES:
+        network = SPACE.build(arch, classes[dataset], SpaceNetwork(SPACE, arch, seed).seed)
+        values.append(measure_all(network, batches[dataset], [proxy], seed)[proxy])
+    return values
+
+
+class Strict(NamedTuple):
+    statistic: float
+
+
+def strict_tau(scores: Sequence[float], truth: Sequence[float]) -> Strict:
+    """Tau-b times the root of the share of untied pairs of scores."""
+    pairs = list(combinations(scores, 2))
+    share = sum(one != other for one, other in pairs) / len(pairs)
+    return Strict(kendalltau(scores, truth).statistic * math.sqrt(share))
+
+
+def test_rows_are_means_and_deviations_over_seeds(summary: dict[str, Any]) -> None:
+    truth = {
+        dataset: [row["scores"][dataset] for row in table()["architectures"]]
+        for dataset in ("wide", "deep")
+    }
+    assert len(summary["rows"]) == len(PROXIES) * 2
+    for row in summary["rows"]:
+        scores = [independent(row["proxy"], row["dataset"], seed) for seed in (0, 1)]
+        for name, function in (
+            ("kendall", strict_tau),
+            ("spearman", spearmanr),
+            ("pearson", pearsonr),
+        ):
+            each = [function(own, truth[row["dataset"]]).statistic for own in scores]
+            assert row[name] == pytest.approx(np.mean(each), abs=1e-6)
+            assert row["std"][name] == pytest.approx(np.std(each), abs=1e-6)
+            low, high = row["interval"][name]
+            assert low <= row[name] <= high
+        assert row["invalid"] == 0
+    assert summary["invalid"] == {}
+
+
+def test_rows_are_ordered_by_kendall(summary: dict[str, Any]) -> None:
+    for dataset in ("wide", "deep"):
+        taus = [row["kendall"] for row in summary["rows"] if row["dataset"] == dataset]
+        assert taus == sorted(taus, reverse=True)
+
+
+def test_files_of_the_run_say_the_same(summary: dict[str, Any]) -> None:
+    run = Path(summary["run"])
+    assert json.loads((run / "summary.json").read_text())["rows"] == summary["rows"]
+    found = list(csv.DictReader(io.StringIO((run / "table.csv").read_text())))
+    assert [row["proxy"] for row in found] == [row["proxy"] for row in summary["rows"]]
+    for line, row in zip(found, summary["rows"], strict=True):
+        assert float(line["kendall"]) == row["kendall"]
+        assert float(line["pearson_high"]) == row["interval"]["pearson"][1]
+        assert line["spearman_published"] == ""
+    markdown = (run / "table.md").read_text()
+    for row in summary["rows"]:
+        assert f"| `{row['proxy']}` | {row['kendall']:.3f} ± {row['std']['kendall']:.3f} |" in (
+            markdown
+        )
+
+
+def test_what_papers_report_is_told_where_it_is_asked_for(
+    summary: dict[str, Any], benchmark: Path, tmp_path: Path
+) -> None:
+    """Of this benchmark none does."""
+    assert "published" not in summary
+    found = start(config(benchmark, seeds=1, published=True, runs=tmp_path))
+    assert found["published"]["rows"] == []
+    assert set(found["published"]["without"]) == {row["proxy"] for row in found["rows"]}
+    markdown = (Path(found["run"]) / "table.md").read_text()
+    assert markdown.endswith("No paper reports a figure for these networks.\n")
+
+
+def test_a_killed_ranking_goes_on(
+    summary: dict[str, Any], benchmark: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is on record isn't measured again; a line that was cut is."""
+    run = Path(start(config(benchmark, seeds=1, runs=tmp_path))["run"])
+    (run / "summary.json").unlink()
+    lines = (run / "log.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "log.jsonl").write_bytes(b"".join(lines[:7]) + lines[7][:20])
+    whole = Rank.measured
+    asked: list[int] = []
+
+    def counted(ranking: Any, seed: int, networks: Sequence[int], take: Any) -> None:
+        asked.extend(networks)
+        whole(ranking, seed, networks, take)
+
+    monkeypatch.setattr(Rank, "measured", counted)
+    again = resume(run, workers=1)
+    assert asked == list(range(7, 12))
+    first = start(config(benchmark, seeds=1, runs=tmp_path))
+    assert again["rows"] == first["rows"]
+    assert resume(run)["rows"] == first["rows"]
+    assert asked == [*range(7, 12), *range(12)]
+
+
+def test_a_proxy_is_ranked_on_the_networks_for_which_it_has_a_value(
+    benchmark: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deepest = max(range(12), key=lambda i: (ARCHITECTURES[i]["depth"], i))
+    count = len(SPACE.blocks(ARCHITECTURES[deepest]))
+
+    def some(network: TransformerNetwork, *given: object) -> Any:
+        depth = len(network.transformer_blocks)
+        return {"naswot": float("nan") if depth == count else float(depth), "grasp": np.inf}
+
+    monkeypatch.setattr(proxies_module, "measure_all", some)
+    names = ("naswot", "grasp", "params")
+    found = start(config(benchmark, proxies=names, seeds=1, runs=tmp_path))
+    left_out = sum(arch["depth"] == count for arch in ARCHITECTURES)
+    assert found["invalid"] == {
+        "naswot": {"not finite": left_out},
+        "grasp": {"not finite": 12},
+    }
+    rows = {(row["proxy"], row["dataset"]): row for row in found["rows"]}
+    rest = [i for i in range(12) if ARCHITECTURES[i]["depth"] != count]
+    truth = [table()["architectures"][i]["scores"]["deep"] for i in rest]
+    expected = strict_tau([ARCHITECTURES[i]["depth"] for i in rest], truth).statistic
+    assert rows["naswot", "deep"]["kendall"] == pytest.approx(expected)
+    assert rows["naswot", "deep"]["invalid"] == left_out
+    assert rows["grasp", "deep"]["kendall"] is None
+    assert rows["grasp", "deep"]["interval"]["kendall"] == [None, None]
+    assert found["rows"][-1]["proxy"] == "grasp"
+    assert as_csv(found["rows"]).count("\n") == 7
+
+
+def test_a_network_that_fails_is_left_out_of_all(
+    benchmark: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build: Callable[..., Any] = type(SPACE).build
+    broken = ARCHITECTURES[3]
+
+    def fail(space: Any, arch: Any, *args: Any, **options: Any) -> Any:
+        if arch == broken:
+            raise RuntimeError("bad shape")
+        return build(space, arch, *args, **options)
+
+    monkeypatch.setattr(type(SPACE), "build", fail)
+    found = start(config(benchmark, seeds=1, runs=tmp_path))
+    assert found["invalid"] == {proxy: {"network failed": 1} for proxy in PROXIES}
+    left = [n for n in range(12) if n != 3]
+    truth = np.array([entry["scores"]["deep"] for entry in table()["architectures"]])[left]
+    params = [SPACE.params(ARCHITECTURES[n], 4) for n in left]
+    expected = strict_tau(params, truth).statistic
+    [row] = [r for r in found["rows"] if (r["proxy"], r["dataset"]) == ("params", "deep")]
+    assert row["kendall"] == pytest.approx(expected)
+    assert found["baselines"]["params"]["deep"]["kendall"] == pytest.approx(expected)
+    shown = " ".join(str(part) for part in rank_report(found))
+    assert "left out" in shown
+    assert UNEQUAL not in shown
+
+
+def test_proxies_that_are_compared_on_other_networks_are_told(summary: dict[str, Any]) -> None:
+    left_out = {**summary, "invalid": {"naswot": {"not finite": 1}}}
+    assert UNEQUAL in " ".join(str(part) for part in rank_report(left_out))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_networks_that_all_fail(
+    benchmark: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    def fail(*args: Any, **options: Any) -> Any:
+        raise RuntimeError("bad shape")
+
+    monkeypatch.setattr(type(SPACE), "build", fail)
+    with pytest.raises(MeasurementError, match=r"at least two .*: RuntimeError: bad shape"):
+        start(config(benchmark, seeds=1, workers=workers, runs=tmp_path))
+
+
+def test_too_little_memory_stops_the_ranking_and_is_measured_again(
+    benchmark: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build: Callable[..., Any] = type(SPACE).build
+
+    def fail(space: Any, arch: Any, *args: Any, **options: Any) -> Any:
+        if arch == ARCHITECTURES[9]:
+            raise RuntimeError("DefaultCPUAllocator: not enough memory: 7 bytes")
+        return build(space, arch, *args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(SPACE), "build", fail)
+        with pytest.raises(MemoryError):
+            start(config(benchmark, runs=tmp_path))
+    [run] = tmp_path.iterdir()
+    records = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    assert records
+    assert not [record for record in records if record["failure"]]
+    recorded = {**records[2], "failure": "MemoryError: no message"}  # as it once was
+    lines = [*records[:2], recorded, *records[3:]]
+    (run / "log.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    found = resume(run)
+    assert found["invalid"] == {}
+    whole = start(config(benchmark, runs=tmp_path))
+    assert found["rows"] == whole["rows"]
+
+
+def test_named_proxies() -> None:
+    assert named_proxies(["snip", "all", "snip"])[0] == "snip"
+    assert set(named_proxies(["all"])) == {*COUNTS, *PUBLISHED}
+    assert {"params", "snip", "ntsr", "grasp", "activation_distance"} <= {*COUNTS, *PUBLISHED}
+    with pytest.raises(ConfigError, match=r"unknown proxy 'snpi' \(did you mean snip\?\); choose"):
+        named_proxies(["snpi"])
+    with pytest.raises(ConfigError, match="unknown proxy ''"):
+        named_proxies([""])
+    assert names("snip, add(rank(ntkt), rank(sept)),dss") == (
+        "snip",
+        "add(rank(ntkt), rank(sept))",
+        "dss",
+    )
+
+
+def test_another_commands_run_is_refused(summary: dict[str, Any], run: Command) -> None:
+    with pytest.raises(
+        RunError,
+        match=r"in a run of `autoprox evolve` or `autoprox rediscover`, but .* `autoprox r",
+    ):
+        load(summary["run"])
+    result = run("evolve", "--resume", summary["run"])
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    result = run("rank", "--resume", summary["run"], "--seed", "3")
+    assert result.code == 2
+    assert (
+        "keeps its own configuration but for workers, backend, scheduler, but got seed"
+        in result.err
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the command runs, with a benchmark."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.json").write_text(json.dumps(table()))
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+def test_command(run: Command) -> None:
+    call = ("rank", "--benchmark", "mine.json", "--proxies", f"snip,params,{MIXED}")
+    shown = run(*call, "--datasets", "deep")
+    assert shown.code == 0
+    assert "Ken-" in shown.out
+    assert max(map(len, shown.out.splitlines())) <= 80
+    document = run(*call, "--json").json
+    assert {row["proxy"] for row in document["rows"]} == {"snip", "params", MIXED}
+    again = run("rank", "--resume", document["run"], "--json").json
+    assert again == document
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--proxies", "snpi"], "unknown proxy 'snpi' (did you mean snip?)"),
+        (["--proxies", "sum(witdh)"], "column 5: unknown name `witdh`"),
+        (["--proxies", "new.json"], "must be at most 1 for this autoprox"),
+        (["--proxies", "none.json"], "none.json"),
+        (["--proxies", "abs(width)"], "a proxy is a Network, got Layers[block]"),
+        (["--seeds", "0"], "seeds must be a whole number >= 1, but got 0"),
+        (["--benchmark", "mine.json", "--datasets", "tall"], "has no dataset 'tall'"),
+        (["--text", "mine.json"], "autoformer-nano takes images, which text mine.json is not for"),
+    ],
+)
+def test_wrong_use_is_one_line_and_writes_nothing(
+    run: Command, arguments: list[str], message: str
+) -> None:
+    Path("new.json").write_text('{"version": 2}')
+    result = run("rank", *arguments)
+    assert result.code == 2
+    assert message in result.err
+    assert result.err.count("\n") == 1
+    assert not Path("runs").exists()
+
+
+def discovery(folder: Path, split_seed: int, train: float, recorded: bool) -> str:
+    """A run of evolve on the table; its proxy file, or else its config alone, has the split."""
+    config = {
+        **{"kind": "evolve", "benchmark": "mine", "space": "autoformer-nano", "subset": "main"},
+        **{"split_seed": split_seed, "train": train},
+    }
+    found = {**record()["found"], "benchmark": "mine", "space": "autoformer-nano"}
+    if recorded:
+        names = ("benchmark", "space", "subset", "split_seed", "train")
+        found["evolved_on"] = [{"networks": 12, **{name: config[name] for name in names}}]
+    with Run.create(folder, f"evolved{split_seed}", config) as run:
+        run.write_proxies([{**record(), "expression": "sum(width)", "found": found}])
+        run.write_summary({})
+        return str(run.path)
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_networks_that_a_proxy_was_evolved_on_are_told(
+    benchmark: Path, tmp_path: Path, recorded: bool
+) -> None:
+    """Of a run, and of a proxy file that has its split; scipy has the tau on the others."""
+    own = discovery(tmp_path / "discoveries", 3, 0.5, recorded)
+    copied = str(tmp_path / "copied.json")
+    Path(copied).write_text((Path(own) / "hall_of_fame" / "1.json").read_text())
+    given = {"proxies": (own, copied, "snip", "params"), "seeds": 1, "runs": tmp_path}
+    found = start(config(benchmark, **given))
+    train, test = split(12, 3, 0.5)
+    widths = np.array([a["hidden_dim"] * a["depth"] for a in ARCHITECTURES])
+    truth = [[row["scores"][d] for row in table()["architectures"]] for d in ("wide", "deep")]
+    known = [own, copied] if recorded else [own]
+    assert list(found["evolved_on"]) == known
+    for name in known:
+        seen = found["evolved_on"][name]
+        assert (seen["networks"], seen["others"]) == (len(train), len(test)) == (6, 6)
+        taus = [strict_tau(widths[test], np.array(t)[test]).statistic for t in truth]
+        assert seen["on_others"]["kendall"] == pytest.approx(np.mean(taus))
+        text = f"{name} was evolved on 6 of the 12 networks; its Kendall tau on the other 6: "
+        assert text in " ".join(map(str, rank_report(found)))
+        assert text in Path(found["run"], "table.md").read_text()
+
+
+def test_nothing_is_told_of_another_benchmark(benchmark: Path, tmp_path: Path) -> None:
+    own = discovery(tmp_path / "discoveries", 3, 0.5, recorded=True)
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps({**table(), "name": "other"}))
+    longer = tmp_path / "mine.json"
+    longer.write_text(json.dumps(table(13)))
+    for file in (other, longer):
+        found = start(config(file, proxies=(own, "params"), seeds=1, runs=tmp_path))
+        assert "evolved_on" not in found
+
+
+def test_too_few_other_networks_have_no_tau(benchmark: Path, tmp_path: Path) -> None:
+    own = discovery(tmp_path / "discoveries", 0, 0.9, recorded=True)
+    found = start(config(benchmark, proxies=(own,), seeds=1, runs=tmp_path))
+    assert found["evolved_on"][own] == {"networks": 11, "others": 1, "on_others": None}
+    assert "there are too few others for a tau" in " ".join(map(str, rank_report(found)))
