@@ -1,15 +1,14 @@
-"""Where a command did less than it was asked to: both numbers, and why they differ."""
+"""Counts of what a command was asked for and what it did."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Shortfall:
     """A count of which less may have been possible than was asked for.
 
-    `reason` continues the number that was found: 218 "exist within the limits".
+    `reason` continues a sentence that begins with the number found: 218 "exist within the limits".
     """
 
     of: str
@@ -18,6 +17,6 @@ class Shortfall:
     reason: str
 
 
-def shortfalls(counts: Iterable[Shortfall]) -> list[dict[str, Any]]:
-    """The counts that fall short of what was asked for, as the documents of `--json` have them."""
-    return [asdict(count) for count in counts if count.found < count.asked]
+def unmet(counts: Iterable[Shortfall]) -> tuple[Shortfall, ...]:
+    """Return the counts that fall short of what was asked for."""
+    return tuple(count for count in counts if count.found < count.asked)

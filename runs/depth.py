@@ -9,7 +9,7 @@ import argparse
 import numpy as np
 
 from autoprox.benchmarks import load_benchmark
-from autoprox.scoring.tables import Judge
+from autoprox.scoring.evaluation_set import EvaluationSet
 from autoprox.searchspaces import get_space
 
 
@@ -21,9 +21,9 @@ def main() -> None:
         benchmark = load_benchmark(space=name)
         space, architectures = get_space(benchmark.space), benchmark.architectures
         depths = np.array([len(space.blocks(arch)) for arch in architectures], dtype=np.float64)
-        judge = Judge(benchmark, range(len(architectures)), 0, "forgiven")
+        judge = EvaluationSet(benchmark, range(len(architectures)), 0, "tau-b")
         for dataset in benchmark.datasets:
-            print(f"{name:16} {dataset:16} {judge.worth(depths, dataset).given_size[0]:6.2f}")
+            print(f"{name:16} {dataset:16} {judge.worth(depths, dataset).partial_tau[0]:6.2f}")
 
 
 if __name__ == "__main__":

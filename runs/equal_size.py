@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from autoprox.benchmarks import load_benchmark
+from autoprox.scoring.bootstrap import BootstrapSample, near_size_pairs
 from autoprox.scoring.correlations import Floats
-from autoprox.scoring.resampling import Sample, equal_pairs
-from autoprox.scoring.tables import baselines, fitted_ridge
+from autoprox.scoring.evaluation_set import ridge_baseline, size_baselines
 
 LIMITS = (0.1, 0.05, 0.02)
 
@@ -32,7 +32,7 @@ def scores_of(run: Path, summary: Mapping[str, Any]) -> dict[str, dict[str, Floa
         label=config["label"],
     )
     test, train = (summary["networks"][part]["network"] for part in ("test", "train"))
-    whole = {**baselines(benchmark), "ridge": fitted_ridge(benchmark, train)}
+    whole = {**size_baselines(benchmark), "ridge": ridge_baseline(benchmark, train)}
     found = {"proxy": summary["networks"]["test"]["scores"]}
     found |= {name: {d: v[test] for d, v in own.items()} for name, own in whole.items()}
     return found
@@ -48,9 +48,9 @@ def main() -> None:
     for run in parser.parse_args().runs:
         summary = json.loads((run / "summary.json").read_text())
         own, scores = summary["networks"]["test"], scores_of(run, summary)
-        sample = Sample(len(own["network"]), 0, draws=0)
+        sample = BootstrapSample(len(own["network"]), 0, draws=0)
         for limit in LIMITS:
-            pairs = equal_pairs(np.array(own["params"], dtype=np.float64), 1 + limit)
+            pairs = near_size_pairs(np.array(own["params"], dtype=np.float64), 1 + limit)
             taus = {
                 name: np.mean(
                     [

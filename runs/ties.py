@@ -20,7 +20,7 @@ from autoprox.language import Tree
 from autoprox.parallel.crew import Crew
 from autoprox.runner import read_config
 from autoprox.runs.folder import Run
-from autoprox.scoring.correlations import Floats, kendall, ties_broken
+from autoprox.scoring.correlations import Floats, kendall, kendall_unordered_ties
 from autoprox.statistics.sources import StreamedMatrices
 from autoprox.zoo.loading import load
 
@@ -36,7 +36,7 @@ def scores_of(problem: Evolve, tree: Tree, networks: list[int]) -> Floats:
 def taus(scores: Floats, truth: Floats, groups: list[list[int]]) -> Iterator[Floats]:
     """Each [datasets], from [datasets, networks]."""
     yield kendall(scores, truth)
-    yield np.array([ties_broken(*pair) for pair in zip(scores, truth, strict=True)])
+    yield np.array([kendall_unordered_ties(*pair) for pair in zip(scores, truth, strict=True)])
     for group in groups:
         yield kendall(scores[:, group], truth[:, group])
 

@@ -26,8 +26,9 @@ from autoprox.files.atomic import to_json, write_json
 from autoprox.language import Tree, require_network
 from autoprox.parallel.crew import Crew
 from autoprox.runs.folder import Run
-from autoprox.scoring.correlations import Floats, split
-from autoprox.scoring.tables import Judge, baselines, fitted_ridge
+from autoprox.scoring.bootstrap import split_networks
+from autoprox.scoring.correlations import Floats
+from autoprox.scoring.evaluation_set import EvaluationSet, ridge_baseline, size_baselines
 from autoprox.statistics.sources import StreamedMatrices
 from autoprox.zoo.loading import load
 
@@ -69,18 +70,18 @@ def measure(
     found: dict[str, list[dict[str, Any]]] = {"proxies": []}
     splits: dict[tuple[int, float], None] = {}
     for proxy in proxies:
-        parts = split(len(benchmark.architectures), *proxy.split)
+        parts = split_networks(len(benchmark.architectures), *proxy.split)
         train, test = ([n for n in part if n not in source.failures] for part in parts)
-        judge = Judge(benchmark, test, seed)
+        judge = EvaluationSet(benchmark, test, seed)
 
-        def rows(scores: Mapping[str, Floats], judge: Judge = judge) -> dict[str, Any]:
+        def rows(scores: Mapping[str, Floats], judge: EvaluationSet = judge) -> dict[str, Any]:
             return {d: judge.worth(own, d).row() for d, own in scores.items()}
 
         values = engine.evaluate([proxy.tree], test).values[0]
         found["proxies"].append(rows(dict(zip(benchmark.scores, values, strict=True))))
         if proxy.split not in splits:
             splits[proxy.split] = None
-            simple = {**baselines(benchmark), "ridge": fitted_ridge(benchmark, train)}
+            simple = {**size_baselines(benchmark), "ridge": ridge_baseline(benchmark, train)}
             for name in BASELINES:
                 scores = {dataset: own[test] for dataset, own in simple[name].items()}
                 found.setdefault(name, []).append(rows(scores))

@@ -24,7 +24,7 @@ def table(summary: dict[str, Any]) -> list[str]:
     for name in order:
         own = [cells[name, dataset] for dataset in datasets]
         taus = [f"{row['kendall']:.3f} ± {row['std']['kendall']:.3f}" for row in own]
-        sized = [means[name][figure] for figure in ("given_size", "equal_size")]
+        sized = [means[name][figure] for figure in ("partial_tau", "near_size_tau")]
         shown = ["-" if value is None else f"{value:.3f}" for value in sized]
         lines.append((f"`{name}`", *taus, *shown))
     return [markdown_line(line) for line in lines]
@@ -38,8 +38,8 @@ def together(spaces: Sequence[str], summaries: Sequence[dict[str, Any]]) -> list
 
     lines = [("proxy", *spaces, *(f"{space}, equal size" for space in spaces))]
     lines.append(("---",) * len(lines[0]))
-    for name in sorted(summaries[0]["means"], key=lambda own: -sum(figures(own, "equal_size"))):
-        own = figures(name, "kendall") + figures(name, "equal_size")
+    for name in sorted(summaries[0]["means"], key=lambda own: -sum(figures(own, "near_size_tau"))):
+        own = figures(name, "kendall") + figures(name, "near_size_tau")
         lines.append((f"`{name}`", *(f"{figure:.2f}" for figure in own)))
     return [markdown_line(line) for line in lines]
 

@@ -52,6 +52,7 @@ def command(config: type[TaskConfig], text: str) -> Callable[..., None]:
             return
 
         def call(progress: Progress) -> dict[str, Any]:
+            from autoprox import runner  # with torch, which takes seconds to import
 
             if resume is None:
                 return runner.start(config(**given), progress, estimated=not quiet)

@@ -99,7 +99,7 @@ class Build(Task[BuildConfig]):
             run.truncate_log(len(log := run.read_log()))
             known = {line["file"] for line in log if not lacked_memory(str(line["result"]))}
             name = slug(self.out.stem)
-            table = train_table(name, self.plan, parts, self.crew, progress, run.log, known)
+            table = train_table(name, self.plan, parts, self.pool, progress, run.log, known)
             write_json(self.out, table)
         asked, drawn = self.config.samples, len({job.architecture for job in self.plan.jobs})
         trained = len(table["architectures"])

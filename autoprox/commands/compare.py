@@ -16,8 +16,8 @@ from autoprox.evaluation.measured_proxies import all_proxies
 from autoprox.evaluation.time_estimate import Estimate
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run, as_written
-from autoprox.scoring.correlations import kendall, split
-from autoprox.scoring.resampling import plain
+from autoprox.scoring.bootstrap import finite_or_none, split_networks
+from autoprox.scoring.correlations import kendall
 from autoprox.shortfalls import Shortfall
 from autoprox.zoo.loading import run_of
 
@@ -51,7 +51,9 @@ class Compare(Task[CompareConfig]):
     def _unseen(self, runs: Mapping[str, Mapping[str, Any]]) -> list[int]:
         """The networks of the benchmark that no run was evolved on."""
         networks = len(self.rank.benchmark.architectures)
-        seen = [split(networks, own["split_seed"], own["train"])[0] for own in runs.values()]
+        seen = [
+            split_networks(networks, own["split_seed"], own["train"])[0] for own in runs.values()
+        ]
         unseen = np.setdiff1d(np.arange(networks), reduce(np.union1d, seen))
         if len(unseen) < FEWEST:
             raise ConfigError(
@@ -94,7 +96,7 @@ class Compare(Task[CompareConfig]):
         def mean(left: str, right: str) -> float | None:
             pairs = zip(scores[left], scores[right], strict=True)
             known = [(a[ok], b[ok]) for a, b in pairs if (ok := np.isfinite(a + b)).sum() > 1]
-            return plain(np.mean([kendall(a, b) for a, b in known])) if known else None
+            return finite_or_none(np.mean([kendall(a, b) for a, b in known])) if known else None
 
         return {one: {other: mean(one, other) for other in scores} for one in scores}
 

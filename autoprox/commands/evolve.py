@@ -22,7 +22,7 @@ from autoprox.engine.evaluator import Engine
 from autoprox.errors import ConfigError
 from autoprox.evaluation.cached_zoo import PublishedProxies, Zoo
 from autoprox.evaluation.configured_inputs import batches_of, benchmark_of, digests
-from autoprox.evaluation.fitness_evaluator import Ground, Trial
+from autoprox.evaluation.fitness_evaluator import FitnessEvaluator, MeasuredNetworks
 from autoprox.evaluation.full_resolution import SEEDED, Whole
 from autoprox.evaluation.measured_proxies import COUNTS, Proxies, named_proxies
 from autoprox.evaluation.time_estimate import (
@@ -61,10 +61,10 @@ from autoprox.parallel.crew import Crew
 from autoprox.parallel.threads import one_thread, run_threads
 from autoprox.progress import Note, Progress, silent
 from autoprox.runs.folder import Run
-from autoprox.scoring.correlations import TIES, Indices, jcm, split
-from autoprox.scoring.fitness import taus as fitness
-from autoprox.scoring.resampling import FEWEST_PAIRS
-from autoprox.scoring.tables import Judge, baselines
+from autoprox.scoring.bootstrap import MIN_NEAR_SIZE_PAIRS, split_networks
+from autoprox.scoring.correlations import TIES, Indices, jcm
+from autoprox.scoring.evaluation_set import EvaluationSet, size_baselines
+from autoprox.scoring.joint_metric import fitness_taus as fitness
 from autoprox.searchspaces import get_space
 from autoprox.shortfalls import Shortfall
 from autoprox.statistics.cached import CachedMatrices
@@ -115,7 +115,7 @@ class Evolve(Task[EvolveConfig]):
         self.form = FORMS[config.form](self.grammar)
         self.batches = batches_of(config, self.space, self.benchmark.classes, config.seed)
         networks = len(self.benchmark.architectures)
-        chosen = split(networks, config.split_seed, config.train)
+        chosen = split_networks(networks, config.split_seed, config.train)
         self.parts = dict(zip(("train", "test"), chosen, strict=True))
         self._check_parts()
         make_writable("the cache", "--cache", self.cache)
@@ -131,9 +131,9 @@ class Evolve(Task[EvolveConfig]):
                     )
         networks = range(len(self.benchmark.architectures))
         pairs = 0 if self.config.objective == "jcm" else self.judge(networks).pairs
-        if self.config.objective != "jcm" and pairs < FEWEST_PAIRS:
+        if self.config.objective != "jcm" and pairs < MIN_NEAR_SIZE_PAIRS:
             raise ConfigError(
-                f"the objective {self.config.objective} needs {FEWEST_PAIRS} pairs of networks "
+                f"the objective {self.config.objective} needs {MIN_NEAR_SIZE_PAIRS} pairs of networks "
                 f"whose parameters differ by less than 10 %, but there are {pairs}"
             )
 
@@ -173,9 +173,9 @@ class Evolve(Task[EvolveConfig]):
         """The benchmark's untrained networks."""
         return space_networks(self.space, self.benchmark.architectures, self.config.seed)
 
-    def judge(self, networks: Sequence[int]) -> Judge:
+    def judge(self, networks: Sequence[int]) -> EvaluationSet:
         """Says what scores of some of the benchmark's networks are worth."""
-        return Judge(self.benchmark, networks, self.config.seed, self.config.ties)
+        return EvaluationSet(self.benchmark, networks, self.config.seed, self.config.ties)
 
     def needs(self) -> set[Statistic]:
         """The statistics, by single domains, that trees of the grammar can read."""
@@ -186,7 +186,7 @@ class Evolve(Task[EvolveConfig]):
     def estimate(self) -> Estimate:
         """Estimate all stages from a few networks, which are measured in a folder of their own."""
         train, workers = self.parts["train"], self.config.workers
-        share = workers / self.crew.size  # of a cluster's work, which it does as fast
+        share = workers / self.pool.size  # of a cluster's work, which it does as fast
         networks = self._by_flops(train)
         with TemporaryDirectory() as folder, one_thread():
             warm = self._measured_in(Path(folder, "first"), networks[:workers])
@@ -239,7 +239,7 @@ class Evolve(Task[EvolveConfig]):
 
     def _comparison_seconds(self) -> float:
         """Estimate the intervals of correlations, of as many scores as are compared."""
-        counts = baselines(self.benchmark)
+        counts = size_baselines(self.benchmark)
         started = time.monotonic()
         for part in self.parts.values():
             judge, own = self.judge(part.tolist()), counts["params"]
@@ -255,7 +255,7 @@ class Evolve(Task[EvolveConfig]):
         """Estimate the evolution by typical formulas on copies of the sample, and their taus."""
         config, train = self.config, self.parts["train"]
         trees = self._typical_trees()
-        target = Ground(self.judge(train.tolist()), []).target
+        target = MeasuredNetworks(self.judge(train.tolist()), []).target
         scores = np.random.default_rng(0).random((len(trees), len(self.batches), len(train)))
         started = time.monotonic()
         fitness([scores], [target], config.ties)
@@ -328,7 +328,7 @@ class Evolve(Task[EvolveConfig]):
             [networks[n] for n in train],
             self.needs(),
             memory=self.config.memory // share,
-            crew=self.crew,
+            crew=self.pool,
             **kept_of(self.config)._asdict(),
         )
         done = count(1)
@@ -340,11 +340,13 @@ class Evolve(Task[EvolveConfig]):
         individuals = self.trial(engine).individuals
         return make_toolbox(self.form, individuals, self.strategy, self.parameters)
 
-    def trial(self, engine: Engine) -> Trial:
+    def trial(self, engine: Engine) -> FitnessEvaluator:
         """Of formulas on the training networks of the engine."""
         alive = engine.source.alive
         networks = self.parts["train"][alive].tolist()
-        return Trial(self.config, [Ground(self.judge(networks), [Block(engine, alive)])])
+        return FitnessEvaluator(
+            self.config, [MeasuredNetworks(self.judge(networks), [Block(engine, alive)])]
+        )
 
     def whole(
         self, failed: Mapping[int, str], held_out: bool = False, with_zoo: bool = True
@@ -422,7 +424,7 @@ def described(front: Sequence[Individual], chosen: Tree) -> list[dict[str, Any]]
             "expression": str(i.tree),
             "size": i.tree.size,
             "jcm": i.jcm,
-            "given_size": i.given_size,
+            "partial_tau": i.partial_tau,
             "chosen": i.tree == chosen,
         }
         for i in sorted(front, key=lambda i: i.tree.size)

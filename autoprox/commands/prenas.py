@@ -78,7 +78,7 @@ class Prenas(Task[PrenasConfig]):
         training = None
         if self.plan is not None:
             plan = replace(self.plan, subnets=subnets)
-            training = trained(plan, self.data, self.config, self.crew, run, progress)
+            training = trained(plan, self.data, self.config, self.pool, run, progress)
         preferred = read_json(run.path / PREFERRED).plain()
         with as_written(run.path / PREFERRED):
             sizes = by_size(preferred, self.sizes, self.config.per_size)

@@ -27,18 +27,21 @@ from autoprox.language import statistics
 from autoprox.progress import Progress
 from autoprox.report.terminal.ranking import FAILED, NOT_FINITE, as_csv, as_markdown
 from autoprox.runs.folder import Run, as_written
-from autoprox.scoring.correlations import (
-    CORRELATIONS,
-    TIES,
-    Correlation,
-    Floats,
+from autoprox.scoring.bootstrap import (
+    BootstrapMetrics,
     bootstrap_interval,
-    split,
+    finite_or_none,
+    split_networks,
 )
-from autoprox.scoring.regret import SHARES
-from autoprox.scoring.resampling import Worth, plain
-from autoprox.scoring.seeds import SEED_SHARE, seed_share
-from autoprox.scoring.tables import Judge, Scores, baselines, cross_fitted_ridge
+from autoprox.scoring.correlations import CORRELATIONS, TIES, Correlation, Floats, ScoresByDataset
+from autoprox.scoring.evaluation_set import (
+    BUDGET_SHARES,
+    SEED_SHARE,
+    EvaluationSet,
+    cross_fitted_ridge,
+    seed_share,
+    size_baselines,
+)
 from autoprox.searchspaces import get_space
 from autoprox.shortfalls import Shortfall
 from autoprox.statistics.collector import Setting, resolve_device
@@ -46,7 +49,7 @@ from autoprox.statistics.networks import space_networks
 from autoprox.zoo.published import compared, published
 
 Records = Sequence[Mapping[str, Any]]
-MakeJudge = Callable[[tuple[int, ...]], Judge]
+MakeJudge = Callable[[tuple[int, ...]], EvaluationSet]
 
 
 class Line(Document):
@@ -130,7 +133,7 @@ class Rank(Task[RankConfig]):
         one: list[dict[str, Any]] = []
         self.measured(config.seed, [middle(self.space, architectures)], one.append)
         count = len(architectures) * config.seeds
-        work = count * one[0]["seconds"] / self.crew.size
+        work = count * one[0]["seconds"] / self.pool.size
         return Estimate(count, len(self.benchmark.datasets), work)
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
@@ -170,7 +173,7 @@ class Rank(Task[RankConfig]):
             untrained,
             self.setting(seed),
             seed,
-            self.crew,
+            self.pool,
             lambda line: take({"seed": seed, "network": next(numbers), **line}),
         )
 
@@ -204,7 +207,7 @@ def summarise(ranking: Rank, records: Records) -> dict[str, Any]:
         proxy: {d: ranking.scores(records, proxy, d) for d in benchmark.datasets}
         for proxy in config.proxies
     }
-    judge = cache(lambda valid: Judge(benchmark, valid, config.seed, config.ties))
+    judge = cache(lambda valid: EvaluationSet(benchmark, valid, config.seed, config.ties))
     evolved_on = _evolved_on(ranking, judge, scores)
     rows = []
     for dataset in benchmark.datasets:
@@ -233,15 +236,15 @@ def _row(
     valid = _valid(scores)
     truth = benchmark.scores[dataset][list(valid)]
     row: dict[str, Any] = {"proxy": proxy, "dataset": dataset, "std": {}}
-    row |= {"interval": {"kendall": [None, None]}, "regret": [None] * len(SHARES)}
-    row |= dict.fromkeys(("tau_b", "given_size", "equal_size"))
+    row |= {"interval": {"kendall": [None, None]}, "regret": [None] * len(BUDGET_SHARES)}
+    row |= dict.fromkeys(("tau_b", "partial_tau", "near_size_tau"))
     if len(valid) > 1:
         figures = judge(valid).table({dataset: scores[:, valid]})[dataset]
         row["interval"]["kendall"] = figures.pop("interval")
         row |= figures
     for name, correlation in {**CORRELATIONS, "kendall": TIES[config.ties]}.items():
         each = correlation(scores[:, valid], truth) if len(valid) > 1 else np.array(np.nan)
-        row[name], row["std"][name] = plain(each.mean()), plain(each.std())
+        row[name], row["std"][name] = finite_or_none(each.mean()), finite_or_none(each.std())
         if name != "kendall":
             row["interval"][name] = _interval(correlation, scores[:, valid], truth, config.seed)
     row["invalid"] = scores.shape[1] - len(valid)
@@ -259,15 +262,15 @@ def _interval(
 
     if len(truth) < 2:
         return [None, None]
-    return [plain(bound) for bound in bootstrap_interval(mean, scores.T, truth, seed)]
+    return [finite_or_none(bound) for bound in bootstrap_interval(mean, scores.T, truth, seed)]
 
 
 def overall(
-    ranking: Rank, judge: MakeJudge, scores: Mapping[str, Scores], failed: Container[int]
+    ranking: Rank, judge: MakeJudge, scores: Mapping[str, ScoresByDataset], failed: Container[int]
 ) -> dict[str, Any]:
     """Means over the datasets: of each proxy, beside the baselines, and of the one to choose."""
     benchmark = ranking.benchmark
-    rivals = {**baselines(benchmark), "ridge": cross_fitted_ridge(benchmark)}
+    rivals = {**size_baselines(benchmark), "ridge": cross_fitted_ridge(benchmark)}
     means, comparison, size = {}, {}, {}
     for proxy, own in scores.items():
         valid = _valid(np.concatenate(list(own.values())))
@@ -297,25 +300,27 @@ def overall(
     }
 
 
-def _chosen(ranking: Rank, judge: MakeJudge, scores: Mapping[str, Scores]) -> dict[str, Any]:
+def _chosen(
+    ranking: Rank, judge: MakeJudge, scores: Mapping[str, ScoresByDataset]
+) -> dict[str, Any]:
     """Which proxy some of the networks choose, and what it is worth on the others.
 
     Once by its tau, and once by that at equal size.
     """
     networks = len(ranking.benchmark.architectures)
-    train, test = (tuple(part.tolist()) for part in split(networks, ranking.config.seed))
+    train, test = (tuple(part.tolist()) for part in split_networks(networks, ranking.config.seed))
     known = {
         proxy: own
         for proxy, own in scores.items()
         if proxy not in COUNTS and len(_valid(np.concatenate(list(own.values())))) == networks
     }
 
-    def means(part: tuple[int, ...], proxy: str) -> Worth:
+    def means(part: tuple[int, ...], proxy: str) -> BootstrapMetrics:
         return judge(part).mean({d: values[:, part] for d, values in known[proxy].items()})
 
     trained = {proxy: means(train, proxy) for proxy in known}
     found: dict[str, Any] = {}
-    for name in ("kendall", "given_size"):
+    for name in ("kendall", "partial_tau"):
         worths = {proxy: getattr(own, name)[0] for proxy, own in trained.items()}
         if finite := {proxy: value for proxy, value in worths.items() if np.isfinite(value)}:
             best = max(finite, key=lambda proxy: finite[proxy])
@@ -324,7 +329,7 @@ def _chosen(ranking: Rank, judge: MakeJudge, scores: Mapping[str, Scores]) -> di
 
 
 def _evolved_on(
-    ranking: Rank, judge: MakeJudge, scores: Mapping[str, Scores]
+    ranking: Rank, judge: MakeJudge, scores: Mapping[str, ScoresByDataset]
 ) -> dict[str, dict[str, Any]]:
     """Return how many networks each proxy was evolved on, and how well it ranks the others."""
     found = {}
@@ -340,7 +345,7 @@ def _evolved_on(
     return found
 
 
-def _choices_alone(ranking: Rank, scores: Mapping[str, Scores]) -> list[str]:
+def _choices_alone(ranking: Rank, scores: Mapping[str, ScoresByDataset]) -> list[str]:
     """The proxies that are functions of the architecture's choices."""
 
     def of_choices(proxy: str) -> bool:

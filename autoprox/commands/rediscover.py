@@ -122,7 +122,7 @@ class Rediscover(Task[RediscoverConfig]):
         engine = Engine(self._collect(rng, progress))
         search = FormulaSearch(engine, self._scores(engine), rng)
         search.begin()
-        rounds = Rounds(search, Judge(self), run, progress)
+        rounds = Rounds(search, RoundJudge(self), run, progress)
         rounds.repeat(log)
         success = rounds.until(config.seconds, started)
         summary = {
@@ -145,7 +145,7 @@ class Rediscover(Task[RediscoverConfig]):
             self.evolved.setting(self.config.seed, self.device),
             space_networks(self.evolved.space, architectures, self.config.seed),
             {part for tree in trees for s in statistics(tree) for part in s.parts},
-            crew=self.crew,
+            crew=self.pool,
             **kept_of(self.config)._asdict(),
         )
         done = itertools.count(1)
@@ -181,7 +181,9 @@ class Rediscover(Task[RediscoverConfig]):
 class Rounds:
     """The rounds of a search, each on record, and the time that they took."""
 
-    def __init__(self, search: FormulaSearch, judge: Judge, run: Run, progress: Progress) -> None:
+    def __init__(
+        self, search: FormulaSearch, judge: RoundJudge, run: Run, progress: Progress
+    ) -> None:
         self.number = 0
         self._search = search
         self._judge = judge
@@ -236,7 +238,7 @@ class Rounds:
         )
 
 
-class Judge:
+class RoundJudge:
     """Compares the formulas that fit with the proxy that is looked for, each once."""
 
     def __init__(self, task: Rediscover) -> None:
@@ -281,7 +283,7 @@ class Judge:
         config = self._task.config
         setting = self._task.fresh.setting(config.seed, self._task.device)
         networks = space_networks(self._task.fresh.space, architectures, config.seed)
-        fresh = StreamedMatrices(setting, networks, self._task.crew)
+        fresh = StreamedMatrices(setting, networks, self._task.pool)
         judged = zip(trees, by_networks(trees, self._target, fresh), strict=True)
         return [(tree, evidence) for tree, evidence in judged if evidence]
 

@@ -43,7 +43,7 @@ from autoprox.zoo.loading import load
 EVALUATIONS = "evaluations.jsonl"
 TOP = "top.json"
 WEIGHTS = ("fresh", "inherited")
-OBJECTIVES = ("score", "equal-size")
+OBJECTIVES = ("score", "size-adjusted")
 
 
 class Search(Task[SearchConfig]):
@@ -103,7 +103,7 @@ class Search(Task[SearchConfig]):
         kinds: dict[str, Callable[..., Scorer]] = {"fresh": OwnWeights, "inherited": SlicedWeights}
         config = self.config
         make = kinds[config.weights]
-        return make(self.proxy, self.space, self.setting, config.seed, self.crew)
+        return make(self.proxy, self.space, self.setting, config.seed, self.pool)
 
     def _evaluator(self) -> Evaluator | None:
         config = self.config
@@ -181,7 +181,7 @@ class Search(Task[SearchConfig]):
         for _ in range(2):
             started = time.monotonic()
             scorer.measure([one], lambda outcome: None)
-        work = count * (time.monotonic() - started) / self.crew.size
+        work = count * (time.monotonic() - started) / self.pool.size
         return Estimate(count, 1, work)
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
@@ -215,7 +215,7 @@ class Search(Task[SearchConfig]):
             self.scorer(),
             self.config.seed,
             evaluator=self.evaluator,
-            given_size=self.config.objective == "equal-size",
+            adjusts_for_size=self.config.objective == "size-adjusted",
             only=self.only,
             scored=Record(run.path / CANDIDATES, Scored),
             evaluated=Record(run.path / EVALUATIONS, Evaluated),

@@ -6,8 +6,13 @@ from typing import Any
 import numpy as np
 
 from autoprox.nas.searcher import Candidate, Searcher
+from autoprox.scoring.bootstrap import (
+    BootstrapSample,
+    bootstrap_metrics,
+    count_near_size_pairs,
+    finite_or_none,
+)
 from autoprox.scoring.correlations import spearman
-from autoprox.scoring.resampling import Sample, count_equal_pairs, plain, worth
 from autoprox.searchspaces.limits import MATCH
 
 FEWEST = 10  # evaluated candidates that correlations are computed of
@@ -22,7 +27,7 @@ def size_summary(searcher: Searcher, top: Sequence[int]) -> dict[str, Any]:
     params = [float(candidate.sizes.params) for candidate in ranked]
     scores = [searcher.scores()[candidate.number] for candidate in ranked]
     return {
-        "spearman": plain(spearman(scores, params)),
+        "spearman": finite_or_none(spearman(scores, params)),
         "candidates": len(ranked),
         "largest": {
             "candidate": largest.number,
@@ -74,11 +79,11 @@ def _correlations(
         "params": np.array([float(c.sizes.params) for c in found]),
         "flops": np.array([float(c.sizes.flops) for c in found]),
     }
-    sample, params = Sample(len(found), seed), columns["params"]
-    worths = {name: worth(own, truth, params, sample) for name, own in columns.items()}
+    sample, params = BootstrapSample(len(found), seed), columns["params"]
+    worths = {name: bootstrap_metrics(own, truth, params, sample) for name, own in columns.items()}
     return {
         "networks": len(found),
-        "pairs": count_equal_pairs(params),
+        "pairs": count_near_size_pairs(params),
         "means": {name: own.row() for name, own in worths.items()},
         "comparison": {n: worths["proxy"].less(worths[n]) for n in ("params", "flops")},
     }

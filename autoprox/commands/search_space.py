@@ -223,7 +223,7 @@ class S3(Task[S3Config]):
         supernet = read_supernet(folder / FILE, space)
         config = self.config
         return Evaluations(
-            supernet, self.data, folder / file, config.limit, self.crew, task, total, progress
+            supernet, self.data, folder / file, config.limit, self.pool, task, total, progress
         )
 
     def sampler(self, space: SearchSpace) -> Sampler:

@@ -17,9 +17,9 @@ from autoprox.configurations.shared_options import absolute, completed
 from autoprox.engine.blocks import Block
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import ConfigError, nearest
-from autoprox.evaluation.fitness_evaluator import Ground, Trial
+from autoprox.evaluation.fitness_evaluator import FitnessEvaluator, MeasuredNetworks
 from autoprox.evaluation.full_resolution import chosen_whole
-from autoprox.evaluation.successive_halving import STOPPED, Halving, blocks
+from autoprox.evaluation.successive_halving import STOPPED, SuccessiveHalving, blocks
 from autoprox.evolution import (
     Individual,
     State,
@@ -227,7 +227,7 @@ class EvolveSpaces(Task[EvolveConfig]):
             "spaces": worth,
         }
 
-    def trials(self, fold: Fold, sources: Sources) -> list[Trial]:
+    def trials(self, fold: Fold, sources: Sources) -> list[FitnessEvaluator]:
         """On the first of the blocks of each space, then on ever more of them."""
         config = self._config_of(fold)
         found: dict[str, list[tuple[Block, list[int]]]] = {}
@@ -238,19 +238,21 @@ class EvolveSpaces(Task[EvolveConfig]):
                 for source, part in pairs
             ]
         return [
-            Trial(config, [self._ground(name, own[:count]) for name, own in found.items()])
+            FitnessEvaluator(
+                config, [self._ground(name, own[:count]) for name, own in found.items()]
+            )
             for count in range(1, len(self.blocks[fold.trained[0]]) + 1)
         ]
 
-    def _ground(self, name: str, measured: Sequence[tuple[Block, list[int]]]) -> Ground:
+    def _ground(self, name: str, measured: Sequence[tuple[Block, list[int]]]) -> MeasuredNetworks:
         networks = [network for _, part in measured for network in part]
-        return Ground(self.fields[name].judge(networks), [block for block, _ in measured])
+        return MeasuredNetworks(self.fields[name].judge(networks), [block for block, _ in measured])
 
     def _evolved(
-        self, fold: Fold, trials: Sequence[Trial], course: Course, progress: Progress
+        self, fold: Fold, trials: Sequence[FitnessEvaluator], course: Course, progress: Progress
     ) -> Found:
         """The front of all islands, from where they were stopped."""
-        config, individuals = self.config, Halving(trials).individuals
+        config, individuals = self.config, SuccessiveHalving(trials).individuals
         toolbox = make_toolbox(self.form, individuals, self.strategy, self.parameters)
         for island in range(config.islands):
             own = self.parameters.model_copy(update={"evaluations": self._share(island)})

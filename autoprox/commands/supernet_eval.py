@@ -87,7 +87,7 @@ class SupernetEval(Task[SupernetEvalConfig]):
             self.data,
             self.architectures,
             limit=self.config.limit,
-            crew=self.crew,
+            crew=self.pool,
             known=known,
             record=record,
         )

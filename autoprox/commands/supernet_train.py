@@ -56,7 +56,7 @@ class SupernetTrain(Task[SupernetTrainConfig]):
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Train from where the run is, and see what the weights are worth."""
-        return trained(self.plan, self.data, self.config, self.crew, run, progress)
+        return trained(self.plan, self.data, self.config, self.pool, run, progress)
 
 
 def read_images(

@@ -1,37 +1,40 @@
-"""What every task is."""
+"""The interface of every command: what it checks, reads and does."""
 
 from abc import ABC, abstractmethod
+from importlib import import_module
 from typing import Any, ClassVar, Generic, TypeVar
 
-from autoprox.configurations.shared_options import (
-    TaskConfig,
-)
-from autoprox.evaluation.configured_inputs import crew_of
+from autoprox.configurations.commands import CONFIGURATIONS
+from autoprox.configurations.shared_options import TaskConfig
+from autoprox.errors import RunError
+from autoprox.evaluation.configured_inputs import worker_pool_of
 from autoprox.evaluation.time_estimate import Estimate
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run
+from autoprox.runs.summary import Summary
 from autoprox.shortfalls import Shortfall
 
 C = TypeVar("C", bound=TaskConfig)
+S = TypeVar("S", bound=Summary)
 
 
-class Task(ABC, Generic[C]):
-    """What a configuration asks for.
+class Task(ABC, Generic[C, S]):
+    """The work that a configuration asks for.
 
     The constructor checks and reads everything, and measures nothing. `config` is the configuration
-    with what it left open filled in: a run records that.
+    with its open options filled in, as the run records it.
     """
 
-    kind: ClassVar[str]
+    summary: ClassVar[type[Summary]]  # the type that `work` returns
 
     def __init__(self, config: C) -> None:
         self.config = config
-        self.crew = crew_of(config)
+        self.pool = worker_pool_of(config)
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """How the name of the run's folder ends, unless the user says."""
+        """The end of the name of the run's folder, unless the user gives one."""
 
     @property
     def read(self) -> dict[str, str]:
@@ -40,13 +43,22 @@ class Task(ABC, Generic[C]):
 
     @property
     def counts(self) -> list[Shortfall]:
-        """What was asked for and what there is, as far as it is known before the work."""
+        """What was asked for and what there is, as far as that is known before the work."""
         return []
 
     def estimate(self) -> Estimate | None:
-        """What it will take, where that can be told; one network is measured for it."""
+        """Estimate what the work takes, if possible; one network is measured for it."""
         return None
 
     @abstractmethod
-    def work(self, run: Run, progress: Progress) -> dict[str, Any]:
-        """Do it, from the beginning or from where the run stopped; returns the summary."""
+    def work(self, run: Run, progress: Progress) -> S:
+        """Do the work, from the beginning or from where the run stopped."""
+
+
+def task_type(kind: str) -> type[Task[Any, Any]]:
+    """Return the task of a kind of run."""
+    if kind not in CONFIGURATIONS:
+        raise RunError(f"the kind of a run must be one of {', '.join(CONFIGURATIONS)}, not {kind}")
+    module, _, name = CONFIGURATIONS[kind].task.partition(":")
+    found: type[Task[Any, Any]] = getattr(import_module(module), name)
+    return found

@@ -24,7 +24,7 @@ AUTO_PROX = MappingProxyType(
         "retries": 10,
         "margin": 0.001,
         "tolerance": 0.0,
-        "ties": "forgiven",
+        "ties": "tau-b",
     }
 )
 EVOLVE: Mapping[str, Preset] = MappingProxyType({"auto-prox": AUTO_PROX})

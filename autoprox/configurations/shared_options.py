@@ -184,8 +184,8 @@ class ScoringOptions(Options):
 
     ties: Annotated[
         str,
-        Option("What ties of scores are worth: nothing, or forgiven (as the papers').", PROBLEM),
-    ] = "nothing"
+        Option("How tied scores count: unordered, or tau-b (as in the papers).", PROBLEM),
+    ] = "unordered"
 
 
 class InputOptions(Options):

@@ -11,14 +11,14 @@ import torch
 from autoprox import __version__
 from autoprox.benchmarks import Benchmark
 from autoprox.configurations.commands import EvolveConfig
-from autoprox.evaluation.configured_inputs import crew_of
+from autoprox.evaluation.configured_inputs import worker_pool_of
 from autoprox.evaluation.measured_proxies import Proxies
 from autoprox.files.atomic import to_json, write_json
 from autoprox.files.code import code_digest
 from autoprox.files.located_json import read_object
 from autoprox.primitives import PRIMITIVES
 from autoprox.progress import Progress, silent
-from autoprox.scoring.tables import Scores
+from autoprox.scoring.correlations import ScoresByDataset
 from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import UntrainedNetwork, space_networks
@@ -29,7 +29,7 @@ from autoprox.zoo.functions import MEASURES
 class Zoo(NamedTuple):
     """The scores of published proxies on all networks; which take other inputs, and why."""
 
-    scores: Mapping[str, Scores]
+    scores: Mapping[str, ScoresByDataset]
     refused: Mapping[str, str]
 
 
@@ -93,7 +93,7 @@ class PublishedProxies:
             self.keep(network := next(left), line)
             progress("zoo", todo.index(network) + 1, len(todo), "")
 
-        proxies.measured(todo, self._setting, config.seed, crew_of(config), keep)
+        proxies.measured(todo, self._setting, config.seed, worker_pool_of(config), keep)
         records = [read_object(self._path(own)) for own in networks] if proxies.names else []
         scores = {
             name: {d: proxies.scores(name, d, records) for d in self._setting.batches}

@@ -56,7 +56,7 @@ def digests(
     return {**table, **seen, **{name: digest_of(text) for name, text in texts.items()}}
 
 
-def crew_of(config: TaskConfig) -> Crew:
+def worker_pool_of(config: TaskConfig) -> Crew:
     """Who does the calls that a task consists of."""
     if not isinstance(config, SpreadOptions):
         return Crew(config.workers)

@@ -10,35 +10,35 @@ from autoprox.engine.blocks import Block, evaluate_blocks
 from autoprox.engine.evaluator import REASONS, Scores
 from autoprox.evolution import METRICS, Individual, best_by_each, shortest
 from autoprox.language import Tree
+from autoprox.scoring.bootstrap import standard_error
 from autoprox.scoring.correlations import jcm
-from autoprox.scoring.fitness import Target, taus
-from autoprox.scoring.resampling import standard_error
-from autoprox.scoring.tables import Judge
+from autoprox.scoring.evaluation_set import EvaluationSet
+from autoprox.scoring.joint_metric import TrueScores, fitness_taus
 
-FIGURES = {"jcm": "kendall", "given_size": "given_size"}  # what a joint metric is the mean of
+FIGURES = {"jcm": "kendall", "partial_tau": "partial_tau"}  # what a joint metric is the mean of
 
 
-class Ground:
+class MeasuredNetworks:
     """Networks of one benchmark: what they are worth, and where in engines they are measured."""
 
-    def __init__(self, judge: Judge, blocks: Sequence[Block]) -> None:
+    def __init__(self, judge: EvaluationSet, blocks: Sequence[Block]) -> None:
         self.judge, self._blocks = judge, blocks
 
     @cached_property
-    def target(self) -> Target:
+    def target(self) -> TrueScores:
         """What the networks' scores are compared with."""
         truth, params = self.judge.truth, self.judge.sizes["params"]
-        return Target(np.stack(list(truth.values())), np.stack(list(params.values())))
+        return TrueScores(np.stack(list(truth.values())), np.stack(list(params.values())))
 
     def scores(self, trees: Sequence[Tree]) -> Scores:
         """What trees say of the networks."""
         return evaluate_blocks(self._blocks, trees)
 
 
-class Trial:
+class FitnessEvaluator:
     """Of formulas, on one or more grounds."""
 
-    def __init__(self, config: EvolveConfig, grounds: Sequence[Ground]) -> None:
+    def __init__(self, config: EvolveConfig, grounds: Sequence[MeasuredNetworks]) -> None:
         self._config, self._grounds = config, grounds
 
     def individuals(self, trees: Sequence[Tree]) -> list[Individual]:
@@ -47,7 +47,7 @@ class Trial:
         scores = [ground.scores(trees) for ground in self._grounds]
         reasons = np.max([own.reasons.max(axis=(1, 2)) for own in scores], axis=0)
         targets = [ground.target for ground in self._grounds]
-        plain, partial = taus([own.values for own in scores], targets, config.ties)
+        plain, partial = fitness_taus([own.values for own in scores], targets, config.ties)
         metrics = zip(jcm(plain, config.weights), jcm(partial, config.weights), strict=True)
         return [
             Individual(tree, reason=REASONS[reason], objective=config.objective)
@@ -56,10 +56,10 @@ class Trial:
                 tree,
                 tuple(map(float, tau)),
                 float(joint),
-                given_size=float(given_size),
+                partial_tau=float(partial_tau),
                 objective=config.objective,
             )
-            for tree, reason, tau, (joint, given_size) in zip(
+            for tree, reason, tau, (joint, partial_tau) in zip(
                 trees, reasons, plain, metrics, strict=True
             )
         ]

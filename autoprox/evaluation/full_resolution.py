@@ -11,15 +11,21 @@ from autoprox.engine.blocks import Block
 from autoprox.engine.comparison import terms_of
 from autoprox.engine.evaluator import Engine
 from autoprox.evaluation.cached_zoo import Zoo
-from autoprox.evaluation.configured_inputs import crew_of
-from autoprox.evaluation.fitness_evaluator import Ground, Trial
+from autoprox.evaluation.configured_inputs import worker_pool_of
+from autoprox.evaluation.fitness_evaluator import FitnessEvaluator, MeasuredNetworks
 from autoprox.evolution import Individual
 from autoprox.export import pretty
 from autoprox.language import Tree, statistics
 from autoprox.progress import Progress, silent
-from autoprox.scoring.resampling import plain
-from autoprox.scoring.seeds import seed_share
-from autoprox.scoring.tables import Judge, Scores, baselines, cross_fitted_ridge, fitted_ridge
+from autoprox.scoring.bootstrap import finite_or_none
+from autoprox.scoring.correlations import ScoresByDataset
+from autoprox.scoring.evaluation_set import (
+    EvaluationSet,
+    cross_fitted_ridge,
+    ridge_baseline,
+    seed_share,
+    size_baselines,
+)
 from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import space_networks
@@ -60,7 +66,7 @@ class Whole:
     def _source(self, architectures: Sequence[Any], seed: int = 0) -> StreamedMatrices:
         space, config = get_space(self._benchmark.space), self._config
         networks = space_networks(space, architectures, config.seed + seed)
-        return StreamedMatrices(self._settings[seed], networks, crew_of(config))
+        return StreamedMatrices(self._settings[seed], networks, worker_pool_of(config))
 
     def chosen(
         self, found: Individual, front: Sequence[Individual], progress: Progress = silent
@@ -68,12 +74,12 @@ class Whole:
         """See `chosen_whole`."""
         return chosen_whole([self], self._config, found, front, progress)
 
-    def ground(self, trees: Sequence[Tree]) -> Ground:
+    def ground(self, trees: Sequence[Tree]) -> MeasuredNetworks:
         """The training networks that don't fail on these trees."""
         self._measure(trees)
         train = [n for n in self._parts["train"] if n not in self._lost()]
-        judge = Judge(self._benchmark, train, self._config.seed, self._config.ties)
-        return Ground(judge, [Block(self.engine, train)])
+        judge = EvaluationSet(self._benchmark, train, self._config.seed, self._config.ties)
+        return MeasuredNetworks(judge, [Block(self.engine, train)])
 
     def measured(self, tree: Tree, zoo: Zoo) -> dict[str, Any]:
         """What a proxy is worth on both parts of the split, beside the baselines and the zoo.
@@ -85,7 +91,7 @@ class Whole:
         parts = {name: [n for n in own if n not in failed] for name, own in self._parts.items()}
         config = self._config
         judges = {
-            name: Judge(self._benchmark, own, config.seed, config.ties)
+            name: EvaluationSet(self._benchmark, own, config.seed, config.ties)
             for name, own in parts.items()
         }
         scores = {
@@ -106,20 +112,24 @@ class Whole:
 
     def _beside(
         self,
-        judges: Mapping[str, Judge],
-        own: Mapping[str, Scores],
+        judges: Mapping[str, EvaluationSet],
+        own: Mapping[str, ScoresByDataset],
         parts: Parts,
         zoo: Zoo,
     ) -> dict[str, Any]:
         """The proxy's means beside those of the baselines, and of the zoo."""
         best = best_of_zoo(zoo.scores, judges["train"])
-        ridge = self._ridge or fitted_ridge(self._benchmark, parts["train"])
-        rivals: dict[str, Scores] = {**baselines(self._benchmark), "ridge": ridge, **zoo.scores}
+        ridge = self._ridge or ridge_baseline(self._benchmark, parts["train"])
+        rivals: dict[str, ScoresByDataset] = {
+            **size_baselines(self._benchmark),
+            "ridge": ridge,
+            **zoo.scores,
+        }
 
-        def of_part(scores: Scores, part: str) -> Scores:
+        def of_part(scores: ScoresByDataset, part: str) -> ScoresByDataset:
             return {dataset: values[list(parts[part])] for dataset, values in scores.items()}
 
-        scored: dict[str, Mapping[str, Scores]] = {"proxy": own}
+        scored: dict[str, Mapping[str, ScoresByDataset]] = {"proxy": own}
         for name, scores in rivals.items():
             scored[name] = {part: of_part(scores, part) for part in parts}
         worths = {
@@ -166,13 +176,13 @@ class Whole:
         return {**self._failed, **self.engine.source.failures}
 
 
-def _each(judge: Judge, scores: Scores) -> dict[str, Any]:
+def _each(judge: EvaluationSet, scores: ScoresByDataset) -> dict[str, Any]:
     """The networks by their numbers, with their parameters, scores and true scores."""
     params = next(iter(judge.sizes["params"].values()))
     return {
         "network": judge.networks,
         "params": params.tolist(),
-        "scores": {dataset: list(map(plain, own)) for dataset, own in scores.items()},
+        "scores": {dataset: list(map(finite_or_none, own)) for dataset, own in scores.items()},
         "truth": {dataset: own.tolist() for dataset, own in judge.truth.items()},
     }
 
@@ -189,8 +199,8 @@ def chosen_whole(
     Then it is chosen anew among the fittest of the front, by the training parts.
     """
 
-    def trial(trees: Sequence[Tree]) -> Trial:
-        return Trial(config, [whole.ground(trees) for whole in wholes])
+    def trial(trees: Sequence[Tree]) -> FitnessEvaluator:
+        return FitnessEvaluator(config, [whole.ground(trees) for whole in wholes])
 
     (whole,) = trial([found.tree]).individuals([found.tree])
     pairs = zip(whole.metrics, found.metrics, strict=True)
@@ -212,14 +222,14 @@ def _missing(zoo: Zoo, networks: Sequence[int]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def best_of_zoo(zoo: Mapping[str, Scores], train: Judge) -> dict[str, str]:
+def best_of_zoo(zoo: Mapping[str, ScoresByDataset], train: EvaluationSet) -> dict[str, str]:
     """By its tau on the training networks, and by that given the size; of those with all scores."""
     worths = {
         name: train.mean({dataset: own[train.networks] for dataset, own in scores.items()})
         for name, scores in zoo.items()
     }
     found = {}
-    for figure in ("kendall", "given_size"):
+    for figure in ("kendall", "partial_tau"):
         values = {name: getattr(worth, figure)[0] for name, worth in worths.items()}
         if known := {name: value for name, value in values.items() if np.isfinite(value)}:
             found[figure] = max(known, key=lambda name: known[name])

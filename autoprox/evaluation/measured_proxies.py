@@ -17,8 +17,8 @@ from autoprox.engine.evaluator import Engine
 from autoprox.errors import ConfigError, nearest
 from autoprox.language import Statistic, require_network, statistics
 from autoprox.parallel.crew import Crew
+from autoprox.scoring.bootstrap import finite_or_none
 from autoprox.scoring.correlations import Floats
-from autoprox.scoring.resampling import plain
 from autoprox.searchspaces import TransformerNetwork
 from autoprox.statistics.collector import Capture, Measured, Passes, Setting, collect
 from autoprox.statistics.networks import SpaceNetwork, UntrainedNetwork
@@ -119,7 +119,7 @@ class Proxies:
             found[dataset] = {**dict(zip(names, own, strict=True)), **found[dataset]}
         line = {
             "failure": failure or next(iter(failures), None),
-            "values": {d: {k: plain(v) for k, v in o.items()} for d, o in found.items()},
+            "values": {d: {k: finite_or_none(v) for k, v in o.items()} for d, o in found.items()},
         }
         return failure, line
 

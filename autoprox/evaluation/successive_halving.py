@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from autoprox.errors import ConfigError
-from autoprox.evaluation.fitness_evaluator import Trial
+from autoprox.evaluation.fitness_evaluator import FitnessEvaluator
 from autoprox.evolution import METRICS, Individual
 from autoprox.language import Tree
 from autoprox.scoring.correlations import Indices
@@ -22,13 +22,13 @@ def blocks(train: Indices, space: str) -> list[Indices]:
     return [train[0::4], train[2::4], train[1::2]]
 
 
-class Halving:
+class SuccessiveHalving:
     """Trials on ever more networks; of those evaluated together the better half goes on.
 
     Better is who is in the upper half by any of the metrics that formulas are selected by.
     """
 
-    def __init__(self, trials: Sequence[Trial]) -> None:
+    def __init__(self, trials: Sequence[FitnessEvaluator]) -> None:
         self._trials = trials
 
     def individuals(self, trees: Sequence[Tree]) -> list[Individual]:
@@ -47,7 +47,9 @@ class Halving:
         return [found[place] for place in range(len(trees))]
 
 
-def _tried(trial: Trial, trees: Sequence[Tree], places: Sequence[int]) -> dict[int, Individual]:
+def _tried(
+    trial: FitnessEvaluator, trees: Sequence[Tree], places: Sequence[int]
+) -> dict[int, Individual]:
     individuals = trial.individuals([trees[place] for place in places]) if places else []
     return dict(zip(places, individuals, strict=True))
 

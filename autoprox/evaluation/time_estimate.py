@@ -1,11 +1,13 @@
 """Estimates of what a task will take, from some of its networks measured beforehand."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from pydantic import computed_field
 
 from autoprox.engine.evaluator import Engine
+from autoprox.files.documents import Document
 from autoprox.files.sizes import short
 from autoprox.language import Tree
 from autoprox.searchspaces import Architecture, SearchSpace
@@ -16,16 +18,21 @@ PART = 6  # of the networks, one in so many stands for all where formulas are ti
 CHILDREN = 10  # formulas that are evaluated together
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """How many networks are to be measured, how long that takes, and what is kept of it."""
+class Estimate(Document):
+    """The number of networks to be measured, and what that takes."""
 
     networks: int
     datasets: int
     seconds: float
     cache: int = 0  # bytes
     free: int = 0  # bytes on the cache's disk
-    stages: Mapping[str, float] = field(default_factory=dict)  # seconds, where there are several
+    stages: dict[str, float] = {}  # seconds, if there are several
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def text(self) -> str:
+        """The estimate in words."""
+        return str(self)
 
     def __str__(self) -> str:
         kept = f", cache {short(self.cache)}B of {short(self.free)}B free" if self.cache else ""
@@ -35,9 +42,13 @@ class Estimate:
             f"{span(self.seconds)} {f'({parts})' if parts else 'to measure them'}{kept}"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """As a JSON document."""
-        return asdict(self)
+
+class DryRun(Document):
+    """What a command would do."""
+
+    kind: str
+    name: str
+    estimate: Estimate | None
 
 
 def span(seconds: float) -> str:

@@ -8,7 +8,7 @@ from autoprox.benchmarks import Benchmark
 from autoprox.configurations.commands import RankConfig
 from autoprox.evaluation.configured_inputs import benchmark_of
 from autoprox.runs.folder import Run, as_written
-from autoprox.scoring.correlations import split
+from autoprox.scoring.bootstrap import split_networks
 from autoprox.searchspaces import Architecture
 from autoprox.zoo.loading import load, run_of
 
@@ -43,7 +43,7 @@ def training_architectures(
             whole = benchmark_of(config.model_copy(update={"subset": one["subset"]}))
         count = len(whole.architectures)
         if one.get("networks", count) == count:  # or the table is another one by now
-            train, _ = split(count, one["split_seed"], one["train"])
+            train, _ = split_networks(count, one["split_seed"], one["train"])
             found.update(whole.architectures[n] for n in train)
     return found
 

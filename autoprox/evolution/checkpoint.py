@@ -21,8 +21,8 @@ class SavedIndividual(Document):
     expression: str
     taus: list[Finite]
     jcm: Finite
-    given_size: Finite
-    objective: Literal["jcm", "equal-size", "both"]
+    partial_tau: Finite
+    objective: Literal["jcm", "size-adjusted", "both"]
 
 
 class SavedState(Excerpt):
@@ -94,7 +94,7 @@ def _to_json(individual: Individual) -> dict[str, Any]:
         "expression": str(individual.tree),
         "taus": individual.taus,
         "jcm": individual.jcm,
-        "given_size": individual.given_size,
+        "partial_tau": individual.partial_tau,
         "objective": individual.objective,
     }
 
@@ -104,6 +104,6 @@ def _restored(saved: SavedIndividual) -> Individual:
         parse(saved.expression),
         tuple(saved.taus),
         jcm=saved.jcm,
-        given_size=saved.given_size,
+        partial_tau=saved.partial_tau,
         objective=saved.objective,
     )

@@ -27,7 +27,7 @@ class ParetoFitness(base.Fitness):  # type: ignore[misc]
 
 
 METRICS: Mapping[str, tuple[str, ...]] = MappingProxyType(  # what formulas are selected by
-    {"jcm": ("jcm",), "equal-size": ("given_size",), "both": ("jcm", "given_size")}
+    {"jcm": ("jcm",), "size-adjusted": ("partial_tau",), "both": ("jcm", "partial_tau")}
 )
 
 
@@ -35,14 +35,14 @@ METRICS: Mapping[str, tuple[str, ...]] = MappingProxyType(  # what formulas are 
 class Individual:
     """A tree with its correlation on each dataset, or with the reason why it has none.
 
-    `jcm` is the joint metric of these, `given_size` that of the partial ones.
+    `jcm` is the joint metric of these, `partial_tau` that of the partial ones.
     """
 
     tree: Tree
     taus: tuple[float, ...] = ()
     jcm: float = float("-inf")
     reason: str = ""
-    given_size: float = float("-inf")
+    partial_tau: float = float("-inf")
     objective: str = "jcm"
     fitness: base.Fitness = field(init=False, repr=False)
 

@@ -19,7 +19,7 @@ from autoprox.files.json_lines import Record
 from autoprox.nas.evaluators import Evaluator
 from autoprox.nas.proxy import Outcome, SplitProxy
 from autoprox.scoring.correlations import Floats
-from autoprox.scoring.fitness import beyond_size
+from autoprox.scoring.joint_metric import size_adjusted
 from autoprox.searchspaces import Architecture
 from autoprox.searchspaces.base import Option
 from autoprox.searchspaces.limits import SizeLimits, Sizes
@@ -98,7 +98,7 @@ class Searcher:
         seed: int = 0,
         *,
         evaluator: Evaluator | None = None,
-        given_size: bool = False,
+        adjusts_for_size: bool = False,
         only: Sequence[Architecture] | None = None,
         scored: Record | None = None,
         evaluated: Record | None = None,
@@ -109,7 +109,9 @@ class Searcher:
         self.limits = limits
         self.proxy = proxy
         self.evaluator = evaluator
-        self.given_size = given_size  # whether scores are those beyond what size explains
+        self.adjusts_for_size = (
+            adjusts_for_size  # whether scores are those beyond what size explains
+        )
         self.only = only  # all that there is to choose from, instead of the space
         self.rng = random.Random(seed)
         self.candidates: list[Candidate] = []
@@ -133,7 +135,7 @@ class Searcher:
     @property
     def _comparing(self) -> bool:
         """Whether the score of a candidate depends on the others."""
-        return self.given_size or self.proxy.compares
+        return self.adjusts_for_size or self.proxy.compares
 
     def samples(self, count: int) -> list[Architecture]:
         """Return new random architectures, all different; fewer if there are no more."""
@@ -247,8 +249,8 @@ class Searcher:
 
     def _values(self, valid: Sequence[Candidate]) -> list[float]:
         values = self.proxy.scores(np.array([c.outcome.terms for c in valid]))
-        if self.given_size:
-            values = beyond_size(values, np.array([float(c.sizes.params) for c in valid]))
+        if self.adjusts_for_size:
+            values = size_adjusted(values, np.array([float(c.sizes.params) for c in valid]))
         return list(map(float, values))
 
     def _require_valid(self) -> None:

@@ -1,4 +1,4 @@
-"""How well scores rank networks: correlations, their joint metric, the split and the baseline."""
+"""Correlations of scores and true scores, in batches, and the joint correlation metric."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -13,13 +13,12 @@ from autoprox.errors import AutoproxError
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
+ScoresByDataset = Mapping[str, Floats]
 Correlation = Callable[[ArrayLike, ArrayLike], Floats]
 
 RELATIVE_SPREAD = 1e-12  # scores that differ by less, relative to the largest, differ by rounding
-RIDGE_ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 
 _PAIRS_AT_ONCE = 2**22  # 16 MiB of float32
-_SPLIT, _BOOTSTRAP = 0, 1  # independent streams of one seed
 
 
 def kendall(scores: ArrayLike, truth: ArrayLike) -> Floats:
@@ -30,15 +29,15 @@ def kendall(scores: ArrayLike, truth: ArrayLike) -> Floats:
     """
     # With G[i, j] = [score i > score j] and S[i, j] = sign(truth i - truth j), the concordant
     # minus the discordant pairs are the sum of G * S, for S is antisymmetric.
-    return _correlation(partial(_tau, forgiven=True), scores, truth)
+    return _correlation(partial(_tau, tau_b=True), scores, truth)
 
 
-def ties_broken(scores: ArrayLike, truth: ArrayLike) -> Floats:
-    """Tau-b times the root of the share of untied pairs of scores: their ties are worth nothing.
+def kendall_unordered_ties(scores: ArrayLike, truth: ArrayLike) -> Floats:
+    """Tau-b times the root of the share of untied pairs of scores, whose ties count as unordered.
 
-    It is what tau-b, which forgives ties, is on average once tied scores are in random order.
+    It is the expected tau-b once tied scores are put in random order.
     """
-    return _correlation(partial(_tau, forgiven=False), scores, truth)
+    return _correlation(partial(_tau, tau_b=False), scores, truth)
 
 
 def spearman(scores: ArrayLike, truth: ArrayLike) -> Floats:
@@ -54,13 +53,16 @@ def pearson(scores: ArrayLike, truth: ArrayLike) -> Floats:
 CORRELATIONS: Mapping[str, Correlation] = MappingProxyType(
     {"kendall": kendall, "spearman": spearman, "pearson": pearson}
 )
-TIES: Mapping[str, Correlation] = MappingProxyType({"nothing": ties_broken, "forgiven": kendall})
+TIES: Mapping[str, Correlation] = MappingProxyType(
+    {"unordered": kendall_unordered_ties, "tau-b": kendall}
+)
 
 
 def varies(scores: Floats, tolerance: float = RELATIVE_SPREAD) -> NDArray[np.bool_]:
-    """Whether scores along the last axis are finite, and not all the same but for rounding.
+    """Return whether scores along the last axis are finite and differ by more than rounding.
 
-    Others rank nothing: a rule that evolution, search, rediscovery and correlations share.
+    Scores that don't can't rank networks: evolution, search, rediscovery and correlations share
+    this rule.
     """
     finite = np.asarray(np.isfinite(scores).all(axis=-1))
     known = np.where(finite[..., None], scores, 0.0)
@@ -87,83 +89,9 @@ def jcm(taus: ArrayLike, weights: Sequence[float] | None = None) -> Floats:
     return np.asarray(np.mean(taus * (alpha * (datasets / alpha.sum())), axis=-1))
 
 
-def split(networks: int, seed: int, train: float = 0.6) -> tuple[Indices, Indices]:
-    """Sorted indices of the training and of the test networks: disjoint, together all of them.
-
-    The same on every platform and version: it draws on PCG64's guaranteed integer stream only.
-    """
-    count = round(networks * train)
-    if not 0 < count < networks:
-        raise AutoproxError(
-            "a split must leave networks on both sides, "
-            f"but got {networks} networks with {train:g} of them for training"
-        )
-    order = np.argsort(_integers(seed, _SPLIT, networks), kind="stable")
-    return np.sort(order[:count]), np.sort(order[count:])
-
-
-def bootstrap_interval(
-    correlation: Correlation, scores: ArrayLike, truth: ArrayLike, seed: int, draws: int = 1000
-) -> tuple[float, float]:
-    """The 95 % percentile interval of a correlation, the networks drawn with replacement.
-
-    `scores` and `truth` have the networks first; the correlation takes draws of them, [draws, ...].
-    Draws with fewer than two distinct values on either side are skipped; (nan, nan) without others.
-    """
-    left, right = np.asarray(scores, dtype=np.float64), np.asarray(truth, dtype=np.float64)
-    picks = bootstrap_picks(len(right), seed, draws)
-    return percentile_interval(correlation(left[picks], right[picks]))
-
-
-def bootstrap_picks(networks: int, seed: int, draws: int = 1000) -> Indices:
-    """[draws, networks]: the networks of each draw, with replacement."""
-    high_bits = _integers(seed, _BOOTSTRAP, draws * networks) >> np.uint64(32)
-    picks = ((high_bits * np.uint64(networks)) >> np.uint64(32)).astype(np.intp)
-    return picks.reshape(draws, networks)
-
-
-def percentile_interval(values: Floats) -> tuple[float, float]:
-    """What 95 % of the finite values lie within; (nan, nan) without any."""
-    values = values[np.isfinite(values)]
-    if not values.size:
-        return math.nan, math.nan
-    low, high = np.percentile(values, [2.5, 97.5])
-    return float(low), float(high)
-
-
-def ridge_scores(
-    features: ArrayLike, truth: ArrayLike, train: ArrayLike, alpha: float | None = None
-) -> Floats:
-    """Predict the rank of every network's truth by a ridge regression on the training ones' ranks.
-
-    Ranks, because a few failed trainings would dominate the squared error of the accuracies.
-    Features are standardised on the training networks and left out where constant there. Without
-    `alpha`, the one of RIDGE_ALPHAS with the least leave-one-out error on them is taken.
-    """
-    x, rows = np.asarray(features, dtype=np.float64), np.asarray(train)
-    ranks = rankdata(np.asarray(truth, dtype=np.float64)[rows])
-    x = x[:, np.ptp(x[rows], axis=0) > 0]
-    x = (x - x[rows].mean(axis=0)) / x[rows].std(axis=0)
-    target = ranks - ranks.mean()
-    u, s, vt = np.linalg.svd(x[rows], full_matrices=False)
-
-    def shrunk(strength: float) -> Floats:
-        return s**2 / (s**2 + strength)
-
-    def leave_one_out_error(strength: float) -> float:
-        leverage = (u**2) @ shrunk(strength) + 1 / len(rows)
-        residual = target - u @ (shrunk(strength) * (u.T @ target))
-        return float(np.sum((residual / (1 - leverage)) ** 2))
-
-    best = min(RIDGE_ALPHAS, key=leave_one_out_error) if alpha is None else alpha
-    coefficients = vt.T @ (s / (s**2 + best) * (u.T @ target))
-    return np.asarray(x @ coefficients + ranks.mean())
-
-
 def _correlation(
     measure: Callable[[Floats, Floats], Floats], scores: ArrayLike, truth: ArrayLike
 ) -> Floats:
-    """Of both with the same number of axes, at least one of them before the networks."""
     left, right = np.asarray(scores, dtype=np.float64), np.asarray(truth, dtype=np.float64)
     if left.shape[-1:] != right.shape[-1:] or not left.ndim:
         raise ValueError(
@@ -176,14 +104,14 @@ def _correlation(
     return np.where(valid, measure(left, right), np.nan).reshape(shape)
 
 
-def _tau(scores: Floats, truth: Floats, forgiven: bool) -> Floats:
+def _tau(scores: Floats, truth: Floats, tau_b: bool) -> Floats:
     """Tau, halving the longest leading axis until _PAIRS_AT_ONCE holds."""
     networks = scores.shape[-1]
     shape = np.broadcast_shapes(scores.shape[:-1], truth.shape[:-1])
     if math.prod(shape) * networks**2 > _PAIRS_AT_ONCE and max(shape) > 1:
         axis = shape.index(max(shape))
         halves = zip(_halves(scores, axis), _halves(truth, axis), strict=True)
-        return np.concatenate([_tau(*half, forgiven) for half in halves], axis=axis)
+        return np.concatenate([_tau(*half, tau_b) for half in halves], axis=axis)
     if truth.size * networks <= _PAIRS_AT_ONCE:
         signs, untied_truth = _remembered_signs(truth.tobytes(), truth.shape)
     else:
@@ -192,7 +120,7 @@ def _tau(scores: Floats, truth: Floats, forgiven: bool) -> Floats:
     greater = greater.reshape(*scores.shape[:-1], 1, networks**2)
     surplus = (greater @ signs)[..., 0, 0].astype(np.float64)
     untied: Floats | float = math.comb(networks, 2)
-    if forgiven:
+    if tau_b:
         untied = greater.sum(axis=(-2, -1), dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.clip(surplus / np.sqrt(untied) / np.sqrt(untied_truth), -1, 1))
@@ -231,9 +159,3 @@ def _unit_deviations(x: Floats) -> Floats:
         scaled = np.ldexp(x, -exponent)
         deviations = scaled - scaled.mean(axis=-1, keepdims=True)
         return np.asarray(deviations / np.linalg.norm(deviations, axis=-1, keepdims=True))
-
-
-def _integers(seed: int, stream: int, count: int) -> NDArray[np.uint64]:
-    if seed < 0:
-        raise AutoproxError(f"a seed must be a whole number >= 0, but got {seed}")
-    return np.random.PCG64([seed, stream]).random_raw(count)

@@ -52,7 +52,7 @@ def rows() -> Iterator[Sequence[str]]:
             found = [summary for _, summary in runs[space]]
             means = [summary["means"] for summary in found]
             tau = {name: of_test(means, name, "kendall") for name in ("proxy", "params", "ridge")}
-            left = {name: of_test(means, name, "given_size") for name in ("proxy", "ridge")}
+            left = {name: of_test(means, name, "partial_tau") for name in ("proxy", "ridge")}
             forgiven = fmean(row["tau_b"] for summary in found for row in summary["test"].values())
             best = max(tau.values())
             shown = [f"**{v:.3f}**" if v == best else f"{v:.3f}" for v in tau.values()]

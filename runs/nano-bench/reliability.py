@@ -13,8 +13,8 @@ import numpy as np
 
 import autoprox
 from autoprox.benchmarks import BENCHMARKS, load_benchmark
+from autoprox.scoring.bootstrap import BootstrapSample, near_size_pairs
 from autoprox.scoring.reliability import reliability
-from autoprox.scoring.resampling import Sample, equal_pairs
 from autoprox.searchspaces import get_space
 
 FOLDER = Path(autoprox.__file__).parent / "data" / "nano-bench"
@@ -35,13 +35,13 @@ def report(space: str, dataset: str, label: str) -> None:
             lambda arch: len(known.blocks(arch)),
         )
     ]
-    near, scores = equal_pairs(counts[0]), found.scores[dataset]
-    sample = Sample(len(runs), 0, draws=0)
+    near, scores = near_size_pairs(counts[0]), found.scores[dataset]
+    sample = BootstrapSample(len(runs), 0, draws=0)
     numbers = (
         scores.std(ddof=1),
         np.sqrt(runs.var(1, ddof=1).mean()),
         reliability(runs, counts[0]),
-        *(sample.tau(count, scores, "forgiven", near)[0] for count in counts),
+        *(sample.tau(count, scores, "tau-b", near)[0] for count in counts),
     )
     cells = [space, dataset, label, f"{len(runs)}", f"{runs.shape[1]}", f"{int(near.sum() / 2)}"]
     print("| " + " | ".join([*cells, *(f"{number:.3f}" for number in numbers)]) + " |")

@@ -40,7 +40,7 @@ from autoprox.oneshot.supernet.recipe import SupernetRecipe
 from autoprox.parallel.threads import one_thread
 from autoprox.runner import read_config
 from autoprox.runs.folder import Run
-from autoprox.scoring.correlations import ties_broken
+from autoprox.scoring.correlations import kendall_unordered_ties
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
 from autoprox.training.images import accuracy
 
@@ -311,7 +311,7 @@ def zoo_scores(
 
 
 def _tau(scores: Sequence[float], truth: Sequence[float]) -> float:
-    found = float(ties_broken(np.array(scores), np.array(truth)))
+    found = float(kendall_unordered_ties(np.array(scores), np.array(truth)))
     return found if math.isfinite(found) else 0.0
 
 

@@ -46,7 +46,7 @@ from autoprox.commands.spaces import EvolveSpaces
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.engine.evaluator import Engine
 from autoprox.engine.program import reductions
-from autoprox.evaluation.successive_halving import Halving
+from autoprox.evaluation.successive_halving import SuccessiveHalving
 from autoprox.evolution import STRATEGIES, EvolutionParameters, State, evolve, make_toolbox
 from autoprox.files.folders import user_cache
 from autoprox.language import Statistic, Tree, canonical, digest, parse, statistics
@@ -192,7 +192,7 @@ def formulas(options: argparse.Namespace) -> dict[str, Any]:
         _ = source.packed
     strategy, state = STRATEGIES[task.config.strategy], State(random.Random(0))
     start = time.process_time()
-    individuals = Halving(task.trials(fold, sources)).individuals
+    individuals = SuccessiveHalving(task.trials(fold, sources)).individuals
     toolbox = make_toolbox(task.form, individuals, strategy, task.config)
     evolve(toolbox, strategy, task.config, state, lambda state: None)
     taken = time.process_time() - start

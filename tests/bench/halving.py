@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from autoprox.commands.spaces import EvolveSpaces
 from autoprox.configurations.commands import EvolveConfig
-from autoprox.evaluation.successive_halving import Halving
+from autoprox.evaluation.successive_halving import SuccessiveHalving
 from autoprox.evolution import STRATEGIES, State, evolve, make_toolbox
 
 SPACES = ("pit", "autoformer-nano", "pit-nano")
@@ -45,7 +45,10 @@ def best(steps: tuple[int, ...], seed: int, minutes: float) -> dict[str, float]:
     }
     trials = task.trials(fold, sources)
     toolbox = make_toolbox(
-        task.form, Halving(trials).individuals, STRATEGIES[task.config.strategy], task.config
+        task.form,
+        SuccessiveHalving(trials).individuals,
+        STRATEGIES[task.config.strategy],
+        task.config,
     )
     state, start = State(random.Random(seed)), time.process_time()
 

@@ -17,7 +17,7 @@ from statistics import mean
 from typing import Any
 
 REFERENCE = Path(__file__).parents[2] / "runs" / "reference"
-FIGURES = {"kendall": "tau", "given_size": "given the size", "equal_size": "at equal size"}
+FIGURES = {"kendall": "tau", "partial_tau": "given the size", "near_size_tau": "at equal size"}
 FIXED = ("proxy", "params", "flops", "ridge")
 BEST = "best of the zoo"
 Row = dict[str, float | None]
@@ -35,11 +35,11 @@ def best_of_zoo(summary: dict[str, Any]) -> Row:
     """By each figure that of the proxy that was best by it in training; its tau else."""
     best = summary["zoo"]["best"]
     rows = {figure: figures(summary, name) for figure, name in best.items()}
-    at_size = rows["given_size"]
+    at_size = rows["partial_tau"]
     return {
         **rows["kendall"],
-        "given_size": at_size["given_size"],
-        "equal_size": at_size["equal_size"],
+        "partial_tau": at_size["partial_tau"],
+        "near_size_tau": at_size["near_size_tau"],
     }
 
 
@@ -99,7 +99,7 @@ def markdown(results: dict[str, Any]) -> str:
         lines.append("|---" * 7 + "|")
         for run in result["runs"]:
             taus = [run["rows"][name]["kendall"] for name in ("proxy", "params", "ridge")]
-            cells = [*taus, run["rows"]["proxy"]["given_size"], run["tau_with_params"]]
+            cells = [*taus, run["rows"]["proxy"]["partial_tau"], run["tau_with_params"]]
             shown = " | ".join(map(_cell, cells))
             lines.append(f"| {run['split']} | {shown} | `{run['expression']}` |")
         lines.append("")

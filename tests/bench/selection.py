@@ -25,7 +25,7 @@ from autoprox.commands.evolve import Evolve
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.engine.blocks import Block
 from autoprox.engine.evaluator import Engine
-from autoprox.evaluation.fitness_evaluator import Ground, Trial
+from autoprox.evaluation.fitness_evaluator import FitnessEvaluator, MeasuredNetworks
 from autoprox.evolution import (
     STRATEGIES,
     EvolutionParameters,
@@ -34,10 +34,11 @@ from autoprox.evolution import (
     evolve,
 )
 from autoprox.language import Tree, make
-from autoprox.scoring.correlations import kendall, split, ties_broken
+from autoprox.scoring.bootstrap import split_networks
+from autoprox.scoring.correlations import kendall, kendall_unordered_ties
 
 BASE = "0.001 a node"
-Rule = Callable[[list[Individual], Trial], Tree]
+Rule = Callable[[list[Individual], FitnessEvaluator], Tree]
 
 
 def rank_sum(individuals: Sequence[Individual]) -> Tree:
@@ -49,11 +50,11 @@ def by_worth(individuals: list[Individual], parsimony: float) -> list[Individual
     return sorted(individuals, key=lambda i: (i.jcm - parsimony * i.tree.size, -i.tree.size))[::-1]
 
 
-def best(parsimony: float, individuals: list[Individual], trial: Trial) -> Tree:
+def best(parsimony: float, individuals: list[Individual], trial: FitnessEvaluator) -> Tree:
     return by_worth(individuals, parsimony)[0].tree
 
 
-def near_the_best(tolerance: float, individuals: list[Individual], trial: Trial) -> Tree:
+def near_the_best(tolerance: float, individuals: list[Individual], trial: FitnessEvaluator) -> Tree:
     return trial.choose(front_of(individuals), tolerance).tree
 
 
@@ -63,15 +64,15 @@ def front_of(individuals: list[Individual]) -> list[Individual]:
     return list(front)
 
 
-def of_the_best(individuals: list[Individual], trial: Trial) -> Tree:
+def of_the_best(individuals: list[Individual], trial: FitnessEvaluator) -> Tree:
     return rank_sum(by_worth(individuals, 0.001)[:10])
 
 
-def of_the_front(individuals: list[Individual], trial: Trial) -> Tree:
+def of_the_front(individuals: list[Individual], trial: FitnessEvaluator) -> Tree:
     return rank_sum(front_of(individuals))
 
 
-def joined(individuals: list[Individual], trial: Trial) -> Tree:
+def joined(individuals: list[Individual], trial: FitnessEvaluator) -> Tree:
     """Ranks added to the best formula's as long as each raises the fitness by 0.005."""
     leaders = by_worth(individuals, 0.001)[:100]
     chosen, ranks = leaders[0], make("rank", leaders[0].tree)
@@ -102,12 +103,12 @@ def worth(problem: Evolve, split_seed: int) -> dict[str, tuple[float, float]]:
     store = problem.collect()
     engine = Engine(store)
     toolbox = problem.toolbox(engine)
-    fit, rest = (part.tolist() for part in split(len(store.networks), split_seed, 2 / 3))
+    fit, rest = (part.tolist() for part in split_networks(len(store.networks), split_seed, 2 / 3))
     seen: dict[Tree, Individual] = {}
 
     train = problem.parts["train"]
-    ground = Ground(problem.judge(train[fit].tolist()), [Block(engine, fit)])
-    trial = Trial(problem.config, [ground])
+    ground = MeasuredNetworks(problem.judge(train[fit].tolist()), [Block(engine, fit)])
+    trial = FitnessEvaluator(problem.config, [ground])
 
     def evaluate(trees: Sequence[Tree]) -> list[Individual]:
         found = trial.individuals(trees)
@@ -131,14 +132,14 @@ def worth(problem: Evolve, split_seed: int) -> dict[str, tuple[float, float]]:
         pairs = list(zip(scores, truth, strict=True))
         found[name] = (
             mean(float(kendall(*pair)) for pair in pairs),
-            mean(float(ties_broken(*pair)) for pair in pairs),
+            mean(float(kendall_unordered_ties(*pair)) for pair in pairs),
         )
     return found
 
 
 def summary(rows: list[dict[str, tuple[float, float]]]) -> dict[str, Any]:
     table: dict[str, dict[str, Any]] = {name: {} for name in RULES}
-    for index, column in enumerate(("tau_b", "ties_broken")):
+    for index, column in enumerate(("tau_b", "kendall_unordered_ties")):
         for name in RULES:
             gains = [row[name][index] - row[BASE][index] for row in rows]
             error = stdev(gains) / math.sqrt(len(gains)) if len(gains) > 1 else None

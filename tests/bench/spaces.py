@@ -49,11 +49,11 @@ def line(rows: list[dict[str, Any]]) -> str:
     def above(name: str) -> str:
         return f"{sum((row[name][0] or 0) > 0 for row in rows)} of {len(rows)}"
 
-    tau, params, difference, given_size = (
+    tau, params, difference, partial_tau = (
         number(mean(row[name] for row in rows))
-        for name in ("tau", "params", "difference", "given_size")
+        for name in ("tau", "params", "difference", "partial_tau")
     )
-    cells = (tau, params, difference, above("interval"), given_size, above("at_size"))
+    cells = (tau, params, difference, above("interval"), partial_tau, above("at_size"))
     return markdown_line((rows[0]["held_out"], *cells))
 
 

@@ -93,7 +93,7 @@ def test_build(build: Run, run: Run, folder: Path) -> None:
 def test_a_build_says_how_far_its_scores_can_be_trusted(
     build: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("autoprox.scoring.reliability.FEWEST_PAIRS", 1)
+    monkeypatch.setattr("autoprox.scoring.reliability.MIN_NEAR_SIZE_PAIRS", 1)
     code, out, _ = build("--seeds=2", "--sizes=20K:22K")
     assert code == 0
     table, space = json.loads((folder / "t.json").read_text()), get_space("autoformer-nano")

@@ -59,7 +59,7 @@ def test_evolve(evolve: Command, run: Command, folder: Path) -> None:
     assert result.code == 0
     summary = result.json
     figures = {"kendall", "tau_b", "spearman", "pearson", "interval", "regret"}
-    figures |= {"given_size", "given_size_interval", "equal_size", "equal_size_interval"}
+    figures |= {"partial_tau", "partial_tau_interval", "near_size_tau", "near_size_tau_interval"}
     scored = [summary, *summary["baselines"].values()]
     for part in (part[name] for part in scored for name in ("train", "test")):
         assert {dataset: set(row) for dataset, row in part.items()} == {

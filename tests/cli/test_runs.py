@@ -31,7 +31,7 @@ def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         proxies[0]["taus"] = {"train": {"wide": 0.5, "deep": 0.7}, "test": {"wide": 0.25}}
         proxies[1]["taus"] = {"evolution": {"wide": 0.1, "deep": 0.3}}
         run.write_proxies(proxies)
-        front = [{"jcm": 0.6, "given_size": 0.2, "chosen": True}]
+        front = [{"jcm": 0.6, "partial_tau": 0.2, "chosen": True}]
         means = {"proxy": {"test": {"kendall": 0.25}}}
         run.write_summary({"front": front, "objective": "jcm", "means": means})
         return str(run.path)

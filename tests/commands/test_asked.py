@@ -108,7 +108,7 @@ def discovered(name: str, expressions: list[str], train: float = 0.5) -> str:
     """A finished run of evolve."""
     config = {
         **{"kind": "evolve", "benchmark": "my-vits.json", "space": "autoformer-nano"},
-        **{"datasets": ["photos"], "label": "score", "subset": "main", "ties": "nothing"},
+        **{"datasets": ["photos"], "label": "score", "subset": "main", "ties": "unordered"},
         **{"split_seed": 0, "train": train, "seed": 0},
     }
     with Run.create(Path("runs"), name, config) as run:

@@ -13,7 +13,7 @@ from scipy.stats import kendalltau
 
 from autoprox.benchmarks import load_benchmark
 from autoprox.runs.folder import Run
-from autoprox.scoring.correlations import split
+from autoprox.scoring.bootstrap import split_networks
 from autoprox.searchspaces import get_space
 
 COUNT = 60
@@ -31,7 +31,7 @@ def discovered(expression: str, split_seed: int, **changes: Any) -> str:
     """The folder of a finished discovery."""
     config = {
         **{"kind": "evolve", "benchmark": "mine.json", "space": "autoformer-nano"},
-        **{"datasets": ["wide"], "label": "score", "subset": "main", "ties": "nothing"},
+        **{"datasets": ["wide"], "label": "score", "subset": "main", "ties": "unordered"},
         **{"split_seed": split_seed, "train": 0.5, **changes},
     }
     with Run.create(Path("runs"), f"split{split_seed}", config) as run:
@@ -44,7 +44,7 @@ def test_on_networks_that_no_run_has_seen(run: Command) -> None:
     first, second = discovered("sum(width)", 0), discovered("sum(tokens)", 1)
     found = run("compare", first, second, "params", "--json").json
     benchmark = load_benchmark("mine.json")
-    new = sorted(set(split(COUNT, 0, 0.5)[1]) & set(split(COUNT, 1, 0.5)[1]))
+    new = sorted(set(split_networks(COUNT, 0, 0.5)[1]) & set(split_networks(COUNT, 1, 0.5)[1]))
     assert found["networks"] == len(new)
     space = get_space("autoformer-nano")
     params = [space.params(benchmark.architectures[n], 10) for n in new]

@@ -149,7 +149,9 @@ def test_a_budget_that_finds_no_valid_formula_is_refused(
     def invalid(self: object, trees: Sequence[Tree]) -> list[Individual]:
         return [Individual(tree, reason="constant") for tree in trees]
 
-    monkeypatch.setattr("autoprox.evaluation.fitness_evaluator.Trial.individuals", invalid)
+    monkeypatch.setattr(
+        "autoprox.evaluation.fitness_evaluator.FitnessEvaluator.individuals", invalid
+    )
     message = "evaluations must be enough to find a valid formula, but all 1 .*: 1 constant"
     with pytest.raises(EvolutionError, match=message):
         start(EvolveConfig(**options, evaluations=1, runs=tmp_path))
@@ -229,12 +231,12 @@ def test_an_island_without_a_valid_formula_is_kept_across_a_resume(
     several: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first formula of all is invalid, and it is the only one of the first island."""
-    from autoprox.evaluation.successive_halving import Halving
+    from autoprox.evaluation.successive_halving import SuccessiveHalving
 
-    known = Halving.individuals
+    known = SuccessiveHalving.individuals
     first: list[Tree] = []
 
-    def individuals(self: Halving, trees: Sequence[Tree]) -> list[Individual]:
+    def individuals(self: SuccessiveHalving, trees: Sequence[Tree]) -> list[Individual]:
         first.extend(trees[: not first])
         found = known(self, trees)
         return [
@@ -242,7 +244,7 @@ def test_an_island_without_a_valid_formula_is_kept_across_a_resume(
             for own in found
         ]
 
-    monkeypatch.setattr(Halving, "individuals", individuals)
+    monkeypatch.setattr(SuccessiveHalving, "individuals", individuals)
     given = {**several, "islands": 3, "evaluations": 3}
     whole = start(EvolveConfig(**given, runs=tmp_path / "whole"))
     [fold] = whole["folds"]
@@ -312,7 +314,7 @@ def test_every_published_proxy_that_is_named_has_its_figures(
             assert [row["kendall"] for row in table.values()] == pytest.approx(taus)
             assert summary["means"][name][part]["kendall"] == pytest.approx(np.mean(taus))
             assert set(summary["means"][name][part]) == set(summary["means"]["proxy"][part])
-        assert set(summary["comparison"][name]) == {"kendall", "given_size", "equal_size"}
+        assert set(summary["comparison"][name]) == {"kendall", "partial_tau", "near_size_tau"}
     show(*evolution_report(summary))
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines[:-2])) <= 80
@@ -320,7 +322,7 @@ def test_every_published_proxy_that_is_named_has_its_figures(
     for part in ("test", "train"):
         for name in names:
             row = summary["means"][name][part]
-            figures = [f"{row[figure]:.3f}" for figure in ("kendall", "given_size")]
+            figures = [f"{row[figure]:.3f}" for figure in ("kendall", "partial_tau")]
             assert any(
                 line.split()[0:2] == [name, figures[0]] and figures[1] in line
                 for line in table_lines

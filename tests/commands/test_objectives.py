@@ -188,7 +188,7 @@ def test_a_function_of_the_choices_is_known_by_another_seed(
     ("changed", "message"),
     [
         ({"objective": "size"}, r"unknown objective 'size'.*choose from jcm, equal-size, both"),
-        ({"ties": "half"}, r"unknown ties 'half'.*choose from nothing, forgiven"),
+        ({"ties": "half"}, r"unknown ties 'half'.*choose from unordered, tau-b"),
         ({"zoo": ("snpi",)}, r"unknown proxy 'snpi' \(did you mean snip\?\)"),
     ],
 )
@@ -197,7 +197,7 @@ def test_wrong_choices(options: Options, changed: Options, message: str) -> None
         Evolve(EvolveConfig(**{**options, **changed}))
 
 
-@pytest.mark.parametrize("objective", ["equal-size", "both"])
+@pytest.mark.parametrize("objective", ["size-adjusted", "both"])
 def test_too_few_pairs_of_equal_size_are_no_objective(
     objective: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Command
 ) -> None:

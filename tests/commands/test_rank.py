@@ -27,7 +27,7 @@ from autoprox.inputs.batches import load_batches
 from autoprox.report.terminal.ranking import UNEQUAL, as_csv, rank_report
 from autoprox.runner import resume, start
 from autoprox.runs.folder import Run
-from autoprox.scoring.correlations import split
+from autoprox.scoring.bootstrap import split_networks
 from autoprox.searchspaces import TransformerNetwork, get_space
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import SpaceNetwork, space_networks
@@ -370,7 +370,7 @@ def test_networks_that_a_proxy_was_evolved_on_are_told(
     Path(copied).write_text((Path(own) / "hall_of_fame" / "1.json").read_text())
     given = {"proxies": (own, copied, "snip", "params"), "seeds": 1, "runs": tmp_path}
     found = start(config(benchmark, **given))
-    train, test = split(12, 3, 0.5)
+    train, test = split_networks(12, 3, 0.5)
     widths = np.array([a["hidden_dim"] * a["depth"] for a in ARCHITECTURES])
     truth = [[row["scores"][d] for row in table()["architectures"]] for d in ("wide", "deep")]
     known = [own, copied] if recorded else [own]

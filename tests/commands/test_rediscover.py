@@ -15,7 +15,7 @@ from scipy import stats
 
 from autoprox import runner
 from autoprox.commands import rediscover as rediscovery
-from autoprox.commands.rediscover import SMALL_PIT, Judge, Networks, Rediscover
+from autoprox.commands.rediscover import SMALL_PIT, EvaluationSet, Networks, Rediscover
 from autoprox.configurations.commands import RediscoverConfig
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import AutoproxError
@@ -110,7 +110,7 @@ def test_a_formula_that_only_fits_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         return by_networks(trees, *rest)
 
     monkeypatch.setattr(rediscovery, "by_networks", measure)
-    judge = Judge(task(Path(), "rank(sum(width))", fresh=Networks(NANO, 9)))
+    judge = EvaluationSet(task(Path(), "rank(sum(width))", fresh=Networks(NANO, 9)))
     by_depth, by_width = parse("rank(sum(one))"), parse("rank(add(sum(width), sum(width)))")
     assert judge([by_depth]) is None
     assert judge([by_depth]) is None

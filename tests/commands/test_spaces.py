@@ -16,7 +16,7 @@ from autoprox.configurations.commands import EvolveConfig
 from autoprox.engine.blocks import Block, evaluate_blocks
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import AutoproxError, ConfigError, RunError
-from autoprox.evaluation.successive_halving import STOPPED, Halving, blocks
+from autoprox.evaluation.successive_halving import STOPPED, SuccessiveHalving, blocks
 from autoprox.evolution import Individual
 from autoprox.language import Tree, make, parse
 from autoprox.report.terminal.layout import show
@@ -84,14 +84,14 @@ def test_each_space_is_held_out_once(
         assert row["difference"] == pytest.approx(row["tau"] - row["params"])
 
 
-@pytest.mark.parametrize("given_size", [0.25, None])
+@pytest.mark.parametrize("partial_tau", [0.25, None])
 def test_what_was_held_out_is_a_table_of_80_columns(
-    given_size: float | None, capsys: pytest.CaptureFixture[str]
+    partial_tau: float | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Also where the scores follow size without exception, so that nothing is left given it."""
     proxy = {
-        **{"kendall": 0.5, "given_size": given_size},
-        "given_size_interval": [-0.25, -0.125] if given_size else [None, None],
+        **{"kendall": 0.5, "partial_tau": partial_tau},
+        "partial_tau_interval": [-0.25, -0.125] if partial_tau else [None, None],
     }
     names = ("autoformer-nano", "autoformer-supernet-ti")
     folds = [
@@ -112,7 +112,7 @@ def test_what_was_held_out_is_a_table_of_80_columns(
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     assert not any("…" in line for line in lines)
-    shown = "0.250" if given_size else "-"
+    shown = "0.250" if partial_tau else "-"
     assert lines[-1].split() == ["mean", "0.500", "-0.250", "-", shown, "-"]
     assert [line.split()[0] for line in lines[-3:-1]] == list(names)
 
@@ -188,7 +188,7 @@ def test_a_checkpoint_of_other_folds_is_refused(options: Options, tmp_path: Path
 
 def test_the_joint_metric_is_over_all_pairs(options: Options) -> None:
     """Kendall's tau-b by scipy, within each space, on the training networks."""
-    task = EvolveSpaces(EvolveConfig(**options, halving=False, ties="forgiven"))
+    task = EvolveSpaces(EvolveConfig(**options, halving=False, ties="tau-b"))
     [fold] = task.folds
     sources = {name: [field.collect()] for name, field in task.fields.items()}
     [trial] = task.trials(fold, sources)
@@ -242,7 +242,7 @@ def test_the_better_half_goes_on() -> None:
     a, b, c, d, e, f = map(parse, texts)
     few = Known({a: 0.1, b: 0.5, c: 0.4, d: 0.3, e: 0.2})
     half, every = Known({b: 0.1, c: 0.3, d: 0.2}), Known({c: 0.6, d: 0.7})
-    found = Halving([few, half, every]).individuals([a, b, c, d, e, f])  # type: ignore[list-item]
+    found = SuccessiveHalving([few, half, every]).individuals([a, b, c, d, e, f])  # type: ignore[list-item]
     assert half.tried == [b, c, d]
     assert every.tried == [c, d]
     assert [i.tree for i in found] == [a, b, c, d, e, f]

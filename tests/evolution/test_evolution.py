@@ -37,7 +37,7 @@ def hashed(tree: Tree) -> Individual:
     if number % 5 == 0:
         return Individual(tree, reason=("constant", "not finite")[number % 2])
     jcm = (number // 5 % 12) / 12
-    return Individual(tree, (jcm + 1e-9 * (number // 60 % 3 - 1), jcm), jcm, given_size=jcm / 2)
+    return Individual(tree, (jcm + 1e-9 * (number // 60 % 3 - 1), jcm), jcm, partial_tau=jcm / 2)
 
 
 def shaped(tree: Tree) -> Individual:
@@ -323,7 +323,7 @@ class SavedRun:
 
 def everything(state: State) -> object:
     individuals = [
-        (str(i.tree), i.taus, i.jcm, i.given_size, i.reason, i.fitness.values)
+        (str(i.tree), i.taus, i.jcm, i.partial_tau, i.reason, i.fitness.values)
         for i in (*state.population, *state.front)
     ]
     counts = state.iteration, state.evaluations, state.invalid
@@ -346,7 +346,7 @@ def test_a_restored_evolution_goes_on_as_if_it_had_never_stopped(strategy: str, 
 
 
 def test_a_restored_front_keeps_the_order_of_equals() -> None:
-    alike = [Individual(parse(t), (0.5, n), 0.5, given_size=0) for n, t in enumerate(TEXTS[:4])]
+    alike = [Individual(parse(t), (0.5, n), 0.5, partial_tau=0) for n, t in enumerate(TEXTS[:4])]
     state = State(random.Random(0), alike[:2])
     for individual in alike:
         state.front.update([individual])

@@ -24,13 +24,13 @@ GRAMMAR = Grammar(limits=TreeLimits(max_size=12, max_depth=6))
 Point = tuple[float, float, int]  # joint metric, that given the size, nodes
 
 
-def sized(size: int, jcm: float, given_size: float = 0.0, objective: str = "jcm") -> Individual:
+def sized(size: int, jcm: float, partial_tau: float = 0.0, objective: str = "jcm") -> Individual:
     tree = parse("sum(" + "abs(" * (size - 2) + "width" + ")" * (size - 1))
-    return Individual(tree, (jcm, given_size), jcm, given_size=given_size, objective=objective)
+    return Individual(tree, (jcm, partial_tau), jcm, partial_tau=partial_tau, objective=objective)
 
 
 def point(individual: Individual) -> Point:
-    return individual.jcm, individual.given_size, individual.tree.size
+    return individual.jcm, individual.partial_tau, individual.tree.size
 
 
 def dominated(own: Point, others: Sequence[Point]) -> bool:
@@ -84,7 +84,7 @@ def test_survivors_by_both_metrics_are_those_of_nsga_2() -> None:
 
 
 def test_equal_size_alone_sorts_by_it() -> None:
-    individuals = [sized(3, 0.9, 0.1, "equal-size"), sized(4, 0.1, 0.9, "equal-size")]
+    individuals = [sized(3, 0.9, 0.1, "size-adjusted"), sized(4, 0.1, 0.9, "size-adjusted")]
     assert [i.tree.size for i in survivors(individuals, 2)] == [4, 3]
 
 
@@ -95,7 +95,7 @@ def test_the_front_of_both_metrics_and_size_is_kept(strategy: str) -> None:
     def evaluate(trees: Sequence[Tree]) -> list[Individual]:
         numbers = [int(digest(tree)[:8], 16) for tree in trees]
         found = [
-            Individual(tree, (n % 97, n % 89), n % 97, given_size=n % 89, objective="both")
+            Individual(tree, (n % 97, n % 89), n % 97, partial_tau=n % 89, objective="both")
             for tree, n in zip(trees, numbers, strict=True)
         ]
         asked.extend(map(point, found))

@@ -49,7 +49,7 @@ def test_a_pick_that_is_the_largest_is_told(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_equal_size_undoes_what_size_explains() -> None:
-    plain, beyond = (search(objective=o, top=60)["size"] for o in ("score", "equal-size"))
+    plain, beyond = (search(objective=o, top=60)["size"] for o in ("score", "size-adjusted"))
     assert abs(beyond["spearman"]) < 0.2 < 0.8 < plain["spearman"]
 
 

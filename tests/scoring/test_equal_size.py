@@ -9,15 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from autoprox.scoring.correlations import kendall, ties_broken
-from autoprox.scoring.fitness import Target, partial_tau, taus
-from autoprox.scoring.resampling import (
-    Sample,
-    compared,
-    count_equal_pairs,
-    mean_worth,
-    worth,
+from autoprox.scoring.bootstrap import (
+    BootstrapSample,
+    bootstrap_metrics,
+    count_near_size_pairs,
+    mean_metrics,
 )
+from autoprox.scoring.correlations import compared, kendall, kendall_unordered_ties
+from autoprox.scoring.joint_metric import TrueScores, fitness_taus
 
 RNG = np.random.default_rng(5)
 
@@ -60,23 +59,23 @@ def test_ties_are_worth_nothing(pairs: list[tuple[int, int]]) -> None:
     scores, truth = np.array(pairs, dtype=float).T
     if len(set(scores)) > 1 and len(set(truth)) > 1:
         expected = kendalltau(scores, truth).statistic * math.sqrt(share_untied(scores))
-        assert ties_broken(scores, truth) == pytest.approx(expected, abs=1e-12)
+        assert kendall_unordered_ties(scores, truth) == pytest.approx(expected, abs=1e-12)
         assert naive_tau(scores, truth)[0] == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_batch_with_ties_equals_loops() -> None:
     scores, truth = RNG.integers(0, 6, (5, 3, 20)), RNG.integers(0, 9, (3, 20))
     expected = [[naive_tau(own, t)[0] for own, t in zip(row, truth, strict=True)] for row in scores]
-    np.testing.assert_allclose(ties_broken(scores, truth), expected, atol=1e-12)
+    np.testing.assert_allclose(kendall_unordered_ties(scores, truth), expected, atol=1e-12)
 
 
 def test_fitness_of_two_spaces_equals_loops() -> None:
     """[trees, pairs of a space and a dataset]: three datasets of one space, one of another."""
     spaces = [[drawn() for _ in range(3)], [drawn(25)]]
-    targets = [Target(*map(np.array, list(zip(*space, strict=True))[1:])) for space in spaces]
+    targets = [TrueScores(*map(np.array, list(zip(*space, strict=True))[1:])) for space in spaces]
     trees = [[RNG.permuted(own) for own, _, _ in (*spaces[0], *spaces[1])] for _ in range(4)]
     scores = [np.array([t[:3] for t in trees]), np.array([t[3:] for t in trees])]
-    plain, partial = taus(scores, targets, "nothing")
+    plain, partial = fitness_taus(scores, targets, "unordered")
     columns = [*spaces[0], *spaces[1]]
     for row, own in zip(range(4), trees, strict=True):
         for i, (_, truth, params) in enumerate(columns):
@@ -86,8 +85,8 @@ def test_fitness_of_two_spaces_equals_loops() -> None:
 
 def test_forgiven_ties_are_tau_b() -> None:
     scores, truth, params = drawn()
-    (plain,), (partial,) = taus(
-        [scores[None, None]], [Target(truth[None], params[None])], "forgiven"
+    (plain,), (partial,) = fitness_taus(
+        [scores[None, None]], [TrueScores(truth[None], params[None])], "tau-b"
     )
     xy, xz, yz = (
         kendalltau(*pair).statistic for pair in ((scores, truth), (scores, params), (truth, params))
@@ -107,31 +106,31 @@ def test_forgiven_ties_are_tau_b() -> None:
     ],
 )
 def test_partial_tau(own: float, with_size: float, truth_with_size: float, expected: float) -> None:
-    assert partial_tau(own, with_size, truth_with_size) == pytest.approx(expected)
+    assert partial_kendall(own, with_size, truth_with_size) == pytest.approx(expected)
 
 
 def test_scores_that_rank_nothing_have_no_partial_tau() -> None:
-    target = Target(np.arange(5.0)[None], np.arange(5.0)[None])
-    plain, partial = target.taus(np.ones((1, 1, 5)), "nothing")
+    target = TrueScores(np.arange(5.0)[None], np.arange(5.0)[None])
+    plain, partial = target.taus(np.ones((1, 1, 5)), "unordered")
     assert np.isnan([plain, partial]).all()
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_sample_equals_loops_in_full(seed: int) -> None:
     scores, truth, params = drawn()
-    found = worth(scores, truth, params, Sample(40, seed))
+    found = bootstrap_metrics(scores, truth, params, BootstrapSample(40, seed))
     at_size, pairs = naive_tau(scores, truth, params)
     assert found.kendall[0] == pytest.approx(naive_tau(scores, truth)[0])
-    assert found.given_size[0] == pytest.approx(naive_partial(scores, truth, params))
-    assert found.equal_size[0] == pytest.approx(at_size)
-    assert count_equal_pairs(params) == pairs > 30
+    assert found.partial_tau[0] == pytest.approx(naive_partial(scores, truth, params))
+    assert found.near_size_tau[0] == pytest.approx(at_size)
+    assert count_near_size_pairs(params) == pairs > 30
 
 
 def test_a_draw_equals_loops_over_its_networks() -> None:
     """Copies of a network are no pair, but pair with all others as often as they are there."""
     scores, truth, params = drawn(30)
-    sample = Sample(30, seed=3, draws=20)
-    found = worth(scores, truth, params, sample, "forgiven").kendall
+    sample = BootstrapSample(30, seed=3, draws=20)
+    found = bootstrap_metrics(scores, truth, params, sample, "tau-b").kendall
     for draw, counts in enumerate(sample.counts):
         rows = np.repeat(np.arange(30), counts.astype(int))
         assert found[draw] == pytest.approx(kendalltau(scores[rows], truth[rows]).statistic)
@@ -140,17 +139,17 @@ def test_a_draw_equals_loops_over_its_networks() -> None:
 
 def test_broken_ties_are_not_those_of_copies() -> None:
     scores, truth = RNG.permutation(30).astype(float), np.arange(30.0)
-    sample = Sample(30, seed=3, draws=50)
+    sample = BootstrapSample(30, seed=3, draws=50)
     np.testing.assert_allclose(
-        sample.tau(scores, truth), sample.tau(scores, truth, "forgiven"), atol=1e-12
+        sample.tau(scores, truth), sample.tau(scores, truth, "tau-b"), atol=1e-12
     )
 
 
 def test_too_few_pairs_of_equal_size_say_nothing() -> None:
     scores, truth = RNG.normal(size=(2, 20))
-    row = worth(scores, truth, 2.0 ** np.arange(20), Sample(20, 0)).row()
-    assert (row["equal_size"], row["equal_size_interval"]) == (None, [None, None])
-    assert row["given_size"] is not None
+    row = bootstrap_metrics(scores, truth, 2.0 ** np.arange(20), BootstrapSample(20, 0)).row()
+    assert (row["near_size_tau"], row["near_size_tau_interval"]) == (None, [None, None])
+    assert row["partial_tau"] is not None
 
 
 @pytest.mark.parametrize(("noise", "verdict"), [(0.1, "better"), (1.0, "level"), (30.0, "worse")])
@@ -158,12 +157,13 @@ def test_two_proxies_are_compared_on_the_same_draws(noise: float, verdict: str) 
     rng = np.random.default_rng(0)
     truth = rng.normal(size=80)
     params = np.full(80, 1e6)
-    sample = Sample(80, 0)
+    sample = BootstrapSample(80, 0)
     own, other = (
-        worth(truth + scale * rng.normal(size=80), truth, params, sample) for scale in (noise, 1.0)
+        bootstrap_metrics(truth + scale * rng.normal(size=80), truth, params, sample)
+        for scale in (noise, 1.0)
     )
     found = own.less(other)
-    assert found["kendall"]["verdict"] == found["equal_size"]["verdict"] == verdict
+    assert found["kendall"]["verdict"] == found["near_size_tau"]["verdict"] == verdict
     assert found["kendall"]["difference"] == pytest.approx(own.kendall[0] - other.kendall[0])
     assert own.less(own)["kendall"] == {"difference": 0, "interval": [0, 0], "verdict": "level"}
 
@@ -174,14 +174,16 @@ def test_a_difference_that_is_not_there_has_no_verdict() -> None:
 
 def test_means_are_taken_draw_by_draw() -> None:
     scores, truth, params = drawn(30)
-    sample = Sample(30, 0)
-    one, two = (worth(own, truth, params, sample) for own in (scores, -scores))
-    np.testing.assert_allclose(mean_worth([one, two]).kendall, 0, atol=1e-12)
-    np.testing.assert_allclose(mean_worth([one, one]).equal_size, one.equal_size)
+    sample = BootstrapSample(30, 0)
+    one, two = (bootstrap_metrics(own, truth, params, sample) for own in (scores, -scores))
+    np.testing.assert_allclose(mean_metrics([one, two]).kendall, 0, atol=1e-12)
+    np.testing.assert_allclose(mean_metrics([one, one]).near_size_tau, one.near_size_tau)
 
 
 def test_both_ways_to_a_tau_agree() -> None:
     scores, truth, _ = drawn()
-    sample = Sample(40, 0, draws=1)
-    assert sample.tau(scores, truth)[0] == pytest.approx(float(ties_broken(scores, truth)))
-    assert sample.tau(scores, truth, "forgiven")[0] == pytest.approx(float(kendall(scores, truth)))
+    sample = BootstrapSample(40, 0, draws=1)
+    assert sample.tau(scores, truth)[0] == pytest.approx(
+        float(kendall_unordered_ties(scores, truth))
+    )
+    assert sample.tau(scores, truth, "tau-b")[0] == pytest.approx(float(kendall(scores, truth)))

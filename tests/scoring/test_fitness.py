@@ -14,16 +14,9 @@ from scipy import stats
 
 from autoprox.errors import AutoproxError
 from autoprox.scoring import correlations as fitness
-from autoprox.scoring.correlations import (
-    CORRELATIONS,
-    bootstrap_interval,
-    jcm,
-    kendall,
-    ridge_scores,
-    split,
-    ties_broken,
-)
-from autoprox.scoring.fitness import beyond_size
+from autoprox.scoring.bootstrap import bootstrap_interval, ridge_scores, split_networks
+from autoprox.scoring.correlations import CORRELATIONS, jcm, kendall, kendall_unordered_ties
+from autoprox.scoring.joint_metric import size_adjusted
 
 SCIPY: dict[str, Callable[..., tuple[float, float]]] = {
     "kendall": stats.kendalltau,
@@ -159,7 +152,7 @@ def test_jcm_refuses_wrong_weights(weights: list[float]) -> None:
 
 @given(st.integers(2, 300), st.integers(0, 2**64), st.floats(0.3, 0.7))
 def test_split_is_a_partition(networks: int, seed: int, train: float) -> None:
-    left, right = split(networks, seed, train)
+    left, right = split_networks(networks, seed, train)
     assert len(left) == round(networks * train)
     assert sorted([*left, *right]) == list(range(networks))
     assert list(left) == sorted(left)
@@ -167,23 +160,23 @@ def test_split_is_a_partition(networks: int, seed: int, train: float) -> None:
 
 
 def test_split_is_pinned_for_good() -> None:
-    train, test = split(10, seed=0)
+    train, test = split_networks(10, seed=0)
     assert (list(train), list(test)) == ([0, 1, 2, 3, 6, 8], [4, 5, 7, 9])
 
 
 def test_split_depends_on_the_seed() -> None:
-    assert len({tuple(split(100, seed)[0]) for seed in range(50)}) == 50
+    assert len({tuple(split_networks(100, seed)[0]) for seed in range(50)}) == 50
 
 
 @pytest.mark.parametrize(("networks", "train"), [(1, 0.6), (100, 1.0), (100, 0.0), (2, 0.9)])
 def test_split_refuses_an_empty_side(networks: int, train: float) -> None:
     with pytest.raises(AutoproxError, match=rf"both sides, but got {networks} networks"):
-        split(networks, 0, train)
+        split_networks(networks, 0, train)
 
 
 def test_seed_is_not_negative() -> None:
     with pytest.raises(AutoproxError, match=r">= 0, but got -1"):
-        split(10, -1)
+        split_networks(10, -1)
 
 
 def test_bootstrap_agrees_with_scipy() -> None:
@@ -282,14 +275,16 @@ def test_breaking_ties_against_random_orders(levels: int) -> None:
     scores, truth = rng.integers(levels, size=30), rng.integers(20, size=30)
     orders = scores + 0.5 * rng.random((4000, 30))
     expected = float(kendall(orders, truth).mean())
-    assert ties_broken(scores, truth) == pytest.approx(expected, abs=0.01)
-    assert abs(ties_broken(scores, truth)) <= abs(float(kendall(scores, truth)))
+    assert kendall_unordered_ties(scores, truth) == pytest.approx(expected, abs=0.01)
+    assert abs(kendall_unordered_ties(scores, truth)) <= abs(float(kendall(scores, truth)))
 
 
 def test_without_ties_there_is_nothing_to_break() -> None:
     scores, truth = [3.0, 1.0, 2.0, 9.0], [1, 1, 2, 3]
-    assert ties_broken(scores, truth) == pytest.approx(float(kendall(scores, truth)), abs=1e-12)
-    assert np.isnan(ties_broken([1.0, 1.0], [1, 2]))
+    assert kendall_unordered_ties(scores, truth) == pytest.approx(
+        float(kendall(scores, truth)), abs=1e-12
+    )
+    assert np.isnan(kendall_unordered_ties([1.0, 1.0], [1, 2]))
 
 
 def test_ranks_beyond_size_are_residuals_of_a_line() -> None:
@@ -298,8 +293,8 @@ def test_ranks_beyond_size_are_residuals_of_a_line() -> None:
     scores = params + rng.normal(size=30)
     slope, offset = np.polyfit(stats.rankdata(params), stats.rankdata(scores), 1)
     expected = stats.rankdata(scores) - slope * stats.rankdata(params) - offset
-    np.testing.assert_allclose(beyond_size(scores, params), expected, atol=1e-9)
+    np.testing.assert_allclose(size_adjusted(scores, params), expected, atol=1e-9)
     scores[3] = np.nan
-    assert np.flatnonzero(np.isnan(beyond_size(scores, params))).tolist() == [3]
-    np.testing.assert_allclose(beyond_size(np.array([2.0, 1]), np.ones(2)), [0.5, -0.5])
-    assert beyond_size(np.array([2.0]), np.ones(1)) == 0
+    assert np.flatnonzero(np.isnan(size_adjusted(scores, params))).tolist() == [3]
+    np.testing.assert_allclose(size_adjusted(np.array([2.0, 1]), np.ones(2)), [0.5, -0.5])
+    assert size_adjusted(np.array([2.0]), np.ones(1)) == 0

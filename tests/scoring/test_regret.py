@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from autoprox.scoring.regret import budget_table, regrets
+from autoprox.scoring.evaluation_set import budget_table, regrets
 
 PARAMS = np.array([50.0, 10, 40, 20, 30])
 TRUTH = np.array([7.0, 1, 9, 4, 6])

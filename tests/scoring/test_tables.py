@@ -9,9 +9,13 @@ from helpers.tables import table
 from scipy.stats import kendalltau
 
 from autoprox.benchmarks import Benchmark, load_benchmark
-from autoprox.scoring.correlations import ridge_scores
-from autoprox.scoring.seeds import seed_share
-from autoprox.scoring.tables import Judge, cross_fitted_ridge, mostly_size
+from autoprox.scoring.bootstrap import ridge_scores
+from autoprox.scoring.evaluation_set import (
+    EvaluationSet,
+    cross_fitted_ridge,
+    mostly_size,
+    seed_share,
+)
 from autoprox.searchspaces import get_space
 
 SPACE = get_space("autoformer-nano")
@@ -26,7 +30,7 @@ def benchmark(tmp_path_factory: pytest.TempPathFactory) -> Benchmark:
 
 def test_the_size_check_counts_networks_as_they_are_built(benchmark: Benchmark) -> None:
     networks = list(range(0, 40, 2))
-    judge = Judge(benchmark, networks, 0, ties="forgiven")
+    judge = EvaluationSet(benchmark, networks, 0, ties="tau-b")
     rng = np.random.default_rng(0)
     scores = {dataset: rng.normal(size=20) for dataset in benchmark.datasets}
     check = judge.size_check(scores)
@@ -43,18 +47,18 @@ def test_the_size_check_counts_networks_as_they_are_built(benchmark: Benchmark) 
 
 
 def test_figures_of_several_seeds_are_means(benchmark: Benchmark) -> None:
-    judge = Judge(benchmark, range(40), 0)
+    judge = EvaluationSet(benchmark, range(40), 0)
     scores = np.random.default_rng(1).normal(size=(3, 40))
     row = judge.table({"wide": scores})["wide"]
     each = [judge.table({"wide": own})["wide"] for own in scores]
-    for name in ("kendall", "tau_b", "given_size", "spearman", "pearson"):
+    for name in ("kendall", "tau_b", "partial_tau", "spearman", "pearson"):
         assert row[name] == pytest.approx(np.mean([own[name] for own in each]))
     np.testing.assert_allclose(row["regret"], np.mean([own["regret"] for own in each], axis=0))
 
 
 def test_scores_that_are_not_finite_are_worth_none(benchmark: Benchmark) -> None:
-    row = Judge(benchmark, range(40), 0).table({"deep": np.full(40, np.nan)})["deep"]
-    assert row["kendall"] is row["given_size"] is row["equal_size"] is row["tau_b"] is None
+    row = EvaluationSet(benchmark, range(40), 0).table({"deep": np.full(40, np.nan)})["deep"]
+    assert row["kendall"] is row["partial_tau"] is row["near_size_tau"] is row["tau_b"] is None
     assert row["regret"] == [None] * 5
 
 

@@ -13,7 +13,7 @@ from autoprox.report.html.fronts import front
 from autoprox.report.html.plots import Point, Series, plot
 from autoprox.report.html.told import Told
 from autoprox.report.html.trees import architecture_drawing
-from autoprox.scoring.fitness import beyond_size
+from autoprox.scoring.joint_metric import size_adjusted
 
 
 def formula(told: Told) -> Markup:
@@ -43,8 +43,8 @@ def _points(told: Told) -> dict[int, Point]:
         return {}
     terms = np.array([own["terms"] for own in valid.values()], dtype=float)
     scores = SplitProxy(parse(told.config["proxy"])).scores(terms)
-    if told.config.get("objective") == "equal-size":
-        scores = beyond_size(scores, np.array([float(own["params"]) for own in valid.values()]))
+    if told.config.get("objective") == "size-adjusted":
+        scores = size_adjusted(scores, np.array([float(own["params"]) for own in valid.values()]))
     return {
         n: Point(own["params"], score, f"candidate {n}: {own['params']:,} parameters, {score:.6g}")
         for (n, own), score in zip(valid.items(), scores.tolist(), strict=True)

@@ -10,9 +10,9 @@ from autoprox.files.program import command_line
 from autoprox.report.terminal.layout import INTERVAL, WIDTH, Part, interval, number
 from autoprox.report.terminal.worth import (
     comparison_parts,
-    equal_size_parts,
     named_table,
     nature,
+    near_size_parts,
     regret_parts,
     size_parts,
 )
@@ -31,7 +31,7 @@ def evolution_report(summary: Mapping[str, Any]) -> list[Part]:
         summary["expression"],
         *front_parts(summary),
         _worth_table(summary),
-        *equal_size_parts(of_test, test["networks"], test["pairs"]),
+        *near_size_parts(of_test, test["networks"], test["pairs"]),
         *comparison_parts(comparison),
         *regret_parts(summary["budgets"]["test"], _regrets(summary)),
         *zoo_parts(summary),
@@ -54,7 +54,7 @@ def front_parts(summary: Mapping[str, Any]) -> list[Part]:
     shown = [i for n, i in enumerate(front) if n < FRONT or i["chosen"]]
     for own in shown:
         mark = "> " if own["chosen"] else "  "
-        values = (number(own["jcm"]), number(own["given_size"]))
+        values = (number(own["jcm"]), number(own["partial_tau"]))
         table.add_row(f"{mark}{own['expression']}", str(own["size"]), *values)
     left = f"; {len(front) - len(shown)} longer ones left out" if len(front) > len(shown) else ""
     by = "by both taus and by size" if both else "by fitness and by size"
@@ -128,7 +128,7 @@ def zoo_parts(summary: Mapping[str, Any]) -> list[Part]:
             table.add_row(
                 f"  {name}",
                 *(number(row["kendall"]), interval(row["interval"])),
-                *(number(row["given_size"]), interval(row["given_size_interval"])),
+                *(number(row["partial_tau"]), interval(row["partial_tau_interval"])),
             )
     return ["Published proxies, means over the datasets", table]
 
@@ -144,13 +144,13 @@ def _regrets(summary: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def _verdict(summary: Mapping[str, Any]) -> str:
     """Which baselines are better than the proxy, and which are the best of the zoo."""
     found = []
-    for figure, where in (("kendall", "by tau"), ("given_size", "at equal size")):
+    for figure, where in (("kendall", "by tau"), ("partial_tau", "at equal size")):
         comparison = summary["comparison"]
         better = [n for n, own in comparison.items() if own[figure]["verdict"] == "worse"]
         named = ", ".join(better) or "no baseline"
         found.append(f"Better than the proxy on the test networks {where}: {named}.")
     if best := summary["zoo"]["best"]:
-        by = {"kendall": "by tau", "given_size": "at equal size"}
+        by = {"kendall": "by tau", "partial_tau": "at equal size"}
         named = ", ".join(f"{name} {by[figure]}" for figure, name in best.items())
         found.append(f"Best of the zoo on the training networks: {named}.")
     return " ".join([*found, *without_figures(summary)])
@@ -169,7 +169,7 @@ def _counts(summary: Mapping[str, Any]) -> str:
     detail = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
     invalid = f"{sum(reasons.values())} invalid" + (f" ({detail})" if detail else "")
     failed = len(summary["failed_networks"])
-    ties = "ties forgiven; " if summary["ties"] == "forgiven" else ""
+    ties = "ties forgiven; " if summary["ties"] == "tau-b" else ""
     return (
         f"Formulas evaluated: {evaluated(summary)}, {invalid}; {ties}"
         f"networks failed: {failed}; {summary['seconds']:.0f} s"

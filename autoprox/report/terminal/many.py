@@ -12,7 +12,7 @@ from autoprox.report.terminal.evolution import ended_parts, evaluated, front_par
 from autoprox.report.terminal.layout import INTERVAL, WIDTH, Part, interval, number
 from autoprox.report.terminal.worth import named_table, nature, size_parts
 
-RESTS = {"kendall": "interval", "given_size": "given_size_interval"}
+RESTS = {"kendall": "interval", "partial_tau": "partial_tau_interval"}
 
 
 def many_report(summary: Mapping[str, Any]) -> list[Part]:
@@ -35,7 +35,7 @@ def held_out_parts(folds: Sequence[Mapping[str, Any]]) -> list[Part]:
     for row in (rows := [held_out_row(fold) for fold in folds]):
         table.add_row(*_cells(row))
     means = {
-        name: _mean([row[name] for row in rows]) for name in ("tau", "difference", "given_size")
+        name: _mean([row[name] for row in rows]) for name in ("tau", "difference", "partial_tau")
     }
     nothing = [None, None]
     table.add_row(*_cells({"held_out": "mean", **means, "interval": nothing, "at_size": nothing}))
@@ -52,8 +52,8 @@ def held_out_row(fold: Mapping[str, Any]) -> dict[str, Any]:
         "params": means["params"]["test"]["kendall"],
         "difference": beside["difference"],
         "interval": beside["interval"],
-        "given_size": means["proxy"]["test"]["given_size"],
-        "at_size": means["proxy"]["test"]["given_size_interval"],
+        "partial_tau": means["proxy"]["test"]["partial_tau"],
+        "at_size": means["proxy"]["test"]["partial_tau_interval"],
     }
 
 
@@ -67,7 +67,7 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     return [
         row["held_out"],
         *(number(row["tau"]), difference, interval(row["interval"])),
-        *(number(row["given_size"]), interval(row["at_size"])),
+        *(number(row["partial_tau"]), interval(row["at_size"])),
     ]
 
 
@@ -122,7 +122,7 @@ def _counts(fold: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
     detail = ", ".join(f"{count} {reason}" for reason, count in fold["invalid"].items())
     invalid = f"{sum(fold['invalid'].values())} invalid" + (f" ({detail})" if detail else "")
     failed = sum(len(own["failed_networks"]) for own in fold["spaces"].values())
-    ties = "ties forgiven; " if summary["ties"] == "forgiven" else ""
+    ties = "ties forgiven; " if summary["ties"] == "tau-b" else ""
     return (
         f"Formulas evaluated: {evaluated(fold)}, {fold['stopped']} stopped early, {invalid}; "
         f"{ties}networks failed: {failed}"

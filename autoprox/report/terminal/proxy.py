@@ -12,7 +12,7 @@ from autoprox.language import Tree, canonical, digest, statistics
 from autoprox.language.leaves import leaf_words
 from autoprox.language.quantities import QUANTITIES
 from autoprox.report.terminal.layout import Part, aligned, new_table, number
-from autoprox.report.terminal.worth import equal_size_parts, nature, size_parts
+from autoprox.report.terminal.worth import nature, near_size_parts, size_parts
 from autoprox.zoo.functions import FunctionProxy
 from autoprox.zoo.loading import Loaded
 
@@ -77,7 +77,7 @@ def _of_run(summary: Mapping[str, Any]) -> list[Part]:
     own = {"proxy": summary["means"]["proxy"]["test"]}
     return [
         *size_parts(summary["size"], "part"),
-        *equal_size_parts(own, test["networks"], test["pairs"]),
+        *near_size_parts(own, test["networks"], test["pairs"]),
         nature(summary),
     ]
 

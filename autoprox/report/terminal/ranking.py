@@ -17,14 +17,14 @@ from autoprox.report.terminal.layout import (
     room,
 )
 from autoprox.report.terminal.published import published_markdown, published_parts
-from autoprox.report.terminal.worth import equal_size_parts, regret_parts, size_parts, verdict_parts
+from autoprox.report.terminal.worth import near_size_parts, regret_parts, size_parts, verdict_parts
 from autoprox.scoring.correlations import CORRELATIONS
-from autoprox.scoring.tables import MOSTLY_SIZE, mostly_size
+from autoprox.scoring.evaluation_set import MOSTLY_SIZE, mostly_size
 
 HEADINGS = ("proxy", "Kendall", "95 % interval", "Spearman", "Pearson", "published KT", "invalid")
 FAILED, NOT_FINITE = "network failed", "not finite"  # why networks are left out: of all, of one
 UNEQUAL = "So not all proxies are compared on the same networks."
-INTERVALS = {"kendall": "interval", "given_size": "given_size_interval"}
+INTERVALS = {"kendall": "interval", "partial_tau": "partial_tau_interval"}
 
 
 def rank_report(summary: Mapping[str, Any]) -> list[Part]:
@@ -73,7 +73,7 @@ def _beside(summary: Mapping[str, Any]) -> list[Part]:
     means = {**summary["means"], **summary["baseline_means"]}
     baselines = list(summary["baseline_means"])
     return [
-        *equal_size_parts(means, networks, summary["pairs"]),
+        *near_size_parts(means, networks, summary["pairs"]),
         *verdict_parts(summary["comparison"], baselines),
         *size_parts(summary["size"], "proxy"),
     ]
@@ -96,7 +96,7 @@ def _sentences(summary: Mapping[str, Any]) -> str:
     if names := summary["choices_alone"]:
         found.append(f"Functions of the architecture's choices alone: {', '.join(names)}.")
     chosen = summary["chosen"]
-    for figure, where in (("kendall", "by tau"), ("given_size", "given the size")):
+    for figure, where in (("kendall", "by tau"), ("partial_tau", "given the size")):
         if best := chosen["by"].get(figure):
             tau = f"{number(best['test'][figure])} {interval(best['test'][INTERVALS[figure]])}"
             found.append(
@@ -131,7 +131,7 @@ def _reasons(summary: Mapping[str, Any]) -> list[str]:
 
 
 def _counts(summary: Mapping[str, Any]) -> str:
-    ties = "ties forgiven; " if summary["ties"] == "forgiven" else ""
+    ties = "ties forgiven; " if summary["ties"] == "tau-b" else ""
     return (
         f"{summary['networks']} networks, seeds: {summary['seeds']}; {ties}"
         f"{summary['seconds']:.0f} s"
@@ -147,7 +147,7 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     ]
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    more = ("tau_b", "given_size", "equal_size")
+    more = ("tau_b", "partial_tau", "near_size_tau")
     writer.writerow(["proxy", "dataset", *columns, *more, "invalid"])
     for row in rows:
         numbers = [

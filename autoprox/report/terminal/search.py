@@ -6,7 +6,7 @@ from typing import Any
 
 from autoprox.files.sizes import short
 from autoprox.report.terminal.layout import WIDTH, Part, new_table, number
-from autoprox.report.terminal.worth import comparison_parts, equal_size_parts
+from autoprox.report.terminal.worth import comparison_parts, near_size_parts
 
 
 def search_report(summary: Mapping[str, Any]) -> list[Part]:
@@ -66,7 +66,7 @@ def _evaluated(summary: Mapping[str, Any]) -> list[Part]:
         return ["\n".join(told)]
     return [
         "\n".join(told),
-        *equal_size_parts(worth["means"], worth["networks"], worth["pairs"]),
+        *near_size_parts(worth["means"], worth["networks"], worth["pairs"]),
         *comparison_parts(worth["comparison"]),
     ]
 

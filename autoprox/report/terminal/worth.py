@@ -8,26 +8,25 @@ from rich.table import Table
 
 from autoprox.files.sizes import short
 from autoprox.report.terminal.layout import INTERVAL, WIDTH, Part, interval, new_table, number, room
-from autoprox.scoring.resampling import FEWEST_PAIRS
-from autoprox.scoring.seeds import SEED_SHARE
-from autoprox.scoring.tables import MOSTLY_SIZE, mostly_size
+from autoprox.scoring.bootstrap import MIN_NEAR_SIZE_PAIRS
+from autoprox.scoring.evaluation_set import MOSTLY_SIZE, SEED_SHARE, mostly_size
 
 Rows = Mapping[str, Mapping[str, Any]]  # by proxy
 NAME = 26  # characters
-FIGURES = {"kendall": "tau", "given_size": "tau given the size"}
+FIGURES = {"kendall": "tau", "partial_tau": "tau given the size"}
 SIZES = {"params": "params", "flops": "FLOPs", "depth": "depth"}
 
 
-def equal_size_parts(means: Rows, networks: int, pairs: int) -> list[Part]:
+def near_size_parts(means: Rows, networks: int, pairs: int) -> list[Part]:
     """The tau given the size, and that over the pairs of equal size: means over the datasets."""
     headings = "given\nthe size", f"\n{INTERVAL}", "pairs of\nequal size", f"\n{INTERVAL}"
     table = named_table("\nscored by", *headings)
     for name, row in means.items():
-        near = "too few" if pairs < FEWEST_PAIRS else number(row["equal_size"])
+        near = "too few" if pairs < MIN_NEAR_SIZE_PAIRS else number(row["near_size_tau"])
         table.add_row(
             name,
-            *(number(row["given_size"]), interval(row["given_size_interval"])),
-            *(near, interval(row["equal_size_interval"])),
+            *(number(row["partial_tau"]), interval(row["partial_tau_interval"])),
+            *(near, interval(row["near_size_tau_interval"])),
         )
     title = (
         f"At equal size: Kendall's partial tau given the parameters, {networks} networks, and tau "
@@ -57,7 +56,7 @@ def verdict_parts(comparison: Mapping[str, Rows], baselines: Sequence[str]) -> l
     for proxy, rivals in comparison.items():
         verdicts = [
             rivals[name][figure]["verdict"] or "-"
-            for figure in ("kendall", "given_size")
+            for figure in ("kendall", "partial_tau")
             for name in baselines
         ]
         table.add_row(proxy, *verdicts)

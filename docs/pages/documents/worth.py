@@ -32,12 +32,12 @@ class Sized(Document):
 
     kendall: Annotated[Number, Field(description="Kendall's tau; ties of scores count nothing.")]
     interval: Interval
-    given_size: Annotated[Number, Field(description="Partial tau given the parameter count.")]
-    given_size_interval: Interval
-    equal_size: Annotated[
+    partial_tau: Annotated[Number, Field(description="Partial tau given the parameter count.")]
+    partial_tau_interval: Interval
+    near_size_tau: Annotated[
         Number, Field(description="Tau over pairs whose parameters differ by less than 10 %.")
     ]
-    equal_size_interval: Interval
+    near_size_tau_interval: Interval
 
 
 class Figures(Sized):
@@ -76,7 +76,7 @@ class Difference(Document):
     verdict: Literal["better", "level", "worse"] | None
 
 
-Comparison = dict[str, dict[Literal["kendall", "given_size", "equal_size"], Difference]]
+Comparison = dict[str, dict[Literal["kendall", "partial_tau", "near_size_tau"], Difference]]
 
 
 class Zoo(Document):
@@ -119,7 +119,7 @@ class Networks(Document):
     truth: dict[str, list[float]]
 
 
-class Worth(Document):
+class BootstrapMetrics(Document):
     """What a formula is worth on a benchmark, beside baselines and published proxies."""
 
     expression: str
@@ -145,7 +145,7 @@ class Member(Document):
     expression: str
     size: int
     jcm: float
-    given_size: float
+    partial_tau: float
     chosen: bool
 
 
@@ -167,7 +167,7 @@ class EvolutionCounts(Document):
 Ended = Annotated[str | None, Field(description="How the budget ended the evolution, if it did.")]
 
 
-class Evolve(Worth, Reduced):
+class Evolve(BootstrapMetrics, Reduced):
     """`autoprox evolve`."""
 
     run: str
@@ -204,7 +204,7 @@ class Fold(Document):
     islands: list[Island]
     stopped: int
     invalid: dict[str, int]
-    spaces: dict[str, Worth]
+    spaces: dict[str, BootstrapMetrics]
 
 
 class Source(Document):
@@ -278,10 +278,10 @@ class Ranked(Document):
     std: Correlations
     interval: Intervals
     tau_b: Number
-    given_size: Number
-    given_size_interval: Interval
-    equal_size: Number
-    equal_size_interval: Interval
+    partial_tau: Number
+    partial_tau_interval: Interval
+    near_size_tau: Number
+    near_size_tau_interval: Interval
     regret: list[Number]
     invalid: int
     published: Correlations

@@ -10,12 +10,12 @@ from autoprox.report.terminal.layout import show
 from autoprox.report.terminal.proxy import passes, terminals
 
 
-def row(kendall: float | None, given_size: float | None = 0.25) -> dict[str, Any]:
+def row(kendall: float | None, partial_tau: float | None = 0.25) -> dict[str, Any]:
     bounds = [None, None] if kendall is None else [kendall - 0.1, kendall + 0.1]
     return {
         **dict.fromkeys(("kendall", "spearman", "pearson", "tau_b"), kendall),
-        **{"given_size": given_size, "equal_size": given_size, "interval": bounds},
-        **{"given_size_interval": [0.1, 0.4], "equal_size_interval": [0.0, 0.5]},
+        **{"partial_tau": partial_tau, "near_size_tau": partial_tau, "interval": bounds},
+        **{"partial_tau_interval": [0.1, 0.4], "near_size_tau_interval": [0.0, 0.5]},
         "regret": [0.0, 1.25, None, 0.5, 3.0],
     }
 
@@ -44,8 +44,8 @@ def summary(
     parts = ("train", "test")
     budgets = {"params": [10, 2000, 30_000, 40_000, 500_000], "networks": [1, 2, 3, 4, 5]}
     front = [
-        {"expression": "sum(width)", "size": 2, "jcm": 0.6, "given_size": 0.2, "chosen": True},
-        {"expression": "s" * 90, "size": 40, "jcm": 0.7, "given_size": 0.3, "chosen": False},
+        {"expression": "sum(width)", "size": 2, "jcm": 0.6, "partial_tau": 0.2, "chosen": True},
+        {"expression": "s" * 90, "size": 40, "jcm": 0.7, "partial_tau": 0.3, "chosen": False},
     ]
     return {
         "run": "runs/mine",
@@ -59,12 +59,12 @@ def summary(
             **{name: dict.fromkeys(parts, row(None, None)) for name in verdicts},
         },
         "comparison": {
-            name: {"kendall": figure(by_tau), "given_size": figure(at_size)}
+            name: {"kendall": figure(by_tau), "partial_tau": figure(at_size)}
             for name, (by_tau, at_size) in verdicts.items()
         },
         "zoo": {
             "compared": ["snip"],
-            "best": {"kendall": "snip", "given_size": "naswot"},
+            "best": {"kendall": "snip", "partial_tau": "naswot"},
             "refused": {"zico": "a batch of one"},
         },
         "budgets": {"test": dict.fromkeys(("one", "two"), budgets)},
@@ -72,7 +72,7 @@ def summary(
         "seed_share": share,
         "front": front,
         "objective": "jcm",
-        "ties": "nothing",
+        "ties": "unordered",
         "evaluations": 1234,
         "invalid": {"constant": 20, "not finite": 3},
         "failed_networks": {"4": "RuntimeError: no"},

@@ -4,8 +4,8 @@ import pytest
 
 from autoprox.report.terminal.layout import INTERVAL, WIDTH, room, show
 from autoprox.report.terminal.worth import (
-    equal_size_parts,
     named_table,
+    near_size_parts,
     regret_parts,
     verdict_parts,
 )
@@ -30,16 +30,16 @@ def test_a_long_expression_is_cut_and_no_figure(capsys: pytest.CaptureFixture[st
     name = f"sum({20 * 'mul(width, '}one{21 * ')'}"
     bounds = [-0.25, -0.125]
     row = {
-        **{"given_size": -0.25, "given_size_interval": bounds},
-        **{"equal_size": -0.25, "equal_size_interval": bounds},
+        **{"partial_tau": -0.25, "partial_tau_interval": bounds},
+        **{"near_size_tau": -0.25, "near_size_tau_interval": bounds},
     }
     figure = {"verdict": "better"}
     rivals = {
-        own: {"kendall": figure, "given_size": figure} for own in ("params", "flops", "ridge")
+        own: {"kendall": figure, "partial_tau": figure} for own in ("params", "flops", "ridge")
     }
     sizes = {"params": [5_734_567 + n for n in range(5)], "networks": [20, 40, 61, 80, 100]}
     show(
-        *equal_size_parts({name: row}, 100, 1452),
+        *near_size_parts({name: row}, 100, 1452),
         *verdict_parts({name: rivals}, list(rivals)),
         *regret_parts({"cifar100": sizes}, {name: {"cifar100": 5 * [10.25]}}),
     )

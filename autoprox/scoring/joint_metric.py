@@ -1,4 +1,4 @@
-"""The fitness of formulas: what their scores are worth, and what they are worth at equal size."""
+"""Taus of many formulas at once, and partial taus that control for the parameter count."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class Target:
-    """What networks of one space are truly worth on its datasets, and how large they are."""
+class TrueScores:
+    """True scores of the networks of one space on its datasets, and their sizes."""
 
     truth: Floats  # [datasets, networks]
     params: Floats  # [datasets, networks]
@@ -29,16 +29,18 @@ class Target:
         return kendall(self.truth, self.params)
 
     def taus(self, scores: Floats, ties: str) -> tuple[Floats, Floats]:
-        """Of scores [trees, datasets, networks]: [trees, datasets] taus, and those at equal size.
+        """Return taus [trees, datasets] of scores [trees, datasets, networks], and partial taus.
 
-        Both are nan where scores rank nothing.
+        Both are nan for scores that rank nothing.
         """
         with_truth, with_size = np.moveaxis(TIES[ties](scores[:, :, None], self._compared), -1, 0)
-        return with_truth, partial_tau(with_truth, with_size, self._truth_with_size)
+        return with_truth, partial_kendall(with_truth, with_size, self._truth_with_size)
 
 
-def taus(scores: Sequence[Floats], targets: Sequence[Target], ties: str) -> tuple[Floats, Floats]:
-    """[trees, pairs of a space and a dataset]: taus within each, and those at equal size.
+def fitness_taus(
+    scores: Sequence[Floats], targets: Sequence[TrueScores], ties: str
+) -> tuple[Floats, Floats]:
+    """Return taus and partial taus [trees, pairs of a space and a dataset].
 
     The scores are one array [trees, datasets, networks] for each target.
     """
@@ -47,10 +49,10 @@ def taus(scores: Sequence[Floats], targets: Sequence[Target], ties: str) -> tupl
     return plain, partial
 
 
-def beyond_size(scores: Floats, params: Floats) -> Floats:
-    """The ranks of scores less what a line through the ranks of the parameters says of them.
+def size_adjusted(scores: Floats, params: Floats) -> Floats:
+    """Return the residuals of a linear fit of the scores' ranks to the parameters' ranks.
 
-    Whoever ranks so compares networks of different sizes as if they were of one; nan stays nan.
+    They rank networks of different sizes as if these were of one size; nan stays nan.
     """
     known = np.isfinite(scores)
     own, size = (rankdata(values[known]) for values in (scores, params))
@@ -61,10 +63,12 @@ def beyond_size(scores: Floats, params: Floats) -> Floats:
     return beyond
 
 
-def partial_tau(with_truth: ArrayLike, with_size: ArrayLike, truth_with_size: ArrayLike) -> Floats:
-    """Kendall's partial tau of scores and truth, given the size: of the taus of all three pairs.
+def partial_kendall(
+    with_truth: ArrayLike, with_size: ArrayLike, truth_with_size: ArrayLike
+) -> Floats:
+    """Return Kendall's partial tau of scores and truth, controlling for size.
 
-    (t_xy - t_xz t_yz) / sqrt((1 - t_xz^2) (1 - t_yz^2)); 0 where size explains either entirely. A
+    (t_xy - t_xz t_yz) / sqrt((1 - t_xz^2) (1 - t_yz^2)); 0 if size explains either entirely. A
     size that doesn't vary, whose taus are nan, explains nothing.
     """
     own = np.asarray(with_truth, dtype=np.float64)

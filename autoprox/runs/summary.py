@@ -1,0 +1,22 @@
+"""What every command's summary has, as summary.json, `--json` and Python show it."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from autoprox.files.documents import Document
+from autoprox.shortfalls import Shortfall
+
+
+class Summary(Document):
+    """The result of a command."""
+
+    run: Annotated[str, Field(description="The run's folder.")] = ""
+    shortfalls: Annotated[
+        tuple[Shortfall, ...],
+        Field(description="What was done less of than was asked for; often empty."),
+    ] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the summary as JSON values."""
+        return self.model_dump(mode="json")
