@@ -134,7 +134,7 @@ class Rank(Task[RankConfig]):
         self.measured(config.seed, [middle(self.space, architectures)], one.append)
         count = len(architectures) * config.seeds
         work = count * one[0]["seconds"] / self.pool.size
-        return Estimate(count, len(self.benchmark.datasets), work)
+        return Estimate(networks=count, datasets=len(self.benchmark.datasets), seconds=work)
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Measure; the log has a line for each network and seed, which isn't measured again."""

@@ -182,7 +182,7 @@ class Search(Task[SearchConfig]):
             started = time.monotonic()
             scorer.measure([one], lambda outcome: None)
         work = count * (time.monotonic() - started) / self.pool.size
-        return Estimate(count, 1, work)
+        return Estimate(networks=count, datasets=1, seconds=work)
 
     def work(self, run: Run, progress: Progress) -> dict[str, Any]:
         """Run the strategy from its seed; what is on record isn't measured again."""

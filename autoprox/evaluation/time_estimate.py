@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from pydantic import computed_field
+from pydantic import Field, computed_field
 
 from autoprox.engine.evaluator import Engine
 from autoprox.files.documents import Document
@@ -26,7 +26,7 @@ class Estimate(Document):
     seconds: float
     cache: int = 0  # bytes
     free: int = 0  # bytes on the cache's disk
-    stages: dict[str, float] = {}  # seconds, if there are several
+    stages: dict[str, float] = Field(default_factory=dict)  # seconds, if there are several
 
     @computed_field  # type: ignore[prop-decorator]
     @property
