@@ -1,52 +1,42 @@
-"""Discovers a proxy: from a benchmark and a seed to a formula, and what it is worth on the rest."""
+"""The command evolve: one formula for one or more spaces, and how well it ranks unseen networks."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
-from itertools import count, cycle, islice
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from dataclasses import dataclass
+from random import Random
+from typing import Annotated, Any
 
 import numpy as np
-import torch
-from deap import base
+from pydantic import Field
 
-from autoprox.commands.cache import kept_of
-from autoprox.commands.counts import evolution_counts
 from autoprox.commands.task import Task
 from autoprox.configurations.commands import EvolveConfig
-from autoprox.configurations.shared_options import completed, require_choice
-from autoprox.engine.blocks import Block
+from autoprox.configurations.shared_options import absolute, require_choice
 from autoprox.engine.evaluator import Engine
-from autoprox.errors import ConfigError
-from autoprox.evaluation.cached_zoo import PublishedProxies, Zoo
-from autoprox.evaluation.configured_inputs import batches_of, benchmark_of, digests
-from autoprox.evaluation.fitness_evaluator import FitnessEvaluator, MeasuredNetworks
-from autoprox.evaluation.full_resolution import SEEDED, Whole
+from autoprox.errors import ConfigError, nearest
+from autoprox.evaluation.evolution_estimate import EvolutionEstimate
+from autoprox.evaluation.fitness_evaluator import FitnessEvaluator
+from autoprox.evaluation.full_resolution import RankingQuality, choose_at_full_resolution
 from autoprox.evaluation.measured_proxies import COUNTS, Proxies, named_proxies
-from autoprox.evaluation.time_estimate import (
-    PART,
-    Estimate,
-    seconds_of_formulas,
-    spread,
-)
-from autoprox.evaluation.training_networks import split_record
+from autoprox.evaluation.space_problem import SpaceProblem, space_problems
+from autoprox.evaluation.successive_halving import STOPPED, SuccessiveHalving, halving_parts
+from autoprox.evaluation.time_estimate import Estimate
 from autoprox.evolution import (
     METRICS,
     STRATEGIES,
-    Form,
+    EvolutionParameters,
     Individual,
+    Representation,
     State,
     evolve,
     make_toolbox,
     require_formula,
 )
-from autoprox.evolution.checkpoint import checkpoint, restored
+from autoprox.evolution.checkpoint import SavedState
 from autoprox.evolution.two_inputs import TwoInputs
 from autoprox.export import pretty
-from autoprox.files.folders import make_writable, room_of
-from autoprox.inputs.batches import batch_counts
+from autoprox.files.documents import Document
 from autoprox.language import (
     EVERY_STATISTIC,
     STATISTICS,
@@ -57,359 +47,478 @@ from autoprox.language import (
     statistics,
 )
 from autoprox.language.grammar import Grammar
-from autoprox.parallel.crew import Crew
-from autoprox.parallel.threads import one_thread, run_threads
-from autoprox.progress import Note, Progress, silent
-from autoprox.runs.folder import Run
-from autoprox.scoring.bootstrap import MIN_NEAR_SIZE_PAIRS, split_networks
-from autoprox.scoring.correlations import TIES, Indices, jcm
-from autoprox.scoring.evaluation_set import EvaluationSet, size_baselines
-from autoprox.scoring.joint_metric import fitness_taus as fitness
-from autoprox.searchspaces import get_space
+from autoprox.progress import Note, Progress
+from autoprox.runs.folder import Run, as_written
+from autoprox.runs.proxy_file import Found, ProxyRecord
+from autoprox.runs.summary import Summary
+from autoprox.scoring.correlations import TIES, jcm
 from autoprox.shortfalls import Shortfall
 from autoprox.statistics.cached import CachedMatrices
-from autoprox.statistics.collector import Setting, resolve_device
-from autoprox.statistics.networks import SpaceNetwork, space_networks
-from autoprox.statistics.sources import measured_alone
+from autoprox.statistics.collector import resolve_device
 
-THINNED_WEIGHTS = 300_000  # of a network, on average, while evolution compares it with others
-WARM = 1.0  # seconds for which networks are measured by each worker, to estimate from them
-FEWER = 0.85  # the time for published proxies and a formula over that with all statistics
-FIRST = 1.25  # the time that a thread takes for its first network over that for the next ones
-SAMPLE = 21  # formulas by which the time of an evolution is estimated
-TYPICAL = ("sum(effective_rank({}))", "sum(l1_norm(gelu({})))", "sum(std(exp(min_max({}))))")
-EVOLVED = 0.9  # the time of an evolved formula over that of a typical one
-RIVALS = 4  # the formula, the ridge regression and the two best published proxies
-FORMS: Mapping[str, Callable[[Grammar], Form]] = {"free": lambda own: own, "two-inputs": TwoInputs}
+REPRESENTATIONS: Mapping[str, Callable[[Grammar], Representation]] = {
+    "free": lambda grammar: grammar,
+    "two-inputs": TwoInputs,
+}
+EACH = "each"
+Taus = dict[str, dict[str, float | None]]
+Sources = Mapping[str, Sequence[CachedMatrices]]  # by space, one for each part of the halving
 
 
-class Evolve(Task[EvolveConfig]):
-    """The discovery of a proxy on the training part of a benchmark's networks."""
+class FrontFormula(Document):
+    """A formula of the Pareto front."""
+
+    expression: str
+    size: int
+    jcm: float
+    partial_tau: float
+    taus: Annotated[
+        dict[str, float], Field(description="On subsampled matrices of the training networks.")
+    ]
+    chosen: bool
+
+
+class Count(Document):
+    """A number that was asked for, None without a limit, and what was done of it."""
+
+    asked: int | None
+    done: int
+
+
+class EvolutionCounts(Document):
+    """What an evolution was to do and what it did; of several islands, the one that did least."""
+
+    iterations: Count
+    evaluations: Annotated[Count, Field(description="Of all islands together.")]
+    population: Count
+
+
+class Island(Document):
+    """One of the populations of an evolution."""
+
+    iterations: int
+    evaluations: int
+
+
+class Fold(Document):
+    """An evolution on some of the spaces, and how well its formula ranks on each space."""
+
+    held_out: str | None
+    trained: tuple[str, ...]
+    expression: str
+    formula: str
+    front: tuple[FrontFormula, ...]
+    evaluations: int
+    counts: EvolutionCounts
+    ended: Annotated[
+        str | None, Field(description="How the budget ended the evolution, if it did.")
+    ]
+    islands: tuple[Island, ...]
+    stopped: Annotated[int, Field(description="Formulas that successive halving stopped early.")]
+    invalid: dict[str, int]
+    spaces: dict[str, RankingQuality]
+
+
+class SpaceSource(Document):
+    """The sources of a space's true scores and inputs."""
+
+    benchmark: str
+    inputs: dict[str, str]
+    lacking: Annotated[
+        tuple[str, ...], Field(description="Requested datasets that the space doesn't have.")
+    ]
+
+
+class EvolveSummary(Summary):
+    """The summary of `autoprox evolve`."""
+
+    expression: str
+    formula: str
+    folds: tuple[Fold, ...]
+    hold_out: str | None
+    objective: str
+    ties: str
+    spaces: dict[str, SpaceSource]
+    seconds: float
+
+
+class EvolveCheckpoint(Document):
+    """The folds that are finished, and the islands of the one that is not."""
+
+    folds: tuple[Fold, ...] = ()
+    islands: tuple[SavedState, ...] = ()
+    lines: Annotated[int, Field(ge=0)] = 0
+    seconds: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] = 0.0
+
+
+@dataclass(frozen=True)
+class FoldPlan:
+    """The spaces that an evolution is for, and those that its formula is measured on."""
+
+    held_out: str | None
+    trained: tuple[str, ...]
+    measured: tuple[str, ...]
+
+
+class Evolve(Task[EvolveConfig, EvolveSummary]):
+    """The discovery of a proxy on the training networks of one or more spaces."""
+
+    summary = EvolveSummary
 
     def __init__(self, config: EvolveConfig) -> None:
-        self.benchmark = benchmark_of(config)
-        jcm(np.zeros(len(self.benchmark.datasets)), config.weights)
-        self.space = get_space(self.benchmark.space)
-        self.strategy = STRATEGIES.find(config.strategy)
-        self.parameters = self.strategy.configured(config.strategy, config, config.set or {})
+        strategy = STRATEGIES.find(config.strategy)
+        self.parameters = strategy.configured(config.strategy, config, config.set or {})
+        self.strategy = strategy
         require_choice("ties", config.ties, TIES)
         require_choice("objective", config.objective, METRICS)
-        super().__init__(
-            completed(
-                config,
-                benchmark=config.benchmark or self.benchmark.name,
-                space=self.benchmark.space,
-                datasets=self.benchmark.datasets,
-                label=self.benchmark.label,
-                statistics=tuple(config.statistics or STATISTICS),
-                zoo=_zoo(config.zoo),
-                thin=config.thin or self._thin(),
-                device=resolve_device(config.device),
-                set=self.parameters.model_dump(mode="json", include=set(self.strategy.own)) or None,
-            )
+        require_choice("form", config.form, REPRESENTATIONS)
+        if config.evaluations is not None and config.evaluations < config.islands:
+            rule = f"evaluations must be at least one for each of {config.islands} islands"
+            raise ConfigError(f"{rule}, but are {config.evaluations}")
+        filled = config.model_copy(
+            update={
+                "statistics": tuple(config.statistics or STATISTICS),
+                "zoo": _zoo_names(config.zoo),
+                "device": resolve_device(config.device),
+                "set": self.parameters.model_dump(mode="json", include=set(strategy.own)) or None,
+            }
         )
+        self.problems = space_problems(filled)
+        if config.spaces is None:
+            (problem,) = self.problems.values()
+            filled = problem.config
+        else:
+            tables = (absolute(e) if e.endswith(".json") else e for e in config.spaces)
+            filled = filled.model_copy(
+                update={"spaces": tuple(tables), "hold_out": self._held_out(config)}
+            )
+        several = len(self.problems) > 1
+        halving = several if config.halving is None else config.halving
+        super().__init__(filled.model_copy(update={"halving": halving}))
         self.grammar = Grammar(
             self.config.statistics or (), structure=config.structure, limits=self.config
         )
-        require_choice("form", config.form, FORMS)
-        self.form = FORMS[config.form](self.grammar)
-        self.batches = batches_of(config, self.space, self.benchmark.classes, config.seed)
-        networks = len(self.benchmark.architectures)
-        chosen = split_networks(networks, config.split_seed, config.train)
-        self.parts = dict(zip(("train", "test"), chosen, strict=True))
-        self._check_parts()
-        make_writable("the cache", "--cache", self.cache)
+        self.representation = REPRESENTATIONS[config.form](self.grammar)
+        self.folds = self._plan_folds()
+        self.parts = {
+            name: halving_parts(problem.parts["train"], name)
+            if halving
+            else [problem.parts["train"]]
+            for name, problem in self.problems.items()
+        }
 
-    def _check_parts(self) -> None:
-        for dataset, scores in self.benchmark.scores.items():
-            for name, part in self.parts.items():
-                if len(set(scores[part])) < 2:
-                    raise ConfigError(
-                        f"the {name} part must have at least two distinct scores of {dataset} to "
-                        f"correlate with, but its {len(part)} networks have {scores[part][0]:g}: "
-                        "choose another --split-seed or --train"
-                    )
-        networks = range(len(self.benchmark.architectures))
-        pairs = 0 if self.config.objective == "jcm" else self.judge(networks).pairs
-        if self.config.objective != "jcm" and pairs < MIN_NEAR_SIZE_PAIRS:
-            raise ConfigError(
-                f"the objective {self.config.objective} needs {MIN_NEAR_SIZE_PAIRS} pairs of networks "
-                f"whose parameters differ by less than 10 %, but there are {pairs}"
-            )
+    def _held_out(self, config: EvolveConfig) -> str | None:
+        """Return the name of the problem that is held out, or `each`."""
+        names = dict(zip(config.spaces or (), self.problems, strict=True))
+        held_out = names.get(str(config.hold_out), config.hold_out)
+        if held_out is not None and held_out not in (*self.problems, EACH):
+            known = nearest(held_out, [*self.problems, EACH])
+            raise ConfigError(f"the hold-out must be one of the spaces, but is {held_out!r}{known}")
+        if held_out is not None and len(self.problems) < 2:
+            raise ConfigError(f"{held_out} can't be held out, for there is no other space")
+        return held_out
 
-    def _thin(self) -> int:
-        """The least power of two that leaves few enough weights, so that evolution stays fast."""
-        sizes = [self.space.params(a, classes=1) for a in self.benchmark.architectures]
-        thin = 1
-        while sum(sizes) / len(sizes) / thin**2 > THINNED_WEIGHTS:
-            thin *= 2
-        return thin
+    def _plan_folds(self) -> list[FoldPlan]:
+        names, held_out = tuple(self.problems), self.config.hold_out
+        jcm(np.zeros(len(self.pairs(names))), self.config.weights)
+        if held_out is None:
+            return [FoldPlan(None, names, names)]
+        each = held_out == EACH
+        plans = [
+            FoldPlan(own, tuple(n for n in names if n != own), (own,) if each else names)
+            for own in (names if each else (held_out,))
+        ]
+        for plan in plans:
+            jcm(np.zeros(len(self.pairs(plan.trained))), self._weights(plan))
+        return plans
+
+    def pairs(self, names: Sequence[str]) -> list[str]:
+        """Return the names of all pairs of these spaces and their datasets."""
+        datasets = {name: self.problems[name].benchmark.datasets for name in names}
+        return [self._pair(name, dataset) for name in names for dataset in datasets[name]]
+
+    def _pair(self, name: str, dataset: str) -> str:
+        return dataset if self.config.spaces is None else f"{name}/{dataset}"
+
+    def _weights(self, plan: FoldPlan) -> tuple[float, ...] | None:
+        """Return the weights of the pairs that a fold evolves on."""
+        if self.config.weights is None:
+            return None
+        known = dict(zip(self.pairs(tuple(self.problems)), self.config.weights, strict=True))
+        return tuple(known[pair] for pair in self.pairs(plan.trained))
 
     @property
     def name(self) -> str:
-        return f"{self.benchmark.name}-{self.benchmark.space}-seed{self.config.seed}"
+        seed = f"seed{self.config.seed}"
+        if self.config.spaces is not None:
+            return f"{len(self.problems)}-spaces-{seed}"
+        (problem,) = self.problems.values()
+        return f"{problem.benchmark.name}-{problem.space.name}-{seed}"
 
     @property
     def read(self) -> dict[str, str]:
-        return digests(self.batches, self.benchmark)
+        prefix = "" if self.config.spaces is None else "{} "
+        return {
+            f"{prefix.format(name)}{key}": value
+            for name, problem in self.problems.items()
+            for key, value in problem.read.items()
+        }
 
     @property
     def counts(self) -> list[Shortfall]:
-        return batch_counts(self.config.batch_size, self.batches)
+        return [own for problem in self.problems.values() for own in problem.counts]
 
-    @property
-    def cache(self) -> Path:
-        """The folder of the networks' statistics."""
-        return kept_of(self.config).folder
-
-    def setting(self, thin: int | None = None, seed: int | None = None) -> Setting:
-        """How networks are measured: thinned as configured, unless said otherwise."""
-        config, batches = self.config, self.batches
-        if seed is not None:
-            batches = batches_of(config, self.space, self.benchmark.classes, seed)
-        return Setting(batches, thin or config.thin or 1, torch.device(self.config.device))
-
-    def networks(self) -> list[SpaceNetwork]:
-        """The benchmark's untrained networks."""
-        return space_networks(self.space, self.benchmark.architectures, self.config.seed)
-
-    def judge(self, networks: Sequence[int]) -> EvaluationSet:
-        """Says what scores of some of the benchmark's networks are worth."""
-        return EvaluationSet(self.benchmark, networks, self.config.seed, self.config.ties)
+    def estimate(self) -> Estimate | None:
+        """Estimate all stages of an evolution on one space from a few networks."""
+        if len(self.problems) > 1 or self.config.halving or self.config.islands > 1:
+            return None
+        (problem,) = self.problems.values()
+        return EvolutionEstimate(problem, self.grammar, self.needs(), self.pool.size).total()
 
     def needs(self) -> set[Statistic]:
-        """The statistics, by single domains, that trees of the grammar can read."""
+        """Return the statistics, by single domains, that trees of the grammar can read."""
         terminals = [name for name in self.grammar.terminals if name in EVERY_STATISTIC]
         read = {s for name in terminals for s in statistics(parse(name))}
         return {part for s in read for part in s.parts}
 
-    def estimate(self) -> Estimate:
-        """Estimate all stages from a few networks, which are measured in a folder of their own."""
-        train, workers = self.parts["train"], self.config.workers
-        share = workers / self.pool.size  # of a cluster's work, which it does as fast
-        networks = self._by_flops(train)
-        with TemporaryDirectory() as folder, one_thread():
-            warm = self._measured_in(Path(folder, "first"), networks[:workers])
-            number = workers * max(1, min(int(WARM / warm), len(train) // PART // workers))
-            sample = spread(networks, number)
-            first = FIRST if number == workers else 1.0
-            each = share * self._measured_in(Path(folder), sample) / first
-            size = sum(path.stat().st_size for path in Path(folder).glob("??/*")) / number
-            stages = {
-                "collect": len(train) * each,
-                "evolve": self._evolution_seconds(sample, Path(folder)),
-                "measure": (len(self.benchmark.architectures) - len(train)) * FEWER * each
-                + (len(train) + SEEDED) * share * self._formula_seconds(sample)
-                + self._comparison_seconds(),
+    def work(self, run: Run, progress: Progress) -> EvolveSummary:
+        """Evolve for each fold on subsampled matrices; choose and measure at full resolution."""
+        record = EvolutionRecord(run, self)
+        left = self.folds[len(record.folds) :]
+        sources = self._collect(dict.fromkeys(n for plan in left for n in plan.trained), progress)
+        for plan in left:
+            config = self.config.model_copy(update={"weights": self._weights(plan)})
+            evaluators = self.evaluators(plan, sources)
+            islands = self._evolve(plan, evaluators, record, progress)
+            front = _merged_front(islands)
+            found = evaluators[-1].choose(front)
+            progress("measure", 0, 1, str(found.tree))
+            networks = {
+                name: self.problems[name].full_resolution(
+                    self._failures(name, sources) if name in plan.trained else {},
+                    held_out=name == plan.held_out,
+                    with_zoo=name in plan.measured,
+                )
+                for name in (*plan.trained, *plan.measured)
             }
-        return Estimate(
-            len(train),
-            len(self.batches),
-            sum(stages.values()),
-            round(len(train) * size),
-            room_of(self.cache),
-            stages,
+            trained = [networks[name] for name in plan.trained]
+            tree = choose_at_full_resolution(trained, config, found, front, progress)
+            quality = {
+                name: networks[name].ranking_quality(tree, self.problems[name].zoo_scores(progress))
+                for name in plan.measured
+            }
+            progress("measure", 1, 1, str(tree))
+            pairs = self.pairs(plan.trained)
+            record.finish(_fold(plan, config, pairs, islands, front, tree, quality))
+        run.write_proxies(self.proxy_records(run, record.folds))
+        return EvolveSummary(
+            expression=record.folds[0].expression,
+            formula=record.folds[0].formula,
+            folds=tuple(record.folds),
+            hold_out=self.config.hold_out,
+            objective=self.config.objective,
+            ties=self.config.ties,
+            spaces={name: self._source(problem) for name, problem in self.problems.items()},
+            seconds=record.seconds,
         )
 
-    def _by_flops(self, part: Indices) -> list[SpaceNetwork]:
-        """Return the networks of a part in the order of their operations."""
-        archs, networks = self.benchmark.architectures, self.networks()
-        order = sorted(part.tolist(), key=lambda n: self.space.flops(archs[n], 1))
-        return [networks[n] for n in order]
-
-    def _measured_in(self, folder: Path, networks: Sequence[SpaceNetwork]) -> float:
-        """Return the seconds that each network takes, published proxies included."""
-        source, zoo = self._source(networks, folder), self._published_in(folder / "zoo")
-        started = time.monotonic()
-        source.collect(along=zoo)
-        return (time.monotonic() - started) / len(networks)
-
-    def _formula_seconds(self, networks: Sequence[SpaceNetwork]) -> float:
-        """Return the seconds that a network takes for a formula of gradients."""
-        setting, gradients = self.setting(thin=1), {EVERY_STATISTIC["mlp.grad"]}
-        needs = dict.fromkeys(self.batches, gradients)
-
-        def measure(network: SpaceNetwork) -> None:
-            measured_alone(setting, network, needs, lambda dataset, measured: None)
-
-        few = networks[: self.config.workers]
-        started = time.monotonic()
-        run_threads(self.config.workers, [partial(measure, network) for network in few])
-        return (time.monotonic() - started) / len(few)
-
-    def _comparison_seconds(self) -> float:
-        """Estimate the intervals of correlations, of as many scores as are compared."""
-        counts = size_baselines(self.benchmark)
-        started = time.monotonic()
-        for part in self.parts.values():
-            judge, own = self.judge(part.tolist()), counts["params"]
-            judge.table({dataset: scores[part] for dataset, scores in own.items()})
-        return (time.monotonic() - started) * (len(counts) + RIVALS + len(self.config.zoo))
-
-    def _source(self, networks: Sequence[SpaceNetwork], folder: Path) -> CachedMatrices:
-        """Return networks whose statistics are in a folder of their own."""
-        crew = Crew(self.config.workers)
-        return CachedMatrices(self.setting(), networks, self.needs(), folder=folder, crew=crew)
-
-    def _evolution_seconds(self, sample: Sequence[SpaceNetwork], folder: Path) -> float:
-        """Estimate the evolution by typical formulas on copies of the sample, and their taus."""
-        config, train = self.config, self.parts["train"]
-        trees = self._typical_trees()
-        target = MeasuredNetworks(self.judge(train.tolist()), []).target
-        scores = np.random.default_rng(0).random((len(trees), len(self.batches), len(train)))
-        started = time.monotonic()
-        fitness([scores], [target], config.ties)
-        taken = (time.monotonic() - started) / len(trees)
-        taken += EVOLVED * seconds_of_formulas(
-            trees,
-            lambda count: self._source(list(islice(cycle(sample), count)), folder),
-            len(train),
-        )
-        formulas = 2 * config.population + config.iterations * config.children
-        return taken * min(formulas, config.evaluations or formulas)
-
-    def _typical_trees(self) -> list[Tree]:
-        """Return formulas of the operations that take most of the time, over all statistics."""
-        read = [name for name in self.grammar.terminals if name in EVERY_STATISTIC]
-        pairs = islice(zip(cycle(read), cycle(TYPICAL), strict=False), SAMPLE)
-        return [parse(form.format(name)) for name, form in pairs]
-
-    def work(self, run: Run, progress: Progress) -> dict[str, Any]:
-        """Evolve on thinned matrices, choose on whole ones, and measure what was chosen."""
-        started, config = time.monotonic(), self.config
-        state, before = restored(run, config.seed, len(self.benchmark.datasets), config.objective)
-        store = self.collect(progress)
-
-        def seconds() -> float:
-            return before + time.monotonic() - started
-
-        def record(state: State) -> None:
-            line = {**state.logbook[-1], "seconds": round(seconds(), 3)}
-            run.log(line)
-            run.checkpoint(checkpoint(state, seconds()))
-            progress("evolve", *state.progress(config), note_of(state))
-
-        engine = Engine(store)
-        toolbox = self.toolbox(engine)
-        progress("evolve", *state.progress(config), note_of(state))
-        evolve(toolbox, self.strategy, self.parameters, state, record)
-        require_formula([state])
-        found = self.trial(engine).choose(state.front)
-        train = self.parts["train"]
-        whole = self.whole({int(train[n]): reason for n, reason in store.failures.items()})
-        progress("measure", 0, 1, str(found.tree))
-        tree = whole.chosen(found, state.front, progress)
-        progress("measure", 1, 1, str(tree))
-        summary = {
-            **whole.measured(tree, self.zoo(progress)),
-            "objective": config.objective,
-            "ties": config.ties,
-            "front": described(state.front, tree),
-            "evaluations": state.evaluations,
-            **evolution_counts(config, [state]),
-            "invalid": dict(state.invalid),
-            "inputs": {dataset: batch.source for dataset, batch in self.batches.items()},
-            "benchmark": self.benchmark.source,
-            "seconds": round(seconds(), 3),
+    def _collect(self, names: Mapping[str, None], progress: Progress) -> Sources:
+        """Measure the subsampled statistics of the training networks of some spaces."""
+        needs = self.needs()
+        return {
+            name: [
+                self.problems[name].collect(
+                    needs,
+                    part,
+                    self.config.memory // (len(names) * len(self.parts[name])),
+                    progress,
+                )
+                for part in self.parts[name]
+            ]
+            for name in names
         }
-        run.write_proxies(self._proxy_records(run, state.front, summary))
-        return summary
 
-    def collect(
-        self, progress: Progress = silent, part: Indices | None = None, share: int = 1
-    ) -> CachedMatrices:
-        """The statistics that trees of the grammar can read: of the training networks, or a part.
-
-        As many matrices are resident as a share of the memory allows.
-        """
-        networks, train = self.networks(), self.parts["train"] if part is None else part
-        matrices = CachedMatrices(
-            self.setting(),
-            [networks[n] for n in train],
-            self.needs(),
-            memory=self.config.memory // share,
-            crew=self.pool,
-            **kept_of(self.config)._asdict(),
-        )
-        done = count(1)
-        matrices.collect(lambda: progress("collect", next(done), len(train), ""), self._published)
-        return matrices
-
-    def toolbox(self, engine: Engine) -> base.Toolbox:
-        """What `evolve` needs, on the engine's networks: the training part, or some of it."""
-        individuals = self.trial(engine).individuals
-        return make_toolbox(self.form, individuals, self.strategy, self.parameters)
-
-    def trial(self, engine: Engine) -> FitnessEvaluator:
-        """Of formulas on the training networks of the engine."""
-        alive = engine.source.alive
-        networks = self.parts["train"][alive].tolist()
-        return FitnessEvaluator(
-            self.config, [MeasuredNetworks(self.judge(networks), [Block(engine, alive)])]
-        )
-
-    def whole(
-        self, failed: Mapping[int, str], held_out: bool = False, with_zoo: bool = True
-    ) -> Whole:
-        """All networks, measured whole, but for those that failed.
-
-        Those of a space that is held out are all its test. What the published proxies lack is
-        measured along.
-        """
-        settings = [self.setting(thin=1), self.setting(thin=1, seed=self.config.seed + 1)]
-        parts = {name: part.tolist() for name, part in self.parts.items()}
-        if held_out:
-            parts["test"] = list(range(len(self.benchmark.architectures)))
-        along = self._published if with_zoo else None
-        return Whole(self.benchmark, self.config, parts, settings, failed, held_out, along)
-
-    @cached_property
-    def _published(self) -> PublishedProxies:
-        return self._published_in(self.cache.with_name("zoo"))
-
-    def _published_in(self, folder: Path) -> PublishedProxies:
-        return PublishedProxies(self.benchmark, self.config, self.setting(thin=1), folder)
-
-    def zoo(self, progress: Progress = silent) -> Zoo:
-        """The published proxies to compare with."""
-        return self._published.measured(progress)
-
-    def split_record(self) -> dict[str, Any]:
-        """Return what a proxy file records of the split."""
-        config = self.config
-        return split_record(self.benchmark, config.subset, config.train, config.split_seed)
-
-    def _proxy_records(
-        self, run: Run, front: Sequence[Individual], summary: Mapping[str, Any]
-    ) -> list[dict[str, Any]]:
-        """The chosen proxy with its taus on whole matrices, then the others of the front."""
-        found = {
-            "run": run.name,
-            "space": self.config.space,
-            "benchmark": self.benchmark.name,
-            "label": self.benchmark.label,
-            "datasets": self.benchmark.datasets,
-            "seed": self.config.seed,
-            "evolved_on": [self.split_record()],
+    def evaluators(self, plan: FoldPlan, sources: Sources) -> list[FitnessEvaluator]:
+        """Return fitness evaluators on ever more of the fold's training networks."""
+        config = self.config.model_copy(update={"weights": self._weights(plan)})
+        engines = {
+            name: [
+                (Engine(s), part) for s, part in zip(sources[name], self.parts[name], strict=True)
+            ]
+            for name in plan.trained
         }
-        taus = {
-            part: {dataset: row["kendall"] for dataset, row in summary[part].items()}
-            for part in self.parts
-        }
-        chosen = parse(summary["expression"])
-        records = [(chosen, taus)] + [
-            (i.tree, {"evolution": dict(zip(self.benchmark.datasets, i.taus, strict=True))})
-            for i in front
-            if digest(i.tree) != digest(chosen)
-        ]
         return [
-            {"expression": str(tree), "formula": pretty(tree), "found": found, "taus": measured}
-            for tree, measured in records
+            FitnessEvaluator(
+                config,
+                [
+                    self.problems[name].measured_networks(own[:count])
+                    for name, own in engines.items()
+                ],
+            )
+            for count in range(1, len(self.parts[plan.trained[0]]) + 1)
         ]
 
+    def _evolve(
+        self,
+        plan: FoldPlan,
+        evaluators: Sequence[FitnessEvaluator],
+        record: "EvolutionRecord",
+        progress: Progress,
+    ) -> list[State]:
+        """Evolve all islands of a fold, from where they were stopped."""
+        evaluate = SuccessiveHalving(evaluators).evaluate
+        toolbox = make_toolbox(self.representation, evaluate, self.strategy, self.parameters)
+        for island in range(self.config.islands):
+            parameters = self.parameters.model_copy(update={"evaluations": self._share(island)})
+            if island == len(record.islands):
+                record.islands.append(State(self._rng(island)))
+            state, title = record.islands[island], self._title(plan, island)
 
-def note_of(state: State) -> Note:
-    """How far an evolution came: its best formula, and how many it has evaluated."""
+            def log(
+                state: State,
+                island: int = island,
+                title: str = title,
+                parameters: EvolutionParameters = parameters,
+            ) -> None:
+                record.log({"held_out": plan.held_out, "island": island, **state.logbook[-1]})
+                progress(title, *state.progress(parameters), _note(state))
+
+            progress(title, *state.progress(parameters), _note(state))
+            evolve(toolbox, self.strategy, parameters, state, log)
+        require_formula(record.islands)
+        return list(record.islands)
+
+    def _rng(self, island: int) -> Random:
+        alone = self.config.spaces is None and self.config.islands == 1
+        return Random(self.config.seed if alone else f"{self.config.seed} island {island}")
+
+    def _share(self, island: int) -> int | None:
+        """Return how many evaluations an island may make; the first ones take the remainder."""
+        if self.config.evaluations is None:
+            return None
+        share, rest = divmod(self.config.evaluations, self.config.islands)
+        return share + (island < rest)
+
+    def _title(self, plan: FoldPlan, island: int) -> str:
+        islands = self.config.islands
+        number = f" {island + 1}/{islands}" if islands > 1 else ""
+        return f"evolve{number}{f' without {plan.held_out}' if plan.held_out else ''}"
+
+    def _failures(self, name: str, sources: Sources) -> dict[int, str]:
+        return {
+            int(part[n]): reason
+            for source, part in zip(sources[name], self.parts[name], strict=True)
+            for n, reason in source.failures.items()
+        }
+
+    def _source(self, problem: SpaceProblem) -> SpaceSource:
+        return SpaceSource(
+            benchmark=problem.benchmark.source,
+            inputs={dataset: batch.source for dataset, batch in problem.batches.items()},
+            lacking=tuple(d for d in self.config.datasets or () if d not in problem.batches),
+        )
+
+    def proxy_records(self, run: Run, folds: Sequence[Fold]) -> list[ProxyRecord]:
+        """Return each fold's formula with its taus at full resolution, then the other formulas."""
+        chosen = [
+            self._proxy_record(run, fold, fold.expression, self._taus(fold)) for fold in folds
+        ]
+        seen = {digest(parse(fold.expression)) for fold in folds}
+        others = [
+            self._proxy_record(run, fold, own.expression, {"evolution": dict(own.taus)})
+            for fold in folds
+            for own in fold.front
+            if digest(parse(own.expression)) not in seen
+        ]
+        return [*chosen, *others]
+
+    def _proxy_record(self, run: Run, fold: Fold, expression: str, taus: Taus) -> ProxyRecord:
+        problems = [self.problems[name] for name in fold.trained]
+        found = Found(
+            run=run.name,
+            space=", ".join(problem.space.name for problem in problems),
+            benchmark=", ".join(dict.fromkeys(problem.benchmark.name for problem in problems)),
+            label=", ".join(dict.fromkeys(problem.benchmark.label for problem in problems)),
+            datasets=self.pairs(fold.trained),
+            seed=self.config.seed,
+            evolved_on=[problem.split_record() for problem in problems],
+        )
+        return ProxyRecord(expression, pretty(parse(expression)), found, taus)
+
+    def _taus(self, fold: Fold) -> Taus:
+        """Return the formula's taus by part of the split and by pair."""
+        return {
+            part: {
+                self._pair(name, dataset): row.kendall
+                for name, own in fold.spaces.items()
+                if part == "test" or name != fold.held_out
+                for dataset, row in getattr(own, part).items()
+            }
+            for part in ("train", "test")
+        }
+
+
+class EvolutionRecord:
+    """The progress of an evolution, as the log and the checkpoint of its run keep it."""
+
+    def __init__(self, run: Run, task: Evolve) -> None:
+        self._run, self._started = run, time.monotonic()
+        with as_written(run.path, "a checkpoint"):
+            stored = run.read_checkpoint() or {}
+            saved = EvolveCheckpoint.model_validate(stored, strict=False)
+            self.folds = list(saved.folds)
+            self._require_folds_of(task)
+            task.proxy_records(run, self.folds)
+            pairs = [len(task.pairs(plan.trained)) for plan in task.folds]
+            self.islands = [
+                island.restored(pairs[len(self.folds)], task.config.objective)
+                for island in saved.islands
+            ]
+            self._lines, self._before = saved.lines, saved.seconds
+            run.truncate_log(self._lines)
+
+    def _require_folds_of(self, task: Evolve) -> None:
+        if len(self.folds) > len(task.folds):
+            raise ValueError(f"there are {len(task.folds)} folds")
+        for plan, done in zip(task.folds, self.folds, strict=False):
+            if (plan.held_out, plan.trained) != (done.held_out, done.trained):
+                raise ValueError(f"{', '.join(done.trained)} aren't the spaces of the fold")
+
+    @property
+    def seconds(self) -> float:
+        """The time that the evolution has taken, without interruptions."""
+        return round(self._before + time.monotonic() - self._started, 3)
+
+    def log(self, line: dict[str, Any]) -> None:
+        """Append a line to the run's log, and write the checkpoint."""
+        self._run.log({**line, "seconds": self.seconds})
+        self._lines += 1
+        self._write()
+
+    def finish(self, fold: Fold) -> None:
+        """Record a finished fold."""
+        self.folds.append(fold)
+        self.islands = []
+        self._write()
+
+    def _write(self) -> None:
+        checkpoint = EvolveCheckpoint(
+            folds=tuple(self.folds),
+            islands=tuple(map(SavedState.of, self.islands)),
+            lines=self._lines,
+            seconds=self.seconds,
+        )
+        self._run.checkpoint(checkpoint.model_dump(mode="json"))
+
+
+def _zoo_names(given: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the published proxies to compare with, all of which must exist."""
+    names = () if tuple(given) == ("none",) else named_proxies(given)
+    return Proxies([name for name in names if name not in COUNTS]).names
+
+
+def _note(state: State) -> Note:
+    """Describe the progress of an evolution: its best formula, and the evaluations."""
     counts: dict[str, Any] = {"tried": state.evaluations, "invalid": sum(state.invalid.values())}
     if not state.logbook:
         return Note(**counts)
@@ -417,21 +526,68 @@ def note_of(state: State) -> Note:
     return Note(f"best {best:.4f}  {text}", value=best, of="fitness", formula=text, **counts)
 
 
-def described(front: Sequence[Individual], chosen: Tree) -> list[dict[str, Any]]:
-    """The formulas of a front, the shortest first, and which of them is chosen."""
-    return [
-        {
-            "expression": str(i.tree),
-            "size": i.tree.size,
-            "jcm": i.jcm,
-            "partial_tau": i.partial_tau,
-            "chosen": i.tree == chosen,
-        }
-        for i in sorted(front, key=lambda i: i.tree.size)
-    ]
+def _merged_front(islands: Sequence[State]) -> list[Individual]:
+    merged = State(Random(0))
+    for island in islands:
+        merged.front.update(list(island.front))
+    return list(merged.front)
 
 
-def _zoo(given: Sequence[str]) -> tuple[str, ...]:
-    """The published proxies that are meant, all of which there must be."""
-    names = () if tuple(given) == ("none",) else named_proxies(given)
-    return Proxies([name for name in names if name not in COUNTS]).names
+def _fold(
+    plan: FoldPlan,
+    parameters: EvolutionParameters,
+    pairs: Sequence[str],
+    islands: Sequence[State],
+    front: Sequence[Individual],
+    tree: Tree,
+    quality: Mapping[str, RankingQuality],
+) -> Fold:
+    invalid = sum((island.invalid for island in islands), Counter[str]())
+    iterations = min(island.iteration for island in islands)
+    evaluations = sum(island.evaluations for island in islands)
+    population = min(len(island.population) for island in islands)
+    return Fold(
+        held_out=plan.held_out,
+        trained=plan.trained,
+        expression=str(tree),
+        formula=pretty(tree),
+        front=tuple(
+            FrontFormula(
+                expression=str(i.tree),
+                size=i.tree.size,
+                jcm=i.jcm,
+                partial_tau=i.partial_tau,
+                taus=dict(zip(pairs, i.taus, strict=True)),
+                chosen=i.tree == tree,
+            )
+            for i in sorted(front, key=lambda i: i.tree.size)
+        ),
+        evaluations=evaluations,
+        counts=EvolutionCounts(
+            iterations=Count(asked=parameters.iterations, done=iterations),
+            evaluations=Count(asked=parameters.evaluations, done=evaluations),
+            population=Count(asked=parameters.population, done=population),
+        ),
+        ended=None if iterations == parameters.iterations else _ended(parameters, islands),
+        islands=tuple(
+            Island(iterations=island.iteration, evaluations=island.evaluations)
+            for island in islands
+        ),
+        stopped=invalid.pop(STOPPED, 0),
+        invalid=dict(invalid),
+        spaces=dict(quality),
+    )
+
+
+def _ended(parameters: EvolutionParameters, islands: Sequence[State]) -> str:
+    """Say in one sentence what the budget of evaluations was enough for."""
+    evaluations = sum(island.evaluations for island in islands)
+    drawn = sum(island.drawn for island in islands)
+    done = sorted({island.iteration for island in islands})
+    spent = f"{evaluations} evaluation{'s' if evaluations > 1 else ''}"
+    if done == [0]:
+        children = f" and {evaluations - drawn} children" if evaluations > drawn else ""
+        rule = f"{spent}: no iteration was completed"
+        return f"{rule}; the formula is the best of {drawn} random ones{children}"
+    each = " to ".join(map(str, dict.fromkeys((done[0], done[-1]))))
+    return f"{spent}: {each} of {parameters.iterations} iterations were completed"

@@ -1,43 +1,55 @@
-"""Ranks proxies side by side: each of them on every network of a benchmark, over several seeds."""
+"""The command rank: proxies side by side, each on every network of a benchmark, over some seeds."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 from itertools import product, takewhile
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
+from pydantic import Field
 
 from autoprox.commands.task import Task
 from autoprox.configurations.commands import RankConfig
-from autoprox.configurations.shared_options import completed, require_choice
+from autoprox.configurations.shared_options import require_choice
 from autoprox.errors import MeasurementError, RunError, lacked_memory
 from autoprox.evaluation.configured_inputs import batches_of, benchmark_of, digests
-from autoprox.evaluation.measured_proxies import COUNTS, Proxies, named_proxies
+from autoprox.evaluation.measured_proxies import COUNTS, NetworkValues, Proxies, named_proxies
 from autoprox.evaluation.time_estimate import Estimate, middle
 from autoprox.evaluation.training_networks import training_architectures
-from autoprox.files.atomic import write_text
-from autoprox.files.documents import Document, Finite
+from autoprox.files.documents import Document
 from autoprox.inputs.batches import batch_counts
 from autoprox.language import statistics
 from autoprox.progress import Progress
-from autoprox.report.terminal.ranking import FAILED, NOT_FINITE, as_csv, as_markdown
 from autoprox.runs.folder import Run, as_written
+from autoprox.runs.summary import Summary
 from autoprox.scoring.bootstrap import (
     BootstrapMetrics,
+    Interval,
+    MetricDifferences,
+    Number,
+    RankingMetrics,
     bootstrap_interval,
     finite_or_none,
     split_networks,
 )
-from autoprox.scoring.correlations import CORRELATIONS, TIES, Correlation, Floats, ScoresByDataset
+from autoprox.scoring.correlations import (
+    CORRELATIONS,
+    TIES,
+    Correlation,
+    Floats,
+    ScoresByDataset,
+)
 from autoprox.scoring.evaluation_set import (
     BUDGET_SHARES,
     SEED_SHARE,
+    Budgets,
     EvaluationSet,
+    MetricsTable,
+    SizeCheck,
     cross_fitted_ridge,
     seed_share,
     size_baselines,
@@ -46,41 +58,128 @@ from autoprox.searchspaces import get_space
 from autoprox.shortfalls import Shortfall
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import space_networks
-from autoprox.zoo.published import compared, published
+from autoprox.zoo.published import PublishedTable, compare_published, published_correlations
 
-Records = Sequence[Mapping[str, Any]]
-MakeJudge = Callable[[tuple[int, ...]], EvaluationSet]
+NETWORK_FAILED, NOT_FINITE = "network failed", "not finite"  # reasons to leave networks out
+MakeSet = Callable[[tuple[int, ...]], EvaluationSet]
 
 
-class Line(Document):
-    """What the log says of a network."""
+class RankLogLine(NetworkValues):
+    """The values of one network with one seed, in the log of a ranking."""
 
     seed: int
     network: int
-    failure: str | None
-    values: dict[str, dict[str, Finite | None]]
-    seconds: Finite
 
 
-class Rank(Task[RankConfig]):
-    """The proxies to rank, and the networks of a benchmark to measure them on."""
+class Correlations(Document):
+    """Three correlations; None where there is none."""
+
+    kendall: Number
+    spearman: Number
+    pearson: Number
+
+
+class CorrelationIntervals(Document):
+    """Bootstrap 95 % intervals of three correlations."""
+
+    kendall: Interval
+    spearman: Interval
+    pearson: Interval
+
+
+class RankRow(Document):
+    """A proxy on a dataset: means over the seeds, and their standard deviations."""
+
+    proxy: str
+    dataset: str
+    kendall: Number
+    spearman: Number
+    pearson: Number
+    std: Correlations
+    interval: CorrelationIntervals
+    tau_b: Number = None
+    partial_tau: Number = None
+    partial_tau_interval: Interval = (None, None)
+    near_size_tau: Number = None
+    near_size_tau_interval: Interval = (None, None)
+    regret: tuple[Number, ...] = (None,) * len(BUDGET_SHARES)
+    invalid: Annotated[int, Field(description="Networks without a score.")]
+    published: Correlations
+
+
+class ChosenProxy(Document):
+    """The proxy that is best on the training part, and how well it ranks the test part."""
+
+    proxy: str
+    train: float
+    test: RankingMetrics
+
+
+class ChoiceByPart(Document):
+    """The proxies that a training part of the networks chooses, by each metric."""
+
+    train: int
+    test: int
+    by: dict[str, ChosenProxy]
+
+
+class EvolvedOn(Document):
+    """How many networks a proxy was evolved on, and how well it ranks the others."""
+
+    networks: int
+    others: int
+    on_others: Annotated[
+        RankingMetrics | None,
+        Field(description="Means over the datasets; null with fewer than two others."),
+    ]
+
+
+class RankSummary(Summary):
+    """The summary of `autoprox rank`."""
+
+    rows: tuple[RankRow, ...]
+    published: PublishedTable | None
+    means: dict[str, RankingMetrics]
+    comparison: dict[str, dict[str, MetricDifferences]]
+    size: dict[str, SizeCheck]
+    baselines: dict[str, MetricsTable]
+    baseline_means: dict[str, RankingMetrics]
+    budgets: dict[str, Budgets]
+    pairs: Annotated[int, Field(description="Pairs of networks that are near in size.")]
+    chosen: ChoiceByPart
+    choices_alone: Annotated[
+        tuple[str, ...], Field(description="Proxies that are functions of the choices alone.")
+    ]
+    evolved_on: dict[str, EvolvedOn]
+    invalid: Annotated[
+        dict[str, dict[str, int]], Field(description="Networks left out, by proxy and reason.")
+    ]
+    benchmark: str
+    networks: int
+    seeds: int
+    ties: str
+    seconds: float
+
+
+class Rank(Task[RankConfig, RankSummary]):
+    """A ranking of a benchmark's networks by several proxies."""
+
+    summary = RankSummary
 
     def __init__(self, config: RankConfig) -> None:
         self.benchmark = benchmark_of(config)
         self.space = get_space(self.benchmark.space)
         names = named_proxies(config.proxies)
         require_choice("ties", config.ties, TIES)
-        super().__init__(
-            completed(
-                config,
-                proxies=names,
-                benchmark=config.benchmark or self.benchmark.name,
-                space=self.benchmark.space,
-                datasets=self.benchmark.datasets,
-                label=self.benchmark.label,
-                device=resolve_device(config.device),
-            )
-        )
+        filled = {
+            "proxies": names,
+            "benchmark": config.benchmark or self.benchmark.name,
+            "space": self.benchmark.space,
+            "datasets": self.benchmark.datasets,
+            "label": self.benchmark.label,
+            "device": resolve_device(config.device),
+        }
+        super().__init__(config.model_copy(update=filled))
         self.proxies = Proxies(names)
         self.setting(config.seed)
         self._trained = {
@@ -102,7 +201,7 @@ class Rank(Task[RankConfig]):
         return batch_counts(self.config.batch_size, self.setting(self.config.seed).batches)
 
     def setting(self, seed: int) -> Setting:
-        """How networks are measured with one of the seeds, which also draws the noise."""
+        """Return how networks are measured with one of the seeds, which also draws the noise."""
         batches = batches_of(self.config, self.space, self.benchmark.classes, seed)
         return Setting(batches, device=torch.device(self.config.device))
 
@@ -115,57 +214,49 @@ class Rank(Task[RankConfig]):
             scores={dataset: scores[chosen] for dataset, scores in own.scores.items()},
         )
 
-    def evolved_on(self) -> dict[str, list[int]]:
-        """Return the networks of the ranking that each proxy was evolved on, if any."""
-        found = {
-            proxy: [n for n, arch in enumerate(self.benchmark.architectures) if arch in trained]
-            for proxy, trained in self._trained.items()
-        }
-        return {proxy: networks for proxy, networks in found.items() if networks}
-
     def seeds(self) -> range:
-        """The seeds, from the configured one on."""
+        """Return the seeds, from the configured one on."""
         return range(self.config.seed, self.config.seed + self.config.seeds)
 
     def estimate(self) -> Estimate:
-        """From one of the networks."""
+        """Estimate the time from one of the networks."""
         architectures, config = self.benchmark.architectures, self.config
-        one: list[dict[str, Any]] = []
-        self.measured(config.seed, [middle(self.space, architectures)], one.append)
+        one: list[RankLogLine] = []
+        self._measure(config.seed, [middle(self.space, architectures)], one.append)
         count = len(architectures) * config.seeds
-        work = count * one[0]["seconds"] / self.pool.size
+        work = count * one[0].seconds / self.pool.size
         return Estimate(networks=count, datasets=len(self.benchmark.datasets), seconds=work)
 
-    def work(self, run: Run, progress: Progress) -> dict[str, Any]:
-        """Measure; the log has a line for each network and seed, which isn't measured again."""
-        run.check_log(Line)
-        records = list(takewhile(_told, run.read_log()))
-        known = {(record["seed"], record["network"]) for record in records}
-        networks = range(len(self.benchmark.architectures))
-        if len(known) < len(records) or not known <= set(product(self.seeds(), networks)):
-            raise RunError(f"the log of {run.path} must have each seed and network once")
-        run.truncate_log(len(records))
-        total = len(networks) * self.config.seeds
-        progress("measure", len(records), total, "")
+    def work(self, run: Run, progress: Progress) -> RankSummary:
+        """Measure each network with each seed that the log lacks, and rank."""
+        lines = self.measured(run, progress)
+        with as_written(run.path, "a log"):
+            return self.summarise(lines)
 
-        def keep(record: dict[str, Any]) -> None:
-            run.log(record)
-            records.append(record)
-            progress("measure", len(records), total, "")
+    def measured(self, run: Run, progress: Progress) -> list[RankLogLine]:
+        """Return the lines of the log, one for each network and seed, after measuring the rest."""
+        stored = run.read_log_as(RankLogLine)
+        lines = list(takewhile(lambda line: not lacked_memory(line.failure), stored))
+        known = {(line.seed, line.network) for line in lines}
+        networks = range(len(self.benchmark.architectures))
+        if len(known) < len(lines) or not known <= set(product(self.seeds(), networks)):
+            raise RunError(f"the log of {run.path} must have each seed and network once")
+        run.truncate_log(len(lines))
+        total = len(networks) * self.config.seeds
+        progress("measure", len(lines), total, "")
+
+        def keep(line: RankLogLine) -> None:
+            run.log(line.model_dump(mode="json"))
+            lines.append(line)
+            progress("measure", len(lines), total, "")
 
         for seed in self.seeds():
-            todo = [network for network in networks if (seed, network) not in known]
-            self.measured(seed, todo, keep)
-        with as_written(run.path, "a log") if known else nullcontext():
-            summary = summarise(self, records)
-        for suffix, text in (("csv", as_csv(summary["rows"])), ("md", as_markdown(summary))):
-            write_text(run.path / f"table.{suffix}", text)
-        return summary
+            self._measure(seed, [n for n in networks if (seed, n) not in known], keep)
+        return lines
 
-    def measured(
-        self, seed: int, networks: Sequence[int], take: Callable[[dict[str, Any]], None]
+    def _measure(
+        self, seed: int, networks: Sequence[int], take: Callable[[RankLogLine], None]
     ) -> None:
-        """Take what is asked of each network."""
         architectures = [self.benchmark.architectures[n] for n in networks]
         untrained = space_networks(self.space, architectures, seed)
         numbers = iter(networks)
@@ -174,15 +265,15 @@ class Rank(Task[RankConfig]):
             self.setting(seed),
             seed,
             self.pool,
-            lambda line: take({"seed": seed, "network": next(numbers), **line}),
+            lambda own: take(RankLogLine(seed=seed, network=next(numbers), **own.model_dump())),
         )
 
-    def scores(self, records: Records, proxy: str, dataset: str) -> Floats:
-        """[seeds, networks], nan where a proxy has no value."""
+    def scores(self, lines: Sequence[RankLogLine], proxy: str, dataset: str) -> Floats:
+        """Return a proxy's scores [seeds, networks], nan where it has none."""
         architectures = self.benchmark.architectures
         shape = (self.config.seeds, len(architectures))
         if proxy in COUNTS:
-            count, failed = getattr(self.space, proxy), _failed(records)
+            count, failed = getattr(self.space, proxy), failed_networks(lines)
             classes = self.benchmark.classes[dataset]
             counts = [
                 np.nan if network in failed else float(count(architecture, classes))
@@ -191,199 +282,193 @@ class Rank(Task[RankConfig]):
             return np.broadcast_to(counts, shape)
         scores = np.full(shape, np.nan)
         for index, seed in enumerate(self.seeds()):
-            own = [record for record in records if record["seed"] == seed]
-            places = [record["network"] for record in own]
-            scores[index, places] = self.proxies.scores(proxy, dataset, own)
+            own = [line for line in lines if line.seed == seed]
+            values = [line.values.get(dataset, {}) for line in own]
+            scores[index, [line.network for line in own]] = self.proxies.scores(proxy, values)
         return scores
 
+    def summarise(self, lines: Sequence[RankLogLine]) -> RankSummary:
+        """Return a row for each proxy and dataset, the best tau first, and means over datasets."""
+        config, benchmark, failed = self.config, self.benchmark, failed_networks(lines)
+        if len(benchmark.architectures) - len(failed) < 2:
+            reason = next(line.failure for line in lines if line.failure)
+            raise MeasurementError(f"at least two networks must be measured, but not so: {reason}")
+        scores = {
+            proxy: {d: self.scores(lines, proxy, d) for d in benchmark.datasets}
+            for proxy in config.proxies
+        }
+        make_set = cache(lambda valid: EvaluationSet(benchmark, valid, config.seed, config.ties))
+        rows: list[RankRow] = []
+        for dataset in benchmark.datasets:
+            own = [self._row(make_set, proxy, dataset, scores[proxy][dataset]) for proxy in scores]
+            rows += sorted(own, key=lambda row: 2 if row.kendall is None else -row.kendall)
+        table = benchmark.name, benchmark.space, benchmark.label
+        figures = [(row.proxy, row.dataset, row.kendall, row.spearman, row.pearson) for row in rows]
+        return RankSummary(
+            rows=tuple(rows),
+            published=compare_published(figures, *table) if config.published else None,
+            **self._compared_with_baselines(make_set, scores, failed),
+            chosen=self._chosen(make_set, scores),
+            choices_alone=tuple(p for p in scores if self._is_of_choices(p, scores[p])),
+            evolved_on=self._evolved_on(make_set, scores),
+            invalid=_left_out(failed, scores),
+            benchmark=benchmark.source,
+            networks=len(benchmark.architectures),
+            seeds=config.seeds,
+            ties=config.ties,
+            seconds=round(sum(line.seconds for line in lines), 3),
+        )
 
-def summarise(ranking: Rank, records: Records) -> dict[str, Any]:
-    """A row for each proxy and dataset: the best mean of Kendall's tau over the seeds first."""
-    config, benchmark, failed = ranking.config, ranking.benchmark, _failed(records)
-    if len(benchmark.architectures) - len(failed) < 2:
-        reason = next(record["failure"] for record in records if record["failure"])
-        raise MeasurementError(f"at least two networks must be measured, but not so: {reason}")
-    scores = {
-        proxy: {d: ranking.scores(records, proxy, d) for d in benchmark.datasets}
-        for proxy in config.proxies
-    }
-    judge = cache(lambda valid: EvaluationSet(benchmark, valid, config.seed, config.ties))
-    evolved_on = _evolved_on(ranking, judge, scores)
-    rows = []
-    for dataset in benchmark.datasets:
-        own = [_row(ranking, judge, proxy, dataset, scores[proxy][dataset]) for proxy in scores]
-        rows += sorted(own, key=lambda row: 2 if row["kendall"] is None else -row["kendall"])
-    beside = (benchmark.name, benchmark.space, benchmark.label)
-    return {
-        "rows": rows,
-        **({"published": compared(rows, *beside)} if config.published else {}),
-        **overall(ranking, judge, scores, failed),
-        **({"evolved_on": evolved_on} if evolved_on else {}),
-        "invalid": _left_out(records, scores),
-        "benchmark": benchmark.source,
-        "networks": len(benchmark.architectures),
-        "seeds": config.seeds,
-        "ties": config.ties,
-        "seconds": round(sum(record["seconds"] for record in records), 3),
-    }
+    def _row(self, make_set: MakeSet, proxy: str, dataset: str, scores: Floats) -> RankRow:
+        """Return all metrics of a proxy on the networks of a dataset for which it has scores."""
+        benchmark, seed = self.benchmark, self.config.seed
+        valid = _valid(scores)
+        truth, known = benchmark.scores[dataset][list(valid)], scores[:, valid]
+        enough = len(valid) > 1
+        means: dict[str, Number] = {}
+        deviations: dict[str, Number] = {}
+        intervals: dict[str, Interval] = {"kendall": (None, None)}
+        metrics: dict[str, Any] = {}
+        if enough:
+            metrics = make_set(valid).table({dataset: known})[dataset].model_dump()
+            intervals["kendall"] = metrics.pop("interval")
+        for name, correlation in {**CORRELATIONS, "kendall": TIES[self.config.ties]}.items():
+            each = correlation(known, truth) if enough else np.array(np.nan)
+            means[name], deviations[name] = finite_or_none(each.mean()), finite_or_none(each.std())
+            if name != "kendall":
+                intervals[name] = _interval_of_mean(correlation, known, truth, seed)
+        table = benchmark.name, benchmark.space, benchmark.label
+        return RankRow(
+            proxy=proxy,
+            dataset=dataset,
+            **{**metrics, **means},
+            std=Correlations(**deviations),
+            interval=CorrelationIntervals(**intervals),
+            invalid=scores.shape[1] - len(valid),
+            published=Correlations(**published_correlations(*table, dataset, proxy)._asdict()),
+        )
+
+    def _compared_with_baselines(
+        self, make_set: MakeSet, scores: Mapping[str, ScoresByDataset], failed: Container[int]
+    ) -> dict[str, Any]:
+        """Return the means of each proxy over the datasets, and those of the baselines."""
+        benchmark = self.benchmark
+        rivals = {**size_baselines(benchmark), "ridge": cross_fitted_ridge(benchmark)}
+        means, comparison, size = {}, {}, {}
+        for proxy, own in scores.items():
+            valid = _valid(np.concatenate(list(own.values())))
+            if len(valid) < 2:
+                continue
+            networks = make_set(valid)
+            known = {d: values[:, valid] for d, values in own.items()}
+            found = networks.mean(known)
+            means[proxy] = found.summary()
+            comparison[proxy] = {
+                name: found.minus(
+                    networks.mean({d: values[list(valid)] for d, values in other.items()})
+                )
+                for name, other in rivals.items()
+            }
+            size[proxy] = networks.size_check(known)
+        measured = [n for n in range(len(benchmark.architectures)) if n not in failed]
+        all_measured = make_set(tuple(measured))
+        known_rivals = {n: {d: own[d][measured] for d in own} for n, own in rivals.items()}
+        return {
+            "means": means,
+            "comparison": comparison,
+            "size": size,
+            "baselines": {name: all_measured.table(own) for name, own in known_rivals.items()},
+            "baseline_means": {
+                name: all_measured.mean(own).summary() for name, own in known_rivals.items()
+            },
+            "budgets": all_measured.budgets(),
+            "pairs": all_measured.pairs,
+        }
+
+    def _chosen(self, make_set: MakeSet, scores: Mapping[str, ScoresByDataset]) -> ChoiceByPart:
+        """Return the proxies that are best on some networks, and how well they rank the others."""
+        networks = len(self.benchmark.architectures)
+        train, test = (tuple(own.tolist()) for own in split_networks(networks, self.config.seed))
+        known = {
+            proxy: own
+            for proxy, own in scores.items()
+            if proxy not in COUNTS and len(_valid(np.concatenate(list(own.values())))) == networks
+        }
+
+        def mean(part: tuple[int, ...], proxy: str) -> BootstrapMetrics:
+            return make_set(part).mean({d: values[:, part] for d, values in known[proxy].items()})
+
+        trained = {proxy: mean(train, proxy) for proxy in known}
+        found: dict[str, ChosenProxy] = {}
+        for name in ("kendall", "partial_tau"):
+            values = {proxy: float(getattr(own, name)[0]) for proxy, own in trained.items()}
+            if finite := {proxy: value for proxy, value in values.items() if np.isfinite(value)}:
+                best = max(finite, key=lambda proxy: finite[proxy])
+                test_metrics = mean(test, best).summary()
+                found[name] = ChosenProxy(proxy=best, train=finite[best], test=test_metrics)
+        return ChoiceByPart(train=len(train), test=len(test), by=found)
+
+    def _evolved_on(
+        self, make_set: MakeSet, scores: Mapping[str, ScoresByDataset]
+    ) -> dict[str, EvolvedOn]:
+        """Return how many networks each proxy was evolved on, and how well it ranks the others."""
+        found = {}
+        for proxy, trained in self._trained.items():
+            seen = [n for n, arch in enumerate(self.benchmark.architectures) if arch in trained]
+            if not seen:
+                continue
+            own = scores[proxy]
+            others = tuple(sorted({*_valid(np.concatenate(list(own.values())))} - {*seen}))
+            metrics = None
+            if len(others) > 1:
+                rest = {dataset: values[:, others] for dataset, values in own.items()}
+                metrics = make_set(others).mean(rest).summary()
+            found[proxy] = EvolvedOn(networks=len(seen), others=len(others), on_others=metrics)
+        return found
+
+    def _is_of_choices(self, proxy: str, scores: ScoresByDataset) -> bool:
+        """Return whether a proxy is a function of the architecture's choices alone."""
+        if proxy in COUNTS:
+            return True
+        if proxy in self.proxies.trees and not statistics(self.proxies.trees[proxy]):
+            return True
+        own = np.stack(list(scores.values()))  # [datasets, seeds, networks]
+        own = own[..., np.isfinite(own).all(axis=(0, 1))]
+        several = own.shape[1] > 1 and own.shape[2] > 1
+        return several and seed_share(np.moveaxis(own, 1, 0)) < SEED_SHARE
 
 
-def _row(
-    ranking: Rank, judge: MakeJudge, proxy: str, dataset: str, scores: Floats
-) -> dict[str, Any]:
-    """All figures of a proxy on the networks of a dataset for which it has scores."""
-    benchmark, config = ranking.benchmark, ranking.config
-    valid = _valid(scores)
-    truth = benchmark.scores[dataset][list(valid)]
-    row: dict[str, Any] = {"proxy": proxy, "dataset": dataset, "std": {}}
-    row |= {"interval": {"kendall": [None, None]}, "regret": [None] * len(BUDGET_SHARES)}
-    row |= dict.fromkeys(("tau_b", "partial_tau", "near_size_tau"))
-    if len(valid) > 1:
-        figures = judge(valid).table({dataset: scores[:, valid]})[dataset]
-        row["interval"]["kendall"] = figures.pop("interval")
-        row |= figures
-    for name, correlation in {**CORRELATIONS, "kendall": TIES[config.ties]}.items():
-        each = correlation(scores[:, valid], truth) if len(valid) > 1 else np.array(np.nan)
-        row[name], row["std"][name] = finite_or_none(each.mean()), finite_or_none(each.std())
-        if name != "kendall":
-            row["interval"][name] = _interval(correlation, scores[:, valid], truth, config.seed)
-    row["invalid"] = scores.shape[1] - len(valid)
-    papers = published(benchmark.name, benchmark.space, benchmark.label, dataset, proxy)
-    return {**row, "published": papers._asdict()}
+def failed_networks(lines: Sequence[RankLogLine]) -> set[int]:
+    """Return the networks that failed with any seed: they are left out for all proxies."""
+    return {line.network for line in lines if line.failure}
 
 
-def _interval(
+def _interval_of_mean(
     correlation: Correlation, scores: Floats, truth: Floats, seed: int
-) -> list[float | None]:
-    """Of the mean over the seeds."""
+) -> Interval:
+    """Return the interval of the mean over the seeds."""
 
     def mean(left: ArrayLike, right: ArrayLike) -> Floats:
         return np.asarray(correlation(np.moveaxis(np.asarray(left), -1, 0), right).mean(axis=0))
 
     if len(truth) < 2:
-        return [None, None]
-    return [finite_or_none(bound) for bound in bootstrap_interval(mean, scores.T, truth, seed)]
-
-
-def overall(
-    ranking: Rank, judge: MakeJudge, scores: Mapping[str, ScoresByDataset], failed: Container[int]
-) -> dict[str, Any]:
-    """Means over the datasets: of each proxy, beside the baselines, and of the one to choose."""
-    benchmark = ranking.benchmark
-    rivals = {**size_baselines(benchmark), "ridge": cross_fitted_ridge(benchmark)}
-    means, comparison, size = {}, {}, {}
-    for proxy, own in scores.items():
-        valid = _valid(np.concatenate(list(own.values())))
-        if len(valid) < 2:
-            continue
-        judged = judge(valid)
-        found = judged.mean({d: values[:, valid] for d, values in own.items()})
-        means[proxy] = found.row()
-        comparison[proxy] = {
-            name: found.less(judged.mean({d: values[list(valid)] for d, values in other.items()}))
-            for name, other in rivals.items()
-        }
-        size[proxy] = judged.size_check({d: values[:, valid] for d, values in own.items()})
-    alive = [n for n in range(len(benchmark.architectures)) if n not in failed]
-    whole = judge(tuple(alive))
-    alive_rivals = {n: {d: own[d][alive] for d in own} for n, own in rivals.items()}
-    return {
-        "means": means,
-        "comparison": comparison,
-        "baselines": {name: whole.table(own) for name, own in alive_rivals.items()},
-        "baseline_means": {name: whole.mean(own).row() for name, own in alive_rivals.items()},
-        "size": size,
-        "budgets": whole.budgets(),
-        "pairs": whole.pairs,
-        "chosen": _chosen(ranking, judge, scores),
-        "choices_alone": _choices_alone(ranking, scores),
-    }
-
-
-def _chosen(
-    ranking: Rank, judge: MakeJudge, scores: Mapping[str, ScoresByDataset]
-) -> dict[str, Any]:
-    """Which proxy some of the networks choose, and what it is worth on the others.
-
-    Once by its tau, and once by that at equal size.
-    """
-    networks = len(ranking.benchmark.architectures)
-    train, test = (tuple(part.tolist()) for part in split_networks(networks, ranking.config.seed))
-    known = {
-        proxy: own
-        for proxy, own in scores.items()
-        if proxy not in COUNTS and len(_valid(np.concatenate(list(own.values())))) == networks
-    }
-
-    def means(part: tuple[int, ...], proxy: str) -> BootstrapMetrics:
-        return judge(part).mean({d: values[:, part] for d, values in known[proxy].items()})
-
-    trained = {proxy: means(train, proxy) for proxy in known}
-    found: dict[str, Any] = {}
-    for name in ("kendall", "partial_tau"):
-        worths = {proxy: getattr(own, name)[0] for proxy, own in trained.items()}
-        if finite := {proxy: value for proxy, value in worths.items() if np.isfinite(value)}:
-            best = max(finite, key=lambda proxy: finite[proxy])
-            found[name] = {"proxy": best, "train": finite[best], "test": means(test, best).row()}
-    return {"train": len(train), "test": len(test), "by": found}
-
-
-def _evolved_on(
-    ranking: Rank, judge: MakeJudge, scores: Mapping[str, ScoresByDataset]
-) -> dict[str, dict[str, Any]]:
-    """Return how many networks each proxy was evolved on, and how well it ranks the others."""
-    found = {}
-    for proxy, networks in ranking.evolved_on().items():
-        own = scores[proxy]
-        valid = _valid(np.concatenate(list(own.values())))
-        others = tuple(sorted({*valid} - {*networks}))
-        on_others = None
-        if len(others) > 1:
-            rest = {dataset: values[:, others] for dataset, values in own.items()}
-            on_others = judge(others).mean(rest).row()
-        found[proxy] = {"networks": len(networks), "others": len(others), "on_others": on_others}
-    return found
-
-
-def _choices_alone(ranking: Rank, scores: Mapping[str, ScoresByDataset]) -> list[str]:
-    """The proxies that are functions of the architecture's choices."""
-
-    def of_choices(proxy: str) -> bool:
-        if proxy in COUNTS:
-            return True
-        if proxy in ranking.proxies.trees and not statistics(ranking.proxies.trees[proxy]):
-            return True
-        own = np.stack(list(scores[proxy].values()))  # [datasets, seeds, networks]
-        own = own[..., np.isfinite(own).all(axis=(0, 1))]
-        several = own.shape[1] > 1 and own.shape[2] > 1
-        return several and seed_share(np.moveaxis(own, 1, 0)) < SEED_SHARE
-
-    return [proxy for proxy in scores if of_choices(proxy)]
-
-
-def _told(record: Mapping[str, Any]) -> bool:
-    """Whether a record is of the network, and not of the machine's lack of memory."""
-    return not lacked_memory(record["failure"])
-
-
-def _failed(records: Records) -> set[int]:
-    """The networks that failed with any seed: they are left out of all proxies."""
-    return {record["network"] for record in records if record["failure"]}
+        return None, None
+    low, high = bootstrap_interval(mean, scores.T, truth, seed)
+    return finite_or_none(low), finite_or_none(high)
 
 
 def _valid(scores: Floats) -> tuple[int, ...]:
-    """The networks with all scores [seeds, networks]."""
+    """Return the networks with all scores [seeds, networks]."""
     return tuple(np.flatnonzero(np.isfinite(scores).all(axis=0)).tolist())
 
 
 def _left_out(
-    records: Records, scores: Mapping[str, Mapping[str, Floats]]
+    failed: Container[int], scores: Mapping[str, ScoresByDataset]
 ) -> dict[str, dict[str, int]]:
-    """How many networks have no score by a proxy on some dataset, for each reason."""
-    failed = _failed(records)
+    """Count the networks without a score by a proxy on some dataset, for each reason."""
     found: dict[str, dict[int, str]] = defaultdict(dict)
     for proxy, own in scores.items():
         for values in own.values():
             for network in np.flatnonzero(~np.isfinite(values).all(axis=0)).tolist():
-                found[proxy][network] = FAILED if network in failed else NOT_FINITE
+                found[proxy][network] = NETWORK_FAILED if network in failed else NOT_FINITE
     return {proxy: dict(Counter(reasons.values())) for proxy, reasons in found.items()}

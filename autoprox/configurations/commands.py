@@ -72,7 +72,7 @@ class EvolveConfig(
     """What a discovery depends on, and what it may use."""
 
     kind = "evolve"
-    task = "autoprox.commands.spaces:evolution"
+    task = "autoprox.commands.evolve:Evolve"
     noun = "an evolution"
 
     spaces: Annotated[
@@ -94,19 +94,19 @@ class EvolveConfig(
     islands: Annotated[
         Positive,
         Option(
-            "Populations of --spaces, each with all iterations and its share of the evaluations, "
-            "whose best are compared in the end.",
-            SPACES,
+            "Separate populations, each with all iterations and its share of the evaluations, "
+            "whose best formulas are compared in the end.",
+            "Evolution",
         ),
     ] = 1  # fmt: skip
     halving: Annotated[
-        bool,
+        bool | None,
         Option(
-            "Of formulas evaluated together, the better half on a quarter of each of the --spaces' "
-            "training networks is measured on a half of them, and the better half of these on all.",
-            SPACES,
+            "Successive halving: measure formulas on a quarter of each space's training networks, "
+            "the better half of them on a half, and the better half of these on all.",
+            "Evolution", default="with several --spaces",
         ),
-    ] = True
+    ] = None  # fmt: skip
     preset: Annotated[
         str | None,
         Option(

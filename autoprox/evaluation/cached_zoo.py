@@ -1,4 +1,4 @@
-"""Published proxies on all networks of a discovery, whole: what the chosen one is compared with."""
+"""Published proxies on all networks of a benchmark, each network's values in a cache."""
 
 import hashlib
 from collections.abc import Mapping
@@ -12,10 +12,11 @@ from autoprox import __version__
 from autoprox.benchmarks import Benchmark
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.evaluation.configured_inputs import worker_pool_of
-from autoprox.evaluation.measured_proxies import Proxies
+from autoprox.evaluation.measured_proxies import NetworkValues, Proxies
 from autoprox.files.atomic import to_json, write_json
 from autoprox.files.code import code_digest
-from autoprox.files.located_json import read_object
+from autoprox.files.documents import validate
+from autoprox.files.located_json import read_json
 from autoprox.primitives import PRIMITIVES
 from autoprox.progress import Progress, silent
 from autoprox.scoring.correlations import ScoresByDataset
@@ -26,18 +27,15 @@ from autoprox.statistics.sources import MeasureAlong
 from autoprox.zoo.functions import MEASURES
 
 
-class Zoo(NamedTuple):
-    """The scores of published proxies on all networks; which take other inputs, and why."""
+class ZooScores(NamedTuple):
+    """The scores of published proxies on all networks, and why others can't be measured."""
 
     scores: Mapping[str, ScoresByDataset]
     refused: Mapping[str, str]
 
 
 class PublishedProxies:
-    """Those of a configuration, of each network in a cache once it is measured.
-
-    They are measured along with the network's statistics, or by themselves.
-    """
+    """The published proxies of a configuration, measured with a network's statistics or alone."""
 
     def __init__(
         self, benchmark: Benchmark, config: EvolveConfig, setting: Setting, cache: Path
@@ -57,7 +55,7 @@ class PublishedProxies:
 
     @cached_property
     def _about(self) -> list[Any]:
-        """All that values depend on besides the network."""
+        """Everything that values depend on apart from the network."""
         proxies, batches = self._proxies, self._setting.batches
         inputs = {dataset: batch.digest for dataset, batch in batches.items()}
         functions = [MEASURES[name].function for name in proxies.functions]
@@ -71,32 +69,38 @@ class PublishedProxies:
 
     @property
     def measure(self) -> MeasureAlong:
-        """Measure a network's values in the passes for its statistics."""
+        """Measure a network's values in the same passes as its statistics."""
         return partial(self._proxies.along, self._setting, self._config.seed)
 
+    def _read(self, network: UntrainedNetwork) -> NetworkValues:
+        return validate(read_json(self._path(network)), NetworkValues)
+
     def wants(self, network: UntrainedNetwork) -> bool:
-        """Whether a network isn't in the cache."""
+        """Return whether a network isn't in the cache."""
         return bool(self._proxies.names) and not self._path(network).exists()
 
-    def keep(self, network: UntrainedNetwork, found: Any) -> None:
+    def keep(self, network: UntrainedNetwork, found: NetworkValues) -> None:
         """Put a network's values into the cache."""
         self._cache.mkdir(parents=True, exist_ok=True)
-        write_json(self._path(network), found)
+        write_json(self._path(network), found.model_dump(mode="json"))
 
-    def measured(self, progress: Progress = silent) -> Zoo:
-        """From the cache, after measuring the networks that aren't there."""
+    def measured(self, progress: Progress = silent) -> ZooScores:
+        """Return all scores, after measuring the networks that the cache lacks."""
         proxies, networks, config = self._proxies, self._networks, self._config
         todo = [network for network in networks if self.wants(network)]
         left = iter(todo)
 
-        def keep(line: dict[str, Any]) -> None:
-            self.keep(network := next(left), line)
+        def keep(found: NetworkValues) -> None:
+            self.keep(network := next(left), found)
             progress("zoo", todo.index(network) + 1, len(todo), "")
 
         proxies.measured(todo, self._setting, config.seed, worker_pool_of(config), keep)
-        records = [read_object(self._path(own)) for own in networks] if proxies.names else []
+        records = [self._read(network) for network in networks] if proxies.names else []
         scores = {
-            name: {d: proxies.scores(name, d, records) for d in self._setting.batches}
+            name: {
+                dataset: proxies.scores(name, [own.values.get(dataset, {}) for own in records])
+                for dataset in self._setting.batches
+            }
             for name in proxies.names
         }
-        return Zoo(scores, self._refused)
+        return ZooScores(scores, self._refused)

@@ -1,4 +1,4 @@
-"""A trial of formulas: their fitness on some networks of benchmarks, and the choice of one."""
+"""The fitness of formulas on networks of one or more benchmarks, and the choice among them."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -11,73 +11,75 @@ from autoprox.engine.evaluator import REASONS, Scores
 from autoprox.evolution import METRICS, Individual, best_by_each, shortest
 from autoprox.language import Tree
 from autoprox.scoring.bootstrap import standard_error
-from autoprox.scoring.correlations import jcm
+from autoprox.scoring.correlations import Floats, jcm
 from autoprox.scoring.evaluation_set import EvaluationSet
 from autoprox.scoring.joint_metric import TrueScores, fitness_taus
 
-FIGURES = {"jcm": "kendall", "partial_tau": "partial_tau"}  # what a joint metric is the mean of
+FIGURES = {"jcm": "kendall", "partial_tau": "partial_tau"}  # the taus that a joint metric averages
 
 
 class MeasuredNetworks:
-    """Networks of one benchmark: what they are worth, and where in engines they are measured."""
+    """Networks of one benchmark: their true scores, and the engines that evaluate formulas."""
 
-    def __init__(self, judge: EvaluationSet, blocks: Sequence[Block]) -> None:
-        self.judge, self._blocks = judge, blocks
+    def __init__(self, evaluation_set: EvaluationSet, blocks: Sequence[Block]) -> None:
+        self.evaluation_set, self._blocks = evaluation_set, blocks
 
     @cached_property
-    def target(self) -> TrueScores:
-        """What the networks' scores are compared with."""
-        truth, params = self.judge.truth, self.judge.sizes["params"]
+    def truth(self) -> TrueScores:
+        """The true scores and the sizes of the networks."""
+        truth, params = self.evaluation_set.truth, self.evaluation_set.sizes["params"]
         return TrueScores(np.stack(list(truth.values())), np.stack(list(params.values())))
 
     def scores(self, trees: Sequence[Tree]) -> Scores:
-        """What trees say of the networks."""
+        """Evaluate trees on the networks."""
         return evaluate_blocks(self._blocks, trees)
+
+    def bootstrap(self, tree: Tree, figure: str) -> list[Floats]:
+        """Return a figure of a tree [1 + draws] on each dataset."""
+        values = self.scores([tree]).values[0]
+        return [
+            getattr(self.evaluation_set.metrics(own, dataset), figure)
+            for dataset, own in zip(self.evaluation_set.truth, values, strict=True)
+        ]
 
 
 class FitnessEvaluator:
-    """Of formulas, on one or more grounds."""
+    """Evaluates formulas by the joint metric over the datasets of all benchmarks."""
 
-    def __init__(self, config: EvolveConfig, grounds: Sequence[MeasuredNetworks]) -> None:
-        self._config, self._grounds = config, grounds
+    def __init__(self, config: EvolveConfig, networks: Sequence[MeasuredNetworks]) -> None:
+        self._config, self._networks = config, networks
 
-    def individuals(self, trees: Sequence[Tree]) -> list[Individual]:
-        """The trees with their fitness, or with the reason why they have none."""
+    def evaluate(self, trees: Sequence[Tree]) -> list[Individual]:
+        """Return the trees with their fitness, or with the reason why they have none."""
         config = self._config
-        scores = [ground.scores(trees) for ground in self._grounds]
+        scores = [networks.scores(trees) for networks in self._networks]
         reasons = np.max([own.reasons.max(axis=(1, 2)) for own in scores], axis=0)
-        targets = [ground.target for ground in self._grounds]
-        plain, partial = fitness_taus([own.values for own in scores], targets, config.ties)
+        truths = [networks.truth for networks in self._networks]
+        plain, partial = fitness_taus([own.values for own in scores], truths, config.ties)
         metrics = zip(jcm(plain, config.weights), jcm(partial, config.weights), strict=True)
         return [
             Individual(tree, reason=REASONS[reason], objective=config.objective)
             if reason
             else Individual(
                 tree,
-                tuple(map(float, tau)),
+                tuple(map(float, taus)),
                 float(joint),
-                partial_tau=float(partial_tau),
+                partial_tau=float(joint_partial),
                 objective=config.objective,
             )
-            for tree, reason, tau, (joint, partial_tau) in zip(
+            for tree, reason, taus, (joint, joint_partial) in zip(
                 trees, reasons, plain, metrics, strict=True
             )
         ]
 
     def choose(self, front: Sequence[Individual], tolerance: float | None = None) -> Individual:
-        """The shortest within so many standard errors of the best, or as configured."""
+        """Choose the shortest formula within some standard errors of the best."""
         names = METRICS[self._config.objective]
         best = zip(best_by_each(front), names, strict=True)
         errors = [self._standard_error(i.tree, FIGURES[name]) for i, name in best]
         return shortest(front, errors, self._config.tolerance if tolerance is None else tolerance)
 
     def _standard_error(self, tree: Tree, figure: str) -> float:
-        """Of a joint metric, by the bootstrap."""
-        each = [
-            getattr(ground.judge.worth(own, dataset), figure)
-            for ground in self._grounds
-            for dataset, own in zip(
-                ground.judge.truth, ground.scores([tree]).values[0], strict=True
-            )
-        ]
+        """Return the standard error of a joint metric."""
+        each = [draws for own in self._networks for draws in own.bootstrap(tree, figure)]
         return standard_error(jcm(np.stack(each, axis=-1), self._config.weights))

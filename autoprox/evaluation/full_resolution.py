@@ -1,26 +1,31 @@
-"""All networks of a discovery, whole: on them a formula is chosen, and measured."""
+"""Measurement at full resolution: the final choice of a formula, and its ranking quality."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from autoprox.benchmarks import Benchmark
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.engine.blocks import Block
 from autoprox.engine.comparison import terms_of
 from autoprox.engine.evaluator import Engine
-from autoprox.evaluation.cached_zoo import Zoo
+from autoprox.evaluation.cached_zoo import ZooScores
 from autoprox.evaluation.configured_inputs import worker_pool_of
 from autoprox.evaluation.fitness_evaluator import FitnessEvaluator, MeasuredNetworks
 from autoprox.evolution import Individual
 from autoprox.export import pretty
+from autoprox.files.documents import Document
 from autoprox.language import Tree, statistics
-from autoprox.progress import Progress, silent
-from autoprox.scoring.bootstrap import finite_or_none
+from autoprox.progress import Progress
+from autoprox.scoring.bootstrap import MetricDifferences, Number, RankingMetrics, finite_or_none
 from autoprox.scoring.correlations import ScoresByDataset
 from autoprox.scoring.evaluation_set import (
+    Budgets,
     EvaluationSet,
+    MetricsTable,
+    SizeCheck,
     cross_fitted_ridge,
     ridge_baseline,
     seed_share,
@@ -31,14 +36,75 @@ from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import space_networks
 from autoprox.statistics.sources import Along, StreamedMatrices
 
-HOLDS = 0.005  # how much lower a metric may be on whole matrices than on thinned ones
-RIVALS = 10  # formulas that are measured there where it is lower
-SEEDED = 12  # networks that are measured with another seed
+TOLERATED_LOSS = 0.005  # of a metric at full resolution, compared with subsampled matrices
+MAX_RIVALS = 10  # formulas that are measured at full resolution if the first one loses more
+SEEDED_NETWORKS = 12  # networks that are measured with another seed, too
 Parts = Mapping[str, Sequence[int]]
 
 
-class Whole:
-    """A benchmark's networks, measured as they are; those that failed before are left out."""
+class SplitTables(Document):
+    """The metrics of each dataset on both parts of the split."""
+
+    train: MetricsTable
+    test: MetricsTable
+
+
+class SplitMeans(Document):
+    """The mean metrics over the datasets on both parts of the split."""
+
+    train: RankingMetrics
+    test: RankingMetrics
+
+
+class ZooComparison(Document):
+    """The published proxies that were compared; `baselines` and `means` have their metrics."""
+
+    compared: list[str]
+    best: Annotated[
+        dict[str, str], Field(description="The best on the training part, by each metric.")
+    ]
+    refused: Annotated[dict[str, str], Field(description="Why a proxy can't be measured.")]
+    missing: Annotated[
+        dict[str, int], Field(description="On how many networks a proxy has no value.")
+    ]
+
+
+class NetworkScores(Document):
+    """The networks of a part of the split, in one order."""
+
+    network: list[int]
+    params: list[float]
+    scores: dict[str, list[Number]]
+    truth: dict[str, list[float]]
+
+
+class RankingQuality(Document):
+    """How well a formula ranks a benchmark's networks, next to baselines and published proxies."""
+
+    expression: str
+    formula: str
+    train: MetricsTable
+    test: MetricsTable
+    baselines: dict[str, SplitTables]
+    means: dict[str, SplitMeans]
+    comparison: dict[str, MetricDifferences]
+    zoo: ZooComparison
+    budgets: dict[str, dict[str, Budgets]]
+    size: dict[str, SizeCheck]
+    networks: dict[str, NetworkScores]
+    seed_share: Annotated[
+        Number, Field(description="How much another seed changes scores, relative to their spread.")
+    ]
+    failed_networks: dict[str, str]
+
+    @property
+    def tables(self) -> dict[str, SplitTables]:
+        """The metrics of the proxy and of everything it is compared with, by name."""
+        return {"proxy": SplitTables(train=self.train, test=self.test), **self.baselines}
+
+
+class FullResolution:
+    """A benchmark's networks at full resolution, without those that failed before."""
 
     def __init__(
         self,
@@ -48,189 +114,162 @@ class Whole:
         settings: Sequence[Setting],
         failed: Mapping[int, str],
         held_out: bool = False,
-        along: Along | None = None,
+        extra: Along | None = None,
     ) -> None:
-        """The settings are those of the seed and of the next one.
+        """Take the settings of the configured seed and of the next one.
 
-        The ridge regression of a space that is held out is fitted to the other folds, for all of
-        its networks are the test. What is wanted `along` is measured in the same passes as the
-        first formulas.
+        All networks of a held-out space are test networks, so the ridge regression is cross-fitted.
+        `extra` is measured in the same passes as the first formulas.
         """
         self._ridge = cross_fitted_ridge(benchmark) if held_out else None
         self._benchmark, self._config, self._settings = benchmark, config, settings
         self._parts, self._failed = parts, dict(failed)
         source = self._source(benchmark.architectures)
-        source.along = along
-        self.engine = Engine(source)
+        source.along = extra
+        self._engine = Engine(source)
+
+    def training_networks(self, trees: Sequence[Tree]) -> MeasuredNetworks:
+        """Return the training networks that don't fail on these trees."""
+        self._engine.evaluate(trees)
+        train = [n for n in self._parts["train"] if n not in self._lost()]
+        return MeasuredNetworks(self._evaluation_set(train), [Block(self._engine, train)])
+
+    def ranking_quality(self, tree: Tree, zoo: ZooScores) -> RankingQuality:
+        """Measure a proxy on both parts of the split, next to the baselines and the zoo.
+
+        Networks that failed before, or fail now, are left out of all metrics.
+        """
+        self._engine.evaluate([tree])
+        failed, datasets = self._lost(), self._benchmark.datasets
+        parts = {name: [n for n in own if n not in failed] for name, own in self._parts.items()}
+        sets = {name: self._evaluation_set(networks) for name, networks in parts.items()}
+        proxy: dict[str, ScoresByDataset] = {
+            name: dict(zip(datasets, self._engine.evaluate([tree], own).values[0], strict=True))
+            for name, own in parts.items()
+        }
+        ridge = self._ridge or ridge_baseline(self._benchmark, parts["train"])
+        rivals = {**size_baselines(self._benchmark), "ridge": ridge, **zoo.scores}
+        scored = {"proxy": proxy} | {
+            name: {
+                part: {dataset: values[list(own)] for dataset, values in scores.items()}
+                for part, own in parts.items()
+            }
+            for name, scores in rivals.items()
+        }
+        metrics = {
+            name: {part: sets[part].mean(scores) for part, scores in by_part.items()}
+            for name, by_part in scored.items()
+        }
+        tables = {
+            name: {part: sets[part].table(scores) for part, scores in by_part.items()}
+            for name, by_part in scored.items()
+        }
+        own = metrics["proxy"]["test"]
+        return RankingQuality(
+            expression=str(tree),
+            formula=pretty(tree),
+            **tables.pop("proxy"),
+            baselines={name: SplitTables(**by_part) for name, by_part in tables.items()},
+            means={
+                name: SplitMeans(**{part: found.summary() for part, found in by_part.items()})
+                for name, by_part in metrics.items()
+            },
+            comparison={name: own.minus(metrics[name]["test"]) for name in rivals},
+            zoo=ZooComparison(
+                compared=list(zoo.scores),
+                best=best_of_zoo(zoo.scores, sets["train"]),
+                refused=dict(zoo.refused),
+                missing=_missing_values(zoo, [n for own in parts.values() for n in own]),
+            ),
+            budgets={name: own.budgets() for name, own in sets.items()},
+            size={name: own.size_check(proxy[name]) for name, own in sets.items()},
+            networks={name: _network_scores(own, proxy[name]) for name, own in sets.items()},
+            seed_share=self._seed_share(tree),
+            failed_networks={str(network): reason for network, reason in failed.items()},
+        )
+
+    def _seed_share(self, tree: Tree) -> float:
+        """Return how much the seed changes the terms of a proxy, relative to their spread."""
+        if not statistics(tree):
+            return 0.0
+        lost = self._lost()
+        measurable = [n for n in range(len(self._benchmark.architectures)) if n not in lost]
+        steps = np.linspace(0, len(measurable) - 1, min(SEEDED_NETWORKS, len(measurable)))
+        networks = [measurable[index] for index in steps.round().astype(int)]
+        other = Engine(self._source([self._benchmark.architectures[n] for n in networks], seed=1))
+        terms = terms_of(tree)
+        values = [self._engine.evaluate(terms, networks).values, other.evaluate(terms).values]
+        return seed_share(np.stack(values))
 
     def _source(self, architectures: Sequence[Any], seed: int = 0) -> StreamedMatrices:
         space, config = get_space(self._benchmark.space), self._config
         networks = space_networks(space, architectures, config.seed + seed)
         return StreamedMatrices(self._settings[seed], networks, worker_pool_of(config))
 
-    def chosen(
-        self, found: Individual, front: Sequence[Individual], progress: Progress = silent
-    ) -> Tree:
-        """See `chosen_whole`."""
-        return chosen_whole([self], self._config, found, front, progress)
-
-    def ground(self, trees: Sequence[Tree]) -> MeasuredNetworks:
-        """The training networks that don't fail on these trees."""
-        self._measure(trees)
-        train = [n for n in self._parts["train"] if n not in self._lost()]
-        judge = EvaluationSet(self._benchmark, train, self._config.seed, self._config.ties)
-        return MeasuredNetworks(judge, [Block(self.engine, train)])
-
-    def measured(self, tree: Tree, zoo: Zoo) -> dict[str, Any]:
-        """What a proxy is worth on both parts of the split, beside the baselines and the zoo.
-
-        Networks that failed before, or fail now, are left out of all figures.
-        """
-        self._measure([tree])
-        failed, datasets = self._lost(), self._benchmark.datasets
-        parts = {name: [n for n in own if n not in failed] for name, own in self._parts.items()}
-        config = self._config
-        judges = {
-            name: EvaluationSet(self._benchmark, own, config.seed, config.ties)
-            for name, own in parts.items()
-        }
-        scores = {
-            name: dict(zip(datasets, self.engine.evaluate([tree], own).values[0], strict=True))
-            for name, own in parts.items()
-        }
-        return {
-            "expression": str(tree),
-            "formula": pretty(tree),
-            **{name: judge.table(scores[name]) for name, judge in judges.items()},
-            **self._beside(judges, scores, parts, zoo),
-            "budgets": {name: judge.budgets() for name, judge in judges.items()},
-            "size": {name: judge.size_check(scores[name]) for name, judge in judges.items()},
-            "networks": {name: _each(judge, scores[name]) for name, judge in judges.items()},
-            "seed_share": self._seed_share(tree),
-            "failed_networks": {str(network): reason for network, reason in failed.items()},
-        }
-
-    def _beside(
-        self,
-        judges: Mapping[str, EvaluationSet],
-        own: Mapping[str, ScoresByDataset],
-        parts: Parts,
-        zoo: Zoo,
-    ) -> dict[str, Any]:
-        """The proxy's means beside those of the baselines, and of the zoo."""
-        best = best_of_zoo(zoo.scores, judges["train"])
-        ridge = self._ridge or ridge_baseline(self._benchmark, parts["train"])
-        rivals: dict[str, ScoresByDataset] = {
-            **size_baselines(self._benchmark),
-            "ridge": ridge,
-            **zoo.scores,
-        }
-
-        def of_part(scores: ScoresByDataset, part: str) -> ScoresByDataset:
-            return {dataset: values[list(parts[part])] for dataset, values in scores.items()}
-
-        scored: dict[str, Mapping[str, ScoresByDataset]] = {"proxy": own}
-        for name, scores in rivals.items():
-            scored[name] = {part: of_part(scores, part) for part in parts}
-        worths = {
-            name: {part: judges[part].mean(scores[part]) for part in parts}
-            for name, scores in scored.items()
-        }
-        return {
-            "baselines": {
-                name: {part: judges[part].table(scored[name][part]) for part in parts}
-                for name in rivals
-            },
-            "means": {
-                name: {part: worth.row() for part, worth in of_parts.items()}
-                for name, of_parts in worths.items()
-            },
-            "comparison": {
-                name: worths["proxy"]["test"].less(worths[name]["test"]) for name in rivals
-            },
-            "zoo": {
-                "compared": list(zoo.scores),
-                "best": best,
-                "refused": zoo.refused,
-                "missing": _missing(zoo, [n for own in parts.values() for n in own]),
-            },
-        }
-
-    def _seed_share(self, tree: Tree) -> float:
-        """How much the seed changes the terms of a proxy, relative to their spread."""
-        if not statistics(tree):
-            return 0.0
-        alive = [n for n in range(len(self._benchmark.architectures)) if n not in self._lost()]
-        places = np.linspace(0, len(alive) - 1, min(SEEDED, len(alive))).round().astype(int)
-        networks = [alive[place] for place in places]
-        other = Engine(self._source([self._benchmark.architectures[n] for n in networks], seed=1))
-        terms = terms_of(tree)
-        values = [self.engine.evaluate(terms, networks).values, other.evaluate(terms).values]
-        return seed_share(np.stack(values))
-
-    def _measure(self, trees: Sequence[Tree]) -> None:
-        """On all networks, in one pass over them, what wasn't measured before."""
-        self.engine.evaluate(trees)
+    def _evaluation_set(self, networks: Sequence[int]) -> EvaluationSet:
+        return EvaluationSet(self._benchmark, networks, self._config.seed, self._config.ties)
 
     def _lost(self) -> dict[int, str]:
-        return {**self._failed, **self.engine.source.failures}
+        return {**self._failed, **self._engine.source.failures}
 
 
-def _each(judge: EvaluationSet, scores: ScoresByDataset) -> dict[str, Any]:
-    """The networks by their numbers, with their parameters, scores and true scores."""
-    params = next(iter(judge.sizes["params"].values()))
-    return {
-        "network": judge.networks,
-        "params": params.tolist(),
-        "scores": {dataset: list(map(finite_or_none, own)) for dataset, own in scores.items()},
-        "truth": {dataset: own.tolist() for dataset, own in judge.truth.items()},
-    }
-
-
-def chosen_whole(
-    wholes: Sequence[Whole],
+def choose_at_full_resolution(
+    networks: Sequence[FullResolution],
     config: EvolveConfig,
     found: Individual,
     front: Sequence[Individual],
-    progress: Progress = silent,
+    progress: Progress,
 ) -> Tree:
-    """The formula found on thinned matrices, unless it is worth less on whole ones.
+    """Return the formula found on subsampled matrices, unless it ranks worse at full resolution.
 
-    Then it is chosen anew among the fittest of the front, by the training parts.
+    Then choose among the fittest of the front by the training parts at full resolution.
     """
 
-    def trial(trees: Sequence[Tree]) -> FitnessEvaluator:
-        return FitnessEvaluator(config, [whole.ground(trees) for whole in wholes])
+    def evaluator(trees: Sequence[Tree]) -> FitnessEvaluator:
+        return FitnessEvaluator(config, [own.training_networks(trees) for own in networks])
 
-    (whole,) = trial([found.tree]).individuals([found.tree])
-    pairs = zip(whole.metrics, found.metrics, strict=True)
-    if all(now >= before - HOLDS for now, before in pairs):
+    (full,) = evaluator([found.tree]).evaluate([found.tree])
+    pairs = zip(full.metrics, found.metrics, strict=True)
+    if all(now >= before - TOLERATED_LOSS for now, before in pairs):
         return found.tree
-    rivals = sorted(front, key=lambda i: i.fitness, reverse=True)[:RIVALS]
-    note = f"chosen anew among {len(rivals)}: {whole.metrics[0]:.4f}, {found.tree}"
+    rivals = sorted(front, key=lambda i: i.fitness, reverse=True)[:MAX_RIVALS]
+    note = f"choosing among {len(rivals)}: {full.metrics[0]:.4f}, {found.tree}"
     progress("measure", 0, 1, note)
     trees = [rival.tree for rival in rivals]
-    again = trial(trees)
-    valid = [rival for rival in again.individuals(trees) if rival.valid]
+    again = evaluator(trees)
+    valid = [rival for rival in again.evaluate(trees) if rival.valid]
     return again.choose(valid).tree if valid else found.tree
 
 
-def _missing(zoo: Zoo, networks: Sequence[int]) -> dict[str, int]:
-    """Count the networks on which a published proxy has no value, if there are any."""
-    values = {n: np.array([s[networks] for s in own.values()]) for n, own in zoo.scores.items()}
-    counts = {n: int((~np.isfinite(own)).any(axis=0).sum()) for n, own in values.items()}
-    return {name: count for name, count in counts.items() if count}
-
-
 def best_of_zoo(zoo: Mapping[str, ScoresByDataset], train: EvaluationSet) -> dict[str, str]:
-    """By its tau on the training networks, and by that given the size; of those with all scores."""
-    worths = {
+    """Return the proxies that rank the training networks best by tau and by partial tau.
+
+    A proxy without scores for all of them isn't considered.
+    """
+    metrics = {
         name: train.mean({dataset: own[train.networks] for dataset, own in scores.items()})
         for name, scores in zoo.items()
     }
     found = {}
     for figure in ("kendall", "partial_tau"):
-        values = {name: getattr(worth, figure)[0] for name, worth in worths.items()}
+        values = {name: getattr(own, figure)[0] for name, own in metrics.items()}
         if known := {name: value for name, value in values.items() if np.isfinite(value)}:
             found[figure] = max(known, key=lambda name: known[name])
     return found
+
+
+def _network_scores(networks: EvaluationSet, scores: ScoresByDataset) -> NetworkScores:
+    params = next(iter(networks.sizes["params"].values()))
+    return NetworkScores(
+        network=networks.networks,
+        params=params.tolist(),
+        scores={dataset: list(map(finite_or_none, own)) for dataset, own in scores.items()},
+        truth={dataset: own.tolist() for dataset, own in networks.truth.items()},
+    )
+
+
+def _missing_values(zoo: ZooScores, networks: Sequence[int]) -> dict[str, int]:
+    """Count the networks on which each published proxy has no value, if there are any."""
+    values = {n: np.array([s[networks] for s in own.values()]) for n, own in zoo.scores.items()}
+    counts = {n: int((~np.isfinite(own)).any(axis=0).sum()) for n, own in values.items()}
+    return {name: count for name, count in counts.items() if count}

@@ -1,4 +1,4 @@
-"""Proxies of any kind, by name: expressions, functions and counts, measured network by network."""
+"""Proxies of any kind measured network by network: expressions, functions and counts."""
 
 import re
 import time
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ import torch
 from autoprox.engine.comparison import compare, terms_of
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import ConfigError, nearest
+from autoprox.files.documents import Document, Finite
 from autoprox.language import Statistic, require_network, statistics
 from autoprox.parallel.crew import Crew
 from autoprox.scoring.bootstrap import finite_or_none
@@ -30,12 +31,19 @@ from autoprox.zoo.functions.passes import MeasureError, captures
 from autoprox.zoo.loading import load
 
 COUNTS = ("params", "flops")
-Values = dict[str, dict[str, float]]  # by dataset and name
 WORD = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*")
 
 
+class NetworkValues(Document):
+    """The values of proxies and of their terms on one network, by dataset and name."""
+
+    failure: str | None
+    values: dict[str, dict[str, Finite | None]]
+    seconds: Finite = 0.0
+
+
 class Proxies:
-    """The expressions, functions and counts of these names, and how they are measured."""
+    """Expressions, functions and counts by name, and how they are measured."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
@@ -53,26 +61,26 @@ class Proxies:
         setting: Setting,
         seed: int,
         crew: Crew,
-        take: Callable[[dict[str, Any]], None],
+        take: Callable[[NetworkValues], None],
     ) -> None:
-        """Take the values of each network as soon as they are known.
+        """Pass on each network's values as soon as they are known, in the networks' order.
 
-        They are those of the functions, and of the terms of the expressions.
+        They are the values of the functions, and of the terms of the expressions.
         """
         last = time.monotonic()
 
-        def timed(found: dict[str, Any]) -> None:
+        def timed(found: NetworkValues) -> None:
             nonlocal last
             now = time.monotonic()
-            take({**found, "seconds": round(now - last, 3)})
+            take(found.model_copy(update={"seconds": round(now - last, 3)}))
             last = now
 
         crew.each(Proxies.of_network, networks, timed, self, setting, seed)
 
-    def of_network(self, setting: Setting, seed: int, network: SpaceNetwork) -> dict[str, Any]:
-        """The values of one network on each dataset, or why it failed."""
-        _, line = self.along(setting, seed, setting, network, {}, lambda dataset, measured: None)
-        return line
+    def of_network(self, setting: Setting, seed: int, network: SpaceNetwork) -> NetworkValues:
+        """Measure the values of one network on each dataset."""
+        _, found = self.along(setting, seed, setting, network, {}, lambda dataset, measured: None)
+        return found
 
     def along(
         self,
@@ -82,12 +90,12 @@ class Proxies:
         network: SpaceNetwork,
         needs: Needs,
         do: Do,
-    ) -> tuple[str | None, dict[str, Any]]:
-        """Measure a network's values, and in the same passes what `other` is to measure.
+    ) -> tuple[str | None, NetworkValues]:
+        """Measure a network's values, and in the same passes what `other` needs.
 
-        Gives why the passes failed, if they did, and what `of_network` does.
+        Also return why the passes failed, if they did.
         """
-        found: Values = {dataset: {} for dataset in setting.batches}
+        found: dict[str, dict[str, float]] = {dataset: {} for dataset in setting.batches}
         failures: list[str] = []
         names = list(map(str, self.terms))
 
@@ -117,14 +125,15 @@ class Proxies:
             values = Engine(source).evaluate(self.terms).values[..., 0]
         for dataset, own in zip(setting.batches, values.T.tolist(), strict=True):
             found[dataset] = {**dict(zip(names, own, strict=True)), **found[dataset]}
-        line = {
-            "failure": failure or next(iter(failures), None),
-            "values": {d: {k: finite_or_none(v) for k, v in o.items()} for d, o in found.items()},
+        values_by_name = {
+            dataset: {name: finite_or_none(value) for name, value in own.items()}
+            for dataset, own in found.items()
         }
-        return failure, line
+        reason = failure or next(iter(failures), None)
+        return failure, NetworkValues(failure=reason, values=values_by_name)
 
     def refused(self, network: SpaceNetwork, setting: Setting, seed: int) -> dict[str, str]:
-        """The functions that don't take these inputs, such as a batch of one, and why."""
+        """Return why some functions can't take these inputs, such as a batch of one."""
         found: dict[str, str] = {}
         prepare = network.build(setting.device) if self.functions else None
         seen: list[torch.Tensor] = []
@@ -140,18 +149,17 @@ class Proxies:
                     found[name] = str(error)
         return found
 
-    def scores(self, name: str, dataset: str, records: Sequence[Mapping[str, Any]]) -> Floats:
-        """[records] of a proxy that isn't a count; nan where it has no value.
+    def scores(self, name: str, known: Sequence[Mapping[str, float | None]]) -> Floats:
+        """Return the scores [networks] of a proxy that isn't a count, from each network's values.
 
-        `rank` compares the networks with a value.
+        Networks without a value have nan; the operation `rank` compares the others.
         """
         tree = self.trees.get(name)
         columns = [name] if tree is None else list(map(str, terms_of(tree)))
-        known = [record["values"].get(dataset, {}) for record in records]
         values = np.array([[own.get(c) for own in known] for c in columns], dtype=np.float64)
         if tree is None:
             return np.asarray(values[0])
-        scores = np.full(len(records), np.nan)
+        scores = np.full(len(known), np.nan)
         valid = np.isfinite(values).all(axis=0)
         terms = dict(zip(terms_of(tree), values[:, valid], strict=True))
         scores[valid] = compare(tree, terms)
@@ -160,7 +168,7 @@ class Proxies:
 
 @dataclass(frozen=True, kw_only=True)
 class _Together(Setting):
-    """Measures for another setting too, and runs functions, in the same passes."""
+    """A setting that also measures for another one, and runs functions, in the same passes."""
 
     other: Setting
     needs: Needs
@@ -171,7 +179,7 @@ class _Together(Setting):
     def measure(
         self, network: UntrainedNetwork, needs: Mapping[str, Collection[Statistic]]
     ) -> Iterator[tuple[str, Measured]]:
-        """What is needed here of each dataset, after all else was done with its passes."""
+        """Yield the statistics of each dataset, after everything else was done with its passes."""
         prepare = network.build(self.device)
         every = {d: {*needs.get(d, ()), *self.needs.get(d, ())} for d in self.batches}
         passes = Passes(chain(*every.values()), self.captures)
@@ -187,12 +195,12 @@ class _Together(Setting):
 
 
 def all_proxies() -> tuple[str, ...]:
-    """The whole zoo, and the counts that it is compared with."""
+    """Return the names of the whole zoo, and of the counts that it is compared with."""
     return (*COUNTS, *PROXIES)
 
 
 def named_proxies(given: Sequence[str]) -> tuple[str, ...]:
-    """The proxies that are meant, each once; `all` is the whole zoo."""
+    """Return the requested proxies, each once; `all` is the whole zoo."""
     known = all_proxies()
     names = dict.fromkeys(n for name in given for n in (known if name == "all" else (name,)))
     for name in names:
@@ -205,7 +213,7 @@ def named_proxies(given: Sequence[str]) -> tuple[str, ...]:
 def _known(
     setting: Setting, dataset: str, found: Mapping[str, Mapping[str, float]]
 ) -> dict[str, float]:
-    """The measures that neither head nor labels matter to, from a dataset with the same inputs."""
+    """Return measures independent of head and labels, from a dataset with the same inputs."""
     for other, batch in setting.batches.items():
         if other == dataset:
             break

@@ -1,4 +1,4 @@
-"""Successive halving: a formula that is bad on a few networks isn't measured on all."""
+"""Successive halving: only formulas that are good on a few networks are measured on all."""
 
 from collections.abc import Sequence
 
@@ -8,58 +8,52 @@ from autoprox.evolution import METRICS, Individual
 from autoprox.language import Tree
 from autoprox.scoring.correlations import Indices
 
-FEWEST = 12  # training networks of a space, of which a quarter says anything
+MIN_NETWORKS = 12  # training networks of a space, so that a quarter of them gives a tau
 STOPPED = "stopped early"
 
 
-def blocks(train: Indices, space: str) -> list[Indices]:
-    """A quarter of a space's training networks, another quarter, and the other half."""
-    if len(train) < FEWEST:
+def halving_parts(train: Indices, space: str) -> list[Indices]:
+    """Divide a space's training networks into a quarter, another quarter, and the other half."""
+    if len(train) < MIN_NETWORKS:
         raise ConfigError(
-            f"successive halving needs {FEWEST} training networks of each space, "
+            f"successive halving needs {MIN_NETWORKS} training networks of each space, "
             f"but {space} has {len(train)}: choose another --train or --no-halving"
         )
     return [train[0::4], train[2::4], train[1::2]]
 
 
 class SuccessiveHalving:
-    """Trials on ever more networks; of those evaluated together the better half goes on.
+    """Evaluates formulas on ever more networks, the better half of them each time.
 
-    Better is who is in the upper half by any of the metrics that formulas are selected by.
+    A formula goes on if it is in the better half by any of the metrics that selection uses.
     """
 
-    def __init__(self, trials: Sequence[FitnessEvaluator]) -> None:
-        self._trials = trials
+    def __init__(self, evaluators: Sequence[FitnessEvaluator]) -> None:
+        self._evaluators = evaluators
 
-    def individuals(self, trees: Sequence[Tree]) -> list[Individual]:
-        """The trees with their fitness on all networks, or the reason why they have none."""
-        *earlier, last = self._trials
+    def evaluate(self, trees: Sequence[Tree]) -> list[Individual]:
+        """Return the trees with their fitness on all networks, or why they have none."""
         found: dict[int, Individual] = {}
-        places = list(range(len(trees)))
-        for trial in earlier:
-            found |= _tried(trial, trees, places)
-            valid = [place for place in places if found[place].valid]
-            places = _better_half(found, valid)
-            for place in set(valid).difference(places):
-                objective = found[place].objective
-                found[place] = Individual(trees[place], reason=STOPPED, objective=objective)
-        found |= _tried(last, trees, places)
-        return [found[place] for place in range(len(trees))]
+        left = list(range(len(trees)))
+        for stage, evaluator in enumerate(self._evaluators, start=1):
+            individuals = evaluator.evaluate([trees[index] for index in left]) if left else []
+            found |= dict(zip(left, individuals, strict=True))
+            if stage == len(self._evaluators):
+                break
+            valid = [index for index in left if found[index].valid]
+            left = _better_half(found, valid)
+            for index in set(valid).difference(left):
+                objective = found[index].objective
+                found[index] = Individual(trees[index], reason=STOPPED, objective=objective)
+        return [found[index] for index in range(len(trees))]
 
 
-def _tried(
-    trial: FitnessEvaluator, trees: Sequence[Tree], places: Sequence[int]
-) -> dict[int, Individual]:
-    individuals = trial.individuals([trees[place] for place in places]) if places else []
-    return dict(zip(places, individuals, strict=True))
-
-
-def _better_half(found: dict[int, Individual], places: Sequence[int]) -> list[int]:
-    """The places of the upper half by each metric, of equals the first."""
-    if not places:
+def _better_half(found: dict[int, Individual], indices: Sequence[int]) -> list[int]:
+    """Return the indices of the upper half by each metric; of equals, the first."""
+    if not indices:
         return []
-    count, better = (len(places) + 1) // 2, set()
-    for metric in range(len(METRICS[found[places[0]].objective])):
-        ordered = sorted(places, key=lambda place: -found[place].metrics[metric])
+    count, better = (len(indices) + 1) // 2, set()
+    for metric in range(len(METRICS[found[indices[0]].objective])):
+        ordered = sorted(indices, key=lambda index: -found[index].metrics[metric])
         better.update(ordered[:count])
     return sorted(better)

@@ -14,7 +14,7 @@ from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.statistics.sources import MatrixSource
 
 T = TypeVar("T")
-PART = 6  # of the networks, one in so many stands for all where formulas are timed
+SHARE_OF_NETWORKS = 6  # of the networks, one in so many stands for all where formulas are timed
 CHILDREN = 10  # formulas that are evaluated together
 
 
@@ -87,6 +87,6 @@ def seconds_of_formulas(
             taken.append(time.monotonic() - started)
         return min(taken) / len(trees)
 
-    part = max(2, networks // PART)
+    part = max(2, networks // SHARE_OF_NETWORKS)
     one, several = measured(1), measured(part)
     return one + max(0.0, several - one) * (networks - 1) / (part - 1)

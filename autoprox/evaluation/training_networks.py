@@ -1,30 +1,24 @@
-"""The networks of a benchmark that a proxy was evolved on, as its proxy file or its run records."""
-
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+"""The networks of a benchmark that a proxy was evolved on, as its file records them."""
 
 from autoprox.benchmarks import Benchmark
 from autoprox.configurations.commands import RankConfig
 from autoprox.evaluation.configured_inputs import benchmark_of
-from autoprox.runs.folder import Run, as_written
+from autoprox.runs.proxy_file import Split
 from autoprox.scoring.bootstrap import split_networks
 from autoprox.searchspaces import Architecture
-from autoprox.zoo.loading import load, run_of
+from autoprox.zoo.loading import load
 
 
-def split_record(
-    benchmark: Benchmark, subset: str, train: float, split_seed: int
-) -> dict[str, Any]:
+def split_record(benchmark: Benchmark, subset: str, train: float, split_seed: int) -> Split:
     """Return what a proxy file records of a split: enough to make it again."""
-    return {
-        "benchmark": benchmark.name,
-        "space": benchmark.space,
-        "subset": subset,
-        "networks": len(benchmark.architectures),
-        "train": train,
-        "split_seed": split_seed,
-    }
+    return Split(
+        benchmark=benchmark.name,
+        space=benchmark.space,
+        subset=subset,
+        networks=len(benchmark.architectures),
+        train=train,
+        split_seed=split_seed,
+    )
 
 
 def training_architectures(
@@ -35,33 +29,15 @@ def training_architectures(
     None are known of a published name, an expression, or a file of another benchmark.
     """
     found: set[Architecture] = set()
-    for one in _splits(proxy):
-        if (one["benchmark"], one["space"]) != (benchmark.name, benchmark.space):
+    proxy_file = load(proxy).found
+    for split in proxy_file.evolved_on if proxy_file else ():
+        if (split.benchmark, split.space) != (benchmark.name, benchmark.space):
             continue
-        whole = benchmark
-        if one["subset"] != config.subset:
-            whole = benchmark_of(config.model_copy(update={"subset": one["subset"]}))
-        count = len(whole.architectures)
-        if one.get("networks", count) == count:  # or the table is another one by now
-            train, _ = split_networks(count, one["split_seed"], one["train"])
-            found.update(whole.architectures[n] for n in train)
+        table = benchmark
+        if split.subset != config.subset:
+            table = benchmark_of(config.model_copy(update={"subset": split.subset}))
+        count = len(table.architectures)
+        if split.networks == count:  # otherwise the table is another one by now
+            train, _ = split_networks(count, split.split_seed, split.train)
+            found.update(table.architectures[n] for n in train)
     return found
-
-
-def _splits(proxy: str) -> Sequence[Mapping[str, Any]]:
-    """Return the recorded splits; an earlier version's run of one space has one in its config."""
-    found = load(proxy).found
-    if found is None:
-        return ()
-    if "evolved_on" in found:
-        recorded: Sequence[Mapping[str, Any]] = found["evolved_on"]
-        return recorded
-    place = None if Path(proxy).is_file() else run_of(proxy)
-    if place is None or (run := Run.open(place[0])).kind != "evolve":
-        return ()
-    config = run.read_config()
-    if config.get("spaces"):
-        return ()
-    with as_written(place[0]):
-        names = ("space", "subset", "train", "split_seed")
-        return ({"benchmark": found["benchmark"], **{name: config[name] for name in names}},)

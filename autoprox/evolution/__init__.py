@@ -6,7 +6,12 @@ It imports the language and gives `evolve`, the registry `STRATEGIES`, and what 
 from autoprox.evolution.choice import best_by_each, shortest
 from autoprox.evolution.individuals import METRICS, EvolutionError, Individual, survivors
 from autoprox.evolution.loop import State, evolve, first_population, require_formula
-from autoprox.evolution.strategies import STRATEGIES, EvolutionStrategy, Form, make_toolbox
+from autoprox.evolution.strategies import (
+    STRATEGIES,
+    EvolutionStrategy,
+    Representation,
+    make_toolbox,
+)
 from autoprox.evolution_parameters import EvolutionParameters
 
 __all__ = [
@@ -15,8 +20,8 @@ __all__ = [
     "EvolutionError",
     "EvolutionParameters",
     "EvolutionStrategy",
-    "Form",
     "Individual",
+    "Representation",
     "State",
     "best_by_each",
     "evolve",

@@ -1,16 +1,15 @@
-"""The state of an evolution as JSON, and back."""
+"""The state of an evolution as a document, and back."""
 
-import random
 from collections import Counter
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from autoprox.evolution import Individual, State
-from autoprox.files.documents import Document, Excerpt, Finite
+from autoprox.evolution.individuals import Individual
+from autoprox.evolution.loop import State
+from autoprox.files.documents import Document, Finite
 from autoprox.language import parse
-from autoprox.runs.folder import Run, as_written, restored_rng, rng_state
+from autoprox.runs.folder import restored_rng, rng_state
 
 Count = Annotated[int, Field(ge=0, le=10**12)]
 
@@ -19,91 +18,76 @@ class SavedIndividual(Document):
     """An individual of a checkpoint."""
 
     expression: str
-    taus: list[Finite]
+    taus: tuple[Finite, ...]
     jcm: Finite
     partial_tau: Finite
     objective: Literal["jcm", "size-adjusted", "both"]
 
+    @classmethod
+    def of(cls, individual: Individual) -> "SavedIndividual":
+        """Save an individual."""
+        return cls(
+            expression=str(individual.tree),
+            taus=individual.taus,
+            jcm=individual.jcm,
+            partial_tau=individual.partial_tau,
+            objective=individual.objective,
+        )
 
-class SavedState(Excerpt):
-    """What must be known of an evolution to go on with it."""
+    def restored(self) -> Individual:
+        """Return the individual."""
+        return Individual(
+            parse(self.expression),
+            self.taus,
+            jcm=self.jcm,
+            partial_tau=self.partial_tau,
+            objective=self.objective,
+        )
+
+
+class SavedState(Document):
+    """Everything that the next iteration of an evolution depends on."""
 
     iteration: Count
     evaluations: Count
-    drawn: Count = 0
-    lines: Count | None = None  # earlier versions logged a line for each iteration, and no other
+    drawn: Count
+    lines: Count
     invalid: dict[str, Count]
-    seconds: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
     rng: list[Any]
-    population: list[SavedIndividual]  # empty where an island's budget found no valid formula
-    front: list[SavedIndividual]
+    population: tuple[SavedIndividual, ...]  # empty if a budget found no valid formula
+    front: tuple[SavedIndividual, ...]
 
+    @classmethod
+    def of(cls, state: State) -> "SavedState":
+        """Save a state."""
+        return cls(
+            iteration=state.iteration,
+            evaluations=state.evaluations,
+            drawn=state.drawn,
+            lines=state.lines,
+            invalid=dict(state.invalid),
+            rng=rng_state(state.rng),
+            population=tuple(map(SavedIndividual.of, state.population)),
+            front=tuple(map(SavedIndividual.of, state.front)),
+        )
 
-def checkpoint(state: State, seconds: float) -> dict[str, Any]:
-    """All that the next iteration depends on, as JSON values."""
-    return {
-        "iteration": state.iteration,
-        "evaluations": state.evaluations,
-        "drawn": state.drawn,
-        "lines": state.lines,
-        "invalid": dict(state.invalid),
-        "seconds": round(seconds, 3),
-        "rng": rng_state(state.rng),
-        "population": [_to_json(i) for i in state.population],
-        "front": [_to_json(i) for i in state.front],
-    }
-
-
-def restored(run: Run, seed: int, datasets: int, objective: str) -> tuple[State, float]:
-    """The state of the last checkpoint and the seconds spent until then, or a beginning."""
-    saved = run.read_checkpoint()
-    if saved is None:
-        run.truncate_log(0)
-        return State(random.Random(seed)), 0.0
-    with as_written(run.path, "a checkpoint"):
-        state = state_of(saved, datasets, objective)
-        run.truncate_log(state.lines)
-        return state, float(saved["seconds"])
-
-
-def state_of(saved: Mapping[str, Any], datasets: int, objective: str) -> State:
-    """The state that `checkpoint` wrote, of an evolution on so many datasets."""
-    known = SavedState.model_validate(saved)
-    empty = not known.population, not known.front
-    if any(empty) and (known.iteration or not all(empty)):
-        raise ValueError("a population and a front have individuals after the first iteration")
-    for own in (*known.population, *known.front):
-        if (len(own.taus), own.objective) != (datasets, objective):
-            raise ValueError(f"{own.expression} isn't of {datasets} datasets and by {objective}")
-    state = State(
-        restored_rng(known.rng),
-        [_restored(i) for i in known.population],
-        iteration=known.iteration,
-        evaluations=known.evaluations,
-        drawn=known.drawn,
-        lines=known.iteration if known.lines is None else known.lines,
-        invalid=Counter(known.invalid),
-    )
-    # Backwards: of equals, a front has the last one first.
-    state.front.update([_restored(i) for i in reversed(known.front)])
-    return state
-
-
-def _to_json(individual: Individual) -> dict[str, Any]:
-    return {
-        "expression": str(individual.tree),
-        "taus": individual.taus,
-        "jcm": individual.jcm,
-        "partial_tau": individual.partial_tau,
-        "objective": individual.objective,
-    }
-
-
-def _restored(saved: SavedIndividual) -> Individual:
-    return Individual(
-        parse(saved.expression),
-        tuple(saved.taus),
-        jcm=saved.jcm,
-        partial_tau=saved.partial_tau,
-        objective=saved.objective,
-    )
+    def restored(self, pairs: int, objective: str) -> State:
+        """Return the state of an evolution on as many pairs of a space and a dataset."""
+        empty = not self.population, not self.front
+        if any(empty) and (self.iteration or not all(empty)):
+            raise ValueError("a population and a front have individuals after the first iteration")
+        for own in (*self.population, *self.front):
+            if (len(own.taus), own.objective) != (pairs, objective):
+                raise ValueError(f"{own.expression} isn't of {pairs} datasets and by {objective}")
+        state = State(
+            restored_rng(self.rng),
+            [own.restored() for own in self.population],
+            iteration=self.iteration,
+            evaluations=self.evaluations,
+            drawn=self.drawn,
+            lines=self.lines,
+            invalid=Counter(self.invalid),
+        )
+        # In reverse, because of equals a front puts the last one first.
+        state.front.update([own.restored() for own in reversed(self.front)])
+        return state

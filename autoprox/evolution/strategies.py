@@ -142,7 +142,7 @@ STRATEGIES.register("naive", EvolutionStrategy(vary_by_mutation, select=select_o
 STRATEGIES.register("random", EvolutionStrategy(vary_by_chance))
 
 
-class Form(Protocol):
+class Representation(Protocol):
     """What draws trees and varies them: a grammar, or a form of its trees."""
 
     def generate(self, rng: Random) -> Tree: ...
@@ -151,7 +151,7 @@ class Form(Protocol):
 
 
 def make_toolbox(
-    form: Form,
+    representation: Representation,
     evaluate: Evaluate,
     strategy: EvolutionStrategy,
     parameters: EvolutionParameters,
@@ -159,8 +159,8 @@ def make_toolbox(
     """What `evolve` needs."""
     toolbox = base.Toolbox()
     toolbox.register("evaluate", evaluate)
-    toolbox.register("generate", form.generate)
-    toolbox.register("mutate", form.mutate)
-    toolbox.register("mate", form.crossover)
+    toolbox.register("generate", representation.generate)
+    toolbox.register("mutate", representation.mutate)
+    toolbox.register("mate", representation.crossover)
     toolbox.register("select", strategy.select, parameters=parameters)
     return toolbox

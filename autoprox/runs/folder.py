@@ -18,7 +18,7 @@ from datetime import datetime, timezone
 from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import torch
 from filelock import FileLock, Timeout
@@ -30,7 +30,7 @@ from autoprox.files.documents import Document, Excerpt
 from autoprox.files.folders import require_folder
 from autoprox.files.json_lines import JSONLines
 from autoprox.files.located_json import read_object
-from autoprox.runs.proxy_file import write_proxy
+from autoprox.runs.proxy_file import ProxyRecord, write_proxy
 
 CONFIG = "config.json"
 ENVIRONMENT = "environment.json"
@@ -55,8 +55,11 @@ ABANDONED = 3600.0  # seconds after which nobody can be at the very beginning of
 PACKAGES = ("autoprox", "torch", "numpy", "scipy", "deap", "sympy")
 
 
-class Timed(Excerpt):
-    """What every line of a log says."""
+D = TypeVar("D", bound=Document)
+
+
+class TimedLine(Excerpt):
+    """The part that every line of a log has."""
 
     seconds: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 
@@ -177,9 +180,13 @@ class Run:
         """The records of all complete lines."""
         return self._log.read()
 
-    def check_log(self, kind: type[Document] = Timed) -> None:
-        """Raise the error of the first line that isn't such a document."""
-        self._log.read_as(kind)
+    def read_log_as(self, kind: type[D]) -> list[D]:
+        """Return the documents of all complete lines."""
+        return self._log.read_as(kind)
+
+    def check_log(self) -> None:
+        """Raise the error of the first line that isn't one of a log."""
+        self._log.read_as(TimedLine)
 
     def truncate_log(self, count: int) -> None:
         """Keep that many lines, cutting off what was logged after the checkpoint."""
@@ -223,7 +230,7 @@ class Run:
             raise RunError(f"{self.path / SUMMARY} must stay as it was written, but was changed")
         return summary
 
-    def write_proxies(self, records: Sequence[Mapping[str, Any]]) -> None:
+    def write_proxies(self, records: Sequence[ProxyRecord]) -> None:
         """Replace the hall of fame by these records, best first (see `proxy_file`)."""
         self._require_lock()
         folder = self.path / HALL_OF_FAME

@@ -1,8 +1,8 @@
 """A proxy as a JSON file: its expression, where it was found, and its measured taus."""
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -19,7 +19,7 @@ Tau = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
 
 
 class Version(Excerpt):
-    """What the files of every version have."""
+    """The part that the files of every version have."""
 
     version: Annotated[int, Field(ge=1, le=10**9), Must("an integer from 1 to 1000000000")]
 
@@ -36,7 +36,7 @@ class Split(Document):
 
 
 class Found(Document):
-    """Where a proxy was found; the splits whose training parts it was evolved on, if known."""
+    """The run that found a proxy, and the splits whose training parts it was evolved on."""
 
     run: Name
     space: Name
@@ -58,19 +58,32 @@ class ProxyFile(Document):
     taus: dict[Name, dict[Name, Tau | None]]
 
 
-def write_proxy(path: Path, record: Mapping[str, Any]) -> None:
-    """Write the `expression`, `formula`, `found` and `taus` of a record.
+@dataclass(frozen=True)
+class ProxyRecord:
+    """What a proxy file says, apart from its version and hash."""
 
-    They are those of `Found` and `ProxyFile`. The version and the hash are added here.
-    """
-    tree = require_network(parse(record["expression"]))
-    given = {field: record[field] for field in ("formula", "found", "taus")}
-    fixed = {"version": VERSION, "expression": str(tree), "hash": digest(tree)}
-    write_json(path, fixed | given)
+    expression: str
+    formula: str
+    found: Found
+    taus: dict[str, dict[str, float | None]]
 
 
-def read_proxy(path: Path) -> dict[str, Any]:
-    """The record of a proxy file, all its fields checked, and the hash against the expression."""
+def write_proxy(path: Path, record: ProxyRecord) -> None:
+    """Write a proxy file."""
+    tree = require_network(parse(record.expression))
+    content = ProxyFile(
+        version=VERSION,
+        expression=str(tree),
+        hash=digest(tree),
+        formula=record.formula,
+        found=record.found,
+        taus=record.taus,
+    )
+    write_json(path, content.model_dump(mode="json"))
+
+
+def read_proxy(path: Path) -> ProxyFile:
+    """Read a proxy file; all its fields are checked, and the hash against the expression."""
     document = read_json(path)
     if validate(document, Version).version > VERSION:
         rule = f"must be at most {VERSION} for this autoprox: upgrade it to read this"
@@ -82,5 +95,4 @@ def read_proxy(path: Path) -> dict[str, Any]:
         raise JSONFileError(f"{document.at('expression').place}: {error}") from error
     if proxy.hash != digest(tree):
         raise document.at("hash").error(f"must be the expression's, {digest(tree)}")
-    record: dict[str, Any] = document.plain()
-    return record
+    return proxy

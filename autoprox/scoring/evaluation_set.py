@@ -198,7 +198,7 @@ def regrets(scores: Floats, truth: Floats, params: Floats) -> list[float]:
 
 
 def seed_share(scores: Floats) -> float:
-    """Measure how much scores [seeds, ..., networks] change with the seed, relative to their spread.
+    """Measure how much scores [seeds, ..., networks] change with the seed.
 
     It is the root mean square of the deviation among seeds over that among networks, the largest of
     all sets of scores; 0 for scores that are all the same.

@@ -7,9 +7,11 @@ Findings of ACL 2024, tables 1 and 3) report networks that aren't published: sli
 trained supernets, and GPT-2s.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from autoprox.files.documents import Document
 
 
 class Figures(NamedTuple):
@@ -18,6 +20,32 @@ class Figures(NamedTuple):
     kendall: float | None = None
     spearman: float | None = None
     pearson: float | None = None
+
+
+class OursAndPublished(Document):
+    """A correlation that we measured, and that of a paper."""
+
+    ours: float | None
+    published: float
+
+
+class PublishedRow(Document):
+    """A proxy's correlations next to those of a paper."""
+
+    proxy: str
+    dataset: str
+    source: str
+    same_networks: bool
+    kendall: OursAndPublished | None = None
+    spearman: OursAndPublished | None = None
+    pearson: OursAndPublished | None = None
+
+
+class PublishedTable(Document):
+    """The correlations that papers report, and the proxies that none reports on."""
+
+    rows: tuple[PublishedRow, ...]
+    without: tuple[str, ...]
 
 
 TRAINED = ("cifar100", "flowers", "chaoyang")
@@ -171,37 +199,43 @@ def reports(benchmark: str, space: str, label: str, dataset: str) -> list[Report
     return same or [r for r in near if r.benchmark is None]
 
 
-def published(benchmark: str, space: str, label: str, dataset: str, proxy: str) -> Figures:
-    """What a paper reports of a proxy on these very networks; empty where none does."""
+def published_correlations(
+    benchmark: str, space: str, label: str, dataset: str, proxy: str
+) -> Figures:
+    """Return what a paper reports of a proxy on these very networks; empty if none does."""
     for report in reports(benchmark, space, label, dataset):
         if report.benchmark and proxy in report.figures:
             return report.figures[proxy]
     return Figures()
 
 
-def compared(
-    rows: Sequence[Mapping[str, Any]], benchmark: str, space: str, label: str
-) -> dict[str, Any]:
-    """Rows of a ranking beside what papers report, and the proxies of which none does."""
+Row = tuple[str, str, float | None, float | None, float | None]
+
+
+def compare_published(
+    rows: Iterable[Row], benchmark: str, space: str, label: str
+) -> PublishedTable:
+    """Put a ranking's rows (proxy, dataset, Kendall, Spearman, Pearson) next to those of papers."""
+    rows = list(rows)
     found = [
-        {
-            "proxy": row["proxy"],
-            "dataset": row["dataset"],
-            "source": report.source,
-            "same_networks": report.benchmark is not None,
+        PublishedRow(
+            proxy=proxy,
+            dataset=dataset,
+            source=report.source,
+            same_networks=report.benchmark is not None,
             **{
-                name: {"ours": row[name], "published": value}
-                for name, value in report.figures[row["proxy"]]._asdict().items()
+                name: OursAndPublished(ours=own, published=value)
+                for (name, value), own in zip(
+                    report.figures[proxy]._asdict().items(), ours, strict=True
+                )
                 if value is not None
             },
-        }
-        for row in rows
-        for report in reports(benchmark, space, label, row["dataset"])
-        if row["proxy"] in report.figures
+        )
+        for proxy, dataset, *ours in rows
+        for report in reports(benchmark, space, label, dataset)
+        if proxy in report.figures
     ]
-    proxies = dict.fromkeys(row["proxy"] for row in rows)
-    known = {entry["proxy"] for entry in found}
-    return {
-        "rows": found,
-        "without": [proxy for proxy in proxies if proxy not in known],
-    }
+    known = {row.proxy for row in found}
+    proxies = dict.fromkeys(proxy for proxy, *_ in rows)
+    without = tuple(proxy for proxy in proxies if proxy not in known)
+    return PublishedTable(rows=tuple(found), without=without)
