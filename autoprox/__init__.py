@@ -1,4 +1,4 @@
-"""Discovers zero-cost proxies for transformers, and searches architectures with them."""
+"""Automatic discovery of zero-cost proxies for transformers, and architecture search with them."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         evaluate_supernet,
         evolve,
         load_proxy,
+        load_run,
         prefer,
         rank,
         rediscover,
@@ -31,6 +32,7 @@ __all__ = [
     "evaluate_supernet",
     "evolve",
     "load_proxy",
+    "load_run",
     "prefer",
     "rank",
     "rediscover",

@@ -28,21 +28,21 @@ from autoprox.configurations.supernets import (
     SupernetTrainConfig,
 )
 from autoprox.errors import ConfigError
-from autoprox.progress import Progress, silent
-from autoprox.results import (
-    RESULTS,
+from autoprox.loaded_runs import (
     BuildResult,
     CompareResult,
     EvolveResult,
+    LoadedRun,
     PrenasResult,
     RankResult,
     RediscoverResult,
-    Result,
     S3Result,
     SearchResult,
     SupernetResult,
     SupernetTableResult,
+    load_run,
 )
+from autoprox.progress import Progress, silent
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     from autoprox.searchspaces import Architecture, TransformerNetwork
 
 P = ParamSpec("P")
-R = TypeVar("R", bound=Result)
+T = TypeVar("T")
+R = TypeVar("R", bound=LoadedRun)
 
 # Torch takes seconds to import: what needs it is imported when a function is called.
 
@@ -59,13 +60,14 @@ R = TypeVar("R", bound=Result)
 def _function(
     name: str, config: Callable[P, TaskConfig], result: type[R], text: str
 ) -> Callable[P, R]:
-    """The function of a task, its signature that of the configuration."""
+    """Return the function of a command, with the signature of its configuration."""
 
     def call(*args: P.args, **options: P.kwargs) -> R:
         from autoprox import runner
 
         given = config(*args, **options)
-        return result(_followed(given.progress, lambda progress: runner.start(given, progress)))
+        summary = _with_progress(given.progress, lambda own: runner.start(given, own))
+        return result(summary.run)
 
     call.__name__ = call.__qualname__ = name
     if isinstance(config, type) and issubclass(config, TaskConfig):
@@ -75,10 +77,8 @@ def _function(
     return call
 
 
-def _followed(
-    wanted: Progress | bool, call: Callable[[Progress], dict[str, Any]]
-) -> dict[str, Any]:
-    """What `call` returns, its progress shown or told as it is wanted."""
+def _with_progress(wanted: Progress | bool, call: Callable[[Progress], T]) -> T:
+    """Return what `call` returns, its progress shown in a panel or passed to a function."""
     if wanted is True:
         from autoprox.report.terminal.progress import progress_on
 
@@ -158,14 +158,13 @@ def resume(
     teacher: str | None = None,
     force: bool = False,
     progress: Progress | bool = True,
-) -> Result:
+) -> LoadedRun:
     """Go on with a run of any kind as if it had never stopped; a finished one is read.
 
     A run is data: its evaluator or teacher is called only if it is named again. With `force` it
     goes on although versions, or what it reads, have changed.
     """
     from autoprox import runner
-    from autoprox.runs.folder import Run
 
     given: dict[str, Any] = {
         "workers": workers,
@@ -180,8 +179,8 @@ def resume(
     }
     given = {name: value for name, value in given.items() if value is not None}
     path = Path(run)
-    result = RESULTS[Run.open(path).kind]
-    return result(_followed(progress, lambda show: runner.resume(path, show, force=force, **given)))
+    _with_progress(progress, lambda own: runner.resume(path, own, force=force, **given))
+    return load_run(path)
 
 
 def load_proxy(source: str | Path) -> Tree:

@@ -4,17 +4,20 @@ from pathlib import Path
 from typing import Any
 
 from autoprox.benchmarks import BENCHMARKS
-from autoprox.commands.task import Task, task_type
+from autoprox.commands.rank import RankSummary
+from autoprox.commands.task import Task, read_summary, task_type
 from autoprox.configurations.commands import CONFIGURATIONS
 from autoprox.configurations.shared_options import BenchmarkOptions, TaskConfig, absolute
 from autoprox.errors import ConfigError, RunError
 from autoprox.evaluation.time_estimate import DryRun, Estimate
+from autoprox.files.atomic import write_text
 from autoprox.files.folders import require_folder
 from autoprox.files.program import command_line
 from autoprox.parallel.threads import one_thread
 from autoprox.progress import Progress, silent
 from autoprox.report.html.document import write_page
-from autoprox.runs.folder import REPORT, Run, as_written, require_name
+from autoprox.report.terminal.rank_report import as_csv, as_markdown
+from autoprox.runs.folder import REPORT, Run, require_name
 from autoprox.runs.summary import Summary
 from autoprox.shortfalls import unmet
 from autoprox.statistics.sources import FAILURES
@@ -71,7 +74,7 @@ def resume(
         if (summary := read_summary(run)) is not None:
             read_config(run, trusted=True, **resources)
             if not (run.path / REPORT).exists():  # the run was stopped just before it
-                write_page(run.path)
+                _write_reports(run, summary)
             return summary
         task = _task(read_config(run, **resources))
         if differences := run.differences(task.read):
@@ -93,18 +96,16 @@ def finish(task: Task[Any, Any], run: Run, progress: Progress = silent) -> Summa
     shortfalls = (*unmet(task.counts), *found.shortfalls)
     summary = found.model_copy(update={"run": str(run.path), "shortfalls": shortfalls})
     run.write_summary(summary.model_dump(mode="json", exclude={"run"}))
-    write_page(run.path)
+    _write_reports(run, summary)
     return summary
 
 
-def read_summary(run: Run) -> Summary | None:
-    """Read what a run found; None before its end."""
-    if (stored := run.read_summary()) is None:
-        return None
-    with as_written(run.path):
-        return task_type(run.kind).summary.model_validate(
-            {**stored, "run": str(run.path)}, strict=False
-        )
+def _write_reports(run: Run, summary: Summary) -> None:
+    """Write the tables of a ranking, and the page of any run, which comes last."""
+    if isinstance(summary, RankSummary):
+        write_text(run.path / "table.csv", as_csv(summary.rows))
+        write_text(run.path / "table.md", as_markdown(summary))
+    write_page(run.path)
 
 
 def read_config(run: Run, trusted: bool = False, **resources: Any) -> TaskConfig:

@@ -10,7 +10,7 @@ import pytest
 import autoprox
 from autoprox.configurations.commands import CONFIGURATIONS
 from autoprox.errors import AutoproxError
-from autoprox.results import RESULTS
+from autoprox.loaded_runs import RESULTS
 
 FUNCTIONS = {
     "evolve": autoprox.evolve,
@@ -65,7 +65,7 @@ def test_a_search_is_an_object(tmp_path: Path) -> None:
 def test_a_frame_needs_pandas(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['pandas'] = None\n"
-        "from autoprox.results import Result\n"
+        "from autoprox.loaded_runs import Result\n"
         "Result({'run': 'x'}).to_frame()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -17,7 +17,7 @@ ORDER = (
     *("cli", "__main__", "testing"),
 )
 LATE = {  # modules that import late: help and the package itself must be there at once
-    *("autoprox", "autoprox.api", "autoprox.benchmarks", "autoprox.results"),
+    *("autoprox", "autoprox.api", "autoprox.benchmarks", "autoprox.loaded_runs"),
     *("autoprox.files.frames", "autoprox.nas.blockwise"),
     *("autoprox.inputs.child", "autoprox.__main__", "autoprox.parallel.cluster"),
     *(

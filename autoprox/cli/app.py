@@ -1,4 +1,4 @@
-"""The command line: all commands, and how each of them ends."""
+"""The command line: all commands, their errors and exit codes."""
 
 import os
 import sys
@@ -11,20 +11,14 @@ import typer
 import autoprox
 from autoprox.cli.bench import bench
 from autoprox.cli.cache import cache
-from autoprox.cli.command import FAILURE, OUT_OF_MEMORY, WRONG_NAMES, system_message
-from autoprox.cli.compare import compare
+from autoprox.cli.command_factory import FAILURE, OUT_OF_MEMORY, UNUSABLE_PATHS, system_message
 from autoprox.cli.doctor import doctor
-from autoprox.cli.evolve import evolve
 from autoprox.cli.export import export
-from autoprox.cli.prenas import prenas
-from autoprox.cli.rank import rank
-from autoprox.cli.rediscover import rediscover
 from autoprox.cli.report import report
 from autoprox.cli.resume import resume
+from autoprox.cli.run_commands import compare, evolve, prenas, rank, rediscover, s3, search
 from autoprox.cli.runs import runs
-from autoprox.cli.s3 import s3
 from autoprox.cli.score import score
-from autoprox.cli.search import search
 from autoprox.cli.show import show
 from autoprox.cli.supernet import supernet
 from autoprox.errors import (
@@ -72,13 +66,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def explained(error: Exception) -> tuple[str, int]:
-    """What to say of an error, and the exit code."""
+    """Return the message of an error, and the exit code."""
     if isinstance(error, AutoproxError):
         return str(error), FAILURE if isinstance(error, FailureError) else WRONG_USE
     if is_out_of_memory(error):
         return OUT_OF_MEMORY, FAILURE
     if isinstance(error, OSError):
-        return system_message(error), WRONG_USE if error.errno in WRONG_NAMES else FAILURE
+        return system_message(error), WRONG_USE if error.errno in UNUSABLE_PATHS else FAILURE
     if hasattr(error, "format_message"):  # a typer usage error, whose class depends on its version
         return _usage_message(error), WRONG_USE
     return f"{one_line(error)} (--debug shows where)", FAILURE

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from autoprox.cli.command import command
-from autoprox.cli.options import DataDir, Debug, Json
+from autoprox.cli.command_factory import command
+from autoprox.cli.common_options import DataDir, Debug, Json
 from autoprox.configurations.build import BuildConfig
 
 bench = typer.Typer(

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from autoprox.cli.options import Debug, Json, path
+from autoprox.cli.common_options import Debug, Json, path
 from autoprox.errors import ConfigError
 from autoprox.files.sizes import read_bytes, read_days, short
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import typer
 
-from autoprox.cli.command import FAILURE
-from autoprox.cli.options import DataDir, Debug, Json
+from autoprox.cli.command_factory import FAILURE
+from autoprox.cli.common_options import DataDir, Debug, Json
 
 
 def doctor(data_dir: DataDir = None, json: Json = False, debug: Debug = False) -> None:

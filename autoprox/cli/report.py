@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from autoprox.cli.options import Debug, Json, path
+from autoprox.cli.common_options import Debug, Json, path
 
 
 def report(

@@ -9,11 +9,10 @@ from typing import Annotated, Any
 import typer
 from pydantic.fields import FieldInfo
 
-from autoprox.cli.command import finish, followed, parameter
-from autoprox.cli.options import Debug, Json, Quiet
+from autoprox.cli.command_factory import parameter, show_summary, with_progress
+from autoprox.cli.common_options import Debug, Json, Quiet
 from autoprox.configurations.commands import CONFIGURATIONS
 from autoprox.declared_options import Option
-from autoprox.progress import Progress
 
 Run = Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)]
 Force = Annotated[
@@ -43,11 +42,11 @@ def resume(**options: Any) -> None:
         if options[name] is not None
     }
 
-    def call(progress: Progress) -> dict[str, Any]:
-        return runner.resume(run, progress, force=force, **given)
-
     kind = Run.open(run).kind
-    finish(kind, followed(call, run, quiet), options["json"])
+    summary = with_progress(
+        lambda progress: runner.resume(run, progress, force=force, **given), run, quiet
+    )
+    show_summary(kind, summary, options["json"])
 
 
 PARAMETERS = {

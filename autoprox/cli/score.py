@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from autoprox.cli.options import Debug, Json
+from autoprox.cli.common_options import Debug, Json
 
 Patterns = Annotated[
     list[str] | None,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from autoprox.cli.options import Debug, Json
+from autoprox.cli.common_options import Debug, Json
 
 
 def show(
@@ -44,7 +44,7 @@ def show(
     if not proxies:
         _show_operations(json)
     elif all_:
-        _show_front(proxies[0], json)
+        _show_formulas(proxies[0], json)
     elif len(proxies) > 1:
         _show_several(proxies, json)
     else:
@@ -54,7 +54,7 @@ def show(
 def _show_one(proxy: str, form: str | None, json: bool) -> None:
     from autoprox.export import EXPORTERS  # with torch, which takes seconds to import
     from autoprox.report.terminal import layout
-    from autoprox.report.terminal.proxy import proxy_details, proxy_report
+    from autoprox.report.terminal.proxy_report import proxy_details, proxy_report
     from autoprox.runs.folder import as_written
     from autoprox.zoo.loading import load
 
@@ -62,7 +62,7 @@ def _show_one(proxy: str, form: str | None, json: bool) -> None:
     if form is not None:
         print(EXPORTERS.find(form)(loaded.tree))
     elif json:
-        layout.show_json(proxy_details(loaded))
+        layout.show_json(proxy_details(loaded).model_dump(mode="json"))
     else:
         with as_written(proxy):
             parts = proxy_report(loaded)
@@ -70,27 +70,27 @@ def _show_one(proxy: str, form: str | None, json: bool) -> None:
 
 
 def _show_several(proxies: list[str], json: bool) -> None:
-    from autoprox.commands.glance import glance
     from autoprox.report.terminal import layout  # with torch, as above
-    from autoprox.report.terminal.runs import side_by_side
+    from autoprox.report.terminal.proxy_report import proxy_glance
+    from autoprox.report.terminal.run_lists import side_by_side
 
-    rows = [glance(proxy) for proxy in proxies]
+    rows = [proxy_glance(proxy) for proxy in proxies]
     if json:
-        layout.show_json(rows)
+        layout.show_json([row.model_dump(mode="json", exclude_unset=True) for row in rows])
     else:
         layout.show(*side_by_side(rows))
 
 
-def _show_front(run: str, json: bool) -> None:
+def _show_formulas(run: str, json: bool) -> None:
     from autoprox.report.terminal import layout  # with torch, as above
-    from autoprox.report.terminal.runs import front_report
+    from autoprox.report.terminal.run_lists import formulas_report
     from autoprox.zoo.loading import formulas_of
 
     rows = formulas_of(Path(run))
     if json:
-        layout.show_json(rows)
+        layout.show_json([row.model_dump() for row in rows])
     else:
-        layout.show(*front_report(rows, run))
+        layout.show(*formulas_report(rows, run))
 
 
 def _show_operations(json: bool) -> None:

@@ -52,6 +52,7 @@ from autoprox.runs.folder import Run, as_written
 from autoprox.runs.proxy_file import Found, ProxyRecord
 from autoprox.runs.summary import Summary
 from autoprox.scoring.correlations import TIES, jcm
+from autoprox.scoring.evaluation_set import MetricsTable
 from autoprox.shortfalls import Shortfall
 from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import resolve_device
@@ -140,6 +141,26 @@ class EvolveSummary(Summary):
     ties: str
     spaces: dict[str, SpaceSource]
     seconds: float
+
+    @property
+    def tables(self) -> dict[str, None]:
+        """The names of the proxy and of everything it is compared with on some space."""
+        every = (own for fold in self.folds for own in fold.spaces.values())
+        return {name: None for own in every for name in own.tables}
+
+    def metrics(self, part: str, name: str = "proxy") -> MetricsTable:
+        """Return the metrics of a proxy or baseline on one part of the split, by dataset.
+
+        With several spaces they are those of `space/dataset`. All networks of a held-out space are
+        in the test part.
+        """
+        return {
+            dataset if len(self.spaces) == 1 else f"{space}/{dataset}": row
+            for fold in self.folds
+            for space, own in fold.spaces.items()
+            if name in own.tables and (part == "test" or space != fold.held_out)
+            for dataset, row in getattr(own.tables[name], part).items()
+        }
 
 
 class EvolveCheckpoint(Document):

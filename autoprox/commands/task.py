@@ -10,7 +10,7 @@ from autoprox.errors import RunError
 from autoprox.evaluation.configured_inputs import worker_pool_of
 from autoprox.evaluation.time_estimate import Estimate
 from autoprox.progress import Progress
-from autoprox.runs.folder import Run
+from autoprox.runs.folder import Run, as_written
 from autoprox.runs.summary import Summary
 from autoprox.shortfalls import Shortfall
 
@@ -62,3 +62,13 @@ def task_type(kind: str) -> type[Task[Any, Any]]:
     module, _, name = CONFIGURATIONS[kind].task.partition(":")
     found: type[Task[Any, Any]] = getattr(import_module(module), name)
     return found
+
+
+def read_summary(run: Run) -> Summary | None:
+    """Read what a run found; None before its end."""
+    if (stored := run.read_summary()) is None:
+        return None
+    with as_written(run.path):
+        return task_type(run.kind).summary.model_validate(
+            {**stored, "run": str(run.path)}, strict=False
+        )

@@ -21,6 +21,7 @@ from autoprox.evaluation.time_estimate import (
 from autoprox.files.folders import room_of
 from autoprox.language import EVERY_STATISTIC, Statistic, Tree, parse
 from autoprox.language.grammar import Grammar
+from autoprox.parallel.crew import Crew
 from autoprox.parallel.threads import one_thread, run_threads
 from autoprox.scoring.correlations import Indices
 from autoprox.scoring.evaluation_set import size_baselines

@@ -1,9 +1,5 @@
-"""Runs: the folder that keeps a run, and the proxy files in it.
+"""Runs: the folder that keeps a run, the base of all summaries, and proxy files.
 
-May import: files, the language and its forms.
-Gives: `folder.Run`, its environment, proxy files read and written, and `load`.
+May import: files, the language and its formats.
+Gives: `folder.Run`, which may write; `loaded_runs.LoadedRun` reads.
 """
-
-from autoprox.runs.loading import load
-
-__all__ = ["load"]

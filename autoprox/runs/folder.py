@@ -188,6 +188,16 @@ class Run:
         """Raise the error of the first line that isn't one of a log."""
         self._log.read_as(TimedLine)
 
+    def read_lines(self, part: str) -> list[dict[str, Any]]:
+        """Return the lines of the log, or of the candidates or evaluations of a search."""
+        if not self.has(part):
+            raise RunError(f"{self.path}, a run of {self.kind}, has no {part}")
+        return JSONLines(self.path / f"{part}.jsonl").read()
+
+    def has(self, part: str) -> bool:
+        """Return whether the run has a file of these lines."""
+        return (self.path / f"{part}.jsonl").exists()
+
     def truncate_log(self, count: int) -> None:
         """Keep that many lines, cutting off what was logged after the checkpoint."""
         self._require_lock()
@@ -210,6 +220,10 @@ class Run:
         if not isinstance(state, dict) or saved.get("sha256") != digest:
             raise RunError(f"{self.path / CHECKPOINT} must stay as it was written, but was changed")
         return state
+
+    def read_environment(self) -> dict[str, Any]:
+        """Return versions, the command, and digests of what was read."""
+        return read_object(self.path / ENVIRONMENT)
 
     def read_config(self) -> dict[str, Any]:
         return read_object(self.path / CONFIG)

@@ -5,13 +5,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from autoprox.errors import RunError
+from autoprox.files.documents import Document
 from autoprox.files.program import command_line
 from autoprox.language import Tree, parse
 from autoprox.runs.folder import HALL_OF_FAME, Run
-from autoprox.runs.proxy_file import read_proxy
+from autoprox.runs.proxy_file import Found, ProxyFile, read_proxy
 from autoprox.zoo.expressions import EXPRESSIONS, ProxyError, load_expression
 from autoprox.zoo.functions import MEASURES, FunctionProxy
 
@@ -24,9 +24,9 @@ class Loaded:
 
     proxy: Tree | FunctionProxy
     citation: str | None = None  # of a published one
-    found: Mapping[str, Any] | None = None  # as in a proxy file
-    taus: Mapping[str, Mapping[str, float | None]] | None = None
-    summary: Mapping[str, Any] | None = None  # of the run that chose it
+    found: Found | None = None  # of a proxy file
+    taus: dict[str, dict[str, float | None]] | None = None
+    run: Path | None = None  # that chose it
 
     @property
     def tree(self) -> Tree:
@@ -57,22 +57,31 @@ def run_of(source: str) -> tuple[Path, int] | None:
     return (Path(source), 1) if _is_folder(source) else None
 
 
-def formulas_of(path: Path) -> list[dict[str, Any]]:
-    """A run's formulas, the chosen one first: number, size, mean taus and expression of each."""
+class NumberedFormula(Document):
+    """A formula of a run by its number, with its mean taus."""
+
+    number: int
+    size: int
+    train: float | None
+    test: float | None
+    expression: str
+
+
+def formulas_of(path: Path) -> list[NumberedFormula]:
+    """Return a run's formulas, the chosen one first."""
     _require_ended(path)
     files = sorted((path / HALL_OF_FAME).glob("*.json"), key=lambda file: int(file.stem))
-    return [_row(int(file.stem), read_proxy(file)) for file in files]
+    return [_numbered(int(file.stem), read_proxy(file)) for file in files]
 
 
-def _row(number: int, record: Mapping[str, Any]) -> dict[str, Any]:
-    taus = record["taus"]
-    return {
-        "number": number,
-        "size": parse(record["expression"]).size,
-        "train": _mean(taus.get("train") or taus.get("evolution")),
-        "test": _mean(taus.get("test")),
-        "expression": record["expression"],
-    }
+def _numbered(number: int, proxy: ProxyFile) -> NumberedFormula:
+    return NumberedFormula(
+        number=number,
+        size=parse(proxy.expression).size,
+        train=_mean(proxy.taus.get("train") or proxy.taus.get("evolution")),
+        test=_mean(proxy.taus.get("test")),
+        expression=proxy.expression,
+    )
 
 
 def _mean(taus: Mapping[str, float | None] | None) -> float | None:
@@ -91,7 +100,7 @@ def _of_run(path: Path, number: int) -> Loaded:
         count = len(list(file.parent.glob("*.json")))
         raise RunError(f"{path} has the formulas 1 to {count}, but got {path}:{number}")
     record = _of_record(read_proxy(file))
-    return replace(record, summary=Run.open(path).read_summary() if number == 1 else None)
+    return replace(record, run=path if number == 1 else None)
 
 
 def _require_ended(run: Path) -> None:
@@ -105,5 +114,5 @@ def _require_ended(run: Path) -> None:
         )
 
 
-def _of_record(record: Mapping[str, Any]) -> Loaded:
-    return Loaded(parse(record["expression"]), found=record["found"], taus=record["taus"])
+def _of_record(proxy: ProxyFile) -> Loaded:
+    return Loaded(parse(proxy.expression), found=proxy.found, taus=proxy.taus)

@@ -11,7 +11,7 @@ from helpers.commands import Command
 
 import autoprox
 from autoprox import cli
-from autoprox.cli.command import command
+from autoprox.cli.command_factory import command
 from autoprox.configurations.commands import CONFIGURATIONS
 from autoprox.configurations.shared_options import TaskConfig
 

@@ -21,7 +21,7 @@ from autoprox.evolution import Individual
 from autoprox.language import Tree, make, parse
 from autoprox.report.terminal.layout import show
 from autoprox.report.terminal.many import held_out_parts, held_out_row, many_report
-from autoprox.results import EvolveResult
+from autoprox.loaded_runs import EvolveResult
 from autoprox.runner import resume, start
 from autoprox.runs.folder import Run
 from autoprox.zoo.loading import load

@@ -20,7 +20,7 @@ from helpers.commands import Command
 from helpers.images import save_images
 from helpers.tables import table
 
-from autoprox.cli.command import StoppedError, followed
+from autoprox.cli.command_factory import StoppedError, followed
 from autoprox.configurations.commands import CONFIGURATIONS
 from autoprox.errors import MeasurementError
 from autoprox.files.atomic import write_json

@@ -1,77 +1,76 @@
-"""Runs in a list, and side by side."""
+"""Lists of runs, of proxies side by side, and of a run's formulas."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from autoprox.loaded_runs import Overview
 from autoprox.report.terminal.layout import WIDTH, Part, new_table, number
-from autoprox.report.terminal.worth import named_table
+from autoprox.report.terminal.metric_tables import named_table
+from autoprox.report.terminal.proxy_report import ProxyGlance
+from autoprox.zoo.loading import NumberedFormula
 
 AGES = (("d", 86400), ("h", 3600), ("min", 60))
 FACTS = ("kind", "benchmark", "space", "seed", "fitness", "test", "nodes", "depth", "seconds")
 FIGURES = ("fitness", "test")
 
 
-def runs_report(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Part]:
-    """A line for each run, its name whole."""
+def runs_report(rows: Sequence[Overview], folder: Path) -> list[Part]:
+    """Show a line for each run, with its full name."""
     if not rows:
         return [f"{folder} has no runs"]
     table = named_table("", "kind", "benchmark", "fitness", "test", "age")
     for place, row in enumerate(rows, start=1):
-        begun = row["begun"] and datetime.fromisoformat(row["begun"])
-        benchmark = Path(str(row["benchmark"] or "-")).name
-        figures = [number(row[name]) for name in FIGURES]
-        table.add_row(str(place), row["kind"], benchmark, *figures, _age(begun))
+        begun = datetime.fromisoformat(row.begun) if row.begun else None
+        benchmark = Path(row.benchmark or "-").name
+        figures = [number(row.fitness), number(row.test)]
+        table.add_row(str(place), row.kind, benchmark, *figures, _age(begun))
     names = [
-        f"{place}: {row['run']}{'' if row['ended'] else ' (unfinished)'}"
+        f"{place}: {row.run}{'' if row.ended else ' (unfinished)'}"
         for place, row in enumerate(rows, start=1)
     ]
     return [table, "\n".join(names)]
 
 
-def side_by_side(rows: Sequence[Mapping[str, Any]]) -> list[Part]:
-    """What is known of each proxy or run, a column for each, and the formulas below."""
+def side_by_side(rows: Sequence[ProxyGlance]) -> list[Part]:
+    """Show the facts of each proxy or run, a column for each, and the formulas below."""
     table = new_table("")
     for place in range(1, len(rows) + 1):
         table.add_column(str(place), justify="right", overflow="fold")
     for fact in FACTS:
-        values = [row.get(fact) for row in rows]
+        values = [getattr(row, fact) for row in rows]
         if any(value is not None for value in values):
             table.add_row(fact, *(_shown(fact, value) for value in values))
-    settings = [row.get("settings") or {} for row in rows]
+    settings = [row.settings or {} for row in rows]
     for name in dict.fromkeys(name for own in settings for name in own):
         values = [own.get(name) for own in settings]
         if name not in FACTS and any(value != values[0] for value in values):
             table.add_row(name, *(_shown(name, value) for value in values))
-    names = [f"{place}: {row['name']}" for place, row in enumerate(rows, start=1)]
+    names = [f"{place}: {row.name}" for place, row in enumerate(rows, start=1)]
     formulas = [
-        f"{place}: {row['formula']}" if "\n" not in row["formula"] else row["formula"]
+        f"{place}: {row.formula}" if "\n" not in row.formula else row.formula
         for place, row in enumerate(rows, start=1)
-        if row.get("formula")
+        if row.formula
     ]
     return ["\n".join(names), table, *formulas]
 
 
-def front_report(rows: Sequence[Mapping[str, Any]], run: str) -> list[Part]:
-    """The formulas of a run by their numbers, whole."""
+def formulas_report(rows: Sequence[NumberedFormula], run: str) -> list[Part]:
+    """Show the formulas of a run by their numbers, in full."""
     table = new_table("number")
     for heading in ("size", "train", "test"):
         table.add_column(heading, justify="right")
     table.add_column("expression", overflow="fold")
     for row in rows:
-        taus = (number(row[name]) for name in ("train", "test"))
-        table.add_row(_marked(row), str(row["size"]), *taus, row["expression"])
+        mark = "> " if row.number == 1 else "  "
+        taus = number(row.train), number(row.test)
+        table.add_row(f"{mark}{row.number}", str(row.size), *taus, row.expression)
     note = (
-        "Taus are means over the datasets: of 1, which was chosen, on whole matrices; of\n"
-        "the others those of the evolution, which saw the training networks alone."
+        "Taus are means over the datasets: of 1, which was chosen, at full resolution; of\n"
+        "the others as evolution measured them, on the training networks."
     )
-    return [table, note, f"A formula is taken by its number: {run}:{rows[-1]['number']}"]
-
-
-def _marked(row: Mapping[str, Any]) -> str:
-    """The number, that of the chosen one marked."""
-    return f"> {row['number']}" if row["number"] == 1 else f"  {row['number']}"
+    return [table, note, f"A formula is taken by its number: {run}:{rows[-1].number}"]
 
 
 def _shown(fact: str, value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Makes the command of a task: an option for each field of its configuration."""
+"""Commands made from configurations: an option for each field."""
 
 import errno
 import sys
@@ -6,12 +6,12 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from pydantic.fields import FieldInfo
 
-from autoprox.cli.options import Debug, DryRun, Json, Quiet
+from autoprox.cli.common_options import Debug, DryRun, Json, Quiet
 from autoprox.configurations.shared_options import TaskConfig
 from autoprox.declared_options import Option, plain_type
 from autoprox.errors import (
@@ -25,8 +25,11 @@ from autoprox.errors import (
 from autoprox.files.program import command_line
 from autoprox.progress import Progress, silent
 
+if TYPE_CHECKING:
+    from autoprox.runs.summary import Summary
+
 FAILURE = 1
-WRONG_NAMES = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)  # of no such file
+UNUSABLE_PATHS = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
 STOPPED = (
     *(KeyboardInterrupt, TerminatedError, ClusterError),
     *(OSError, MemoryError, RuntimeError),
@@ -42,7 +45,7 @@ class StoppedError(FailureError):
 
 
 def command(config: type[TaskConfig], text: str) -> Callable[..., None]:
-    """The function of a command that does the task of a configuration, or resumes its runs."""
+    """Return the function of a command that does a configuration's task, or resumes its runs."""
 
     def run(context: typer.Context, **options: Any) -> None:
         resume, json, quiet = (options[name] for name in ("resume", "json", "quiet"))
@@ -51,14 +54,14 @@ def command(config: type[TaskConfig], text: str) -> Callable[..., None]:
             _show_estimate(config(**given), json)
             return
 
-        def call(progress: Progress) -> dict[str, Any]:
+        def call(progress: Progress) -> "Summary":
             from autoprox import runner  # with torch, which takes seconds to import
 
             if resume is None:
                 return runner.start(config(**given), progress, estimated=not quiet)
             return runner.resume(resume, progress, config.kind, **given)
 
-        finish(config.kind, followed(call, resume, quiet), json)
+        show_summary(config.kind, with_progress(call, resume, quiet), json)
 
     parameters = {
         "context": Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context),
@@ -76,21 +79,21 @@ def command(config: type[TaskConfig], text: str) -> Callable[..., None]:
 
 
 def _show_estimate(config: TaskConfig, json: bool) -> None:
-    from autoprox import runner
-    from autoprox.report.terminal import layout  # with torch, which takes seconds to import
+    from autoprox import runner  # with torch, which takes seconds to import
+    from autoprox.report.terminal import layout
 
     found = runner.dry_run(config)
     if json:
-        layout.show_json(found)
+        layout.show_json(found.model_dump(mode="json"))
     else:
-        text = (found["estimate"] or {}).get("text", "no estimate of how long it takes")
-        layout.show(f"{found['name']}: {text}")
+        text = found.estimate or "no estimate of how long it takes"
+        layout.show(f"{found.name}: {text}")
 
 
-def followed(
-    call: Callable[[Progress], dict[str, Any]], run: Path | None = None, quiet: bool = False
-) -> dict[str, Any]:
-    """What `call` returns, its progress shown unless it is quiet; where it stops, how to go on."""
+def with_progress(
+    call: Callable[[Progress], "Summary"], run: Path | None = None, quiet: bool = False
+) -> "Summary":
+    """Call with a progress panel, unless quiet; an error that stops a run says how to go on."""
     from autoprox.report.terminal.progress import progress_on
 
     place, begun = None if run is None else str(run), False
@@ -113,7 +116,7 @@ def followed(
         if isinstance(error, ClusterError):
             raise StoppedError(f"{error}{on}") from error
         if isinstance(error, OSError):
-            if error.errno in WRONG_NAMES and not begun:
+            if error.errno in UNUSABLE_PATHS and not begun:
                 raise
             raise StoppedError(f"{system_message(error)}{on}") from error
         if not is_out_of_memory(error):
@@ -122,32 +125,30 @@ def followed(
         raise StoppedError(f"{OUT_OF_MEMORY}{on}") from error
 
 
-def finish(kind: str, summary: dict[str, Any], json: bool) -> None:
-    """Print what a run found; where it didn't find what it looked for, the exit code is 1."""
+def show_summary(kind: str, summary: "Summary", json: bool) -> None:
+    """Print what a run found; the exit code is 1 if it didn't find what it looked for."""
     from autoprox.report.terminal.layout import show, show_json
-    from autoprox.report.terminal.summaries import report_of
-    from autoprox.runs.folder import REPORT, as_written
+    from autoprox.report.terminal.run_report import run_report
+    from autoprox.runs.folder import REPORT
 
     if json:
-        show_json(summary)
+        show_json(summary.to_json())
     else:
-        with as_written(summary["run"]):
-            parts = report_of(kind, summary)
-        show(*parts)
-        if (page := Path(summary["run"], REPORT)).is_file():
+        show(*run_report(kind, summary))
+        if (page := Path(summary.run, REPORT)).is_file():
             print(printable(f"Report: {page}"))
-    if summary.get("success") is False:
+    if getattr(summary, "success", True) is False:
         raise typer.Exit(FAILURE)
 
 
 def system_message(error: OSError) -> str:
-    """What the system says, and of which file."""
+    """Return the system's message and the file that it is about."""
     where = f": {error.filename}" if error.filename else ""
     return f"{error.strerror or error}{where}"
 
 
 def _given(config: type[TaskConfig], context: typer.Context) -> dict[str, Any]:
-    """The options on the command line, as values."""
+    """Return the values of the options that are on the command line."""
     given = {}
     for name, _, option in config.described():
         source = context.get_parameter_source(name)
@@ -158,7 +159,7 @@ def _given(config: type[TaskConfig], context: typer.Context) -> dict[str, Any]:
 
 
 def parameter(name: str, field: FieldInfo, option: Option) -> Parameter:
-    """A parameter of typer's; one whose default is said in words is None unless it is given."""
+    """Return typer's parameter; None if not given and the default is described in words."""
     kind = plain_type(field)[0]
     if option.repeated:
         kind = list[str]

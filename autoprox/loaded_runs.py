@@ -1,0 +1,395 @@
+"""Runs to look at in Python: what functions return, and what `load_run` reads from a folder."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autoprox.errors import ConfigError, RunError, nearest
+from autoprox.files.documents import Document
+from autoprox.files.frames import to_frame
+
+if TYPE_CHECKING:
+    import pandas
+
+    from autoprox.commands.build_benchmark import BuildSummary
+    from autoprox.commands.compare import CompareSummary
+    from autoprox.commands.evolve import EvolveSummary
+    from autoprox.commands.prenas import PrenasSummary
+    from autoprox.commands.rank import RankSummary
+    from autoprox.commands.rediscover import RediscoverSummary
+    from autoprox.commands.search import SearchSummary
+    from autoprox.commands.search_space import S3Summary
+    from autoprox.commands.supernet import SupernetEvalSummary, SupernetTrainSummary
+    from autoprox.language import Tree
+    from autoprox.runs.folder import Run
+    from autoprox.scoring.evaluation_set import DatasetMetrics
+
+# Torch takes seconds to import: what needs it is imported when it is used.
+
+STARTED = re.compile(r"(\d{8}T\d{6}Z)-")
+PARTS = ("table", "log", "candidates", "evaluations")
+
+
+class Overview(Document):
+    """A run in one line: kind, benchmark or space, fitness and test tau; None if there is none."""
+
+    run: str
+    kind: str
+    benchmark: str | None
+    space: str | None
+    seed: int | None
+    fitness: float | None
+    test: float | None
+    expression: str | None
+    seconds: float | None
+    begun: str | None
+    ended: bool
+
+
+class LoadedRun:
+    """A run, to read; one that goes on is read as it is now."""
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        from autoprox.commands.task import read_summary
+        from autoprox.runs.folder import Run
+
+        self._run: Run = Run.open(Path(path))
+        self.path = Path(path)
+        self.kind = self._run.kind
+        self.config = self._run.read_config()
+        self.summary: Any = read_summary(self._run)  # None before the end
+
+    @property
+    def name(self) -> str:
+        """The name of the run's folder."""
+        return self._run.name
+
+    @property
+    def command(self) -> str:
+        """The command that made the run."""
+        from autoprox.runs.folder import COMMANDS
+
+        return COMMANDS.get(self.kind, self.kind)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run has ended."""
+        return self.summary is not None
+
+    @property
+    def seconds(self) -> float | None:
+        """The time that the run took."""
+        return getattr(self.summary, "seconds", None)
+
+    @cached_property
+    def environment(self) -> dict[str, Any]:
+        """Versions, the command, and digests of what was read."""
+        return self._run.read_environment()
+
+    @cached_property
+    def log(self) -> list[dict[str, Any]]:
+        """The lines of the log."""
+        return self._run.read_log()
+
+    @cached_property
+    def candidates(self) -> list[dict[str, Any]]:
+        """The candidates of a search, in the order in which they were measured."""
+        return self._run.read_lines("candidates") if self._run.has("candidates") else []
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the summary as the JSON document that `--json` prints."""
+        found: dict[str, Any] = self._ended().to_json()
+        return found
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return the main table of the summary."""
+        return [self.to_dict()]
+
+    def rows(self, part: str = "table") -> list[dict[str, Any]]:
+        """Return the rows of the table, or the lines of the log, candidates or evaluations."""
+        if part not in PARTS:
+            raise ConfigError(f"unknown part of a run {part!r}{nearest(part, PARTS)}")
+        return self.table() if part == "table" else self._run.read_lines(part)
+
+    def to_frame(self, part: str = "table") -> pandas.DataFrame:
+        """Return `rows` as a data frame; pandas must be installed."""
+        return to_frame(self.rows(part))
+
+    def overview(self) -> Overview:
+        """Return what a list of runs shows."""
+        begun = STARTED.match(self.name)
+        time = begun and datetime.strptime(begun[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=timezone.utc)
+        fitness, test = self._figures()
+        return Overview(
+            run=str(self.path),
+            kind=self.command,
+            benchmark=self.config.get("benchmark") or self.config.get("space"),
+            space=self.config.get("space"),
+            seed=self.config.get("seed"),
+            fitness=fitness,
+            test=test,
+            expression=getattr(self.summary, "expression", None),
+            seconds=self.seconds,
+            begun=time and time.isoformat(),
+            ended=self.finished,
+        )
+
+    def _figures(self) -> tuple[float | None, float | None]:
+        """Return the fitness and the test tau, if the run has them."""
+        return None, None
+
+    def _ended(self) -> Any:
+        if self.summary is None:
+            raise RunError(f"{self.path}, a run of {self.command}, has no table, or none yet")
+        return self.summary
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.path}>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{html.escape(name)}</th><td>{html.escape(_shown(value))}</td></tr>"
+            for name, value in self.overview().model_dump().items()
+            if value is not None
+        )
+        return f"<table>{rows}</table>"
+
+    def _repr_latex_(self) -> str | None:
+        from autoprox.export import latex
+        from autoprox.language import parse
+
+        text = getattr(self.summary, "expression", None)
+        return f"${latex(parse(text))}$" if text else None
+
+
+class EvolveResult(LoadedRun):
+    """The proxy that was found, and how well it ranks next to the baselines."""
+
+    summary: EvolveSummary
+
+    @property
+    def expression(self) -> str:
+        """The proxy's text."""
+        return self.summary.expression
+
+    @property
+    def proxy(self) -> Tree:
+        """The proxy."""
+        from autoprox.language import parse
+
+        return parse(self.expression)
+
+    @property
+    def test(self) -> dict[str, DatasetMetrics]:
+        """The metrics by dataset on the networks that it was not evolved on."""
+        return self._tables("test")
+
+    @property
+    def train(self) -> dict[str, DatasetMetrics]:
+        """The metrics by dataset on the networks that it was evolved on."""
+        return self._tables("train")
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return a row for each part of the split, dataset, and proxy or baseline."""
+        return [
+            {"part": part, "dataset": dataset, "scored_by": name, **metrics.model_dump()}
+            for part in ("test", "train")
+            for name in self.summary.tables
+            for dataset, metrics in self._tables(part, name).items()
+        ]
+
+    def _tables(self, part: str, name: str = "proxy") -> dict[str, DatasetMetrics]:
+        return self._ended().metrics(part, name)
+
+    def _figures(self) -> tuple[float | None, float | None]:
+        if self.summary is None:
+            return None, None
+        chosen = (next(i for i in fold.front if i.chosen) for fold in self.summary.folds)
+        metric = "partial_tau" if self.summary.objective == "size-adjusted" else "jcm"
+        tests = (
+            own.means["proxy"].test.kendall
+            for fold in self.summary.folds
+            for own in fold.spaces.values()
+        )
+        return _mean(getattr(own, metric) for own in chosen), _mean(tests)
+
+
+class RankResult(LoadedRun):
+    """How well each proxy ranks."""
+
+    summary: RankSummary
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return a row for each proxy and dataset, the best of a dataset first."""
+        return [row.model_dump() for row in self._ended().rows]
+
+
+class CompareResult(RankResult):
+    """How well discoveries rank the networks that none of them has seen."""
+
+    summary: CompareSummary
+
+    @property
+    def between(self) -> dict[str, dict[str, float | None]]:
+        """The tau of each proxy's scores with each other's, means over the datasets."""
+        return self.summary.between
+
+
+class SearchResult(LoadedRun):
+    """The best architectures."""
+
+    summary: SearchSummary
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """The best architecture: its choices, sizes and score."""
+        return self.summary.best.model_dump()
+
+    @property
+    def top(self) -> Sequence[dict[str, Any]]:
+        """The best architectures, best first."""
+        return [entry.model_dump() for entry in self.summary.top]
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return a row for each of the best, with a column for each choice."""
+        return _with_choices(self._ended().top)
+
+
+class RediscoverResult(LoadedRun):
+    """The formula that was found, and the evidence that it is the proxy."""
+
+    summary: RediscoverSummary
+
+    @property
+    def success(self) -> bool:
+        """Whether the formula is the proxy that was looked for."""
+        return self.summary.success
+
+    @property
+    def expression(self) -> str:
+        """The formula; without success, the one that correlates best."""
+        return self.summary.expression
+
+
+class BuildResult(LoadedRun):
+    """The table that was built."""
+
+    summary: BuildSummary
+
+    @property
+    def file(self) -> Path:
+        """The table's file."""
+        return Path(self.summary.file)
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return a row for each dataset: the range of the scores, and their reliability."""
+        found = self._ended().datasets
+        return [{"dataset": name, **row.model_dump()} for name, row in found.items()]
+
+
+class SupernetResult(LoadedRun):
+    """The supernet that was trained."""
+
+    summary: SupernetTrainSummary
+
+    @property
+    def weights(self) -> Path:
+        """The file of the weights."""
+        return Path(self.summary.weights)
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return a row for each subnet that was evaluated, with a column for each choice."""
+        return _with_choices(self._ended().subnets)
+
+
+class SupernetTableResult(LoadedRun):
+    """The table of inherited accuracies."""
+
+    summary: SupernetEvalSummary
+
+    @property
+    def file(self) -> Path:
+        """The table's file."""
+        return Path(self.summary.file)
+
+
+class PrenasResult(LoadedRun):
+    """The preferred architectures."""
+
+    summary: PrenasSummary
+
+    @property
+    def preferred(self) -> Sequence[dict[str, Any]]:
+        """Each preferred architecture: its choices, sizes and scores."""
+        return [entry.model_dump() for entry in self.summary.preferred]
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return a row for each, with a column for each choice."""
+        return _with_choices(self._ended().preferred)
+
+
+class S3Result(LoadedRun):
+    """The spaces of all rounds, and the best network of the last."""
+
+    summary: S3Summary
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """Its choices, sizes and accuracy with inherited weights."""
+        return self.summary.best.model_dump()
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return a row for each space: its errors."""
+        return [row.model_dump(exclude={"options", "dropped"}) for row in self._ended().rounds]
+
+
+RESULTS: dict[str, type[LoadedRun]] = {
+    "evolve": EvolveResult,
+    "rank": RankResult,
+    "compare": CompareResult,
+    "search": SearchResult,
+    "rediscover": RediscoverResult,
+    "build": BuildResult,
+    "supernet-train": SupernetResult,
+    "supernet-eval": SupernetTableResult,
+    "prenas": PrenasResult,
+    "s3": S3Result,
+}
+
+
+def load_run(path: str | PathLike[str]) -> LoadedRun:
+    """Read the run in a folder."""
+    from autoprox.runs.folder import Run
+
+    return RESULTS.get(Run.open(Path(path)).kind, LoadedRun)(path)
+
+
+def runs_below(folder: Path) -> list[Overview]:
+    """Return the overviews of the runs in a folder, the newest first."""
+    from autoprox.runs.folder import CONFIG
+
+    if not folder.is_dir():
+        raise RunError(f"runs must be in a folder, but there is no folder {folder}")
+    paths = {file.parent for file in folder.glob(f"*/{CONFIG}")}
+    found = [load_run(path).overview() for path in sorted(paths)]
+    return sorted(found, key=lambda row: row.begun or "", reverse=True)
+
+
+def _with_choices(entries: Iterable[Any]) -> list[dict[str, Any]]:
+    return [{**entry.arch, **entry.model_dump(exclude={"arch"})} for entry in entries]
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

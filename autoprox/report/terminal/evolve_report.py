@@ -1,0 +1,265 @@
+"""The report of evolve: the formula, and how well it ranks each space's test networks."""
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from rich.table import Table
+
+from autoprox.commands.evolve import EvolveSummary, Fold
+from autoprox.evaluation.full_resolution import RankingQuality
+from autoprox.files.program import command_line
+from autoprox.report.terminal.layout import INTERVAL, WIDTH, Part, interval, number
+from autoprox.report.terminal.metric_tables import (
+    LEGEND,
+    METRICS,
+    VERDICTS,
+    comparison_parts,
+    named_table,
+    near_size_parts,
+    regret_parts,
+    size_and_seed,
+    size_parts,
+)
+from autoprox.scoring.bootstrap import Interval, Number
+
+MAX_FRONT = 12  # formulas that are shown
+INTERVALS = {"kendall": "interval", "partial_tau": "partial_tau_interval"}
+
+
+def evolve_report(summary: EvolveSummary) -> list[Part]:
+    """Show each fold's formula with its ranking quality, and the held-out spaces side by side."""
+    one = len(summary.spaces) == 1
+    parts: list[Part] = []
+    for fold in summary.folds:
+        parts += [] if one else [textwrap.fill(_title(fold), WIDTH)]
+        parts += [fold.formula, fold.expression, *front_parts(fold, summary.objective)]
+        parts += _detailed_parts(fold) if one else _overview_parts(fold)
+        parts += [textwrap.fill(f"{fold.ended}.", WIDTH)] if fold.ended else []
+        parts.append(textwrap.fill(_counts(fold, summary), WIDTH))
+    if len(summary.folds) > 1:
+        parts += held_out_parts(summary.folds)
+    for name, source in summary.spaces.items():
+        if source.lacking:
+            lacking = ", ".join(source.lacking)
+            parts.append(textwrap.fill(f"{name} has no scores on {lacking}.", WIDTH))
+    end = f"Run: {summary.run}\nNext: {command_line('show', summary.run)}"
+    return [*parts, end if one else f"{summary.seconds:.0f} s\n{end}"]
+
+
+def front_parts(fold: Fold, objective: str) -> list[Part]:
+    """Show the Pareto front, the longest formulas left out if there are many."""
+    table = named_table("formula", "nodes", "tau", "partial tau")
+    table.columns[0].max_width = WIDTH - 28
+    table.columns[0].overflow = "ellipsis"
+    shown = [i for n, i in enumerate(fold.front) if n < MAX_FRONT or i.chosen]
+    for own in shown:
+        mark = "> " if own.chosen else "  "
+        metrics = number(own.jcm), number(own.partial_tau)
+        table.add_row(f"{mark}{own.expression}", str(own.size), *metrics)
+    hidden = len(fold.front) - len(shown)
+    left = f"; {hidden} longer ones left out" if hidden else ""
+    by = "by both taus and by size" if objective == "both" else "by fitness and by size"
+    return [f"The Pareto front {by}, on the training networks{left}", table]
+
+
+def _detailed_parts(fold: Fold) -> list[Part]:
+    """Show everything that was measured on the one space of an evolution."""
+    (quality,) = fold.spaces.values()
+    test, shown = quality.size["test"], shown_rivals(quality)
+    means = {name: quality.means[name].test for name in ("proxy", *shown)}
+    tables = {name: quality.tables[name] for name in ("proxy", *shown)}
+    regrets = {
+        name: {dataset: row.regret for dataset, row in own.test.items()}
+        for name, own in tables.items()
+    }
+    return [
+        _metrics_table(quality, shown),
+        *near_size_parts(means, test.networks, test.pairs),
+        *comparison_parts({name: quality.comparison[name] for name in shown}),
+        *regret_parts(quality.budgets["test"], regrets),
+        *_zoo_parts(quality),
+        *size_parts(quality.size, "part"),
+        textwrap.fill(_verdict(quality), WIDTH),
+        size_and_seed(quality),
+    ]
+
+
+def _metrics_table(quality: RankingQuality, shown: Sequence[str]) -> Table:
+    """Return the taus on both parts of the split, by dataset and in the mean."""
+    test, train = (quality.size[part].networks for part in ("test", "train"))
+    table = named_table(
+        "\nscored by",
+        *(f"test n = {test}\nKendall", f"\n{INTERVAL}"),
+        *(f"train n = {train}\nKendall", f"\n{INTERVAL}"),
+    )
+    names = ("proxy", *shown)
+    rows = {
+        dataset: {
+            n: [quality.tables[n].test[dataset], quality.tables[n].train[dataset]] for n in names
+        }
+        for dataset in quality.test
+    }
+    rows["mean"] = {n: [quality.means[n].test, quality.means[n].train] for n in names}
+    for title, by_name in rows.items():
+        table.add_row(title)
+        for name, parts in by_name.items():
+            cells = [
+                cell for own in parts for cell in (number(own.kendall), interval(own.interval))
+            ]
+            table.add_row(f"  {name}", *cells)
+    return table
+
+
+def shown_rivals(quality: RankingQuality) -> list[str]:
+    """Return the baselines and the best of the zoo; the other proxies have a table of their own."""
+    left_out = set(quality.zoo.compared).difference(quality.zoo.best.values())
+    return [name for name in quality.baselines if name not in left_out]
+
+
+def _zoo_parts(quality: RankingQuality) -> list[Part]:
+    """Show every published proxy that was asked for, on both parts of the split."""
+    names = [name for name in quality.zoo.compared if name in quality.means]
+    if not names:
+        return []
+    table = named_table("\nscored by", "\ntau", f"\n{INTERVAL}", "partial\ntau", f"\n{INTERVAL}")
+    for part in ("test", "train"):
+        table.add_row(part, f"n = {quality.size[part].networks}")
+        for name in ("proxy", *names):
+            row = getattr(quality.means[name], part)
+            table.add_row(
+                f"  {name}",
+                *(number(row.kendall), interval(row.interval)),
+                *(number(row.partial_tau), interval(row.partial_tau_interval)),
+            )
+    return ["Published proxies, means over the datasets", table]
+
+
+def _verdict(quality: RankingQuality) -> str:
+    """Name the baselines that are better than the proxy, and the best of the zoo."""
+    found = []
+    for metric, title in METRICS.items():
+        comparison = quality.comparison.items()
+        better = [n for n, own in comparison if getattr(own, metric).verdict == "worse"]
+        named = ", ".join(better) or "no baseline"
+        found.append(
+            f"Significantly better than the proxy on the test networks by {title}: {named}."
+        )
+    if quality.zoo.best:
+        named = ", ".join(f"{name} by {METRICS[own]}" for own, name in quality.zoo.best.items())
+        found.append(f"Best of the zoo on the training networks: {named}.")
+    return " ".join([*found, *without_metrics(quality)])
+
+
+def without_metrics(quality: RankingQuality) -> list[str]:
+    """Say which requested proxies have no metrics or no value on some networks, and why."""
+    refused = quality.zoo.refused.items()
+    missing = quality.zoo.missing.items()
+    return [
+        *(f"Not compared with {name}: {reason}." for name, reason in refused),
+        *(f"{name} has no value on {count} networks." for name, count in missing),
+    ]
+
+
+def _overview_parts(fold: Fold) -> list[Part]:
+    """Show the means over the datasets on each of several spaces."""
+    headings = f"\n{INTERVAL}", "\nproxy"
+    table = named_table("\nscored by", "\ntau", *headings, "partial\ntau", *headings)
+    for space, own in fold.spaces.items():
+        table.add_row(space, f"n = {own.size['test'].networks}")
+        for name, means in own.means.items():
+            cells = []
+            for metric, bounds in INTERVALS.items():
+                row = means.test
+                cells += [number(getattr(row, metric)), interval(getattr(row, bounds))]
+                differences = own.comparison.get(name)
+                verdict = getattr(differences, metric).verdict if differences else None
+                cells.append(VERDICTS[verdict] if verdict else "")
+            table.add_row(f"  {name}", *cells)
+    sizes = {name: own.size["test"] for name, own in fold.spaces.items()}
+    notes = {name: [size_and_seed(own), *without_metrics(own)] for name, own in fold.spaces.items()}
+    return [
+        textwrap.fill(
+            f"Test networks, means over the datasets, and whether the proxy is better ({LEGEND})",
+            WIDTH,
+        ),
+        table,
+        *size_parts(sizes, "space"),
+        *(textwrap.fill(f"{name}: {' '.join(own)}", WIDTH) for name, own in notes.items()),
+    ]
+
+
+def _title(fold: Fold) -> str:
+    title = f"Evolved on {', '.join(fold.trained)}"
+    if fold.held_out is not None:
+        title += f"; held out: {fold.held_out}, all of whose networks are test networks"
+    return title
+
+
+def _counts(fold: Fold, summary: EvolveSummary) -> str:
+    asked, one = fold.counts.evaluations.asked, len(summary.spaces) == 1
+    evaluated = str(fold.evaluations) if asked is None else f"{fold.evaluations} of at most {asked}"
+    detail = ", ".join(f"{count} {reason}" for reason, count in fold.invalid.items())
+    invalid = f"{sum(fold.invalid.values())} invalid" + (f" ({detail})" if detail else "")
+    stopped = f"{fold.stopped} stopped early, " if fold.stopped or not one else ""
+    failed = sum(len(own.failed_networks) for own in fold.spaces.values())
+    ties = "tau-b; " if summary.ties == "tau-b" else ""
+    seconds = f"; {summary.seconds:.0f} s" if one else ""
+    return (
+        f"Formulas evaluated: {evaluated}, {stopped}{invalid}; {ties}"
+        f"networks failed: {failed}{seconds}"
+    )
+
+
+class HeldOutRow(NamedTuple):
+    """A formula on the space that was held out, means over the datasets."""
+
+    held_out: str
+    tau: Number
+    params: Number
+    difference: Number
+    interval: Interval
+    partial_tau: Number
+    partial_tau_interval: Interval
+
+
+def held_out_row(fold: Fold) -> HeldOutRow:
+    """Return the metrics of a fold's formula on the space that was held out."""
+    own = fold.spaces[str(fold.held_out)]
+    proxy, difference = own.means["proxy"].test, own.comparison["params"].kendall
+    return HeldOutRow(
+        str(fold.held_out),
+        proxy.kendall,
+        own.means["params"].test.kendall,
+        difference.difference,
+        difference.interval,
+        proxy.partial_tau,
+        proxy.partial_tau_interval,
+    )
+
+
+def held_out_parts(folds: Sequence[Fold]) -> list[Part]:
+    """Show the formulas on the spaces that were held out, compared with the parameter count."""
+    headings = "\ntau", "minus\nparams", f"\n{INTERVAL}", "partial\ntau", f"\n{INTERVAL}"
+    table = named_table("\nheld out", *headings)
+    rows = [held_out_row(fold) for fold in folds]
+    none: Interval = (None, None)
+    columns: Mapping[str, Iterator[Number]] = {
+        name: (getattr(row, name) for row in rows)
+        for name in ("tau", "params", "difference", "partial_tau")
+    }
+    tau, params, difference, partial = (_mean(list(own)) for own in columns.values())
+    for row in (*rows, HeldOutRow("mean", tau, params, difference, none, partial, none)):
+        less = "-" if row.difference is None else f"{row.difference:+.3f}"
+        table.add_row(
+            row.held_out,
+            *(number(row.tau), less, interval(row.interval)),
+            *(number(row.partial_tau), interval(row.partial_tau_interval)),
+        )
+    return ["Each space by the formula that was evolved on the others, all networks", table]
+
+
+def _mean(values: Sequence[Number]) -> Number:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if len(known) == len(values) else None

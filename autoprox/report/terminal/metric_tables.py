@@ -1,0 +1,146 @@
+"""Tables of how well proxies rank: taus with size controlled for, baselines, regret, size."""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+
+from rich.table import Table
+
+from autoprox.evaluation.full_resolution import RankingQuality
+from autoprox.files.sizes import short
+from autoprox.report.terminal.layout import INTERVAL, WIDTH, Part, interval, new_table, number, room
+from autoprox.scoring.bootstrap import (
+    MIN_NEAR_SIZE_PAIRS,
+    MetricDifferences,
+    Number,
+    RankingMetrics,
+    Verdict,
+)
+from autoprox.scoring.evaluation_set import MOSTLY_SIZE, SEED_SHARE, Budgets, SizeCheck
+
+MIN_NAME_WIDTH = 26
+METRICS = {"kendall": "tau", "partial_tau": "partial tau"}
+SIZES = {"params": "params", "flops": "FLOPs", "depth": "depth"}
+VERDICTS: Mapping[Verdict | None, str] = {
+    "better": "better",
+    "worse": "worse",
+    "not significantly different": "n.s.",
+    None: "-",
+}
+LEGEND = "paired bootstrap; n.s.: not significantly different"
+
+
+def near_size_parts(means: Mapping[str, RankingMetrics], networks: int, pairs: int) -> list[Part]:
+    """Show the partial tau and the near-size tau of each proxy, means over the datasets."""
+    headings = "partial\ntau", f"\n{INTERVAL}", "near-size\ntau", f"\n{INTERVAL}"
+    table = named_table("\nscored by", *headings)
+    for name, row in means.items():
+        near = "too few" if pairs < MIN_NEAR_SIZE_PAIRS else number(row.near_size_tau)
+        table.add_row(
+            name,
+            *(number(row.partial_tau), interval(row.partial_tau_interval)),
+            *(near, interval(row.near_size_tau_interval)),
+        )
+    title = (
+        f"Size controlled for: Kendall's partial tau, controlling for parameter count, on "
+        f"{networks} networks, and tau over the {pairs} pairs whose parameters differ by less than "
+        "10 %"
+    )
+    return [textwrap.fill(title, WIDTH), table]
+
+
+def comparison_parts(comparison: Mapping[str, MetricDifferences]) -> list[Part]:
+    """Show by how much the proxy is better than each baseline, by tau and by partial tau."""
+    table = named_table("the proxy minus", "difference", INTERVAL, "verdict")
+    for metric, title in METRICS.items():
+        table.add_row(title)
+        for name, differences in comparison.items():
+            own = getattr(differences, metric)
+            shown = "-" if own.difference is None else f"{own.difference:+.3f}"
+            table.add_row(f"  {name}", shown, interval(own.interval), VERDICTS[own.verdict])
+    return [f"The proxy compared with the baselines ({LEGEND})", table]
+
+
+def verdict_parts(
+    comparison: Mapping[str, Mapping[str, MetricDifferences]], baselines: Sequence[str]
+) -> list[Part]:
+    """Show whether each proxy is better than each baseline, by tau and by partial tau."""
+    headings = [
+        f"{'' if place else metric}\n{name}"
+        for metric in METRICS.values()
+        for place, name in enumerate(baselines)
+    ]
+    table = named_table("\nproxy", *headings)
+    for proxy, rivals in comparison.items():
+        verdicts = [
+            VERDICTS[getattr(rivals[name], metric).verdict]
+            for metric in METRICS
+            for name in baselines
+        ]
+        table.add_row(proxy, *verdicts)
+    title = (
+        f"Compared with the baselines, means over the datasets ({LEGEND}; the ridge regression is "
+        "cross-fitted in five folds)"
+    )
+    return [textwrap.fill(title, WIDTH), table]
+
+
+def regret_parts(
+    budgets: Mapping[str, Budgets], regrets: Mapping[str, Mapping[str, Sequence[Number]]]
+) -> list[Part]:
+    """Show the regret of each proxy's pick within five budgets, for each dataset.
+
+    The regret of params is that of the largest network.
+    """
+    parts: list[Part] = []
+    for dataset, own in budgets.items():
+        heads = zip(own.params, own.networks, strict=True)
+        table = named_table(
+            f"{dataset}\nnetworks", *(f"{short(size)}\n{count}" for size, count in heads)
+        )
+        values = {name: by_dataset[dataset] for name, by_dataset in regrets.items()}
+        most = max((v for row in values.values() for v in row if v is not None), default=0.0)
+        decimals = 2 if most >= 1 else 3  # cross-entropies are small
+        for name, row in values.items():
+            shown = "params (the largest)" if name == "params" else name
+            table.add_row(shown, *("-" if v is None else f"{v:.{decimals}f}" for v in row))
+        parts.append(table)
+    title = "Regret: the best true score within a parameter budget minus that of the pick"
+    return [title, *parts]
+
+
+def size_parts(checks: Mapping[str, SizeCheck], first: str) -> list[Part]:
+    """Show the taus of the scores with parameters, FLOPs and depth."""
+    table = named_table(first, *("n", *SIZES.values()))
+    for name, check in checks.items():
+        taus = (number(getattr(check, size)) for size in SIZES)
+        table.add_row(name, str(check.networks), *taus)
+    return ["Size check: Kendall tau of the scores with", table]
+
+
+def size_and_seed(quality: RankingQuality) -> str:
+    """Say whether a proxy is mostly size, and how much the seed changes its scores."""
+    found, check, share = [], quality.size["test"], quality.seed_share or 0.0
+    if check.mostly_size:
+        taus = [
+            f"{number(getattr(check, name))} with {SIZES[name]}" for name in ("params", "flops")
+        ]
+        found.append(
+            f"This proxy is mostly size: its tau is {', '.join(taus)} (from {MOSTLY_SIZE:g} on)."
+        )
+    if share < SEED_SHARE:
+        found.append(
+            "It is a function of the architecture's choices alone: another seed changes its "
+            f"scores by {share:.2%} of their spread."
+        )
+    else:
+        found.append(f"Another seed changes its scores by {share:.0%} of their spread.")
+    return textwrap.fill(" ".join(found), WIDTH)
+
+
+def named_table(first: str, *headings: str) -> Table:
+    """Return a table whose first column is names, the others numbers."""
+    table = new_table(first)
+    table.columns[0].no_wrap, table.columns[0].max_width = True, room(headings, MIN_NAME_WIDTH)
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
