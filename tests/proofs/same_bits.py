@@ -1,11 +1,11 @@
-"""Records what every command finds, and compares it later: a change of shape must not change bits.
+"""Record what every command finds, and compare later: restructuring must not change results.
 
     python tests/proofs/same_bits.py record FILE [--small]     # before a change
     python tests/proofs/same_bits.py compare FILE [--small]    # after it: exit code 1 if it differs
 
-A record has a hash for each part of each command's `--json` document, times and paths left out, and
+A record has a hash for each part of each command's `--json` document, without times and paths, and
 what else the bits depend on: versions and the processor's instruction set. --small takes the cases
-that last seconds.
+that last seconds. The record is in the words of version 0.2: `in_recorded_words` renames keys back.
 """
 
 from __future__ import annotations
@@ -55,6 +55,46 @@ FULL: Mapping[str, str] = {
     "build-text": "bench build --space gpt2-nano --samples 10 --seeds 2 --epochs 1 "
     "--text {text} --out {folder}/text-table.json",
 }
+
+
+# Keys and values of version 0.3 -> those of version 0.2, in which the record is.
+RENAMED_KEYS: Mapping[str, str] = {
+    "partial_tau": "given_size",
+    "partial_tau_interval": "given_size_interval",
+    "near_size_tau": "equal_size",
+    "near_size_tau_interval": "equal_size_interval",
+}
+RENAMED_VALUES: Mapping[str, str] = {
+    "not significantly different": "level",
+    "unordered": "nothing",
+    "tau-b": "forgiven",
+    "size-adjusted": "equal-size",
+}
+NEW_IN_FRONT = "taus"  # which version 0.2 had in proxy files alone
+
+
+def in_recorded_words(document: Any) -> Any:
+    """Return a document of version 0.3 as version 0.2 wrote it."""
+    if isinstance(document, list):
+        return [in_recorded_words(own) for own in document]
+    if isinstance(document, str):
+        return RENAMED_VALUES.get(document, document)
+    if not isinstance(document, dict):
+        return document
+    if "folds" in document and "spaces" in document:
+        document = _of_one_space(document)
+    return {RENAMED_KEYS.get(k, k): in_recorded_words(own) for k, own in document.items()}
+
+
+def _of_one_space(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the summary of an evolution on one space, which had no folds."""
+    (fold,), (source,) = document["folds"], document["spaces"].values()
+    (quality,) = fold["spaces"].values()
+    front = [{k: v for k, v in own.items() if k != NEW_IN_FRONT} for own in fold["front"]]
+    own = {name: fold[name] for name in ("evaluations", "counts", "ended", "invalid")}
+    shared = {name: document[name] for name in ("objective", "ties", "shortfalls")}
+    inputs = {"inputs": source["inputs"], "benchmark": source["benchmark"]}
+    return {**quality, **shared, **own, **inputs, "front": front}
 
 
 def main() -> int:
@@ -113,7 +153,7 @@ def outcome(command: str) -> dict[str, Any]:
         if "--out" in arguments:
             table = Path(arguments[arguments.index("--out") + 1])
             document["table"] = json.loads(table.read_text())
-        return plain(document, folder)
+        return in_recorded_words(plain(document, folder))
 
 
 def plain(value: Any, folder: str) -> Any:
