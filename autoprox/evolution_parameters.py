@@ -44,7 +44,9 @@ class EvolutionParameters(Options):
     strategy: Annotated[str, Option("mixture, elitist (Auto-Prox), naive or random.", GROUP)] = (
         "mixture"
     )
-    form: Annotated[str, Option("Of formulas: free, or two-inputs (Auto-Prox).", GROUP)] = "free"
+    representation: Annotated[
+        str, Option("Form of the formulas: free, or two-inputs (Auto-Prox).", GROUP)
+    ] = "free"
     population: Annotated[Many, Ge(2), Option("Formulas that survive an iteration.", GROUP)] = 20
     iterations: Annotated[Positive, Option("How often children are made.", GROUP)] = 200
     children: Annotated[Many, Option("New formulas an iteration.", GROUP)] = 10

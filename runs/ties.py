@@ -28,7 +28,9 @@ from autoprox.zoo.loading import load
 def scores_of(problem: Evolve, tree: Tree, networks: list[int]) -> Floats:
     every = problem.networks()
     chosen = [every[n] for n in networks]
-    engine = Engine(StreamedMatrices(problem.setting(thin=1), chosen, Crew(problem.config.workers)))
+    engine = Engine(
+        StreamedMatrices(problem.setting(stride=1), chosen, Crew(problem.config.workers))
+    )
     scores: Floats = engine.evaluate([tree]).values[0]
     return scores
 

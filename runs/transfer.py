@@ -64,7 +64,7 @@ def measure(
     """What each proxy is worth by dataset, and each baseline on the same splits."""
     problem = Evolve(EvolveConfig(space=space, seed=seed, workers=workers))
     benchmark = problem.benchmark
-    source = StreamedMatrices(problem.setting(thin=1), problem.networks(), Crew(workers))
+    source = StreamedMatrices(problem.setting(stride=1), problem.networks(), Crew(workers))
     engine = Engine(source)
     engine.evaluate([proxy.tree for proxy in proxies])
     found: dict[str, list[dict[str, Any]]] = {"proxies": []}

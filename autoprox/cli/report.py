@@ -16,7 +16,7 @@ def report(
             help="The file.", show_default="report in the run's folder, or here", parser=path
         ),
     ] = None,
-    form: Annotated[
+    format_: Annotated[
         str, typer.Option("--format", help="html, md (tables), svg (the plots) or png (Chromium).")
     ] = "html",
     json: Json = False,
@@ -29,8 +29,8 @@ def report(
     from autoprox.report.html.forms import write_report  # with torch, which takes seconds to import
     from autoprox.report.terminal import layout
 
-    file = write_report(runs, form, out)
+    file = write_report(runs, format_, out)
     if json:
-        layout.show_json({"file": str(file), "format": form, "runs": [str(run) for run in runs]})
+        layout.show_json({"file": str(file), "format": format_, "runs": [str(run) for run in runs]})
     else:
         print(f"Report: {file}")

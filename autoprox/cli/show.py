@@ -24,8 +24,9 @@ def show(
     ] = False,
     latex: Annotated[bool, typer.Option("--latex", help="Only the formula, in LaTeX.")] = False,
     tree: Annotated[bool, typer.Option("--tree", help="Only the tree, with types.")] = False,
-    form: Annotated[
-        str | None, typer.Option(help="Only this form: text, pretty, latex, tree or a plug-in's.")
+    format_: Annotated[
+        str | None,
+        typer.Option(help="Only this format_: text, pretty, latex, tree or a plug-in's."),
     ] = None,
     json: Json = False,
     debug: Debug = False,
@@ -33,14 +34,14 @@ def show(
     """Show a proxy: its formula, what it reads, where it was found and what it is worth."""
     if (not proxies) != operations:
         raise typer.BadParameter("either a proxy or --operations must be given")
-    if len(proxies or ()) > 1 and (latex or tree or form is not None or all_):
-        raise typer.BadParameter("several proxies have no other form than --json")
-    if operations and (latex or tree or form is not None):
-        raise typer.BadParameter("--operations has no other form than --json")
-    if all_ and (operations or latex or tree or form is not None):
-        raise typer.BadParameter("--all has no other form than --json")
-    if latex + tree + (form is not None) + json > 1:
-        raise typer.BadParameter("at most one of --latex, --tree, --form and --json can be given")
+    if len(proxies or ()) > 1 and (latex or tree or format_ is not None or all_):
+        raise typer.BadParameter("several proxies have no other format than --json")
+    if operations and (latex or tree or format_ is not None):
+        raise typer.BadParameter("--operations has no other format than --json")
+    if all_ and (operations or latex or tree or format_ is not None):
+        raise typer.BadParameter("--all has no other format than --json")
+    if latex + tree + (format_ is not None) + json > 1:
+        raise typer.BadParameter("at most one of --latex, --tree, --format and --json can be given")
     if not proxies:
         _show_operations(json)
     elif all_:
@@ -48,10 +49,10 @@ def show(
     elif len(proxies) > 1:
         _show_several(proxies, json)
     else:
-        _show_one(proxies[0], "latex" if latex else "tree" if tree else form, json)
+        _show_one(proxies[0], "latex" if latex else "tree" if tree else format_, json)
 
 
-def _show_one(proxy: str, form: str | None, json: bool) -> None:
+def _show_one(proxy: str, format_: str | None, json: bool) -> None:
     from autoprox.export import EXPORTERS  # with torch, which takes seconds to import
     from autoprox.report.terminal import layout
     from autoprox.report.terminal.proxy_report import proxy_details, proxy_report
@@ -59,8 +60,8 @@ def _show_one(proxy: str, form: str | None, json: bool) -> None:
     from autoprox.zoo.loading import load
 
     loaded = load(proxy)
-    if form is not None:
-        print(EXPORTERS.find(form)(loaded.tree))
+    if format_ is not None:
+        print(EXPORTERS.find(format_)(loaded.tree))
     elif json:
         layout.show_json(proxy_details(loaded).model_dump(mode="json"))
     else:

@@ -192,7 +192,7 @@ class Evolve(Task[EvolveConfig, EvolveSummary]):
         self.strategy = strategy
         require_choice("ties", config.ties, TIES)
         require_choice("objective", config.objective, METRICS)
-        require_choice("form", config.form, REPRESENTATIONS)
+        require_choice("representation", config.representation, REPRESENTATIONS)
         if config.evaluations is not None and config.evaluations < config.islands:
             rule = f"evaluations must be at least one for each of {config.islands} islands"
             raise ConfigError(f"{rule}, but are {config.evaluations}")
@@ -219,7 +219,7 @@ class Evolve(Task[EvolveConfig, EvolveSummary]):
         self.grammar = Grammar(
             self.config.statistics or (), structure=config.structure, limits=self.config
         )
-        self.representation = REPRESENTATIONS[config.form](self.grammar)
+        self.representation = REPRESENTATIONS[config.representation](self.grammar)
         self.folds = self._plan_folds()
         self.parts = {
             name: halving_parts(problem.parts["train"], name)

@@ -156,10 +156,10 @@ class EvolveConfig(
             MACHINE, "SIZE", "4GiB", read=read_bytes, resource=True,
         ),
     ] = 4 * GIB  # fmt: skip
-    thin: Annotated[
+    stride: Annotated[
         Positive | None,
         Option(
-            "Evolution reads every so many-th row and column of a matrix; reports read all.",
+            "Evolution reads every n-th row and column of a matrix; reports read all.",
             MACHINE, default="by the size of the networks",
         ),
     ] = None  # fmt: skip

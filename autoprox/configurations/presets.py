@@ -8,11 +8,11 @@ from autoprox.errors import ConfigError, nearest
 
 Preset: TypeAlias = Mapping[str, Any]
 
-# The paper's margin of 0.1 is in percent. It mutates until a child is better, forgives
-# ties, and returns the fittest formula.
+# The paper's margin of 0.1 is in percent. It mutates until a child is better, uses tau-b, and
+# returns the fittest formula.
 AUTO_PROX = MappingProxyType(
     {
-        "form": "two-inputs",
+        "representation": "two-inputs",
         "strategy": "elitist",
         "statistics": (
             *("msa.weight", "msa.grad"),

@@ -58,7 +58,7 @@ class SpaceProblem:
                 "space": self.benchmark.space,
                 "datasets": self.benchmark.datasets,
                 "label": self.benchmark.label,
-                "thin": config.thin or self._default_stride(),
+                "stride": config.stride or self._default_stride(),
             }
         )
         self.batches = batches_of(config, self.space, self.benchmark.classes, config.seed)
@@ -114,7 +114,7 @@ class SpaceProblem:
         config, batches = self.config, self.batches
         if seed is not None:
             batches = batches_of(config, self.space, self.benchmark.classes, seed)
-        return Setting(batches, stride or config.thin or 1, torch.device(config.device))
+        return Setting(batches, stride or config.stride or 1, torch.device(config.device))
 
     def networks(self) -> list[SpaceNetwork]:
         """Return the benchmark's untrained networks."""

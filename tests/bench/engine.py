@@ -153,7 +153,7 @@ def bandwidth(problem: Evolve) -> dict[str, Any]:
                 "ratio": (taken - overhead) / least,
             }
         )
-    return {"copy_gb_per_second": speed / 1e9, "thin": problem.config.thin, "trees": rows}
+    return {"copy_gb_per_second": speed / 1e9, "thin": problem.config.stride, "trees": rows}
 
 
 def workers(problem: Evolve) -> dict[str, Any]:
@@ -208,7 +208,7 @@ def formulas(options: argparse.Namespace) -> dict[str, Any]:
 def command(options: argparse.Namespace) -> dict[str, Any]:
     """The shares of the stages, with the published proxies that are compared by default."""
     given = {"space": options.space, "datasets": DATASETS, "workers": options.workers}
-    found = staged({**given, "strategy": options.strategy, "thin": options.thin})
+    found = staged({**given, "strategy": options.strategy, "thin": options.stride})
     seconds = found["measured"]
     shares = {stage: own / seconds["all"] for stage, own in seconds.items() if stage != "all"}
     return {**found, "shares": shares}
@@ -270,7 +270,7 @@ def final(problem: Evolve) -> dict[str, Any]:
     """A formula on the whole matrices of a few networks, as at the end of an evolution."""
 
     def measured(networks: Sequence[SpaceNetwork]) -> None:
-        source = StreamedMatrices(problem.setting(thin=1), networks)
+        source = StreamedMatrices(problem.setting(stride=1), networks)
         Engine(source).evaluate([parse(ELEMENTWISE[0])])
 
     return against_bare_passes(problem, measured)
@@ -332,7 +332,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", choices=[[], *parts], default=[])
     parser.add_argument("--strategy", choices=list(STRATEGIES), default=EvolveConfig().strategy)
     parser.add_argument("--space", choices=("autoformer", "pit"), default="autoformer")
-    parser.add_argument("--thin", type=int, help="instead of the default for the space")
+    parser.add_argument("--stride", type=int, help="instead of the default for the space")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--formulas", type=int, default=2_000, help="of the part `formulas`")
     parser.add_argument("--cache", type=Path, default=user_cache() / "statistics")
@@ -341,7 +341,7 @@ def main() -> None:
         space=options.space,
         datasets=DATASETS,
         strategy=options.strategy,
-        thin=options.thin,
+        stride=options.stride,
         workers=options.workers,
     )
     problem = Evolve(config)

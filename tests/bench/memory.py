@@ -54,7 +54,7 @@ def idle(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
 def store(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
     problem = Evolve(config)
     source = CachedMatrices(
-        problem.setting(config.thin),
+        problem.setting(config.stride),
         problem.networks()[: options.networks],
         problem.needs(),
         folder=Path(str(config.cache)) / "statistics",
@@ -79,7 +79,7 @@ def store(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
 def fresh(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
     problem = Evolve(config)
     networks = problem.networks()[: options.networks]
-    source = StreamedMatrices(problem.setting(thin=1), networks, Crew(config.workers))
+    source = StreamedMatrices(problem.setting(stride=1), networks, Crew(config.workers))
     Engine(source).evaluate([parse(text) for text in EVERY_KIND])
     return {"networks": len(source.alive)}
 
@@ -108,7 +108,7 @@ def measured(part: str, options: argparse.Namespace) -> dict[str, Any]:
     config = EvolveConfig(
         benchmark="vit-bench-101",
         space="autoformer",
-        thin=options.thin,
+        stride=options.stride,
         memory=int(options.memory * GIB),
         workers=options.workers,
         iterations=options.iterations,
@@ -125,7 +125,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], default=[])
     parser.add_argument("--memory", type=float, default=1.0, help="GiB")
-    parser.add_argument("--thin", type=int, default=EvolveConfig().thin)
+    parser.add_argument("--stride", type=int, default=EvolveConfig().stride)
     parser.add_argument("--workers", type=int, default=EvolveConfig().workers)
     parser.add_argument("--networks", type=int, default=100, help="of `store` and `fresh`")
     parser.add_argument("--trees", type=int, default=2000)

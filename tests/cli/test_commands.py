@@ -19,7 +19,7 @@ from autoprox.language import parse
 from autoprox.primitives import OPERATIONS
 
 READS = ["mlp.weight", "msa.grad", "ones.mlp.act"]
-SMALL = {"population": 4, "iterations": 3, "children": 2, "batch_size": 1, "thin": 2}
+SMALL = {"population": 4, "iterations": 3, "children": 2, "batch_size": 1, "stride": 2}
 SNIP = "sum(sum(abs(mul(all.weight, all.grad))))"
 
 

@@ -55,7 +55,13 @@ def test_a_dry_run_measures_what_the_run_would_keep(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "mine.json").write_text(json.dumps(table()))
-    asked = ["--benchmark=mine.json", "--statistics=msa.weight", "--thin=1", "--json", "--dry-run"]
+    asked = [
+        "--benchmark=mine.json",
+        "--statistics=msa.weight",
+        "--stride=1",
+        "--json",
+        "--dry-run",
+    ]
     found = run("evolve", *asked).json["estimate"]
     assert (found["networks"], found["datasets"]) == (7, 2)  # 60 % of 12
     assert found["cache"] > 0

@@ -83,7 +83,7 @@ def options(table: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     return {
         "benchmark": str(table),
         "batch_size": 2,
-        "thin": 2,
+        "stride": 2,
         "workers": 1,
         "device": "cpu",
         "statistics": ("all.weight", "all.grad", "mlp.act", "ntk.msa.grad"),

@@ -25,7 +25,7 @@ def test_a_preset_is_a_valid_configuration(name: str) -> None:
 def test_the_preset_of_auto_prox_is_as_published() -> None:
     config = EvolveConfig(preset="auto-prox")
     assert (config.population, config.iterations, config.children) == (20, 200, 1)
-    assert (config.strategy, config.form) == ("elitist", "two-inputs")
+    assert (config.strategy, config.representation) == ("elitist", "two-inputs")
     assert config.margin == 0.1 / 100
 
 
@@ -33,12 +33,12 @@ def test_what_is_given_counts_more_than_a_preset() -> None:
     config = EvolveConfig(preset="auto-prox", iterations=7, margin=0.0, strategy="random")
     assert (config.iterations, config.margin, config.strategy) == (7, 0.0, "random")
     assert config.population == 20
-    assert EvolveConfig(iterations=7).form == "free"
+    assert EvolveConfig(iterations=7).representation == "free"
 
 
 def test_the_help_says_what_a_preset_sets() -> None:
     said = {n: o.help for n, _, o in EvolveConfig.described()}["preset"]
-    assert "auto-prox: --form two-inputs --strategy elitist" in said
+    assert "auto-prox: --representation two-inputs --strategy elitist" in said
     assert "--population 20 --iterations 200 --children 1" in said
     assert "preset" in inspect.signature(autoprox.evolve).parameters
 
@@ -46,8 +46,10 @@ def test_the_help_says_what_a_preset_sets() -> None:
 def test_an_unknown_preset_or_form_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"^unknown preset 'autoprox' \(did you mean auto-prox\?"):
         EvolveConfig(preset="autoprox")
-    with pytest.raises(ConfigError, match=r"^unknown form 'tree' .*choose from free, two-inputs$"):
-        autoprox.evolve(form="tree", progress=False)
+    with pytest.raises(
+        ConfigError, match=r"^unknown representation 'tree' .*choose from free, two-inputs$"
+    ):
+        autoprox.evolve(representation="tree", progress=False)
 
 
 class StoppedError(Exception):
@@ -74,7 +76,7 @@ def test_a_run_with_a_preset_goes_on_as_it_was_begun(tmp_path: Path) -> None:
         autoprox.evolve(progress=stop, name="stopped", **options)
     [stopped] = tmp_path.glob("*-stopped")
     stored = json.loads((stopped / "config.json").read_text())
-    assert (stored["preset"], stored["form"], stored["iterations"]) == (
+    assert (stored["preset"], stored["representation"], stored["iterations"]) == (
         "auto-prox",
         "two-inputs",
         4,
