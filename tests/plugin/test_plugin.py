@@ -13,10 +13,10 @@ from helpers.commands import Result
 
 PACKAGE = Path(__file__).parent / "package"
 COMMANDS = {
-    "form": "show smoothness --form words",
+    "form": "show smoothness --format words",
     "function": "show first-loss --json",
     "letter": "show sum(sum(abs(mlp.saliency)))",
-    "latex": "show sum(sum(abs(mlp.saliency))) --form latex",
+    "latex": "show sum(sum(abs(mlp.saliency))) --format latex",
     "rank": "rank --proxies smoothness,first-loss --datasets fashion-mnist --batch-size 2 --json",
     "benchmark": "rank --benchmark mini-bench --proxies sum(sum(abs(all.saliency))),snip "
     "--batch-size 2 --json",
@@ -186,7 +186,7 @@ def test_a_package_that_cannot_be_loaded_is_a_warning_that_names_it(
 ) -> None:
     broken = shutil.copytree(plugins, tmp_path / "installed")
     (broken / "autoprox_example" / "__init__.py").write_text("import nothing_there\n")
-    found = results(broken, tmp_path, {"its": COMMANDS["form"], "other": "show snip --form text"})
+    found = results(broken, tmp_path, {"its": COMMANDS["form"], "other": "show snip --format text"})
     assert found["its"].code == 2
     reason = "of autoprox-example is left out: ModuleNotFoundError: No module named 'nothing_there'"
     for item in ("autoprox.proxies 'smoothness'", "autoprox.operations 'softsign'"):
