@@ -74,8 +74,9 @@ class FrontFormula(Document):
     jcm: float
     partial_tau: float
     taus: Annotated[
-        dict[str, float], Field(description="On subsampled matrices of the training networks.")
-    ]
+        dict[str, float] | None,
+        Field(description="On subsampled matrices of the training networks, if recorded."),
+    ] = None
     chosen: bool
 
 
@@ -446,7 +447,7 @@ class Evolve(Task[EvolveConfig, EvolveSummary]):
         ]
         seen = {digest(parse(fold.expression)) for fold in folds}
         others = [
-            self._proxy_record(run, fold, own.expression, {"evolution": dict(own.taus)})
+            self._proxy_record(run, fold, own.expression, {"evolution": dict(own.taus or {})})
             for fold in folds
             for own in fold.front
             if digest(parse(own.expression)) not in seen

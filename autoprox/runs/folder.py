@@ -47,7 +47,7 @@ COMMANDS = {  # of kinds that aren't named like their command
     "supernet-eval": "supernet eval",
 }
 
-UNKNOWN = "unknown"  # the digest of a summary that an earlier version wrote
+FORMAT = 3  # of a run's files; autoprox 0.2 recorded none
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
 # What values of wrong types raise, which a run of a stranger or of another version may hold.
 MISREAD = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -103,7 +103,7 @@ class Run:
             os.rename(new / f"{LOCK}{UNFINISHED}", new / LOCK)  # which is held when it appears
             (new / LOG).touch()
             write_json(new / ENVIRONMENT, {**environment(device), "read": dict(read or {})})
-            write_json(new / CONFIG, config)
+            write_json(new / CONFIG, {"format": FORMAT, **config})
             path = _placed(new, stem)
         except BaseException:
             shutil.rmtree(new)
@@ -116,13 +116,14 @@ class Run:
         if not path.is_dir():
             found = "is a file" if path.exists() else "does not exist"
             raise RunError(f"a run must be a folder, but {path} {found}{_similar(path)}")
-        needed = (CONFIG, ENVIRONMENT, LOG)
-        if missing := [name for name in needed if not (path / name).is_file()]:
-            lacks = f"{path} lacks {', '.join(missing)}"
-            raise RunError(f"a run must hold {', '.join(needed)}, but {lacks}")
+        _require_files(path, (CONFIG,))
         if links := sorted(str(entry) for entry in path.rglob("*") if entry.is_symlink()):
             raise RunError(f"a run must hold files of its own, but {links[0]} is a link")
         run = cls(path)
+        if (stored := read_object(path / CONFIG).get("format")) != FORMAT:
+            made = "autoprox 0.2 or earlier" if stored is None else f"format {stored}"
+            rule = f"a run must be of format {FORMAT}, but {path} is of {made}"
+            raise RunError(f"{rule}: use the version of autoprox that made it, or make it again")
         if kind is not None and (found := run.kind) != kind:
             rule = f"a run of `autoprox {COMMANDS.get(kind, kind)}` is needed"
             raise RunError(f"{rule}, but {path} is one of `autoprox {COMMANDS.get(found, found)}`")
@@ -132,6 +133,7 @@ class Run:
     def resume(cls, path: Path, kind: str | None = None) -> Run:
         """An existing run, to go on writing where it stopped."""
         run = cls(path, locked(cls.open(path, kind).path))
+        _require_files(path, (CONFIG, ENVIRONMENT, LOG))
         remove_unfinished(path)
         return run
 
@@ -222,11 +224,12 @@ class Run:
         return state
 
     def read_environment(self) -> dict[str, Any]:
-        """Return versions, the command, and digests of what was read."""
-        return read_object(self.path / ENVIRONMENT)
+        """Return versions, the command, and digests of what was read; nothing if not kept."""
+        return self._read(ENVIRONMENT) or {}
 
     def read_config(self) -> dict[str, Any]:
-        return read_object(self.path / CONFIG)
+        """Return the kind of the run and its options."""
+        return {k: v for k, v in read_object(self.path / CONFIG).items() if k != "format"}
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         self._require_lock()
@@ -237,10 +240,10 @@ class Run:
     def read_summary(self) -> dict[str, Any] | None:
         """What the run found; None before its end."""
         summary = self._read(SUMMARY)
-        known = read_object(self.path / ENVIRONMENT).get("summary", UNKNOWN)
+        known = self.read_environment().get("summary")
         with as_written(self.path / SUMMARY, "a summary"):
             digest = digest_of(to_json(summary))
-        if summary is not None and known not in (UNKNOWN, digest):
+        if summary is not None and known not in (None, digest):
             raise RunError(f"{self.path / SUMMARY} must stay as it was written, but was changed")
         return summary
 
@@ -316,6 +319,12 @@ def as_written(path: str | Path, content: str = "a run") -> Iterator[None]:
     except MISREAD as error:
         rule = f"{content} must hold what this version writes, but in {path} is another value"
         raise RunError(f"{rule}: {one_line(error)}") from error
+
+
+def _require_files(path: Path, names: Sequence[str]) -> None:
+    if missing := [name for name in names if not (path / name).is_file()]:
+        lacks = f"{path} lacks {', '.join(missing)}"
+        raise RunError(f"a run must hold {', '.join(names)}, but {lacks}")
 
 
 def require_name(name: str) -> None:
