@@ -65,7 +65,8 @@ class ZooComparison(Document):
     ]
     refused: Annotated[dict[str, str], Field(description="Why a proxy can't be measured.")]
     missing: Annotated[
-        dict[str, int], Field(description="On how many networks a proxy has no value.")
+        dict[str, int] | None,
+        Field(description="On how many networks a proxy has no value, if recorded."),
     ]
 
 

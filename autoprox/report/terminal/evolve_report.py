@@ -155,7 +155,7 @@ def _verdict(quality: RankingQuality) -> str:
 def without_metrics(quality: RankingQuality) -> list[str]:
     """Say which requested proxies have no metrics or no value on some networks, and why."""
     refused = quality.zoo.refused.items()
-    missing = quality.zoo.missing.items()
+    missing = (quality.zoo.missing or {}).items()
     return [
         *(f"Not compared with {name}: {reason}." for name, reason in refused),
         *(f"{name} has no value on {count} networks." for name, count in missing),
