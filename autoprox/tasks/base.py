@@ -16,7 +16,7 @@ from autoprox.inputs.batches import load_batches
 from autoprox.parallel.crew import Crew
 from autoprox.parallel.threads import one_thread
 from autoprox.progress import Progress, silent
-from autoprox.report.html.document import write_page
+from autoprox.report.html.page import write_page
 from autoprox.runs.folder import REPORT, Run, digest_of, require_name
 from autoprox.searchspaces import SearchSpace
 from autoprox.shortfalls import Shortfall, shortfalls

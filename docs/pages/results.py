@@ -9,8 +9,8 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from autoprox.report.html.plots import Point, Series, plot
-from autoprox.report.html.style import CSS
+from autoprox.report.html.figures import Point, Series, plot
+from autoprox.report.html.page import TEMPLATES, render_macro
 from autoprox.tasks.estimate import span
 
 from .text import block, table
@@ -100,9 +100,10 @@ def drawn(dataset: str, networks: Mapping[str, Any]) -> str:
         pairs = zip(
             networks[part]["scores"][dataset], networks[part]["truth"][dataset], strict=True
         )
-        series.append(Series(name, [Point(x, y, "·") for x, y in pairs]))
-    page = plot(series, "score, untrained", f"accuracy on {dataset}, trained", "score and accuracy")
+        series.append(Series(name, [Point(x, y) for x, y in pairs]))
+    axes = ("score, untrained", f"accuracy on {dataset}, trained")
+    page = render_macro("figures.html.j2", "plot", plot("score and accuracy", *axes, *series))
     [figure] = FIGURE.findall(page)
-    style = f"<style>{html.escape(CSS, quote=False)} svg {{ max-width: none; }}</style>"
-    plain = re.sub(r"><title>·</title></circle>", "/>", figure)
-    return plain.replace("</title>", f"</title>{style}", 1) + "\n"
+    css = html.escape(TEMPLATES.get_template("style.css").render(), quote=False)
+    style = f"<style>{css} svg {{ max-width: none; }}</style>"
+    return figure.replace("</title>", f"</title>{style}", 1) + "\n"
