@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, UndefinedError
 
 from autoprox.errors import printable
 from autoprox.files.atomic import write_text
@@ -17,11 +17,15 @@ from autoprox.runs.folder import REPORT, as_written
 from autoprox.runs.loading import LoadedRun
 
 
+class MissingKeyError(UndefinedError, KeyError):
+    """A key that a template uses and a run's files lack."""
+
+
 class MissingKey(StrictUndefined):
-    """What a run's files lack: using it raises KeyError, as in Python."""
+    """The value of a missing key: using it raises MissingKeyError."""
 
     def __init__(self, hint: str | None = None, obj: Any = None, name: str | None = None) -> None:
-        super().__init__(name or hint, obj, name, KeyError)
+        super().__init__(name or hint, obj, name, MissingKeyError)
 
 
 def unless_missing(caller: Callable[[], str]) -> str:
@@ -29,8 +33,9 @@ def unless_missing(caller: Callable[[], str]) -> str:
     try:
         return caller()
     except KeyError as error:
-        note = f"This run's files lack {error}: another version wrote them"
-        return render_macro("sections.html.j2", "note", note)
+        sections: Any = TEMPLATES.get_template("sections.html.j2").module
+        note: str = sections.note(f"This run's files lack {error}: another version wrote them")
+        return note
 
 
 def printable_unless_markup(value: Any) -> Any:
@@ -64,8 +69,7 @@ TEMPLATES.globals.update(
 
 def render_macro(template: str, name: str, *arguments: Any) -> str:
     """Return the markup that a macro of a template makes."""
-    markup: str = getattr(TEMPLATES.get_template(template).module, name)(*arguments)
-    return markup
+    return str(getattr(TEMPLATES.get_template(template).module, name)(*arguments))
 
 
 def write_page(path: Path) -> Path:
