@@ -20,7 +20,7 @@ from autoprox.errors import (
     is_out_of_memory,
     printable,
 )
-from autoprox.files.program import command_line
+from autoprox.files.shell_command import command_line
 from autoprox.options import Option, plain_type
 from autoprox.progress import Progress, silent
 from autoprox.tasks.shared import TaskConfig

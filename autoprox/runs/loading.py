@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from autoprox.errors import ConfigError, RunError, nearest
 from autoprox.export import latex
-from autoprox.files.frames import to_frame
+from autoprox.files.data_frames import to_frame
+from autoprox.files.json_documents import read_object
 from autoprox.files.json_lines import JSONLines
-from autoprox.files.located_json import read_object
 from autoprox.language import parse
 from autoprox.runs.folder import ENVIRONMENT, LOG, Run, as_written
 from autoprox.runs.overview import overview

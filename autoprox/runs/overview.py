@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from autoprox.errors import RunError
-from autoprox.files.documents import Document
+from autoprox.files.json_documents import Document
 from autoprox.runs.folder import COMMANDS, CONFIG, Run, as_written
 
 BEGUN = re.compile(r"(\d{8}T\d{6}Z)-")

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from autoprox.benchmarks import BENCHMARKS, Benchmark, load_benchmark
 from autoprox.errors import ConfigError, RunError, nearest
 from autoprox.files.folders import require_folder
-from autoprox.files.program import command_line
+from autoprox.files.shell_command import command_line
 from autoprox.inputs.batch import Batch
 from autoprox.inputs.batches import load_batches
 from autoprox.parallel.crew import Crew

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from autoprox.files.sizes import read_range
+from autoprox.files.human_readable import parse_range
 from autoprox.options import Many, Names, Option, Paths, PathText, Positive
 from autoprox.tasks.shared import PROBLEM, Range, SpreadOptions, TaskConfig
 
@@ -41,7 +41,7 @@ class BuildConfig(SpreadOptions, TaskConfig):
     samples: Annotated[Many, Option("Architectures to train.", PROBLEM)] = 64
     sizes: Annotated[
         Range,
-        AfterValidator(partial(read_range, "sizes")),
+        AfterValidator(partial(parse_range, "sizes")),
         Option(
             "Parameters of the architectures, as many of each band: 12K:48K.",
             PROBLEM, "LOW:HIGH", "any", read=str,

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from autoprox.errors import ConfigError
-from autoprox.files.folders import is_writable, require_folder, usage, user_cache
-from autoprox.files.sizes import SizeError, read_bytes, read_days
+from autoprox.files.folders import disk_usage, is_writable, require_folder, user_cache
+from autoprox.files.human_readable import SizeError, parse_bytes, parse_days
 from autoprox.statistics.cached import CACHE_AGE, CACHE_LIMIT, DAY, clear, superfluous
 from autoprox.statistics.files import SharedFolder
 from autoprox.tasks.base import path_of
@@ -44,8 +44,8 @@ def kept_of(config: CacheOptions) -> Kept:
 
 def bounds() -> tuple[int, int]:
     """The limit of the cache and its age, as the environment has them."""
-    limit = _of_environment(LIMIT, read_bytes, CACHE_LIMIT)
-    return limit, _of_environment(AGE, read_days, CACHE_AGE)
+    limit = _of_environment(LIMIT, parse_bytes, CACHE_LIMIT)
+    return limit, _of_environment(AGE, parse_days, CACHE_AGE)
 
 
 def _of_environment(name: str, read: Callable[[str], int], default: int) -> int:
@@ -59,9 +59,9 @@ def _of_environment(name: str, read: Callable[[str], int], default: int) -> int:
 def cache_facts(folder: Path | None = None) -> dict[str, Any]:
     """Where the cache is, how large it is, its bounds, and when the oldest of it was used."""
     place = _place(folder)
-    found, (limit, age) = usage(place), bounds()
+    found, (limit, age) = disk_usage(place), bounds()
     oldest = found.oldest and datetime.fromtimestamp(found.oldest, timezone.utc).isoformat()
-    parts = {path.name: usage(path).bytes for path in sorted(place.glob("*")) if path.is_dir()}
+    parts = {path.name: disk_usage(path).bytes for path in sorted(place.glob("*")) if path.is_dir()}
     return {
         "folder": str(place),
         "bytes": found.bytes,
@@ -89,7 +89,7 @@ def clear_cache(
     Where a limit or an age is given, only what is beyond one of them goes.
     """
     place = _place(folder)
-    before = usage(place).bytes
+    before = disk_usage(place).bytes
     is_all = limit is None and age is None
     most, days = (0, 0) if is_all else (limit, age)
     clear(place / STATISTICS, ENDLESS if most is None else most, ENDLESS if days is None else days)
@@ -98,4 +98,4 @@ def clear_cache(
             path.unlink()
     if is_all:
         shutil.rmtree(place / ZOO, ignore_errors=True)
-    return max(0, before - usage(place).bytes)  # the lock is a file too
+    return max(0, before - disk_usage(place).bytes)  # the lock is a file too

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from autoprox.evolution import Individual, State
-from autoprox.files.documents import Document, Excerpt, Finite
+from autoprox.files.json_documents import Document, Excerpt, Finite
 from autoprox.language import parse
 from autoprox.runs.folder import Run, as_written, restored_rng, rng_state
 

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from autoprox.evolution import State
-from autoprox.files.documents import Excerpt
+from autoprox.files.json_documents import Excerpt
 from autoprox.runs.folder import Run, as_written
 from autoprox.tasks.checkpoint import checkpoint, state_of
 

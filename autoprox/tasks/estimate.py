@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 from autoprox.engine.evaluator import Engine
-from autoprox.files.sizes import short
+from autoprox.files.human_readable import compact
 from autoprox.language import Tree
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.statistics.sources import MatrixSource
@@ -28,7 +28,7 @@ class Estimate:
     stages: Mapping[str, float] = field(default_factory=dict)  # seconds, where there are several
 
     def __str__(self) -> str:
-        kept = f", cache {short(self.cache)}B of {short(self.free)}B free" if self.cache else ""
+        kept = f", cache {compact(self.cache)}B of {compact(self.free)}B free" if self.cache else ""
         parts = ", ".join(f"{stage} {span(seconds)}" for stage, seconds in self.stages.items())
         return (
             f"{self.networks} networks x {self.datasets} dataset{'s' * (self.datasets > 1)}, about "

@@ -27,7 +27,7 @@ from autoprox.evolution import (
 )
 from autoprox.evolution.two_inputs import TwoInputs
 from autoprox.export import pretty
-from autoprox.files.folders import make_writable, room_of
+from autoprox.files.folders import free_bytes, make_writable
 from autoprox.inputs.batches import batch_counts
 from autoprox.language import (
     EVERY_STATISTIC,
@@ -212,7 +212,7 @@ class Evolve(Task[EvolveConfig]):
             len(self.batches),
             sum(stages.values()),
             round(len(train) * size),
-            room_of(self.cache),
+            free_bytes(self.cache),
             stages,
         )
 

@@ -13,8 +13,8 @@ import torch
 from numpy.typing import ArrayLike
 
 from autoprox.errors import MeasurementError, RunError, lacked_memory
-from autoprox.files.atomic import write_text
-from autoprox.files.documents import Document, Finite
+from autoprox.files.atomic_writes import write_text
+from autoprox.files.json_documents import Document, Finite
 from autoprox.inputs.batches import batch_counts
 from autoprox.language import statistics
 from autoprox.progress import Progress

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autoprox.files.frames import to_frame
+from autoprox.files.data_frames import to_frame
 
 if TYPE_CHECKING:
     import pandas

@@ -5,7 +5,7 @@ from typing import Annotated
 from annotated_types import Ge, Gt, Lt
 from pydantic import AfterValidator
 
-from autoprox.files.sizes import read_series
+from autoprox.files.human_readable import parse_series
 from autoprox.options import Option, PathText, Positive, Whole
 from autoprox.tasks.shared import (
     MACHINE,
@@ -111,7 +111,7 @@ class PrenasConfig(TrainingOptions, TaskConfig):
     space: Annotated[str, Option("Search space; needed.", PROBLEM)]
     sizes: Annotated[
         str,
-        AfterValidator(lambda text: read_series("sizes", text) and text),
+        AfterValidator(lambda text: parse_series("sizes", text) and text),
         Option("Parameters: those preferred have fewer; needed.", PROBLEM, "LOW:HIGH:STEP"),
     ]
     per_size: Annotated[

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from autoprox.benchmarks import MIN_ARCHITECTURES
 from autoprox.errors import ConfigError, RunError
-from autoprox.files.atomic import write_json
-from autoprox.files.documents import Excerpt
+from autoprox.files.atomic_writes import write_json
+from autoprox.files.json_documents import Excerpt
 from autoprox.files.json_lines import JSONLines
 from autoprox.inputs.datasets import load_images, slug
 from autoprox.oneshot.supernet.checkpoint import FILE, read_supernet

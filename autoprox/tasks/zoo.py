@@ -10,9 +10,9 @@ import torch
 
 from autoprox import __version__
 from autoprox.benchmarks import Benchmark
-from autoprox.files.atomic import to_json, write_json
-from autoprox.files.code import code_digest
-from autoprox.files.located_json import read_object
+from autoprox.files.atomic_writes import to_json, write_json
+from autoprox.files.json_documents import read_object
+from autoprox.files.python_code import code_digest
 from autoprox.primitives import PRIMITIVES
 from autoprox.progress import Progress, silent
 from autoprox.scoring.tables import Scores

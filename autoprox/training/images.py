@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from autoprox.errors import nearest, one_line
-from autoprox.files.references import load_function
+from autoprox.files.python_code import load_function
 from autoprox.inputs.datasets import Images, load_images
 from autoprox.inputs.images import MEAN, STD
 from autoprox.options import Names, Whole

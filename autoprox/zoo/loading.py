@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from autoprox.errors import RunError
-from autoprox.files.program import command_line
+from autoprox.files.shell_command import command_line
 from autoprox.language import Tree, parse
 from autoprox.runs.folder import HALL_OF_FAME, Run
 from autoprox.runs.proxy_file import read_proxy

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from autoprox.files.atomic import write_json
-from autoprox.files.located_json import read_object
+from autoprox.files.atomic_writes import write_json
+from autoprox.files.json_documents import read_object
 from autoprox.oneshot.s3.evaluations import Evaluations
 from autoprox.oneshot.s3.search import search
 from autoprox.oneshot.supernet.checkpoint import FILE, read_supernet

@@ -32,7 +32,7 @@ import torch
 
 import autoprox
 from autoprox.benchmarks import load_benchmark
-from autoprox.files.atomic import write_json
+from autoprox.files.atomic_writes import write_json
 from autoprox.language import Tree, make
 from autoprox.nas.proxy import Outcome, SplitProxy
 from autoprox.scoring.correlations import kendall

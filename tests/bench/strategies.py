@@ -19,7 +19,7 @@ import numpy as np
 
 from autoprox.engine.evaluator import Engine
 from autoprox.evolution import STRATEGIES, State, evolve
-from autoprox.files.atomic import write_json
+from autoprox.files.atomic_writes import write_json
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.evolve import Evolve
 

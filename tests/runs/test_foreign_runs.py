@@ -11,7 +11,7 @@ from helpers.commands import Command
 from helpers.tables import table
 
 from autoprox.errors import AutoproxError, RunError
-from autoprox.files.atomic import write_json
+from autoprox.files.atomic_writes import write_json
 from autoprox.runs.folder import Run, locked
 from autoprox.tasks.base import resume, start
 from autoprox.tasks.configurations import EvolveConfig, SearchConfig

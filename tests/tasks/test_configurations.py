@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from autoprox.errors import ConfigError
-from autoprox.files.atomic import to_json
+from autoprox.files.atomic_writes import to_json
 from autoprox.tasks.configurations import (
     CONFIGURATIONS,
     BuildConfig,

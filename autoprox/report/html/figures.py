@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from autoprox.files.sizes import short
+from autoprox.files.human_readable import compact
 from autoprox.language import Tree
 
 LEFT, RIGHT, TOP, BOTTOM = 58, 350, 10, 208  # edges of the area of a plot
@@ -78,14 +78,14 @@ class Axis:
             decades = [factor * 10.0**exponent for exponent in exponents for factor in factors]
             inside = [value for value in decades if low <= math.log10(value) <= high]
             if len(marked := inside[:: max(1, len(inside) // TICKS)]) >= 2:
-                return [(self.pixel(v), short(int(v)) if v >= 1 else f"{v:g}") for v in marked]
+                return [(self.pixel(v), compact(int(v)) if v >= 1 else f"{v:g}") for v in marked]
             low, high = 10**low, 10**high
         rough = (high - low) / TICKS
         unit = 10.0 ** math.floor(math.log10(rough))
         step = next(unit * factor for factor in STEPS if unit * factor >= rough * 0.999)
         values = [n * step for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
         return [
-            (self.pixel(v), short(int(v)) if 1e4 <= abs(v) < 1e15 else f"{v:.4g}") for v in values
+            (self.pixel(v), compact(int(v)) if 1e4 <= abs(v) < 1e15 else f"{v:.4g}") for v in values
         ]
 
 

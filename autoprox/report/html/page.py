@@ -7,9 +7,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, UndefinedError
 
 from autoprox.errors import printable
-from autoprox.files.atomic import write_text
-from autoprox.files.program import command_line
-from autoprox.files.sizes import short
+from autoprox.files.atomic_writes import write_text
+from autoprox.files.human_readable import compact
+from autoprox.files.shell_command import command_line
 from autoprox.language import parse
 from autoprox.report.html import figures, page_content
 from autoprox.report.terminal.layout import interval, number
@@ -57,7 +57,7 @@ TEMPLATES.filters.update(
     number=number,
     parse=parse,
     setting=page_content.setting,
-    short=short,
+    compact=compact,
 )
 TEMPLATES.globals.update(
     command_line=command_line,

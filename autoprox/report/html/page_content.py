@@ -14,9 +14,9 @@ from rich.table import Table
 from autoprox.export import legend
 from autoprox.export.latex_form import latex, latex_formula
 from autoprox.export.mathml_form import mathml_of
+from autoprox.files.human_readable import compact
+from autoprox.files.json_documents import read_object
 from autoprox.files.json_lines import JSONLines
-from autoprox.files.located_json import read_object
-from autoprox.files.sizes import short
 from autoprox.language import Tree, parse
 from autoprox.nas.proxy import SplitProxy
 from autoprox.primitives import OPERATIONS, Formula, fill
@@ -170,7 +170,7 @@ def score_plots(summary: Summary) -> list[Plot]:
 def _networks(part: Mapping[str, Any], dataset: str) -> list[Point]:
     columns = (part["network"], part["params"], part["scores"][dataset], part["truth"][dataset])
     return [
-        Point(score, truth, f"network {name}, {short(params)} parameters: {truth:g}")
+        Point(score, truth, f"network {name}, {compact(params)} parameters: {truth:g}")
         for name, params, score, truth in zip(*columns, strict=True)
         if score is not None
     ]
@@ -300,7 +300,7 @@ def benchmark_plots(summary: Summary) -> list[Plot]:
         for n, entry in enumerate(table["architectures"]):
             params = space.params(space.architecture(entry["arch"]), described["classes"])
             score = entry["scores"][dataset]
-            points.append(Point(params, score, f"network {n}, {short(params)}: {score:g}"))
+            points.append(Point(params, score, f"network {n}, {compact(params)}: {score:g}"))
         series = Series("networks", points)
         plots.append(plot(dataset, "parameters", "true score", series, log=True))
     return plots

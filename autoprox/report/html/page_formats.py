@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from autoprox.errors import ConfigError, FailureError, nearest
-from autoprox.files.atomic import write_text
+from autoprox.files.atomic_writes import write_text
 from autoprox.report.html.page import TEMPLATES, page_of
 from autoprox.report.terminal.layout import markdown_line
 

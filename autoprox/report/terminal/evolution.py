@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from autoprox.files.program import command_line
+from autoprox.files.shell_command import command_line
 from autoprox.report.terminal.layout import INTERVAL, WIDTH, Part, interval, number
 from autoprox.report.terminal.worth import (
     comparison_parts,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from autoprox.files.program import command_line
+from autoprox.files.shell_command import command_line
 from autoprox.report.terminal.evolution import ended_parts, evaluated, front_parts, without_figures
 from autoprox.report.terminal.layout import INTERVAL, WIDTH, Part, interval, number
 from autoprox.report.terminal.worth import named_table, nature, size_parts
