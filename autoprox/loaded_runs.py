@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autoprox.errors import ConfigError, RunError, nearest
-from autoprox.files.documents import Document
-from autoprox.files.frames import to_frame
+from autoprox.files.data_frames import to_frame
+from autoprox.files.json_documents import Document
 
 if TYPE_CHECKING:
     import pandas

@@ -10,12 +10,12 @@ from autoprox.configurations.commands import CONFIGURATIONS
 from autoprox.configurations.shared_options import BenchmarkOptions, TaskConfig, absolute
 from autoprox.errors import ConfigError, RunError
 from autoprox.evaluation.time_estimate import DryRun, Estimate
-from autoprox.files.atomic import write_text
+from autoprox.files.atomic_writes import write_text
 from autoprox.files.folders import require_folder
-from autoprox.files.program import command_line
+from autoprox.files.shell_command import command_line
 from autoprox.parallel.threads import one_thread
 from autoprox.progress import Progress, silent
-from autoprox.report.html.document import write_page
+from autoprox.report.html.page import write_page
 from autoprox.report.terminal.rank_report import as_csv, as_markdown
 from autoprox.runs.folder import REPORT, Run, require_name
 from autoprox.runs.summary import Summary

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from autoprox.commands.evolve import Evolve
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.engine.evaluator import Engine
-from autoprox.files.atomic import to_json, write_json
+from autoprox.files.atomic_writes import to_json, write_json
 from autoprox.language import Tree, require_network
 from autoprox.parallel.crew import Crew
 from autoprox.runs.folder import Run

@@ -16,8 +16,8 @@ from typing import Any
 from matplotlib.figure import Figure
 from scipy.stats import t
 
-from autoprox.files.atomic import write_json
-from autoprox.files.sizes import short
+from autoprox.files.atomic_writes import write_json
+from autoprox.files.human_readable import compact
 
 HERE = Path(__file__).resolve().parent
 TRAININGS = ("preferred", "uniform", "sandwich", "alone")
@@ -72,7 +72,7 @@ def claim(seeds: Sequence[Sequence[Mapping[str, Any]]], figure: Path) -> list[st
         spread = [stdev(of(name, size)) if len(seeds) > 1 else 0.0 for size in sizes]
         axes.errorbar(sizes, [m for m, _, _ in means], spread, capsize=3, label=name)
     axes.set(xlabel="parameters, at most", ylabel="accuracy, %")
-    axes.set_xticks(sizes, [short(size) for size in sizes])
+    axes.set_xticks(sizes, [compact(size) for size in sizes])
     axes.legend(loc="lower right")
     drawn.savefig(figure, dpi=110)
     claims = []

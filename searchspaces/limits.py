@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from autoprox.errors import AutoproxError
-from autoprox.files.sizes import Range, show_range
+from autoprox.files.human_readable import Range, format_range
 from autoprox.searchspaces.base import Architecture, SearchSpace
 
 MATCH = 0.02
@@ -67,4 +67,4 @@ class SizeLimits:
         )
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} {show_range(ends)}" for name, ends in self.ranges.items())
+        return ", ".join(f"{name} {format_range(ends)}" for name, ends in self.ranges.items())

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 
-from autoprox.files.sizes import short
+from autoprox.files.human_readable import compact
 from autoprox.searchspaces.base import Architecture, Option
 from autoprox.searchspaces.counting import EVENLY, NUMBER, PROBABILITY, SizeCounts, State
 from autoprox.searchspaces.limits import LimitsError, SizeLimits
@@ -135,7 +135,7 @@ class Sampler:
         ]
         near.sort(key=limits.excess)
         if len(limits.ranges) > 1:
-            sizes = [f"{name} {short(limits.size(name, near[0]))}" for name in limits.ranges]
+            sizes = [f"{name} {compact(limits.size(name, near[0]))}" for name in limits.ranges]
             return f"the nearest has {', '.join(sizes)}"
         [(name, (low, high))] = limits.ranges.items()
         sizes_near = [limits.size(name, arch) for arch in near]
@@ -147,7 +147,7 @@ class Sampler:
 
 def exactly(size: int) -> str:
     """Return a size as people write it, and the number itself."""
-    return f"{short(size)} ({size:,})"
+    return f"{compact(size)} ({size:,})"
 
 
 def sample_each(samplers: Sequence[Sampler], count: int, rng: random.Random) -> list[Architecture]:

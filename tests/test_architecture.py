@@ -18,7 +18,7 @@ ORDER = (
 )
 LATE = {  # modules that import late: help and the package itself must be there at once
     *("autoprox", "autoprox.api", "autoprox.benchmarks", "autoprox.loaded_runs"),
-    *("autoprox.files.frames", "autoprox.nas.blockwise"),
+    *("autoprox.files.data_frames", "autoprox.nas.blockwise"),
     *("autoprox.inputs.child", "autoprox.__main__", "autoprox.parallel.cluster"),
     *(
         "autoprox.cli.bench",

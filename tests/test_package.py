@@ -46,7 +46,7 @@ def test_the_wheel_has_the_package_and_nothing_else(wheel: Path) -> None:
     wanted = {
         f"{place}/{path.relative_to(ROOT / folder).as_posix()}"
         for folder, place in PACKAGES.items()
-        for kind in ("*.py", "py.typed", "data/nano-bench/*.json", "data/*.txt")
+        for kind in ("*.py", "py.typed", "data/nano-bench/*.json", "data/*.txt", "templates/**/*.*")
         for path in (ROOT / folder).rglob(kind)
     }
     assert names == wanted
@@ -95,9 +95,9 @@ def test_the_licences_are_those_of_what_is_needed() -> None:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     text = (ROOT / "docs" / "licences.md").read_text()
-    listed = re.findall(r"^\| \*\*([a-z-]+)\*\* \| \S+ \| (.+) \|$", text, re.MULTILINE)
+    listed = re.findall(r"^\| \*\*([a-z0-9-]+)\*\* \| \S+ \| (.+) \|$", text, re.MULTILINE)
     declared = (ROOT / "pyproject.toml").read_text().partition("dependencies = [")[2]
-    direct = re.findall(r'^    "([a-z-]+)', declared.partition("]\n\n")[0], re.MULTILINE)
+    direct = re.findall(r'^    "([a-z0-9-]+)', declared.partition("]\n\n")[0], re.MULTILINE)
     assert [name for name, _ in listed] == sorted(direct)
     assert "?" not in [licence for _, licence in listed]
     assert module.listing().count("| **") == len(direct)

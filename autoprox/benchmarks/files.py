@@ -9,7 +9,7 @@ from autoprox.benchmarks.base import BenchmarkError
 from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
 from autoprox.errors import FailureError, one_line
 from autoprox.files.folders import require_folder, user_cache
-from autoprox.files.program import command_line
+from autoprox.files.shell_command import command_line
 
 MAX_BYTES = 2**26  # many times the size of any
 TIMEOUT = 30.0  # seconds without an answer

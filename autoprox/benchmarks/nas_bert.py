@@ -27,8 +27,7 @@ from pydantic import Field
 
 from autoprox.benchmarks.base import LABEL, Row, Selection, make_row
 from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
-from autoprox.files.documents import Excerpt, validate
-from autoprox.files.located_json import Node, parse_json
+from autoprox.files.json_documents import Excerpt, JSONNode, parse_json, validate
 
 COMMIT = "2d76e01b9586cad7340e8268dadba3056efd070b"
 REPOSITORY = "aaronserianni/training-free-nas"
@@ -94,7 +93,7 @@ def _mean(rows: Sequence[Row]) -> Row:
     return replace(rows[0], scores=scores)
 
 
-def _row(entry: TrainedEncoder, node: Node, datasets: Sequence[str]) -> Row:
+def _row(entry: TrainedEncoder, node: JSONNode, datasets: Sequence[str]) -> Row:
     for dataset in datasets:
         if dataset not in entry.scores:
             raise node.at("scores").lacks(dataset)
@@ -111,7 +110,7 @@ def _row(entry: TrainedEncoder, node: Node, datasets: Sequence[str]) -> Row:
     return make_row(SPACE, choices, scores, node.at(*place).place)
 
 
-def _operation(layer: Node) -> str:
+def _operation(layer: JSONNode) -> str:
     kind, parameter = layer.at("operation_type"), layer.at("operation_parameter")
     for known, of_known, operation in OPERATIONS:
         if (known, of_known) == (kind.value, parameter.value):

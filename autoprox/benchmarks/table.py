@@ -36,8 +36,7 @@ from autoprox.benchmarks.base import (
     make_row,
 )
 from autoprox.benchmarks.builtin import DataFile
-from autoprox.files.documents import Document, Must, validate
-from autoprox.files.located_json import Node, parse_json, read_json
+from autoprox.files.json_documents import Document, JSONNode, Must, parse_json, read_json, validate
 
 FORMAT = 1
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -91,7 +90,7 @@ def load_table(path: Path, space: str | None, datasets: Sequence[str] | None) ->
     )
 
 
-def _space(table: Table, document: Node, asked: str | None) -> str:
+def _space(table: Table, document: JSONNode, asked: str | None) -> str:
     """The full name of the table's space, which must be the one that was asked for."""
     from autoprox.searchspaces import ArchitectureError, get_space  # which import torch
 
@@ -104,7 +103,7 @@ def _space(table: Table, document: Node, asked: str | None) -> str:
     return own
 
 
-def _check_names(table: Table, document: Node) -> None:
+def _check_names(table: Table, document: JSONNode) -> None:
     if not table.datasets:
         raise document.at("datasets").error("must have at least one dataset", "none")
     named = {name: document.at("datasets", name) for name in table.datasets}
@@ -120,7 +119,7 @@ def read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[
     return _rows(validate(document, Table), selection.space, document)
 
 
-def _rows(table: Table, space: str, document: Node) -> list[Row]:
+def _rows(table: Table, space: str, document: JSONNode) -> list[Row]:
     signs = {name: 1.0 if data.higher_is_better else -1.0 for name, data in table.datasets.items()}
     rows = []
     for index, entry in enumerate(table.architectures):

@@ -7,7 +7,7 @@ import typer
 
 from autoprox.cli.common_options import Debug, Json, path
 from autoprox.errors import ConfigError
-from autoprox.files.sizes import read_bytes, read_days, short
+from autoprox.files.human_readable import compact, parse_bytes, parse_days
 
 
 def cache(
@@ -46,8 +46,8 @@ def cache(
     """
     if not clear and (older_than, beyond) != (None, None):
         raise ConfigError("--older-than and --beyond say what --clear removes: give it too")
-    age = None if older_than is None else read_days(older_than)
-    limit = None if beyond is None else read_bytes(beyond)
+    age = None if older_than is None else parse_days(older_than)
+    limit = None if beyond is None else parse_bytes(beyond)
     from autoprox.commands.cache import cache_facts, clear_cache
     from autoprox.report.terminal import layout  # with torch, which takes seconds to import
     from autoprox.report.terminal.machine import cache_report
@@ -57,4 +57,4 @@ def cache(
     if json:
         layout.show_json({**facts, "removed": removed})
     else:
-        layout.show(*([f"Removed: {short(removed)}B"] if clear else []), *cache_report(facts))
+        layout.show(*([f"Removed: {compact(removed)}B"] if clear else []), *cache_report(facts))

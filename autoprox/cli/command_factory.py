@@ -22,7 +22,7 @@ from autoprox.errors import (
     is_out_of_memory,
     printable,
 )
-from autoprox.files.program import command_line
+from autoprox.files.shell_command import command_line
 from autoprox.progress import Progress, silent
 
 if TYPE_CHECKING:

@@ -81,7 +81,7 @@ def proxy(
 ) -> None:
     """Write a proxy: as a function that needs nothing but torch, or as a formula."""
     from autoprox.export import EXPORTERS  # with torch, which takes seconds to import
-    from autoprox.files.atomic import write_text
+    from autoprox.files.atomic_writes import write_text
     from autoprox.report.terminal import layout
     from autoprox.zoo.loading import load
 

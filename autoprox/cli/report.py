@@ -26,7 +26,7 @@ def report(
 
     The page is one HTML file that needs no network.
     """
-    from autoprox.report.html.forms import write_report  # with torch, which takes seconds to import
+    from autoprox.report.html.page_formats import write_report  # with torch, slow to import
     from autoprox.report.terminal import layout
 
     file = write_report(runs, format_, out)

@@ -13,10 +13,10 @@ from autoprox.configurations.build import BuildConfig
 from autoprox.configurations.shared_options import completed
 from autoprox.errors import AutoproxError, ConfigError, lacked_memory
 from autoprox.evaluation.configured_inputs import digests
-from autoprox.files.atomic import UNFINISHED, remove_unfinished, to_json, write_json
+from autoprox.files.atomic_writes import UNFINISHED, remove_unfinished, to_json, write_json
 from autoprox.files.folders import require_folder
-from autoprox.files.located_json import read_object
-from autoprox.files.sizes import read_range, show_range
+from autoprox.files.human_readable import format_range, parse_range
+from autoprox.files.json_documents import read_object
 from autoprox.inputs.datasets import slug
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run, locked
@@ -146,14 +146,14 @@ def tied_share(scores: Sequence[float]) -> float:
 
 def _bands(config: BuildConfig) -> list[Band]:
     """The bands of sizes to sample from; none where no sizes are given."""
-    low, high = read_range("sizes", config.sizes)
+    low, high = parse_range("sizes", config.sizes)
     if (low, high) == (None, None):
         if config.bands is not None:
             raise ConfigError(f"bands must be given with sizes, but got {config.bands} alone")
         return []
     if low is None or high is None or not 0 < low < high:
         rule = "sizes must be LOW:HIGH with 0 < LOW < HIGH, for example 12K:48K"
-        raise ConfigError(f"{rule}, but got {show_range((low, high))}")
+        raise ConfigError(f"{rule}, but got {format_range((low, high))}")
     if (config.bands or 0) > config.samples:
         rule = f"bands must be at most samples, {config.samples}, for each to have one"
         raise ConfigError(f"{rule}, but got {config.bands}")

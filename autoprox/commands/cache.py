@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from autoprox.evaluation.cache_settings import STATISTICS_FOLDER, ZOO_FOLDER, cache_bounds
-from autoprox.files.folders import is_writable, require_folder, usage, user_cache
+from autoprox.files.folders import disk_usage, is_writable, require_folder, user_cache
 from autoprox.statistics.cached import DAY, clear, superfluous
 
 ENDLESS = 2**62
@@ -16,9 +16,9 @@ ENDLESS = 2**62
 def cache_facts(folder: Path | None = None) -> dict[str, Any]:
     """Where the cache is, how large it is, its bounds, and when the oldest of it was used."""
     place = _place(folder)
-    found, (limit, age) = usage(place), cache_bounds()
+    found, (limit, age) = disk_usage(place), cache_bounds()
     oldest = found.oldest and datetime.fromtimestamp(found.oldest, timezone.utc).isoformat()
-    parts = {path.name: usage(path).bytes for path in sorted(place.glob("*")) if path.is_dir()}
+    parts = {path.name: disk_usage(path).bytes for path in sorted(place.glob("*")) if path.is_dir()}
     return {
         "folder": str(place),
         "bytes": found.bytes,
@@ -46,7 +46,7 @@ def clear_cache(
     Where a limit or an age is given, only what is beyond one of them goes.
     """
     place = _place(folder)
-    before = usage(place).bytes
+    before = disk_usage(place).bytes
     is_all = limit is None and age is None
     most, days = (0, 0) if is_all else (limit, age)
     clear(
@@ -59,4 +59,4 @@ def clear_cache(
             path.unlink()
     if is_all:
         shutil.rmtree(place / ZOO_FOLDER, ignore_errors=True)
-    return max(0, before - usage(place).bytes)  # the lock is a file too
+    return max(0, before - disk_usage(place).bytes)  # the lock is a file too

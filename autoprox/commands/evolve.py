@@ -36,7 +36,7 @@ from autoprox.evolution import (
 from autoprox.evolution.checkpoint import SavedState
 from autoprox.evolution.two_inputs import TwoInputs
 from autoprox.export import pretty
-from autoprox.files.documents import Document
+from autoprox.files.json_documents import Document
 from autoprox.language import (
     EVERY_STATISTIC,
     STATISTICS,

@@ -9,9 +9,9 @@ from pydantic import TypeAdapter
 from autoprox.declared_options import Positive
 from autoprox.errors import ConfigError
 from autoprox.export.targets import architecture_files
-from autoprox.files.atomic import atomic_file, to_json, write_text
-from autoprox.files.located_json import parse_json, read_json
-from autoprox.files.program import command_line
+from autoprox.files.atomic_writes import atomic_file, to_json, write_text
+from autoprox.files.json_documents import parse_json, read_json
+from autoprox.files.shell_command import command_line
 from autoprox.runs.folder import CONFIG, ENVIRONMENT, Run, as_written
 from autoprox.searchspaces import Architecture, ArchitectureError, get_space
 from autoprox.searchspaces.swin import SwinSpace

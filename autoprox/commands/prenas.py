@@ -12,9 +12,9 @@ from autoprox.commands.task import Task
 from autoprox.configurations.shared_options import completed
 from autoprox.configurations.supernets import PrenasConfig
 from autoprox.errors import ConfigError, nearest
-from autoprox.files.atomic import write_json
-from autoprox.files.located_json import read_json
-from autoprox.files.sizes import read_series, read_size, short
+from autoprox.files.atomic_writes import write_json
+from autoprox.files.human_readable import compact, parse_series, parse_size
+from autoprox.files.json_documents import read_json
 from autoprox.oneshot.prenas.chain import ChainSelector
 from autoprox.oneshot.prenas.isomers import Layout
 from autoprox.oneshot.prenas.saliency import measure_saliency
@@ -56,7 +56,7 @@ class Prenas(Task[PrenasConfig]):
         device = resolve_device(config.device)
         super().__init__(completed(config, space=self.space.name, device=device))
         self.classes = classes_of(config.dataset)
-        self.sizes = read_series("sizes", config.sizes)
+        self.sizes = parse_series("sizes", config.sizes)
         self.plan = None
         if config.train is not None:
             images = Path(config.train).absolute()
@@ -96,18 +96,18 @@ class Prenas(Task[PrenasConfig]):
 
     def _counts(self, sizes: Sequence[Mapping[str, Any]], different: int) -> Iterator[Shortfall]:
         """Compare what was asked for with what is preferred."""
-        asked = read_size("sizes", self.config.sizes.split(":")[1]) or 0
+        asked = parse_size("sizes", self.config.sizes.split(":")[1]) or 0
         yield Shortfall("greatest size", asked, max(self.sizes), "is the last that is reached")
         for own in sizes:
-            of = f"per-size below {short(own['size'])}"
+            of = f"per-size below {compact(own['size'])}"
             yield Shortfall(of, own["asked"], own["found"], "candidates have fewer parameters")
         total = sum(own["found"] for own in sizes)
         yield Shortfall("preferred for all sizes", total, different, "are different architectures")
         largest = self.space.params(self.space.largest(), self.classes)
         within = sum(own["size"] <= largest for own in sizes)
         reason = (
-            f"are within {self.space.name}, whose largest network has {short(largest)} parameters: "
-            "below the others the choice is of all networks"
+            f"are within {self.space.name}, whose largest network has {compact(largest)} "
+            "parameters: below the others the choice is of all networks"
         )
         yield Shortfall("sizes", len(sizes), within, reason)
 

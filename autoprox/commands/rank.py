@@ -20,7 +20,7 @@ from autoprox.evaluation.configured_inputs import batches_of, benchmark_of, dige
 from autoprox.evaluation.measured_proxies import COUNTS, NetworkValues, Proxies, named_proxies
 from autoprox.evaluation.time_estimate import Estimate, middle
 from autoprox.evaluation.training_networks import training_architectures
-from autoprox.files.documents import Document
+from autoprox.files.json_documents import Document
 from autoprox.inputs.batches import batch_counts
 from autoprox.language import statistics
 from autoprox.progress import Progress

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from autoprox.engine.comparison import compare, terms_of
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import AutoproxError, MeasurementError, failure_of, nearest
-from autoprox.files.sizes import short
+from autoprox.files.human_readable import compact
 from autoprox.inputs.batch import Batch, InputError
 from autoprox.inputs.batches import LENGTH, batch_counts
 from autoprox.inputs.images import load_batch
@@ -158,11 +158,11 @@ def _require_memory(
     largest = max(beside, key=lambda name: beside[name])
     needed = (0 if loaded else sum(own.values())) + beside[largest]
     if needed > available:
-        params = short(sum(p.numel() for one in models for p in one.model.parameters()))
+        params = compact(sum(p.numel() for one in models for p in one.model.parameters()))
         raise MeasurementError(
-            f"a score of {', '.join(own)} with {params} parameters takes at least {short(needed)}B "
-            f"of memory, of which {short(available)}B are available; score a smaller model, "
-            "fewer at once, or on a machine with more memory"
+            f"a score of {', '.join(own)} with {params} parameters takes at least "
+            f"{compact(needed)}B of memory, of which {compact(available)}B are available; score a "
+            "smaller model, fewer at once, or on a machine with more memory"
         )
 
 

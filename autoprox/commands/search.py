@@ -18,9 +18,9 @@ from autoprox.declared_options import read_set
 from autoprox.errors import AutoproxError, ConfigError, nearest
 from autoprox.evaluation.configured_inputs import batches_of, digests
 from autoprox.evaluation.time_estimate import Estimate
-from autoprox.files.atomic import atomic_file, json_line, write_json
-from autoprox.files.json_lines import JSONLines, Record
-from autoprox.files.sizes import Range, read_range, read_size, short, show_range
+from autoprox.files.atomic_writes import atomic_file, json_line, write_json
+from autoprox.files.human_readable import Range, compact, format_range, parse_range, parse_size
+from autoprox.files.json_lines import Journal, JSONLines
 from autoprox.inputs.batches import batch_counts
 from autoprox.inputs.classes import CLASSES
 from autoprox.language import EVERY_STATISTIC
@@ -217,8 +217,8 @@ class Search(Task[SearchConfig]):
             evaluator=self.evaluator,
             adjusts_for_size=self.config.objective == "size-adjusted",
             only=self.only,
-            scored=Record(run.path / CANDIDATES, Scored),
-            evaluated=Record(run.path / EVALUATIONS, Evaluated),
+            scored=Journal(run.path / CANDIDATES, Scored),
+            evaluated=Journal(run.path / EVALUATIONS, Evaluated),
             on_candidate=on_candidate,
             on_step=on_step,
         )
@@ -312,14 +312,14 @@ def _strategy(config: SearchConfig) -> tuple[SearchStrategy, SearchParameters]:
 
 def _ranges(config: SearchConfig) -> tuple[Range, Range]:
     """The parameters and FLOPs that candidates may have."""
-    params, flops = read_range("params", config.params), read_range("flops", config.flops)
-    size = read_size("match_size", config.match_size)
+    params, flops = parse_range("params", config.params), parse_range("flops", config.flops)
+    size = parse_size("match_size", config.match_size)
     if size is None:
         return params, flops
     if params != (None, None):
         raise ConfigError(
             "either params or match_size must be given, "
-            f"but got both, {show_range(params)} and {short(size)}"
+            f"but got both, {format_range(params)} and {compact(size)}"
         )
     return matched(size), flops
 

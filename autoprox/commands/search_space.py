@@ -17,8 +17,8 @@ from autoprox.commands.task import Task
 from autoprox.configurations.shared_options import completed
 from autoprox.configurations.space_search import S3Config
 from autoprox.errors import ConfigError
-from autoprox.files.atomic import write_json
-from autoprox.files.sizes import read_range
+from autoprox.files.atomic_writes import write_json
+from autoprox.files.human_readable import parse_range
 from autoprox.oneshot.s3.evaluations import Evaluations
 from autoprox.oneshot.s3.quality import quality, subspaces
 from autoprox.oneshot.s3.search import SearchSettings, search
@@ -229,7 +229,7 @@ class S3(Task[S3Config]):
     def sampler(self, space: SearchSpace) -> Sampler:
         """Return what draws networks of a space within the limits."""
         config = self.config
-        params, flops = read_range("params", config.params), read_range("flops", config.flops)
+        params, flops = parse_range("params", config.params), parse_range("flops", config.flops)
         return Sampler(SizeLimits(space, self.data.classes, params, flops))
 
 

@@ -12,8 +12,8 @@ from autoprox.commands.task import Task
 from autoprox.configurations.shared_options import completed
 from autoprox.configurations.supernets import SupernetEvalConfig
 from autoprox.errors import ConfigError, RunError
-from autoprox.files.atomic import write_json
-from autoprox.files.documents import Excerpt
+from autoprox.files.atomic_writes import write_json
+from autoprox.files.json_documents import Excerpt
 from autoprox.files.json_lines import JSONLines
 from autoprox.inputs.datasets import load_images, slug
 from autoprox.oneshot.supernet.checkpoint import FILE, read_supernet

@@ -7,7 +7,7 @@ from safetensors.torch import save
 
 from autoprox.commands.supernet_eval import supernet_run
 from autoprox.errors import ConfigError
-from autoprox.files.atomic import atomic_file, to_json
+from autoprox.files.atomic_writes import atomic_file, to_json
 from autoprox.inputs.datasets import load_images
 from autoprox.oneshot.supernet.checkpoint import FILE, read_supernet
 from autoprox.oneshot.supernet.inherited import batch_norms, calibrated, calibration

@@ -7,7 +7,7 @@ from pydantic import AfterValidator
 
 from autoprox.configurations.shared_options import PROBLEM, Range, SpreadOptions, TaskConfig
 from autoprox.declared_options import Many, Names, Option, Paths, PathText, Positive
-from autoprox.files.sizes import read_range
+from autoprox.files.human_readable import parse_range
 
 
 class BuildConfig(SpreadOptions, TaskConfig):
@@ -41,7 +41,7 @@ class BuildConfig(SpreadOptions, TaskConfig):
     samples: Annotated[Many, Option("Architectures to train.", PROBLEM)] = 64
     sizes: Annotated[
         Range,
-        AfterValidator(partial(read_range, "sizes")),
+        AfterValidator(partial(parse_range, "sizes")),
         Option(
             "Parameters of the architectures, as many of each band: 12K:48K.",
             PROBLEM, "LOW:HIGH", "any", read=str,

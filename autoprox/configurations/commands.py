@@ -41,7 +41,7 @@ from autoprox.declared_options import (
 )
 from autoprox.errors import ConfigError
 from autoprox.evolution_parameters import EvolutionParameters, TreeLimits
-from autoprox.files.sizes import read_bytes, read_size
+from autoprox.files.human_readable import parse_bytes, parse_size
 from autoprox.nas.strategies import STRATEGIES
 
 GIB = 2**30
@@ -153,7 +153,7 @@ class EvolveConfig(
         Option(
             "For statistics, the others of which are read from the disk, and an eighth of it for "
             "what formulas make of them.",
-            MACHINE, "SIZE", "4GiB", read=read_bytes, resource=True,
+            MACHINE, "SIZE", "4GiB", read=parse_bytes, resource=True,
         ),
     ] = 4 * GIB  # fmt: skip
     stride: Annotated[
@@ -238,7 +238,7 @@ class SearchConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, Task
     flops: FlopsRange = (None, None)
     match_size: Annotated[
         str | int | None,
-        AfterValidator(partial(read_size, "match_size")),
+        AfterValidator(partial(parse_size, "match_size")),
         Option("Parameters within 2 % of this: 6M.", PROBLEM, "SIZE", "any", read=str),
     ] = None
     subnets: Annotated[

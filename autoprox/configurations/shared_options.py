@@ -13,7 +13,7 @@ from pydantic import AfterValidator
 from autoprox.benchmarks import BENCHMARKS
 from autoprox.declared_options import Names, Option, Options, PathText, Positive, Whole
 from autoprox.errors import ConfigError, nearest
-from autoprox.files.sizes import read_bytes, read_days, read_range
+from autoprox.files.human_readable import parse_bytes, parse_days, parse_range
 from autoprox.progress import Progress
 
 PROBLEM, STRATEGY, MACHINE = "Problem", "Strategy", "Machine"
@@ -24,12 +24,12 @@ ADDRESS = re.compile(r"(t(cp|ls)://)?([\w.-]+|\[[\da-fA-F:]+\]):\d{1,5}")
 Range = str | Sequence[int | None] | None
 ParamsRange = Annotated[
     Range,
-    AfterValidator(partial(read_range, "params")),
+    AfterValidator(partial(parse_range, "params")),
     Option("Parameters: 10M:40M, 5M: or :6M.", PROBLEM, "LOW:HIGH", "any", read=str),
 ]
 FlopsRange = Annotated[
     Range,
-    AfterValidator(partial(read_range, "flops")),
+    AfterValidator(partial(parse_range, "flops")),
     Option("Multiply-accumulates for one input: 1.2G:2G.", PROBLEM, "LOW:HIGH", "any", str),
 ]
 TrainingImages = Annotated[
@@ -133,14 +133,14 @@ class CacheOptions(Options):
         Option(
             "Size that the folder may have beside what this run needs; the least recently used "
             "goes.",
-            MACHINE, "SIZE", "$AUTOPROX_CACHE_LIMIT, then 20GiB", read=read_bytes, resource=True,
+            MACHINE, "SIZE", "$AUTOPROX_CACHE_LIMIT, then 20GiB", read=parse_bytes, resource=True,
         ),
     ] = None  # fmt: skip
     cache_age: Annotated[
         Positive | None,
         Option(
             "Days after which what wasn't used goes.",
-            MACHINE, "DAYS", "$AUTOPROX_CACHE_AGE, then 90", read=read_days, resource=True,
+            MACHINE, "DAYS", "$AUTOPROX_CACHE_AGE, then 90", read=parse_days, resource=True,
         ),
     ] = None  # fmt: skip
 

@@ -14,7 +14,7 @@ from autoprox.configurations.shared_options import (
     TrainingImages,
 )
 from autoprox.declared_options import Option, PathText, Positive, Whole
-from autoprox.files.sizes import read_series
+from autoprox.files.human_readable import parse_series
 
 TRAINING = "Training"
 
@@ -111,7 +111,7 @@ class PrenasConfig(TrainingOptions, TaskConfig):
     space: Annotated[str, Option("Search space; needed.", PROBLEM)]
     sizes: Annotated[
         str,
-        AfterValidator(lambda text: read_series("sizes", text) and text),
+        AfterValidator(lambda text: parse_series("sizes", text) and text),
         Option("Parameters: those preferred have fewer; needed.", PROBLEM, "LOW:HIGH:STEP"),
     ]
     per_size: Annotated[

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from autoprox.configurations.shared_options import CacheOptions
 from autoprox.errors import ConfigError
 from autoprox.files.folders import user_cache
-from autoprox.files.sizes import SizeError, read_bytes, read_days
+from autoprox.files.human_readable import SizeError, parse_bytes, parse_days
 from autoprox.statistics.cached import CACHE_AGE, CACHE_LIMIT
 from autoprox.statistics.files import SharedFolder
 
@@ -40,8 +40,8 @@ def cache_settings(config: CacheOptions) -> CacheSettings:
 
 def cache_bounds() -> tuple[int, int]:
     """Return the limit and the age of the cache that the environment sets."""
-    limit = _from_environment(LIMIT_VARIABLE, read_bytes, CACHE_LIMIT)
-    return limit, _from_environment(AGE_VARIABLE, read_days, CACHE_AGE)
+    limit = _from_environment(LIMIT_VARIABLE, parse_bytes, CACHE_LIMIT)
+    return limit, _from_environment(AGE_VARIABLE, parse_days, CACHE_AGE)
 
 
 def _from_environment(name: str, read: Callable[[str], int], default: int) -> int:

@@ -13,10 +13,9 @@ from autoprox.benchmarks import Benchmark
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.evaluation.configured_inputs import worker_pool_of
 from autoprox.evaluation.measured_proxies import NetworkValues, Proxies
-from autoprox.files.atomic import to_json, write_json
-from autoprox.files.code import code_digest
-from autoprox.files.documents import validate
-from autoprox.files.located_json import read_json
+from autoprox.files.atomic_writes import to_json, write_json
+from autoprox.files.json_documents import read_json, validate
+from autoprox.files.python_code import code_digest
 from autoprox.primitives import PRIMITIVES
 from autoprox.progress import Progress, silent
 from autoprox.scoring.correlations import ScoresByDataset

@@ -18,7 +18,7 @@ from autoprox.evaluation.time_estimate import (
     seconds_of_formulas,
     spread,
 )
-from autoprox.files.folders import room_of
+from autoprox.files.folders import free_bytes
 from autoprox.language import EVERY_STATISTIC, Statistic, Tree, parse
 from autoprox.language.grammar import Grammar
 from autoprox.parallel.crew import Crew
@@ -75,7 +75,7 @@ class EvolutionEstimate:
             datasets=len(problem.batches),
             seconds=sum(stages.values()),
             cache=round(len(train) * size),
-            free=room_of(problem.cache),
+            free=free_bytes(problem.cache),
             stages=stages,
         )
 

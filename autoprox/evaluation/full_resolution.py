@@ -16,7 +16,7 @@ from autoprox.evaluation.configured_inputs import worker_pool_of
 from autoprox.evaluation.fitness_evaluator import FitnessEvaluator, MeasuredNetworks
 from autoprox.evolution import Individual
 from autoprox.export import pretty
-from autoprox.files.documents import Document
+from autoprox.files.json_documents import Document
 from autoprox.language import Tree, statistics
 from autoprox.progress import Progress
 from autoprox.scoring.bootstrap import MetricDifferences, Number, RankingMetrics, finite_or_none

@@ -15,7 +15,7 @@ import torch
 from autoprox.engine.comparison import compare, terms_of
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import ConfigError, nearest
-from autoprox.files.documents import Document, Finite
+from autoprox.files.json_documents import Document, Finite
 from autoprox.language import Statistic, require_network, statistics
 from autoprox.parallel.crew import Crew
 from autoprox.scoring.bootstrap import finite_or_none

@@ -7,8 +7,8 @@ from typing import TypeVar
 from pydantic import Field, computed_field
 
 from autoprox.engine.evaluator import Engine
-from autoprox.files.documents import Document
-from autoprox.files.sizes import short
+from autoprox.files.human_readable import compact
+from autoprox.files.json_documents import Document
 from autoprox.language import Tree
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.statistics.sources import MatrixSource
@@ -35,7 +35,7 @@ class Estimate(Document):
         return str(self)
 
     def __str__(self) -> str:
-        kept = f", cache {short(self.cache)}B of {short(self.free)}B free" if self.cache else ""
+        kept = f", cache {compact(self.cache)}B of {compact(self.free)}B free" if self.cache else ""
         parts = ", ".join(f"{stage} {span(seconds)}" for stage, seconds in self.stages.items())
         return (
             f"{self.networks} networks x {self.datasets} dataset{'s' * (self.datasets > 1)}, about "

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from autoprox.evolution.individuals import Individual
 from autoprox.evolution.loop import State
-from autoprox.files.documents import Document, Finite
+from autoprox.files.json_documents import Document, Finite
 from autoprox.language import parse
 from autoprox.runs.folder import restored_rng, rng_state
 

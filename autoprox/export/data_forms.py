@@ -4,7 +4,7 @@ from typing import Any
 
 from autoprox.export.registry import EXPORTERS
 from autoprox.export.sympy_form import to_sympy
-from autoprox.files.atomic import to_json
+from autoprox.files.atomic_writes import to_json
 from autoprox.language import Tree, digest
 
 

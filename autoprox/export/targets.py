@@ -8,7 +8,7 @@ from autoprox.export.registry import ExportError
 from autoprox.export.timm_network import timm_source
 from autoprox.export.torch_network import torch_source
 from autoprox.export.transformers_network import transformers_files
-from autoprox.files.atomic import to_json
+from autoprox.files.atomic_writes import to_json
 from autoprox.registry import Registry
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.searchspaces.tokens import TokenSpace

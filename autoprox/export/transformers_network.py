@@ -10,7 +10,7 @@ from typing import Any
 from safetensors.torch import save
 
 from autoprox.export.torch_network import torch_source
-from autoprox.files.atomic import to_json
+from autoprox.files.atomic_writes import to_json
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.searchspaces.bert import EPS, TOKEN_TYPES, BertSpace
 from autoprox.searchspaces.gpt2 import GPT2Space

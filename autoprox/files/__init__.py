@@ -1,5 +1,5 @@
-"""Files: written whole, read with care, located in errors; the sizes and functions users name.
+"""Files: written whole, read with care, located in errors; what users write as sizes and functions.
 
 May import: errors, registry and what is installed, without torch.
-Gives: atomic writing, JSON with the line of every value, documents, JSON lines, sizes, references.
+Gives: atomic writes, JSON documents and lines, folders, human-readable sizes, user functions.
 """

@@ -6,12 +6,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from autoprox.files.atomic import json_line
-from autoprox.files.documents import Document, Excerpt, validate
-from autoprox.files.located_json import MAX_DEPTH, JSONFileError, parse_json
+from autoprox.files.atomic_writes import json_line
+from autoprox.files.json_documents import (
+    MAX_NESTING,
+    Document,
+    Excerpt,
+    JSONFileError,
+    parse_json,
+    validate,
+)
 
 T = TypeVar("T")
-MAX_BYTES = 2**29  # of a file, hundreds of times those of long runs
+LARGEST_LOG = 2**29  # bytes; hundreds of times those of long runs
 
 
 class JSONLines:
@@ -21,34 +27,33 @@ class JSONLines:
         self.path = path
 
     def append(self, line: Mapping[str, Any]) -> None:
-        """Write a line at once."""
         with self.path.open("ab") as file:
             file.write(json_line(line))
 
     def read(self) -> list[dict[str, Any]]:
-        """All complete lines; none where there is no file."""
+        """Read all complete lines; none if there is no file."""
         return [self.parse(number, line) for number, line in enumerate(self.lines(), start=1)]
 
     def read_as(self, kind: type[T]) -> list[T]:
-        """All complete lines, each of which must be such a document."""
+        """Read all complete lines, each of which must be such a document."""
         return [
             validate(parse_json(line, f"{self.path}:{number}"), kind)
             for number, line in enumerate(self.lines(), start=1)
         ]
 
     def lines(self) -> list[bytes]:
-        """The text of all complete lines."""
+        """Return the text of all complete lines."""
         if not self.path.exists():
             return []
-        if not self.path.is_file() or self.path.stat().st_size > MAX_BYTES:
-            raise JSONFileError(f"{self.path} must be a file of at most {MAX_BYTES} bytes")
+        if not self.path.is_file() or self.path.stat().st_size > LARGEST_LOG:
+            raise JSONFileError(f"{self.path} must be a file of at most {LARGEST_LOG} bytes")
         return self.path.read_bytes().split(b"\n")[:-1]
 
     def parse(self, number: int, line: bytes) -> dict[str, Any]:
-        """The object on a line."""
+        """Return the object on a line."""
         try:
-            if line.count(b"[") + line.count(b"{") > MAX_DEPTH:
-                parse_json(line, f"{self.path}:{number}")  # which has limits, and takes its time
+            if line.count(b"[") + line.count(b"{") > MAX_NESTING:
+                parse_json(line, f"{self.path}:{number}")  # which is slow, but has limits
             value = json.loads(line)
         except ValueError as error:
             raise self.error(number, f"must be JSON, but {error}") from error
@@ -65,14 +70,14 @@ class JSONLines:
             os.truncate(self.path, sum(len(line) + 1 for line in lines[:count]))
 
     def error(self, number: int, rule: str) -> JSONFileError:
-        """The error that a line breaks a rule."""
+        """Return the error that a line breaks a rule."""
         return JSONFileError(f"{self.path}:{number} {rule}")
 
 
-class Record:
-    """Lines that are read once from the first on, and then written; in memory without a path.
+class Journal:
+    """Lines, each a document of a kind, that are first replayed and then written.
 
-    Each must be a document of a kind.
+    Without a path there is nothing to replay, and nothing is written.
     """
 
     def __init__(self, path: Path | None = None, kind: type[Document] = Excerpt) -> None:
@@ -85,19 +90,18 @@ class Record:
             self._file.truncate(len(self._lines))
 
     def next(self) -> dict[str, Any] | None:
-        """The next line on record; None after the last."""
+        """Return the next line; None after the last."""
         if self._file is None or self._read == len(self._lines):
             return None
         self._read += 1
         return self._file.parse(self._read, self._lines[self._read - 1])
 
     def append(self, line: Mapping[str, Any]) -> None:
-        """Write a line at once."""
         if self._file is not None:
             self._file.append(line)
 
     def error(self, rule: str) -> JSONFileError:
-        """The error that the line last read breaks a rule."""
+        """Return the error that the line last read breaks a rule."""
         if self._file is None:
             raise RuntimeError("a record without a file has no lines that could be wrong")
         return self._file.error(self._read, rule)

@@ -19,8 +19,7 @@ from PIL import Image
 from pydantic import Field
 
 from autoprox.errors import one_line
-from autoprox.files.documents import Excerpt, Must, validate
-from autoprox.files.located_json import read_json
+from autoprox.files.json_documents import Excerpt, Must, read_json, validate
 from autoprox.inputs.batch import InputError
 from autoprox.inputs.child import read_arrays
 from autoprox.inputs.classes import CLASSES

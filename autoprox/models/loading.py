@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from autoprox.errors import AutoproxError, nearest, one_line
-from autoprox.files.references import load_function
+from autoprox.files.python_code import load_function
 
 IMAGE = (3, 224, 224)
 UNKNOWN = 2**31  # the context of a model that doesn't say it: any length may be asked for

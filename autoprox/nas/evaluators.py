@@ -17,7 +17,7 @@ import numpy as np
 from autoprox.benchmarks import BENCHMARKS, load_benchmark
 from autoprox.benchmarks.hw_gpt import HW_GPT_BENCH, load_surrogate
 from autoprox.errors import AutoproxError, failure_of, nearest
-from autoprox.files.references import load_function
+from autoprox.files.python_code import load_function
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.searchspaces.gpt2_hw import GPT2_HW
 

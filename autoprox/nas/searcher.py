@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from autoprox.errors import MeasurementError
-from autoprox.files.documents import Excerpt, Finite
-from autoprox.files.json_lines import Record
+from autoprox.files.json_documents import Excerpt, Finite
+from autoprox.files.json_lines import Journal
 from autoprox.nas.evaluators import Evaluator
 from autoprox.nas.proxy import Outcome, SplitProxy
 from autoprox.scoring.correlations import Floats
@@ -100,8 +100,8 @@ class Searcher:
         evaluator: Evaluator | None = None,
         adjusts_for_size: bool = False,
         only: Sequence[Architecture] | None = None,
-        scored: Record | None = None,
-        evaluated: Record | None = None,
+        scored: Journal | None = None,
+        evaluated: Journal | None = None,
         on_candidate: Callable[[Searcher], None] = lambda searcher: None,
         on_step: Callable[[Searcher], None] = lambda searcher: None,
     ) -> None:
@@ -118,8 +118,8 @@ class Searcher:
         self.asked: list[int] = []  # numbers of the candidates that were evaluated, in order
         self.steps = 0
         self._scorer = scorer
-        self._scored = scored or Record()
-        self._evaluated = evaluated or Record()
+        self._scored = scored or Journal()
+        self._evaluated = evaluated or Journal()
         self._on_candidate = on_candidate
         self._on_step = on_step
         self.exhausted = False  # whether there is no architecture left that wasn't drawn

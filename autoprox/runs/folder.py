@@ -25,11 +25,10 @@ from filelock import FileLock, Timeout
 from pydantic import Field
 
 from autoprox.errors import RunError, one_line
-from autoprox.files.atomic import UNFINISHED, remove_unfinished, to_json, write_json
-from autoprox.files.documents import Document, Excerpt
+from autoprox.files.atomic_writes import UNFINISHED, remove_unfinished, to_json, write_json
 from autoprox.files.folders import require_folder
+from autoprox.files.json_documents import Document, Excerpt, read_object
 from autoprox.files.json_lines import JSONLines
-from autoprox.files.located_json import read_object
 from autoprox.runs.proxy_file import ProxyRecord, write_proxy
 
 CONFIG = "config.json"

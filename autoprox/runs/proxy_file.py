@@ -7,9 +7,15 @@ from typing import Annotated
 from pydantic import Field
 
 from autoprox.errors import AutoproxError
-from autoprox.files.atomic import write_json
-from autoprox.files.documents import Document, Excerpt, Must, validate
-from autoprox.files.located_json import JSONFileError, read_json
+from autoprox.files.atomic_writes import write_json
+from autoprox.files.json_documents import (
+    Document,
+    Excerpt,
+    JSONFileError,
+    Must,
+    read_json,
+    validate,
+)
 from autoprox.language import digest, parse, require_network
 
 VERSION = 1

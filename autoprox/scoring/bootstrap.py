@@ -17,7 +17,7 @@ from pydantic import Field
 from scipy.stats import rankdata
 
 from autoprox.errors import AutoproxError
-from autoprox.files.documents import Document
+from autoprox.files.json_documents import Document
 from autoprox.scoring.correlations import Correlation, Floats, Indices
 from autoprox.scoring.joint_metric import partial_kendall
 

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from autoprox.benchmarks import Benchmark
-from autoprox.files.documents import Document
+from autoprox.files.json_documents import Document
 from autoprox.scoring.bootstrap import (
     BootstrapMetrics,
     BootstrapSample,

@@ -15,8 +15,8 @@ import torch
 from filelock import ReadWriteLock, Timeout
 
 from autoprox.errors import MeasurementError, RunError
-from autoprox.files.atomic import UNFINISHED
-from autoprox.files.folders import make_writable, require_room
+from autoprox.files.atomic_writes import UNFINISHED
+from autoprox.files.folders import make_writable, require_free_bytes
 from autoprox.language import Statistic
 from autoprox.parallel.crew import ALONE, Crew
 from autoprox.parallel.threads import run_threads
@@ -209,7 +209,7 @@ class CachedMatrices(MatrixSource):
                 along.keep(self.networks[network], found.along)
             self.fail(network, found.failure)
             sizes.append(found.bytes)
-            require_room(self.folder, sum(sizes) // len(sizes) * (len(missing) - len(sizes)))
+            require_free_bytes(self.folder, sum(sizes) // len(sizes) * (len(missing) - len(sizes)))
             progress()
 
         items = [

@@ -29,7 +29,7 @@ from torch.func import functional_call
 from torch.nn import functional
 
 from autoprox.errors import ConfigError, nearest
-from autoprox.files.code import code_digest
+from autoprox.files.python_code import code_digest
 from autoprox.inputs.batch import IGNORED, Batch
 from autoprox.language import Statistic
 from autoprox.language.quantities import QUANTITIES

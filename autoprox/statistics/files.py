@@ -14,7 +14,7 @@ from safetensors.numpy import save
 from torch import Tensor
 
 from autoprox.errors import ConfigError, FailureError, one_line
-from autoprox.files.atomic import atomic_file
+from autoprox.files.atomic_writes import atomic_file
 
 CHECKSUM = "crc32"
 BLOCK = 2**20  # bytes that are read at a time

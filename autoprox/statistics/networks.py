@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from autoprox.errors import MeasurementError
-from autoprox.files.code import code_digest
+from autoprox.files.python_code import code_digest
 from autoprox.language.domains import BLOCK_DOMAINS, parts_of
 from autoprox.models.foreign import evaluating
 from autoprox.models.layers import IN_PROJECTION, blocks, weights

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from autoprox.declared_options import Names, Whole
 from autoprox.errors import nearest, one_line
-from autoprox.files.references import load_function
+from autoprox.files.python_code import load_function
 from autoprox.inputs.datasets import Images, load_images
 from autoprox.inputs.images import MEAN, STD
 from autoprox.searchspaces import SearchSpace

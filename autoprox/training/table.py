@@ -16,8 +16,8 @@ import numpy as np
 from autoprox.benchmarks import MIN_ARCHITECTURES
 from autoprox.benchmarks.table import FORMAT
 from autoprox.errors import MeasurementError, failure_of, lacked_memory
-from autoprox.files.atomic import to_json, write_json
-from autoprox.files.located_json import read_object
+from autoprox.files.atomic_writes import to_json, write_json
+from autoprox.files.json_documents import read_object
 from autoprox.inputs.datasets import Dataset
 from autoprox.parallel.crew import ALONE, Crew
 from autoprox.parallel.threads import one_thread

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autoprox.errors import RunError
-from autoprox.files.documents import Document
-from autoprox.files.program import command_line
+from autoprox.files.json_documents import Document
+from autoprox.files.shell_command import command_line
 from autoprox.language import Tree, parse
 from autoprox.runs.folder import HALL_OF_FAME, Run
 from autoprox.runs.proxy_file import Found, ProxyFile, read_proxy

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from autoprox.files.documents import Document
+from autoprox.files.json_documents import Document
 
 
 class Figures(NamedTuple):

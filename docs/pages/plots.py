@@ -8,7 +8,6 @@ from torch import Tensor
 
 from autoprox.primitives import OPERATIONS, Primitive
 from autoprox.primitives.base import apply
-from autoprox.report.html.elements import Markup, element
 
 WIDTH, HEIGHT, MARGIN = 132, 84, 6
 ACROSS = torch.linspace(-3.0, 3.0, 61, dtype=torch.float64)
@@ -25,7 +24,7 @@ def all_plots() -> Iterator[tuple[str, str]]:
         yield name, f"{drawing(name, operation)}\n"
 
 
-def drawing(name: str, operation: Primitive) -> Markup:
+def drawing(name: str, operation: Primitive) -> str:
     """Curves over x, or values before and after."""
     if operation.kind in ("normalise", "depth", "combinator"):
         level = "network" if operation.kind == "combinator" else "layers"
@@ -33,12 +32,9 @@ def drawing(name: str, operation: Primitive) -> Markup:
         parts = stems(VALUES.tolist(), after.tolist())
     else:
         parts = lines(curves(operation))
-    box = f"0 0 {WIDTH} {HEIGHT}"
-    title = element("title", name)
-    return element(
-        "svg", title, *parts, viewBox=box, width=WIDTH, height=HEIGHT, role="img",
-        xmlns="http://www.w3.org/2000/svg",
-    )  # fmt: skip
+    size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
+    opened = f'<svg {size} role="img" xmlns="http://www.w3.org/2000/svg">'
+    return f"{opened}<title>{name}</title>{''.join(parts)}</svg>"
 
 
 def curves(operation: Primitive) -> list[Curve]:
@@ -74,7 +70,7 @@ def span(values: Sequence[float]) -> tuple[float, float]:
     return (low, high) if high - low > 1e-9 else (low - 1, high + 1)
 
 
-def lines(drawn: Sequence[Curve]) -> Iterator[Markup]:
+def lines(drawn: Sequence[Curve]) -> Iterator[str]:
     """The axes and the curves, broken where they leave the picture."""
     low, high = span([value for curve in drawn for value in curve])
 
@@ -95,13 +91,11 @@ def lines(drawn: Sequence[Curve]) -> Iterator[Markup]:
                 right, down = place(x, y)
                 steps.append(f"{letter}{right:g} {down:g}")
             before = y if inside else None
-        yield element(
-            "path", d="".join(steps), fill="none", stroke=COLOUR, stroke_width="1.8",
-            stroke_dasharray=dash, stroke_linecap="round",
-        )  # fmt: skip
+        style = f'fill="none" stroke="{COLOUR}" stroke-width="1.8" stroke-dasharray="{dash}"'
+        yield f'<path d="{"".join(steps)}" {style} stroke-linecap="round"/>'
 
 
-def stems(before: Curve, after: Curve) -> Iterator[Markup]:
+def stems(before: Curve, after: Curve) -> Iterator[str]:
     """Values before, hollow, and after, full, beside each other."""
     low, high = span([*before, *after])
 
@@ -114,10 +108,11 @@ def stems(before: Curve, after: Curve) -> Iterator[Markup]:
         x = round(MARGIN + (place + 0.5) * (WIDTH - 2 * MARGIN) / len(before), 1)
         for value, across, fill in ((first, x - 4, "none"), (second, x + 4, COLOUR)):
             y, zero = height(value), height(0)
-            where = {"x": round(across - 3, 1), "width": 6, "y": min(y, zero)}
-            yield element("rect", **where, height=round(abs(y - zero), 1), fill=fill, stroke=COLOUR)
+            where = f'x="{round(across - 3, 1)}" width="6" y="{min(y, zero)}"'
+            tall = round(abs(y - zero), 1)
+            yield f'<rect {where} height="{tall}" fill="{fill}" stroke="{COLOUR}"/>'
 
 
-def axis(x1: float, y1: float, x2: float, y2: float) -> Markup:
+def axis(x1: float, y1: float, x2: float, y2: float) -> str:
     """A thin line."""
-    return element("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=GREY, stroke_width="0.7")
+    return f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke="{GREY}" stroke-width="0.7"/>'

@@ -10,7 +10,7 @@ from statistics import fmean, median
 from typing import Any
 
 from autoprox.evaluation.time_estimate import span
-from autoprox.report.html.plots import Point, Series, plot
+from autoprox.report.html.figures import Point, Series, plot
 from autoprox.report.html.style import CSS
 
 from .text import block, table

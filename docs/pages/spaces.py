@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from itertools import groupby
 
-from autoprox.files.sizes import short
+from autoprox.files.human_readable import compact
 from autoprox.searchspaces import SPACES, SearchSpace
 from autoprox.searchspaces.base import Field
 from autoprox.searchspaces.tokens import TokenSpace
@@ -64,7 +64,8 @@ def sizes(space: SearchSpace) -> Iterator[str]:
     drawn = sorted(space.params(space.sample(rng), classes) for _ in range(DRAWN))
     ends = [space.params(own, classes) for own in (space.smallest(), space.largest())]
     low, high = min(ends[0], drawn[0]), max(ends[1], drawn[-1])
-    yield f"{short(low)} to {short(high)} parameters, in the middle {short(drawn[DRAWN // 2])};"
+    middle = compact(drawn[DRAWN // 2])
+    yield f"{compact(low)} to {compact(high)} parameters, in the middle {middle};"
     what = "tokens" if isinstance(space, TokenSpace) else "images"
     shape = " x ".join(map(str, space.input_shape))
     yield f"{what} of {shape}." if what == "images" else "they read tokens."

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import autoprox
-from autoprox.files.atomic import write_json
+from autoprox.files.atomic_writes import write_json
 from autoprox.scoring.reliability import reliability
 
 HERE = Path(__file__).resolve().parent

@@ -21,8 +21,8 @@ from joblib import Parallel, delayed
 from autoprox import runner
 from autoprox.commands.search_space import S3, SEARCHED, SPACE
 from autoprox.configurations.space_search import S3Config
-from autoprox.files.atomic import write_json
-from autoprox.files.located_json import read_object
+from autoprox.files.atomic_writes import write_json
+from autoprox.files.json_documents import read_object
 from autoprox.oneshot.s3.evaluations import Evaluations
 from autoprox.oneshot.s3.search import search
 from autoprox.oneshot.supernet.checkpoint import FILE, read_supernet

@@ -28,8 +28,8 @@ from scipy.stats import rankdata
 
 import autoprox
 from autoprox.commands.rank import Rank
-from autoprox.files.atomic import write_json
-from autoprox.files.located_json import read_object
+from autoprox.files.atomic_writes import write_json
+from autoprox.files.json_documents import read_object
 from autoprox.inputs.datasets import Images, load_images
 from autoprox.oneshot.prenas.isomers import LayerScores, Layout, Values
 from autoprox.oneshot.prenas.saliency import measure_saliency

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from helpers.browser import browser, find_browser
 from helpers.pages import search_run
 
-from autoprox.report.html.document import page_of
+from autoprox.report.html.page import page_of
 
 FRAME = (
     "new Promise(told => requestAnimationFrame(() => requestAnimationFrame("

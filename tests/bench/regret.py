@@ -25,8 +25,8 @@ from search import RUNS, machine, problem_of
 
 from autoprox.benchmarks.hw_gpt import load_surrogate
 from autoprox.commands.search import Search
-from autoprox.files.atomic import write_json
-from autoprox.files.sizes import read_range
+from autoprox.files.atomic_writes import write_json
+from autoprox.files.human_readable import parse_range
 from autoprox.nas.blockwise import BlockwiseParameters
 from autoprox.nas.etas import ETASParameters
 from autoprox.nas.evolution import AgeingParameters
@@ -125,7 +125,7 @@ def measured(path: Path) -> dict[str, Any]:
     about = {"machine": machine(), "command": "tests/bench/regret.py"}
     results: dict[str, Any] = {**about, "grid": GRID, "settings": {}}
     for limit in (None, ":80M"):
-        limits = SizeLimits(get_space("gpt2-hw"), 1000, read_range("params", limit))
+        limits = SizeLimits(get_space("gpt2-hw"), 1000, parse_range("params", limit))
         least = least_perplexity(limits, surrogate)
         found: dict[str, dict[str, Any]] = {}
         for proxy in ("l2_norm", "ntsr"):

@@ -34,7 +34,7 @@ import autoprox
 from autoprox.benchmarks import load_benchmark
 from autoprox.commands.search import Search
 from autoprox.configurations.commands import SearchConfig
-from autoprox.files.atomic import write_json
+from autoprox.files.atomic_writes import write_json
 from autoprox.language import Tree, make
 from autoprox.nas.proxy import Outcome, SplitProxy
 from autoprox.scoring.correlations import kendall

@@ -21,7 +21,7 @@ from autoprox.commands.evolve import Evolve
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.engine.evaluator import Engine
 from autoprox.evolution import STRATEGIES, State, evolve
-from autoprox.files.atomic import write_json
+from autoprox.files.atomic_writes import write_json
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt

@@ -10,7 +10,7 @@ import pytest
 
 from autoprox.benchmarks import BenchmarkError, load_benchmark
 from autoprox.errors import AutoproxError
-from autoprox.files.located_json import JSONFileError
+from autoprox.files.json_documents import JSONFileError
 from autoprox.searchspaces import Architecture, get_space
 
 

@@ -310,7 +310,10 @@ def test_show_one_form(run: Command) -> None:
         (["show", "none.json"], "none.json must be a JSON file, but there is no such file"),
         (["show", "mine.json"], "mine.json:1: the file must have the key version"),
         (["show", "."], "a run must hold config.json"),
-        (["show", "snip", "--tree", "--json"], "at most one of --latex, --tree, --format and --json"),
+        (
+            ["show", "snip", "--tree", "--json"],
+            "at most one of --latex, --tree, --format and --json",
+        ),
         (["show"], "either a proxy or --operations must be given"),
         (["show", "snip", "--operations"], "either a proxy or --operations must be given"),
         (["show", "--operations", "--tree"], "--operations has no other form than --json"),

@@ -17,7 +17,7 @@ from autoprox.configurations.commands import (
 )
 from autoprox.configurations.shared_options import TaskConfig, names
 from autoprox.errors import ConfigError
-from autoprox.files.atomic import to_json
+from autoprox.files.atomic_writes import to_json
 
 NEEDED: dict[str, dict[str, Any]] = {
     "compare": {"proxies": ("snip", "dss")},

@@ -19,7 +19,7 @@ from autoprox.evaluation.cached_zoo import Zoo
 from autoprox.evolution import STRATEGIES, EvolutionError, EvolutionStrategy, Individual
 from autoprox.evolution import make_toolbox as made_toolbox
 from autoprox.language import Tree, parse
-from autoprox.report.html.document import page_of
+from autoprox.report.html.page import page_of
 from autoprox.report.terminal.evolution import evolution_report, without_figures
 from autoprox.report.terminal.layout import show
 from autoprox.report.terminal.many import many_report

@@ -19,7 +19,7 @@ from autoprox.benchmarks import load_benchmark
 from autoprox.commands.export_network import read_architecture
 from autoprox.declared_options import read_assignments
 from autoprox.errors import AutoproxError, ConfigError, MeasurementError, RunError
-from autoprox.files.located_json import JSONFileError
+from autoprox.files.json_documents import JSONFileError
 from autoprox.nas.evaluators import EvaluatorError, load_evaluator
 from autoprox.nas.searcher import Searcher
 from autoprox.nas.strategies import STRATEGIES, SearchParameters, SearchStrategy

@@ -19,9 +19,9 @@ from autoprox.errors import AutoproxError, ConfigError, RunError
 from autoprox.evaluation.successive_halving import STOPPED, SuccessiveHalving, blocks
 from autoprox.evolution import Individual
 from autoprox.language import Tree, make, parse
+from autoprox.loaded_runs import EvolveResult
 from autoprox.report.terminal.layout import show
 from autoprox.report.terminal.many import held_out_parts, held_out_row, many_report
-from autoprox.loaded_runs import EvolveResult
 from autoprox.runner import resume, start
 from autoprox.runs.folder import Run
 from autoprox.zoo.loading import load

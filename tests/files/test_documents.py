@@ -6,8 +6,14 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from autoprox.files.documents import Document, Excerpt, Must, validate
-from autoprox.files.located_json import JSONFileError, parse_json
+from autoprox.files.json_documents import (
+    Document,
+    Excerpt,
+    JSONFileError,
+    Must,
+    parse_json,
+    validate,
+)
 
 
 class Inner(Document):

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from autoprox.files.json_lines import JSONLines, Record
-from autoprox.files.located_json import JSONFileError
+from autoprox.files.json_documents import JSONFileError
+from autoprox.files.json_lines import Journal, JSONLines
 
 
 def test_lines_are_read_as_written(tmp_path: Path) -> None:
@@ -44,13 +44,13 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: str, rule: str) -> None:
     with pytest.raises(JSONFileError, match=rf"log\.jsonl:2 {rule}"):
         JSONLines(path).read()
     with pytest.raises(JSONFileError, match=r"log\.jsonl:2:1: the file must be "):
-        Record(path)
+        Journal(path)
 
 
 def test_a_record_is_read_to_its_end_and_then_written(tmp_path: Path) -> None:
     path = tmp_path / "record.jsonl"
     path.write_bytes(b'{"a": 1}\n{"a": 2}\n{"unfin')
-    record = Record(path)
+    record = Journal(path)
     assert [record.next(), record.next(), record.next()] == [{"a": 1}, {"a": 2}, None]
     record.append({"a": 3})
     assert path.read_bytes() == b'{"a": 1}\n{"a": 2}\n{"a": 3}\n'
@@ -58,7 +58,7 @@ def test_a_record_is_read_to_its_end_and_then_written(tmp_path: Path) -> None:
 
 
 def test_a_record_without_a_file_keeps_nothing(tmp_path: Path) -> None:
-    record = Record()
+    record = Journal()
     record.append({"a": 1})
     assert record.next() is None
     with pytest.raises(RuntimeError, match="without a file"):

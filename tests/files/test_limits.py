@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from autoprox.files import json_lines
+from autoprox.files.json_documents import JSONFileError, parse_json
 from autoprox.files.json_lines import JSONLines
-from autoprox.files.located_json import JSONFileError, parse_json
 
 
 def test_a_long_key_isn_t_kept_for_each_value_below_it() -> None:
@@ -23,7 +23,7 @@ def test_lines_of_what_isn_t_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     os.mkfifo(tmp_path / "log.jsonl")
     with pytest.raises(JSONFileError, match=r"log\.jsonl must be a file of at most \d+ bytes$"):
         JSONLines(tmp_path / "log.jsonl").read()
-    monkeypatch.setattr(json_lines, "MAX_BYTES", 3)
+    monkeypatch.setattr(json_lines, "LARGEST_LOG", 3)
     (tmp_path / "long.jsonl").write_text("{}\n{}\n")
     with pytest.raises(JSONFileError, match=r"long\.jsonl must be a file of at most 3 bytes$"):
         JSONLines(tmp_path / "long.jsonl").read()

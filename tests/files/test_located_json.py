@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoprox.files.located_json import JSONFileError, Node, read_json
+from autoprox.files.json_documents import JSONFileError, JSONNode, read_json
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -54,7 +54,7 @@ def test_every_value_knows_its_line_and_path(tmp_path: Path) -> None:
     text = '{"a":\r\n [\n1,\n\n{"b": null}],\n"c": "\\n"}'
     found = []
 
-    def walk(node: Node) -> None:
+    def walk(node: JSONNode) -> None:
         found.append((node.path, node.line))
         children = node.value.values() if isinstance(node.value, dict) else node.value
         for child in children if isinstance(node.value, dict | list) else ():

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from autoprox.files.atomic import write_json
+from autoprox.files.atomic_writes import write_json
 from autoprox.inputs.datasets import slug
 from autoprox.parallel.crew import Crew
 from autoprox.progress import Progress, silent

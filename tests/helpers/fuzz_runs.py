@@ -144,7 +144,7 @@ def checkpoint_of_spaces() -> Target:
 
 def forged(kind: str) -> Target:
     """A checkpoint with its checksum put right, for whoever forges one does that too."""
-    from autoprox.files.atomic import to_json
+    from autoprox.files.atomic_writes import to_json
     from autoprox.runner import resume
     from autoprox.runs.folder import digest_of
 
@@ -228,7 +228,7 @@ def evaluations() -> Target:
 @target
 def summary() -> Target:
     """With its digest put right: of a run of a stranger it agrees."""
-    from autoprox.files.atomic import to_json
+    from autoprox.files.atomic_writes import to_json
     from autoprox.runs.folder import digest_of
 
     paths = {kind: finished(kind) for kind in ("rank", "evolve", "search")}

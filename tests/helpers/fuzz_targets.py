@@ -332,7 +332,7 @@ def architecture() -> Target:
             several(lambda name=name: read_subnet(path, SPACES[name]))
 
     def whole(path: Path) -> None:
-        from autoprox.files.located_json import read_object
+        from autoprox.files.json_documents import read_object
 
         from_json(read_object(path))
 

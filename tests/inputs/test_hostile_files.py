@@ -15,7 +15,7 @@ from PIL import Image
 
 from autoprox.benchmarks import load_benchmark
 from autoprox.errors import AutoproxError
-from autoprox.files.located_json import JSONFileError, read_json
+from autoprox.files.json_documents import JSONFileError, read_json
 from autoprox.inputs.batch import InputError
 from autoprox.inputs.images import load_batch
 from autoprox.inputs.text import load_tokens

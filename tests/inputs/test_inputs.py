@@ -17,7 +17,7 @@ from PIL import Image
 from scipy.io import savemat
 
 from autoprox.errors import AutoproxError
-from autoprox.files.located_json import JSONFileError
+from autoprox.files.json_documents import JSONFileError
 from autoprox.inputs.batch import InputError
 from autoprox.inputs.images import images_of, load_batch
 

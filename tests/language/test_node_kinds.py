@@ -20,7 +20,7 @@ from autoprox.language.leaves import LeafError, find_leaf
 from autoprox.language.types import BLOCK, NETWORK
 from autoprox.nas.proxy import SplitProxy
 from autoprox.primitives import OPERATIONS, Formula, operation
-from autoprox.report.html.formula import formula_section
+from autoprox.report.html.page import render_macro
 from autoprox.testing import check_operation
 
 SETTING = Conditions(SPACE, {"noise": noise(10)})
@@ -89,7 +89,7 @@ def test_a_kind_of_leaf_is_printed() -> None:
     assert latex(tree).endswith(r"\cdot N_{3}")
     assert "<msub><mi>N</mi><mn>3</mn></msub>" in mathml(tree)
     assert to_sympy(parse("#3")).is_positive
-    assert "3 times the number of blocks" in str(formula_section(tree))
+    assert "3 times the number of blocks" in render_macro("sections.html.j2", "formula", tree)
     for exporter in EXPORTERS.values():
         assert exporter(tree)
 

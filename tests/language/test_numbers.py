@@ -22,7 +22,7 @@ from autoprox.language.grammar import Grammar
 from autoprox.language.numbers import MAX_DIGITS
 from autoprox.nas.proxy import SplitProxy
 from autoprox.primitives import COMBINATORS, OPERATIONS, apply
-from autoprox.report.html.formula import formula_section
+from autoprox.report.html.page import render_macro
 from autoprox.report.terminal.proxy import terminals
 
 SETTING = Conditions(SPACE, {"noise": noise(10)})
@@ -178,11 +178,11 @@ def test_numbers_in_a_tree_a_report_and_a_page() -> None:
     assert "    `-- -1.5: Network" in ascii_tree(tree)
     assert terminals(tree) == ["heads", "width"]
     assert statistics(tree) == frozenset()
-    page = str(formula_section(tree))
+    page = render_macro("sections.html.j2", "formula", tree)
     assert "<mn>1.5</mn>" in page
     assert ">-1.5</text>" in page
     assert "width of each block" in page
-    negative = str(formula_section(parse("add(sum(width), -2)")))
+    negative = render_macro("sections.html.j2", "formula", parse("add(sum(width), -2)"))
     assert '<mo>+</mo><mrow><mo fence="true" stretchy="true">(</mo>' in negative
 
 

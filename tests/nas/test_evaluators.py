@@ -12,7 +12,7 @@ import pytest
 from helpers.networks import tiny
 
 import autoprox
-from autoprox.files.located_json import JSONFileError
+from autoprox.files.json_documents import JSONFileError
 from autoprox.nas.evaluators import EvaluationBatch, Evaluator, one_by_one
 
 ARCHITECTURES = [tiny(width, (1, 1.0)) for width in (8, 12, 16)]

@@ -12,7 +12,7 @@ from helpers.measuring import Conditions, own_weights
 from helpers.networks import SPACE, tiny
 
 from autoprox.errors import MeasurementError
-from autoprox.files.sizes import Range
+from autoprox.files.human_readable import Range
 from autoprox.language import parse
 from autoprox.nas import blockwise, etas, evolution
 from autoprox.nas import random as random_search

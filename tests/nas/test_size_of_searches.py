@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 
 import autoprox
 from autoprox.errors import AutoproxError
-from autoprox.files.sizes import read_size
+from autoprox.files.human_readable import parse_size
 from autoprox.report.terminal.layout import show
 from autoprox.report.terminal.search import search_report
 from autoprox.searchspaces.limits import matched
@@ -95,7 +95,7 @@ def test_bad_input(options: dict[str, Any], message: str) -> None:
 
 
 def test_sizes_are_texts_or_numbers() -> None:
-    assert [read_size("n", given) for given in ("6M", "1.5K", 7, None)] == [
+    assert [parse_size("n", given) for given in ("6M", "1.5K", 7, None)] == [
         6_000_000,
         1500,
         7,

@@ -23,7 +23,7 @@ from helpers.tables import table
 from autoprox.cli.command_factory import StoppedError, followed
 from autoprox.configurations.commands import CONFIGURATIONS
 from autoprox.errors import MeasurementError
-from autoprox.files.atomic import write_json
+from autoprox.files.atomic_writes import write_json
 from autoprox.inputs.datasets import load_images
 from autoprox.oneshot.supernet.inherited import inherited_accuracies
 from autoprox.oneshot.supernet.slices import Supernet

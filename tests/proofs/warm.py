@@ -28,7 +28,7 @@ def main() -> None:
 
     tasks = [config.task.partition(":")[0] for config in CONFIGURATIONS.values()]
     late = [
-        *("cli", "report.html.document"),
+        *("cli", "report.html.page"),
         *(f"report.terminal.{name}" for name in ("summaries", "progress", "spaces")),
     ]
     for module in [*tasks, *(f"autoprox.{name}" for name in late), "torch._dynamo"]:

@@ -12,7 +12,7 @@ from helpers.tables import table
 
 from autoprox.configurations.commands import EvolveConfig, SearchConfig
 from autoprox.errors import AutoproxError, RunError
-from autoprox.files.atomic import write_json
+from autoprox.files.atomic_writes import write_json
 from autoprox.runner import resume, start
 from autoprox.runs.folder import Run, locked
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from helpers.records import SNIP, record
 
-from autoprox.files.located_json import JSONFileError
+from autoprox.files.json_documents import JSONFileError
 from autoprox.language import LanguageError, digest, parse
 from autoprox.runs.proxy_file import read_proxy, write_proxy
 

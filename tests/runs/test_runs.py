@@ -18,7 +18,7 @@ from helpers.disks import full_disk
 from helpers.records import record
 
 from autoprox.errors import ConfigError, RunError
-from autoprox.files.located_json import JSONFileError
+from autoprox.files.json_documents import JSONFileError
 from autoprox.runs.folder import Run, restored_rng, rng_state
 from autoprox.runs.proxy_file import read_proxy
 

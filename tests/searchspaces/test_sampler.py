@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from scipy.stats import chisquare
 
-from autoprox.files.sizes import Range
+from autoprox.files.human_readable import Range
 from autoprox.searchspaces import SPACES, Architecture, ArchitectureError, SearchSpace, get_space
 from autoprox.searchspaces.base import one, per_layer
 from autoprox.searchspaces.counting import SizeCounts

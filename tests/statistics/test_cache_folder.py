@@ -130,7 +130,7 @@ def test_statistics_that_do_not_fit_on_the_disk_are_told_before_it_is_full(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(folders, "room_of", lambda folder: 2_000)
+    monkeypatch.setattr(folders, "free_bytes", lambda folder: 2_000)
     rule = (
         r"about [\d.]+K?B of statistics more must fit on the disk, but .* has 2KB free: make room"
     )
@@ -147,9 +147,9 @@ def test_statistics_that_fit_on_the_disk_are_measured(
 ) -> None:
     cached(setting(), architectures, [WEIGHT], folder=tmp_path / "one")
     size = sum(path.stat().st_size for path in (tmp_path / "one").glob("??/*"))
-    monkeypatch.setattr(folders, "room_of", lambda folder: 2 * size)
+    monkeypatch.setattr(folders, "free_bytes", lambda folder: 2 * size)
     cached(setting(), architectures, [WEIGHT], folder=tmp_path / "two")
-    assert folders.usage(tmp_path / "two")[:2] == folders.usage(tmp_path / "one")[:2]
+    assert folders.disk_usage(tmp_path / "two")[:2] == folders.disk_usage(tmp_path / "one")[:2]
 
 
 SHARED = "memory://bucket/statistics"

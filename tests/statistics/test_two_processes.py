@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from autoprox.files.atomic import UNFINISHED
+from autoprox.files.atomic_writes import UNFINISHED
 
 MEASURE = """
 import hashlib, sys

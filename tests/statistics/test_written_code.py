@@ -8,7 +8,7 @@ import torch
 from helpers.measuring import Conditions
 from helpers.networks import SPACE
 
-from autoprox.files.code import code_digest
+from autoprox.files.python_code import code_digest
 from autoprox.language import EVERY_STATISTIC
 from autoprox.language.quantities import QUANTITIES, Quantity
 from autoprox.searchspaces import Architecture

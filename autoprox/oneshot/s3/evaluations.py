@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from autoprox.files.documents import Excerpt
+from autoprox.files.json_documents import Excerpt
 from autoprox.files.json_lines import JSONLines
 from autoprox.inputs.datasets import Images
 from autoprox.oneshot.supernet.inherited import inherited_accuracies

@@ -10,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from autoprox.files.atomic import atomic_file
+from autoprox.files.atomic_writes import atomic_file
 from autoprox.oneshot.supernet.slices import Supernet, SupernetError
 from autoprox.searchspaces import SearchSpace
 

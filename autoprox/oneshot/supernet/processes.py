@@ -11,7 +11,7 @@ import torch
 from torch import distributed, multiprocessing
 
 from autoprox.errors import MeasurementError
-from autoprox.files.atomic import UNFINISHED
+from autoprox.files.atomic_writes import UNFINISHED
 from autoprox.oneshot.supernet.training import Place
 from autoprox.parallel.processes import follow, interrupts_held
 

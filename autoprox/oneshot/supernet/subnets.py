@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from autoprox.files.located_json import read_json
+from autoprox.files.json_documents import read_json
 from autoprox.oneshot.supernet.slices import SupernetError
 from autoprox.searchspaces import Architecture, ArchitectureError, SearchSpace
 

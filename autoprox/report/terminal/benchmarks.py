@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
-from autoprox.files.program import command_line
+from autoprox.files.shell_command import command_line
 from autoprox.report.terminal.layout import Part, aligned, new_table, number
 
 RELIABILITY = "Reliability of the first label (tau at equal size of two such means):"

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from autoprox.commands.evolve import EvolveSummary, Fold
 from autoprox.evaluation.full_resolution import RankingQuality
-from autoprox.files.program import command_line
+from autoprox.files.shell_command import command_line
 from autoprox.report.terminal.layout import INTERVAL, WIDTH, Part, interval, number
 from autoprox.report.terminal.metric_tables import (
     LEGEND,

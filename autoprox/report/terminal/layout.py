@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from autoprox.errors import printable
-from autoprox.files.atomic import to_json
+from autoprox.files.atomic_writes import to_json
 
 WIDTH = 80
 FIGURE = 6  # characters of a figure

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from autoprox.files.program import command_line
-from autoprox.files.sizes import short
+from autoprox.files.human_readable import compact
+from autoprox.files.shell_command import command_line
 from autoprox.report.terminal.layout import Part, aligned
 
 OPERATORS = "torchvision::"  # of a torchvision that was built for another torch
@@ -37,18 +37,19 @@ def machine_report(facts: Mapping[str, Any]) -> list[Part]:
 
 def cache_report(facts: Mapping[str, Any]) -> list[Part]:
     """Its place, its size and that of its parts, its limit, and the oldest of it."""
-    parts = ", ".join(f"{name} {short(size)}B" for name, size in facts["parts"].items())
+    parts = ", ".join(f"{name} {compact(size)}B" for name, size in facts["parts"].items())
+    limit, age = compact(facts["limit"]), facts["age"]
     found = {
         "cache": facts["folder"],
-        "size": f"{short(facts['bytes'])}B in {facts['files']} files",
+        "size": f"{compact(facts['bytes'])}B in {facts['files']} files",
         "parts": parts or "none",
         "oldest": facts["oldest"] or "-",
-        "limit": f"{short(facts['limit'])}B of statistics, unused for {facts['age']} days at most",
-        "beyond": f"{short(facts['superfluous'])}B, which the next run removes",
+        "limit": f"{limit}B of statistics, unused for {age} days at most",
+        "beyond": f"{compact(facts['superfluous'])}B, which the next run removes",
     }
     return [aligned(found)]
 
 
 def cache_line(facts: Mapping[str, Any]) -> str:
     """Its place and size."""
-    return f"{facts['folder']}, {short(facts['bytes'])}B"
+    return f"{facts['folder']}, {compact(facts['bytes'])}B"

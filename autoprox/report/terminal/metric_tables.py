@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from rich.table import Table
 
 from autoprox.evaluation.full_resolution import RankingQuality
-from autoprox.files.sizes import short
+from autoprox.files.human_readable import compact
 from autoprox.report.terminal.layout import INTERVAL, WIDTH, Part, interval, new_table, number, room
 from autoprox.scoring.bootstrap import (
     MIN_NEAR_SIZE_PAIRS,
@@ -95,7 +95,7 @@ def regret_parts(
     for dataset, own in budgets.items():
         heads = zip(own.params, own.networks, strict=True)
         table = named_table(
-            f"{dataset}\nnetworks", *(f"{short(size)}\n{count}" for size, count in heads)
+            f"{dataset}\nnetworks", *(f"{compact(size)}\n{count}" for size, count in heads)
         )
         values = {name: by_dataset[dataset] for name, by_dataset in regrets.items()}
         most = max((v for row in values.values() for v in row if v is not None), default=0.0)

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from autoprox.evaluation.full_resolution import RankingQuality, SplitMeans
 from autoprox.export import latex, legend, pretty
-from autoprox.files.documents import Document
+from autoprox.files.json_documents import Document
 from autoprox.language import Tree, canonical, digest, statistics
 from autoprox.language.leaves import leaf_words
 from autoprox.language.quantities import QUANTITIES

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from autoprox.files.sizes import short
+from autoprox.files.human_readable import compact
 from autoprox.report.terminal.layout import Part, aligned, new_table
 
 
@@ -11,7 +11,7 @@ def s3_report(summary: Mapping[str, Any]) -> list[Part]:
     """A row for each space; the best network of the last."""
     best, plots = summary["best"], summary["plots"]
     facts = {
-        "best": f"{short(best['params'])} parameters, {short(best['flops'])} operations, "
+        "best": f"{compact(best['params'])} parameters, {compact(best['flops'])} operations, "
         f"accuracy {best['accuracy']:.2f} with inherited weights",
         **_stages(best["arch"]["choices"]),
     }

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from autoprox.files.sizes import short
+from autoprox.files.human_readable import compact
 from autoprox.report.terminal.layout import Part, aligned, new_table
 from autoprox.report.terminal.shortfalls import shortfall_report
 
@@ -17,7 +17,7 @@ def score_report(found: Mapping[str, Any], layers: bool = False) -> list[Part]:
     for model in found["models"]:
         domains = list(model["layers"].values())
         counts = (str(domains.count(domain)) for domain in ("msa", "mlp"))
-        table.add_row(model["model"], short(model["params"]), *counts, _number(model["score"]))
+        table.add_row(model["model"], compact(model["params"]), *counts, _number(model["score"]))
     parts: list[Part] = [table]
     if found["ranks"] and len(found["models"]) == 1:
         [model] = found["models"]

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from autoprox.files.sizes import short
+from autoprox.files.human_readable import compact
 from autoprox.report.terminal.layout import WIDTH, Part, new_table, number
 from autoprox.report.terminal.worth import comparison_parts, near_size_parts
 
@@ -17,7 +17,7 @@ def search_report(summary: Mapping[str, Any]) -> list[Part]:
     for heading in ("params", "flops", "score", *value):
         table.add_column(heading, justify="right")
     for row in summary["top"]:
-        sizes = (short(row[name]) for name in ("params", "flops"))
+        sizes = (compact(row[name]) for name in ("params", "flops"))
         numbers = (row[name] for name in ("score", *value))
         table.add_row(
             str(row["candidate"]), *sizes, *("-" if n is None else f"{n:.6g}" for n in numbers)
@@ -44,7 +44,7 @@ def _size(summary: Mapping[str, Any]) -> str:
     if size["near_largest"]:
         found.append(
             f"Of the best {size['top']}, {size['near_largest']} are within 2 % of the largest, "
-            f"{short(largest['params'])}."
+            f"{compact(largest['params'])}."
         )
     if size["pick_is_largest"] and summary["objective"] == "score":
         found.append("--objective equal-size and --match-size compare at equal size.")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from autoprox.files.atomic import atomic_file
+from autoprox.files.atomic_writes import atomic_file
 
 Options = Mapping[str, Sequence[float]]
 

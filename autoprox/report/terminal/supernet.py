@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from autoprox.files.program import command_line
-from autoprox.files.sizes import short
+from autoprox.files.human_readable import compact
+from autoprox.files.shell_command import command_line
 from autoprox.report.terminal.layout import Part, aligned, new_table
 
 
@@ -15,7 +15,7 @@ def supernet_report(summary: Mapping[str, Any]) -> list[Part]:
     for heading in ("params", "flops", "accuracy"):
         table.add_column(heading, justify="right")
     for number, row in enumerate(summary["subnets"], start=1):
-        sizes = (short(row[name]) for name in ("params", "flops"))
+        sizes = (compact(row[name]) for name in ("params", "flops"))
         table.add_row(str(number), *sizes, f"{row['accuracy']:.2f}")
     return [
         table,
@@ -45,7 +45,7 @@ def prenas_report(summary: Mapping[str, Any]) -> list[Part]:
     for heading in ("params", "flops", "SNIP", "normalised", "choices"):
         table.add_column(heading, justify="left" if heading == "choices" else "right")
     for number, row in enumerate(summary["preferred"], start=1):
-        sizes = (short(row[name]) for name in ("params", "flops"))
+        sizes = (compact(row[name]) for name in ("params", "flops"))
         scores = (f"{row[name]:.5g}" for name in ("snip", "normalised"))
         table.add_row(_below(summary, number), *sizes, *scores, _choices(row["arch"]))
     chosen: list[Part] = [table, f"Preferred: {summary['file']}"]
@@ -58,7 +58,7 @@ def _below(summary: Mapping[str, Any], number: int) -> str:
     """The sizes below which an architecture is preferred, from the least to the greatest."""
     sizes = [own["size"] for own in summary.get("sizes", ()) if number in own["preferred"]]
     ends = sorted({min(sizes), max(sizes)}) if sizes else [summary["preferred"][number - 1]["size"]]
-    return " to ".join(map(short, ends))
+    return " to ".join(map(compact, ends))
 
 
 def _choices(arch: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, RootModel
 
-from autoprox.files.documents import Document
+from autoprox.files.json_documents import Document
 from autoprox.runs.overview import Overview
 from autoprox.runs.proxy_file import Split
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from autoprox.files.documents import Document
+from autoprox.files.json_documents import Document
 
 from .worth import Comparison, Number, Reduced, Sized
 

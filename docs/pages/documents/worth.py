@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from autoprox.files.documents import Document
+from autoprox.files.json_documents import Document
 
 Number = float | None  # None where it isn't finite, or can't be known
 Interval = tuple[Number, Number]

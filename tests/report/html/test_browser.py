@@ -7,8 +7,8 @@ import pytest
 from helpers.browser import Page, browser, find_browser
 from helpers.pages import COMMITTED, discovery, search_run, spaces_run
 
-from autoprox.report.html.document import page_of
-from autoprox.report.html.forms import BROWSERS
+from autoprox.report.html.page import page_of
+from autoprox.report.html.page_formats import BROWSERS
 
 pytestmark = pytest.mark.skipif(
     find_browser() is None, reason=f"needs a browser, one of {', '.join(BROWSERS)}"

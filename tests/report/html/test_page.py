@@ -1,23 +1,25 @@
 """Pages of runs: well-formed, self-contained, escaped, and quick for many candidates."""
 
+import json
 import re
 import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
-from helpers.pages import COMMITTED, OLD, discovery, search_run, spaces_run
+from helpers.pages import COMMITTED, OLD, discovery, replace_summary, search_run, spaces_run
 
 from autoprox.errors import ConfigError
 from autoprox.export import mathml
 from autoprox.export.mathml_form import mathml_of
 from autoprox.language import parse
+from autoprox.parameters import MAX_DEPTH
 from autoprox.primitives import OPERATIONS, Formula, fill
-from autoprox.report.html.document import page_of
-from autoprox.report.html.elements import part, table
-from autoprox.report.html.forms import write_report
-from autoprox.report.html.fronts import front
-from autoprox.report.html.plots import Point, Series, plot
+from autoprox.report.html.figures import Point, Series, pareto_front, plot
+from autoprox.report.html.page import page_of, render_macro
+from autoprox.report.html.page_content import report_part
+from autoprox.report.html.page_formats import write_report
+from autoprox.report.terminal.layout import Part, new_table
 
 OPENED = r"(?:src|href)=\"(?!#)|@import|url\("
 
@@ -70,20 +72,25 @@ def test_the_page_of_a_discovery_on_several_spaces(tmp_path: Path) -> None:
     assert "This run" not in page
 
 
+def shown(part: Part) -> str:
+    return render_macro("sections.html.j2", "report_part", report_part(part)).replace("\n<", "<")
+
+
 def test_texts_are_paragraphs_and_aligned_ones_keep_their_shape() -> None:
-    assert part("one\ntwo") == "<p>one</p><p>two</p>"
-    assert part(f"{77 * 'x'}\nyes y\nz") == f"<p>{77 * 'x'} yes y</p><p>z</p>"
-    assert part(f"{77 * 'x'}\na") == f"<p>{77 * 'x'}</p><p>a</p>"
-    assert part("name  value\nother 3") == "<pre>name  value\nother 3</pre>"
-    assert part("Run: a\nNext: b") == "<pre>Run: a\nNext: b</pre>"
+    assert shown("one\ntwo") == "<p>one</p><p>two</p>\n"
+    assert shown(f"{77 * 'x'}\nyes y\nz") == f"<p>{77 * 'x'} yes y</p><p>z</p>\n"
+    assert shown(f"{77 * 'x'}\na") == f"<p>{77 * 'x'}</p><p>a</p>\n"
+    assert shown("name  value\nother 3") == "<pre>name  value\nother 3</pre>\n"
+    assert shown("Run: a\nNext: b") == "<pre>Run: a\nNext: b</pre>\n"
 
 
 def test_long_names_take_several_lines() -> None:
-    drawn = table(("name", "figure"), [(33 * "x", "1"), (32 * "y", "2")])
-    assert [cell.get("class") for cell in ElementTree.fromstring(drawn).iter("td")] == [
-        *("long", None),
-        *(None, None),
-    ]
+    drawn = new_table("name")
+    drawn.add_column("figure")
+    drawn.add_row(33 * "x", "1")
+    drawn.add_row(32 * "y", "2")
+    cells = [cell.get("class") for cell in ElementTree.fromstring(shown(drawn)).iter("td")]
+    assert cells == ["long", None, None, None]
 
 
 def test_several_runs_are_compared() -> None:
@@ -98,6 +105,28 @@ def test_a_discovery_on_several_spaces_is_compared(tmp_path: Path) -> None:
     tiles = [own.text for own in parsed(page).iter("{http://www.w3.org/2000/svg}title")]
     assert any(own and own.startswith("run, one/cifar100: 0.") for own in tiles)
     assert f"{COMMITTED[0].name}, one/cifar100: -" in tiles
+
+
+def test_what_a_runs_files_lack_is_named(tmp_path: Path) -> None:
+    """Other versions wrote other files."""
+    run = discovery(tmp_path / "run")
+    summary = json.loads((run / "summary.json").read_text())
+    for entry in summary["front"]:
+        del entry["jcm"]
+    del summary["baselines"]
+    replace_summary(run, summary)
+    notes = [own.text for own in parsed(page_of([run])).iter("p") if own.get("class") == "note"]
+    lacking = [
+        f"This run's files lack '{key}': another version wrote them"
+        for key in ("baselines", "baselines", "jcm")
+    ]
+    assert [note for note in notes if note and "lack" in note] == lacking
+
+
+def test_the_deepest_formula_is_drawn() -> None:
+    deepest = f"{MAX_DEPTH * 'abs('}all.weight{MAX_DEPTH * ')'}"
+    drawn = ElementTree.fromstring(render_macro("sections.html.j2", "formula", parse(deepest)))
+    assert len(list(drawn.iter("{http://www.w3.org/2000/svg}rect"))) == MAX_DEPTH + 1
 
 
 def test_text_of_files_is_escaped(tmp_path: Path) -> None:
@@ -143,12 +172,12 @@ def test_mathml_of_snip() -> None:
 def test_a_front_is_what_none_is_better_than() -> None:
     points = [Point(1, 1), Point(2, 3), Point(2, 2), Point(3, 3), Point(4, 5)]
     better = [p for p in points if not any(q.x <= p.x and q.y >= p.y and q != p for q in points)]
-    assert front(points) == better
+    assert pareto_front(points) == better
 
 
 def test_a_plot_leaves_out_what_is_not_finite() -> None:
     points = [Point(1, float("nan"), "lost"), Point(2, 3, "kept")]
-    drawn = plot([Series("a", points)], "x", "y", "t")
+    drawn = render_macro("figures.html.j2", "plot", plot("t", "x", "y", Series("a", points)))
     spots = ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}circle")
     assert ["".join(spot.itertext()) for spot in spots] == ["kept"]
 

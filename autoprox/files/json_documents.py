@@ -1,23 +1,51 @@
-"""JSON from a file that a user wrote, with the line and the field of whatever is wrong in it."""
+"""JSON documents: parsed with the line of each value, and validated against models.
+
+Errors name the file, the line and the field.
+"""
 
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypeVar, get_args
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from autoprox.errors import AutoproxError, nearest
 
-MAX_BYTES = 2**23  # takes half a minute and a gigabyte
-MAX_DEPTH = 32
-MAX_DIGITS = 40  # CPython refuses to convert integers of thousands of digits; none is of use here
+T = TypeVar("T")
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+LARGEST_DOCUMENT = 2**23  # bytes; takes half a minute and a gigabyte
+MAX_NESTING = 32
+LONGEST_NUMBER = 40  # digits; CPython refuses to convert integers of thousands
 WHITE_SPACE = re.compile(r"[ \t\r\n]*")
 
-Value: TypeAlias = dict[str, "Node"] | list["Node"] | str | int | float | bool | None
-Place: TypeAlias = tuple[Any, int | str] | None  # the place of what it is in, and the step from it
+Value: TypeAlias = dict[str, "JSONNode"] | list["JSONNode"] | str | int | float | bool | None
+Parent: TypeAlias = tuple[Any, int | str] | None  # that of the parent, and the key or index in it
+
+RULES_BY_ERROR: Mapping[str, str] = {
+    "string_type": "must be a string",
+    "string_too_long": "must be a shorter string",
+    "bool_type": "must be true or false",
+    "list_type": "must be an array",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "float_type": "must be a finite number",
+    "finite_number": "must be a finite number",
+}
 
 
 class JSONFileError(AutoproxError):
@@ -25,43 +53,43 @@ class JSONFileError(AutoproxError):
 
 
 @dataclass(frozen=True)
-class Node:
-    """One value of the file; `documents` says what it has to be."""
+class JSONNode:
+    """A value of a JSON file, with its line and its path."""
 
     value: Value
     text: str  # as an error quotes it: a number the way it was written
     file: str
     line: int
-    where: Place  # as a chain: paths, each with all of a long key, would take gigabytes
+    parent: Parent  # as a chain: paths, each with all of a long key, would take gigabytes
 
     @property
     def path(self) -> str:
-        """The way to the value: "architectures[3].scores.cifar100"."""
-        steps, where = [], self.where
-        while where is not None:
-            where, step = where
+        """The keys and indices: "architectures[3].scores.cifar100"."""
+        steps, parent = [], self.parent
+        while parent is not None:
+            parent, step = parent
             steps.append(f"[{step}]" if isinstance(step, int) else f".{step}")
         return "".join(reversed(steps)).removeprefix(".")
 
     def error(self, rule: str, got: str | None = None) -> JSONFileError:
-        """The error that this value breaks the rule."""
+        """Return the error that this value breaks the rule."""
         return JSONFileError(f"{self.place} {rule}, but got {got or self.text}")
 
     @property
     def place(self) -> str:
-        """The file, line and field, as an error begins."""
+        """The file, line and field, with which an error begins."""
         return f"{self.file}:{self.line}: {self.path or 'the file'}"
 
     def plain(self) -> Any:
-        """The value as `json.load` returns it."""
+        """Return the value as `json.load` does."""
         if isinstance(self.value, dict):
             return {key: node.plain() for key, node in self.value.items()}
         if isinstance(self.value, list):
             return [node.plain() for node in self.value]
         return self.value
 
-    def at(self, *path: int | str) -> "Node":
-        """The value within this one that is reached by these keys and indices."""
+    def at(self, *path: int | str) -> "JSONNode":
+        """Return the value at these keys and indices."""
         node = self
         for step in path:
             node = node.value[step]  # type: ignore[index,assignment]
@@ -78,22 +106,22 @@ class Node:
                 raise self.lacks(key)
 
     def lacks(self, key: str) -> JSONFileError:
-        """The error that this object must have a key."""
+        """Return the error that this object must have a key."""
         return self.error(f"must have the key {key}", f"only {', '.join(self.plain()) or 'none'}")
 
     def unknown(self, known: Iterable[str]) -> JSONFileError:
-        """The error that the key of this value is none of those known."""
+        """Return the error that the key of this value is none of those known."""
         close = nearest(self.path.rpartition(".")[2], known)
         return JSONFileError(f"{self.file}:{self.line}: unknown key {self.path}{close}")
 
 
-def read_json(path: Path) -> Node:
+def read_json(path: Path) -> JSONNode:
     """Parse a UTF-8 JSON file; NaN and Infinity are numbers, for models to refuse."""
     if not path.is_file():
         found = "is a directory" if path.is_dir() else "there is no such file"
         raise JSONFileError(f"{path} must be a JSON file, but {found}")
-    if (size := path.stat().st_size) > MAX_BYTES:
-        raise JSONFileError(f"{path} must have at most {MAX_BYTES} bytes, but has {size}")
+    if (size := path.stat().st_size) > LARGEST_DOCUMENT:
+        raise JSONFileError(f"{path} must have at most {LARGEST_DOCUMENT} bytes, but has {size}")
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -102,20 +130,72 @@ def read_json(path: Path) -> Node:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object that a file holds, as `json.load` returns it."""
+    """Return the JSON object that a file holds, as `json.load` does."""
     document = read_json(path)
-    if not isinstance(document.value, dict):
-        raise document.error("must be an object")
-    return {key: node.plain() for key, node in document.value.items()}
+    if isinstance(content := document.plain(), dict):
+        return content
+    raise document.error("must be an object")
 
 
-def parse_json(content: bytes, file: str) -> Node:
-    """Parse the content of a file that is named so in errors, as `read_json` does."""
+def parse_json(content: bytes, file: str) -> JSONNode:
+    """Parse the content of a file, as `read_json` does; errors name the file."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise JSONFileError(f"{file} must be UTF-8 text, but byte {error.start} is not") from error
     return _JSONParser(file, text).document()
+
+
+class Document(BaseModel):
+    """An object with these keys and no others; values aren't converted."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class Excerpt(Document, extra="ignore"):
+    """An object that must have these keys and may have others."""
+
+
+@dataclass(frozen=True)
+class Must:
+    """The rule, in a field's annotation, that every error of the field states."""
+
+    rule: str
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.custom_error_schema(
+            handler(source), custom_error_type="rule", custom_error_message=f"must be {self.rule}"
+        )
+
+
+def validate(node: JSONNode, kind: type[T]) -> T:
+    """Return the value as an instance of the type; raise the error of the first broken rule."""
+    try:
+        return TypeAdapter(kind).validate_python(node.plain())
+    except ValidationError as error:
+        broken = error.errors(include_url=False, include_input=False)
+    unknown = [details for details in broken if details["type"] == "extra_forbidden"]
+    raise _error(node, (unknown or broken)[0], kind)
+
+
+def _error(node: JSONNode, details: ErrorDetails, kind: Any) -> JSONFileError:
+    path, name = details["loc"], details["type"]
+    if name == "missing":
+        return node.at(*path[:-1]).lacks(str(path[-1]))
+    if name == "extra_forbidden":
+        for step in path[:-1]:
+            fields = getattr(kind, "model_fields", {})
+            kind = fields[step].annotation if step in fields else get_args(kind)[-1]
+        return node.at(*path).unknown(tuple(kind.model_fields))
+    if name in ("greater_than_equal", "less_than_equal"):  # bounds are the same on both sides
+        [bound] = details["ctx"].values()
+        return node.at(*path).error(f"must be at most {abs(bound):g} in size")
+    with suppress(LookupError, TypeError):  # the path of a wrong key ends at its object
+        for step in path:
+            node = node.at(step)
+    return node.error(RULES_BY_ERROR.get(name, details["msg"]))
 
 
 class _JSONParser:
@@ -126,30 +206,30 @@ class _JSONParser:
         self.line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
         self.decoder = json.JSONDecoder(parse_int=_integer)
 
-    def document(self) -> Node:
+    def document(self) -> JSONNode:
         node = self.value(None, 0)
         if self.peek():
             raise self.error("must end after its first value")
         return node
 
-    def value(self, where: Place, depth: int) -> Node:
+    def value(self, parent: Parent, depth: int) -> JSONNode:
         bracket = self.peek()
         begin = self.position
         value: Value
-        if depth > MAX_DEPTH:
-            raise self.error(f"must nest at most {MAX_DEPTH} deep")
+        if depth > MAX_NESTING:
+            raise self.error(f"must nest at most {MAX_NESTING} deep")
         if bracket == "{":
-            value, text = self.object(where, depth), "an object"
+            value, text = self.object(parent, depth), "an object"
         elif bracket == "[":
-            value, text = self.array(where, depth), "an array"
+            value, text = self.array(parent, depth), "an array"
         else:
             value = self.scalar()
             text = self.text[begin : self.position]
-            text = text if len(text) <= MAX_DIGITS else f"{text[: MAX_DIGITS - 3]}..."
-        return Node(value, text, self.file, self.line(begin), where)
+            text = text if len(text) <= LONGEST_NUMBER else f"{text[: LONGEST_NUMBER - 3]}..."
+        return JSONNode(value, text, self.file, self.line(begin), parent)
 
-    def object(self, where: Place, depth: int) -> dict[str, Node]:
-        entries: dict[str, Node] = {}
+    def object(self, parent: Parent, depth: int) -> dict[str, JSONNode]:
+        entries: dict[str, JSONNode] = {}
         for _ in self.separated("}"):
             if self.peek() not in ('"', ""):
                 raise self.error("must have a key in double quotes here")
@@ -159,11 +239,11 @@ class _JSONParser:
                 self.position = begin
                 raise self.error(f"must have the key {key} once: line {entries[key].line} has it")
             self.expect(":")
-            entries[key] = self.value((where, key), depth + 1)
+            entries[key] = self.value((parent, key), depth + 1)
         return entries
 
-    def array(self, where: Place, depth: int) -> list[Node]:
-        return [self.value((where, index), depth + 1) for index in self.separated("]")]
+    def array(self, parent: Parent, depth: int) -> list[JSONNode]:
+        return [self.value((parent, index), depth + 1) for index in self.separated("]")]
 
     def separated(self, close: str) -> Iterator[int]:
         """Count the entries up to the closing bracket; the caller reads one at each step."""
@@ -209,4 +289,4 @@ class _JSONParser:
 
 
 def _integer(digits: str) -> float:
-    return int(digits) if len(digits) <= MAX_DIGITS else float(digits)
+    return int(digits) if len(digits) <= LONGEST_NUMBER else float(digits)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers.disks import full_disk
 
-from autoprox.files.atomic import atomic_file, to_json, write_json, write_text
+from autoprox.files.atomic_writes import atomic_file, to_json, write_json, write_text
 
 
 def test_numpy_values_tuples_and_paths_become_plain() -> None:

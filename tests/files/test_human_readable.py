@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from autoprox.files.sizes import SizeError, read_bytes, read_range, short
+from autoprox.files.human_readable import SizeError, compact, parse_bytes, parse_range
 
 
 @pytest.mark.parametrize(
@@ -21,13 +21,13 @@ from autoprox.files.sizes import SizeError, read_bytes, read_range, short
     ],
 )
 def test_bytes(text: str, expected: int) -> None:
-    assert read_bytes(text) == expected
+    assert parse_bytes(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "GiB", "-1GiB", "4 GiBs", "1e9", "4GiB 2", "9" * 400])
 def test_what_is_no_number_of_bytes_is_refused(text: str) -> None:
     with pytest.raises(SizeError, match=r"a size must be .* such as 4GiB or 500MB, got"):
-        read_bytes(text)
+        parse_bytes(text)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_what_is_no_number_of_bytes_is_refused(text: str) -> None:
     ],
 )
 def test_ranges(given: Any, ends: Any) -> None:
-    assert read_range("params", given) == ends
+    assert parse_range("params", given) == ends
 
 
 @pytest.mark.parametrize(
@@ -67,18 +67,18 @@ def test_ranges(given: Any, ends: Any) -> None:
 )
 def test_what_is_no_range_is_refused(given: Any) -> None:
     with pytest.raises(SizeError, match=r"^flops must be LOW:HIGH, for example 10M:40M.*got"):
-        read_range("flops", given)
+        parse_range("flops", given)
 
 
 def test_a_range_begins_below_its_end() -> None:
     with pytest.raises(SizeError, match=r"`low <= high` must hold for params, but got '4M:3M'"):
-        read_range("params", "4M:3M")
+        parse_range("params", "4M:3M")
 
 
 @pytest.mark.parametrize("given", [":0", "0:0", (None, 0)])
 def test_a_range_holds_something(given: Any) -> None:
     with pytest.raises(SizeError, match=r"`1 <= high` must hold for params, but got"):
-        read_range("params", given)
+        parse_range("params", given)
 
 
 @pytest.mark.parametrize(
@@ -86,4 +86,4 @@ def test_a_range_holds_something(given: Any) -> None:
     [(0, "0"), (999, "999"), (1000, "1K"), (5_717_416, "5.717M"), (1.25e9, "1.25G"), (2e12, "2T")],
 )
 def test_numbers_for_people(number: float, text: str) -> None:
-    assert short(number) == text
+    assert compact(number) == text

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autoprox.files.program import command_line
+from autoprox.files.shell_command import command_line
 
 
 @pytest.fixture
