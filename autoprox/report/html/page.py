@@ -1,41 +1,20 @@
 """The page of one run or of several: a single HTML file that needs nothing else."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, UndefinedError
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from autoprox.errors import printable
 from autoprox.files.atomic_writes import write_text
 from autoprox.files.human_readable import compact
 from autoprox.files.shell_command import command_line
 from autoprox.language import parse
+from autoprox.loaded_runs import load_run
 from autoprox.report.html import figures, page_content
 from autoprox.report.terminal.layout import interval, number
 from autoprox.runs.folder import REPORT, as_written
-from autoprox.runs.loading import LoadedRun
-
-
-class MissingKeyError(UndefinedError, KeyError):
-    """A key that a template uses and a run's files lack."""
-
-
-class MissingKey(StrictUndefined):
-    """The value of a missing key: using it raises MissingKeyError."""
-
-    def __init__(self, hint: str | None = None, obj: Any = None, name: str | None = None) -> None:
-        super().__init__(name or hint, obj, name, MissingKeyError)
-
-
-def unless_missing(caller: Callable[[], str]) -> str:
-    """Return a section, or which key the run's files lack: other versions wrote other files."""
-    try:
-        return caller()
-    except KeyError as error:
-        sections: Any = TEMPLATES.get_template("sections.html.j2").module
-        note: str = sections.note(f"This run's files lack {error}: another version wrote them")
-        return note
 
 
 def printable_unless_markup(value: Any) -> Any:
@@ -46,14 +25,12 @@ TEMPLATES = Environment(
     loader=PackageLoader("autoprox.report.html"),
     autoescape=True,
     finalize=printable_unless_markup,
-    undefined=MissingKey,
+    undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
 )
 TEMPLATES.filters.update(
-    command=page_content.run_command,
     interval=interval,
-    name=page_content.run_name,
     number=number,
     parse=parse,
     setting=page_content.setting,
@@ -63,7 +40,6 @@ TEMPLATES.globals.update(
     command_line=command_line,
     content=page_content,
     tree_layout=figures.tree_layout,
-    unless_missing=unless_missing,
 )
 
 
@@ -81,7 +57,7 @@ def write_page(path: Path) -> Path:
 
 def page_of(paths: Sequence[Path]) -> str:
     """Return the page of one run, or of several with a comparison first."""
-    runs = [LoadedRun(path) for path in paths]
+    runs = [load_run(path) for path in paths]
     articles = []
     for run in runs:
         with as_written(run.path):

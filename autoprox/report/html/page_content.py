@@ -11,24 +11,26 @@ from unicodedata import normalize
 import numpy as np
 from rich.table import Table
 
+from autoprox.commands.build_benchmark import BuildSummary
+from autoprox.commands.evolve import EvolveSummary, Fold
+from autoprox.commands.rank import RankSummary
+from autoprox.commands.search_space import S3Summary
+from autoprox.evaluation.full_resolution import NetworkScores, RankingQuality
 from autoprox.export import legend
 from autoprox.export.latex_form import latex, latex_formula
 from autoprox.export.mathml_form import mathml_of
 from autoprox.files.human_readable import compact
 from autoprox.files.json_documents import read_object
-from autoprox.files.json_lines import JSONLines
 from autoprox.language import Tree, parse
+from autoprox.loaded_runs import EvolveResult, LoadedRun
 from autoprox.nas.proxy import SplitProxy
 from autoprox.primitives import OPERATIONS, Formula, fill
 from autoprox.report.html.figures import Plot, Point, Series, pareto_front, plot
 from autoprox.report.terminal.layout import WIDTH, Part
-from autoprox.report.terminal.summaries import report_of
-from autoprox.runs.folder import CANDIDATES, COMMANDS
-from autoprox.runs.loading import LoadedRun
-from autoprox.scoring.fitness import beyond_size
+from autoprox.report.terminal.run_report import run_report
+from autoprox.scoring.joint_metric import size_adjusted
 from autoprox.searchspaces import get_space
 
-Summary = Mapping[str, Any]  # or a part of one
 Log = Sequence[Mapping[str, Any]]
 Taus = Mapping[str, Mapping[str, float | None]]  # by proxy or run, and dataset
 
@@ -48,9 +50,8 @@ class ReportPart(NamedTuple):
 
 def report_parts(run: LoadedRun) -> list[ReportPart]:
     """Return what the command printed, without the formula, which has its own section."""
-    summary = {"run": str(run.path), **(run.summary or {})}
-    formulas = (summary.get("formula"), summary.get("expression"))
-    parts = report_of(run.kind, summary)
+    formulas = tuple(getattr(run.summary, name, None) for name in ("formula", "expression"))
+    parts = run_report(run.kind, run.summary)
     return [report_part(part) for part in parts if part not in formulas]
 
 
@@ -83,15 +84,7 @@ def setting(value: Any) -> str:
     return "-" if value is None else str(value)
 
 
-def run_name(run: LoadedRun) -> str:
-    return run.path.absolute().name
-
-
-def run_command(run: LoadedRun) -> str:
-    return f"autoprox {COMMANDS.get(run.kind, run.kind)}"
-
-
-def command_given(environment: Summary) -> str | None:
+def command_given(environment: Mapping[str, Any]) -> str | None:
     """Return the command that started a run; None if it was started from Python."""
     program, *arguments = map(str, environment.get("command") or [""])
     if Path(program).stem not in ("autoprox", "__main__"):
@@ -131,44 +124,39 @@ def _nodes(tree: Tree) -> list[Tree]:
     return nodes
 
 
-def evolutions(summary: Summary) -> list[tuple[str, Summary]]:
-    """Return what was evolved: the summary, or a part of it for each space that was held out."""
-    if "folds" not in summary:
-        return [("", summary)]
+def evolutions(summary: EvolveSummary) -> list[tuple[str, Fold]]:
+    """Return each fold with a title, if there are several spaces."""
+    if len(summary.spaces) == 1:
+        return [("", summary.folds[0])]
     return [
-        ("on all spaces" if fold["held_out"] is None else f"without {fold['held_out']}", fold)
-        for fold in summary["folds"]
+        ("on all spaces" if fold.held_out is None else f"without {fold.held_out}", fold)
+        for fold in summary.folds
     ]
 
 
-def evaluations(summary: Summary) -> list[tuple[str, Summary]]:
+def ranking_qualities(summary: EvolveSummary) -> list[tuple[str, RankingQuality]]:
     """Return how well each formula ranks, on each of the spaces where it was measured."""
-    if "folds" not in summary:
-        return [("", summary)]
     return [
-        (f"{space}, evolved {title}: ", result)
+        (f"{space}, evolved {title}: " if title else "", quality)
         for title, fold in evolutions(summary)
-        for space, result in fold["spaces"].items()
+        for space, quality in fold.spaces.items()
     ]
 
 
-def score_plots(summary: Summary) -> list[Plot]:
-    """Plot the networks by score and true score; none if the run didn't record them."""
-    results = evaluations(summary)
-    if any("networks" not in result for _, result in results):
-        return []
+def score_plots(summary: EvolveSummary) -> list[Plot]:
+    """Plot the networks by score and true score."""
     return [
         plot(
             *(f"{title}{dataset}", "score of the proxy", "true score"),
-            *(Series(part, _networks(result["networks"][part], dataset)) for part in PARTS),
+            *(Series(part, _networks(quality.networks[part], dataset)) for part in PARTS),
         )
-        for title, result in results
-        for dataset in result["networks"]["test"]["truth"]
+        for title, quality in ranking_qualities(summary)
+        for dataset in quality.networks["test"].truth
     ]
 
 
-def _networks(part: Mapping[str, Any], dataset: str) -> list[Point]:
-    columns = (part["network"], part["params"], part["scores"][dataset], part["truth"][dataset])
+def _networks(part: NetworkScores, dataset: str) -> list[Point]:
+    columns = (part.network, part.params, part.scores[dataset], part.truth[dataset])
     return [
         Point(score, truth, f"network {name}, {compact(params)} parameters: {truth:g}")
         for name, params, score, truth in zip(*columns, strict=True)
@@ -176,21 +164,19 @@ def _networks(part: Mapping[str, Any], dataset: str) -> list[Point]:
     ]
 
 
-def front_plots(summary: Summary) -> list[Plot]:
+def front_plots(summary: EvolveSummary) -> list[Plot]:
     """Plot the formulas of the front by size and fitness."""
     plots = []
-    for title, result in evolutions(summary):
-        front = result.get("front", [])
-        points = [Point(own["size"], own["jcm"], own["expression"]) for own in front]
-        chosen = [point for point, own in zip(points, front, strict=True) if own["chosen"]]
+    for title, fold in evolutions(summary):
+        points = [Point(own.size, own.jcm, own.expression) for own in fold.front]
+        chosen = [point for point, own in zip(points, fold.front, strict=True) if own.chosen]
         series = (
             Series("formulas that were kept", points),
             Series("front of size and fitness", pareto_front(points), "steps"),
             Series("chosen", chosen, "ring"),
         )
         caption = f"Size and fitness, evolved {title}" if title else "Size and fitness"
-        if front:
-            plots.append(plot(caption, "nodes", "fitness on the training networks", *series))
+        plots.append(plot(caption, "nodes", "fitness on the training networks", *series))
     return plots
 
 
@@ -224,14 +210,13 @@ def fitness_plots(log: Log) -> list[Plot]:
 
 def candidate_plots(run: LoadedRun) -> list[Plot]:
     """Plot all candidates of a search by size and score, the front, and the pick."""
-    candidates = JSONLines(run.path / CANDIDATES).read()
-    valid = {n: own for n, own in enumerate(candidates) if not own["failure"]}
+    valid = {n: own for n, own in enumerate(run.candidates) if not own["failure"]}
     if not valid:
         return []
     terms = np.array([own["terms"] for own in valid.values()], dtype=float)
     scores = SplitProxy(parse(run.config["proxy"])).scores(terms)
-    if run.config.get("objective") == "equal-size":
-        scores = beyond_size(scores, np.array([float(own["params"]) for own in valid.values()]))
+    if run.config.get("objective") == "size-adjusted":
+        scores = size_adjusted(scores, np.array([float(own["params"]) for own in valid.values()]))
     points = {
         n: Point(own["params"], score, f"candidate {n}: {own['params']:,} parameters, {score:.6g}")
         for (n, own), score in zip(valid.items(), scores.tolist(), strict=True)
@@ -244,7 +229,7 @@ def candidate_plots(run: LoadedRun) -> list[Plot]:
         Series("front", pareto_front(points.values()), "steps"),
     ]
     if run.summary:
-        pick = run.summary["best"]["candidate"]
+        pick = run.summary.best.candidate
         series.append(Series("the pick", [points[pick]] if pick in points else [], "ring"))
     return [plot("Candidates by size and score", "parameters", "score", *series, log=True)]
 
@@ -264,16 +249,16 @@ def loss_plots(log: Log) -> list[Plot]:
     return [plot("The loss over the epochs", "epochs", "loss", series)] if points else []
 
 
-def space_plots(summary: Summary) -> list[Plot]:
+def space_plots(summary: S3Summary) -> list[Plot]:
     """Plot the errors of the search spaces of a search of the search space."""
     errors = {
         "error": "E-T error",
         "expected": "expected error",
         "top_tier": "error of the top tier",
     }
-    rounds = list(enumerate(summary["rounds"]))
+    rounds = list(enumerate(summary.rounds))
     series = [
-        Series(label, [Point(n, own[name], f"{own[name]:.2f}") for n, own in rounds], "line")
+        Series(label, [Point(n, getattr(own, name), f"{getattr(own, name):.2f}") for n, own in rounds], "line")
         for name, label in errors.items()
     ]
     return [plot("How good the spaces are", "space", "error", *series)]
@@ -288,9 +273,9 @@ def numbers_by_block(choices: Mapping[str, Any]) -> dict[str, list[float]]:
     }
 
 
-def benchmark_plots(summary: Summary) -> list[Plot]:
+def benchmark_plots(summary: BuildSummary) -> list[Plot]:
     """Plot the true scores of a built benchmark by size; none if its file is gone."""
-    file = Path(summary["file"])
+    file = Path(summary.file)
     if not file.is_file():
         return []
     table, plots = read_object(file), []
@@ -306,11 +291,11 @@ def benchmark_plots(summary: Summary) -> list[Plot]:
     return plots
 
 
-def ranking_taus(summary: Summary) -> Taus:
+def ranking_taus(summary: RankSummary) -> Taus:
     """Return the tau of each proxy on each dataset, the highest mean first."""
     taus: dict[str, dict[str, float | None]] = {}
-    for row in summary["rows"]:
-        taus.setdefault(row["proxy"], {})[row["dataset"]] = row["kendall"]
+    for row in summary.rows:
+        taus.setdefault(row.proxy, {})[row.dataset] = row.kendall
     means = {proxy: mean_tau(own) for proxy, own in taus.items()}
     ranked = sorted(taus, key=lambda p: -1.0 if (mean := means[p]) is None else mean, reverse=True)
     return {proxy: taus[proxy] for proxy in ranked}
@@ -318,17 +303,11 @@ def ranking_taus(summary: Summary) -> Taus:
 
 def test_taus(runs: Sequence[LoadedRun]) -> Taus:
     """Return the taus of evolved proxies on their test sets, by run."""
-    taus = {}
-    for run in runs:
-        if run.kind == "evolve" and run.summary:
-            results = [("", run.summary)]
-            if folds := run.summary.get("folds"):
-                results = [(f"{n}/", own) for fold in folds for n, own in fold["spaces"].items()]
-            tests = [
-                (f"{n}{dataset}", row) for n, own in results for dataset, row in own["test"].items()
-            ]
-            taus[run_name(run)] = {name: row["kendall"] for name, row in tests}
-    return taus
+    return {
+        run.name: {dataset: row.kendall for dataset, row in run.test.items()}
+        for run in runs
+        if isinstance(run, EvolveResult) and run.finished
+    }
 
 
 def mean_tau(taus: Mapping[str, float | None]) -> float | None:
