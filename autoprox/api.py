@@ -21,9 +21,9 @@ from autoprox.configurations.commands import (
     SearchConfig,
 )
 from autoprox.configurations.shared_options import TaskConfig
-from autoprox.configurations.space_search import S3Config
 from autoprox.configurations.supernets import (
     PrenasConfig,
+    S3Config,
     SupernetEvalConfig,
     SupernetTrainConfig,
 )
@@ -218,9 +218,9 @@ def score(
     patterns = {domain: given for domain, given in (("msa", msa), ("mlp", mlp)) if given}
     named = [(f"model {number}", own, batch) for number, own in enumerate(models, start=1)]
     found = score_models(tree, named, patterns, seed)
-    if found["ranks"] and len(models) == 1:
+    if found.ranks and len(models) == 1:
         raise ConfigError("a proxy that ranks needs a list of several models, but got one")
-    scores = [math.nan if one["score"] is None else one["score"] for one in found["models"]]
+    scores = [math.nan if one.score is None else one.score for one in found.models]
     return scores if several else scores[0]
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from autoprox.commands.prenas import PrenasSummary
     from autoprox.commands.rank import RankSummary
     from autoprox.commands.rediscover import RediscoverSummary
+    from autoprox.commands.s3 import S3Summary
     from autoprox.commands.search import SearchSummary
-    from autoprox.commands.search_space import S3Summary
     from autoprox.commands.supernet import SupernetEvalSummary, SupernetTrainSummary
     from autoprox.language import Tree
     from autoprox.runs.folder import Run

@@ -22,39 +22,39 @@ Name = Annotated[str, typer.Argument(help="A benchmark's name, as `autoprox benc
 def list_(data_dir: DataDir = None, json: Json = False, debug: Debug = False) -> None:
     """List the benchmarks, and whether their files are there."""
     from autoprox.benchmarks import list_benchmarks
-    from autoprox.report.terminal import benchmarks, layout
+    from autoprox.report.terminal import benchmark_reports, layout
 
     found = list_benchmarks(_path(data_dir))
     if json:
         layout.show_json(found)
     else:
-        layout.show(benchmarks.benchmark_table(found))
+        layout.show(benchmark_reports.benchmark_table(found))
 
 
 @bench.command(epilog="Example: autoprox bench info vit-bench-101")
 def info(name: Name, data_dir: DataDir = None, json: Json = False, debug: Debug = False) -> None:
     """Show a benchmark's datasets, labels, licence, source and files."""
     from autoprox.benchmarks import benchmark_info
-    from autoprox.report.terminal import benchmarks, layout
+    from autoprox.report.terminal import benchmark_reports, layout
 
     found = benchmark_info(name, _path(data_dir))
     if json:
         layout.show_json(found)
     else:
-        layout.show(*benchmarks.benchmark_details(found))
+        layout.show(*benchmark_reports.benchmark_details(found))
 
 
 @bench.command(epilog="Example: autoprox bench fetch vit-bench-101")
 def fetch(name: Name, data_dir: DataDir = None, json: Json = False, debug: Debug = False) -> None:
     """Download a benchmark's files from their public source, checked by their sha256."""
     from autoprox.benchmarks import fetch_benchmark
-    from autoprox.report.terminal import benchmarks, layout
+    from autoprox.report.terminal import benchmark_reports, layout
 
     done = fetch_benchmark(name, _path(data_dir))
     if json:
         layout.show_json(done)
     elif done:
-        layout.show(benchmarks.file_table(done))
+        layout.show(benchmark_reports.file_table(done))
     else:
         layout.show(f"{name} comes with autoprox: nothing needs to be fetched")
 

@@ -48,13 +48,14 @@ def cache(
         raise ConfigError("--older-than and --beyond say what --clear removes: give it too")
     age = None if older_than is None else parse_days(older_than)
     limit = None if beyond is None else parse_bytes(beyond)
-    from autoprox.commands.cache import cache_facts, clear_cache
+    from autoprox.commands.cache import ClearedCache, cache_facts, clear_cache
     from autoprox.report.terminal import layout  # with torch, which takes seconds to import
-    from autoprox.report.terminal.machine import cache_report
+    from autoprox.report.terminal.machine_reports import cache_report
 
     removed = clear_cache(folder, limit, age) if clear else 0
     facts = cache_facts(folder)
     if json:
-        layout.show_json({**facts, "removed": removed})
+        cleared = ClearedCache(**dict(facts), removed=removed)
+        layout.show_json(cleared.model_dump(mode="json"))
     else:
         layout.show(*([f"Removed: {compact(removed)}B"] if clear else []), *cache_report(facts))

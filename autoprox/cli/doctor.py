@@ -16,12 +16,12 @@ def doctor(data_dir: DataDir = None, json: Json = False, debug: Debug = False) -
     """
     from autoprox.commands.doctor import machine_facts
     from autoprox.report.terminal import layout  # with torch, which takes seconds to import
-    from autoprox.report.terminal.machine import machine_report
+    from autoprox.report.terminal.machine_reports import machine_report
 
     facts = machine_facts(None if data_dir is None else Path(data_dir))
     if json:
-        layout.show_json(facts)
+        layout.show_json(facts.model_dump(mode="json"))
     else:
         layout.show(*machine_report(facts))
-    if not (facts["cache"]["writable"] and facts["runs"]["writable"]):
+    if not (facts.cache.writable and facts.runs.writable):
         raise typer.Exit(FAILURE)

@@ -51,11 +51,11 @@ def arch(
     exported = read_architecture(architecture, space, classes)
     found = export_architecture(exported.architecture, to, out, exported.classes)
     if json:
-        layout.show_json(found)
-    elif found["out"] is None:
-        layout.show_json(found["architecture"])
+        layout.show_json(found.model_dump(mode="json"))
+    elif found.out is None:
+        layout.show_json(found.architecture.model_dump(mode="json"))
     else:
-        layout.show(f"Written to {found['out']}: {', '.join(found['files'])}")
+        layout.show(f"Written to {found.out}: {', '.join(found.files)}")
 
 
 @export.command(epilog="Example: autoprox export proxy runs/mine --to python --out proxy.py")
@@ -80,6 +80,7 @@ def proxy(
     debug: Debug = False,
 ) -> None:
     """Write a proxy: as a function that needs nothing but torch, or as a formula."""
+    from autoprox.commands.export_network import ExportedProxy
     from autoprox.export import EXPORTERS  # with torch, which takes seconds to import
     from autoprox.files.atomic_writes import write_text
     from autoprox.report.terminal import layout
@@ -90,7 +91,9 @@ def proxy(
     if out is not None:
         write_text(out, f"{text.rstrip()}\n")
     if json:
-        layout.show_json({"proxy": str(tree), "to": to, "out": out, "text": text})
+        file = None if out is None else str(out)
+        found = ExportedProxy(proxy=str(tree), to=to, out=file, text=text)
+        layout.show_json(found.model_dump(mode="json"))
     elif out is None:
         print(text.rstrip())
     else:

@@ -8,8 +8,7 @@ from autoprox.configurations.commands import (
     RediscoverConfig,
     SearchConfig,
 )
-from autoprox.configurations.space_search import S3Config
-from autoprox.configurations.supernets import PrenasConfig
+from autoprox.configurations.supernets import PrenasConfig, S3Config
 
 evolve = command(
     EvolveConfig,

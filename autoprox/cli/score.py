@@ -63,17 +63,17 @@ def score(
     debug: Debug = False,
 ) -> None:
     """Score any model by a proxy: of timm, of transformers, or your own."""
-    from autoprox.commands.score import Inputs, score_references
+    from autoprox.commands.score import ModelInputs, score_references
     from autoprox.report.terminal import layout  # with torch, which takes seconds to import
-    from autoprox.report.terminal.scores import score_report
+    from autoprox.report.terminal.score_report import score_report
     from autoprox.zoo.loading import load
 
     tree = load(proxy).tree
-    inputs = Inputs(images, text, batch_size, length, seed)
+    inputs = ModelInputs(images, text, batch_size, length, seed)
     names = [model, *(compare or ())]
     patterns = {domain: given for domain, given in (("msa", msa), ("mlp", mlp)) if given}
     found = score_references(tree, names, inputs, patterns, pretrained)
     if json:
-        layout.show_json(found)
+        layout.show_json(found.model_dump(mode="json"))
     else:
         layout.show(*score_report(found, layers))

@@ -58,10 +58,10 @@ def extract(
     debug: Debug = False,
 ) -> None:
     """Write a subnet's weights, as those of a plain network of the space."""
-    from autoprox.commands.supernet_extract import extract_subnet  # with torch, which takes seconds
+    from autoprox.commands.supernet import extract_subnet  # with torch, which takes seconds
     from autoprox.report.terminal import layout
 
-    found = extract_subnet(run, arch, out)
+    found = extract_subnet(run, arch, out).model_dump(mode="json")
     if json:
         layout.show_json(found)
     else:

@@ -1,11 +1,13 @@
-"""Builds a benchmark of one's own: a sample of a space with true scores, by training it."""
+"""The command `bench build`: train a sample of a space on datasets, as a benchmark's table."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from glob import escape
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from autoprox.benchmarks import MIN_ARCHITECTURES
 from autoprox.commands.task import Task
@@ -16,24 +18,67 @@ from autoprox.evaluation.configured_inputs import digests
 from autoprox.files.atomic_writes import UNFINISHED, remove_unfinished, to_json, write_json
 from autoprox.files.folders import require_folder
 from autoprox.files.human_readable import format_range, parse_range
-from autoprox.files.json_documents import read_object
+from autoprox.files.json_documents import Document, read_object
 from autoprox.inputs.datasets import slug
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run, locked
+from autoprox.runs.summary import Choices, Summary
+from autoprox.scoring.bootstrap import Number
 from autoprox.searchspaces import get_space
 from autoprox.searchspaces.bands import Band, size_bands
-from autoprox.shortfalls import Shortfall, shortfalls
+from autoprox.shortfalls import Shortfall, unmet
 from autoprox.training.images import ImageRecipe
 from autoprox.training.plan import plan_training
 from autoprox.training.recipes import TrainingRecipe
 from autoprox.training.table import train_table
 from autoprox.training.texts import TextRecipe
 
-BANDS = 8
+DEFAULT_BANDS = 8
 
 
-class Build(Task[BuildConfig]):
-    """The architectures to train, the datasets to train them on, and how."""
+class DatasetScores(Document):
+    """The range of the true scores on a dataset, and how far they can be trusted."""
+
+    lowest: float
+    median: float
+    highest: float
+    noise_ceiling: Number
+    reliability: Number
+    tied: Annotated[
+        float, Field(description="The share of the pairs of architectures with the same score.")
+    ]
+
+
+class TrainingFailure(Document):
+    """A training that failed."""
+
+    dataset: str
+    seed: int
+    arch: Choices
+    failure: str
+    loss: Number = None
+    seconds: float
+
+
+class BuildSummary(Summary):
+    """The benchmark that was built."""
+
+    file: str
+    name: str
+    space: str
+    samples: Annotated[int, Field(description="The architectures that were asked for.")]
+    architectures: int
+    datasets: dict[str, DatasetScores]
+    measure: str
+    seeds: int
+    core_hours: float
+    failures: tuple[TrainingFailure, ...]
+
+
+class Build(Task[BuildConfig, BuildSummary]):
+    """The training of architectures for a table: which ones, on which datasets, and how."""
+
+    summary = BuildSummary
 
     def __init__(self, config: BuildConfig) -> None:
         space = get_space(config.space)
@@ -47,22 +92,21 @@ class Build(Task[BuildConfig]):
             [Path(path) for path in config.images or config.text],
             samples=config.samples,
             seeds=config.seeds,
-            recipe=_recipe(config),
+            recipe=training_recipe(config),
             seed=config.seed,
-            bands=_bands(config),
+            bands=sampled_bands(config),
         )
-        drawn = len({job.architecture for job in self.plan.jobs})
-        if drawn < MIN_ARCHITECTURES:
+        self.drawn = len({job.architecture for job in self.plan.jobs})
+        if self.drawn < MIN_ARCHITECTURES:
             rule = f"a table needs at least {MIN_ARCHITECTURES} architectures"
-            raise ConfigError(f"{rule}, but {space.name} has {drawn} of these sizes")
-        self._check_out()
+            raise ConfigError(f"{rule}, but {space.name} has {self.drawn} of these sizes")
+        self._require_own_file()
 
-    def _check_out(self) -> None:
-        """Whatever else is there stays there: another table, an image, a device."""
+    def _require_own_file(self) -> None:
+        """Raise ConfigError if the file to write is there and isn't a table of this build."""
         require_folder("the table's folder", self.out.parent)
         if not self.out.exists() and not self.out.is_symlink():
             return
-        rule = "the table must be written to a new file, or to one of this very build"
         try:
             table = read_object(self.out) if self.out.is_file() else {}
             known = {name: table["training"][name] for name in self.plan.settings}
@@ -70,6 +114,7 @@ class Build(Task[BuildConfig]):
         except (AutoproxError, KeyError, TypeError):
             same = False
         if not same or table.get("name") != slug(self.out.stem):
+            rule = "the table must be written to a new file, or to one of this very build"
             raise ConfigError(f"{rule}, but {self.out} is something else")
 
     @property
@@ -84,7 +129,7 @@ class Build(Task[BuildConfig]):
     def counts(self) -> list[Shortfall]:
         return list(self.plan.counts)
 
-    def work(self, run: Run, progress: Progress) -> dict[str, Any]:
+    def work(self, run: Run, progress: Progress) -> BuildSummary:
         """Train what isn't trained yet; results gather in the folder FILE.parts.
 
         What another build with the same table has trained there isn't trained again, so that
@@ -101,51 +146,48 @@ class Build(Task[BuildConfig]):
             name = slug(self.out.stem)
             table = train_table(name, self.plan, parts, self.pool, progress, run.log, known)
             write_json(self.out, table)
-        asked, drawn = self.config.samples, len({job.architecture for job in self.plan.jobs})
-        trained = len(table["architectures"])
+        asked, trained = self.config.samples, len(table["architectures"])
         counts = [
-            Shortfall("samples", asked, drawn, "different architectures were found"),
-            Shortfall("architectures", drawn, trained, "were trained without a failure"),
+            Shortfall("samples", asked, self.drawn, "different architectures were found"),
+            Shortfall("architectures", self.drawn, trained, "were trained without a failure"),
         ]
-        return {
-            **summarised(table, self.out),
-            "samples": asked,
-            "shortfalls": shortfalls(counts),
-        }
+        training = table["training"]
+        return BuildSummary(
+            file=str(self.out),
+            name=name,
+            space=table["space"],
+            samples=asked,
+            architectures=trained,
+            datasets={dataset: dataset_scores(table, dataset) for dataset in table["datasets"]},
+            measure=training["measure"],
+            seeds=training["seeds"],
+            core_hours=training["core_hours"],
+            failures=tuple(TrainingFailure(**failure) for failure in training["failures"]),
+            shortfalls=unmet(counts),
+        )
 
 
-def summarised(table: Mapping[str, Any], file: Path) -> dict[str, Any]:
-    """What was built: the range of the scores, how far they can be trusted, what failed."""
-    training = table["training"]
-    datasets = {}
-    for dataset, ceiling in training["noise_ceiling"].items():
-        scores = [entry["scores"][dataset] for entry in table["architectures"]]
-        datasets[dataset] = {
-            "lowest": min(scores),
-            "median": median(scores),
-            "highest": max(scores),
-            "noise_ceiling": ceiling,
-            "reliability": training["reliability"][dataset],
-            "tied": tied_share(scores),
-        }
-    return {
-        "file": str(file),
-        "name": table["name"],
-        "space": table["space"],
-        "architectures": len(table["architectures"]),
-        "datasets": datasets,
-        **{name: training[name] for name in ("measure", "seeds", "core_hours", "failures")},
-    }
+def dataset_scores(table: Mapping[str, Any], dataset: str) -> DatasetScores:
+    """Return the range and the reliability of a table's scores on a dataset."""
+    scores = [entry["scores"][dataset] for entry in table["architectures"]]
+    return DatasetScores(
+        lowest=min(scores),
+        median=median(scores),
+        highest=max(scores),
+        noise_ceiling=table["training"]["noise_ceiling"][dataset],
+        reliability=table["training"]["reliability"][dataset],
+        tied=tied_share(scores),
+    )
 
 
 def tied_share(scores: Sequence[float]) -> float:
-    """The share of the pairs of architectures that the scores don't tell apart."""
+    """Return the share of the pairs of architectures with the same score."""
     tied = sum(count * (count - 1) for count in Counter(scores).values())
     return tied / (len(scores) * (len(scores) - 1))
 
 
-def _bands(config: BuildConfig) -> list[Band]:
-    """The bands of sizes to sample from; none where no sizes are given."""
+def sampled_bands(config: BuildConfig) -> list[Band]:
+    """Return the bands of sizes to sample from; none without sizes."""
     low, high = parse_range("sizes", config.sizes)
     if (low, high) == (None, None):
         if config.bands is not None:
@@ -157,18 +199,17 @@ def _bands(config: BuildConfig) -> list[Band]:
     if (config.bands or 0) > config.samples:
         rule = f"bands must be at most samples, {config.samples}, for each to have one"
         raise ConfigError(f"{rule}, but got {config.bands}")
-    return size_bands(low, high, config.bands or BANDS)
+    return size_bands(low, high, config.bands or DEFAULT_BANDS)
 
 
-def _recipe(config: BuildConfig) -> TrainingRecipe[Any]:
-    """How to train on images, or on texts, whichever are given."""
-    if config.images and not config.text:
-        return ImageRecipe(
-            epochs=config.epochs, teacher=config.teacher, mirror=tuple(config.mirror)
-        )
-    if not config.text or config.images:
+def training_recipe(config: BuildConfig) -> TrainingRecipe[Any]:
+    """Return how to train on images, or on texts."""
+    if bool(config.images) == bool(config.text):
         got = "both" if config.images else "neither"
         raise ConfigError(f"either images or text must be given, but got {got}")
+    if config.images:
+        mirror = tuple(config.mirror)
+        return ImageRecipe(epochs=config.epochs, teacher=config.teacher, mirror=mirror)
     for option in ("teacher", "mirror"):
         if getattr(config, option):
             raise ConfigError(f"{option} must be given with images only, but got text")

@@ -1,35 +1,57 @@
-"""The cache: where statistics are kept and for how long, what there is of them, and how it goes."""
+"""The command `cache`: what the cache of measurements holds, and how it is cleared."""
 
 import shutil
 import time
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 from autoprox.evaluation.cache_settings import STATISTICS_FOLDER, ZOO_FOLDER, cache_bounds
 from autoprox.files.folders import disk_usage, is_writable, require_folder, user_cache
+from autoprox.files.json_documents import Document
 from autoprox.statistics.cached import DAY, clear, superfluous
 
 ENDLESS = 2**62
 
 
-def cache_facts(folder: Path | None = None) -> dict[str, Any]:
-    """Where the cache is, how large it is, its bounds, and when the oldest of it was used."""
+class CacheFacts(Document):
+    """The cache: its folder, its size and bounds in bytes and days, and its oldest use."""
+
+    folder: str
+    bytes: int
+    files: int
+    parts: dict[str, int]
+    oldest: str | None
+    limit: int
+    age: int
+    superfluous: int
+    writable: bool
+
+
+class ClearedCache(CacheFacts):
+    """The cache, and the number of bytes that were removed."""
+
+    removed: int
+
+
+def cache_facts(folder: Path | None = None) -> CacheFacts:
+    """Return the facts of the cache, by default the user's."""
     place = _place(folder)
-    found, (limit, age) = disk_usage(place), cache_bounds()
-    oldest = found.oldest and datetime.fromtimestamp(found.oldest, timezone.utc).isoformat()
-    parts = {path.name: disk_usage(path).bytes for path in sorted(place.glob("*")) if path.is_dir()}
-    return {
-        "folder": str(place),
-        "bytes": found.bytes,
-        "files": found.files,
-        "parts": parts,
-        "oldest": oldest,
-        "limit": limit,
-        "age": age,
-        "superfluous": sum(superfluous(place / STATISTICS_FOLDER, limit, age).values()),
-        "writable": is_writable(place),
-    }
+    found, (limit, age), oldest = disk_usage(place), cache_bounds(), None
+    if found.oldest is not None:
+        oldest = datetime.fromtimestamp(found.oldest, timezone.utc).isoformat()
+    return CacheFacts(
+        folder=str(place),
+        bytes=found.bytes,
+        files=found.files,
+        parts={
+            path.name: disk_usage(path).bytes for path in sorted(place.glob("*")) if path.is_dir()
+        },
+        oldest=oldest,
+        limit=limit,
+        age=age,
+        superfluous=sum(superfluous(place / STATISTICS_FOLDER, limit, age).values()),
+        writable=is_writable(place),
+    )
 
 
 def _place(folder: Path | None) -> Path:
@@ -41,9 +63,9 @@ def _place(folder: Path | None) -> Path:
 def clear_cache(
     folder: Path | None = None, limit: int | None = None, age: int | None = None
 ) -> int:
-    """Remove what was measured, not what was downloaded; returns how many bytes that was.
+    """Remove measurements, but no downloads, and return the number of bytes removed.
 
-    Where a limit or an age is given, only what is beyond one of them goes.
+    With a limit or an age, only what is beyond one of them is removed.
     """
     place = _place(folder)
     before = disk_usage(place).bytes

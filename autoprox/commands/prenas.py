@@ -1,27 +1,30 @@
-"""PreNAS: prefers architectures, and trains the supernet on them where there are images."""
+"""The command `prenas`: prefer architectures before training, and train a supernet on them."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from autoprox.commands.search import classes_of
-from autoprox.commands.supernet_train import read_images, trained
+from autoprox.commands.search import classes_of_dataset
+from autoprox.commands.supernet import (
+    TrainedSupernet,
+    read_images,
+    train_in_run,
+    training_shortfalls,
+)
 from autoprox.commands.task import Task
-from autoprox.configurations.shared_options import completed
+from autoprox.configurations.shared_options import completed, require_choice
 from autoprox.configurations.supernets import PrenasConfig
-from autoprox.errors import ConfigError, nearest
+from autoprox.errors import ConfigError
 from autoprox.files.atomic_writes import write_json
 from autoprox.files.human_readable import compact, parse_series, parse_size
-from autoprox.files.json_documents import read_json
+from autoprox.files.json_documents import Document, read_json, validate
 from autoprox.oneshot.prenas.chain import ChainSelector
 from autoprox.oneshot.prenas.isomers import Layout
 from autoprox.oneshot.prenas.saliency import measure_saliency
 from autoprox.oneshot.prenas.selection import (
     NORMALISERS,
     RELEASED,
-    Preferred,
     Selector,
     by_size,
     require_reach,
@@ -30,32 +33,66 @@ from autoprox.oneshot.supernet.session import Plan
 from autoprox.oneshot.supernet.slices import require_entangled
 from autoprox.oneshot.supernet.subnets import read_subnets
 from autoprox.progress import Progress
-from autoprox.runs.folder import Run, as_written
+from autoprox.runs.folder import Run
+from autoprox.runs.summary import Choices, Summary
 from autoprox.searchspaces import get_space
 from autoprox.searchspaces.bignas import BigNASSpace
-from autoprox.shortfalls import Shortfall, shortfalls
+from autoprox.shortfalls import Shortfall, unmet
 from autoprox.statistics.collector import resolve_device
 
-PREFERRED = "preferred.json"
-FOLDER = "preferred"
+PREFERRED_FILE, PREFERRED_FOLDER = "preferred.json", "preferred"
 
 
-class Prenas(Task[PrenasConfig]):
-    """The space, the sizes, and perhaps the images to train on."""
+class PreferredSubnet(Document):
+    """An architecture that is preferred: the least size below which it is, and its scores."""
+
+    arch: Choices
+    size: int
+    params: int
+    flops: int
+    snip: float
+    normalised: float
+
+
+class PreferredBelow(Document):
+    """The architectures that are preferred below a size, by their numbers from 1 on."""
+
+    size: int
+    asked: int
+    found: int
+    preferred: list[int]
+
+
+class PrenasSummary(Summary):
+    """The preferred architectures, and the supernet that was trained on them, if any."""
+
+    space: str
+    normaliser: str
+    preferred: tuple[PreferredSubnet, ...]
+    sizes: tuple[PreferredBelow, ...]
+    file: str
+    training: TrainedSupernet | None
+    seconds: float
+
+
+class Prenas(Task[PrenasConfig, PrenasSummary]):
+    """The selection of architectures below each size, and perhaps a training on images."""
+
+    summary = PrenasSummary
 
     def __init__(self, config: PrenasConfig) -> None:
         self.space = get_space(config.space)
         require_entangled(self.space)
-        if isinstance(self.space, BigNASSpace):
-            _require_no_isomers(config)
-        else:
+        if not isinstance(self.space, BigNASSpace):
             Layout(self.space)
-        if config.normaliser not in NORMALISERS:
-            choices = nearest(config.normaliser, NORMALISERS)
-            raise ConfigError(f"unknown normaliser {config.normaliser!r}{choices}")
-        device = resolve_device(config.device)
-        super().__init__(completed(config, space=self.space.name, device=device))
-        self.classes = classes_of(config.dataset)
+        elif config.normaliser == RELEASED:
+            rule = f"the normaliser {RELEASED} compares isomers"
+            raise ConfigError(f"{rule}, of which {config.space} has hardly any: leave it out")
+        require_choice("normaliser", config.normaliser, NORMALISERS)
+        super().__init__(
+            completed(config, space=self.space.name, device=resolve_device(config.device))
+        )
+        self.classes = classes_of_dataset(config.dataset)
         self.sizes = parse_series("sizes", config.sizes)
         self.plan = None
         if config.train is not None:
@@ -69,78 +106,71 @@ class Prenas(Task[PrenasConfig]):
     def name(self) -> str:
         return f"prenas-{self.space.name}-seed{self.config.seed}"
 
-    def work(self, run: Run, progress: Progress) -> dict[str, Any]:
-        """Choose where it isn't done, and train."""
-        started = time.monotonic()
-        if not (run.path / PREFERRED).exists():
-            self._choose(run, progress)
-        subnets = read_subnets(run.path / PREFERRED, self.space)
-        training = None
+    def work(self, run: Run, progress: Progress) -> PrenasSummary:
+        """Choose the architectures unless that is done, and train the supernet on them."""
+        started, file = time.monotonic(), run.path / PREFERRED_FILE
+        if not file.exists():
+            self._choose(run.path, progress)
+        subnets = read_subnets(file, self.space)
+        training, trained_short = None, tuple[Shortfall, ...]()
         if self.plan is not None:
             plan = replace(self.plan, subnets=subnets)
-            training = trained(plan, self.data, self.config, self.pool, run, progress)
-        preferred = read_json(run.path / PREFERRED).plain()
-        with as_written(run.path / PREFERRED):
-            sizes = by_size(preferred, self.sizes, self.config.per_size)
-        trained_short = [] if training is None else training.pop("shortfalls")
-        return {
-            "space": self.space.name,
-            "normaliser": self.config.normaliser,
-            "preferred": preferred,
-            "sizes": sizes,
-            "shortfalls": [*shortfalls(self._counts(sizes, len(preferred))), *trained_short],
-            "file": str(run.path / PREFERRED),
-            "training": training,
-            "seconds": round(time.monotonic() - started, 3),
-        }
+            training = train_in_run(plan, self.data, self.config, self.pool, run, progress)
+            trained_short = training_shortfalls(plan, self.data, training.steps)
+        preferred = tuple(validate(read_json(file), list[PreferredSubnet]))
+        rows = by_size([own.model_dump() for own in preferred], self.sizes, self.config.per_size)
+        sizes = tuple(PreferredBelow(**row) for row in rows)
+        return PrenasSummary(
+            space=self.space.name,
+            normaliser=self.config.normaliser,
+            preferred=preferred,
+            sizes=sizes,
+            shortfalls=(*unmet(self._found(sizes, len(preferred))), *trained_short),
+            file=str(file),
+            training=training,
+            seconds=round(time.monotonic() - started, 3),
+        )
 
-    def _counts(self, sizes: Sequence[Mapping[str, Any]], different: int) -> Iterator[Shortfall]:
+    def _found(self, sizes: tuple[PreferredBelow, ...], different: int) -> Iterator[Shortfall]:
         """Compare what was asked for with what is preferred."""
         asked = parse_size("sizes", self.config.sizes.split(":")[1]) or 0
         yield Shortfall("greatest size", asked, max(self.sizes), "is the last that is reached")
         for own in sizes:
-            of = f"per-size below {compact(own['size'])}"
-            yield Shortfall(of, own["asked"], own["found"], "candidates have fewer parameters")
-        total = sum(own["found"] for own in sizes)
+            of = f"per-size below {compact(own.size)}"
+            yield Shortfall(of, own.asked, own.found, "candidates have fewer parameters")
+        total = sum(own.found for own in sizes)
         yield Shortfall("preferred for all sizes", total, different, "are different architectures")
         largest = self.space.params(self.space.largest(), self.classes)
-        within = sum(own["size"] <= largest for own in sizes)
+        within = sum(own.size <= largest for own in sizes)
         reason = (
-            f"are within {self.space.name}, whose largest network has {compact(largest)} "
-            "parameters: below the others the choice is of all networks"
+            f"are within {self.space.name}, whose largest network has {compact(largest)} parameters: "
+            "below the others the choice is of all networks"
         )
         yield Shortfall("sizes", len(sizes), within, reason)
 
-    def _choose(self, run: Run, progress: Progress) -> None:
+    def _choose(self, path: Path, progress: Progress) -> None:
+        """Measure a random supernet, and write the architectures that it prefers."""
+        config = self.config
         progress("measure", 0, 1, "the random supernet")
-        noise, seed, normaliser = (self.config.noise, self.config.seed, self.config.normaliser)
-        released = normaliser == RELEASED
-        saliency = measure_saliency(self.space, self.classes, noise, seed, released)
+        released = config.normaliser == RELEASED
+        saliency = measure_saliency(self.space, self.classes, config.noise, config.seed, released)
         progress("measure", 1, 1, "the random supernet")
         if isinstance(self.space, BigNASSpace):
-            chosen = ChainSelector(saliency, self.space).choose(self.sizes, self.config.per_size)
+            chosen = ChainSelector(saliency, self.space).choose(self.sizes, config.per_size)
         else:
-            chosen = Selector(saliency, normaliser).choose(self.sizes, self.config.per_size)
-        folder = run.path / FOLDER
-        folder.mkdir(exist_ok=True)
-        for number, one in enumerate(chosen, start=1):
-            write_json(folder / f"{number}.json", one.architecture.to_json())
-        write_json(run.path / PREFERRED, [_entry(one) for one in chosen])
-
-
-def _require_no_isomers(config: PrenasConfig) -> None:
-    if config.normaliser == RELEASED:
-        rule = f"the normaliser {RELEASED} compares isomers"
-        raise ConfigError(f"{rule}, of which {config.space} has hardly any: leave it out")
-
-
-def _entry(one: Preferred) -> dict[str, Any]:
-    """A row of the table."""
-    return {
-        "arch": one.architecture.to_json()["choices"],
-        "size": one.size,
-        "params": one.params,
-        "flops": one.flops,
-        "snip": one.snip,
-        "normalised": one.normalised,
-    }
+            chosen = Selector(saliency, config.normaliser).choose(self.sizes, config.per_size)
+        (path / PREFERRED_FOLDER).mkdir(exist_ok=True)
+        rows = []
+        for number, own in enumerate(chosen, start=1):
+            arch = own.architecture.to_json()
+            write_json(path / PREFERRED_FOLDER / f"{number}.json", arch)
+            row = PreferredSubnet(
+                arch=arch["choices"],
+                size=own.size,
+                params=own.params,
+                flops=own.flops,
+                snip=own.snip,
+                normalised=own.normalised,
+            )
+            rows.append(row.model_dump(mode="json"))
+        write_json(path / PREFERRED_FILE, rows)

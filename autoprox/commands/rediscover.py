@@ -1,45 +1,40 @@
-"""Rediscovers a known proxy: evolves formulas until one says the same of untrained networks.
+"""The command `rediscover`: evolve formulas until one gives the same scores as a known proxy.
 
-The search (`rediscovery_search`) sees the scores that the proxy gives to small networks, and
-nothing else of it. These are PiTs of a quarter of the published widths: their blocks differ in
-width and in number of tokens, so that a formula of the structure has to be right in both. A formula
-that fits is compared with the proxy (`rediscovery_evidence`) by its canonical form, by sympy, and
-by the scores of fresh networks of another space, whole ones of the published sizes.
+The search sees the proxy's scores of small networks, and nothing else of the proxy. The networks
+are PiTs of a quarter of the published widths: their blocks differ in width and in number of tokens,
+so that a formula of the structure has to be right in both. A formula that fits is compared with the
+proxy by its canonical form, by sympy, and by the scores of fresh networks of another space, in full
+resolution and of the published sizes.
 """
-
-from __future__ import annotations
 
 import itertools
 import math
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import torch
 
-from autoprox.commands.cache import kept_of
 from autoprox.commands.task import Task
 from autoprox.configurations.commands import RediscoverConfig
 from autoprox.configurations.shared_options import completed
 from autoprox.engine.evaluator import REASONS, Engine
 from autoprox.errors import AutoproxError, MeasurementError
+from autoprox.evaluation.cache_settings import cache_settings
 from autoprox.evaluation.configured_inputs import digests
 from autoprox.export import pretty
+from autoprox.files.json_documents import Document
 from autoprox.inputs.batches import load_batches
-from autoprox.language import (
-    Tree,
-    make,
-    require_network,
-    statistics,
-)
+from autoprox.language import Tree, make, require_network, statistics
 from autoprox.progress import Note, Progress
 from autoprox.rediscovery.evidence import Evidence, by_form, by_networks, by_tree
 from autoprox.rediscovery.growth import WORDS
 from autoprox.rediscovery.search import FormulaSearch
 from autoprox.runs.folder import NAME, Run
+from autoprox.runs.summary import Summary
+from autoprox.scoring.bootstrap import Number
 from autoprox.scoring.correlations import Floats
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
 from autoprox.searchspaces.base import one
@@ -57,42 +52,65 @@ SMALL_PIT = PiTSpace(
     "PiT with a quarter of the base dimension",
     {**PIT.fields, "base_dim": one(4, 6, 8, 10)},
 )
-DATASET, CLASSES, BATCH = "noise", 10, 2
-SCREEN = 8  # fresh networks that show most formulas to be wrong, before all are measured
+NOISE, NOISE_CLASSES, NOISE_BATCH = "noise", 10, 2
+SCREENED = 8  # fresh networks that show most formulas to be wrong, before all are measured
 COMPARED = 32  # formulas that fit and are compared with the proxy at a time, the smallest
 
-Success = tuple[Tree, Evidence]
+
+class RediscoveryTarget(Document):
+    """The proxy that is looked for."""
+
+    source: str
+    expression: str
+
+
+class RediscoverSummary(Summary):
+    """The formula and the evidence; without success the term that correlates best."""
+
+    success: bool
+    evidence: Evidence | None
+    expression: str
+    formula: str
+    correlation: Number
+    target: RediscoveryTarget
+    seed: int
+    rounds: int
+    evaluations: int
+    seconds: float
 
 
 @dataclass(frozen=True)
-class Networks:
-    """Random networks of a space, of whose matrices every `thin`-th row and column is read."""
+class NetworkSample:
+    """Random networks of a space; every `stride`-th row and column of their matrices is read."""
 
     space: SearchSpace
     count: int
-    thin: int = 1
+    stride: int = 1
 
     def architectures(self, rng: Random) -> list[Architecture]:
-        return Sampler(SizeLimits(self.space, CLASSES)).sample(self.count, rng)
+        return Sampler(SizeLimits(self.space, NOISE_CLASSES)).sample(self.count, rng)
 
     def setting(self, seed: int, device: torch.device) -> Setting:
-        batches = load_batches(self.space, {DATASET: CLASSES}, batch_size=BATCH, seed=seed)
-        return Setting(batches, self.thin, device)
+        classes = {NOISE: NOISE_CLASSES}
+        batches = load_batches(self.space, classes, batch_size=NOISE_BATCH, seed=seed)
+        return Setting(batches, self.stride, device)
 
 
-class Rediscover(Task[RediscoverConfig]):
+class Rediscover(Task[RediscoverConfig, RediscoverSummary]):
     """The proxy to look for, the networks to evolve on, and fresh ones to compare on."""
+
+    summary = RediscoverSummary
 
     def __init__(
         self,
         config: RediscoverConfig,
-        evolved: Networks | None = None,
-        fresh: Networks | None = None,
+        evolved: NetworkSample | None = None,
+        fresh: NetworkSample | None = None,
     ) -> None:
         super().__init__(completed(config, device=resolve_device(config.device)))
         self.target = require_network(load(str(config.proxy)).tree)
-        self.evolved = evolved or Networks(SMALL_PIT, 48, thin=4)
-        self.fresh = fresh or Networks(get_space("autoformer-ti"), 64)
+        self.evolved = evolved or NetworkSample(SMALL_PIT, 48, stride=4)
+        self.fresh = fresh or NetworkSample(get_space("autoformer-ti"), 64)
 
     @property
     def name(self) -> str:
@@ -106,39 +124,75 @@ class Rediscover(Task[RediscoverConfig]):
 
     @property
     def device(self) -> torch.device:
-        """Where networks are measured."""
+        """The device on which networks are measured."""
         return torch.device(self.config.device)
 
-    def work(self, run: Run, progress: Progress) -> dict[str, Any]:
+    def work(self, run: Run, progress: Progress) -> RediscoverSummary:
         """Search until a formula is right or the time is up.
 
-        A search that is gone on with makes its rounds on record again, from the seed, but doesn't
-        judge again what was found in them.
+        A resumed search repeats its recorded rounds from the seed. What was found in them isn't
+        compared again, except in the last one, which may have found the proxy.
         """
         run.check_log()
         started, config, log = time.monotonic(), self.config, run.read_log()
         run.truncate_log(len(log))
         rng = Random(config.seed)
-        engine = Engine(self._collect(rng, progress))
-        search = FormulaSearch(engine, self._scores(engine), rng)
+        engine = Engine(self._measured(rng, progress))
+        search = FormulaSearch(engine, self._target_scores(engine), rng)
         search.begin()
-        rounds = Rounds(search, RoundJudge(self), run, progress)
-        rounds.repeat(log)
-        success = rounds.until(config.seconds, started)
-        summary = {
-            **_outcome(search, success),
-            "target": {"source": config.proxy, "expression": str(self.target)},
-            "seed": config.seed,
-            "rounds": rounds.number,
-            "evaluations": search.evaluations,
-            "seconds": rounds.seconds(),
-        }
-        if success:
-            run.write_proxies([self._record(run, *success)])
-        return summary
+        comparison, rounds = TargetComparison(self), 0
+        for line in log[:-1]:
+            progress("repeat", rounds + 1, len(log), str(line["expression"]))
+            comparison.skip(search.round())
+            rounds += 1
+        if log:  # repeating rounds doesn't count
+            started = time.monotonic() - float(log[-1]["seconds"])
 
-    def _collect(self, rng: Random, progress: Progress) -> CachedMatrices:
-        """All statistics of the networks to evolve on, whichever the proxy reads."""
+        def seconds() -> float:
+            return round(time.monotonic() - started, 3)
+
+        success = None
+        while success is None and (seconds() < config.seconds or rounds < len(log)):
+            best, tried = search.population[0], search.evaluations
+            words = f"{tried} formulas, best correlation {best.jcm:.4f}"
+            note = Note(
+                words, value=best.jcm, of="correlation", formula=str(best.tree), tried=tried
+            )
+            progress("rediscover", int(seconds()), math.ceil(config.seconds), note)
+            rounds += 1
+            found = search.round()
+            success = comparison.first_equivalent(found)
+            if rounds > len(log):
+                best = search.population[0]
+                run.log(
+                    {
+                        "round": rounds,
+                        "evaluations": search.evaluations,
+                        "best": best.jcm,
+                        "expression": str(best.tree),
+                        "fitting": len(found),
+                        "seconds": seconds(),
+                    }
+                )
+        best = search.population[0]
+        tree, evidence = success or (best.tree, None)
+        if evidence:
+            self._write_proxy(run, tree, evidence)
+        return RediscoverSummary(
+            success=evidence is not None,
+            evidence=evidence,
+            expression=str(tree),
+            formula=pretty(tree),
+            correlation=None if evidence else best.jcm,
+            target=RediscoveryTarget(source=str(config.proxy), expression=str(self.target)),
+            seed=config.seed,
+            rounds=rounds,
+            evaluations=search.evaluations,
+            seconds=seconds(),
+        )
+
+    def _measured(self, rng: Random, progress: Progress) -> CachedMatrices:
+        """Measure all statistics of the networks to evolve on, whichever the proxy reads."""
         architectures = self.evolved.architectures(rng)
         trees = (*map(make, WORDS), self.target)
         matrices = CachedMatrices(
@@ -146,7 +200,7 @@ class Rediscover(Task[RediscoverConfig]):
             space_networks(self.evolved.space, architectures, self.config.seed),
             {part for tree in trees for s in statistics(tree) for part in s.parts},
             crew=self.pool,
-            **kept_of(self.config)._asdict(),
+            **cache_settings(self.config)._asdict(),
         )
         done = itertools.count(1)
         matrices.collect(lambda: progress("collect", next(done), len(architectures), ""))
@@ -154,7 +208,7 @@ class Rediscover(Task[RediscoverConfig]):
             raise MeasurementError(f"a network failed: {next(iter(matrices.failures.values()))}")
         return matrices
 
-    def _scores(self, engine: Engine) -> Floats:
+    def _target_scores(self, engine: Engine) -> Floats:
         scores = engine.evaluate([self.target])
         if reason := scores.reasons.max():
             raise AutoproxError(
@@ -164,137 +218,71 @@ class Rediscover(Task[RediscoverConfig]):
         values: Floats = scores.values[0, 0]
         return values
 
-    def _record(self, run: Run, tree: Tree, evidence: Evidence) -> Mapping[str, Any]:
-        """The formula for a proxy file."""
+    def _write_proxy(self, run: Run, tree: Tree, evidence: Evidence) -> None:
         found = {
             "run": run.name,
             "space": self.evolved.space.name,
             "benchmark": f"the scores of {self.config.proxy}",
             "label": "scores",
-            "datasets": [DATASET],
+            "datasets": [NOISE],
             "seed": self.config.seed,
         }
-        taus = {} if evidence.tau is None else {"fresh": {DATASET: evidence.tau}}
-        return {"expression": str(tree), "formula": pretty(tree), "found": found, "taus": taus}
-
-
-class Rounds:
-    """The rounds of a search, each on record, and the time that they took."""
-
-    def __init__(
-        self, search: FormulaSearch, judge: RoundJudge, run: Run, progress: Progress
-    ) -> None:
-        self.number = 0
-        self._search = search
-        self._judge = judge
-        self._run = run
-        self._progress = progress
-        self._logged = 0
-        self._origin = time.monotonic()
-
-    def seconds(self) -> float:
-        """The time spent so far, without that for making rounds again."""
-        return round(time.monotonic() - self._origin, 3)
-
-    def repeat(self, log: Sequence[Mapping[str, Any]]) -> None:
-        """Make all rounds on record again but the last, which may have found the proxy."""
-        self._logged = len(log)
-        for line in log[:-1]:
-            self._progress("repeat", self.number + 1, len(log), str(line["expression"]))
-            self._judge.known_wrong(self._search.round())
-            self.number += 1
-        if log:
-            self._origin = time.monotonic() - float(log[-1]["seconds"])
-
-    def until(self, limit: float, started: float) -> Success | None:
-        """Rounds until a formula is right, or the time is up."""
-        if not self._logged:
-            self._origin = started
-        success = None
-        while success is None and (self.seconds() < limit or self.number < self._logged):
-            best = self._search.population[0]
-            tried, text = self._search.evaluations, str(best.tree)
-            words = f"{tried} formulas, best correlation {best.jcm:.4f}"
-            note = Note(words, value=best.jcm, of="correlation", formula=text, tried=tried)
-            self._progress("rediscover", int(self.seconds()), math.ceil(limit), note)
-            self.number += 1
-            found = self._search.round()
-            success = self._judge(found)
-            if self.number > self._logged:
-                self._log(len(found))
-        return success
-
-    def _log(self, fitting: int) -> None:
-        best = self._search.population[0]
-        self._run.log(
-            {
-                "round": self.number,
-                "evaluations": self._search.evaluations,
-                "best": best.jcm,
-                "expression": str(best.tree),
-                "fitting": fitting,
-                "seconds": self.seconds(),
-            }
+        taus = {} if evidence.tau is None else {"fresh": {NOISE: evidence.tau}}
+        run.write_proxies(
+            [{"expression": str(tree), "formula": pretty(tree), "found": found, "taus": taus}]
         )
 
 
-class RoundJudge:
-    """Compares the formulas that fit with the proxy that is looked for, each once."""
+class TargetComparison:
+    """Compares formulas that fit with the proxy that is looked for, each of them once."""
 
     def __init__(self, task: Rediscover) -> None:
         self._task = task
-        self._target = task.target
         self._architectures = task.fresh.architectures(Random(f"fresh {task.config.seed}"))
         self._pending: dict[Tree, None] = {}
-        self._tried: set[Tree] = set()
+        self._compared: set[Tree] = set()
 
-    def __call__(self, found: Sequence[Tree]) -> Success | None:
-        """A formula that is the proxy, the smallest by the first evidence that there is."""
-        trees = self._untried(found)
-        for compare, compared in ((by_tree, trees), (by_form, trees[:COMPARED])):
-            for tree in compared:
-                if evidence := compare(tree, self._target):
+    def first_equivalent(self, found: Sequence[Tree]) -> tuple[Tree, Evidence] | None:
+        """Return the smallest formula that is the proxy, by the first kind of evidence for any.
+
+        At most COMPARED formulas are compared by sympy and on networks, the others later.
+        """
+        self._add(found)
+        pending = self._smallest()
+        for compare, trees in ((by_tree, pending), (by_form, pending[:COMPARED])):
+            for tree in trees:
+                if evidence := compare(tree, self._task.target):
                     return tree, evidence
-        chosen = self._try(trees)
-        right = self._by_networks(chosen, self._architectures[:SCREEN])
+        right = self._by_networks(self._take(), self._architectures[:SCREENED])
         right = self._by_networks([tree for tree, _ in right], self._architectures)
         return right[0] if right else None
 
-    def known_wrong(self, found: Sequence[Tree]) -> None:
-        """What was found in a round that is on record, without success."""
-        self._try(self._untried(found))
+    def skip(self, found: Sequence[Tree]) -> None:
+        """Count formulas of a recorded round without success as compared."""
+        self._add(found)
+        self._take()
 
-    def _untried(self, found: Sequence[Tree]) -> list[Tree]:
-        self._pending.update((tree, None) for tree in found if tree not in self._tried)
+    def _add(self, found: Sequence[Tree]) -> None:
+        self._pending.update((tree, None) for tree in found if tree not in self._compared)
+
+    def _smallest(self) -> list[Tree]:
         return sorted(self._pending, key=lambda tree: tree.size)
 
-    def _try(self, trees: Sequence[Tree]) -> Sequence[Tree]:
-        chosen = trees[:COMPARED]
-        self._tried.update(chosen)
+    def _take(self) -> list[Tree]:
+        """Remove the smallest formulas from those that are pending."""
+        chosen = self._smallest()[:COMPARED]
+        self._compared.update(chosen)
         for tree in chosen:
             del self._pending[tree]
         return chosen
 
     def _by_networks(
         self, trees: Sequence[Tree], architectures: Sequence[Architecture]
-    ) -> list[Success]:
+    ) -> list[tuple[Tree, Evidence]]:
         if not trees:
             return []
-        config = self._task.config
-        setting = self._task.fresh.setting(config.seed, self._task.device)
-        networks = space_networks(self._task.fresh.space, architectures, config.seed)
-        fresh = StreamedMatrices(setting, networks, self._task.pool)
-        judged = zip(trees, by_networks(trees, self._target, fresh), strict=True)
-        return [(tree, evidence) for tree, evidence in judged if evidence]
-
-
-def _outcome(search: FormulaSearch, success: Success | None) -> dict[str, Any]:
-    """The formula and the evidence; without success the term that correlates best."""
-    tree, evidence = success or (search.population[0].tree, None)
-    return {
-        "success": success is not None,
-        "evidence": asdict(evidence) if evidence else None,
-        "expression": str(tree),
-        "formula": pretty(tree),
-        "correlation": None if success else search.population[0].jcm,
-    }
+        task, seed = self._task, self._task.config.seed
+        networks = space_networks(task.fresh.space, architectures, seed)
+        fresh = StreamedMatrices(task.fresh.setting(seed, task.device), networks, task.pool)
+        compared = zip(trees, by_networks(trees, task.target, fresh), strict=True)
+        return [(tree, evidence) for tree, evidence in compared if evidence]

@@ -1,19 +1,21 @@
-"""Scores models of any kind by a proxy, each with its own layers and inputs."""
+"""The command `score`: score models of any kind by a proxy, each with its own layers and inputs."""
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from autoprox.engine.comparison import compare, terms_of
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import AutoproxError, MeasurementError, failure_of, nearest
 from autoprox.files.human_readable import compact
+from autoprox.files.json_documents import Document
 from autoprox.inputs.batch import Batch, InputError
 from autoprox.inputs.batches import LENGTH, batch_counts
 from autoprox.inputs.images import load_batch
@@ -38,38 +40,59 @@ from autoprox.models.memory import (
     parameter_bytes,
 )
 from autoprox.models.structure import heads_of_blocks, tokens_of, widths
-from autoprox.scoring.correlations import Floats
-from autoprox.shortfalls import shortfalls
+from autoprox.scoring.bootstrap import Number, finite_or_none
+from autoprox.shortfalls import Shortfall, unmet
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import ModuleNetwork, Shape
 from autoprox.statistics.sources import StreamedMatrices
 
-EXAMPLES = 12  # names in a message
-BATCH = 4  # images or sequences, unless said otherwise
+MAX_NAMES = 12  # in a message
+DEFAULT_BATCH = 4  # images or sequences
 INPUTS = "inputs"
-NEEDED = {"msa", "mlp"}  # domains that a model may not lack, where they are read
+REQUIRED_DOMAINS = {"msa", "mlp"}  # domains that a model must have if the proxy reads them
+
+
+class ScoredModel(Document):
+    """A model with its score, and the terms of the proxy that depend on the model alone."""
+
+    model: str
+    score: Number
+    terms: dict[str, Number]
+    params: int
+    family: str
+    layers: Annotated[dict[str, str], Field(description="The domain of each layer, by its name.")]
+    inputs: str
+
+
+class ModelScores(Document):
+    """The scores of models by a proxy."""
+
+    proxy: str
+    ranks: bool
+    models: tuple[ScoredModel, ...]
+    shortfalls: tuple[Shortfall, ...] = ()
 
 
 @dataclass(frozen=True)
-class Inputs:
-    """What models see: images or a text, or else noise and random tokens."""
+class ModelInputs:
+    """The inputs of models: images or a text, or else noise and random tokens."""
 
     images: Path | None = None
     text: Path | None = None
-    batch_size: int | None = None  # BATCH
+    batch_size: int | None = None
     length: int | None = None
     seed: int = 0
 
     def batch(self, loaded: LoadedModel) -> Batch:
-        """For a model of these; the classes are as many as its logits."""
+        """Return a batch for a model of these, with labels of as many classes as its logits."""
         if loaded.batch is not None:
             given = {"images": self.images, "text": self.text, "length": self.length}
             self._refuse(loaded, **given, batch_size=self.batch_size)
             return Batch(*loaded.batch, 0, "its own")
-        size = BATCH if self.batch_size is None else self.batch_size
+        size = self.batch_size or DEFAULT_BATCH
         if loaded.tokens is not None:
             self._refuse(loaded, images=self.images)
-            length = min(LENGTH, loaded.tokens.context) if self.length is None else self.length
+            length = self.length or min(LENGTH, loaded.tokens.context)
             return load_tokens(loaded.tokens, size, length, self.seed, self.text)
         self._refuse(loaded, text=self.text, length=self.length)
         shape = loaded.image or ()
@@ -83,12 +106,12 @@ class Inputs:
             ) from error
         return load_batch("images", shape, size, self.seed, self.images, classes)
 
-    def shape(self, loaded: LoadedModel) -> Tensor:
-        """Return inputs of the shape that a library's model sees, without values."""
-        size = BATCH if self.batch_size is None else self.batch_size
+    def empty(self, loaded: LoadedModel) -> Tensor:
+        """Return inputs of the shape that a library's model takes, without values."""
+        size = self.batch_size or DEFAULT_BATCH
         if loaded.tokens is None:
             return torch.empty(size, *(loaded.image or ()), device="meta")
-        length = min(LENGTH, loaded.tokens.context) if self.length is None else self.length
+        length = self.length or min(LENGTH, loaded.tokens.context)
         return torch.empty(size, length, dtype=torch.long, device="meta")
 
     def _refuse(self, loaded: LoadedModel, **options: object) -> None:
@@ -98,28 +121,16 @@ class Inputs:
                 raise InputError(f"{loaded.name} takes {kind}, which {name} {value} is not for")
 
 
-@dataclass(frozen=True)
-class MeasuredModel:
-    """A model's layers, and the terms of a proxy: what depends on the model alone."""
-
-    name: str
-    family: str
-    layers: dict[str, str]  # domains by name
-    params: int
-    inputs: str
-    terms: tuple[float, ...]
-
-
 def score_references(
     proxy: Tree,
     references: Sequence[str],
-    inputs: Inputs,
+    inputs: ModelInputs,
     patterns: Patterns,
     pretrained: bool = False,
-) -> dict[str, Any]:
-    """Return the scores of models by reference, and where inputs are fewer than asked.
+) -> ModelScores:
+    """Score models by reference, and report if inputs are fewer than asked.
 
-    A model of a library that the memory can't hold isn't loaded, another isn't measured.
+    If the memory can't hold a model, a library's isn't loaded, and any other isn't measured.
     """
     outlines = {reference: outline(reference) for reference in references}
     known = [own for own in outlines.values() if own is not None]
@@ -128,39 +139,37 @@ def score_references(
     others = [own for own, ref in zip(loaded, references, strict=True) if outlines[ref] is None]
     _require_memory(proxy, others, inputs, loaded=True)
     models = [(one.name, one.model, inputs.batch(one)) for one in loaded]
-    found = score_models(proxy, models, patterns, inputs.seed)
-    batches = {name: batch for name, _, batch in models}
-    counts = batch_counts(inputs.batch_size or 0, batches)
-    return {**found, "shortfalls": shortfalls(counts)}
+    scores = score_models(proxy, models, patterns, inputs.seed)
+    counts = batch_counts(inputs.batch_size or 0, {name: batch for name, _, batch in models})
+    return scores.model_copy(update={"shortfalls": unmet(counts)})
 
 
 def _require_memory(
-    proxy: Tree, models: Sequence[LoadedModel], inputs: Inputs, loaded: bool
+    proxy: Tree, models: Sequence[LoadedModel], inputs: ModelInputs, loaded: bool
 ) -> None:
     """Raise MeasurementError if a score takes more memory than is available.
 
-    What is counted are the parameters of all models, and what else the largest takes.
+    A score takes the parameters of all models, and whatever else the largest model needs.
     """
     available = available_memory()
     if not models or available is None:
         return
     gradients = any(s.quantity != "weight" for s in statistics(proxy))
-    own = {one.name: parameter_bytes(one.model) for one in models}
-    beside = {
-        one.name: needed_memory(
-            own[one.name],
-            0 if one.batch or loaded else activation_bytes(one.model, inputs.shape(one)),
+    parameters = {one.name: parameter_bytes(one.model) for one in models}
+    needed = 0 if loaded else sum(parameters.values())
+    needed += max(
+        needed_memory(
+            parameters[one.name],
+            0 if one.batch or loaded else activation_bytes(one.model, inputs.empty(one)),
             gradients,
         )
-        - own[one.name]
+        - parameters[one.name]
         for one in models
-    }
-    largest = max(beside, key=lambda name: beside[name])
-    needed = (0 if loaded else sum(own.values())) + beside[largest]
+    )
     if needed > available:
         params = compact(sum(p.numel() for one in models for p in one.model.parameters()))
         raise MeasurementError(
-            f"a score of {', '.join(own)} with {params} parameters takes at least "
+            f"a score of {', '.join(parameters)} with {params} parameters takes at least "
             f"{compact(needed)}B of memory, of which {compact(available)}B are available; score a "
             "smaller model, fewer at once, or on a machine with more memory"
         )
@@ -168,62 +177,61 @@ def _require_memory(
 
 def score_models(
     proxy: Tree, models: Sequence[tuple[str, nn.Module, Batch]], patterns: Patterns, seed: int = 0
-) -> dict[str, Any]:
-    """The scores of models by name, among each other where the proxy ranks, with their layers.
+) -> ModelScores:
+    """Score models by name, relative to each other if the proxy ranks.
 
-    A single model has no rank: then its score is None, and its terms are what is known.
+    A single model has no rank: then its score is None, and only its terms are known.
     """
     tree = canonical(require_network(proxy))
     terms = terms_of(tree)
-    _require_matches(patterns, models)
-    measured = [_measured(tree, terms, *model, patterns, seed) for model in models]
-    values = np.array([model.terms for model in measured])
     ranks = terms != (tree,)
-    scores: Floats = compare(tree, dict(zip(terms, values.T, strict=True)))
-    return {
-        "proxy": str(proxy),
-        "ranks": ranks,
-        "models": [
-            {
-                "model": model.name,
-                "score": None if ranks and len(models) == 1 else _plain(score),
-                "terms": dict(zip(map(str, terms), map(_plain, model.terms), strict=True)),
-                "params": model.params,
-                "family": model.family,
-                "layers": model.layers,
-                "inputs": model.inputs,
-            }
-            for model, score in zip(measured, scores, strict=True)
-        ],
-    }
+    _require_matches(patterns, models)
+    measured, values = list[ScoredModel](), list[list[float]]()
+    for name, model, batch in models:
+        own = with_linear(model)
+        layers = find_layers(own, patterns or None)
+        _require_layers(tree, name, own, layers)
+        values.append(_measure(tree, terms, name, own, layers, batch, seed))
+        scored = ScoredModel(
+            model=name,
+            score=None,
+            terms=dict(zip(map(str, terms), map(finite_or_none, values[-1]), strict=True)),
+            params=sum(parameter.numel() for parameter in own.parameters()),
+            family="by pattern" if patterns else find_family(own),
+            layers=layers,
+            inputs=batch.source,
+        )
+        measured.append(scored)
+    if not (ranks and len(models) == 1):
+        scores = compare(tree, dict(zip(terms, np.array(values).T, strict=True)))
+        measured = [
+            own.model_copy(update={"score": finite_or_none(score)})
+            for own, score in zip(measured, scores, strict=True)
+        ]
+    return ModelScores(proxy=str(proxy), ranks=ranks, models=tuple(measured))
 
 
-def _measured(
+def _measure(
     tree: Tree,
     terms: Sequence[Tree],
     name: str,
     model: nn.Module,
+    layers: dict[str, str],
     batch: Batch,
-    patterns: Patterns,
     seed: int,
-) -> MeasuredModel:
-    """Measure one model, which is left as it was."""
-    own = with_linear(model)
-    layers = find_layers(own, patterns or None)
-    _require(tree, name, own, layers)
+) -> list[float]:
+    """Measure the terms of one model, which is left as it was."""
     try:
-        network = _network(tree, own, layers, batch.inputs, seed)
+        network = _network(tree, model, layers, batch.inputs, seed)
         source = StreamedMatrices(Setting({INPUTS: batch}), [network], max_failed=1)
-        values = Engine(source).evaluate(terms).values[:, 0, 0]
+        values: list[float] = Engine(source).evaluate(terms).values[:, 0, 0].tolist()
     except AutoproxError:
         raise
     except Exception as error:  # it isn't our code
         raise MeasurementError(f"{name} can't be measured: {failure_of(error)}") from error
     for failure in source.failures.values():
         raise MeasurementError(f"{name} can't be measured: {failure}")
-    family = "by pattern" if patterns else find_family(own)
-    params = sum(parameter.numel() for parameter in own.parameters())
-    return MeasuredModel(name, family, layers, params, batch.source, tuple(values.tolist()))
+    return values
 
 
 def _require_matches(patterns: Patterns, models: Sequence[tuple[str, nn.Module, Batch]]) -> None:
@@ -241,11 +249,11 @@ def _require_matches(patterns: Patterns, models: Sequence[tuple[str, nn.Module, 
                 )
 
 
-def _require(tree: Tree, name: str, model: nn.Module, layers: dict[str, str]) -> None:
+def _require_layers(tree: Tree, name: str, model: nn.Module, layers: dict[str, str]) -> None:
     """Raise the error of a model that lacks the layers which the proxy reads."""
-    needed = {domain for s in statistics(tree) for domain in parts_of(s.domain)} & NEEDED
+    needed = {domain for s in statistics(tree) for domain in parts_of(s.domain)} & REQUIRED_DOMAINS
     if _symbols(tree) & {*STRUCTURE}:
-        needed = NEEDED
+        needed = REQUIRED_DOMAINS
     lacking = sorted(needed - set(layers.values()))
     if lacking:
         there = _listed(layers) or "none of a known family"
@@ -259,7 +267,7 @@ def _require(tree: Tree, name: str, model: nn.Module, layers: dict[str, str]) ->
 def _network(
     tree: Tree, model: nn.Module, layers: dict[str, str], inputs: Tensor, seed: int
 ) -> ModuleNetwork:
-    """The model to be measured; of its blocks the structure that the proxy reads."""
+    """Return the model as a network, with the structure of its blocks that the proxy reads."""
     symbols = _symbols(tree)
     count = len(blocks(layers))
     nothing = [0] * count
@@ -290,12 +298,7 @@ def _short(names: Iterable[str]) -> list[str]:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """Join the first short names, and count the others."""
-    short = _short(names)
-    more = f" and {len(short) - EXAMPLES} more" if len(short) > EXAMPLES else ""
-    return ", ".join(short[:EXAMPLES]) + more
-
-
-def _plain(score: float) -> float | None:
-    """None where a score isn't finite, for which JSON has no word."""
-    return float(score) if np.isfinite(score) else None
+    """Join the first compact names, and count the others."""
+    compact = _short(names)
+    more = f" and {len(compact) - MAX_NAMES} more" if len(compact) > MAX_NAMES else ""
+    return ", ".join(compact[:MAX_NAMES]) + more

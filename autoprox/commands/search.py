@@ -1,16 +1,15 @@
-"""Runs a search: from a configuration to the best architectures, everything kept in a folder."""
+"""The command `search`: find the best architectures of a space by a proxy, without training."""
 
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import torch
 
 from autoprox.benchmarks import BENCHMARKS, load_benchmark, require_data
-from autoprox.commands.search_metrics import size_summary, worth_of_evaluated
 from autoprox.commands.task import Task
 from autoprox.configurations.commands import SearchConfig
 from autoprox.configurations.shared_options import completed, path_of, require_choice
@@ -20,6 +19,7 @@ from autoprox.evaluation.configured_inputs import batches_of, digests
 from autoprox.evaluation.time_estimate import Estimate
 from autoprox.files.atomic_writes import atomic_file, json_line, write_json
 from autoprox.files.human_readable import Range, compact, format_range, parse_range, parse_size
+from autoprox.files.json_documents import Document
 from autoprox.files.json_lines import Journal, JSONLines
 from autoprox.inputs.batches import batch_counts
 from autoprox.inputs.classes import CLASSES
@@ -27,48 +27,143 @@ from autoprox.language import EVERY_STATISTIC
 from autoprox.nas.evaluators import Evaluator, load_evaluator
 from autoprox.nas.own_weights import OwnWeights
 from autoprox.nas.proxy import SplitProxy
-from autoprox.nas.searcher import Evaluated, Scored, Scorer, Searcher
+from autoprox.nas.searcher import Candidate, Evaluated, Scored, Scorer, Searcher
 from autoprox.nas.sliced_weights import SlicedWeights, require_slices
-from autoprox.nas.strategies import STRATEGIES, SearchParameters, SearchStrategy
+from autoprox.nas.strategies import STRATEGIES
 from autoprox.oneshot.supernet.subnets import read_entries
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import CANDIDATES, Run
+from autoprox.runs.summary import Choices, Summary
+from autoprox.scoring.bootstrap import (
+    BootstrapSample,
+    MetricDifferences,
+    Number,
+    RankingMetrics,
+    bootstrap_metrics,
+    count_near_size_pairs,
+    finite_or_none,
+)
+from autoprox.scoring.correlations import spearman
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.searchspaces.limits import SizeLimits, matched
+from autoprox.searchspaces.limits import MATCH, SizeLimits, matched
 from autoprox.searchspaces.sampler import Sampler
-from autoprox.shortfalls import Shortfall, shortfalls
+from autoprox.shortfalls import Shortfall, unmet
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.zoo.loading import load
 
-EVALUATIONS = "evaluations.jsonl"
-TOP = "top.json"
-WEIGHTS = ("fresh", "inherited")
-OBJECTIVES = ("score", "size-adjusted")
+EVALUATIONS_FILE, TOP_FILE = "evaluations.jsonl", "top.json"
+SCORERS: Mapping[str, Callable[..., Scorer]] = {"fresh": OwnWeights, "inherited": SlicedWeights}
+SEARCH_OBJECTIVES = ("score", "size-adjusted")
+MIN_EVALUATED = 10  # candidates for correlations with the evaluator's values
 
 
-class Search(Task[SearchConfig]):
-    """A search of architectures: the proxy, the limits, the strategy and who evaluates."""
+class CandidateLine(Document):
+    """A line of `candidates.jsonl`: an architecture that a search scored."""
+
+    arch: Choices
+    params: int
+    flops: int
+    terms: list[Number]
+    blocks: list[list[Number]] | None = None
+    failure: str | None
+    score: Number
+
+
+class CandidateSizes(Document):
+    """A candidate with its sizes and score."""
+
+    candidate: int
+    params: int
+    flops: int
+    score: Number
+
+
+class TopCandidate(CandidateSizes):
+    """One of the best candidates; without an evaluator it has no value."""
+
+    arch: Choices
+    value: Number
+
+
+class SearchSizeCheck(Document):
+    """How closely the scores of a search follow size."""
+
+    spearman: Number
+    candidates: int
+    largest: CandidateSizes
+    pick_is_largest: bool
+    near_largest: int
+    top: int
+
+
+class CandidateRegret(Document):
+    """A candidate's value, and how much worse it is than the best value."""
+
+    candidate: int
+    value: float
+    regret: float
+
+
+class EvaluatorCheck(Document):
+    """What the evaluator says of the proxy's pick and of the largest candidate, and how well the
+    proxy, parameters and FLOPs rank the candidates by its values.
+    """
+
+    pick: CandidateRegret | None
+    largest: CandidateRegret | None
+    networks: int
+    pairs: int
+    means: dict[str, RankingMetrics]
+    comparison: dict[str, MetricDifferences]
+
+
+class SearchSummary(Summary):
+    """The best architectures of a search."""
+
+    space: str
+    proxy: str
+    strategy: str
+    weights: str
+    objective: str
+    best: TopCandidate
+    top: tuple[TopCandidate, ...]
+    evaluations: int
+    size: SearchSizeCheck
+    worth: EvaluatorCheck | None
+    evaluator: str | None
+    evaluated: int
+    failed: dict[str, int]
+    inputs: str
+    seconds: float
+
+
+class Search(Task[SearchConfig, SearchSummary]):
+    """A search: the proxy, the limits, the strategy and the evaluator."""
+
+    summary = SearchSummary
 
     def __init__(self, config: SearchConfig) -> None:
-        config = with_heads(config)
+        config = with_classes(config)
         self.space = get_space(str(config.space))
-        self.strategy, self.parameters = _strategy(config)
+        self.strategy = STRATEGIES.find(config.strategy)
+        options = self.strategy.settings.model_fields
+        self.parameters = self.strategy.settings(
+            **read_set(config.strategy, options, config.set or {})
+        )
         tree = load(str(config.proxy)).tree
         self.proxy = SplitProxy(tree, self.strategy.by_block)
-        require_choice("weights", config.weights, WEIGHTS)
-        require_choice("objective", config.objective, OBJECTIVES)
-        super().__init__(
-            completed(
-                config,
-                space=self.space.name,
-                # As an expression: the file or run may be gone when the search is resumed.
-                proxy=str(tree),
-                device=resolve_device(config.device),
-                set=self.parameters.model_dump(mode="json"),
-            )
+        require_choice("weights", config.weights, SCORERS)
+        require_choice("objective", config.objective, SEARCH_OBJECTIVES)
+        config = completed(
+            config,
+            space=self.space.name,
+            proxy=str(tree),  # the file or run may be gone when the search is resumed
+            device=resolve_device(config.device),
+            set=self.parameters.model_dump(mode="json"),
         )
+        super().__init__(config)
         dataset, classes = str(config.dataset), config.classes or 0
-        self.limits = SizeLimits(self.space, classes, *_ranges(config))
+        self.limits = SizeLimits(self.space, classes, *size_ranges(config))
         self.evaluator = self._evaluator()
         if config.weights == "inherited" and config.backend != "local":
             raise ConfigError(
@@ -76,14 +171,14 @@ class Search(Task[SearchConfig]):
             )
         if config.weights == "inherited":
             require_slices(self.space)
-        self._check_statistics()
+        self._require_layers()
         self.file_counts: list[Shortfall] = []
-        self.only = self._only()
+        self.only = None if config.subnets is None else self._subnets(config.subnets)
         self.sampler = Sampler(self.limits)
         if self.only is None:
             self.sampler.require()
         batches = batches_of(config, self.space, {dataset: classes}, config.seed)
-        self.setting = Setting(batches, device=torch.device(self.config.device))
+        self.setting = Setting(batches, device=torch.device(config.device))
 
     @property
     def name(self) -> str:
@@ -99,21 +194,19 @@ class Search(Task[SearchConfig]):
         return [*self.file_counts, *batch_counts(self.config.batch_size, self.setting.batches)]
 
     def scorer(self) -> Scorer:
-        """What measures the candidates."""
-        kinds: dict[str, Callable[..., Scorer]] = {"fresh": OwnWeights, "inherited": SlicedWeights}
+        """Return what measures the candidates."""
         config = self.config
-        make = kinds[config.weights]
+        make = SCORERS[config.weights]
         return make(self.proxy, self.space, self.setting, config.seed, self.pool)
 
     def _evaluator(self) -> Evaluator | None:
         config = self.config
         if config.evaluator is not None:
-            data_dir = path_of(config.data_dir)
             return load_evaluator(
                 config.evaluator,
                 self.space,
                 str(config.dataset),
-                data_dir,
+                path_of(config.data_dir),
                 seed=config.seed,
                 device=config.device,
             )
@@ -124,55 +217,48 @@ class Search(Task[SearchConfig]):
             )
         return None
 
-    def _only(self) -> list[Architecture] | None:
-        """The architectures of a file that are within the limits, if there is a file."""
-        config = self.config
-        if config.subnets is None:
-            return None
-        if config.strategy != "random":
+    def _subnets(self, file: object) -> list[Architecture]:
+        """Return the architectures of a file that are within the limits."""
+        if self.config.strategy != "random":
             rule = "of subnets that are given, only random chooses"
-            raise ConfigError(f"{rule}, but the strategy is {config.strategy}")
-        entries = read_entries(Path(config.subnets), self.space)
+            raise ConfigError(f"{rule}, but the strategy is {self.config.strategy}")
+        entries = read_entries(Path(str(file)), self.space)
         different = list(dict.fromkeys(entries))
         within = [architecture for architecture in different if self.limits.admit(architecture)]
         if not within:
             params = sorted(self.limits.sizes(a).params for a in different)
             rule = f"subnets must meet the limits, but none of the {len(different)} does"
             raise ConfigError(f"{rule}: they have {params[0]} to {params[-1]} parameters")
-        file = config.subnets
         self.file_counts = [
             Shortfall("subnets", len(entries), len(different), f"of {file} are different"),
             Shortfall("different subnets", len(different), len(within), "are within the limits"),
         ]
         return within
 
-    def _check_statistics(self) -> None:
-        """A space may lack a domain: its networks then have no such layers."""
+    def _require_layers(self) -> None:
+        """Raise ConfigError if the proxy reads layers that the space's networks don't have."""
         with torch.device("meta"):
             network = self.space.network(self.space.largest(), classes=1)
-        there = {domain for domain, _ in network.layers()}
+        domains = {domain for domain, _ in network.layers()}
         symbols: set[str] = set()
         self.proxy.tree.fold(lambda tree, _: symbols.add(tree.symbol))
-        read = (EVERY_STATISTIC[symbol] for symbol in sorted(symbols) if symbol in EVERY_STATISTIC)
-        for statistic in read:
-            if statistic.domain in ("msa", "mlp") and statistic.domain not in there:
+        for symbol in sorted(symbols & EVERY_STATISTIC.keys()):
+            statistic = EVERY_STATISTIC[symbol]
+            if statistic.domain in ("msa", "mlp") and statistic.domain not in domains:
                 raise ConfigError(
                     f"the proxy needs {statistic}, but the networks of {self.space.name} only "
-                    f"have linear layers of {', '.join(sorted(there)) or 'no domain'}"
+                    f"have linear layers of {', '.join(sorted(domains)) or 'no domain'}"
                 )
 
     def estimate(self) -> Estimate | None:
-        """From one candidate that is built twice: the first warms up.
+        """Estimate the time from one candidate, built twice because the first time warms up.
 
         Slices of the largest network take nearly no time.
         """
         if self.config.weights == "inherited":
             return None
-        rng, scorer, count = (
-            random.Random(self.config.seed),
-            self.scorer(),
-            self.parameters.candidates,
-        )
+        rng, scorer = random.Random(self.config.seed), self.scorer()
+        count = self.parameters.candidates
         if self.only is None:
             one, count = self.sampler.new(rng, ()), self.sampler.available(count)
         else:
@@ -184,30 +270,25 @@ class Search(Task[SearchConfig]):
         work = count * (time.monotonic() - started) / self.pool.size
         return Estimate(networks=count, datasets=1, seconds=work)
 
-    def work(self, run: Run, progress: Progress) -> dict[str, Any]:
-        """Run the strategy from its seed; what is on record isn't measured again."""
+    def work(self, run: Run, progress: Progress) -> SearchSummary:
+        """Run the strategy from its seed; recorded candidates aren't measured again."""
         started = time.monotonic()
         run.check_log()
         log = run.read_log()
         run.truncate_log(len(log))
         before = float(log[-1]["seconds"]) if log else 0.0
-        total = self.parameters.candidates
 
         def seconds() -> float:
             return round(before + time.monotonic() - started, 3)
 
-        invalid: int | None = None
-
         def on_candidate(searcher: Searcher) -> None:
-            nonlocal invalid
-            tried = len(searcher.candidates)
-            new = searcher.candidates if invalid is None else searcher.candidates[-1:]
-            invalid = (invalid or 0) + sum(bool(candidate.failure) for candidate in new)
-            progress("search", tried, total, Note(tried=tried, invalid=invalid))
+            tried, invalid = len(searcher.candidates), sum(searcher.failures().values())
+            note = Note(tried=tried, invalid=invalid)
+            progress("search", tried, self.parameters.candidates, note)
 
         def on_step(searcher: Searcher) -> None:
             if searcher.steps > len(log):
-                run.log({**_step(searcher), "seconds": seconds()})
+                run.log({**step_record(searcher), "seconds": seconds()})
 
         searcher = Searcher(
             self.limits,
@@ -218,35 +299,57 @@ class Search(Task[SearchConfig]):
             adjusts_for_size=self.config.objective == "size-adjusted",
             only=self.only,
             scored=Journal(run.path / CANDIDATES, Scored),
-            evaluated=Journal(run.path / EVALUATIONS, Evaluated),
+            evaluated=Journal(run.path / EVALUATIONS_FILE, Evaluated),
             on_candidate=on_candidate,
             on_step=on_step,
         )
         self.strategy.search(searcher, self.parameters)
-        worth = self._evaluated(searcher)
-        _write_scores(run.path / CANDIDATES, searcher)
+        check = None
         if self.evaluator is not None:
-            _sort_evaluations(run.path / EVALUATIONS, searcher.asked)
-        summary = {**self._summary(searcher, worth), "seconds": seconds()}
-        write_json(run.path / TOP, summary["top"])
-        return summary
+            self._evaluate_best(searcher)
+            check = evaluator_check(searcher, self.config.seed)
+            sort_evaluations(run.path / EVALUATIONS_FILE, searcher.asked)
+        add_scores(run.path / CANDIDATES, searcher)
+        best = searcher.evaluated()[: self.config.top] or searcher.best(self.config.top)
+        top = tuple(
+            TopCandidate(
+                arch=candidate.architecture.to_json()["choices"],
+                **dict(candidate_sizes(searcher, candidate)),
+                value=candidate.value,
+            )
+            for candidate in best
+        )
+        write_json(run.path / TOP_FILE, [own.model_dump(mode="json") for own in top])
+        [batch] = self.setting.batches.values()
+        return SearchSummary(
+            space=self.space.name,
+            proxy=str(self.config.proxy),
+            strategy=self.config.strategy,
+            weights=self.config.weights,
+            objective=self.config.objective,
+            best=top[0],
+            top=top,
+            evaluations=len(searcher.candidates),
+            shortfalls=unmet(self._found(searcher, len(top))),
+            size=size_check(searcher, best),
+            worth=check,
+            evaluator=self.config.evaluator,
+            evaluated=searcher.evaluations,
+            failed=searcher.failures(),
+            inputs=batch.source,
+            seconds=seconds(),
+        )
 
-    def _evaluated(self, searcher: Searcher) -> dict[str, Any]:
-        """Ask the evaluator, if there is one, and return how well the proxy ranks by its values.
-
-        If the strategy has no values, the best by the proxy are asked for until `top` have one.
-        """
-        if self.evaluator is None:
-            return {}
+    def _evaluate_best(self, searcher: Searcher) -> None:
+        """Evaluate the best by the proxy until `top` have a value, unless the strategy has any."""
         if not searcher.evaluated():
             left, best = self.config.top, iter(searcher.best(len(searcher.candidates)))
             while asked := list(islice(best, left)):
                 searcher.evaluate(asked)
                 left -= sum(candidate.value is not None for candidate in asked)
-        return {"worth": worth_of_evaluated(searcher, self.config.seed)}
 
     def _found(self, searcher: Searcher, top: int) -> list[Shortfall]:
-        """Compare the candidates and the best that were asked for with those that there are."""
+        """Compare the numbers of candidates and of the best with those that were asked for."""
         reason = "were scored until the strategy stopped"
         if searcher.exhausted:
             reason = "exist within the limits" if self.limits.ranges else "exist"
@@ -257,61 +360,34 @@ class Search(Task[SearchConfig]):
             Shortfall("top", self.config.top, top, valid),
         ]
 
-    def _summary(self, searcher: Searcher, worth: Mapping[str, Any]) -> dict[str, Any]:
-        """The best by the evaluator where there is one, or else by the proxy, ranked among all."""
-        config = self.config
-        top = [
-            {
-                "arch": candidate.architecture.to_json()["choices"],
-                **candidate.sizes._asdict(),
-                "score": searcher.score_of(candidate),
-                **({"value": candidate.value} if self.evaluator else {}),
-                "candidate": candidate.number,
-            }
-            for candidate in searcher.evaluated()[: config.top] or searcher.best(config.top)
-        ]
-        [batch] = self.setting.batches.values()
-        return {
-            "space": config.space,
-            "proxy": config.proxy,
-            "strategy": config.strategy,
-            "weights": config.weights,
-            "objective": config.objective,
-            "best": top[0],
-            "top": top,
-            "evaluations": len(searcher.candidates),
-            "shortfalls": shortfalls(self._found(searcher, len(top))),
-            "size": size_summary(searcher, [entry["params"] for entry in top]),
-            **worth,
-            "evaluator": config.evaluator,
-            "evaluated": searcher.evaluations,
-            "failed": searcher.failures(),
-            "inputs": batch.source,
-        }
+
+def with_classes(config: SearchConfig) -> SearchConfig:
+    """Fill in the space, the dataset and its classes: the benchmark's if given, else ImageNet's."""
+    dataset, data_dir = config.dataset, path_of(config.data_dir)
+    require_data(data_dir)
+    known: Mapping[str, int] = {}
+    if config.benchmark is not None and None in (config.space, dataset, config.classes):
+        table = load_benchmark(config.benchmark, space=config.space, data_dir=data_dir)
+        config, known = completed(config, space=table.space), table.classes
+        dataset = table.datasets[0] if dataset is None else dataset
+    if config.space is None:
+        raise ConfigError("a search needs space, or a benchmark that has one, but got none")
+    dataset = "imagenet" if dataset is None else dataset
+    classes = config.classes or known.get(dataset) or classes_of_dataset(dataset)
+    return completed(config, dataset=dataset, classes=classes)
 
 
-def _step(searcher: Searcher) -> dict[str, Any]:
-    """A line of the log."""
-    [best], evaluated = searcher.best(1), searcher.evaluated()
-    return {
-        "step": searcher.steps,
-        "candidates": len(searcher.candidates),
-        "failed": sum(searcher.failures().values()),
-        "best": best.number,
-        "score": searcher.score_of(best),
-        "value": evaluated[0].value if evaluated else None,
-    }
+def classes_of_dataset(dataset: str) -> int:
+    """Return the number of classes of a dataset that is known, also from the benchmarks."""
+    of_benchmarks = {d: n for source in BENCHMARKS.values() for d, n in source.classes.items()}
+    known = {**of_benchmarks, **CLASSES}
+    if dataset not in known:
+        raise AutoproxError(f"unknown dataset {dataset!r}{nearest(dataset, known)}")
+    return known[dataset]
 
 
-def _strategy(config: SearchConfig) -> tuple[SearchStrategy, SearchParameters]:
-    """Return the strategy and its options: those that are set, and the defaults of the others."""
-    strategy = STRATEGIES.find(config.strategy)
-    fields = strategy.settings.model_fields
-    return strategy, strategy.settings(**read_set(config.strategy, fields, config.set or {}))
-
-
-def _ranges(config: SearchConfig) -> tuple[Range, Range]:
-    """The parameters and FLOPs that candidates may have."""
+def size_ranges(config: SearchConfig) -> tuple[Range, Range]:
+    """Return the parameters and the FLOPs that candidates may have."""
     params, flops = parse_range("params", config.params), parse_range("flops", config.flops)
     size = parse_size("match_size", config.match_size)
     if size is None:
@@ -324,8 +400,21 @@ def _ranges(config: SearchConfig) -> tuple[Range, Range]:
     return matched(size), flops
 
 
-def _write_scores(path: Path, searcher: Searcher) -> None:
-    """Add its score, among all of them, to the line of each candidate."""
+def step_record(searcher: Searcher) -> dict[str, int | float | None]:
+    """Return a line of the log."""
+    [best], evaluated = searcher.best(1), searcher.evaluated()
+    return {
+        "step": searcher.steps,
+        "candidates": len(searcher.candidates),
+        "failed": sum(searcher.failures().values()),
+        "best": best.number,
+        "score": searcher.score_of(best),
+        "value": evaluated[0].value if evaluated else None,
+    }
+
+
+def add_scores(path: Path, searcher: Searcher) -> None:
+    """Add its score, ranked among all candidates, to the line of each candidate."""
     lines, count = JSONLines(path), len(searcher.candidates)
     texts = lines.lines()
     if len(texts) > count:
@@ -337,40 +426,76 @@ def _write_scores(path: Path, searcher: Searcher) -> None:
             file.write(json_line(line))
 
 
-def _sort_evaluations(path: Path, asked: Sequence[int]) -> None:
+def sort_evaluations(path: Path, asked: Sequence[int]) -> None:
     """Write the lines in the order in which they were asked for, however they arrived."""
     lines = JSONLines(path)
     answered = enumerate(lines.lines()[: len(asked)], start=1)
     texts = {lines.parse(number, text)["candidate"]: text for number, text in answered}
     if list(texts) != list(asked):
         with atomic_file(path) as file:
-            for number in asked:
-                file.write(texts[number] + b"\n")
+            file.writelines(texts[number] + b"\n" for number in asked)
 
 
-def with_heads(config: SearchConfig) -> SearchConfig:
-    """With the space, the dataset and its classes filled in: those of a benchmark if it is given.
+def candidate_sizes(searcher: Searcher, candidate: Candidate) -> CandidateSizes:
+    """Return a candidate's number, sizes and score."""
+    score = searcher.score_of(candidate)
+    return CandidateSizes(candidate=candidate.number, score=score, **candidate.sizes._asdict())
 
-    Where there is none, the dataset is ImageNet.
+
+def size_check(searcher: Searcher, top: Sequence[Candidate]) -> SearchSizeCheck:
+    """Check how closely scores follow size, and compare the best with the largest candidate."""
+    ranked, largest = searcher.ranked(), searcher.largest()
+    params = [float(candidate.sizes.params) for candidate in ranked]
+    scores = [searcher.scores()[candidate.number] for candidate in ranked]
+    near = (1 - MATCH) * largest.sizes.params
+    return SearchSizeCheck(
+        spearman=finite_or_none(spearman(scores, params)),
+        candidates=len(ranked),
+        largest=candidate_sizes(searcher, largest),
+        pick_is_largest=top[0].sizes.params == largest.sizes.params,
+        near_largest=sum(own.sizes.params >= near for own in top),
+        top=len(top),
+    )
+
+
+def evaluator_check(searcher: Searcher, seed: int) -> EvaluatorCheck:
+    """Compare the proxy's pick with the largest candidate, which is evaluated for this, and the
+    proxy's scores with sizes on the candidates that the strategy evaluated.
+
+    Regret is the best value less a candidate's own, with the sign of a value that is to be high.
     """
-    dataset, data_dir = config.dataset, path_of(config.data_dir)
-    require_data(data_dir)
-    known: Mapping[str, int] = {}
-    if config.benchmark is not None and None in (config.space, dataset, config.classes):
-        table = load_benchmark(config.benchmark, space=config.space, data_dir=data_dir)
-        config, known = completed(config, space=table.space), table.classes
-        dataset = table.datasets[0] if dataset is None else dataset
-    if config.space is None:
-        raise ConfigError("a search needs space, or a benchmark that has one, but got none")
-    dataset = "imagenet" if dataset is None else dataset
-    classes = config.classes or known.get(dataset) or classes_of(dataset)
-    return completed(config, dataset=dataset, classes=classes)
+    sign = -1.0 if searcher.evaluator and searcher.evaluator.lower_is_better else 1.0
+    evaluated = [c for c in searcher.ranked() if c.value is not None]
+    pick, largest = evaluated[0] if evaluated else None, searcher.largest()
+    searcher.evaluate([largest])
+    known = [c for c in (*evaluated, largest) if c.value is not None]
+    best = max((sign * (c.value or 0.0) for c in known), default=None)
 
+    def regret(candidate: Candidate | None) -> CandidateRegret | None:
+        if candidate is None or candidate.value is None or best is None:
+            return None
+        value = candidate.value
+        return CandidateRegret(candidate=candidate.number, value=value, regret=best - sign * value)
 
-def classes_of(dataset: str) -> int:
-    """The number of classes of a dataset that is known, from a benchmark perhaps."""
-    of_benchmarks = {d: n for source in BENCHMARKS.values() for d, n in source.classes.items()}
-    known = {**of_benchmarks, **CLASSES}
-    if dataset not in known:
-        raise AutoproxError(f"unknown dataset {dataset!r}{nearest(dataset, known)}")
-    return known[dataset]
+    scored = [c for c in evaluated if searcher.score_of(c) is not None]
+    pairs, metrics = 0, {}
+    if len(scored) >= MIN_EVALUATED:
+        truth = np.array([sign * (c.value or 0.0) for c in scored])
+        params = np.array([float(c.sizes.params) for c in scored])
+        columns = {
+            "proxy": np.array([searcher.scores()[c.number] for c in scored]),
+            "params": params,
+            "flops": np.array([float(c.sizes.flops) for c in scored]),
+        }
+        sample, pairs = BootstrapSample(len(scored), seed), count_near_size_pairs(params)
+        metrics = {n: bootstrap_metrics(own, truth, params, sample) for n, own in columns.items()}
+    return EvaluatorCheck(
+        pick=regret(pick),
+        largest=regret(largest),
+        networks=len(scored),
+        pairs=pairs,
+        means={name: own.summary() for name, own in metrics.items()},
+        comparison={
+            name: metrics["proxy"].minus(own) for name, own in metrics.items() if name != "proxy"
+        },
+    )

@@ -1,4 +1,4 @@
-"""The configuration of a benchmark of one's own."""
+"""The configuration of `bench build`."""
 
 from functools import partial
 from typing import Annotated
@@ -11,16 +11,16 @@ from autoprox.files.human_readable import parse_range
 
 
 class BuildConfig(SpreadOptions, TaskConfig):
-    """What a benchmark of one's own depends on, and what building it may use."""
+    """The options of `bench build`."""
 
     kind = "build"
     task = "autoprox.commands.build_benchmark:Build"
     noun = "a benchmark"
 
-    space: Annotated[str, Option("Search space to take architectures of; needed.", PROBLEM)]
+    space: Annotated[str, Option("Search space to sample; needed.", PROBLEM)]
     out: Annotated[
         PathText,
-        Option("Table to write; needed. Results gather in FILE.parts.", PROBLEM, "FILE"),
+        Option("Table to write; needed. Results are collected in FILE.parts.", PROBLEM, "FILE"),
     ]
     images: Annotated[
         Paths,
@@ -33,8 +33,8 @@ class BuildConfig(SpreadOptions, TaskConfig):
     text: Annotated[
         Paths,
         Option(
-            "Dataset to train language models on: a text file, of which a token is a byte. Repeat "
-            "it for more datasets.",
+            "Dataset to train language models on: a text file, read byte by byte. Repeat it for "
+            "more datasets.",
             PROBLEM, "FILE", "none", repeated=True,
         ),
     ] = ()  # fmt: skip
@@ -43,34 +43,36 @@ class BuildConfig(SpreadOptions, TaskConfig):
         Range,
         AfterValidator(partial(parse_range, "sizes")),
         Option(
-            "Parameters of the architectures, as many of each band: 12K:48K.",
+            "Parameters of the architectures, spread evenly over the bands: 12K:48K.",
             PROBLEM, "LOW:HIGH", "any", read=str,
         ),
     ] = (None, None)  # fmt: skip
     bands: Annotated[
         Positive | None,
         Option(
-            "Bands of sizes, of equal width in the logarithm; at most --samples.",
+            "Bands of sizes, of equal width on a log scale; at most --samples.",
             PROBLEM,
             default="8",
         ),
     ] = None
-    seeds: Annotated[Positive, Option("Trainings of each on each dataset.", PROBLEM)] = 2
+    seeds: Annotated[
+        Positive, Option("Trainings of each architecture on each dataset.", PROBLEM)
+    ] = 2
     epochs: Annotated[
         Positive,
-        Option("Passes over the images or the text, without what fills no last batch.", PROBLEM),
+        Option("Passes over the data; incomplete last batches are left out.", PROBLEM),
     ] = 8
     teacher: Annotated[
         str | None,
         Option(
-            "Distil from the networks of this function, called with dataset and classes.",
+            "Distil from the network that this function returns for a dataset and its classes.",
             PROBLEM, "MODULE:FUNCTION", "none", code=True,
         ),
     ] = None  # fmt: skip
     mirror: Annotated[
         Names,
         Option(
-            "Dataset whose images may be mirrored. Repeat it for more.",
+            "Dataset whose images are mirrored at random. Repeat it for more.",
             PROBLEM, "DATASET", "none", repeated=True,
         ),
     ] = ()  # fmt: skip

@@ -26,8 +26,12 @@ from autoprox.configurations.shared_options import (
     TaskConfig,
     names,
 )
-from autoprox.configurations.space_search import S3Config
-from autoprox.configurations.supernets import SUPERNET_CONFIGURATIONS
+from autoprox.configurations.supernets import (
+    PrenasConfig,
+    S3Config,
+    SupernetEvalConfig,
+    SupernetTrainConfig,
+)
 from autoprox.declared_options import (
     Names,
     Numbers,
@@ -342,7 +346,6 @@ class RediscoverConfig(CacheOptions, DeviceOptions, TaskConfig):
 
 ALL: tuple[type[TaskConfig], ...] = (
     *(EvolveConfig, RankConfig, CompareConfig, SearchConfig, RediscoverConfig, BuildConfig),
-    *SUPERNET_CONFIGURATIONS,
-    S3Config,
+    *(SupernetTrainConfig, SupernetEvalConfig, PrenasConfig, S3Config),
 )
 CONFIGURATIONS: dict[str, type[TaskConfig]] = {config.kind: config for config in ALL}

@@ -1,4 +1,4 @@
-"""The configurations of what is done with supernets."""
+"""The configurations of the commands that train or use supernets."""
 
 from typing import Annotated
 
@@ -8,41 +8,54 @@ from pydantic import AfterValidator
 from autoprox.configurations.shared_options import (
     MACHINE,
     PROBLEM,
+    STRATEGY,
     DeviceOptions,
+    FlopsRange,
+    ParamsRange,
     SpreadOptions,
     TaskConfig,
     TrainingImages,
 )
-from autoprox.declared_options import Option, PathText, Positive, Whole
+from autoprox.declared_options import Option, PathText, Positive, Probability, Whole
 from autoprox.files.human_readable import parse_series
 
 TRAINING = "Training"
 
 Share = Annotated[float, Ge(0), Lt(1)]
 NotNegative = Annotated[float, Ge(0)]
-Rate = Annotated[float, Gt(0)]
+HeldOutLimit = Annotated[
+    Positive | None,
+    Option("Use at most this many held-out images, balanced over classes.", PROBLEM, default="all"),
+]
 
 
 class TrainingOptions(DeviceOptions):
-    """How a supernet is trained: the recipe, and on how many processes."""
+    """The options of training a supernet."""
 
     epochs: Annotated[
         Positive,
-        Option("Passes over the images, without those that fill no last batch.", TRAINING),
+        Option("Passes over the images; incomplete last batches are left out.", TRAINING),
     ] = 8
     batch_size: Annotated[Positive, Option("Images of a step, of all processes.", TRAINING)] = 64
-    learning_rate: Annotated[Rate, Option("The highest, of AdamW.", TRAINING)] = 1e-3
-    final_rate: Annotated[NotNegative, Option("The last; a cosine leads there.", TRAINING)] = 1e-5
-    warmup: Annotated[Share, Option("Part of the steps until the highest rate.", TRAINING)] = 0.05
-    weight_decay: Annotated[NotNegative, Option("Of the weights of layers.", TRAINING)] = 0.05
-    label_smoothing: Annotated[Share, Option("Spread over all classes.", TRAINING)] = 0.1
+    learning_rate: Annotated[
+        float, Gt(0), Option("Highest learning rate of AdamW.", TRAINING)
+    ] = 1e-3  # fmt: skip
+    final_rate: Annotated[
+        NotNegative, Option("Last learning rate, reached along a cosine.", TRAINING)
+    ] = 1e-5
+    warmup: Annotated[
+        Share, Option("Share of the steps until the highest learning rate.", TRAINING)
+    ] = 0.05
+    weight_decay: Annotated[NotNegative, Option("Weight decay of layers.", TRAINING)] = 0.05
+    label_smoothing: Annotated[Share, Option("Label smoothing over all classes.", TRAINING)] = 0.1
     drop_path: Annotated[Share, Option("Stochastic depth of the last block.", TRAINING)] = 0.1
-    crop: Annotated[Whole, Option("Pixels by which images are moved.", TRAINING)] = 2
+    crop: Annotated[Whole, Option("Pixels by which images are shifted.", TRAINING)] = 2
     mirror: Annotated[bool, Option("Mirror half of the images.", TRAINING)] = False
     repeats: Annotated[
         Positive,
         Option(
-            "How often an image is in a batch, each time varied; an epoch has so many times fewer.",
+            "How often an image is in a batch, augmented differently each time; an epoch has "
+            "fewer images by this factor.",
             TRAINING,
         ),
     ] = 1
@@ -60,10 +73,10 @@ RECIPE = tuple(
 
 
 class SupernetTrainConfig(TrainingOptions, TaskConfig):
-    """What the training of a supernet depends on, and what it may use."""
+    """The options of `supernet train`."""
 
     kind = "supernet-train"
-    task = "autoprox.commands.supernet_train:SupernetTrain"
+    task = "autoprox.commands.supernet:SupernetTrain"
     noun = "a supernet"
 
     space: Annotated[str, Option("Search space; needed.", PROBLEM)]
@@ -72,37 +85,34 @@ class SupernetTrainConfig(TrainingOptions, TaskConfig):
         str,
         Option(
             "Subnets of a step. uniform: one of the space; sandwich: the largest, the smallest and "
-            "two; preferred: one of --subnets; single: the one of --subnets.",
+            "two others; preferred: one of --subnets; single: the one of --subnets.",
             PROBLEM,
         ),
     ] = "uniform"
     subnets: Annotated[
         PathText | None,
-        Option("Their choices, as preferred.json and top.json have them.", PROBLEM, "FILE", "none"),
+        Option("Their choices, as in preferred.json and top.json.", PROBLEM, "FILE", "none"),
     ] = None
 
 
 class SupernetEvalConfig(SpreadOptions, TaskConfig):
-    """What the evaluation of subnets depends on, and what it may use."""
+    """The options of `supernet eval`."""
 
     kind = "supernet-eval"
-    task = "autoprox.commands.supernet_eval:SupernetEval"
+    task = "autoprox.commands.supernet:SupernetEval"
     noun = "an evaluation"
 
-    supernet: Annotated[PathText, Option("The run of its training.", argument=True, metavar="RUN")]
+    supernet: Annotated[PathText, Option("The run that trained it.", argument=True, metavar="RUN")]
     samples: Annotated[Positive, Option("Random subnets to evaluate.", PROBLEM)] = 64
     images: Annotated[
         PathText | None,
-        Option("Their held-out images are used.", PROBLEM, "PATH", "those of the training"),
+        Option("Evaluate on held-out images of these.", PROBLEM, "PATH", "those of the training"),
     ] = None
-    limit: Annotated[
-        Positive | None,
-        Option("Held-out images at most, of all classes alike.", PROBLEM, default="all"),
-    ] = None
+    limit: HeldOutLimit = None
 
 
 class PrenasConfig(TrainingOptions, TaskConfig):
-    """What PreNAS depends on, and what it may use."""
+    """The options of `prenas`."""
 
     kind = "prenas"
     task = "autoprox.commands.prenas:Prenas"
@@ -112,32 +122,66 @@ class PrenasConfig(TrainingOptions, TaskConfig):
     sizes: Annotated[
         str,
         AfterValidator(lambda text: parse_series("sizes", text) and text),
-        Option("Parameters: those preferred have fewer; needed.", PROBLEM, "LOW:HIGH:STEP"),
+        Option(
+            "Parameter counts below each of which some are preferred; needed.",
+            PROBLEM,
+            "LOW:HIGH:STEP",
+        ),
     ]
     per_size: Annotated[
         Positive,
-        Option("How many are preferred for each size; some of them for several sizes.", PROBLEM),
+        Option("Architectures preferred below each size; they may overlap.", PROBLEM),
     ] = 1
     normaliser: Annotated[
         str,
         Option(
-            "What compares isomers: of the paper (eq. 13), or of the code that was released, whose "
-            "draws of AutoFormer's supernets it takes, too.",
+            "How isomers are compared: paper (eq. 13), or released: as in the authors' code, with "
+            "its random weights of AutoFormer's supernets.",
             PROBLEM,
         ),
     ] = "paper"
     dataset: Annotated[
-        str, Option("Whose number of classes the heads have, unless --train is given.", PROBLEM)
+        str, Option("Dataset that sets the number of classes, unless --train is given.", PROBLEM)
     ] = "imagenet"
-    noise: Annotated[Positive, Option("Gaussian images that the scores are of.", PROBLEM)] = 64
+    noise: Annotated[Positive, Option("Gaussian noise images to score on.", PROBLEM)] = 64
     train: Annotated[
         PathText | None,
-        Option("Images to train the supernet on, for those preferred.", PROBLEM, "PATH", "none"),
+        Option("Images to train the preferred architectures on.", PROBLEM, "PATH", "none"),
     ] = None
 
 
-SUPERNET_CONFIGURATIONS: tuple[type[TaskConfig], ...] = (
-    SupernetTrainConfig,
-    SupernetEvalConfig,
-    PrenasConfig,
-)
+class S3Config(SpreadOptions, TrainingOptions, TaskConfig):
+    """The options of `s3`, the search of a search space."""
+
+    kind = "s3"
+    task = "autoprox.commands.s3:S3"
+    noun = "a search of the search space"
+
+    space: Annotated[str, Option("Search space to begin with; needed.", PROBLEM)]
+    images: TrainingImages
+    params: ParamsRange = (None, None)
+    flops: FlopsRange = (None, None)
+    limit: HeldOutLimit = None
+    rounds: Annotated[
+        Positive,
+        Option("Spaces that are trained and measured; all but the last evolve.", STRATEGY),
+    ] = 3
+    samples: Annotated[Positive, Option("Random architectures that measure a space.", STRATEGY)] = (
+        1000
+    )
+    top: Annotated[Positive, Option("Best of these, for the top-tier error.", STRATEGY)] = 50
+    tau: Annotated[
+        float, Gt(0), Option("Change of the error, in percent, that moves options.", STRATEGY)
+    ] = 0.4  # fmt: skip
+    population: Annotated[
+        Positive, Option("Population of the search in the last space.", STRATEGY)
+    ] = 50
+    generations: Annotated[Positive, Option("Generations of this search.", STRATEGY)] = 20
+    parents: Annotated[Positive, Option("Best architectures, the parents.", STRATEGY)] = 10
+    mutate_stage: Annotated[
+        Probability, Option("Probability that a depth or a dimension mutates.", STRATEGY)
+    ] = 0.2
+    mutate_block: Annotated[Probability, Option("Probability that a block mutates.", STRATEGY)] = (
+        0.4
+    )
+    drop_path: Annotated[Share, Option("Stochastic depth of the last block.", TRAINING)] = 0.2

@@ -20,3 +20,15 @@ class Summary(Document):
     def to_json(self) -> dict[str, Any]:
         """Return the summary as JSON values."""
         return self.model_dump(mode="json")
+
+
+Choices = Annotated[
+    dict[str, Any], Field(description="An architecture's choices in its space, by name.")
+]
+
+
+class ArchitectureDocument(Document):
+    """An architecture, as `export arch` and `supernet extract --arch` read it."""
+
+    space: str
+    choices: Choices

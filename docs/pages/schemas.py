@@ -7,19 +7,30 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from autoprox.benchmarks.table import Table
+from autoprox.commands.build_benchmark import BuildSummary
+from autoprox.commands.cache import ClearedCache
+from autoprox.commands.doctor import MachineFacts
+from autoprox.commands.export_network import ExportedArchitecture, ExportedProxy
+from autoprox.commands.prenas import PrenasSummary
 from autoprox.commands.rank import Line
+from autoprox.commands.rediscover import RediscoverSummary
+from autoprox.commands.s3 import S3Summary
+from autoprox.commands.score import ModelScores
+from autoprox.commands.search import CandidateLine, SearchSummary
+from autoprox.commands.supernet import ExtractedSubnet, SupernetEvalSummary, SupernetTrainSummary
 from autoprox.configurations.commands import CONFIGURATIONS
 from autoprox.configurations.shared_options import TaskConfig
 from autoprox.runs.proxy_file import ProxyFile
+from autoprox.runs.summary import ArchitectureDocument
 
-from .documents import looks, search, worth
+from .documents import looks, worth
 
 FILES: Mapping[str, Any] = {
     "proxy-file": ProxyFile,
     "benchmark-table": Table,
-    "architecture": search.Architecture,
+    "architecture": ArchitectureDocument,
     "rank-log-line": Line,
-    "search-candidate": search.ScoredCandidate,
+    "search-candidate": CandidateLine,
     "environment": looks.Environment,
 }
 PRINTED: Mapping[str, Any] = {
@@ -27,28 +38,28 @@ PRINTED: Mapping[str, Any] = {
     "evolve-spaces": worth.EvolveSpaces,
     "rank": worth.Rank,
     "compare": worth.Compare,
-    "search": search.Search,
-    "rediscover": search.Rediscover,
-    "prenas": search.Prenas,
-    "s3": search.S3,
-    "supernet-train": search.SupernetTrain,
-    "supernet-eval": search.SupernetEval,
-    "supernet-extract": search.SupernetExtract,
+    "search": SearchSummary,
+    "rediscover": RediscoverSummary,
+    "prenas": PrenasSummary,
+    "s3": S3Summary,
+    "supernet-train": SupernetTrainSummary,
+    "supernet-eval": SupernetEvalSummary,
+    "supernet-extract": ExtractedSubnet,
     "bench-list": looks.Benchmarks,
     "bench-info": looks.Info,
     "bench-fetch": looks.Fetched,
-    "bench-build": search.Build,
+    "bench-build": BuildSummary,
     "dry-run": worth.DryRun,
     "show": looks.Show,
     "show-several": looks.ShowSeveral,
     "show-all": looks.ShowAll,
     "show-operations": looks.ShowOperations,
     "runs": looks.Runs,
-    "cache": looks.Cache,
-    "doctor": looks.Doctor,
-    "score": looks.Score,
-    "export-arch": looks.ExportArch,
-    "export-proxy": looks.ExportProxy,
+    "cache": ClearedCache,
+    "doctor": MachineFacts,
+    "score": ModelScores,
+    "export-arch": ExportedArchitecture,
+    "export-proxy": ExportedProxy,
     "report": looks.Report,
 }
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -19,8 +19,8 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from autoprox import runner
-from autoprox.commands.search_space import S3, SEARCHED, SPACE
-from autoprox.configurations.space_search import S3Config
+from autoprox.commands.s3 import S3, SEARCHED, SPACE
+from autoprox.configurations.supernets import S3Config
 from autoprox.files.atomic_writes import write_json
 from autoprox.files.json_documents import read_object
 from autoprox.oneshot.s3.evaluations import Evaluations

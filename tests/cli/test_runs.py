@@ -14,7 +14,7 @@ from helpers.pages import NANO, PIT, search_run, spaces_run, whole
 from helpers.records import record
 from helpers.tables import table
 
-from autoprox.commands import imports, machine
+from autoprox.commands import doctor
 from autoprox.runs.folder import Run
 
 EXPRESSIONS = ("sum(sum(abs(msa.grad)))", "sum(sum(msa.weight))", "sum(width)")
@@ -208,9 +208,9 @@ def test_imports_that_fail_are_found_in_another_process(
         (tmp_path / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(imports, "SECONDS", 8)
+    monkeypatch.setattr(doctor, "SECONDS", 8)
     names = ("json", "raising", "ending", "absent", "csv", "endless", "calendar")
-    assert imports.failed_imports(names) == {
+    assert doctor.failed_imports(names) == {
         "raising": "RuntimeError: no such thing",
         "ending": "its process ended with the code 3",
         "endless": "no end after 8 seconds",
@@ -225,14 +225,14 @@ def test_the_doctor(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert facts["packages"]["torch"] == version("torch")
     assert facts["benchmarks"]["nano-bench"] is True
     assert facts["cache"]["folder"] == str(tmp_path / "autoprox")
-    monkeypatch.setattr(machine, "failed_imports", lambda: {})
+    monkeypatch.setattr(doctor, "failed_imports", lambda: {})
     told = run("doctor")
-    assert (told.code, "Nothing is amiss." in told.out) == (0, True)
-    monkeypatch.setattr(machine, "failed_imports", lambda: {"timm": "RuntimeError: no such thing"})
+    assert (told.code, "No problems found." in told.out) == (0, True)
+    monkeypatch.setattr(doctor, "failed_imports", lambda: {"timm": "RuntimeError: no such thing"})
     told = run("doctor")
     assert told.code == 0
     assert "timm can't be imported: RuntimeError: no such thing" in told.out
-    assert "Nothing is amiss." not in told.out
+    assert "No problems found." not in told.out
     assert run("doctor", "--json").json["imports"] == {"timm": "RuntimeError: no such thing"}
     (tmp_path / "runs").write_text("")  # where a folder should be
     assert run("doctor").code == 1

@@ -15,7 +15,7 @@ from scipy import stats
 
 from autoprox import runner
 from autoprox.commands import rediscover as rediscovery
-from autoprox.commands.rediscover import SMALL_PIT, EvaluationSet, Networks, Rediscover
+from autoprox.commands.rediscover import SMALL_PIT, NetworkSample, Rediscover, TargetComparison
 from autoprox.configurations.commands import RediscoverConfig
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import AutoproxError
@@ -33,13 +33,13 @@ from autoprox.zoo.loading import load
 NANO = get_space("autoformer-nano")
 
 
-def task(cache: Path, proxy: str, fresh: Networks | None = None, **changed: Any) -> Rediscover:
+def task(cache: Path, proxy: str, fresh: NetworkSample | None = None, **changed: Any) -> Rediscover:
     """A rediscovery of seconds."""
     options = {"seconds": 60.0, "workers": 1, "device": "cpu", "cache": str(cache), **changed}
     return Rediscover(
         RediscoverConfig(proxy=proxy, **options),
-        evolved=Networks(NANO, 12, thin=4),
-        fresh=fresh or Networks(SMALL_PIT, 5, thin=4),
+        evolved=NetworkSample(NANO, 12, stride=4),
+        fresh=fresh or NetworkSample(SMALL_PIT, 5, stride=4),
     )
 
 
@@ -110,12 +110,14 @@ def test_a_formula_that_only_fits_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         return by_networks(trees, *rest)
 
     monkeypatch.setattr(rediscovery, "by_networks", measure)
-    judge = EvaluationSet(task(Path(), "rank(sum(width))", fresh=Networks(NANO, 9)))
+    comparison = TargetComparison(task(Path(), "rank(sum(width))", fresh=NetworkSample(NANO, 9)))
     by_depth, by_width = parse("rank(sum(one))"), parse("rank(add(sum(width), sum(width)))")
-    assert judge([by_depth]) is None
-    assert judge([by_depth]) is None
+    assert comparison.first_equivalent([by_depth]) is None
+    assert comparison.first_equivalent([by_depth]) is None
     assert measured == [1]
-    found, evidence = judge([by_depth, by_width]) or pytest.fail("the second one is right")
+    found, evidence = comparison.first_equivalent([by_depth, by_width]) or pytest.fail(
+        "the second one is right"
+    )
     assert found == by_width
     assert evidence.tau == 1
     assert measured == [1, 1, 1]
@@ -226,7 +228,7 @@ def test_what_rounds_on_record_found_is_not_judged_again(
 
     def rediscover(runs: Path) -> Rediscover:
         seen.clear()
-        return task(tmp_path, "rank(sum(width))", fresh=Networks(NANO, 9), runs=runs)
+        return task(tmp_path, "rank(sum(width))", fresh=NetworkSample(NANO, 9), runs=runs)
 
     monkeypatch.setattr(rediscovery, "FormulaSearch", Scripted)
     monkeypatch.setattr(rediscovery, "by_networks", measure)
@@ -239,7 +241,7 @@ def test_what_rounds_on_record_found_is_not_judged_again(
 
 
 def test_small_networks_vary_in_what_structure_reads() -> None:
-    architectures = Networks(SMALL_PIT, 48).architectures(random.Random(0))
+    architectures = NetworkSample(SMALL_PIT, 48).architectures(random.Random(0))
     assert len(set(architectures)) == 48
     blocks = [block for arch in architectures for block in SMALL_PIT.blocks(arch)]
     assert len({block.tokens for block in blocks}) == 3

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from autoprox import runner
-from autoprox.configurations.space_search import S3Config
+from autoprox.configurations.supernets import S3Config
 from autoprox.errors import AutoproxError
 from autoprox.report.terminal.layout import show
-from autoprox.report.terminal.s3 import s3_report
+from autoprox.report.terminal.oneshot_reports import s3_report
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.searchspaces.swin import SwinSpace
 
@@ -117,9 +117,7 @@ def test_rounds_end_before_a_space_beyond_the_limits(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """What was trained isn't lost: the search is in the space before."""
-    monkeypatch.setattr(
-        "autoprox.commands.search_space.evolved", lambda space, found: widened(space)
-    )
+    monkeypatch.setattr("autoprox.commands.s3.evolved", lambda space, found: widened(space))
     summary = run_s3(images, tmp_path, rounds=3, population=2)
     assert len(summary["rounds"]) == 1
     assert "must be within the limits, but none is within flops :4M" in summary["ended"]
@@ -137,7 +135,7 @@ def widened(space: SwinSpace) -> SwinSpace:
 def test_without_matplotlib_it_says_so(
     images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("autoprox.commands.search_space.find_spec", lambda name: None)
+    monkeypatch.setattr("autoprox.commands.s3.find_spec", lambda name: None)
     summary = run_s3(images, tmp_path, rounds=1, population=2)
     assert "pip install 'autoprox[plots]'" in summary["plots"]["reason"]
     assert not list(Path(summary["run"]).glob("*.png"))

@@ -16,7 +16,7 @@ from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadMode
 
 import autoprox
 from autoprox.commands import score as score_module
-from autoprox.commands.score import Inputs
+from autoprox.commands.score import ModelInputs
 from autoprox.errors import ConfigError, MeasurementError
 from autoprox.models import memory
 from autoprox.models.loading import LoadedModel, ModelError, TokenModel, import_library, load_model
@@ -167,16 +167,16 @@ def test_kinds_of_transformers_have_random_weights_by_seed(tmp_path: Any) -> Non
     state = load_model(f"transformers:{tmp_path}").model.state_dict()
     assert all(torch.equal(value, state[key]) for key, value in first.model.state_dict().items())
     assert not torch.equal(*(next(m.model.parameters()) for m in (first, second)))
-    batch = Inputs(batch_size=3, length=8).batch(first)
+    batch = ModelInputs(batch_size=3, length=8).batch(first)
     assert batch.inputs.shape == batch.labels.shape == (3, 8)
     assert ((batch.inputs == 103) == (batch.labels != -100)).all()
     with pytest.raises(autoprox.errors.AutoproxError, match="takes tokens, which images"):
-        Inputs(images=tmp_path).batch(first)
+        ModelInputs(images=tmp_path).batch(first)
 
 
 def test_a_model_of_images_sees_as_many_classes_as_it_tells() -> None:
     model = nn.Sequential(nn.Flatten(), nn.Linear(12, 7))
-    batch = Inputs(batch_size=50).batch(LoadedModel("m", model, (3, 2, 2)))
+    batch = ModelInputs(batch_size=50).batch(LoadedModel("m", model, (3, 2, 2)))
     assert batch.inputs.shape == (50, 3, 2, 2)
     assert set(batch.labels.tolist()) == set(range(7))
 
@@ -343,7 +343,7 @@ def test_a_function_returns_a_model_of_any_input(
     functions: None, run: Command, name: str, shape: tuple[int, ...], most: int | None
 ) -> None:
     """Tokens below the vocabulary, at most as many as the context; or images of its size."""
-    inputs = Inputs(batch_size=3).batch(load_model(f"several:{name}")).inputs
+    inputs = ModelInputs(batch_size=3).batch(load_model(f"several:{name}")).inputs
     assert tuple(inputs.shape) == shape
     if most is not None:
         assert inputs.dtype == torch.int64

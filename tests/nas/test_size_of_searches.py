@@ -10,7 +10,7 @@ import autoprox
 from autoprox.errors import AutoproxError
 from autoprox.files.human_readable import parse_size
 from autoprox.report.terminal.layout import show
-from autoprox.report.terminal.search import search_report
+from autoprox.report.terminal.search_report import search_report
 from autoprox.searchspaces.limits import matched
 
 SPACE = "autoformer-nano"

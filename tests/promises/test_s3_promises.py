@@ -9,7 +9,7 @@ from helpers.images import save_images
 from helpers.shortfalls import counted, is_told
 
 from autoprox import runner
-from autoprox.configurations.space_search import S3Config
+from autoprox.configurations.supernets import S3Config
 from autoprox.report.terminal.layout import show
 from autoprox.report.terminal.summaries import report_of
 from autoprox.searchspaces import get_space
@@ -145,7 +145,7 @@ def test_all_rounds_are_done_or_the_others_told(
         wide = {name: (640,) for name in space.options if name.startswith("embed_dim")}
         return space.with_options({**space.options, **wide})
 
-    monkeypatch.setattr("autoprox.commands.search_space.evolved", evolved)
+    monkeypatch.setattr("autoprox.commands.s3.evolved", evolved)
     summary = run_s3(images, tmp_path, rounds=rounds)
     done = min(rounds, 2)
     assert len(summary["rounds"]) == len([*Path(summary["run"]).glob("round*")]) == done

@@ -32,7 +32,7 @@ from helpers.tables import table
 
 from autoprox import cli
 from autoprox.commands import rediscover
-from autoprox.commands.rediscover import Networks
+from autoprox.commands.rediscover import NetworkSample
 from autoprox.searchspaces import SearchSpace, get_space
 
 ERRORS = (errno.ENOSPC, errno.EACCES, errno.EIO)
@@ -178,9 +178,9 @@ def one_failure(
         yield f"differ: {', '.join(parts)}"
 
 
-def few(space: SearchSpace, count: int, thin: int = 1) -> Networks:
+def few(space: SearchSpace, count: int, stride: int = 1) -> NetworkSample:
     """The networks of a rediscovery of a second."""
-    return Networks(get_space("autoformer-nano"), 12, thin=4)
+    return NetworkSample(get_space("autoformer-nano"), 12, stride=4)
 
 
 def done(command: Sequence[str], folder: Path, disk: Disk) -> tuple[int, str]:
@@ -190,7 +190,7 @@ def done(command: Sequence[str], folder: Path, disk: Disk) -> tuple[int, str]:
     os.chdir(folder)
     with (
         patch.dict(os.environ, proving.places(folder)),
-        patch.object(rediscover, "Networks", few),
+        patch.object(rediscover, "NetworkSample", few),
         contextlib.redirect_stdout(streams[0]),
         contextlib.redirect_stderr(streams[1]),
         disk.in_place(),

@@ -14,7 +14,7 @@ from rich.table import Table
 from autoprox.commands.build_benchmark import BuildSummary
 from autoprox.commands.evolve import EvolveSummary, Fold
 from autoprox.commands.rank import RankSummary
-from autoprox.commands.search_space import S3Summary
+from autoprox.commands.s3 import S3Summary
 from autoprox.evaluation.full_resolution import NetworkScores, RankingQuality
 from autoprox.export import legend
 from autoprox.export.latex_form import latex, latex_formula
@@ -258,7 +258,11 @@ def space_plots(summary: S3Summary) -> list[Plot]:
     }
     rounds = list(enumerate(summary.rounds))
     series = [
-        Series(label, [Point(n, getattr(own, name), f"{getattr(own, name):.2f}") for n, own in rounds], "line")
+        Series(
+            label,
+            [Point(n, getattr(own, name), f"{getattr(own, name):.2f}") for n, own in rounds],
+            "line",
+        )
         for name, label in errors.items()
     ]
     return [plot("How good the spaces are", "space", "error", *series)]

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from autoprox.errors import printable
 from autoprox.files.atomic_writes import to_json
+from autoprox.shortfalls import Shortfall
 
 WIDTH = 80
 FIGURE = 6  # characters of a figure
@@ -95,3 +96,17 @@ def interval(bounds: Sequence[float | None]) -> str:
     """Both ends, or a dash."""
     low, high = bounds
     return "-" if low is None or high is None else f"[{low:.2f}, {high:.2f}]"
+
+
+def shortfall_parts(shortfalls: Iterable[Shortfall]) -> list[Part]:
+    """Show a line for each count that falls short of what was asked for."""
+    lines = [
+        textwrap.fill(
+            f"{own.of}: {own.asked} asked for, {own.found} {own.reason}",
+            WIDTH,
+            subsequent_indent="  ",
+            break_long_words=False,
+        )
+        for own in shortfalls
+    ]
+    return ["\n".join(lines)] if lines else []

@@ -1,6 +1,6 @@
-"""Of what looks: show, runs, bench, score, export, doctor; and of files that runs keep."""
+"""The documents of show, runs, bench list, info and fetch, and of files that runs keep."""
 
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import Field, RootModel
 
@@ -8,8 +8,7 @@ from autoprox.files.json_documents import Document
 from autoprox.runs.overview import Overview
 from autoprox.runs.proxy_file import Split
 
-from .search import Architecture
-from .worth import MeanParts, Number, Reduced, SizeCheck
+from .worth import MeanParts, Number, SizeCheck
 
 
 class File(Document):
@@ -153,92 +152,6 @@ class Operation(Document):
 
 class ShowOperations(RootModel[list[Operation]]):
     """`autoprox show --operations`."""
-
-
-class CacheFacts(Document):
-    """The cache."""
-
-    folder: str
-    bytes: int
-    files: int
-    parts: dict[str, int]
-    oldest: str | None
-    limit: int
-    age: int
-    superfluous: int
-    writable: bool
-
-
-class Cache(CacheFacts):
-    """`autoprox cache`."""
-
-    removed: int
-
-
-class Place(Document):
-    """A folder."""
-
-    folder: str
-    writable: bool
-
-
-class Doctor(Document):
-    """`autoprox doctor`."""
-
-    python: str
-    packages: dict[str, str]
-    platform: str
-    device: str
-    threads: int
-    benchmarks: dict[str, bool]
-    imports: Annotated[
-        dict[str, str],
-        Field(
-            description="Optional packages that can't be imported, and why; all that can aren't."
-        ),
-    ]
-    cache: CacheFacts
-    runs: Place
-
-
-class Model(Document):
-    """A model with its score."""
-
-    model: str
-    score: Number
-    terms: dict[str, Number]
-    params: int
-    family: str | None
-    layers: dict[str, str]
-    inputs: str
-
-
-class Score(Reduced):
-    """`autoprox score`."""
-
-    proxy: str
-    ranks: bool
-    models: list[Model]
-
-
-class ExportArch(Document):
-    """`autoprox export arch`."""
-
-    architecture: Architecture
-    params: int
-    classes: int
-    target: str
-    out: str | None
-    files: list[str]
-
-
-class ExportProxy(Document):
-    """`autoprox export proxy`."""
-
-    proxy: str
-    to: str
-    out: str | None
-    text: str
 
 
 class Report(Document):

@@ -1,4 +1,4 @@
-"""The benchmarks, and what was built."""
+"""The tables of the benchmarks and of their files."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -8,12 +8,11 @@ from rich.table import Table
 from autoprox.files.shell_command import command_line
 from autoprox.report.terminal.layout import Part, aligned, new_table, number
 
-RELIABILITY = "Reliability of the first label (tau at equal size of two such means):"
-SATURATED = 0.05  # share of the pairs of architectures with the same score
+RELIABILITY = "Reliability of the first label (near-size tau of two such means):"
 
 
 def benchmark_table(benchmarks: Iterable[Mapping[str, Any]]) -> Table:
-    """A line for each benchmark."""
+    """Return a table with a row for each benchmark."""
     table = new_table("benchmark")
     for heading in ("spaces", "datasets", "networks", "installed"):
         table.add_column(heading, justify="right" if heading == "networks" else "left")
@@ -41,7 +40,7 @@ def _installed(found: Mapping[str, Any]) -> str:
 
 
 def benchmark_details(found: Mapping[str, Any]) -> list[Part]:
-    """Everything of a benchmark that a user chooses from or has to know."""
+    """Show a benchmark's labels, datasets, licence, source, reliability and files."""
     labels = new_table("space")
     labels.add_column("label")
     labels.add_column("datasets")
@@ -67,42 +66,8 @@ def benchmark_details(found: Mapping[str, Any]) -> list[Part]:
     ]
 
 
-def build_report(details: Mapping[str, Any]) -> list[Part]:
-    """The same for people, with the next command."""
-    table = new_table(details["measure"])
-    for heading in ("lowest", "median", "highest", "tau between seeds", "reliability"):
-        table.add_column(heading, justify="right")
-    for dataset, row in details["datasets"].items():
-        scores = (f"{row[name]:.2f}" for name in ("lowest", "median", "highest"))
-        table.add_row(dataset, *scores, number(row["noise_ceiling"]), number(row["reliability"]))
-    failures = details["failures"]
-    counts = (
-        f"{details['architectures']} architectures of {details['space']}, seeds: "
-        f"{details['seeds']}; {details['core_hours']:g} core hours; "
-        f"trainings failed: {len(failures)}"
-    )
-    left_out = [f"left out: {f['dataset']}, seed {f['seed']}: {f['failure']}" for f in failures]
-    file = details["file"]
-    return [
-        table,
-        "\n".join([counts, *left_out]),
-        *_saturated(details),
-        f"Table: {file}\nNext: {command_line('evolve', '--benchmark', file)}",
-    ]
-
-
-def _saturated(details: Mapping[str, Any]) -> list[Part]:
-    """A warning of each dataset whose scores hardly tell architectures apart."""
-    return [
-        f"Warning: the scores of {dataset} saturate: {row['tied']:.0%} of the pairs of "
-        "architectures\nhave the same one. Take harder data, fewer --epochs or smaller --sizes."
-        for dataset, row in details["datasets"].items()
-        if row.get("tied", 0) > SATURATED
-    ]
-
-
 def file_table(files: Sequence[Mapping[str, Any]]) -> Table:
-    """A benchmark's files, with what is known or was done of each."""
+    """Return a table of a benchmark's files, with their status."""
     columns = [name for name in ("file", "subset", "architectures", "status") if name in files[0]]
     table = new_table(columns[0])
     for column in columns[1:]:

@@ -1,0 +1,348 @@
+"""The commands `supernet train`, `eval` and `extract`: one network that contains a whole space."""
+
+import random
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+from pydantic import Field
+from safetensors.torch import save
+
+from autoprox.benchmarks import MIN_ARCHITECTURES
+from autoprox.commands.task import Task
+from autoprox.configurations.shared_options import completed
+from autoprox.configurations.supernets import (
+    RECIPE,
+    SupernetEvalConfig,
+    SupernetTrainConfig,
+    TrainingOptions,
+)
+from autoprox.errors import ConfigError, RunError
+from autoprox.files.atomic_writes import atomic_file, to_json, write_json
+from autoprox.files.json_documents import Document, Excerpt
+from autoprox.files.json_lines import JSONLines
+from autoprox.inputs.datasets import Images, load_images, slug
+from autoprox.oneshot.supernet.checkpoint import FILE, read_checkpoint, read_supernet
+from autoprox.oneshot.supernet.inherited import (
+    batch_norms,
+    calibrated,
+    calibration,
+    held_out,
+    inherited_accuracies,
+    inherited_table,
+    limit_counts,
+)
+from autoprox.oneshot.supernet.processes import run_together
+from autoprox.oneshot.supernet.recipe import SupernetRecipe
+from autoprox.oneshot.supernet.samplers import SAMPLERS
+from autoprox.oneshot.supernet.session import Plan, subnets_drawn, train_supernet
+from autoprox.oneshot.supernet.slices import SupernetError, require_entangled
+from autoprox.oneshot.supernet.subnets import read_entries, read_subnet
+from autoprox.parallel.crew import Crew
+from autoprox.progress import Note, Progress
+from autoprox.runs.folder import Run, as_written
+from autoprox.runs.summary import Choices, Summary
+from autoprox.searchspaces import SearchSpace, get_space
+from autoprox.searchspaces.limits import SizeLimits
+from autoprox.searchspaces.sampler import Sampler
+from autoprox.shortfalls import Shortfall, unmet
+from autoprox.statistics.collector import resolve_device
+from autoprox.training.images import ImageRecipe
+
+ACCURACIES_FILE, TABLE_FILE = "accuracies.jsonl", "table.json"
+
+
+class SubnetAccuracy(Document):
+    """A subnet with its inherited accuracy."""
+
+    arch: Choices
+    params: int
+    flops: int
+    accuracy: float
+
+
+class TrainedSupernet(Document):
+    """A supernet that was trained, and the accuracy that some of its subnets inherit."""
+
+    space: str
+    dataset: str
+    sampler: str
+    weights: str
+    epochs: int
+    loss: float
+    subnets: tuple[SubnetAccuracy, ...]
+    images: int
+    images_per_epoch: int
+    steps: int
+    seconds: float
+
+
+class SupernetTrainSummary(TrainedSupernet, Summary):
+    """The result of training a supernet."""
+
+
+class SupernetEvalSummary(Summary):
+    """The range of the accuracies that random subnets inherit, and the table of all."""
+
+    file: str
+    space: str
+    dataset: str
+    architectures: int
+    held_out: int
+    lowest: float
+    median: float
+    highest: float
+    seconds: float
+
+
+class ExtractedSubnet(Document):
+    """A subnet that was written as a network of its own."""
+
+    file: str
+    space: str
+    params: int
+    flops: int
+    classes: int
+
+
+class AccuracyLine(Excerpt):
+    """A subnet that was evaluated, by its number in the sample."""
+
+    subnet: Annotated[int, Field(ge=0, le=10**9)]
+    accuracy: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+
+
+class SupernetTrain(Task[SupernetTrainConfig, SupernetTrainSummary]):
+    """The training of a supernet on the subnets that a sampler draws."""
+
+    summary = SupernetTrainSummary
+
+    def __init__(self, config: SupernetTrainConfig) -> None:
+        space = get_space(config.space)
+        require_entangled(space)
+        super().__init__(completed(config, space=space.name, device=resolve_device(config.device)))
+        file = config.subnets
+        entries = [] if file is None else read_entries(Path(file), space)
+        subnets = tuple(dict.fromkeys(entries))
+        self.entries = Shortfall("subnets", len(entries), len(subnets), f"of {file} are different")
+        SAMPLERS.find(config.sampler).check(config.sampler, subnets)
+        self.data, recipe = read_images(Path(config.images), space, config)
+        images = Path(config.images).absolute()
+        self.plan = Plan(space, images, recipe, config.sampler, subnets, config.seed)
+
+    @property
+    def name(self) -> str:
+        config = self.config
+        return f"supernet-{config.space}-{config.sampler}-seed{config.seed}"
+
+    @property
+    def counts(self) -> list[Shortfall]:
+        return [self.entries]
+
+    def work(self, run: Run, progress: Progress) -> SupernetTrainSummary:
+        """Train from where the run stopped, and evaluate subnets."""
+        trained = train_in_run(self.plan, self.data, self.config, self.pool, run, progress)
+        shortfalls = training_shortfalls(self.plan, self.data, trained.steps)
+        return SupernetTrainSummary(**dict(trained), shortfalls=shortfalls)
+
+
+class SupernetEval(Task[SupernetEvalConfig, SupernetEvalSummary]):
+    """The evaluation of random subnets of a run's supernet, which makes a benchmark."""
+
+    summary = SupernetEvalSummary
+
+    def __init__(self, config: SupernetEvalConfig) -> None:
+        if config.samples < MIN_ARCHITECTURES:
+            rule = f"samples must be a whole number >= {MIN_ARCHITECTURES}"
+            raise ConfigError(f"{rule}, but got {config.samples}")
+        path, self.space, images = open_supernet_run(Path(config.supernet))
+        images = Path(config.images or images)
+        super().__init__(completed(config, supernet=str(path), images=str(images)))
+        self.supernet = read_supernet(path / FILE, self.space)
+        self.data = load_images(images, self.space.input_shape)
+        if self.data.classes != self.supernet.classes:
+            rule = f"the images must be of {self.supernet.classes} classes, as the supernet is"
+            raise SupernetError(f"{rule}, but {images} has {self.data.classes}")
+        sampler = Sampler(SizeLimits(self.space, self.data.classes))
+        self.architectures = sampler.sample(config.samples, random.Random(config.seed))
+
+    @property
+    def name(self) -> str:
+        return f"supernet-eval-{self.space.name}-seed{self.config.seed}"
+
+    def work(self, run: Run, progress: Progress) -> SupernetEvalSummary:
+        """Evaluate the subnets that aren't on record, and write the table."""
+        started = time.monotonic()
+        accuracies = self._accuracies(run, progress)
+        data, limit, total = self.data, self.config.limit, len(self.architectures)
+        used = len(data.held_out_labels[held_out(data, limit)])
+        table = inherited_table(
+            slug(f"supernet-{self.space.name}-{data.name}"),
+            self.supernet,
+            data,
+            self.architectures,
+            accuracies,
+            {"inherited_from": self.config.supernet, "measure": "accuracy", "held_out": used},
+        )
+        write_json(run.path / TABLE_FILE, table)
+        counts = [
+            Shortfall("samples", self.config.samples, total, "different ones exist"),
+            *limit_counts(data, limit),
+            *ImageRecipe().counts(data),
+        ]
+        ordered = sorted(accuracies)
+        return SupernetEvalSummary(
+            file=str(run.path / TABLE_FILE),
+            space=self.space.name,
+            dataset=data.name,
+            architectures=total,
+            held_out=used,
+            shortfalls=unmet(counts),
+            lowest=ordered[0],
+            median=ordered[len(ordered) // 2],
+            highest=ordered[-1],
+            seconds=round(time.monotonic() - started, 3),
+        )
+
+    def _accuracies(self, run: Run, progress: Progress) -> list[float]:
+        lines = JSONLines(run.path / ACCURACIES_FILE)
+        lines.truncate(len(lines.lines()))
+        known = {line.subnet: line.accuracy for line in lines.read_as(AccuracyLine)}
+        done = len(known)
+
+        def record(number: int, accuracy: float) -> None:
+            nonlocal done
+            done += 1
+            lines.append({"subnet": number, "accuracy": accuracy})
+            progress("evaluate", done, len(self.architectures), f"accuracy {accuracy:.2f}")
+
+        return inherited_accuracies(
+            self.supernet,
+            self.data,
+            self.architectures,
+            limit=self.config.limit,
+            crew=self.pool,
+            known=known,
+            record=record,
+        )
+
+
+def extract_subnet(run: Path, arch: Path, out: Path) -> ExtractedSubnet:
+    """Write the weights of a subnet as a plain network's, with its architecture and classes."""
+    path, space, images = open_supernet_run(run)
+    architecture = read_subnet(arch, space)
+    if out.is_dir() or not out.absolute().parent.is_dir():
+        raise ConfigError(f"the weights must be written to a file in a folder, but got {out}")
+    supernet = read_supernet(path / FILE, space)
+    network = supernet.extract(architecture)
+    if batch_norms(network):
+        calibrated(network, calibration(load_images(images, space.input_shape).images))
+    metadata = {
+        "architecture": to_json(architecture.to_json()),
+        "classes": str(supernet.classes),
+    }
+    with atomic_file(out) as file:
+        file.write(save(network.state_dict(), metadata))
+    return ExtractedSubnet(
+        file=str(out),
+        space=space.name,
+        params=space.params(architecture, supernet.classes),
+        flops=space.flops(architecture, supernet.classes),
+        classes=supernet.classes,
+    )
+
+
+def open_supernet_run(path: Path) -> tuple[Path, SearchSpace, Path]:
+    """Return the folder of a run that has a supernet's weights, its space and its images."""
+    run = Run.open(path)
+    if run.kind not in ("supernet-train", "prenas"):
+        rule = "a run of `autoprox supernet train` or `autoprox prenas --train` is needed"
+        raise RunError(f"{rule}, but {path} is one of `autoprox {run.kind}`")
+    if not (path / FILE).is_file():
+        raise RunError(f"a supernet must have been trained for an epoch, but {path} has no {FILE}")
+    with as_written(path):
+        config = run.read_config()
+        images = Path(config.get("images") or config["train"])
+        return path.absolute(), get_space(str(config["space"])), images
+
+
+def read_images(
+    path: Path, space: SearchSpace, config: TrainingOptions
+) -> tuple[Images, SupernetRecipe]:
+    """Read the dataset, and return it with the recipe of the training."""
+    recipe = SupernetRecipe(**{name: getattr(config, name) for name in RECIPE})
+    data = recipe.load(path, space)
+    for name in ("processes", "repeats"):
+        if config.batch_size % (divisor := getattr(config, name)):
+            rule = f"batch_size must be a multiple of {name}"
+            raise ConfigError(f"{rule}, but got {config.batch_size} and {divisor}")
+    mirrored = (data.name,) if config.mirror else ()
+    return data, recipe.model_copy(update={"mirror": mirrored})
+
+
+def train_in_run(
+    plan: Plan, data: Images, config: TrainingOptions, pool: Crew, run: Run, progress: Progress
+) -> TrainedSupernet:
+    """Train a supernet in a run's folder, and evaluate its subnets.
+
+    The log has a line for each epoch. It is written before the weights; lines of epochs that the
+    weights don't have are cut off.
+    """
+    file, space, recipe = run.path / FILE, plan.space, plan.recipe
+    done = read_checkpoint(file, space)[1].epoch if file.exists() else 0
+    run.truncate_log(done)
+    run.check_log()
+    before = float(run.read_log()[-1]["seconds"]) if done else 0.0
+    started = time.monotonic()
+
+    def report(epoch: int, loss: float) -> None:
+        seconds = round(before + time.monotonic() - started, 3)
+        run.log({"epoch": epoch, "loss": loss, "seconds": seconds})
+        progress("train", epoch, recipe.epochs, Note(f"loss {loss:.4f}", value=loss, of="loss"))
+
+    run_together(config.processes, config.device, run.path, report, train_supernet, plan, file)
+    chosen = plan.subnets or (space.smallest(), space.largest())
+    accuracies = inherited_accuracies(read_supernet(file, space), data, chosen, crew=pool)
+    order = recipe.order(recipe.samples(data), torch.Generator())
+    log: list[dict[str, Any]] = run.read_log()
+    return TrainedSupernet(
+        space=space.name,
+        dataset=data.name,
+        sampler=plan.sampler,
+        weights=str(file),
+        epochs=len(log),
+        loss=log[-1]["loss"],
+        subnets=tuple(
+            SubnetAccuracy(
+                arch=arch.to_json()["choices"],
+                params=space.params(arch, data.classes),
+                flops=space.flops(arch, data.classes),
+                accuracy=accuracy,
+            )
+            for arch, accuracy in zip(chosen, accuracies, strict=True)
+        ),
+        images=recipe.samples(data),
+        images_per_epoch=len(set(order.flatten().tolist())),
+        steps=recipe.epochs * len(order),
+        seconds=log[-1]["seconds"],
+    )
+
+
+def training_shortfalls(plan: Plan, data: Images, steps: int) -> tuple[Shortfall, ...]:
+    """Return what a training falls short of: images of a batch, subnets that were drawn."""
+    drawn = len(subnets_drawn(plan, steps))
+    reason = f"were drawn in {steps} steps"
+    return unmet(
+        [
+            batch_shortfall(plan.recipe, data),
+            Shortfall("different subnets", len(plan.subnets), drawn, reason),
+            *plan.recipe.counts(data),
+        ]
+    )
+
+
+def batch_shortfall(recipe: SupernetRecipe, data: Images) -> Shortfall:
+    """Compare the images of a step with the batch size."""
+    images, used = recipe.samples(data), recipe.step_size(recipe.samples(data))
+    return Shortfall("batch_size", recipe.batch_size, used, f"can be taken of {images} images")

@@ -1,0 +1,27 @@
+"""The report of a rediscovery."""
+
+import textwrap
+
+from autoprox.commands.rediscover import RediscoverSummary
+from autoprox.report.terminal.layout import WIDTH, Part
+
+
+def rediscovery_report(summary: RediscoverSummary) -> list[Part]:
+    """Show the target, the formula that was found, the evidence, and the counts."""
+    source, label = summary.target.source, "best "
+    outcome = (
+        f"{source} was not rediscovered. The term that correlates best with its scores "
+        f"(Pearson's r {summary.correlation:.6f}):"
+    )
+    if summary.evidence:
+        outcome, label = f"Rediscovered {source}: {summary.evidence.statement}.", "found"
+    counts = (
+        f"Formulas scored: {summary.evaluations} in {summary.rounds} rounds; "
+        f"{summary.seconds:.0f} s"
+    )
+    return [
+        textwrap.fill(outcome, WIDTH),
+        summary.formula,
+        f"{label}   {summary.expression}\ntarget  {summary.target.expression}",
+        f"{counts}\nRun: {summary.run}",
+    ]

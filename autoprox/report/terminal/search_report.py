@@ -1,0 +1,76 @@
+"""The report of a search of architectures."""
+
+import textwrap
+
+from autoprox.commands.search import EvaluatorCheck, SearchSummary
+from autoprox.files.human_readable import compact
+from autoprox.report.terminal.layout import WIDTH, Part, new_table, number
+from autoprox.report.terminal.metric_tables import comparison_parts, near_size_parts
+from autoprox.runs.summary import Choices
+
+
+def search_report(summary: SearchSummary) -> list[Part]:
+    """Show the best architecture, the sizes and scores of the best ones, and the counts."""
+    table = new_table("candidate")
+    table.columns[0].justify = "right"
+    for heading in ("params", "flops", "score", *(["value"] if summary.evaluator else [])):
+        table.add_column(heading, justify="right")
+    for own in summary.top:
+        numbers = (own.score, own.value) if summary.evaluator else (own.score,)
+        shown = ("-" if n is None else f"{n:.6g}" for n in numbers)
+        table.add_row(str(own.candidate), compact(own.params), compact(own.flops), *shown)
+    failed = f"{sum(summary.failed.values())} failed"
+    if summary.failed:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in summary.failed.items())
+        failed += f" ({reasons})"
+    evaluated = f", {summary.evaluated} evaluated" if summary.evaluator else ""
+    candidates = f"Candidates: {summary.evaluations}{evaluated}, {failed}"
+    return [
+        choice_lines(summary.best.arch),
+        table,
+        *(_evaluator_parts(summary.worth) if summary.worth else []),
+        textwrap.fill(_size_check(summary), WIDTH),
+        textwrap.fill(f"{candidates}; {summary.seconds:.0f} s", WIDTH),
+        f"Run: {summary.run}",
+    ]
+
+
+def choice_lines(arch: Choices) -> str:
+    """Return a line for each choice, lists without brackets."""
+    width = max(map(len, arch)) + 2
+    lines = []
+    for name, value in arch.items():
+        text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+        lines.append(textwrap.fill(f"{name:{width}}{text}", WIDTH, subsequent_indent=width * " "))
+    return "\n".join(lines)
+
+
+def _size_check(summary: SearchSummary) -> str:
+    size, largest = summary.size, compact(summary.size.largest.params)
+    lines = [
+        f"Spearman of score and parameters: {number(size.spearman)} ({size.candidates} candidates)."
+    ]
+    if size.pick_is_largest:
+        lines.append("The pick is simply the largest.")
+    if size.near_largest:
+        near = f"{size.near_largest} are within 2 % of the largest, {largest}."
+        lines.append(f"Of the best {size.top}, {near}")
+    if size.pick_is_largest and summary.objective == "score":
+        lines.append("--objective size-adjusted and --match-size compare beyond size.")
+    return " ".join(lines)
+
+
+def _evaluator_parts(check: EvaluatorCheck) -> list[Part]:
+    """Show the values of the pick and of the largest, and how well the scores rank by value."""
+    values = "\n".join(
+        f"{name} (candidate {own.candidate}): value {own.value:.6g}, regret {own.regret:.3g}"
+        for name, own in (("The proxy's pick", check.pick), ("The largest", check.largest))
+        if own
+    )
+    if not check.means:
+        return [values]
+    return [
+        values,
+        *near_size_parts(check.means, check.networks, check.pairs),
+        *comparison_parts(check.comparison),
+    ]
