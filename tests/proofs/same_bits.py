@@ -70,6 +70,7 @@ RENAMED_VALUES: Mapping[str, str] = {
     "tau-b": "forgiven",
     "size-adjusted": "equal-size",
 }
+ABSENT_WITHOUT_VALUE = frozenset({"published", "evolved_on", "value", "worth"})  # in version 0.2
 NEW_IN_FRONT = "taus"  # which version 0.2 had in proxy files alone
 
 
@@ -83,7 +84,11 @@ def in_recorded_words(document: Any) -> Any:
         return document
     if "folds" in document and "spaces" in document:
         document = _of_one_space(document)
-    return {RENAMED_KEYS.get(k, k): in_recorded_words(own) for k, own in document.items()}
+    return {
+        RENAMED_KEYS.get(name, name): in_recorded_words(own)
+        for name, own in document.items()
+        if own or name not in ABSENT_WITHOUT_VALUE
+    }
 
 
 def _of_one_space(document: dict[str, Any]) -> dict[str, Any]:
