@@ -87,7 +87,7 @@ def in_recorded_words(document: Any) -> Any:
     return {
         RENAMED_KEYS.get(name, name): in_recorded_words(own)
         for name, own in document.items()
-        if own or name not in ABSENT_WITHOUT_VALUE
+        if not (name in ABSENT_WITHOUT_VALUE and own in (None, {}))
     }
 
 
