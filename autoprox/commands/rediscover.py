@@ -33,6 +33,7 @@ from autoprox.rediscovery.evidence import Evidence, by_form, by_networks, by_tre
 from autoprox.rediscovery.growth import WORDS
 from autoprox.rediscovery.search import FormulaSearch
 from autoprox.runs.folder import NAME, Run
+from autoprox.runs.proxy_file import Found, ProxyRecord
 from autoprox.runs.summary import Summary
 from autoprox.scoring.bootstrap import Number
 from autoprox.scoring.correlations import Floats
@@ -219,18 +220,16 @@ class Rediscover(Task[RediscoverConfig, RediscoverSummary]):
         return values
 
     def _write_proxy(self, run: Run, tree: Tree, evidence: Evidence) -> None:
-        found = {
-            "run": run.name,
-            "space": self.evolved.space.name,
-            "benchmark": f"the scores of {self.config.proxy}",
-            "label": "scores",
-            "datasets": [NOISE],
-            "seed": self.config.seed,
-        }
-        taus = {} if evidence.tau is None else {"fresh": {NOISE: evidence.tau}}
-        run.write_proxies(
-            [{"expression": str(tree), "formula": pretty(tree), "found": found, "taus": taus}]
+        found = Found(
+            run=run.name,
+            space=self.evolved.space.name,
+            benchmark=f"the scores of {self.config.proxy}",
+            label="scores",
+            datasets=[NOISE],
+            seed=self.config.seed,
         )
+        taus = {} if evidence.tau is None else {"fresh": {NOISE: evidence.tau}}
+        run.write_proxies([ProxyRecord(str(tree), pretty(tree), found, taus)])
 
 
 class TargetComparison:
