@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from autoprox.benchmarks.table import Table
+from autoprox.cli.report import WrittenReport
 from autoprox.commands.build_benchmark import BuildSummary
 from autoprox.commands.cache import ClearedCache
 from autoprox.commands.compare import CompareSummary
@@ -24,7 +25,9 @@ from autoprox.configurations.commands import CONFIGURATIONS
 from autoprox.configurations.shared_options import TaskConfig
 from autoprox.evaluation.time_estimate import DryRun
 from autoprox.loaded_runs import Overview
+from autoprox.report.terminal.operations import OperationDetails
 from autoprox.report.terminal.proxy_report import ExpressionDetails, FunctionDetails, ProxyGlance
+from autoprox.runs.folder import RunEnvironment
 from autoprox.runs.proxy_file import ProxyFile
 from autoprox.runs.summary import ArchitectureDocument
 from autoprox.zoo.loading import NumberedFormula
@@ -37,7 +40,7 @@ FILES: Mapping[str, Any] = {
     "architecture": ArchitectureDocument,
     "rank-log-line": RankLogLine,
     "search-candidate": CandidateLine,
-    "environment": documents.Environment,
+    "environment": RunEnvironment,
 }
 PRINTED: Mapping[str, Any] = {
     "evolve": EvolveSummary,
@@ -58,14 +61,14 @@ PRINTED: Mapping[str, Any] = {
     "show": ExpressionDetails | FunctionDetails,
     "show-several": list[ProxyGlance],
     "show-all": list[NumberedFormula],
-    "show-operations": list[documents.Operation],
+    "show-operations": list[OperationDetails],
     "runs": list[Overview],
     "cache": ClearedCache,
     "doctor": MachineFacts,
     "score": ModelScores,
     "export-arch": ExportedArchitecture,
     "export-proxy": ExportedProxy,
-    "report": documents.Report,
+    "report": WrittenReport,
 }
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
