@@ -20,6 +20,7 @@ LATE = {  # modules that import late: help and the package itself must be there 
     *("autoprox", "autoprox.api", "autoprox.benchmarks", "autoprox.loaded_runs"),
     *("autoprox.files.data_frames", "autoprox.nas.blockwise"),
     *("autoprox.inputs.child", "autoprox.__main__", "autoprox.parallel.cluster"),
+    "autoprox.configurations.shared_options",
     *(
         "autoprox.cli.bench",
         "autoprox.cli.cache",

@@ -165,8 +165,8 @@ def forged(kind: str) -> Target:
 
 @target
 def log() -> Target:
-    from autoprox.runner import resume
     from autoprox.loaded_runs import load_run
+    from autoprox.runner import resume
 
     path = finished("rank")
     (path / "summary.json").unlink()
@@ -184,8 +184,8 @@ def log() -> Target:
 
 @target
 def candidates() -> Target:
-    from autoprox.runner import resume
     from autoprox.loaded_runs import load_run
+    from autoprox.runner import resume
 
     path = finished("search")
     (path / "summary.json").unlink()

@@ -14,7 +14,7 @@ COMMITTED = (NANO, PIT, RANK)
 
 
 def discovery(folder: Path) -> Path:
-    """Copy a committed discovery, with a log and an environment, and one network without a score."""
+    """Copy a committed discovery, with a log, an environment, and a network without a score."""
     shutil.copytree(NANO, folder)
     summary = read_summary(NANO)
     [quality] = summary["folds"][0]["spaces"].values()

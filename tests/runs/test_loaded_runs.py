@@ -72,7 +72,7 @@ def test_a_run_lacks_what_another_has(
     with pytest.raises(AutoproxError, match="has no evaluations"):
         search.rows("evaluations")
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(AutoproxError, match="a data frame needs pandas.*pip install pandas"):
+    with pytest.raises(AutoproxError, match=r"a data frame needs pandas.*pip install pandas"):
         search.to_frame()
 
 
