@@ -79,7 +79,7 @@ def test_a_report_is_written_of_runs_alone(run: Command, tmp_path: Path) -> None
     made = str(search_run(tmp_path / "begun", 3))
     told = run("report", made, "--out", str(tmp_path / "page.html"), "--json").json
     assert told == {"runs": [made], "format": "html", "file": str(tmp_path / "page.html")}
-    assert "isn&#x27;t finished" in (tmp_path / "page.html").read_text()
+    assert "isn&#39;t finished" in (tmp_path / "page.html").read_text()
     for wrong in (str(tmp_path / "absent"), str(tmp_path)):
         result = run("report", made, wrong)
         assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
