@@ -27,7 +27,7 @@ from autoprox.evaluation.time_estimate import DryRun
 from autoprox.loaded_runs import Overview
 from autoprox.report.terminal.operations import OperationDetails
 from autoprox.report.terminal.proxy_report import ExpressionDetails, FunctionDetails, ProxyGlance
-from autoprox.runs.folder import RunEnvironment
+from autoprox.runs.folder import FORMAT, RunEnvironment
 from autoprox.runs.proxy_file import ProxyFile
 from autoprox.runs.summary import ArchitectureDocument
 from autoprox.zoo.loading import NumberedFormula
@@ -74,13 +74,13 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def all_schemas() -> Iterator[tuple[str, str]]:
-    """The name and the text of each schema."""
+    """Yield the name and the text of each schema."""
     for name, schema in schemas().items():
         yield name, json.dumps({"$schema": DIALECT, **schema}, indent=1, ensure_ascii=False) + "\n"
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """Every schema by its name."""
+    """Return every schema by its name."""
     read = {name: TypeAdapter(kind).json_schema() for name, kind in FILES.items()}
     printed = {
         name: TypeAdapter(kind).json_schema(mode="serialization") for name, kind in PRINTED.items()
@@ -91,10 +91,10 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 
 def of_config(config: type[TaskConfig]) -> dict[str, Any]:
-    """That of a run's config.json: its kind, and every option, resolved."""
+    """Return the schema of a run's config.json: its format, its kind, and every option."""
     schema = TypeAdapter(config).json_schema(mode="serialization")
     stored = set(config.named(stored=True)) & set(schema["properties"])
-    properties = {"kind": {"const": config.kind}}
+    properties = {"format": {"const": FORMAT}, "kind": {"const": config.kind}}
     for name, _, option in config.described():
         if name in stored:
             properties[name] = {**schema["properties"][name], "description": option.help}

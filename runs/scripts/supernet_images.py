@@ -2,7 +2,6 @@
 
     python runs/scripts/supernet_images.py SOURCE DATA [--images N]
 
-
 SOURCE is filled as runs/nano-bench/README.md says. DATA gets cifar10.npz and fashion-mnist.npz in
 their full size, the first N images to train on and the first 5,000 that are held out, and below
 DATA/small the first 4,000 and 2,000 of these in 16 x 16 pixels.
