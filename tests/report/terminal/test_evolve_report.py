@@ -215,7 +215,7 @@ def test_held_out_spaces_are_shown_side_by_side(capsys: pytest.CaptureFixture[st
     folds = [fold({own: quality(BEATEN)}, held_out=own) for own in ("here", "there")]
     text = printed(capsys, summary(folds, ("here", "there")))
     assert max(map(len, text.splitlines())) <= 80
-    assert "activation_dis…" in text  # names are cut, and no heading or number
+    assert "  activation_d…" in text  # names are cut, and no heading or number
     assert (text.count("…"), text.count("n = 40")) == (2 + 2, 2)
     rows = [" ".join(line.split()) for line in text.splitlines()]
     proxy = "proxy 0.500 [0.40, 0.60] 0.250 [0.10, 0.40]"
