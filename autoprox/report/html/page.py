@@ -11,7 +11,9 @@ from autoprox.files.atomic_writes import write_text
 from autoprox.files.human_readable import compact
 from autoprox.files.shell_command import command_line
 from autoprox.language import parse
-from autoprox.report.html import figures, page_content
+from autoprox.report.html import page_content
+from autoprox.report.html.figures import tree_layout
+from autoprox.report.html.page_content import run_command, run_name, setting
 from autoprox.report.terminal.layout import interval, number
 from autoprox.runs.folder import REPORT, as_written
 from autoprox.runs.loading import LoadedRun
@@ -38,33 +40,19 @@ def unless_missing(caller: Callable[[], str]) -> str:
         return note
 
 
-def printable_unless_markup(value: Any) -> Any:
-    return value if hasattr(value, "__html__") else printable(str(value))
-
-
 TEMPLATES = Environment(
     loader=PackageLoader("autoprox.report.html"),
     autoescape=True,
-    finalize=printable_unless_markup,
+    finalize=lambda value: value if hasattr(value, "__html__") else printable(str(value)),
     undefined=MissingKey,
     trim_blocks=True,
     lstrip_blocks=True,
 )
-TEMPLATES.filters.update(
-    command=page_content.run_command,
-    interval=interval,
-    name=page_content.run_name,
-    number=number,
-    parse=parse,
-    setting=page_content.setting,
-    compact=compact,
-)
-TEMPLATES.globals.update(
-    command_line=command_line,
-    content=page_content,
-    tree_layout=figures.tree_layout,
-    unless_missing=unless_missing,
-)
+for function in (compact, interval, number, parse, run_command, run_name, setting):
+    TEMPLATES.filters[function.__name__] = function
+for helper in (command_line, tree_layout, unless_missing):
+    TEMPLATES.globals[helper.__name__] = helper
+TEMPLATES.globals["content"] = page_content
 
 
 def render_macro(template: str, name: str, *arguments: Any) -> str:

@@ -32,7 +32,6 @@ Summary = Mapping[str, Any]  # or a part of one
 Log = Sequence[Mapping[str, Any]]
 Taus = Mapping[str, Mapping[str, float | None]]  # by proxy or run, and dataset
 
-PARTS = ("test", "train")
 ARITHMETIC = frozenset({"add", "sub", "mul", "div"})  # operations that need no explanation
 ALIGNED = re.compile(r"\S {2,}\S|^ |^(?:Run|Next|Report|Table|Weights): ", re.MULTILINE)
 
@@ -143,28 +142,26 @@ def evolutions(summary: Summary) -> list[tuple[str, Summary]]:
 
 def evaluations(summary: Summary) -> list[tuple[str, Summary]]:
     """Return how well each formula ranks, on each of the spaces where it was measured."""
-    if "folds" not in summary:
-        return [("", summary)]
     return [
-        (f"{space}, evolved {title}: ", result)
+        (f"{space}, evolved {title}: " if title else "", result)
         for title, fold in evolutions(summary)
-        for space, result in fold["spaces"].items()
+        for space, result in (fold["spaces"].items() if title else [("", summary)])
     ]
 
 
 def score_plots(summary: Summary) -> list[Plot]:
     """Plot the networks by score and true score; none if the run didn't record them."""
-    results = evaluations(summary)
+    results, plots = evaluations(summary), []
     if any("networks" not in result for _, result in results):
         return []
-    return [
-        plot(
-            *(f"{title}{dataset}", "score of the proxy", "true score"),
-            *(Series(part, _networks(result["networks"][part], dataset)) for part in PARTS),
-        )
-        for title, result in results
-        for dataset in result["networks"]["test"]["truth"]
-    ]
+    for title, result in results:
+        networks = result["networks"]
+        for dataset in networks["test"]["truth"]:
+            series = [
+                Series(name, _networks(networks[name], dataset)) for name in ("test", "train")
+            ]
+            plots.append(plot(f"{title}{dataset}", "score of the proxy", "true score", *series))
+    return plots
 
 
 def _networks(part: Mapping[str, Any], dataset: str) -> list[Point]:
@@ -204,21 +201,13 @@ def fitness_plots(log: Log) -> list[Plot]:
         groups.setdefault(f"{held_out}{island}", []).append(line)
     plots = []
     for title, lines in groups.items():
-        series = [
-            Series(
-                name,
-                [
-                    Point(line["evaluations"], line[name])
-                    for line in lines
-                    if line[name] is not None
-                ],
-                style,
-            )
-            for name, style in (("best", "steps"), ("mean", "line"))
-        ]
-        plots.append(
-            plot(f"Fitness over evaluations{title}", "formulas evaluated", "fitness", *series)
+        best, mean = (
+            [Point(line["evaluations"], line[name]) for line in lines if line[name] is not None]
+            for name in ("best", "mean")
         )
+        series = (Series("best", best, "steps"), Series("mean", mean, "line"))
+        axes = ("formulas evaluated", "fitness")
+        plots.append(plot(f"Fitness over evaluations{title}", *axes, *series))
     return plots
 
 
@@ -237,8 +226,6 @@ def candidate_plots(run: LoadedRun) -> list[Plot]:
         for (n, own), score in zip(valid.items(), scores.tolist(), strict=True)
         if math.isfinite(score)
     }
-    if not points:
-        return []
     series = [
         Series("candidates", list(points.values())),
         Series("front", pareto_front(points.values()), "steps"),
@@ -246,7 +233,8 @@ def candidate_plots(run: LoadedRun) -> list[Plot]:
     if run.summary:
         pick = run.summary["best"]["candidate"]
         series.append(Series("the pick", [points[pick]] if pick in points else [], "ring"))
-    return [plot("Candidates by size and score", "parameters", "score", *series, log=True)]
+    title = "Candidates by size and score"
+    return [plot(title, "parameters", "score", *series, log=True)] if points else []
 
 
 def correlation_plots(log: Log) -> list[Plot]:
@@ -266,26 +254,19 @@ def loss_plots(log: Log) -> list[Plot]:
 
 def space_plots(summary: Summary) -> list[Plot]:
     """Plot the errors of the search spaces of a search of the search space."""
-    errors = {
-        "error": "E-T error",
-        "expected": "expected error",
-        "top_tier": "error of the top tier",
-    }
+    labels = ("E-T error", "expected error", "error of the top tier")
     rounds = list(enumerate(summary["rounds"]))
     series = [
-        Series(label, [Point(n, own[name], f"{own[name]:.2f}") for n, own in rounds], "line")
-        for name, label in errors.items()
+        Series(label, [Point(n, own[key], f"{own[key]:.2f}") for n, own in rounds], "line")
+        for key, label in zip(("error", "expected", "top_tier"), labels, strict=True)
     ]
     return [plot("How good the spaces are", "space", "error", *series)]
 
 
 def numbers_by_block(choices: Mapping[str, Any]) -> dict[str, list[float]]:
     """Return the choices of an architecture that are lists of numbers."""
-    return {
-        name: own
-        for name, own in choices.items()
-        if isinstance(own, list) and own and all(isinstance(value, int | float) for value in own)
-    }
+    lists = {name: own for name, own in choices.items() if isinstance(own, list) and own}
+    return {n: own for n, own in lists.items() if all(isinstance(v, int | float) for v in own)}
 
 
 def benchmark_plots(summary: Summary) -> list[Plot]:
@@ -321,13 +302,12 @@ def test_taus(runs: Sequence[LoadedRun]) -> Taus:
     taus = {}
     for run in runs:
         if run.kind == "evolve" and run.summary:
-            results = [("", run.summary)]
-            if folds := run.summary.get("folds"):
-                results = [(f"{n}/", own) for fold in folds for n, own in fold["spaces"].items()]
-            tests = [
-                (f"{n}{dataset}", row) for n, own in results for dataset, row in own["test"].items()
-            ]
-            taus[run_name(run)] = {name: row["kendall"] for name, row in tests}
+            taus[run_name(run)] = {
+                f"{space}/{dataset}".removeprefix("/"): row["kendall"]
+                for fold in run.summary.get("folds") or [{"spaces": {"": run.summary}}]
+                for space, result in fold["spaces"].items()
+                for dataset, row in result["test"].items()
+            }
     return taus
 
 
