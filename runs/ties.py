@@ -15,10 +15,10 @@ import numpy as np
 
 from autoprox.engine.evaluator import Engine
 from autoprox.language import Tree
-from autoprox.parallel.crew import Crew
+from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import Floats, kendall, ties_broken
-from autoprox.statistics.sources import StreamedMatrices
+from autoprox.statistics.sources import UncachedMatrices
 from autoprox.tasks.base import read_config
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.evolve import Evolve
@@ -28,7 +28,9 @@ from autoprox.zoo.loading import load
 def scores_of(problem: Evolve, tree: Tree, networks: list[int]) -> Floats:
     every = problem.networks()
     chosen = [every[n] for n in networks]
-    engine = Engine(StreamedMatrices(problem.setting(thin=1), chosen, Crew(problem.config.workers)))
+    engine = Engine(
+        UncachedMatrices(problem.setting(thin=1), chosen, WorkerPool(problem.config.workers))
+    )
     scores: Floats = engine.evaluate([tree]).values[0]
     return scores
 

@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 from autoprox.engine.evaluator import Engine
 from autoprox.files.atomic import to_json, write_json
 from autoprox.language import Tree, require_network
-from autoprox.parallel.crew import Crew
+from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import Floats, split
 from autoprox.scoring.tables import Judge, baselines, fitted_ridge
-from autoprox.statistics.sources import StreamedMatrices
+from autoprox.statistics.sources import UncachedMatrices
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.evolve import Evolve
 from autoprox.zoo.loading import load
@@ -63,7 +63,7 @@ def measure(
     """What each proxy is worth by dataset, and each baseline on the same splits."""
     problem = Evolve(EvolveConfig(space=space, seed=seed, workers=workers))
     benchmark = problem.benchmark
-    source = StreamedMatrices(problem.setting(thin=1), problem.networks(), Crew(workers))
+    source = UncachedMatrices(problem.setting(thin=1), problem.networks(), WorkerPool(workers))
     engine = Engine(source)
     engine.evaluate([proxy.tree for proxy in proxies])
     found: dict[str, list[dict[str, Any]]] = {"proxies": []}

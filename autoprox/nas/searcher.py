@@ -16,8 +16,8 @@ import numpy as np
 from autoprox.errors import MeasurementError
 from autoprox.files.documents import Excerpt, Finite
 from autoprox.files.json_lines import Record
+from autoprox.nas.candidate_measurement import Outcome, SearchProxy
 from autoprox.nas.evaluators import Evaluator
-from autoprox.nas.proxy import Outcome, SplitProxy
 from autoprox.scoring.correlations import Floats
 from autoprox.scoring.fitness import beyond_size
 from autoprox.searchspaces import Architecture
@@ -93,7 +93,7 @@ class Searcher:
     def __init__(
         self,
         limits: SizeLimits,
-        proxy: SplitProxy,
+        proxy: SearchProxy,
         scorer: Scorer,
         seed: int = 0,
         *,

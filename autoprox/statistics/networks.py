@@ -1,26 +1,28 @@
-"""The networks that are measured: architectures of a space with their seed, or any module."""
+"""Networks that are measured: architectures of a space with a seed, or any module."""
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from autoprox.errors import MeasurementError
 from autoprox.files.code import code_digest
-from autoprox.language.domains import BLOCK_DOMAINS, parts_of
+from autoprox.language.domains import BLOCK_DOMAINS, DOMAINS, parts_of
 from autoprox.models.foreign import evaluating
 from autoprox.models.layers import IN_PROJECTION, blocks, weights
 from autoprox.searchspaces import Architecture, Block, SearchSpace, TransformerNetwork
 from autoprox.searchspaces.blocks import Layer
 
 
-class Shape(NamedTuple):
+class BlockShape(NamedTuple):
     """The structure of a block of any module."""
 
     width: int
@@ -30,14 +32,14 @@ class Shape(NamedTuple):
 
 @dataclass(frozen=True)
 class Structure:
-    """What is known of a network before its weights: of one that can't be built, nothing."""
+    """The layers and blocks of a network; a network that can't be built has none."""
 
     domains: tuple[tuple[str, ...], ...] = ()  # of each block's linear layers, in depth order
-    blocks: tuple[Block | Shape, ...] = ()
-    extra: tuple[tuple[int, str], ...] = ()  # single domains beside, each before a block or in it
+    blocks: tuple[Block | BlockShape, ...] = ()
+    extra: tuple[tuple[int, str], ...] = ()  # other single domains, each before or in a block
 
     def layers(self, domain: str) -> list[tuple[str, int | None]]:
-        """Of a domain's layers, in depth order: the single domain of each, the block it is in."""
+        """Return the single domain and the block of each of a domain's layers, in depth order."""
         wanted, found = parts_of(domain), []
         for block, kinds in enumerate((*self.domains, ())):
             before = [kind for place, kind in self.extra if place == block]
@@ -46,22 +48,44 @@ class Structure:
         return [layer for layer in found if layer[0] in wanted]
 
 
+@dataclass(frozen=True)
+class LayerTable:
+    """The layers of several networks in one row for each domain."""
+
+    structures: tuple[Structure, ...]
+
+    @cached_property
+    def starts(self) -> dict[str, np.ndarray]:
+        """The first index of each network's layers, [networks + 1], for each domain and blocks."""
+        kinds = [
+            Counter([*(d for block in s.domains for d in block), *(kind for _, kind in s.extra)])
+            for s in self.structures
+        ]
+        counts = {d: [sum(own[part] for part in parts_of(d)) for own in kinds] for d in DOMAINS}
+        counts["block"] = [len(structure.blocks) for structure in self.structures]
+        return {domain: np.cumsum([0, *own]) for domain, own in counts.items()}
+
+    def count(self, network: int, domain: str) -> int:
+        """Return the number of a network's layers in a domain."""
+        return int(np.diff(self.starts[domain][network : network + 2])[0])
+
+
 class UntrainedNetwork(Protocol):
     """A network to be measured."""
 
     @property
     def identity(self) -> Sequence[str | int]:
-        """All that its weights depend on, but for the classes of its head."""
+        """Everything that the weights depend on, except the classes of the head."""
 
     @property
     def seed(self) -> int:
-        """Seeds what is random in measuring it."""
+        """The seed of what is random in measuring the network."""
 
     def structure(self) -> Structure:
-        """Its layers and blocks, without building the weights."""
+        """Return the layers and blocks, without building the weights."""
 
-    def build(self, device: torch.device) -> Callable[[int], Layered]:
-        """Build it once; the result gives it a head for so many classes."""
+    def build(self, device: torch.device) -> Callable[[int], MeasurableNetwork]:
+        """Build the network once; the result gives it a head for a number of classes."""
 
 
 @dataclass(frozen=True)
@@ -74,24 +98,24 @@ class SpaceNetwork:
 
     @property
     def identity(self) -> tuple[str | int, ...]:
-        """The space and how it is written, the choices and the seed."""
+        """The space and its source code, the choices and the seed."""
         written = code_digest(type(self.space))
         return self.architecture.space, written, self.architecture.digest, self.run_seed
 
     @cached_property
     def seed(self) -> int:
-        """Seeds the weights: a network is the same whichever others it is compared with."""
+        """The seed of the weights, which depends on no other network."""
         digest = hashlib.sha256(f"{self.run_seed}:{self.architecture.digest}".encode()).digest()
         return int.from_bytes(digest[:7], "big")
 
     def structure(self) -> Structure:
-        """From a network on torch's meta device."""
+        """Read the structure from a network on torch's meta device."""
         with torch.device("meta"):
             network = self.space.build(self.architecture, classes=1)
         return structure_of(network, self.space.blocks(self.architecture))
 
     def build(self, device: torch.device) -> Callable[[int], TransformerNetwork]:
-        """The network; each head is the one that building with these classes would give."""
+        """Build the network; each head is the one that building with these classes would give."""
         network = self.space.build(self.architecture, classes=1, seed=self.seed).to(device)
 
         def prepare(classes: int) -> TransformerNetwork:
@@ -104,33 +128,30 @@ class SpaceNetwork:
 def space_networks(
     space: SearchSpace, architectures: Sequence[Architecture], seed: int = 0
 ) -> list[SpaceNetwork]:
-    """The untrained networks of these architectures."""
+    """Return the untrained networks of these architectures."""
     return [SpaceNetwork(space, architecture, seed) for architecture in architectures]
 
 
-def every_layer(network: Layered) -> list[tuple[str, Layer]]:
-    """The layers of each single domain, in depth order."""
+def every_layer(network: MeasurableNetwork) -> list[tuple[str, Layer]]:
+    """Return all layers with their single domains; each domain's are in depth order."""
     return [*network.layers(), *_extra_layers(network)]
 
 
-def _extra_layers(network: Layered) -> list[tuple[str, Layer]]:
-    """Those of the single domains beside msa and mlp."""
-    named = [(_single(domain, layer), layer) for domain, layer in network.extra_layers()]
+def _extra_layers(network: MeasurableNetwork) -> list[tuple[str, Layer]]:
+    """Return the layers of the single domains other than msa and mlp."""
+    named = []
+    for domain, layer in network.extra_layers():
+        if domain == "pool":  # whether a layer between stages keeps the width
+            rows, columns = layer.weight.shape[:2]
+            domain = "keep" if isinstance(layer, nn.Linear) and rows == columns else "widen"
+        named.append((domain, layer))
     known = {id(layer) for _, layer in (*network.layers(), *named)}
     every = (module for module in network.modules() if isinstance(module, Layer))
     return [*(("other", layer) for layer in every if id(layer) not in known), *named]
 
 
-def _single(domain: str, layer: Layer) -> str:
-    """Whether a layer between stages keeps the width, as far as that is a question."""
-    if domain != "pool":
-        return domain
-    rows, columns = layer.weight.shape[:2]
-    return "keep" if isinstance(layer, nn.Linear) and rows == columns else "widen"
-
-
 def structure_of(network: TransformerNetwork, shapes: tuple[Block, ...]) -> Structure:
-    """The layers of a network, which may be without values, and its blocks."""
+    """Return the structure of a network, which may be on the meta device."""
     blocks = network.transformer_blocks
     domains = tuple(tuple(domain for domain, _ in block.linears()) for block in blocks)
     owners = {id(own): i for i, block in enumerate(blocks) for own in block.projections()}
@@ -149,14 +170,14 @@ class ModuleNetwork:
         self,
         module: nn.Module,
         layers: Mapping[str, Sequence[str]],
-        blocks: Sequence[Shape] = (),
+        blocks: Sequence[BlockShape] = (),
         *,
         final_block: str | None = None,
         seed: int = 0,
     ) -> None:
         """`layers` are names of submodules by domain; the `ntk` probe needs the final block's.
 
-        Beside ``msa`` and ``mlp`` there may be ``qkv``, ``stem``, ``pool`` and ``head``.
+        Besides ``msa`` and ``mlp`` there may be ``qkv``, ``stem``, ``pool`` and ``head``.
         """
         self.seed = seed
         self._module = module
@@ -181,19 +202,17 @@ class ModuleNetwork:
         return digest.hexdigest(), layers, self.seed
 
     def structure(self) -> Structure:
-        """Layers are of the same block where their names say so."""
+        """Return the structure; names of layers tell which are in the same block."""
         groups = blocks(self._domains).values()
         domains = tuple(tuple(self._domains[name] for name in names) for names in groups)
-        return Structure(domains, self._blocks, self._extra(len(domains)))
-
-    def _extra(self, blocks: int) -> tuple[tuple[int, str], ...]:
-        """The head after the blocks, the others before the first."""
         named = NamedLayers(self._module, self._layers, self._final)
-        kinds = [kind for kind, _ in _extra_layers(named)]
-        return tuple((blocks if kind == "head" else 0, kind) for kind in kinds)
+        kinds = (kind for kind, _ in _extra_layers(named))
+        # The head is after the blocks, the others are before the first.
+        extra = tuple((len(domains) if kind == "head" else 0, kind) for kind in kinds)
+        return Structure(domains, self._blocks, extra)
 
     def build(self, device: torch.device) -> Callable[[int], NamedLayers]:
-        """The module itself, which must be where it is measured."""
+        """Return the module itself, which must be on the device where it is measured."""
         found = next(self._module.parameters()).device
         if found.type != device.type:
             raise MeasurementError(f"the module must be on {device}, but is on {found}")
@@ -201,7 +220,7 @@ class ModuleNetwork:
 
 
 class NamedLayers(nn.Module):
-    """A module, and its layers by domain; without dropout while it runs, its mode put back."""
+    """A module and its layers by domain; it runs in evaluation mode, which is then reset."""
 
     def __init__(
         self, module: nn.Module, layers: list[tuple[str, Layer]], final: nn.Module
@@ -222,7 +241,7 @@ class NamedLayers(nn.Module):
         return [(domain, layer) for domain, layer in self._named if domain not in BLOCK_DOMAINS]
 
     def ones(self, inputs: Tensor) -> Tensor:
-        """The module's own, where it has one."""
+        """Return the module's own all-ones input, if it defines one."""
         own: Callable[[Tensor], Tensor] | None = getattr(self.module, "ones", None)
         return torch.ones_like(inputs[:1]) if own is None else own(inputs)
 
@@ -232,11 +251,11 @@ class NamedLayers(nn.Module):
         return outputs
 
 
-Layered = TransformerNetwork | NamedLayers  # what can be measured
+MeasurableNetwork = TransformerNetwork | NamedLayers
 
 
 def _layer(module: nn.Module, name: str, domain: str) -> Layer:
-    """A layer by its name; one that only has the weight where that has no layer."""
+    """Return a layer by its name; a fused projection's parameter becomes a linear layer."""
     matrices = weights(module)
     if name.endswith(IN_PROJECTION) and name in matrices:
         rows, columns = matrices[name].shape

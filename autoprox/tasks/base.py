@@ -13,8 +13,8 @@ from autoprox.files.folders import require_folder
 from autoprox.files.program import command_line
 from autoprox.inputs.batch import Batch
 from autoprox.inputs.batches import load_batches
-from autoprox.parallel.crew import Crew
 from autoprox.parallel.threads import one_thread
+from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.progress import Progress, silent
 from autoprox.report.html.document import write_page
 from autoprox.runs.folder import REPORT, Run, digest_of, require_name
@@ -262,15 +262,15 @@ def require_choice(noun: str, given: str, choices: Iterable[str]) -> None:
         raise ConfigError(f"unknown {noun} {given!r}{nearest(given, choices)}")
 
 
-def crew_of(config: TaskConfig) -> Crew:
+def crew_of(config: TaskConfig) -> WorkerPool:
     """Who does the calls that a task consists of."""
     if not isinstance(config, SpreadOptions):
-        return Crew(config.workers)
+        return WorkerPool(config.workers)
     require_choice("backend", config.backend, BACKENDS)
     if (config.backend == "dask") != (config.scheduler is not None):
         got = f"backend {config.backend} with scheduler {config.scheduler or 'none'}"
         raise ConfigError(f"the backend dask, and no other, needs a scheduler, but got {got}")
-    return Crew(config.workers, config.scheduler)
+    return WorkerPool(config.workers, config.scheduler)
 
 
 def path_of(text: str | PathLike[str] | None) -> Path | None:

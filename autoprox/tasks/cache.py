@@ -11,8 +11,14 @@ from typing import Any, NamedTuple
 from autoprox.errors import ConfigError
 from autoprox.files.folders import is_writable, require_folder, usage, user_cache
 from autoprox.files.sizes import SizeError, read_bytes, read_days
-from autoprox.statistics.cached import CACHE_AGE, CACHE_LIMIT, DAY, clear, superfluous
-from autoprox.statistics.files import SharedFolder
+from autoprox.statistics.cached import (
+    CACHE_AGE,
+    CACHE_LIMIT,
+    DAY,
+    clear_statistics,
+    superfluous_files,
+)
+from autoprox.statistics.statistic_files import SharedFolder
 from autoprox.tasks.base import path_of
 from autoprox.tasks.shared import CacheOptions
 
@@ -70,7 +76,7 @@ def cache_facts(folder: Path | None = None) -> dict[str, Any]:
         "oldest": oldest,
         "limit": limit,
         "age": age,
-        "superfluous": sum(superfluous(place / STATISTICS, limit, age).values()),
+        "superfluous": sum(superfluous_files(place / STATISTICS, limit, age).values()),
         "writable": is_writable(place),
     }
 
@@ -92,7 +98,9 @@ def clear_cache(
     before = usage(place).bytes
     is_all = limit is None and age is None
     most, days = (0, 0) if is_all else (limit, age)
-    clear(place / STATISTICS, ENDLESS if most is None else most, ENDLESS if days is None else days)
+    clear_statistics(
+        place / STATISTICS, ENDLESS if most is None else most, ENDLESS if days is None else days
+    )
     for path in (place / ZOO).glob("*"):
         if days is not None and path.stat().st_mtime <= time.time() - days * DAY:
             path.unlink()

@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from deap import base
 
-from autoprox.engine.blocks import Block
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.evaluator import Engine, SourceNetworks
 from autoprox.errors import ConfigError
 from autoprox.evolution import (
     METRICS,
@@ -39,8 +38,8 @@ from autoprox.language import (
     statistics,
 )
 from autoprox.language.grammar import Grammar
-from autoprox.parallel.crew import Crew
 from autoprox.parallel.threads import one_thread, run_threads
+from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.progress import Note, Progress, silent
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import TIES, Indices, jcm, split
@@ -52,7 +51,7 @@ from autoprox.shortfalls import Shortfall
 from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import SpaceNetwork, space_networks
-from autoprox.statistics.sources import measured_alone
+from autoprox.statistics.sources import measure_statistics
 from autoprox.tasks.base import (
     Task,
     batches_of,
@@ -226,7 +225,7 @@ class Evolve(Task[EvolveConfig]):
         """Return the seconds that each network takes, published proxies included."""
         source, zoo = self._source(networks, folder), self._published_in(folder / "zoo")
         started = time.monotonic()
-        source.collect(along=zoo)
+        source.collect(extra=zoo)
         return (time.monotonic() - started) / len(networks)
 
     def _formula_seconds(self, networks: Sequence[SpaceNetwork]) -> float:
@@ -235,7 +234,7 @@ class Evolve(Task[EvolveConfig]):
         needs = dict.fromkeys(self.batches, gradients)
 
         def measure(network: SpaceNetwork) -> None:
-            measured_alone(setting, network, needs, lambda dataset, measured: None)
+            measure_statistics(setting, network, needs, lambda dataset, measured: None)
 
         few = networks[: self.config.workers]
         started = time.monotonic()
@@ -253,8 +252,8 @@ class Evolve(Task[EvolveConfig]):
 
     def _source(self, networks: Sequence[SpaceNetwork], folder: Path) -> CachedMatrices:
         """Return networks whose statistics are in a folder of their own."""
-        crew = Crew(self.config.workers)
-        return CachedMatrices(self.setting(), networks, self.needs(), folder=folder, crew=crew)
+        crew = WorkerPool(self.config.workers)
+        return CachedMatrices(self.setting(), networks, self.needs(), folder=folder, pool=crew)
 
     def _evolution_seconds(self, sample: Sequence[SpaceNetwork], folder: Path) -> float:
         """Estimate the evolution by typical formulas on copies of the sample, and their taus."""
@@ -333,7 +332,7 @@ class Evolve(Task[EvolveConfig]):
             [networks[n] for n in train],
             self.needs(),
             memory=self.config.memory // share,
-            crew=self.crew,
+            pool=self.crew,
             **kept_of(self.config)._asdict(),
         )
         done = count(1)
@@ -347,9 +346,9 @@ class Evolve(Task[EvolveConfig]):
 
     def trial(self, engine: Engine) -> Trial:
         """Of formulas on the training networks of the engine."""
-        alive = engine.source.alive
+        alive = engine.source.measurable
         networks = self.parts["train"][alive].tolist()
-        return Trial(self.config, [Ground(self.judge(networks), [Block(engine, alive)])])
+        return Trial(self.config, [Ground(self.judge(networks), [SourceNetworks(engine, alive)])])
 
     def whole(
         self, failed: Mapping[int, str], held_out: bool = False, with_zoo: bool = True

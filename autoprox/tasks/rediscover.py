@@ -44,7 +44,7 @@ from autoprox.searchspaces.sampler import Sampler
 from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import space_networks
-from autoprox.statistics.sources import StreamedMatrices
+from autoprox.statistics.sources import UncachedMatrices
 from autoprox.tasks.base import Task, completed, digests
 from autoprox.tasks.cache import kept_of
 from autoprox.tasks.configurations import RediscoverConfig
@@ -143,7 +143,7 @@ class Rediscover(Task[RediscoverConfig]):
             self.evolved.setting(self.config.seed, self.device),
             space_networks(self.evolved.space, architectures, self.config.seed),
             {part for tree in trees for s in statistics(tree) for part in s.parts},
-            crew=self.crew,
+            pool=self.crew,
             **kept_of(self.config)._asdict(),
         )
         done = itertools.count(1)
@@ -279,7 +279,7 @@ class Judge:
         config = self._task.config
         setting = self._task.fresh.setting(config.seed, self._task.device)
         networks = space_networks(self._task.fresh.space, architectures, config.seed)
-        fresh = StreamedMatrices(setting, networks, self._task.crew)
+        fresh = UncachedMatrices(setting, networks, self._task.crew)
         judged = zip(trees, by_networks(trees, self._target, fresh), strict=True)
         return [(tree, evidence) for tree, evidence in judged if evidence]
 

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from autoprox.engine.comparison import compare, terms_of
 from autoprox.engine.evaluator import Engine
+from autoprox.engine.terms import combine_terms, terms_of
 from autoprox.errors import AutoproxError, MeasurementError, failure_of, nearest
 from autoprox.files.sizes import short
 from autoprox.inputs.batch import Batch, InputError
@@ -41,8 +41,8 @@ from autoprox.models.structure import heads_of_blocks, tokens_of, widths
 from autoprox.scoring.correlations import Floats
 from autoprox.shortfalls import shortfalls
 from autoprox.statistics.collector import Setting
-from autoprox.statistics.networks import ModuleNetwork, Shape
-from autoprox.statistics.sources import StreamedMatrices
+from autoprox.statistics.networks import BlockShape, ModuleNetwork
+from autoprox.statistics.sources import UncachedMatrices
 
 EXAMPLES = 12  # names in a message
 BATCH = 4  # images or sequences, unless said otherwise
@@ -179,7 +179,7 @@ def score_models(
     measured = [_measured(tree, terms, *model, patterns, seed) for model in models]
     values = np.array([model.terms for model in measured])
     ranks = terms != (tree,)
-    scores: Floats = compare(tree, dict(zip(terms, values.T, strict=True)))
+    scores: Floats = combine_terms(tree, dict(zip(terms, values.T, strict=True)))
     return {
         "proxy": str(proxy),
         "ranks": ranks,
@@ -213,7 +213,7 @@ def _measured(
     _require(tree, name, own, layers)
     try:
         network = _network(tree, own, layers, batch.inputs, seed)
-        source = StreamedMatrices(Setting({INPUTS: batch}), [network], max_failed=1)
+        source = UncachedMatrices(Setting({INPUTS: batch}), [network], max_failed=1)
         values = Engine(source).evaluate(terms).values[:, 0, 0]
     except AutoproxError:
         raise
@@ -277,7 +277,9 @@ def _network(
     named.pop("other", None)
     final = f"model.{list(blocks(layers))[-1]}".rstrip(".") if layers else None
     foreign = Foreign(model)
-    return ModuleNetwork(foreign, named, [Shape(*s) for s in shapes], final_block=final, seed=seed)
+    return ModuleNetwork(
+        foreign, named, [BlockShape(*s) for s in shapes], final_block=final, seed=seed
+    )
 
 
 def _symbols(tree: Tree) -> set[str]:

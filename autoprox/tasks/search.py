@@ -17,11 +17,9 @@ from autoprox.files.sizes import Range, read_range, read_size, short, show_range
 from autoprox.inputs.batches import batch_counts
 from autoprox.inputs.classes import CLASSES
 from autoprox.language import EVERY_STATISTIC
+from autoprox.nas.candidate_measurement import OwnWeights, SearchProxy, SlicedWeights
 from autoprox.nas.evaluators import Evaluator, load_evaluator
-from autoprox.nas.own_weights import OwnWeights
-from autoprox.nas.proxy import SplitProxy
 from autoprox.nas.searcher import Evaluated, Scored, Scorer, Searcher
-from autoprox.nas.sliced_weights import SlicedWeights, require_slices
 from autoprox.nas.strategies import STRATEGIES, SearchParameters, SearchStrategy
 from autoprox.oneshot.supernet.subnets import read_entries
 from autoprox.options import read_set
@@ -32,6 +30,7 @@ from autoprox.searchspaces.limits import SizeLimits, matched
 from autoprox.searchspaces.sampler import Sampler
 from autoprox.shortfalls import Shortfall, shortfalls
 from autoprox.statistics.collector import Setting, resolve_device
+from autoprox.statistics.slices import require_slices
 from autoprox.tasks.base import (
     Task,
     batches_of,
@@ -59,7 +58,7 @@ class Search(Task[SearchConfig]):
         self.space = get_space(str(config.space))
         self.strategy, self.parameters = _strategy(config)
         tree = load(str(config.proxy)).tree
-        self.proxy = SplitProxy(tree, self.strategy.by_block)
+        self.proxy = SearchProxy(tree, self.strategy.by_block)
         require_choice("weights", config.weights, WEIGHTS)
         require_choice("objective", config.objective, OBJECTIVES)
         super().__init__(

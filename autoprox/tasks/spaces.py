@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from autoprox.engine.blocks import Block
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.evaluator import Engine, SourceNetworks
 from autoprox.errors import ConfigError, nearest
 from autoprox.evolution import (
     Individual,
@@ -229,11 +228,14 @@ class EvolveSpaces(Task[EvolveConfig]):
     def trials(self, fold: Fold, sources: Sources) -> list[Trial]:
         """On the first of the blocks of each space, then on ever more of them."""
         config = self._config_of(fold)
-        found: dict[str, list[tuple[Block, list[int]]]] = {}
+        found: dict[str, list[tuple[SourceNetworks, list[int]]]] = {}
         for name in fold.trained:
             pairs = zip(sources[name], self.blocks[name], strict=True)
             found[name] = [
-                (Block(Engine(source), source.alive), part[source.alive].tolist())
+                (
+                    SourceNetworks(Engine(source), source.measurable),
+                    part[source.measurable].tolist(),
+                )
                 for source, part in pairs
             ]
         return [
@@ -241,7 +243,7 @@ class EvolveSpaces(Task[EvolveConfig]):
             for count in range(1, len(self.blocks[fold.trained[0]]) + 1)
         ]
 
-    def _ground(self, name: str, measured: Sequence[tuple[Block, list[int]]]) -> Ground:
+    def _ground(self, name: str, measured: Sequence[tuple[SourceNetworks, list[int]]]) -> Ground:
         networks = [network for _, part in measured for network in part]
         return Ground(self.fields[name].judge(networks), [block for block, _ in measured])
 

@@ -17,7 +17,7 @@ from autoprox.oneshot.supernet.samplers import SAMPLERS
 from autoprox.oneshot.supernet.session import Plan, subnets_drawn, train_supernet
 from autoprox.oneshot.supernet.slices import require_entangled
 from autoprox.oneshot.supernet.subnets import read_entries
-from autoprox.parallel.crew import Crew
+from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
@@ -84,7 +84,7 @@ def trained(
     plan: Plan,
     data: Images,
     config: TrainingOptions,
-    crew: Crew,
+    crew: WorkerPool,
     run: Run,
     progress: Progress,
 ) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def _extent(plan: Plan, data: Images) -> dict[str, Any]:
 
 
 def _worth(
-    plan: Plan, data: Images, space: SearchSpace, file: Path, crew: Crew
+    plan: Plan, data: Images, space: SearchSpace, file: Path, crew: WorkerPool
 ) -> list[dict[str, Any]]:
     """The inherited accuracies of those that were trained, or of the smallest and the largest."""
     chosen: Sequence[Architecture] = plan.subnets or (space.smallest(), space.largest())

@@ -5,8 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from autoprox.engine.blocks import Block, evaluate_blocks
-from autoprox.engine.evaluator import REASONS, Scores
+from autoprox.engine.evaluator import REASONS, ProxyScores, SourceNetworks, evaluate_sources
 from autoprox.evolution import METRICS, Individual, best_by_each, shortest
 from autoprox.language import Tree
 from autoprox.scoring.correlations import jcm
@@ -21,7 +20,7 @@ FIGURES = {"jcm": "kendall", "given_size": "given_size"}  # what a joint metric 
 class Ground:
     """Networks of one benchmark: what they are worth, and where in engines they are measured."""
 
-    def __init__(self, judge: Judge, blocks: Sequence[Block]) -> None:
+    def __init__(self, judge: Judge, blocks: Sequence[SourceNetworks]) -> None:
         self.judge, self._blocks = judge, blocks
 
     @cached_property
@@ -30,9 +29,9 @@ class Ground:
         truth, params = self.judge.truth, self.judge.sizes["params"]
         return Target(np.stack(list(truth.values())), np.stack(list(params.values())))
 
-    def scores(self, trees: Sequence[Tree]) -> Scores:
+    def scores(self, trees: Sequence[Tree]) -> ProxyScores:
         """What trees say of the networks."""
-        return evaluate_blocks(self._blocks, trees)
+        return evaluate_sources(self._blocks, trees)
 
 
 class Trial:

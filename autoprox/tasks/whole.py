@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from autoprox.benchmarks import Benchmark
-from autoprox.engine.blocks import Block
-from autoprox.engine.comparison import terms_of
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.evaluator import Engine, SourceNetworks
+from autoprox.engine.terms import terms_of
 from autoprox.evolution import Individual
 from autoprox.export import pretty
 from autoprox.language import Tree, statistics
@@ -19,7 +18,7 @@ from autoprox.scoring.tables import Judge, Scores, baselines, cross_fitted_ridge
 from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import space_networks
-from autoprox.statistics.sources import Along, StreamedMatrices
+from autoprox.statistics.sources import ExtraExpressions, UncachedMatrices
 from autoprox.tasks.base import crew_of
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.trial import Ground, Trial
@@ -42,7 +41,7 @@ class Whole:
         settings: Sequence[Setting],
         failed: Mapping[int, str],
         held_out: bool = False,
-        along: Along | None = None,
+        along: ExtraExpressions | None = None,
     ) -> None:
         """The settings are those of the seed and of the next one.
 
@@ -54,13 +53,13 @@ class Whole:
         self._benchmark, self._config, self._settings = benchmark, config, settings
         self._parts, self._failed = parts, dict(failed)
         source = self._source(benchmark.architectures)
-        source.along = along
+        source.extra = along
         self.engine = Engine(source)
 
-    def _source(self, architectures: Sequence[Any], seed: int = 0) -> StreamedMatrices:
+    def _source(self, architectures: Sequence[Any], seed: int = 0) -> UncachedMatrices:
         space, config = get_space(self._benchmark.space), self._config
         networks = space_networks(space, architectures, config.seed + seed)
-        return StreamedMatrices(self._settings[seed], networks, crew_of(config))
+        return UncachedMatrices(self._settings[seed], networks, crew_of(config))
 
     def chosen(
         self, found: Individual, front: Sequence[Individual], progress: Progress = silent
@@ -73,7 +72,7 @@ class Whole:
         self._measure(trees)
         train = [n for n in self._parts["train"] if n not in self._lost()]
         judge = Judge(self._benchmark, train, self._config.seed, self._config.ties)
-        return Ground(judge, [Block(self.engine, train)])
+        return Ground(judge, [SourceNetworks(self.engine, train)])
 
     def measured(self, tree: Tree, zoo: Zoo) -> dict[str, Any]:
         """What a proxy is worth on both parts of the split, beside the baselines and the zoo.

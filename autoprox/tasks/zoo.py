@@ -19,7 +19,7 @@ from autoprox.scoring.tables import Scores
 from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import UntrainedNetwork, space_networks
-from autoprox.statistics.sources import MeasureAlong
+from autoprox.statistics.sources import MeasureNetwork
 from autoprox.tasks.base import crew_of
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.proxies import Proxies
@@ -70,7 +70,7 @@ class PublishedProxies:
         return self._cache / f"{hashlib.sha256(key.encode()).hexdigest()}.json"
 
     @property
-    def measure(self) -> MeasureAlong:
+    def measure(self) -> MeasureNetwork:
         """Measure a network's values in the passes for its statistics."""
         return partial(self._proxies.along, self._setting, self._config.seed)
 

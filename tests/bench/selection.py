@@ -21,8 +21,7 @@ from typing import Any
 
 from deap import tools
 
-from autoprox.engine.blocks import Block
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.evaluator import Engine, SourceNetworks
 from autoprox.evolution import (
     STRATEGIES,
     EvolutionParameters,
@@ -106,7 +105,7 @@ def worth(problem: Evolve, split_seed: int) -> dict[str, tuple[float, float]]:
     seen: dict[Tree, Individual] = {}
 
     train = problem.parts["train"]
-    ground = Ground(problem.judge(train[fit].tolist()), [Block(engine, fit)])
+    ground = Ground(problem.judge(train[fit].tolist()), [SourceNetworks(engine, fit)])
     trial = Trial(problem.config, [ground])
 
     def evaluate(trees: Sequence[Tree]) -> list[Individual]:

@@ -12,7 +12,7 @@ from helpers.networks import SPACE, tiny
 from autoprox.language import parse
 from autoprox.nas.block_values import owned_places
 from autoprox.nas.blockwise import BlockwiseParameters, search
-from autoprox.nas.proxy import SplitProxy
+from autoprox.nas.candidate_measurement import SearchProxy
 from autoprox.nas.searcher import Searcher
 from autoprox.nas.swarm import Lineage, Particle, Swarm
 from autoprox.searchspaces import Architecture, get_space
@@ -22,7 +22,7 @@ HEADS = "sum(heads)"
 
 
 def searcher_of(proxy: str = HEADS, space: str = SPACE.name, seed: int = 0) -> Searcher:
-    prepared, own = SplitProxy(parse(proxy), by_block=True), get_space(space)
+    prepared, own = SearchProxy(parse(proxy), by_block=True), get_space(space)
     return Searcher(SizeLimits(own, 10), prepared, own_weights(prepared, Conditions(own, {})), seed)
 
 

@@ -16,8 +16,8 @@ from autoprox.files.sizes import Range
 from autoprox.language import parse
 from autoprox.nas import blockwise, etas, evolution
 from autoprox.nas import random as random_search
+from autoprox.nas.candidate_measurement import Outcome, SearchProxy
 from autoprox.nas.evaluators import Evaluator, one_by_one
-from autoprox.nas.proxy import Outcome, SplitProxy
 from autoprox.nas.searcher import Searcher
 from autoprox.nas.strategies import STRATEGIES
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
@@ -45,7 +45,7 @@ def searcher_of(
     **options: Any,
 ) -> Searcher:
     """A searcher; the evaluator, unless another is given, counts heads."""
-    prepared = SplitProxy(parse(proxy), by_block=True)
+    prepared = SearchProxy(parse(proxy), by_block=True)
     value = evaluator or (lambda architecture: sum(b.heads for b in space.blocks(architecture)))
     return Searcher(
         SizeLimits(space, 10, params),

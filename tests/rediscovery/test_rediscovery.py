@@ -14,7 +14,7 @@ from helpers.networks import noise
 from scipy import stats
 
 from autoprox.engine.evaluator import Engine
-from autoprox.engine.program import single_domains
+from autoprox.engine.program import over_single_domains
 from autoprox.evolution import Individual
 from autoprox.language import Tree, Type, canonical, make, parse, statistics
 from autoprox.language.grammar import Grammar
@@ -68,11 +68,11 @@ def test_pairs_come_in_shells() -> None:
 
 def test_single_domains_of_all_layers() -> None:
     matrix = parse("add(all.weight, ones.all.grad)")
-    assert [str(part) for part in single_domains(matrix)] == [
+    assert [str(part) for part in over_single_domains(matrix)] == [
         "add(msa.weight, ones.msa.grad)",
         "add(mlp.weight, ones.mlp.grad)",
     ]
-    assert single_domains(parse("mlp.act")) == [parse("mlp.act")]
+    assert over_single_domains(parse("mlp.act")) == [parse("mlp.act")]
 
 
 def test_grown_terms_have_the_scores_of_their_trees(engine: Engine) -> None:

@@ -39,7 +39,9 @@ def test_every_matrix_stands_at_its_layer(
         for arch in architectures:
             seed = chosen.network_seed(arch)
             network = SPACE.build(arch, batch.classes, seed)
-            for statistic, matrices in collect(network, batch, EVERY, seed=seed, thin=thin).items():
+            for statistic, matrices in collect(
+                network, batch, EVERY, seed=seed, stride=thin
+            ).items():
                 for matrix in matrices:
                     expected[str(statistic), dataset, position[statistic]] = matrix
                     position[statistic] += 1

@@ -10,8 +10,7 @@ import pytest
 from helpers.tables import table
 from scipy import stats
 
-from autoprox.engine.blocks import Block, evaluate_blocks
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.evaluator import Engine, SourceNetworks, evaluate_sources
 from autoprox.errors import AutoproxError, ConfigError, RunError
 from autoprox.evolution import Individual
 from autoprox.language import Tree, make, parse
@@ -215,7 +214,9 @@ def test_blocks_rank_together(options: Options) -> None:
     terms = [parse("sum(sum(abs(all.weight)))"), parse("mean(std(all.weight))")]
     ranked = make("add", *(make("rank", term) for term in terms))
     several = [field.collect(part=part) for part in parts]
-    split = evaluate_blocks([Block(Engine(own), own.alive) for own in several], [ranked, *terms])
+    split = evaluate_sources(
+        [SourceNetworks(Engine(own), own.measurable) for own in several], [ranked, *terms]
+    )
     whole = Engine(field.collect(part=np.concatenate(parts))).evaluate([ranked, *terms])
     np.testing.assert_allclose(split.values, whole.values, rtol=1e-12)
     np.testing.assert_array_equal(split.reasons, whole.reasons)

@@ -6,7 +6,7 @@ import numpy as np
 
 from autoprox.files.sizes import short
 from autoprox.language import parse
-from autoprox.nas.proxy import SplitProxy
+from autoprox.nas.candidate_measurement import SearchProxy
 from autoprox.report.html.elements import Markup, element, facts, note, section
 from autoprox.report.html.formula import formula_section
 from autoprox.report.html.fronts import front
@@ -42,7 +42,7 @@ def _points(told: Told) -> dict[int, Point]:
     if not valid:
         return {}
     terms = np.array([own["terms"] for own in valid.values()], dtype=float)
-    scores = SplitProxy(parse(told.config["proxy"])).scores(terms)
+    scores = SearchProxy(parse(told.config["proxy"])).scores(terms)
     if told.config.get("objective") == "equal-size":
         scores = beyond_size(scores, np.array([float(own["params"]) for own in valid.values()]))
     return {
