@@ -20,7 +20,7 @@ from autoprox.language import EVERY_STATISTIC
 from autoprox.nas.candidate_measurement import OwnWeights, SearchProxy, SlicedWeights
 from autoprox.nas.evaluators import Evaluator, load_evaluator
 from autoprox.nas.searcher import Evaluated, Scored, Scorer, Searcher
-from autoprox.nas.strategies import STRATEGIES, SearchParameters, SearchStrategy
+from autoprox.nas.strategies import SEARCH_STRATEGIES, SearchParameters, SearchStrategy
 from autoprox.oneshot.supernet.subnets import read_entries
 from autoprox.options import read_set
 from autoprox.progress import Note, Progress
@@ -219,7 +219,7 @@ class Search(Task[SearchConfig]):
             self.scorer(),
             self.config.seed,
             evaluator=self.evaluator,
-            given_size=self.config.objective == "equal-size",
+            size_adjusted=self.config.objective == "equal-size",
             only=self.only,
             scored=Record(run.path / CANDIDATES, Scored),
             evaluated=Record(run.path / EVALUATIONS, Evaluated),
@@ -309,7 +309,7 @@ def _step(searcher: Searcher) -> dict[str, Any]:
 
 def _strategy(config: SearchConfig) -> tuple[SearchStrategy, SearchParameters]:
     """Return the strategy and its options: those that are set, and the defaults of the others."""
-    strategy = STRATEGIES.find(config.strategy)
+    strategy = SEARCH_STRATEGIES.find(config.strategy)
     fields = strategy.settings.model_fields
     return strategy, strategy.settings(**read_set(config.strategy, fields, config.set or {}))
 
