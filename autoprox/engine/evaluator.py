@@ -7,27 +7,32 @@ allows, so that a formula that differs from an earlier one only above them costs
 Values reduced from matrices, which cost the most, have three quarters of that memory.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
+from functools import cache, cached_property
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from autoprox.engine.layer_vectors import LayerVectors, Vectors
-from autoprox.engine.memo import TreeMemo
 from autoprox.engine.program import Program, group_by_statistics, is_reduction, reductions
 from autoprox.engine.terms import combine_terms, terms_of
 from autoprox.language import NETWORK, Tree, canonical
+from autoprox.language.domains import SINGLE_DOMAINS, parts_of
 from autoprox.primitives import COMBINATORS, PRIMITIVES, apply
 from autoprox.scoring.correlations import Floats, varies
+from autoprox.statistics.networks import LayerTable
 from autoprox.statistics.sources import Group, MatrixSource
 
 REASONS = ("valid", "network failed", "not finite", "constant")
 VALID, NETWORK_FAILED, SCORE_NOT_FINITE, CONSTANT = range(len(REASONS))
+NODE_BYTES = 1_000  # of a node of a tree with its text: for small networks more than the values
 TENSOR_BYTES = 500  # of a tensor without its elements
+
+V = TypeVar("V")
+Vectors = list[Tensor]  # [datasets or 1, networks, layers] for each set of networks
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,95 @@ class ProxyScores:
 
     values: np.ndarray  # [trees, datasets, networks] float64
     reasons: np.ndarray  # the same shape, int8: an index into REASONS
+
+
+class TreeMemo(Generic[V]):
+    """Values by tree; `trim` drops the least recently used ones beyond a limit in bytes."""
+
+    def __init__(self, limit: int, bytes_of: Callable[[V], int]) -> None:
+        self.bytes = 0
+        self._limit, self._bytes_of = limit, bytes_of
+        self._values: OrderedDict[Tree, V] = OrderedDict()  # the most recently used last
+
+    def __contains__(self, tree: Tree) -> bool:
+        return tree in self._values
+
+    def __iter__(self) -> Iterator[Tree]:
+        return iter(self._values)
+
+    def __getitem__(self, tree: Tree) -> V:
+        self._values.move_to_end(tree)
+        return self._values[tree]
+
+    def __setitem__(self, tree: Tree, value: V) -> None:
+        if tree in self._values:
+            self.bytes -= self._bytes(tree, self._values.pop(tree))
+        self._values[tree] = value
+        self.bytes += self._bytes(tree, value)
+
+    def trim(self) -> None:
+        """Drop values down to the limit, once none is in use."""
+        while self.bytes > self._limit:
+            self.bytes -= self._bytes(*self._values.popitem(last=False))
+
+    def _bytes(self, tree: Tree, value: V) -> int:
+        return NODE_BYTES * tree.size + self._bytes_of(value)
+
+
+class LayerVectors:
+    """Networks in sets with equally many layers in every domain, or even in every block."""
+
+    def __init__(self, table: LayerTable, networks: Sequence[int], by_block: bool = False) -> None:
+        self.table = table
+        domains = (*SINGLE_DOMAINS, "block")
+        counts = np.stack([np.diff(table.starts[domain]) for domain in domains], axis=1).tolist()
+        sets: dict[object, list[int]] = defaultdict(list)
+        for network in networks:
+            layout = table.structures[network].domains if by_block else ()
+            sets[tuple(counts[network]), layout].append(network)
+        self.sets = list(sets.values())
+        self._positions = {  # [networks, layers] for each set
+            domain: [np.stack([np.arange(own[n], own[n + 1]) for n in same]) for same in self.sets]
+            for domain, own in table.starts.items()
+        }
+        self._kinds = cache(self._find_kinds)
+
+    def split(self, values: np.ndarray, domain: str) -> Vectors:
+        """Split [datasets or 1, layers of all networks] of a domain into the sets."""
+        return [torch.from_numpy(values.take(own, axis=1)) for own in self._positions[domain]]
+
+    def merge(self, parts: Sequence[np.ndarray], domain: str) -> Vectors:
+        """Put values of the single domains that a domain consists of in depth order, and split."""
+        if len(parts) == 1:
+            return self.split(parts[0], domain)
+        kinds = self._kinds(domain)
+        values = np.empty((len(parts[0]), len(kinds)))
+        for single, part in zip(parts_of(domain), parts, strict=True):
+            values[:, kinds == single] = part
+        return self.split(values, domain)
+
+    def together(self, values: Vectors) -> Tensor:
+        """Return [datasets or 1, all networks] from [datasets or 1, networks] of each set."""
+        scores = torch.empty(len(values[0]), len(self.table.structures), dtype=torch.float64)
+        for networks, part in zip(self.sets, values, strict=True):
+            scores[:, networks] = part
+        return scores
+
+    def block_positions(self, network: int, domain: str) -> list[list[int]]:
+        """Return the positions of each block's layers in a layer vector of the network."""
+        structure = self.table.structures[network]
+        if domain == "block":
+            return [[block] for block in range(len(structure.blocks))]
+        positions: list[list[int]] = [[] for _ in structure.domains]
+        for position, (_, block) in enumerate(structure.layers(domain)):
+            if block is not None:
+                positions[block].append(position)
+        return positions
+
+    def _find_kinds(self, domain: str) -> np.ndarray:
+        """Return the single domain of each of a domain's layers, [layers of all networks]."""
+        found = [kind for s in self.table.structures for kind, _ in s.layers(domain)]
+        return np.array(found, dtype=str)
 
 
 class Engine:
@@ -200,9 +294,10 @@ def evaluate_sources(selected: Sequence[SourceNetworks], trees: Iterable[Tree]) 
     reasons = np.full(values.shape, NETWORK_FAILED, dtype=np.int8)
     if not failed.all():
         known = dict(zip(terms, measured[..., ~failed], strict=True))
-        for tree, row, why in zip(trees, values, reasons, strict=True):
+        for index, tree in enumerate(trees):
             scores = combine_terms(tree, known)
-            row[:, ~failed], why[:, ~failed] = scores, reasons_of(scores)
+            values[index][:, ~failed] = scores
+            reasons[index][:, ~failed] = reasons_of(scores)
     return ProxyScores(values, reasons)
 
 

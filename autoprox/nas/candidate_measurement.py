@@ -14,7 +14,7 @@ from autoprox.scoring.correlations import Floats
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import SpaceNetwork, Structure
-from autoprox.statistics.slices import LargestNetwork, SlicedMatrices
+from autoprox.statistics.slices import LargestNetwork, SlicedMatrices, require_slices
 from autoprox.statistics.sources import MatrixSource, UncachedMatrices
 
 SLICED_BATCH = 500  # candidates that are evaluated together
@@ -73,14 +73,16 @@ class SearchProxy:
 
 
 @dataclass(frozen=True)
-class OwnWeights:
-    """Measures candidates by their own networks, each built and initialised; failures are kept."""
-
+class _CandidateMeasurement:
     proxy: SearchProxy
     space: SearchSpace
     setting: Setting
     seed: int = 0
     pool: WorkerPool = SINGLE_WORKER
+
+
+class OwnWeights(_CandidateMeasurement):
+    """Measures each candidate's own network, built and initialised for it; some may fail."""
 
     def measure(
         self, architectures: Sequence[Architecture], record: Callable[[Outcome], None]
@@ -90,33 +92,27 @@ class OwnWeights:
         self.pool.each(OwnWeights.outcome, architectures, record, alone)
 
     def outcome(self, architecture: Architecture) -> Outcome:
-        """Measure one candidate."""
-        kind = SpaceNetwork if self.proxy.needs else _BlocksNetwork
+        """Measure one candidate; nothing is built for a proxy of structure alone."""
+        kind = SpaceNetwork if self.proxy.needs else _UnbuiltNetwork
         network = kind(self.space, architecture, self.seed)
         [outcome] = self.proxy.outcomes(UncachedMatrices(self.setting, [network], max_failed=1.0))
         return outcome
 
 
-class _BlocksNetwork(SpaceNetwork):
-    """An architecture for proxies of structure alone, for which nothing is built."""
-
+class _UnbuiltNetwork(SpaceNetwork):
     def structure(self) -> Structure:
         return Structure(blocks=self.space.blocks(self.architecture))
 
 
-class SlicedWeights:
+class SlicedWeights(_CandidateMeasurement):
     """Measures candidates as slices of the largest network of the space."""
 
-    def __init__(
-        self,
-        proxy: SearchProxy,
-        space: SearchSpace,
-        setting: Setting,
-        seed: int = 0,
-        pool: WorkerPool = SINGLE_WORKER,
-    ) -> None:
-        self._proxy, self._pool = proxy, pool
-        self._largest = LargestNetwork(space, setting, proxy.needs, seed)
+    def __post_init__(self) -> None:
+        require_slices(self.space)
+
+    @cached_property
+    def _largest(self) -> LargestNetwork:
+        return LargestNetwork(self.space, self.setting, self.proxy.needs, self.seed)
 
     def measure(
         self, architectures: Sequence[Architecture], record: Callable[[Outcome], None]
@@ -124,6 +120,5 @@ class SlicedWeights:
         """Record the outcome of each, in their order."""
         for start in range(0, len(architectures), SLICED_BATCH):
             batch = architectures[start : start + SLICED_BATCH]
-            source = SlicedMatrices(self._largest, batch, self._pool)
-            for outcome in self._proxy.outcomes(source):
+            for outcome in self.proxy.outcomes(SlicedMatrices(self._largest, batch, self.pool)):
                 record(outcome)

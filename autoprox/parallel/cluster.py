@@ -92,7 +92,7 @@ def run_calls(
     """
     import cloudpickle  # comes with dask
 
-    client, ours = CLIENTS[address], environment()
+    client, ours = CLIENTS[address], required_versions()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # about the size: it is sent once per worker
         common = client.submit(bytes, cloudpickle.dumps((function, shared)), pure=False)
@@ -171,7 +171,7 @@ def _gather(client: Client, calls: list[Any]) -> list[TimedResults]:
 
 
 @cache
-def environment() -> dict[str, str]:
+def required_versions() -> dict[str, str]:
     """Return the versions and the instruction set, which the bits of results depend on."""
     packages = {name: version(name) for name in ("autoprox", "torch", "numpy")}
     return {**packages, "instructions": torch.backends.cpu.get_cpu_capability()}
@@ -180,7 +180,7 @@ def environment() -> dict[str, str]:
 def _call(ours: dict[str, str], common: bytes, items: bytes) -> TimedResults:
     """Run calls on a worker."""
     started = time.monotonic()
-    if differing := [f"{n} {v} for {ours[n]}" for n, v in environment().items() if v != ours[n]]:
+    if differing := [f"{n} {v} for {ours[n]}" for n, v in required_versions().items() if v != ours[n]]:
         raise ClusterError(
             f"workers must have this program's versions, but one has {', '.join(differing)}"
         )

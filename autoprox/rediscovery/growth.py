@@ -20,8 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from autoprox.engine.evaluator import Engine
-from autoprox.engine.layer_vectors import Vectors
+from autoprox.engine.evaluator import Engine, Vectors
 from autoprox.engine.program import over_domain
 from autoprox.language import EVERY_STATISTIC, REDUCED, Tree, Type, canonical, make
 from autoprox.language.domains import BLOCK_DOMAINS

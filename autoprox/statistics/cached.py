@@ -42,7 +42,6 @@ from autoprox.statistics.sources import (
 from autoprox.statistics.statistic_files import (
     LocalFolder,
     SharedFolder,
-    StatisticFolder,
     encode_matrices,
     is_intact,
     read_header,
@@ -104,10 +103,23 @@ class CachedMatrices(MatrixSource):
             needed = {path for n in self.measurable for path in self._paths(n).values()}
             weakref.finalize(self, _hold(self.folder, needed, self.limit, self.age).close)
             self._locked = True
-        missing = self._find_missing(progress)
+        missing: dict[int, Missing] = {}
+
+        def look(network: int) -> None:
+            if found := self._find_absent(network):
+                missing[network] = found
+            else:
+                progress()
+
+        def fetch(network: int) -> None:
+            if self._fetch(missing[network]):
+                del missing[network]
+                progress()
+
+        run_threads(self.pool.workers, (partial(look, network) for network in self.measurable))
         if self.shared is not None:
-            missing = self._fetch_shared(missing, progress)
-        self._measure(missing, progress)
+            run_threads(FETCH_THREADS, [partial(fetch, network) for network in missing])
+        self._measure({network: missing[network] for network in sorted(missing)}, progress)
         self._collected = True
 
     def visit(self, programs: Programs, take: Take) -> None:
@@ -143,39 +155,15 @@ class CachedMatrices(MatrixSource):
             for dataset, *_ in self.variants([statistic])
         }
 
-    def _find_missing(self, progress: Callable[[], None]) -> dict[int, Missing]:
-        """Find each network's files that are absent or broken; mark the others as used."""
-        found: dict[int, Missing] = {}
-
-        def look(network: int) -> None:
-            missing: Missing = defaultdict(dict)
-            for (dataset, statistic), path in self._paths(network).items():
-                if is_intact(path):
-                    os.utime(path)
-                else:
-                    missing[dataset][statistic] = f"{path.parent.name}/{path.name}"
-            if missing:
-                found[network] = missing
+    def _find_absent(self, network: int) -> Missing:
+        """Find a network's files that are absent or broken; mark the others as used."""
+        missing: Missing = defaultdict(dict)
+        for (dataset, statistic), path in self._paths(network).items():
+            if is_intact(path):
+                os.utime(path)
             else:
-                progress()
-
-        run_threads(self.pool.workers, (partial(look, network) for network in self.measurable))
-        return {network: found[network] for network in sorted(found)}
-
-    def _fetch_shared(
-        self, missing: Mapping[int, Missing], progress: Callable[[], None]
-    ) -> dict[int, Missing]:
-        """Copy what others have measured; returns what is still missing."""
-        lacking: dict[int, Missing] = {}
-
-        def fetch(network: int) -> None:
-            if self._fetch(missing[network]):
-                progress()
-            else:
-                lacking[network] = missing[network]
-
-        run_threads(FETCH_THREADS, (partial(fetch, network) for network in missing))
-        return {network: lacking[network] for network in sorted(lacking)}
+                missing[dataset][statistic] = f"{path.parent.name}/{path.name}"
+        return missing
 
     def _fetch(self, missing: Missing) -> bool:
         """Copy a network's missing files from the shared folder; returns whether all were there."""
@@ -192,7 +180,7 @@ class CachedMatrices(MatrixSource):
         """Measure what is missing; a cluster's workers leave it in the shared folder, if any."""
         local, shared = LocalFolder(self.folder), [self.shared] if self.shared else []
         remote = self.pool.scheduler is not None
-        folders: list[StatisticFolder] = [*shared] if remote else [local, *shared]
+        folders: list[LocalFolder | SharedFolder] = [*shared] if remote else [local, *shared]
         numbers, sizes = iter(missing), list[int]()
 
         def take(found: _Measurement) -> None:
@@ -253,7 +241,7 @@ class _Measurement(NamedTuple):
 
 def _write_measured(
     setting: Setting,
-    folders: Sequence[StatisticFolder],
+    folders: Sequence[LocalFolder | SharedFolder],
     item: tuple[UntrainedNetwork, Missing, MeasureNetwork],
 ) -> _Measurement:
     """Measure a network's missing statistics and write them to the folders, or return them."""
@@ -278,12 +266,7 @@ def _write_measured(
 def _hold(folder: Path, needed: Container[Path], limit: int, age: int) -> ReadWriteLock:
     """Hold the folder together with other users, after trimming it if there are none."""
     lock = ReadWriteLock(folder / CACHE_LOCK, is_singleton=False)
-    try:
-        with lock.write_lock(blocking=False):
-            trim_statistics(folder, limit, age, needed)
-    except Timeout as busy:  # the others trim it once they are alone
-        # filelock's frames hold their own error, and so all callers, until a garbage collection.
-        traceback.clear_frames(busy.__traceback__)
+    _trim_alone(lock, folder, limit, age, needed)  # otherwise the others do, once they are alone
     lock.acquire_read()
     return lock
 
@@ -294,20 +277,26 @@ def clear_statistics(folder: Path, limit: int = 0, age: int = 0) -> None:
         return
     lock = ReadWriteLock(folder / CACHE_LOCK, is_singleton=False)
     try:
-        with lock.write_lock(blocking=False):
-            trim_statistics(folder, limit, age)
-    except Timeout as busy:
-        traceback.clear_frames(busy.__traceback__)
-        raise RunError(f"a cache must not be in use to be cleared, but {folder} is") from None
+        if not _trim_alone(lock, folder, limit, age):
+            raise RunError(f"a cache must not be in use to be cleared, but {folder} is")
     finally:
         lock.close()
 
 
-def trim_statistics(folder: Path, limit: int, age: int, needed: Container[Path] = ()) -> None:
-    """Remove unfinished files, and those that `superfluous_files` names."""
-    unfinished = [path for path in _statistic_files(folder) if path.suffix == UNFINISHED]
-    for path in (*unfinished, *superfluous_files(folder, limit, age, needed)):
-        path.unlink(missing_ok=True)
+def _trim_alone(
+    lock: ReadWriteLock, folder: Path, limit: int, age: int, needed: Container[Path] = ()
+) -> bool:
+    """Remove unfinished and superfluous files, unless the folder is in use: then return False."""
+    try:
+        with lock.write_lock(blocking=False):
+            unfinished = [path for path in _statistic_files(folder) if path.suffix == UNFINISHED]
+            for path in (*unfinished, *superfluous_files(folder, limit, age, needed)):
+                path.unlink(missing_ok=True)
+    except Timeout as busy:
+        # filelock's frames hold their own error, and so all callers, until a garbage collection.
+        traceback.clear_frames(busy.__traceback__)
+        return False
+    return True
 
 
 def superfluous_files(

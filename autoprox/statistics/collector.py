@@ -22,6 +22,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib.metadata import version
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -177,8 +178,7 @@ class ForwardPass:
         self._trunk: tuple[Tensor, Tensor] | None = None  # the head's input and output
         names = layer_names(network, {domain for domain, _ in captures})
         parameters = self._parameters(network, names)
-        for domain, own in names.items():
-            self.captured[domain, "weight"] = [parameters[name] for name in own]
+        self.captured |= {(d, "weight"): [parameters[n] for n in own] for d, own in names.items()}
         # Copies of the buffers: running averages change in a pass.
         state = parameters | {name: b.clone() for name, b in network.named_buffers()}
         with self._hooks(network), torch.set_grad_enabled(self._grad):
@@ -233,37 +233,30 @@ class ForwardPass:
 
     @contextlib.contextmanager
     def _hooks(self, network: MeasurableNetwork) -> Iterator[None]:
-        handles = [network.final_block.register_forward_hook(self._keep_final)]
-        if self._head is not None:
-            handles.append(self._head.register_forward_hook(self._keep_head))
-        read = {domain for domain, capture in self._captures if not capture.startswith("weight")}
-        for domain, layer in every_layer(network):
-            if domain in read:
-                handles.append(layer.register_forward_hook(partial(self._keep, domain)))
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
+        def keep_final(module: nn.Module, inputs: Any, output: Any) -> None:
+            self.final_output = output[0] if isinstance(output, tuple) else output
 
-    def _keep(
-        self, domain: str, module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor
-    ) -> None:
-        self._require_grad(output)
-        self.captured.setdefault((domain, "input"), []).append(inputs[0])
-        self.captured.setdefault((domain, "output"), []).append(output)
+        def keep_head(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+            self._trunk = inputs[0], output
+
+        def keep(domain: str, module: nn.Module, inputs: Any, output: Tensor) -> None:
+            self._require_grad(output)
+            self.captured.setdefault((domain, "input"), []).append(inputs[0])
+            self.captured.setdefault((domain, "output"), []).append(output)
+
+        read = {domain for domain, capture in self._captures if not capture.startswith("weight")}
+        with contextlib.ExitStack() as stack:
+            stack.callback(network.final_block.register_forward_hook(keep_final).remove)
+            if self._head is not None:
+                stack.callback(self._head.register_forward_hook(keep_head).remove)
+            for domain, layer in every_layer(network):
+                if domain in read:
+                    stack.callback(layer.register_forward_hook(partial(keep, domain)).remove)
+            yield
 
     def _require_grad(self, output: Tensor) -> None:
         if torch.is_grad_enabled() and not output.requires_grad:
             output.requires_grad_()  # the first activation, if no weight's gradient is wanted
-
-    def _keep_head(self, module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        self._trunk = inputs[0], output
-
-    def _keep_final(
-        self, module: nn.Module, inputs: object, output: Tensor | tuple[Tensor, ...]
-    ) -> None:
-        self.final_output = output[0] if isinstance(output, tuple) else output
 
 
 def layer_names(network: MeasurableNetwork, domains: Collection[str]) -> dict[str, list[str]]:
@@ -296,9 +289,9 @@ def _loss(probe: str, forward: ForwardPass, batch: Batch, seed: int) -> Tensor:
         return cross_entropy(forward.output, batch.labels.to(forward.output.device))
     if forward.final_output is None:
         raise RuntimeError("the forward pass must run the network's final block")
-    generator = torch.Generator().manual_seed(seed)
-    signs = torch.randint(0, 2, forward.final_output.shape, generator=generator) * 2.0 - 1.0
-    return (forward.final_output * signs.to(forward.final_output.device)).sum()
+    output, generator = forward.final_output, torch.Generator().manual_seed(seed)
+    signs = torch.randint(0, 2, output.shape, generator=generator) * 2.0 - 1.0
+    return (output * signs.to(output.device)).sum()
 
 
 @dataclass(frozen=True)
@@ -356,17 +349,11 @@ def _digest(tensor: Tensor) -> str:
 
 def resolve_device(name: str) -> str:
     """Return the device that a name stands for: `auto` is CUDA, else MPS, else the CPU."""
-    usable = {
-        "cuda": torch.cuda.is_available(),
-        "mps": torch.backends.mps.is_available(),
-        "cpu": True,
-    }
-    available = [device for device, found in usable.items() if found]
-    if name == "auto":
-        return available[0]
+    cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
+    available = [*(["cuda"] if cuda else []), *(["mps"] if mps else []), "cpu"]
     if name not in DEVICES:
         raise ConfigError(f"unknown device {name!r}{nearest(name, DEVICES)}")
-    if not usable[name]:
+    if name not in ("auto", *available):
         choices = ", ".join(["auto", *available])
         raise ConfigError(f"a device must be there, but {name!r} is not; choose from {choices}")
-    return name
+    return available[0] if name == "auto" else name

@@ -40,12 +40,12 @@ class Structure:
 
     def layers(self, domain: str) -> list[tuple[str, int | None]]:
         """Return the single domain and the block of each of a domain's layers, in depth order."""
-        wanted, found = parts_of(domain), []
+        found: list[tuple[str, int | None]] = []
         for block, kinds in enumerate((*self.domains, ())):
             before = [kind for place, kind in self.extra if place == block]
             found += [(kind, block if kind == "qkv" else None) for kind in before]
             found += [(kind, block) for kind in kinds]
-        return [layer for layer in found if layer[0] in wanted]
+        return [layer for layer in found if layer[0] in parts_of(domain)]
 
 
 @dataclass(frozen=True)
@@ -180,43 +180,42 @@ class ModuleNetwork:
         Besides ``msa`` and ``mlp`` there may be ``qkv``, ``stem``, ``pool`` and ``head``.
         """
         self.seed = seed
-        self._module = module
         self._blocks = tuple(blocks)
         depth = {name: place for place, (name, _) in enumerate(module.named_modules())}
-        named = [(name, domain) for domain, names in layers.items() for name in names]
-        found = {pair: _layer(module, *pair) for pair in named}
-        named.sort(key=lambda pair: depth[pair[0].removesuffix(IN_PROJECTION)])
-        self._domains = {name: d for name, d in named if d in BLOCK_DOMAINS}
-        self._layers = [(domain, found[name, domain]) for name, domain in named]
-        self._named = named
-        self._final = module.get_submodule(final_block) if final_block else module
+        named = [(domain, name) for domain, names in layers.items() for name in names]
+        found = {pair: _find_layer(module, *pair) for pair in named}
+        self._named = sorted(named, key=lambda pair: depth[pair[1].removesuffix(IN_PROJECTION)])
+        self._network = NamedLayers(
+            module,
+            [(domain, found[domain, name]) for domain, name in self._named],
+            module.get_submodule(final_block) if final_block else module,
+        )
 
     @cached_property
     def identity(self) -> tuple[str | int, ...]:
         """A hash of the module's text and of all its values."""
-        digest = hashlib.sha256(repr(self._module).encode())
-        for name, values in self._module.state_dict().items():
+        module = self._network.module
+        digest = hashlib.sha256(repr(module).encode())
+        for name, values in module.state_dict().items():
             digest.update(f"{name} {values.dtype} {tuple(values.shape)}".encode())
             digest.update(values.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
-        layers = ",".join(f"{domain}:{name}" for name, domain in self._named)
+        layers = ",".join(f"{domain}:{name}" for domain, name in self._named)
         return digest.hexdigest(), layers, self.seed
 
     def structure(self) -> Structure:
         """Return the structure; names of layers tell which are in the same block."""
-        groups = blocks(self._domains).values()
-        domains = tuple(tuple(self._domains[name] for name in names) for names in groups)
-        named = NamedLayers(self._module, self._layers, self._final)
-        kinds = (kind for kind, _ in _extra_layers(named))
-        # The head is after the blocks, the others are before the first.
-        extra = tuple((len(domains) if kind == "head" else 0, kind) for kind in kinds)
-        return Structure(domains, self._blocks, extra)
+        kinds = {name: domain for domain, name in self._named if domain in BLOCK_DOMAINS}
+        domains = tuple(tuple(kinds[name] for name in names) for names in blocks(kinds).values())
+        # The head is after the blocks, other layers are before the first.
+        extra = ((len(domains) * (d == "head"), d) for d, _ in _extra_layers(self._network))
+        return Structure(domains, self._blocks, tuple(extra))
 
     def build(self, device: torch.device) -> Callable[[int], NamedLayers]:
         """Return the module itself, which must be on the device where it is measured."""
-        found = next(self._module.parameters()).device
+        found = next(self._network.parameters()).device
         if found.type != device.type:
             raise MeasurementError(f"the module must be on {device}, but is on {found}")
-        return lambda classes: NamedLayers(self._module, self._layers, self._final)
+        return lambda classes: self._network
 
 
 class NamedLayers(nn.Module):
@@ -228,7 +227,7 @@ class NamedLayers(nn.Module):
         super().__init__()
         self.module = module
         self._named = layers
-        self._final = [final]  # listed, so as not to be a submodule again
+        self._final = [final]  # in a list, so as not to be a submodule again
 
     @property
     def final_block(self) -> nn.Module:
@@ -241,7 +240,6 @@ class NamedLayers(nn.Module):
         return [(domain, layer) for domain, layer in self._named if domain not in BLOCK_DOMAINS]
 
     def ones(self, inputs: Tensor) -> Tensor:
-        """Return the module's own all-ones input, if it defines one."""
         own: Callable[[Tensor], Tensor] | None = getattr(self.module, "ones", None)
         return torch.ones_like(inputs[:1]) if own is None else own(inputs)
 
@@ -254,7 +252,7 @@ class NamedLayers(nn.Module):
 MeasurableNetwork = TransformerNetwork | NamedLayers
 
 
-def _layer(module: nn.Module, name: str, domain: str) -> Layer:
+def _find_layer(module: nn.Module, domain: str, name: str) -> Layer:
     """Return a layer by its name; a fused projection's parameter becomes a linear layer."""
     matrices = weights(module)
     if name.endswith(IN_PROJECTION) and name in matrices:

@@ -6,6 +6,7 @@ of one of its matrices: the first rows and columns of weights and gradients (of 
 the first columns of activations. The structure is the network's own.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -18,7 +19,7 @@ from autoprox.errors import AutoproxError, MeasurementError, failure_of
 from autoprox.language import Statistic
 from autoprox.language.domains import PARTS
 from autoprox.parallel.threads import one_thread, run_threads
-from autoprox.parallel.worker_pool import SINGLE_WORKER, WorkerPool
+from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.searchspaces import SPACES, Architecture, SearchSpace, TransformerNetwork
 from autoprox.statistics.collector import MeasuredMatrices, Setting
 from autoprox.statistics.networks import SpaceNetwork, Structure, every_layer, structure_of
@@ -29,9 +30,9 @@ STANDARD_BLOCK = ("msa", "msa", "mlp", "mlp")  # qkv, proj, fc1, fc2
 LAYERS_PER_BLOCK = {"msa": 2, "mlp": 2, "qkv": 1}
 STAGE_DOMAINS = PARTS["pool"]
 
-Slice = tuple[
-    int, int, int
-]  # index of a layer; width and inner or hidden size, or rows and columns
+SliceProgram = Callable[[MatrixChunk], Tensor]  # returns [expressions, matrices]
+# The index of a layer, and its width and inner or hidden size, or its rows and columns.
+Slice = tuple[int, int, int]
 
 
 class InheritanceError(AutoproxError):
@@ -54,9 +55,8 @@ class LargestNetwork:
     def __init__(
         self, space: SearchSpace, setting: Setting, needs: Collection[Statistic], seed: int = 0
     ) -> None:
-        require_slices(space)
         self.space, self.setting, self.needs, self.seed = space, setting, needs, seed
-        self.known: dict[Callable[[MatrixChunk], Tensor], dict[Slice, Tensor]] = {}
+        self.known: dict[SliceProgram, dict[Slice, Tensor]] = defaultdict(dict)
 
     @cached_property
     def matrices(self) -> MeasuredMatrices:
@@ -85,6 +85,11 @@ class LargestNetwork:
             found[statistic] = [next(own[kind]) for kind, _ in structure.layers("pool")]
         return found
 
+    def run(self, program: SliceProgram, group: Group, device: torch.device, part: Slice) -> None:
+        """Run a program on a slice of the matrices of a group, and keep its output."""
+        matrices = {s: cut(self.matrices[s][part[0]], s, part)[None].to(device) for s in group}
+        self.known[program][part] = program(MatrixChunk.of(matrices))
+
 
 @dataclass(frozen=True)
 class SlicedNetwork(SpaceNetwork):
@@ -110,16 +115,12 @@ class SlicedNetwork(SpaceNetwork):
         """Return the slice of the largest network that each layer of a single domain is."""
         if domain in LAYERS_PER_BLOCK:
             count, arch = LAYERS_PER_BLOCK[domain], self.architecture
-            blocks = zip(self.space.origins(arch) or (), self.space.blocks(arch), strict=True)
-            return [
-                (
-                    count * origin + layer,
-                    block.width,
-                    block.hidden if domain == "mlp" else block.inner,
-                )
-                for origin, block in blocks
-                for layer in range(count)
-            ]
+            found: list[Slice] = []
+            origins = self.space.origins(arch) or ()
+            for origin, block in zip(origins, self.space.blocks(arch), strict=True):
+                size = block.hidden if domain == "mlp" else block.inner
+                found += [(count * origin + layer, block.width, size) for layer in range(count)]
+            return found
         family = STAGE_DOMAINS if domain in STAGE_DOMAINS else (domain,)
         layers = [own for own in every_layer(self.unbuilt) if own[0] in family]
         return [
@@ -133,10 +134,7 @@ class SlicedMatrices(MatrixSource):
     """Architectures as slices of the largest network; programs run once for equal slices."""
 
     def __init__(
-        self,
-        largest: LargestNetwork,
-        architectures: Sequence[Architecture],
-        pool: WorkerPool = SINGLE_WORKER,
+        self, largest: LargestNetwork, architectures: Sequence[Architecture], pool: WorkerPool
     ) -> None:
         blocks_only = {s.domain for s in largest.needs} <= {"msa", "mlp"}
         classes = max((batch.classes for batch in largest.setting.batches.values()), default=1)
@@ -148,27 +146,18 @@ class SlicedMatrices(MatrixSource):
         self._largest, self._sliced = largest, networks
 
     def visit(self, programs: Programs, take: Take) -> None:
+        largest = self._largest
+        _ = largest.matrices  # on this thread, before others begin
         for group, program in programs.items():
             [domain] = {statistic.domain for statistic in group}
-            known = self._largest.known.setdefault(program, {})
             slices = [part for network in self._sliced for part in network.slices(domain)]
+            known = largest.known[program]
             new = dict.fromkeys(part for part in slices if part not in known)
-            calls = (partial(self._run, program, group, known, part) for part in new)
-            run_threads(self.pool.workers, calls)
+            run = partial(largest.run, program, group, self.device)
+            run_threads(self.pool.workers, [partial(run, part) for part in new])
             if slices:
                 values = torch.cat([known[part] for part in slices], dim=1)
                 take(group, [0], np.arange(len(slices)), values)
-
-    def _run(
-        self,
-        program: Callable[[MatrixChunk], Tensor],
-        group: Group,
-        known: dict[Slice, Tensor],
-        part: Slice,
-    ) -> None:
-        every = self._largest.matrices
-        matrices = {s: cut(every[s][part[0]], s, part)[None].to(self.device) for s in group}
-        known[part] = program(MatrixChunk.of(matrices))
 
 
 def cut(matrix: Tensor, statistic: Statistic, part: Slice) -> Tensor:

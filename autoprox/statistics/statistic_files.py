@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Protocol
 
 import fsspec
 from safetensors.numpy import save
@@ -24,15 +23,9 @@ class StorageError(FailureError):
     """Shared storage that can't be read or written."""
 
 
-class StatisticFolder(Protocol):
-    """A folder to which files are written, by names of two parts."""
-
-    def write(self, name: str, content: bytes) -> None: ...
-
-
 @dataclass(frozen=True)
 class LocalFolder:
-    """A folder on this machine."""
+    """A folder on this machine, whose files have names of two parts."""
 
     path: Path
 

@@ -205,8 +205,8 @@ def test_what_workers_cannot_import_is_named(
 def test_workers_of_other_versions_do_nothing(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = {**cluster.environment(), "torch": "1.0"}
-    monkeypatch.setattr(cluster, "environment", lambda: known)
+    known = {**cluster.required_versions(), "torch": "1.0"}
+    monkeypatch.setattr(cluster, "required_versions", lambda: known)
     rule = rf"must have this program's versions, but one has torch {torch.__version__} for 1\.0"
     with (
         WorkerPool(scheduler=address) as crew,
