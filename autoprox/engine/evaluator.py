@@ -10,7 +10,7 @@ Values reduced from matrices, which cost the most, have three quarters of that m
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -305,7 +305,7 @@ def reduce_matrices(
     source: MatrixSource, groups: Mapping[Group, Sequence[Tree]]
 ) -> dict[Group, dict[tuple[int, ...], Tensor]]:
     """Reduce matrices in one visit: [expressions, layers] for datasets with equal matrices."""
-    programs = {group: Program(trees) for group, trees in groups.items()}
+    programs = {group: _compiled(tuple(trees)) for group, trees in groups.items()}
     reduced: dict[Group, dict[tuple[int, ...], Tensor]] = {}
     for group, trees in groups.items():
         # One tensor for all pieces: small ones kept among the chunks would fragment the memory.
@@ -322,6 +322,12 @@ def reduce_matrices(
     if programs:
         source.visit(programs, take)
     return reduced
+
+
+@lru_cache(maxsize=64)
+def _compiled(trees: tuple[Tree, ...]) -> Program:
+    """Return the program of some trees, which a search runs for every candidate."""
+    return Program(trees)
 
 
 def reasons_of(scores: np.ndarray) -> np.ndarray:

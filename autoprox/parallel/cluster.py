@@ -180,7 +180,8 @@ def required_versions() -> dict[str, str]:
 def _call(ours: dict[str, str], common: bytes, items: bytes) -> TimedResults:
     """Run calls on a worker."""
     started = time.monotonic()
-    if differing := [f"{n} {v} for {ours[n]}" for n, v in required_versions().items() if v != ours[n]]:
+    theirs = required_versions()
+    if differing := [f"{n} {v} for {ours[n]}" for n, v in theirs.items() if v != ours[n]]:
         raise ClusterError(
             f"workers must have this program's versions, but one has {', '.join(differing)}"
         )

@@ -118,6 +118,8 @@ class MatrixSource(ABC):
     def variants(self, statistics: Iterable[Statistic]) -> list[list[int]]:
         """Group the datasets for which the statistics are the same; for weights, all of them."""
         group = frozenset(statistics)
+        if len(self.datasets) == 1:
+            return [[0]]
         if group not in self._variants:
             same: dict[frozenset[str], list[int]] = defaultdict(list)
             for index, dataset in enumerate(self.datasets):
