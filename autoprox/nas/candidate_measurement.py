@@ -104,6 +104,7 @@ class _UnbuiltNetwork(SpaceNetwork):
         return Structure(blocks=self.space.blocks(self.architecture))
 
 
+@dataclass(frozen=True)
 class SlicedWeights(_CandidateMeasurement):
     """Measures candidates as slices of the largest network of the space."""
 
