@@ -2,9 +2,9 @@
 
     python tests/bench/structure.py
 
-Prints the source lines of the packages; the files whose functions one `autoprox evolve` enters; and
-how often the package changes in the order in which functions are first entered: a reader who follows
-the run switches that often.
+Prints the source lines of the packages; the files whose functions one `autoprox evolve` enters;
+and how often the package changes in the order in which functions are first entered: a reader who
+follows the run switches that often.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -77,7 +78,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         files = entered([*COMMAND.split(), "--runs", folder, "--cache", f"{folder}/cache"])
     packages = [package(file) for file in files]
-    switches = sum(one != other for one, other in zip(packages, packages[1:], strict=False))
+    switches = sum(one != other for one, other in pairwise(packages))
     print(f"source lines: {source_lines():,}")
     print(f"one evolve enters {len(set(files))} files, with {switches} switches between packages")
     if "-v" in sys.argv:

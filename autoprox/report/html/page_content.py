@@ -23,7 +23,7 @@ from autoprox.files.human_readable import compact
 from autoprox.files.json_documents import read_object
 from autoprox.language import Tree, parse
 from autoprox.loaded_runs import EvolveResult, LoadedRun
-from autoprox.nas.proxy import SplitProxy
+from autoprox.nas.candidate_measurement import SearchProxy
 from autoprox.primitives import OPERATIONS, Formula, fill
 from autoprox.report.html.figures import Plot, Point, Series, pareto_front, plot
 from autoprox.report.terminal.layout import WIDTH, Part
@@ -147,7 +147,7 @@ def score_plots(summary: EvolveSummary) -> list[Plot]:
     return [
         plot(
             *(f"{title}{dataset}", "score of the proxy", "true score"),
-            *(Series(part, _networks(quality.networks[part], dataset)) for part in PARTS),
+            *(Series(part, _networks(quality.networks[part], dataset)) for part in ("test", "train")),
         )
         for title, quality in ranking_qualities(summary)
         for dataset in quality.networks["test"].truth
@@ -205,7 +205,7 @@ def candidate_plots(run: LoadedRun) -> list[Plot]:
     if not valid:
         return []
     terms = np.array([own["terms"] for own in valid.values()], dtype=float)
-    scores = SplitProxy(parse(run.config["proxy"])).scores(terms)
+    scores = SearchProxy(parse(run.config["proxy"])).scores(terms)
     if run.config.get("objective") == "size-adjusted":
         scores = size_adjusted(scores, np.array([float(own["params"]) for own in valid.values()]))
     points = {
