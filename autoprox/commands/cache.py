@@ -8,7 +8,7 @@ from pathlib import Path
 from autoprox.evaluation.cache_settings import STATISTICS_FOLDER, ZOO_FOLDER, cache_bounds
 from autoprox.files.folders import disk_usage, is_writable, require_folder, user_cache
 from autoprox.files.json_documents import Document
-from autoprox.statistics.cached import DAY, clear, superfluous
+from autoprox.statistics.cached import DAY, clear_statistics, superfluous_files
 
 ENDLESS = 2**62
 
@@ -23,7 +23,7 @@ class CacheFacts(Document):
     oldest: str | None
     limit: int
     age: int
-    superfluous: int
+    superfluous_files: int
     writable: bool
 
 
@@ -49,7 +49,7 @@ def cache_facts(folder: Path | None = None) -> CacheFacts:
         oldest=oldest,
         limit=limit,
         age=age,
-        superfluous=sum(superfluous(place / STATISTICS_FOLDER, limit, age).values()),
+        superfluous=sum(superfluous_files(place / STATISTICS_FOLDER, limit, age).values()),
         writable=is_writable(place),
     )
 
@@ -71,7 +71,7 @@ def clear_cache(
     before = disk_usage(place).bytes
     is_all = limit is None and age is None
     most, days = (0, 0) if is_all else (limit, age)
-    clear(
+    clear_statistics(
         place / STATISTICS_FOLDER,
         ENDLESS if most is None else most,
         ENDLESS if days is None else days,

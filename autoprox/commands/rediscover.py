@@ -45,7 +45,7 @@ from autoprox.searchspaces.sampler import Sampler
 from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import space_networks
-from autoprox.statistics.sources import StreamedMatrices
+from autoprox.statistics.sources import UncachedMatrices
 from autoprox.zoo.loading import load
 
 SMALL_PIT = PiTSpace(
@@ -200,7 +200,7 @@ class Rediscover(Task[RediscoverConfig, RediscoverSummary]):
             self.evolved.setting(self.config.seed, self.device),
             space_networks(self.evolved.space, architectures, self.config.seed),
             {part for tree in trees for s in statistics(tree) for part in s.parts},
-            crew=self.pool,
+            pool=self.pool,
             **cache_settings(self.config)._asdict(),
         )
         done = itertools.count(1)
@@ -282,6 +282,6 @@ class TargetComparison:
             return []
         task, seed = self._task, self._task.config.seed
         networks = space_networks(task.fresh.space, architectures, seed)
-        fresh = StreamedMatrices(task.fresh.setting(seed, task.device), networks, task.pool)
+        fresh = UncachedMatrices(task.fresh.setting(seed, task.device), networks, task.pool)
         compared = zip(trees, by_networks(trees, task.target, fresh), strict=True)
         return [(tree, evidence) for tree, evidence in compared if evidence]

@@ -11,8 +11,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from autoprox.engine.comparison import compare, terms_of
 from autoprox.engine.evaluator import Engine
+from autoprox.engine.terms import combine_terms, terms_of
 from autoprox.errors import AutoproxError, MeasurementError, failure_of, nearest
 from autoprox.files.human_readable import compact
 from autoprox.files.json_documents import Document
@@ -43,8 +43,8 @@ from autoprox.models.structure import heads_of_blocks, tokens_of, widths
 from autoprox.scoring.bootstrap import Number, finite_or_none
 from autoprox.shortfalls import Shortfall, unmet
 from autoprox.statistics.collector import Setting
-from autoprox.statistics.networks import ModuleNetwork, Shape
-from autoprox.statistics.sources import StreamedMatrices
+from autoprox.statistics.networks import BlockShape, ModuleNetwork
+from autoprox.statistics.sources import UncachedMatrices
 
 MAX_NAMES = 12  # in a message
 DEFAULT_BATCH = 4  # images or sequences
@@ -203,7 +203,7 @@ def score_models(
         )
         measured.append(scored)
     if not (ranks and len(models) == 1):
-        scores = compare(tree, dict(zip(terms, np.array(values).T, strict=True)))
+        scores = combine_terms(tree, dict(zip(terms, np.array(values).T, strict=True)))
         measured = [
             own.model_copy(update={"score": finite_or_none(score)})
             for own, score in zip(measured, scores, strict=True)
@@ -223,7 +223,7 @@ def _measure(
     """Measure the terms of one model, which is left as it was."""
     try:
         network = _network(tree, model, layers, batch.inputs, seed)
-        source = StreamedMatrices(Setting({INPUTS: batch}), [network], max_failed=1)
+        source = UncachedMatrices(Setting({INPUTS: batch}), [network], max_failed=1)
         values: list[float] = Engine(source).evaluate(terms).values[:, 0, 0].tolist()
     except AutoproxError:
         raise
@@ -285,7 +285,9 @@ def _network(
     named.pop("other", None)
     final = f"model.{list(blocks(layers))[-1]}".rstrip(".") if layers else None
     foreign = Foreign(model)
-    return ModuleNetwork(foreign, named, [Shape(*s) for s in shapes], final_block=final, seed=seed)
+    return ModuleNetwork(
+        foreign, named, [BlockShape(*s) for s in shapes], final_block=final, seed=seed
+    )
 
 
 def _symbols(tree: Tree) -> set[str]:

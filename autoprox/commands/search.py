@@ -24,12 +24,10 @@ from autoprox.files.json_lines import Journal, JSONLines
 from autoprox.inputs.batches import batch_counts
 from autoprox.inputs.classes import CLASSES
 from autoprox.language import EVERY_STATISTIC
+from autoprox.nas.candidate_measurement import OwnWeights, SearchProxy, SlicedWeights
 from autoprox.nas.evaluators import Evaluator, load_evaluator
-from autoprox.nas.own_weights import OwnWeights
-from autoprox.nas.proxy import SplitProxy
 from autoprox.nas.searcher import Candidate, Evaluated, Scored, Scorer, Searcher
-from autoprox.nas.sliced_weights import SlicedWeights, require_slices
-from autoprox.nas.strategies import STRATEGIES
+from autoprox.nas.strategies import SEARCH_STRATEGIES
 from autoprox.oneshot.supernet.subnets import read_entries
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import CANDIDATES, Run
@@ -49,6 +47,7 @@ from autoprox.searchspaces.limits import MATCH, SizeLimits, matched
 from autoprox.searchspaces.sampler import Sampler
 from autoprox.shortfalls import Shortfall, unmet
 from autoprox.statistics.collector import Setting, resolve_device
+from autoprox.statistics.slices import require_slices
 from autoprox.zoo.loading import load
 
 EVALUATIONS_FILE, TOP_FILE = "evaluations.jsonl", "top.json"
@@ -145,13 +144,13 @@ class Search(Task[SearchConfig, SearchSummary]):
     def __init__(self, config: SearchConfig) -> None:
         config = with_classes(config)
         self.space = get_space(str(config.space))
-        self.strategy = STRATEGIES.find(config.strategy)
+        self.strategy = SEARCH_STRATEGIES.find(config.strategy)
         options = self.strategy.settings.model_fields
         self.parameters = self.strategy.settings(
             **read_set(config.strategy, options, config.set or {})
         )
         tree = load(str(config.proxy)).tree
-        self.proxy = SplitProxy(tree, self.strategy.by_block)
+        self.proxy = SearchProxy(tree, self.strategy.by_block)
         require_choice("weights", config.weights, SCORERS)
         require_choice("objective", config.objective, SEARCH_OBJECTIVES)
         config = completed(

@@ -39,7 +39,7 @@ from autoprox.oneshot.supernet.samplers import SAMPLERS
 from autoprox.oneshot.supernet.session import Plan, subnets_drawn, train_supernet
 from autoprox.oneshot.supernet.slices import SupernetError, require_entangled
 from autoprox.oneshot.supernet.subnets import read_entries, read_subnet
-from autoprox.parallel.crew import Crew
+from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import Run, as_written
 from autoprox.runs.summary import Choices, Summary
@@ -222,7 +222,7 @@ class SupernetEval(Task[SupernetEvalConfig, SupernetEvalSummary]):
             self.data,
             self.architectures,
             limit=self.config.limit,
-            crew=self.pool,
+            pool=self.pool,
             known=known,
             record=record,
         )
@@ -282,7 +282,12 @@ def read_images(
 
 
 def train_in_run(
-    plan: Plan, data: Images, config: TrainingOptions, pool: Crew, run: Run, progress: Progress
+    plan: Plan,
+    data: Images,
+    config: TrainingOptions,
+    pool: WorkerPool,
+    run: Run,
+    progress: Progress,
 ) -> TrainedSupernet:
     """Train a supernet in a run's folder, and evaluate its subnets.
 
@@ -303,7 +308,7 @@ def train_in_run(
 
     run_together(config.processes, config.device, run.path, report, train_supernet, plan, file)
     chosen = plan.subnets or (space.smallest(), space.largest())
-    accuracies = inherited_accuracies(read_supernet(file, space), data, chosen, crew=pool)
+    accuracies = inherited_accuracies(read_supernet(file, space), data, chosen, pool=pool)
     order = recipe.order(recipe.samples(data), torch.Generator())
     log: list[dict[str, Any]] = run.read_log()
     return TrainedSupernet(

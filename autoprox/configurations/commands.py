@@ -46,7 +46,7 @@ from autoprox.declared_options import (
 from autoprox.errors import ConfigError
 from autoprox.evolution_parameters import EvolutionParameters, TreeLimits
 from autoprox.files.human_readable import parse_bytes, parse_size
-from autoprox.nas.strategies import STRATEGIES
+from autoprox.nas.strategies import SEARCH_STRATEGIES
 
 GIB = 2**30
 SPACES = "Several spaces"
@@ -284,7 +284,7 @@ class SearchConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, Task
     ] = None
     top: Annotated[Positive, Option("How many of the best are shown and kept.", PROBLEM)] = 10
     strategy: Annotated[
-        str, Option(f"{', '.join(STRATEGIES.registered)}, or one of a plug-in.", STRATEGY)
+        str, Option(f"{', '.join(SEARCH_STRATEGIES.registered)}, or one of a plug-in.", STRATEGY)
     ] = "random"
     set: Annotated[
         Mapping[str, Any] | None,
@@ -298,7 +298,7 @@ class SearchConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, Task
     def described(cls) -> Iterator[tuple[str, FieldInfo, Option]]:
         """Yield each option, those of the registered strategies among them."""
         yield from super().described()
-        settings = {name: own.settings for name, own in STRATEGIES.registered.items()}
+        settings = {name: own.settings for name, own in SEARCH_STRATEGIES.registered.items()}
         for name, field, option in described_together(settings, SHARED):
             if name not in cls.model_fields:  # such a one is only set by --set
                 yield name, field, option
@@ -311,10 +311,10 @@ class SearchConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, Task
     @classmethod
     def _into_set(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Enter the options of strategies that are given by name into `set`."""
-        strategies = dict(STRATEGIES.registered)
+        strategies = dict(SEARCH_STRATEGIES.registered)
         name = given.get("strategy")
-        if isinstance(name, str) and name in STRATEGIES:
-            strategies[name] = STRATEGIES[name]  # which may be of a plug-in
+        if isinstance(name, str) and name in SEARCH_STRATEGIES:
+            strategies[name] = SEARCH_STRATEGIES[name]  # which may be of a plug-in
         names = {name for own in strategies.values() for name in own.settings.model_fields}
         own = {name: given[name] for name in given if name in names - cls.model_fields.keys()}
         others = {name: value for name, value in given.items() if name not in own}

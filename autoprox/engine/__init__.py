@@ -1,5 +1,5 @@
 """Engine: evaluates many trees on many networks, every distinct subtree once.
 
 May import: the language, primitives, scoring and statistics.
-Gives: `evaluator.Engine`; what of a proxy only compares networks (`comparison`).
+Provides: `evaluator.Engine`, and `terms`, the parts of a proxy that depend on one network alone.
 """

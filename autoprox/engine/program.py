@@ -19,17 +19,15 @@ from autoprox.language import (
 )
 from autoprox.language.domains import PARTS
 from autoprox.primitives import DIMS, PRIMITIVES, Primitive, apply
-from autoprox.statistics.chunks import MatrixChunk
+from autoprox.statistics.packed_matrices import MatrixChunk
 from autoprox.statistics.sources import Group
-
-Shared = dict[tuple[Callable[..., Tensor], int], list[Tensor]]
 
 
 class Program:
-    """Each distinct subtree is computed once.
+    """Straight-line code that computes each distinct subtree of some trees once.
 
     A register is dropped after its last use, or overwritten with what is computed from it, so that
-    a chunk's intermediate values stay in cache.
+    a chunk's intermediate values stay in cache. Programs of the same trees are equal.
     """
 
     def __init__(self, trees: Sequence[Tree]) -> None:
@@ -60,75 +58,74 @@ class Program:
                 self.inputs[EVERY_STATISTIC[tree.symbol]] = register
         return self._registers[tree]
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Program) and self.trees == other.trees
+
+    def __hash__(self) -> int:
+        return hash(self.trees)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Program, (self.trees,)
 
     def __call__(self, chunk: MatrixChunk) -> Tensor:
-        """[expressions, matrices]"""
-        shared: Shared = {}
+        """Return [expressions, matrices]."""
+        shared: dict[tuple[Callable[..., Tensor], int], list[Tensor]] = {}
         registers = {self.inputs[s]: value for s, value in chunk.values.items()}
         steps = zip(self.steps, self.done, self.overwritten, strict=True)
         for (primitive, args, result), done, overwritten in steps:
-            if primitive.along_axis:
-                found = _along_axis(primitive, args, registers, chunk, shared)
-                registers[result] = torch.cat([value.flatten() for value in found])
-            else:
+            if not primitive.along_axis:
                 out = None if overwritten is None else registers[overwritten]
                 registers[result] = apply(primitive, [registers[r] for r in args], "matrix", out)
+            else:
+                parts = [chunk.parts(registers[register]) for register in args]
+                if primitive.shared is None:
+                    found = [apply(primitive, own, "matrix") for own in zip(*parts, strict=True)]
+                else:  # what reductions share is computed once per register
+                    key = primitive.shared, args[0]
+                    if key not in shared:
+                        shared[key] = [primitive.shared(part, DIMS["matrix"]) for part in parts[0]]
+                    found = [primitive.function(value) for value in shared[key]]
+                registers[result] = torch.cat([value.flatten() for value in found])
             for register in done:
                 registers.pop(register)
         return torch.stack([registers[r] for r in self.outputs])
 
 
-def _along_axis(
-    primitive: Primitive,
-    args: Sequence[int],
-    registers: Mapping[int, Tensor],
-    chunk: MatrixChunk,
-    shared: Shared,
-) -> list[Tensor]:
-    """Of each part of the chunk; what operations share is computed once of a register."""
-    parts = [chunk.parts(registers[register]) for register in args]
-    if primitive.shared is None:
-        return [apply(primitive, each, "matrix") for each in zip(*parts, strict=True)]
-    key = primitive.shared, args[0]
-    if key not in shared:
-        shared[key] = [primitive.shared(part, DIMS["matrix"]) for part in parts[0]]
-    return [primitive.function(value) for value in shared[key]]
-
-
-def single_domains(tree: Tree) -> list[Tree]:
-    """A tree over matrices of a domain of several, such as `all`, as one over each of its parts."""
-    domain = str((tree.args[0] if is_reduction(tree) else tree).type.domain)
-    return [within(tree, domain, part) for part in PARTS[domain]] if domain in PARTS else [tree]
-
-
-def within(tree: Tree, domain: str, other: str) -> Tree:
-    """A tree over matrices of a domain as the same over another."""
-    return tree.fold(lambda t, args: make(t.symbol.replace(f"{domain}.", f"{other}."), *args))
+def is_reduction(tree: Tree) -> bool:
+    """Return whether a tree reduces matrices to a layer vector."""
+    return tree.type.level == "Layers" and any(a.type.level == "Matrix" for a in tree.args)
 
 
 def reductions(
     tree: Tree, known: Mapping[Tree, list[Tree]] = MappingProxyType({})
 ) -> dict[Tree, list[Tree]]:
-    """The reductions of matrices in a tree, each as those over single domains; some are known."""
+    """Return the reductions of matrices in a tree, each as canonical ones over single domains.
+
+    `known` has those of other trees.
+    """
     found: dict[Tree, list[Tree]] = {}
 
     def visit(node: Tree, args: list[None]) -> None:
         if is_reduction(node):
-            found[node] = known.get(node) or [canonical(part) for part in single_domains(node)]
+            found[node] = known.get(node) or list(map(canonical, over_single_domains(node)))
 
     tree.fold(visit)
     return found
 
 
-def is_reduction(tree: Tree) -> bool:
-    """Whether a tree reduces matrices to a layer vector."""
-    return tree.type.level == "Layers" and any(a.type.level == "Matrix" for a in tree.args)
+def over_single_domains(tree: Tree) -> list[Tree]:
+    """Return a tree over matrices of a composite domain, such as `all`, over each of its parts."""
+    domain = str((tree.args[0] if is_reduction(tree) else tree).type.domain)
+    return [over_domain(tree, domain, part) for part in PARTS.get(domain, [domain])]
 
 
-def by_group(trees: Iterable[Tree]) -> dict[Group, list[Tree]]:
-    """The trees by the statistics that they read."""
+def over_domain(tree: Tree, domain: str, other: str) -> Tree:
+    """Return a tree over matrices of a domain as the same tree over another domain."""
+    return tree.fold(lambda t, args: make(t.symbol.replace(f"{domain}.", f"{other}."), *args))
+
+
+def group_by_statistics(trees: Iterable[Tree]) -> dict[Group, list[Tree]]:
+    """Group trees by the set of statistics that they read."""
     groups: dict[Group, list[Tree]] = defaultdict(list)
     for tree in trees:
         groups[statistics(tree)].append(tree)

@@ -10,7 +10,7 @@ from autoprox.errors import ConfigError
 from autoprox.files.folders import user_cache
 from autoprox.files.human_readable import SizeError, parse_bytes, parse_days
 from autoprox.statistics.cached import CACHE_AGE, CACHE_LIMIT
-from autoprox.statistics.files import SharedFolder
+from autoprox.statistics.statistic_files import SharedFolder
 
 LIMIT_VARIABLE, AGE_VARIABLE = "AUTOPROX_CACHE_LIMIT", "AUTOPROX_CACHE_AGE"
 STATISTICS_FOLDER, ZOO_FOLDER = "statistics", "zoo"

@@ -22,7 +22,7 @@ from autoprox.scoring.correlations import ScoresByDataset
 from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import UntrainedNetwork, space_networks
-from autoprox.statistics.sources import MeasureAlong
+from autoprox.statistics.sources import MeasureNetwork
 from autoprox.zoo.functions import MEASURES
 
 
@@ -67,9 +67,9 @@ class PublishedProxies:
         return self._cache / f"{hashlib.sha256(key.encode()).hexdigest()}.json"
 
     @property
-    def measure(self) -> MeasureAlong:
+    def measure(self) -> MeasureNetwork:
         """Measure a network's values in the same passes as its statistics."""
-        return partial(self._proxies.along, self._setting, self._config.seed)
+        return partial(self._proxies.extra, self._setting, self._config.seed)
 
     def _read(self, network: UntrainedNetwork) -> NetworkValues:
         return validate(read_json(self._path(network)), NetworkValues)

@@ -15,7 +15,7 @@ from autoprox.configurations.shared_options import (
 from autoprox.errors import ConfigError
 from autoprox.inputs.batch import Batch
 from autoprox.inputs.batches import load_batches
-from autoprox.parallel.crew import Crew
+from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.runs.folder import digest_of
 from autoprox.searchspaces import SearchSpace
 
@@ -56,12 +56,12 @@ def digests(
     return {**table, **seen, **{name: digest_of(text) for name, text in texts.items()}}
 
 
-def worker_pool_of(config: TaskConfig) -> Crew:
+def worker_pool_of(config: TaskConfig) -> WorkerPool:
     """Who does the calls that a task consists of."""
     if not isinstance(config, SpreadOptions):
-        return Crew(config.workers)
+        return WorkerPool(config.workers)
     require_choice("backend", config.backend, BACKENDS)
     if (config.backend == "dask") != (config.scheduler is not None):
         got = f"backend {config.backend} with scheduler {config.scheduler or 'none'}"
         raise ConfigError(f"the backend dask, and no other, needs a scheduler, but got {got}")
-    return Crew(config.workers, config.scheduler)
+    return WorkerPool(config.workers, config.scheduler)

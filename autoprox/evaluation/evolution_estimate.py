@@ -21,14 +21,14 @@ from autoprox.evaluation.time_estimate import (
 from autoprox.files.folders import free_bytes
 from autoprox.language import EVERY_STATISTIC, Statistic, Tree, parse
 from autoprox.language.grammar import Grammar
-from autoprox.parallel.crew import Crew
 from autoprox.parallel.threads import one_thread, run_threads
+from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.scoring.correlations import Indices
 from autoprox.scoring.evaluation_set import size_baselines
 from autoprox.scoring.joint_metric import fitness_taus
 from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.networks import SpaceNetwork
-from autoprox.statistics.sources import measured_alone
+from autoprox.statistics.sources import measure_statistics
 
 WARM_UP = 1.0  # seconds for which each worker measures networks
 FORMULA_SHARE = 0.85  # of the time with all statistics: published proxies and one formula
@@ -90,7 +90,7 @@ class EvolutionEstimate:
         """Measure some networks, published proxies included."""
         source, zoo = self._source(networks, folder), self._problem.published_in(folder / "zoo")
         started = time.monotonic()
-        source.collect(along=zoo)
+        source.collect(extra=zoo)
         return (time.monotonic() - started) / len(networks)
 
     def _formula_seconds(self, networks: Sequence[SpaceNetwork]) -> float:
@@ -99,7 +99,7 @@ class EvolutionEstimate:
         needs = dict.fromkeys(self._problem.batches, gradients)
 
         def measure(network: SpaceNetwork) -> None:
-            measured_alone(setting, network, needs, lambda dataset, measured: None)
+            measure_statistics(setting, network, needs, lambda dataset, measured: None)
 
         few = networks[: self._config.workers]
         started = time.monotonic()
@@ -117,9 +117,9 @@ class EvolutionEstimate:
         return (time.monotonic() - started) * compared
 
     def _source(self, networks: Sequence[SpaceNetwork], folder: Path) -> CachedMatrices:
-        pool = Crew(self._config.workers)
+        pool = WorkerPool(self._config.workers)
         return CachedMatrices(
-            self._problem.setting(), networks, self._needs, folder=folder, crew=pool
+            self._problem.setting(), networks, self._needs, folder=folder, pool=pool
         )
 
     def _evolution_seconds(self, sample: Sequence[SpaceNetwork], folder: Path) -> float:

@@ -6,8 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from autoprox.configurations.commands import EvolveConfig
-from autoprox.engine.blocks import Block, evaluate_blocks
-from autoprox.engine.evaluator import REASONS, Scores
+from autoprox.engine.evaluator import REASONS, ProxyScores, SourceNetworks, evaluate_sources
 from autoprox.evolution import METRICS, Individual, best_by_each, shortest
 from autoprox.language import Tree
 from autoprox.scoring.bootstrap import standard_error
@@ -21,7 +20,7 @@ FIGURES = {"jcm": "kendall", "partial_tau": "partial_tau"}  # the taus that a jo
 class MeasuredNetworks:
     """Networks of one benchmark: their true scores, and the engines that evaluate formulas."""
 
-    def __init__(self, evaluation_set: EvaluationSet, blocks: Sequence[Block]) -> None:
+    def __init__(self, evaluation_set: EvaluationSet, blocks: Sequence[SourceNetworks]) -> None:
         self.evaluation_set, self._blocks = evaluation_set, blocks
 
     @cached_property
@@ -30,9 +29,9 @@ class MeasuredNetworks:
         truth, params = self.evaluation_set.truth, self.evaluation_set.sizes["params"]
         return TrueScores(np.stack(list(truth.values())), np.stack(list(params.values())))
 
-    def scores(self, trees: Sequence[Tree]) -> Scores:
+    def scores(self, trees: Sequence[Tree]) -> ProxyScores:
         """Evaluate trees on the networks."""
-        return evaluate_blocks(self._blocks, trees)
+        return evaluate_sources(self._blocks, trees)
 
     def bootstrap(self, tree: Tree, figure: str) -> list[Floats]:
         """Return a figure of a tree [1 + draws] on each dataset."""

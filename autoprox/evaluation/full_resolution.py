@@ -8,9 +8,8 @@ from pydantic import Field
 
 from autoprox.benchmarks import Benchmark
 from autoprox.configurations.commands import EvolveConfig
-from autoprox.engine.blocks import Block
-from autoprox.engine.comparison import terms_of
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.evaluator import Engine, SourceNetworks
+from autoprox.engine.terms import terms_of
 from autoprox.evaluation.cached_zoo import ZooScores
 from autoprox.evaluation.configured_inputs import worker_pool_of
 from autoprox.evaluation.fitness_evaluator import FitnessEvaluator, MeasuredNetworks
@@ -34,7 +33,7 @@ from autoprox.scoring.evaluation_set import (
 from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import space_networks
-from autoprox.statistics.sources import Along, StreamedMatrices
+from autoprox.statistics.sources import ExtraExpressions, UncachedMatrices
 
 TOLERATED_LOSS = 0.005  # of a metric at full resolution, compared with subsampled matrices
 MAX_RIVALS = 10  # formulas that are measured at full resolution if the first one loses more
@@ -115,7 +114,7 @@ class FullResolution:
         settings: Sequence[Setting],
         failed: Mapping[int, str],
         held_out: bool = False,
-        extra: Along | None = None,
+        extra: ExtraExpressions | None = None,
     ) -> None:
         """Take the settings of the configured seed and of the next one.
 
@@ -126,14 +125,14 @@ class FullResolution:
         self._benchmark, self._config, self._settings = benchmark, config, settings
         self._parts, self._failed = parts, dict(failed)
         source = self._source(benchmark.architectures)
-        source.along = extra
+        source.extra = extra
         self._engine = Engine(source)
 
     def training_networks(self, trees: Sequence[Tree]) -> MeasuredNetworks:
         """Return the training networks that don't fail on these trees."""
         self._engine.evaluate(trees)
         train = [n for n in self._parts["train"] if n not in self._lost()]
-        return MeasuredNetworks(self._evaluation_set(train), [Block(self._engine, train)])
+        return MeasuredNetworks(self._evaluation_set(train), [SourceNetworks(self._engine, train)])
 
     def ranking_quality(self, tree: Tree, zoo: ZooScores) -> RankingQuality:
         """Measure a proxy on both parts of the split, next to the baselines and the zoo.
@@ -202,10 +201,10 @@ class FullResolution:
         values = [self._engine.evaluate(terms, networks).values, other.evaluate(terms).values]
         return seed_share(np.stack(values))
 
-    def _source(self, architectures: Sequence[Any], seed: int = 0) -> StreamedMatrices:
+    def _source(self, architectures: Sequence[Any], seed: int = 0) -> UncachedMatrices:
         space, config = get_space(self._benchmark.space), self._config
         networks = space_networks(space, architectures, config.seed + seed)
-        return StreamedMatrices(self._settings[seed], networks, worker_pool_of(config))
+        return UncachedMatrices(self._settings[seed], networks, worker_pool_of(config))
 
     def _evaluation_set(self, networks: Sequence[int]) -> EvaluationSet:
         return EvaluationSet(self._benchmark, networks, self._config.seed, self._config.ties)

@@ -12,18 +12,24 @@ from typing import cast
 import numpy as np
 import torch
 
-from autoprox.engine.comparison import compare, terms_of
 from autoprox.engine.evaluator import Engine
+from autoprox.engine.terms import combine_terms, terms_of
 from autoprox.errors import ConfigError, nearest
 from autoprox.files.json_documents import Document, Finite
 from autoprox.language import Statistic, require_network, statistics
-from autoprox.parallel.crew import Crew
+from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.scoring.bootstrap import finite_or_none
 from autoprox.scoring.correlations import Floats
 from autoprox.searchspaces import TransformerNetwork
-from autoprox.statistics.collector import Capture, Measured, Passes, Setting, collect
+from autoprox.statistics.collector import (
+    LayerCapture,
+    MeasuredMatrices,
+    Setting,
+    SharedPasses,
+    collect,
+)
 from autoprox.statistics.networks import SpaceNetwork, UntrainedNetwork
-from autoprox.statistics.sources import Do, Needs, StreamedMatrices, attempt
+from autoprox.statistics.sources import Needs, TakeMeasured, UncachedMatrices, attempt
 from autoprox.zoo.expressions import PROXIES
 from autoprox.zoo.functions import MEASURES, measure_all
 from autoprox.zoo.functions import passes as measures
@@ -60,7 +66,7 @@ class Proxies:
         networks: Sequence[SpaceNetwork],
         setting: Setting,
         seed: int,
-        crew: Crew,
+        crew: WorkerPool,
         take: Callable[[NetworkValues], None],
     ) -> None:
         """Pass on each network's values as soon as they are known, in the networks' order.
@@ -79,7 +85,7 @@ class Proxies:
 
     def of_network(self, setting: Setting, seed: int, network: SpaceNetwork) -> NetworkValues:
         """Measure the values of one network on each dataset."""
-        _, found = self.along(setting, seed, setting, network, {}, lambda dataset, measured: None)
+        _, found = self.extra(setting, seed, setting, network, {}, lambda dataset, measured: None)
         return found
 
     def along(
@@ -89,7 +95,7 @@ class Proxies:
         other: Setting,
         network: SpaceNetwork,
         needs: Needs,
-        do: Do,
+        do: TakeMeasured,
     ) -> tuple[str | None, NetworkValues]:
         """Measure a network's values, and in the same passes what `other` needs.
 
@@ -99,7 +105,7 @@ class Proxies:
         failures: list[str] = []
         names = list(map(str, self.terms))
 
-        def functions(dataset: str, built: TransformerNetwork, passes: Passes) -> None:
+        def functions(dataset: str, built: TransformerNetwork, passes: SharedPasses) -> None:
             known = _known(setting, dataset, found)
             left = [name for name in self.functions if name not in known]
             found[dataset] |= known
@@ -112,11 +118,11 @@ class Proxies:
 
         read = captures({need for name in self.functions for need in MEASURES[name].needs})
         together = _Together(
-            setting.batches, setting.thin, setting.device,
+            setting.batches, setting.stride, setting.device,
             other=other, needs=needs, do=do, captures=read, functions=functions,
         )  # fmt: skip
         # A proxy is ranked on the networks for which it has a value, however few.
-        source = StreamedMatrices(together, [network], max_failed=1.0)
+        source = UncachedMatrices(together, [network], max_failed=1.0)
         if any(map(statistics, self.terms)):
             values = Engine(source).evaluate(self.terms).values[..., 0]
             failure = source.failures.get(0)
@@ -162,7 +168,7 @@ class Proxies:
         scores = np.full(len(known), np.nan)
         valid = np.isfinite(values).all(axis=0)
         terms = dict(zip(terms_of(tree), values[:, valid], strict=True))
-        scores[valid] = compare(tree, terms)
+        scores[valid] = combine_terms(tree, terms)
         return scores
 
 
@@ -172,25 +178,25 @@ class _Together(Setting):
 
     other: Setting
     needs: Needs
-    do: Do
-    captures: Collection[Capture]
-    functions: Callable[[str, TransformerNetwork, Passes], None]
+    do: TakeMeasured
+    captures: Collection[LayerCapture]
+    functions: Callable[[str, TransformerNetwork, SharedPasses], None]
 
     def measure(
         self, network: UntrainedNetwork, needs: Mapping[str, Collection[Statistic]]
-    ) -> Iterator[tuple[str, Measured]]:
+    ) -> Iterator[tuple[str, MeasuredMatrices]]:
         """Yield the statistics of each dataset, after everything else was done with its passes."""
         prepare = network.build(self.device)
         every = {d: {*needs.get(d, ()), *self.needs.get(d, ())} for d in self.batches}
-        passes = Passes(chain(*every.values()), self.captures)
+        passes = SharedPasses(chain(*every.values()), self.captures)
         for dataset, batch in self.batches.items():
             built = prepare(batch.classes)
             passes.plan(every[dataset], self.captures)
             collected = partial(collect, built, batch, seed=network.seed, passes=passes)
             if others := self.needs.get(dataset):
-                self.do(dataset, collected(others, thin=self.other.thin))
+                self.do(dataset, collected(others, stride=self.other.stride))
             if own := needs.get(dataset):
-                yield dataset, collected(own, thin=self.thin)
+                yield dataset, collected(own, stride=self.stride)
             self.functions(dataset, cast(TransformerNetwork, built), passes)
 
 

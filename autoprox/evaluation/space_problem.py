@@ -9,8 +9,7 @@ import torch
 
 from autoprox.benchmarks import BENCHMARKS, load_benchmark, offered_datasets
 from autoprox.configurations.commands import EvolveConfig
-from autoprox.engine.blocks import Block
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.evaluator import Engine, SourceNetworks
 from autoprox.errors import ConfigError, nearest
 from autoprox.evaluation.cache_settings import cache_settings
 from autoprox.evaluation.cached_zoo import PublishedProxies, ZooScores
@@ -141,7 +140,7 @@ class SpaceProblem:
             [networks[n] for n in part],
             needs,
             memory=memory,
-            crew=worker_pool_of(self.config),
+            pool=worker_pool_of(self.config),
             **cache_settings(self.config)._asdict(),
         )
         done = count(1)
@@ -150,8 +149,8 @@ class SpaceProblem:
 
     def measured_networks(self, sources: Sequence[tuple[Engine, Indices]]) -> MeasuredNetworks:
         """Return the training networks of some engines, without those that failed."""
-        blocks = [Block(engine, engine.source.alive) for engine, _ in sources]
-        networks = [n for engine, part in sources for n in part[engine.source.alive].tolist()]
+        blocks = [SourceNetworks(engine, engine.source.measurable) for engine, _ in sources]
+        networks = [n for engine, part in sources for n in part[engine.source.measurable].tolist()]
         return MeasuredNetworks(self.evaluation_set(networks), blocks)
 
     def full_resolution(

@@ -34,9 +34,11 @@ def load_function(reference: str, noun: str, error: type[AutoproxError]) -> Call
 @cache
 def code_digest(*defined: Callable[..., Any]) -> str:
     """Return a digest of the source files of functions, and of classes with their bases."""
-    bases = [base for own in defined if inspect.isclass(own) for base in inspect.getmro(own)]
+    owners: list[Any] = list(defined)
+    for own in defined:
+        owners += inspect.getmro(own) if inspect.isclass(own) else ()
     texts = set()
-    for own in (*defined, *bases):
+    for own in owners:
         try:
             if file := inspect.getsourcefile(own):
                 texts.add(Path(file).read_bytes())

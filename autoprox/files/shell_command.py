@@ -18,4 +18,4 @@ def command_line(*words: str | os.PathLike[str]) -> str:
         path = os.path.relpath(called)
         below = not path.startswith("..") and os.sep in path
         program = [path if below else str(called.absolute())]
-    return shlex.join([*program, *map(os.fspath, words)])
+    return shlex.join([*program, *(os.fspath(word) for word in words)])

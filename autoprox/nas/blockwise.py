@@ -1,26 +1,25 @@
 """Block-wise evolution of T-Razor (Zhou et al., "Training-Free Transformer Architecture Search With
 Zero-Cost Proxy Guided Evolution", TPAMI 2024, algorithm 1, equations 12 and 13).
 
-Candidates are the particles of a swarm. The position x of one is the vector of its blocks' scores,
-and its velocity says what each block has to gain::
+Candidates are the particles of a swarm. The position x of a particle is the vector of its blocks'
+scores, and its velocity is the gain that is possible for each block::
 
     v' = w v + g1 r1 (x of the best of its lineage - x) + g2 r2 (x of the best of all - x)
 
 r1 and r2 are drawn for each block, uniformly from [0, 1), whenever a candidate is changed. x + v'
-is what equation 12 hopes that its descendant scores; both go on with v'. The blocks that are
-changed are those that score least less what they have to gain: those of the least x - v'. What
-the paper leaves open is here:
+is the score of the descendant that equation 12 aims at; both continue with v'. The blocks that are
+changed are those with the least x - v'. The paper leaves open the following, which is here:
 
 - w, g1 and g2 are 0.7, 1.5 and 1.5, as is usual (`inertia`, `cognitive`, `social`).
-- A block's score is what the proxy's last reduction, over the layers, gives for the block's layers
-  alone. Combinators then combine these numbers; `rank` ranks all blocks of the population.
-- Candidates may differ in depth: where the better one has no block, there is nothing to gain.
-- A mutant draws the values of a fixed part of the blocks anew (`share`, at least one), and with a
+- A block's score is the proxy's last reduction, over the layers, of the block's layers alone.
+  Combinators then combine these numbers; `rank` ranks all blocks of the population.
+- Candidates may differ in depth: if the better one lacks a block, there is no gain.
+- A mutant redraws the values of a fixed share of the blocks (`share`, at least one), and with a
   small probability each value of the network as a whole.
-- By the rule a step's two candidates have one child. So its first child has all blocks that score
-  higher in A2, and each further one a random number of them, the least x - v' first; where there
-  is no further child, A1 is mutated.
-- Where changes lead to what was drawn before, more blocks are changed.
+- By the rule, a step's two candidates have one child. So its first child has all blocks that score
+  higher in A2, and each further one a random number of them, the least x - v' first; if there is no
+  further child, A1 is mutated.
+- If changes lead only to known architectures, more blocks are changed.
 """
 
 from __future__ import annotations
@@ -53,21 +52,21 @@ class BlockwiseParameters(SearchParameters):
         return self.population + (self.steps - 1) * (self.mutants + self.crossovers)
 
 
-def search(searcher: Searcher, settings: BlockwiseParameters) -> None:
-    """Change the blocks that score least, and have the most to gain, in the best candidates.
+def search_blockwise(searcher: Searcher, settings: BlockwiseParameters) -> None:
+    """Change the lowest-scoring blocks, with the most to gain, in the best candidates.
 
     ::
 
         population = P random architectures, scored by the proxy
         repeat for the other steps:
             A1, A2 = two of the population
-            M times: one of the population, its blocks that score least drawn anew
-            C times: A1, its blocks that score less than A2's at the same places replaced by those
+            M times: one of the population, its lowest-scoring blocks redrawn
+            C times: A1, its blocks replaced that score less than A2's at the same positions
             population = the P best of population, mutants and children
 
     The search ends early once every architecture within the limits is scored.
     """
-    from autoprox.nas.swarm import Swarm  # numpy and torch, which help doesn't need
+    from autoprox.nas.swarm import Swarm  # imports numpy and torch, which `--help` doesn't need
 
     swarm, rng = Swarm(searcher, settings), searcher.rng
     searcher.score(searcher.population(settings.population))

@@ -1,11 +1,10 @@
 """The search of ETAS (Yang and Liu, "ETAS: Zero-Shot Transformer Architecture Search via Network
 Trainability and Expressivity", Findings of ACL 2024, algorithm 1).
 
-A proxy picks what is worth evaluating, an evaluator decides. The published numbers are 500 random
-architectures (300 for GPT-2), 3 parents, 100 mutants of probability 0.4 (0.3 for GPT-2), of which 3
-are evaluated, 10 times, or until the best evaluated hasn't improved for 5 of these steps. The paper
-calls it regularised; since only what was evaluated is a parent, and that is little, nothing is aged
-here.
+A proxy picks candidates for an evaluator. The published numbers are 500 random architectures (300
+for GPT-2), 3 parents, 100 mutants of probability 0.4 (0.3 for GPT-2), of which 3 are evaluated, 10
+times, or until the best evaluation hasn't improved for 5 of these steps. The paper calls it
+regularised; since only the few evaluated candidates are parents, none is aged here.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ class ETASParameters(SearchParameters):
         return self.samples + self.steps * self.mutants
 
 
-def search(searcher: Searcher, settings: ETASParameters) -> None:
-    """Evaluate the best by the proxy, again and again among mutants of the best evaluated.
+def search_etas(searcher: Searcher, settings: ETASParameters) -> None:
+    """Evaluate the best candidates by the proxy, then the best mutants of the best evaluated.
 
     ::
 
@@ -51,11 +50,11 @@ def search(searcher: Searcher, settings: ETASParameters) -> None:
             parents = the best architectures by the evaluator
             mutants = the parents in turn, mutated; scored by the proxy
             evaluate the best mutants
-            stop if the best evaluated is as it was S steps before
+            stop if the best evaluated is the same as S steps before
 
     The search also ends once every architecture within the limits is scored.
     """
-    best: list[Candidate] = []  # of those evaluated, after each step
+    best: list[Candidate] = []  # the best evaluated after each step
 
     def evaluate(candidates: Iterable[Candidate]) -> None:
         new = [c for c in searcher.ranked(candidates) if c.value is None]

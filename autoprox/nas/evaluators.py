@@ -1,6 +1,6 @@
-"""Evaluators: they give the true value of architectures to the strategies that ask for it.
+"""Evaluators give the true value of architectures to the strategies that ask for it.
 
-One is a benchmark, by name, or a Python function, given as MODULE:FUNCTION. The function takes an
+An evaluator is a benchmark, by name, or a Python function MODULE:FUNCTION. The function takes an
 architecture as `to_json` writes it, ``{"space": "pit", "choices": {...}}``, and returns a number;
 higher is better. A function that `in_batches` decorates takes an `EvaluationBatch`.
 """
@@ -23,11 +23,13 @@ from autoprox.searchspaces.gpt2_hw import GPT2_HW
 
 A = TypeVar("A")
 Answers: TypeAlias = Iterable[tuple[int, Any]]  # index in the batch; number, or exception
-Function = TypeVar("Function", bound=Callable[..., Answers])
+BatchFunction = TypeVar("BatchFunction", bound=Callable[..., Answers])
+# Benchmarks that answer for any architecture of a space: lower is better.
+SURROGATES = MappingProxyType({HW_GPT_BENCH.name: (GPT2_HW, load_surrogate)})
 
 
 class EvaluatorError(AutoproxError):
-    """An evaluator that doesn't exist, or not for the space, or a wrong answer of one."""
+    """An evaluator that doesn't exist or is for another space, or a wrong answer."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,10 @@ class EvaluationBatch(Generic[A]):
 Ask: TypeAlias = Callable[[EvaluationBatch[Architecture]], Answers]
 
 
-def in_batches(function: Function) -> Function:
+def in_batches(function: BatchFunction) -> BatchFunction:
     """Mark a function that takes an `EvaluationBatch`.
 
-    It yields an index and a number for each architecture, in any order; an exception in place of
+    It yields an index and a number for each architecture, in any order; an exception instead of
     the number is the reason why there is none.
     """
     function.in_batches = True  # type: ignore[attr-defined]
@@ -64,7 +66,7 @@ def one_by_one(function: Callable[[Architecture], Any]) -> Ask:
         for index, architecture in enumerate(batch.architectures):
             try:
                 value = function(architecture)
-            except Exception as error:  # it isn't our code
+            except Exception as error:  # a user's function may raise anything
                 value = error
             yield index, value
 
@@ -92,33 +94,23 @@ class Evaluator:
         waiting = dict.fromkeys(range(len(architectures)))
         failure = "no answer"
         try:
-            for index, value in self.ask(batch):
+            for index, answer in self.ask(batch):
                 if index not in waiting:
                     rule = f"an index must be one of {', '.join(map(str, waiting)) or 'none'}"
                     raise EvaluatorError(f"{rule}, but the answer is for {index!r}")
                 del waiting[index]
-                yield int(index), *_checked(value)
+                try:
+                    if isinstance(answer, Exception):
+                        raise answer
+                    value = float(answer)
+                    reason = None if math.isfinite(value) else f"evaluator: {value}"
+                except Exception as error:
+                    reason = f"evaluator: {failure_of(error)}"
+                yield int(index), None if reason else value, reason
         except Exception as error:
             failure = failure_of(error)
         for index in waiting:
             yield index, None, f"evaluator: {failure}"
-
-
-def _checked(value: Any) -> tuple[float | None, str | None]:
-    """Return an answer as a finite number, or the reason why it is none."""
-    try:
-        if isinstance(value, Exception):
-            raise value
-        number = float(value)
-    except Exception as error:
-        return None, f"evaluator: {failure_of(error)}"
-    if not math.isfinite(number):
-        return None, f"evaluator: {number}"
-    return number, None
-
-
-# Benchmarks that answer for any architecture of a space: lower is better.
-SURROGATES = MappingProxyType({HW_GPT_BENCH.name: (GPT2_HW, load_surrogate)})
 
 
 def load_evaluator(
@@ -138,33 +130,26 @@ def load_evaluator(
             )
         return Evaluator(reference, one_by_one(load(data_dir)), lower_is_better=True)
     if reference in BENCHMARKS or reference.endswith(".json"):
-        return _tabulated(reference, space, dataset, data_dir)
-    if ":" in reference:
-        function = load_function(reference, "an evaluator", EvaluatorError)
-        return Evaluator(reference, _of_user(function), seed=seed, device=device)
-    names = dict.fromkeys([*BENCHMARKS, *SURROGATES])
-    raise EvaluatorError(
-        f"unknown evaluator {reference!r}{nearest(reference, names)}, or give MODULE:FUNCTION"
-    )
+        return Evaluator(reference, _ask_table(reference, space, dataset, data_dir))
+    if ":" not in reference:
+        names = dict.fromkeys([*BENCHMARKS, *SURROGATES])
+        raise EvaluatorError(
+            f"unknown evaluator {reference!r}{nearest(reference, names)}, or give MODULE:FUNCTION"
+        )
+    function = load_function(reference, "an evaluator", EvaluatorError)
+    ask = one_by_one(lambda architecture: function(architecture.to_json()))
+    if getattr(function, "in_batches", False):
+
+        def ask(batch: EvaluationBatch[Architecture]) -> Answers:
+            written = [architecture.to_json() for architecture in batch.architectures]
+            found: Answers = function(replace(batch, architectures=written))  # type: ignore[arg-type]
+            return found
+
+    return Evaluator(reference, ask, seed=seed, device=device)
 
 
-def _of_user(function: Callable[..., Any]) -> Ask:
-    """Return a user's function, to which architectures are JSON, as one of a batch."""
-    if not getattr(function, "in_batches", False):
-        return one_by_one(lambda architecture: function(architecture.to_json()))
-
-    def ask(batch: EvaluationBatch[Architecture]) -> Answers:
-        written = [architecture.to_json() for architecture in batch.architectures]
-        found: Answers = function(replace(batch, architectures=written))  # type: ignore[arg-type]
-        return found
-
-    return ask
-
-
-def _tabulated(
-    reference: str, space: SearchSpace, dataset: str, data_dir: Path | None
-) -> Evaluator:
-    """A table answers for its own architectures: its score on the dataset, or the mean over all."""
+def _ask_table(reference: str, space: SearchSpace, dataset: str, data_dir: Path | None) -> Ask:
+    """Answer with a table's score on the dataset, or the mean over all of its datasets."""
     table = load_benchmark(reference, space=space.name, data_dir=data_dir)
     columns = [table.scores[dataset]] if dataset in table.scores else list(table.scores.values())
     means: list[float] = np.mean(columns, axis=0).tolist()
@@ -175,4 +160,4 @@ def _tabulated(
             raise EvaluatorError(f"not one of the {len(values)} architectures of {table.name}")
         return values[architecture]
 
-    return Evaluator(reference, one_by_one(value))
+    return one_by_one(value)

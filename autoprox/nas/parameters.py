@@ -1,4 +1,4 @@
-"""What a search strategy declares, quick to import: commands list the options of all strategies."""
+"""The parts of a search strategy, quick to import: commands list the options of all strategies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SearchParameters(Options):
 
 
 class SearchStrategy(NamedTuple):
-    """A way to search, its options, and what it needs besides a proxy."""
+    """A search function, its options, and what it needs besides a proxy."""
 
     search: Callable[[Searcher, Any], None]
     settings: type[SearchParameters]

@@ -1,4 +1,4 @@
-"""What every strategy works with: candidates within the limits, their scores, their evaluation."""
+"""The candidates of a search, within its limits, with their scores and evaluations."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import numpy as np
 from autoprox.errors import MeasurementError
 from autoprox.files.json_documents import Excerpt, Finite
 from autoprox.files.json_lines import Journal
+from autoprox.nas.candidate_measurement import Outcome, SearchProxy
 from autoprox.nas.evaluators import Evaluator
-from autoprox.nas.proxy import Outcome, SplitProxy
 from autoprox.scoring.correlations import Floats
 from autoprox.scoring.joint_metric import size_adjusted
 from autoprox.searchspaces import Architecture
@@ -27,7 +27,7 @@ from autoprox.searchspaces.sampler import Sampler
 
 
 class Scored(Excerpt):
-    """What must be known of a candidate that was scored."""
+    """The required fields of a scored candidate's line."""
 
     arch: dict[str, Any]
     terms: list[Finite]
@@ -38,7 +38,7 @@ class Scored(Excerpt):
 
 
 class Evaluated(Excerpt):
-    """What must be known of a candidate that was evaluated."""
+    """The required fields of an evaluated candidate's line."""
 
     candidate: int
     value: Finite | None
@@ -47,32 +47,14 @@ class Evaluated(Excerpt):
 
 @dataclass(eq=False, slots=True)
 class Candidate:
-    """An architecture that was measured; one that failed, at whatever, is never ranked."""
+    """An architecture that was measured; one that failed in any way is never ranked."""
 
     number: int
     architecture: Architecture
     sizes: Sizes
     outcome: Outcome
     failure: str | None = None
-    value: float | None = None  # that the evaluator gave
-
-
-class Ranking:
-    """Scores by the candidates' numbers, and the places of these."""
-
-    def __init__(self, scores: Iterable[tuple[int, float]]) -> None:
-        self.scores = dict(scores)
-        self.order = sorted(place_of(number, score) for number, score in self.scores.items())
-
-    def add(self, number: int, score: float) -> None:
-        """One more, where the others keep their scores."""
-        self.scores[number] = score
-        insort(self.order, place_of(number, score))
-
-
-def place_of(number: int, score: float) -> tuple[float, int]:
-    """What a ranking sorts by: the best first, of equals the first, those without a score last."""
-    return -score if math.isfinite(score) else math.inf, number
+    value: float | None = None  # from the evaluator
 
 
 class Scorer(Protocol):
@@ -84,16 +66,16 @@ class Scorer(Protocol):
 
 
 class Searcher:
-    """The candidates so far, and ways to new ones; all randomness is from `rng`.
+    """The candidates so far, and ways to new ones; all randomness comes from `rng`.
 
-    `score` and `evaluate` take what is on record from there, so that a search that begins again
-    goes on where it stopped.
+    `score` and `evaluate` first take what is on record, so that a resumed search continues where it
+    stopped.
     """
 
     def __init__(
         self,
         limits: SizeLimits,
-        proxy: SplitProxy,
+        proxy: SearchProxy,
         scorer: Scorer,
         seed: int = 0,
         *,
@@ -105,37 +87,36 @@ class Searcher:
         on_candidate: Callable[[Searcher], None] = lambda searcher: None,
         on_step: Callable[[Searcher], None] = lambda searcher: None,
     ) -> None:
+        """With `size_adjusted`, scores are those beyond what size explains.
+
+        `only` are the architectures to choose from instead of the space.
+        """
         self.space = limits.space
         self.limits = limits
         self.proxy = proxy
         self.evaluator = evaluator
-        self.adjusts_for_size = (
-            adjusts_for_size  # whether scores are those beyond what size explains
-        )
-        self.only = only  # all that there is to choose from, instead of the space
+        self.adjusts_for_size = adjusts_for_size
+        self.only = only
         self.rng = random.Random(seed)
         self.candidates: list[Candidate] = []
         self.asked: list[int] = []  # numbers of the candidates that were evaluated, in order
         self.steps = 0
+        self.exhausted = False  # whether every architecture was drawn
         self._scorer = scorer
         self._scored = scored or Journal()
         self._evaluated = evaluated or Journal()
         self._on_candidate = on_candidate
         self._on_step = on_step
-        self.exhausted = False  # whether there is no architecture left that wasn't drawn
         self._sampler = Sampler(limits)
         self._drawn: dict[Architecture, None] = {}
-        self._spare: deque[Architecture] = deque()  # drawn, and not used so far
+        self._spare: deque[Architecture] = deque()  # drawn, but not used yet
         self._known: dict[Architecture, Candidate] = {}
         self._failures: Counter[str] = Counter()
-        self._evaluated_ones: list[Candidate] = []
-        # A score that depends on no other candidate is known for good.
-        self._ranking: Ranking | None = None if self._comparing else Ranking([])
-
-    @property
-    def _comparing(self) -> bool:
-        """Whether the score of a candidate depends on the others."""
-        return self.adjusts_for_size or self.proxy.compares
+        # If a score depends on other candidates, all are computed again after each new one.
+        self._comparing = size_adjusted or proxy.compares
+        self._scores: dict[int, float] = {}
+        self._order: list[tuple[float, int]] = []
+        self._outdated = False
 
     def samples(self, count: int) -> list[Architecture]:
         """Return new random architectures, all different; fewer if there are no more."""
@@ -162,9 +143,9 @@ class Searcher:
     def population(self, count: int) -> list[Architecture]:
         """Return new random architectures to begin an evolution with, all different.
 
-        An option of a choice for the whole network may be in none of them, and mutations, one
-        within the limits after another, hardly lead to it. So the last of them make room for one
-        with each option that they lack, as far as the limits allow it.
+        An option of a choice for the whole network may be in none of them, and mutations within the
+        limits rarely lead to it. The last of them are therefore replaced by one architecture for
+        each option that they lack, as far as the limits allow it.
         """
         found = self.samples(count)
         lacking = [
@@ -181,13 +162,13 @@ class Searcher:
         return [*found[:kept], *new]
 
     def mutate(self, architecture: Architecture, probability: float) -> Architecture:
-        """Return a mutant, each of whose values was drawn anew with this probability."""
+        """Return a new mutant, each of whose values is redrawn with this probability."""
         return self.draw(lambda: self.space.mutate(architecture, self.rng, probability))
 
     def draw(self, make: Callable[[], Architecture]) -> Architecture:
-        """Return what `make` makes, or something like it: new, and within the limits.
+        """Return what `make` makes, or a similar architecture: new, and within the limits.
 
-        If everything within the limits was drawn before, it is the last of that.
+        If everything within the limits was drawn before, the last one drawn is returned.
         """
         new = None if self.exhausted else self._sampler.varied(make, self.rng, self._drawn)
         if new is None:
@@ -196,111 +177,14 @@ class Searcher:
         return new
 
     def score(self, architectures: Iterable[Architecture]) -> list[Candidate]:
-        """The candidates that these are, without those that failed; none is measured twice."""
+        """Return the candidates of these architectures that are valid; none is measured twice."""
         wanted = list(dict.fromkeys(architectures))
         new = deque(a for a in wanted if a not in self._known)
         while new and (line := self._scored.next()) is not None:
             self._restore(new.popleft(), line)
-        measured = tuple(new)
-        self._scorer.measure(measured, lambda outcome: self._record(new.popleft(), outcome))
+        self._scorer.measure(tuple(new), lambda outcome: self._record(new.popleft(), outcome))
         self._require_valid()
         return [c for c in (self._known[a] for a in wanted) if not c.failure]
-
-    def evaluate(self, candidates: Iterable[Candidate], budget: int = 0) -> None:
-        """Ask the evaluator for the values of those that have none, in one batch.
-
-        `budget` is the most evaluations that the search will still ask for, these included. An
-        answer is recorded when it arrives; candidates take them in the order of the batch.
-        """
-        asked = [c for c in dict.fromkeys(candidates) if c.value is None and not c.failure]
-        answers = self._recorded(asked)
-        left = [c for c in asked if c.number not in answers]
-        if left:
-            if self.evaluator is None:
-                raise RuntimeError("a search without an evaluator has nobody to ask")
-            batch, budget = [c.architecture for c in left], max(len(left), budget - len(answers))
-            for index, value, failure in self.evaluator.evaluate(batch, budget):
-                number = left[index].number
-                answers[number] = value, failure
-                line = {"candidate": number, "value": value, "failure": failure}
-                self._evaluated.append(line)
-        for candidate in asked:
-            candidate.value, candidate.failure = answers[candidate.number]
-            self._count(candidate)
-
-    @property
-    def evaluations(self) -> int:
-        """How many candidates the evaluator was asked for."""
-        return len(self.asked)
-
-    def scores(self) -> Mapping[int, float]:
-        """The score of each valid candidate, by its number: `rank` ranks all of them."""
-        return self._ranked().scores
-
-    def _ranked(self) -> Ranking:
-        """Of all valid candidates: anew where their scores depend on each other."""
-        if self._ranking is None:
-            self._require_valid()
-            valid = [c for c in self.candidates if not c.failure]
-            self._ranking = Ranking(
-                zip((c.number for c in valid), self._values(valid), strict=True)
-            )
-        return self._ranking
-
-    def _values(self, valid: Sequence[Candidate]) -> list[float]:
-        values = self.proxy.scores(np.array([c.outcome.terms for c in valid]))
-        if self.adjusts_for_size:
-            values = size_adjusted(values, np.array([float(c.sizes.params) for c in valid]))
-        return list(map(float, values))
-
-    def _require_valid(self) -> None:
-        """Without any, there is nothing to search on."""
-        if self._failures.total() == len(self.candidates):
-            raise MeasurementError(
-                f"a candidate must be valid to search on, but all {len(self.candidates)} "
-                f"failed: {self.candidates[0].failure}"
-            )
-
-    def score_of(self, candidate: Candidate) -> float | None:
-        """The score of a candidate; None where the combination of its terms isn't finite."""
-        score = self.scores()[candidate.number]
-        return score if math.isfinite(score) else None
-
-    def ranked(self, candidates: Iterable[Candidate] | None = None) -> list[Candidate]:
-        """The valid ones of these, or of all, best first; of equals, the first found."""
-        if candidates is None:
-            return self.best(len(self.candidates))
-        scores = self.scores()
-        valid = (c for c in candidates if not c.failure)
-        return sorted(valid, key=lambda c: place_of(c.number, scores[c.number]))
-
-    def best(self, count: int) -> list[Candidate]:
-        """The first of all that are valid, as they are ranked."""
-        return [self.candidates[number] for _, number in self._ranked().order[:count]]
-
-    def evaluated(self) -> list[Candidate]:
-        """The candidates with a value of the evaluator, best first."""
-        sign = 1 if self.evaluator is None or self.evaluator.lower_is_better else -1
-        return sorted(self._evaluated_ones, key=lambda c: (sign * (c.value or 0.0), c.number))
-
-    def block_scores(self, candidates: Sequence[Candidate]) -> list[Floats]:
-        """[blocks] of each candidate: what its blocks score alone, among all these blocks."""
-        terms = [np.array(c.outcome.blocks).T for c in candidates]  # each [blocks, terms]
-        scores = self.proxy.scores(np.concatenate(terms))
-        return np.split(scores, np.cumsum([len(own) for own in terms])[:-1])
-
-    def largest(self) -> Candidate:
-        """The valid candidate of the most parameters; of equals the one that is ranked first."""
-        return max(self.ranked(), key=lambda c: c.sizes.params)
-
-    def step(self) -> None:
-        """Tell those who watch that the strategy has made a step."""
-        self.steps += 1
-        self._on_step(self)
-
-    def failures(self) -> dict[str, int]:
-        """How many candidates failed for each reason."""
-        return dict(self._failures)
 
     def _record(self, architecture: Architecture, outcome: Outcome) -> None:
         candidate = self._add(architecture, outcome)
@@ -324,36 +208,123 @@ class Searcher:
 
     def _add(self, architecture: Architecture, outcome: Outcome) -> Candidate:
         self._drawn[architecture] = None
-        sizes = self.limits.sizes(architecture)
-        number = len(self.candidates)
+        number, sizes = len(self.candidates), self.limits.sizes(architecture)
         candidate = Candidate(number, architecture, sizes, outcome, outcome.failure)
         self._known[architecture] = candidate
         self.candidates.append(candidate)
         if candidate.failure:
             self._failures[candidate.failure] += 1
         elif self._comparing:
-            self._ranking = None
-        elif self._ranking is not None:
-            self._ranking.add(number, *self._values([candidate]))
+            self._outdated = True
+        elif not self._outdated:
+            [score] = self._compute_scores([candidate])
+            self._scores[number] = score
+            insort(self._order, _rank_key(number, score))
         return candidate
 
-    def _recorded(self, asked: Sequence[Candidate]) -> dict[int, tuple[float | None, str | None]]:
-        """Return the answers of a batch that are on record, in whatever order they arrived."""
-        numbers = {candidate.number for candidate in asked}
+    def evaluate(self, candidates: Iterable[Candidate], budget: int = 0) -> None:
+        """Ask the evaluator in one batch for the values of those that have none.
+
+        `budget` is the most evaluations that the search will still ask for, these included. An
+        answer is recorded when it arrives; candidates take them in the order of the batch.
+        """
+        asked = {c.number: c for c in candidates if c.value is None and not c.failure}
         answers: dict[int, tuple[float | None, str | None]] = {}
-        while len(answers) < len(numbers) and (line := self._evaluated.next()) is not None:
+        # Answers are on record in the order in which they arrived.
+        while len(answers) < len(asked) and (line := self._evaluated.next()) is not None:
             number = line.get("candidate")
-            if number not in numbers or number in answers:
+            if number not in asked or number in answers:
                 rule = "must be the candidate that the seed leads to, but is not"
                 raise self._evaluated.error(rule)
             answers[number] = line["value"], line["failure"]
-        return answers
+        if left := [c for number, c in asked.items() if number not in answers]:
+            if self.evaluator is None:
+                raise RuntimeError("a search without an evaluator has nobody to ask")
+            batch, budget = [c.architecture for c in left], max(len(left), budget - len(answers))
+            for index, value, failure in self.evaluator.evaluate(batch, budget):
+                number = left[index].number
+                answers[number] = value, failure
+                self._evaluated.append({"candidate": number, "value": value, "failure": failure})
+        for number, candidate in asked.items():
+            candidate.value, candidate.failure = answers[number]
+            self.asked.append(number)
+            if candidate.failure:
+                self._failures[candidate.failure] += 1
+                self._outdated = True
 
-    def _count(self, candidate: Candidate) -> None:
-        """Take note of a candidate that was evaluated."""
-        self.asked.append(candidate.number)
-        if candidate.value is not None:
-            self._evaluated_ones.append(candidate)
-        if candidate.failure:
-            self._failures[candidate.failure] += 1
-            self._ranking = None
+    @property
+    def evaluations(self) -> int:
+        """The number of candidates that the evaluator was asked for."""
+        return len(self.asked)
+
+    def scores(self) -> Mapping[int, float]:
+        """Return the score of each valid candidate by its number: `rank` ranks all of them."""
+        if self._outdated:
+            self._require_valid()
+            valid = [c for c in self.candidates if not c.failure]
+            numbers = [candidate.number for candidate in valid]
+            self._scores = dict(zip(numbers, self._compute_scores(valid), strict=True))
+            self._order = sorted(map(_rank_key, numbers, self._scores.values()))
+            self._outdated = False
+        return self._scores
+
+    def _compute_scores(self, valid: Sequence[Candidate]) -> list[float]:
+        values = self.proxy.scores(np.array([c.outcome.terms for c in valid]))
+        if self.adjusts_for_size:
+            values = size_adjusted(values, np.array([float(c.sizes.params) for c in valid]))
+        return list(map(float, values))
+
+    def _require_valid(self) -> None:
+        if self._failures.total() == len(self.candidates):
+            raise MeasurementError(
+                f"a candidate must be valid to search on, but all {len(self.candidates)} "
+                f"failed: {self.candidates[0].failure}"
+            )
+
+    def score_of(self, candidate: Candidate) -> float | None:
+        """Return the score of a candidate; None if the combination of its terms isn't finite."""
+        score = self.scores()[candidate.number]
+        return score if math.isfinite(score) else None
+
+    def ranked(self, candidates: Iterable[Candidate] | None = None) -> list[Candidate]:
+        """Return the valid ones of these or of all, best first; of equals, the first found."""
+        if candidates is None:
+            return self.best(len(self.candidates))
+        scores = self.scores()
+        valid = (c for c in candidates if not c.failure)
+        return sorted(valid, key=lambda c: _rank_key(c.number, scores[c.number]))
+
+    def best(self, count: int) -> list[Candidate]:
+        """Return the best valid candidates."""
+        self.scores()
+        return [self.candidates[number] for _, number in self._order[:count]]
+
+    def evaluated(self) -> list[Candidate]:
+        """Return the candidates with a value from the evaluator, best first."""
+        sign = 1 if self.evaluator is None or self.evaluator.lower_is_better else -1
+        found = (c for c in map(self.candidates.__getitem__, self.asked) if c.value is not None)
+        return sorted(found, key=lambda c: (sign * (c.value or 0.0), c.number))
+
+    def block_scores(self, candidates: Sequence[Candidate]) -> list[Floats]:
+        """Return the scores [blocks] of each candidate's blocks alone, among all these blocks."""
+        terms = [np.array(c.outcome.blocks).T for c in candidates]  # each [blocks, terms]
+        scores = self.proxy.scores(np.concatenate(terms))
+        return np.split(scores, np.cumsum([len(own) for own in terms])[:-1])
+
+    def largest(self) -> Candidate:
+        """Return the valid candidate with the most parameters; of equals, the best."""
+        return max(self.ranked(), key=lambda c: c.sizes.params)
+
+    def step(self) -> None:
+        """Count a step of the strategy, and report it."""
+        self.steps += 1
+        self._on_step(self)
+
+    def failures(self) -> dict[str, int]:
+        """Return the number of candidates that failed, for each reason."""
+        return dict(self._failures)
+
+
+def _rank_key(number: int, score: float) -> tuple[float, int]:
+    """Sort the best first, of equals the first found, and those without a score last."""
+    return -score if math.isfinite(score) else math.inf, number

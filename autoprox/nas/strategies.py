@@ -1,15 +1,18 @@
-"""The registry of search strategies, and what a package needs to add its own."""
+"""The registry of search strategies, and the types that a package needs to add its own."""
 
 from autoprox.errors import AutoproxError
-from autoprox.nas import blockwise, etas, evolution, random
+from autoprox.nas.ageing_evolution import AgeingParameters, evolve_by_age
+from autoprox.nas.blockwise import BlockwiseParameters, search_blockwise
+from autoprox.nas.etas import ETASParameters, search_etas
 from autoprox.nas.parameters import SearchParameters, SearchStrategy
+from autoprox.nas.random_search import RandomParameters, search_randomly
 from autoprox.registry import Registry
 
-__all__ = ["STRATEGIES", "SearchParameters", "SearchStrategy", "StrategyError"]
+__all__ = ["SEARCH_STRATEGIES", "SearchParameters", "SearchStrategy", "StrategyError"]
 
 
 class StrategyError(AutoproxError):
-    """A search strategy that breaks a rule of the registry, or that there isn't."""
+    """A search strategy that breaks a rule of the registry or doesn't exist."""
 
 
 def _prove(name: str, strategy: SearchStrategy) -> None:
@@ -17,12 +20,13 @@ def _prove(name: str, strategy: SearchStrategy) -> None:
         raise StrategyError(f"a search strategy is a `SearchStrategy`, but {name} is {strategy!r}")
 
 
-STRATEGIES: Registry[SearchStrategy] = Registry(
+SEARCH_STRATEGIES: Registry[SearchStrategy] = Registry(
     "search_strategies", "search strategy", StrategyError, _prove
 )
-STRATEGIES.register("random", SearchStrategy(random.search, random.RandomParameters))
-STRATEGIES.register(
-    "blockwise", SearchStrategy(blockwise.search, blockwise.BlockwiseParameters, by_block=True)
-)
-STRATEGIES.register("etas", SearchStrategy(etas.search, etas.ETASParameters, evaluator=True))
-STRATEGIES.register("evolution", SearchStrategy(evolution.search, evolution.AgeingParameters))
+for _name, _strategy in {
+    "random": SearchStrategy(search_randomly, RandomParameters),
+    "blockwise": SearchStrategy(search_blockwise, BlockwiseParameters, by_block=True),
+    "etas": SearchStrategy(search_etas, ETASParameters, evaluator=True),
+    "evolution": SearchStrategy(evolve_by_age, AgeingParameters),
+}.items():
+    SEARCH_STRATEGIES.register(_name, _strategy)

@@ -1,4 +1,9 @@
-"""The swarm of block-wise evolution: candidates, their velocities, and what is made of them."""
+"""The swarm of block-wise evolution: candidates with their velocities, mutants and children.
+
+A value of an architecture belongs to a block if it is at the block's position in a list with a
+value per block, or else, in any other list, if changing it alone changes that block, and not all of
+them. All other values belong to the network as a whole.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +16,20 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from autoprox.nas.block_values import Place, owned_places, redrawn, values_of
 from autoprox.nas.searcher import Candidate, Searcher
 from autoprox.scoring.correlations import Floats
 from autoprox.searchspaces import Architecture, SearchSpace
 
+REDRAW_ATTEMPTS = 100
 NETWORK_PROBABILITY = 0.1
-PATIENCE = 4  # draws of something known before more blocks are changed
+DRAWS_PER_SHARE = 4  # draws of known architectures before more blocks are changed
 SIBLINGS = 20  # draws of children before there seems to be no further one
-LARGEST = 1e100  # score of a block: no sum of differences overflows
+LARGEST_SCORE = 1e100  # of a block: no sum of differences overflows
+
+Position = tuple[str, int]  # a field, and the index in its list, 0 for a single value
 
 
-class Movement(Protocol):
+class SwarmSettings(Protocol):
     """The options of a search that a swarm needs."""
 
     @property
@@ -39,7 +46,7 @@ class Movement(Protocol):
 
 @dataclass(frozen=True)
 class Lineage:
-    """What a candidate has of its parent: the best so far, and the velocity."""
+    """The best candidate of a lineage so far, and the velocity."""
 
     best: Candidate
     velocity: Floats  # [blocks of the parent]
@@ -48,62 +55,67 @@ class Lineage:
 class Swarm:
     """The population of a search, which moves by velocities."""
 
-    def __init__(self, searcher: Searcher, settings: Movement) -> None:
+    def __init__(self, searcher: Searcher, settings: SwarmSettings) -> None:
         self.searcher = searcher
         self.settings = settings
         self._lineages: dict[Architecture, Lineage] = {}
 
     def particles(self) -> list[Particle]:
-        """The best candidates so far, the scores of their blocks comparable."""
+        """Return the best candidates so far, the scores of their blocks comparable."""
         searcher = self.searcher
         population = searcher.best(self.settings.population)
-        lineages = [
-            self._lineages.get(c.architecture) or Lineage(c, np.zeros(0)) for c in population
-        ]
-        bests = [
-            searcher.ranked((c, line.best))[0] for c, line in zip(population, lineages, strict=True)
-        ]
-        known = list(dict.fromkeys([*population, *bests]))
-        scores = dict(zip(known, map(_bounded, searcher.block_scores(known)), strict=True))
-        return [
-            Particle(
-                searcher.space,
-                candidate,
-                scores[candidate],
-                Lineage(best, _over(np.zeros(len(scores[candidate])), line.velocity)),
-                to_own=_over(scores[candidate], scores[best]) - scores[candidate],
-                to_best=_over(scores[candidate], scores[population[0]]) - scores[candidate],
-            )
-            for candidate, best, line in zip(population, bests, lineages, strict=True)
-        ]
+        lineages = []
+        for candidate in population:
+            line = self._lineages.get(candidate.architecture, Lineage(candidate, np.zeros(0)))
+            lineages.append(Lineage(searcher.ranked((candidate, line.best))[0], line.velocity))
+        known = list(dict.fromkeys([*population, *(line.best for line in lineages)]))
+        scores = {
+            candidate: np.nan_to_num(own, nan=-LARGEST_SCORE).clip(-LARGEST_SCORE, LARGEST_SCORE)
+            for candidate, own in zip(known, searcher.block_scores(known), strict=True)
+        }
+        particles = []
+        for candidate, line in zip(population, lineages, strict=True):
+            own = scores[candidate]
+            velocity = _overlay(np.zeros(len(own)), line.velocity)
+            to_own, to_best = (_overlay(own, scores[c]) - own for c in (line.best, population[0]))
+            lineage = Lineage(line.best, velocity)
+            particles.append(Particle(searcher.space, candidate, own, lineage, to_own, to_best))
+        return particles
 
     def mutant(self, parent: Particle) -> Architecture:
-        """A new architecture: the parent, its least blocks drawn anew."""
-        velocity, order = self._moved(parent)
-        share, rng, draws = self.settings.share, self.searcher.rng, count()
-        return self._born(
-            lambda: parent.mutant(_first(order, share, next(draws)), rng), parent, velocity
+        """Return a new architecture: the parent, its lowest-scoring blocks redrawn."""
+        velocity, order = self._move(parent)
+        draws = count()
+        return self._draw(
+            lambda: parent.mutant(self._share(order, next(draws)), self.searcher.rng),
+            parent,
+            velocity,
         )
 
     def child(self, first: Particle, second: Particle) -> Architecture:
-        """A new architecture: the first, with blocks of the second that score higher there."""
-        velocity, order = self._moved(first)
+        """Return a new architecture: the first, with higher-scoring blocks of the second."""
+        velocity, order = self._move(first)
         higher = [i for i in order if i < len(second.scores) and first.scores[i] < second.scores[i]]
         if not higher:
             return self.mutant(first)
-        share, rng, draws = self.settings.share, self.searcher.rng, count()
+        rng, draws = self.searcher.rng, count()
 
         def make() -> Architecture:
             draw = next(draws)
             if draw >= SIBLINGS:
-                return first.mutant(_first(order, share, draw - SIBLINGS), rng)
+                return first.mutant(self._share(order, draw - SIBLINGS), rng)
             replaced = rng.randint(1, len(higher)) if draw else len(higher)
             return first.child(second, higher[:replaced], rng)
 
-        return self._born(make, first, velocity)
+        return self._draw(make, first, velocity)
 
-    def _moved(self, parent: Particle) -> tuple[Floats, list[int]]:
-        """The next velocity (eq. 13), and the blocks in the order in which they are changed."""
+    def _share(self, order: list[int], draw: int) -> list[int]:
+        """Return the blocks that a mutant changes: more after every DRAWS_PER_SHARE draws."""
+        share = self.settings.share * (1 + draw // DRAWS_PER_SHARE)
+        return order[: max(1, round(share * len(order)))]
+
+    def _move(self, parent: Particle) -> tuple[Floats, list[int]]:
+        """Return the next velocity (eq. 13), and the order in which blocks are changed."""
         settings, rng = self.settings, self.searcher.rng
         own, social = (np.array([rng.random() for _ in parent.scores]) for _ in range(2))
         velocity: Floats = (
@@ -113,7 +125,7 @@ class Swarm:
         )
         return velocity, parent.order(velocity, rng)
 
-    def _born(
+    def _draw(
         self, make: Callable[[], Architecture], parent: Particle, velocity: Floats
     ) -> Architecture:
         architecture = self.searcher.draw(make)
@@ -123,9 +135,15 @@ class Swarm:
         return architecture
 
 
+def _overlay(own: Floats, other: Floats) -> Floats:
+    """Return [blocks of `own`]: the values of `other`, and of `own` where `other` has no block."""
+    shared = min(len(own), len(other))
+    return np.concatenate([other[:shared], own[shared:]])
+
+
 @dataclass(frozen=True, eq=False)
 class Particle:
-    """A candidate of the population, and what each of its blocks has to gain."""
+    """A candidate of the population, and the possible gain of each of its blocks."""
 
     space: SearchSpace
     candidate: Candidate
@@ -135,48 +153,73 @@ class Particle:
     to_best: Floats  # [blocks], to the best of all
 
     def order(self, velocity: Floats, rng: random.Random) -> list[int]:
-        """The blocks, the least score less what it has to gain first; equal ones by chance."""
+        """Return the blocks, the least score minus possible gain first; equal ones in any order."""
         keys = [(least, rng.random()) for least in (self.scores - velocity).tolist()]
         return sorted(range(len(keys)), key=keys.__getitem__)
 
     def mutant(self, blocks: Collection[int], rng: random.Random) -> Architecture:
-        """These blocks drawn anew, and perhaps values of the network."""
-        drawn, of_blocks = self._places(blocks), set().union(*self._owned)
+        """Redraw these blocks, and with a small probability each value of the network."""
+        drawn, of_blocks = self._positions(blocks), set().union(*self._owned)
 
-        def inherit(place: Place) -> Any:
-            whole = place not in of_blocks and rng.random() < NETWORK_PROBABILITY
-            return None if whole or place in drawn else self._values.get(place)
+        def inherit(position: Position) -> Any:
+            redraw = position not in of_blocks and rng.random() < NETWORK_PROBABILITY
+            return None if redraw or position in drawn else self._values.get(position)
 
-        return redrawn(self.space, self.candidate.architecture, inherit, rng)
+        return self._inherited(inherit, rng)
 
     def child(self, other: Particle, blocks: Collection[int], rng: random.Random) -> Architecture:
-        """These blocks replaced by those of the other at the same places."""
-        given = {p: other._values[p] for p in self._places(blocks) if p in other._values}
-        inherit = {**self._values, **given}.get
-        return redrawn(self.space, self.candidate.architecture, inherit, rng)
+        """Replace these blocks by those of the other at the same positions."""
+        new = {p: other._values[p] for p in self._positions(blocks) if p in other._values}
+        return self._inherited({**self._values, **new}.get, rng)
 
-    def _places(self, blocks: Collection[int]) -> set[Place]:
+    def _inherited(self, inherit: Callable[[Position], Any], rng: random.Random) -> Architecture:
+        """Inherit each value or draw one if it is no option; if never valid, return the parent."""
+        for _ in range(REDRAW_ATTEMPTS):
+            choices: dict[str, Any] = {}
+            for name, field in self.space.fields.items():
+                values = []
+                for i, options in enumerate(field.positions(choices)):
+                    value = inherit((name, i))
+                    values.append(value if value in options else rng.choice(options))
+                choices[name] = field.value(values)
+            if self.space.rule(choices) is None:
+                return self.space.architecture(choices)
+        return self.candidate.architecture
+
+    def _positions(self, blocks: Collection[int]) -> set[Position]:
         return set().union(*(self._owned[block] for block in blocks))
 
     @cached_property
-    def _owned(self) -> list[set[Place]]:
-        return owned_places(self.space, self.candidate.architecture)
+    def _owned(self) -> list[set[Position]]:
+        return block_positions(self.space, self.candidate.architecture)
 
     @cached_property
-    def _values(self) -> dict[Place, Any]:
-        return values_of(self.candidate.architecture)
+    def _values(self) -> dict[Position, Any]:
+        return {
+            (name, i): value
+            for name, listed in self.candidate.architecture.choices
+            for i, value in enumerate(listed if isinstance(listed, tuple) else (listed,))
+        }
 
 
-def _first(order: list[int], share: float, draw: int) -> list[int]:
-    """The blocks that a mutant changes: a share of them, and more with each PATIENCE draws."""
-    return order[: max(1, round(share * (1 + draw // PATIENCE) * len(order)))]
-
-
-def _bounded(scores: Floats) -> Floats:
-    return np.nan_to_num(scores, nan=-LARGEST).clip(-LARGEST, LARGEST)
-
-
-def _over(own: Floats, other: Floats) -> Floats:
-    """[blocks of one's own]: the other's, and one's own where the other has no block."""
-    shared = min(len(own), len(other))
-    return np.concatenate([other[:shared], own[shared:]])
+def block_positions(space: SearchSpace, architecture: Architecture) -> list[set[Position]]:
+    """Return the positions of the values that belong to each block."""
+    blocks, choices = space.blocks(architecture), dict(architecture.choices)
+    owned: list[set[Position]] = [set() for _ in blocks]
+    for name, field in space.fields.items():
+        if not field.listed:
+            continue
+        by_block = field.count is not None and len(choices[name]) == len(blocks)
+        for i, options in enumerate(field.positions(choices)):
+            changed = [i]
+            if not by_block:  # change this value alone
+                values = list(choices[name])
+                values[i] = next((option for option in options if option != values[i]), values[i])
+                after = space.blocks(Architecture(space.name, {**choices, name: values}))
+                pairs = enumerate(zip(blocks, after, strict=False))
+                changed = [b for b, (before, now) in pairs if before != now]
+                if len(after) != len(blocks) or len(changed) == len(blocks):
+                    changed = []
+            for block in changed:
+                owned[block].add((name, i))
+    return owned

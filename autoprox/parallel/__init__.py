@@ -1,5 +1,5 @@
-"""Work on threads or processes here, or on the workers of a cluster; each uses a thread of torch.
+"""Independent calls on threads or processes here, or on a cluster; each uses one thread of torch.
 
 May import: torch, joblib and errors.
-Gives: `crew.Crew`, `run_threads` and `one_thread`.
+Provides: `worker_pool.WorkerPool`, `run_threads` and `one_thread`.
 """

@@ -1,11 +1,11 @@
-"""Calls that the workers of a dask scheduler do, on this and other machines.
+"""Calls on the workers of a dask scheduler, on this machine and others.
 
-A call and its result are sent as bytes; what all calls share is a task of its own, which dask
-repeats elsewhere where the worker that had it dies. Only the same versions and instructions give
-the same bits: a worker with others does nothing.
+A call and its result are sent as bytes. What all calls share is a task of its own, which dask
+repeats elsewhere if the worker that had it dies. Only the same versions and instruction set give
+the same bits: a worker with others refuses to work.
 
-It is dask's own client that sends. joblib's backend of dask, tried first, waits forever for a call
-that dask has given up, and after a worker's death hands futures to calls in place of their values.
+dask's own client sends the calls. joblib's dask backend waits forever for a call that dask has
+given up, and after a worker's death passes futures to calls instead of their values.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from distributed import Client
 
 R = TypeVar("R")
-Done = tuple[list[Any], float]  # results, and the seconds that they took
-CONNECT, WORKERS = 5, 10  # seconds until a scheduler must answer, and have a worker
+TimedResults = tuple[list[Any], float]  # results, and the seconds that they took
+CONNECT_TIMEOUT, WORKERS_TIMEOUT = 5, 10  # seconds for the scheduler to answer; for its workers
 PATIENCE = 60  # seconds without a worker, after which a run ends; one that comes earlier is used
 LOOK = 5  # seconds between two looks for workers
-KEPT = 4  # shared arguments that a worker keeps as objects
-LEAST, MOST = 0.5, 32  # seconds that a call should take, by items that are sent together; of these
-MESSAGES = 200  # a second, that a scheduler and its client carry
+CACHED_ARGUMENTS = 4  # shared arguments that a worker keeps as objects
+MIN_SECONDS, MAX_ITEMS = 0.5, 32  # duration to aim for by sending several items in a message
+MESSAGES = 200  # per second, that a scheduler and its client can handle
 GATHERED = 16  # results that are fetched together
-TRIM, MAP = -1, -3  # of glibc's mallopt(3): above which sizes freed memory goes back, or is mapped
-AHEAD = 8  # calls for each that a worker is at: some take longer than others
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # options of glibc's mallopt(3)
+CALLS_PER_WORKER = 8  # sent ahead, since some take longer than others
 
 CLIENTS: dict[str, Client] = {}  # by the scheduler's address
 
@@ -56,15 +56,15 @@ def connect(address: str) -> None:
         ) from None
     for name in [*logging.root.manager.loggerDict]:
         if name.startswith("distributed"):
-            logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # what is wrong, we say
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # we report the errors ourselves
     try:
-        client = Client(address, timeout=CONNECT, set_as_default=False)
+        client = Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
     except (OSError, ValueError) as error:
         rule = "a scheduler must answer (`dask scheduler` starts one)"
         raise ClusterError(f"{rule}, but none does at {address}") from error
     try:
-        client.wait_for_workers(1, timeout=WORKERS)
-    except (TimeoutError, asyncio.TimeoutError) as error:  # which are one from Python 3.11 on
+        client.wait_for_workers(1, timeout=WORKERS_TIMEOUT)
+    except (TimeoutError, asyncio.TimeoutError) as error:  # the same class from Python 3.11 on
         client.close()
         rule = f"a scheduler must have workers (`dask worker {address}` starts one)"
         raise ClusterError(f"{rule}, but that at {address} has none") from error
@@ -72,45 +72,45 @@ def connect(address: str) -> None:
 
 
 def disconnect(address: str) -> None:
-    """Close the connection; calls that wait are forgotten."""
+    """Close the connection; waiting calls are dropped."""
     CLIENTS.pop(address).close()
 
 
-def size(address: str) -> int:
-    """How many calls the workers do at once."""
+def count_workers(address: str) -> int:
+    """Return the number of calls that the workers run at the same time."""
     return max(1, sum(map(int, CLIENTS[address].ncores().values())))
 
 
-def run(
+def run_calls(
     address: str, function: Callable[..., R], items: Sequence[Any], shared: tuple[Any, ...]
 ) -> Generator[R, None, None]:
-    """The results of `function(*shared, item)`, in the order of the items.
+    """Yield the results of `function(*shared, item)` in the order of the items.
 
-    Items that take little are sent together, for each message costs the scheduler its time. So many
-    calls are sent ahead that no worker waits, and no more: their results stay with the
-    workers until they are taken.
+    Short calls are sent together, since each message takes the scheduler time. Enough calls are
+    sent ahead to keep every worker busy, and no more, because their results stay in the workers'
+    memory until they are taken.
     """
     import cloudpickle  # comes with dask
 
-    client, known = CLIENTS[address], versions()
+    client, ours = CLIENTS[address], required_versions()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of the size: it is sent once to a worker
+        warnings.simplefilter("ignore", UserWarning)  # about the size: it is sent once per worker
         common = client.submit(bytes, cloudpickle.dumps((function, shared)), pure=False)
-    workers = size(address)
-    least = max(LEAST, workers / MESSAGES)
+    workers = count_workers(address)
+    least = max(MIN_SECONDS, workers / MESSAGES)
     source, together, done, spent = iter(items), 1, 0, 0.0
 
     def calls() -> Iterator[Any]:
         while some := list(islice(source, together)):
-            yield client.submit(_do, known, common, cloudpickle.dumps(some), pure=False)
+            yield client.submit(_call, ours, common, cloudpickle.dumps(some), pure=False)
 
-    waiting = deque(islice(calls(), AHEAD * workers))
+    waiting = deque(islice(calls(), CALLS_PER_WORKER * workers))
     try:
         while waiting:
             found = _first_results(client, waiting)
             done += sum(len(results) for results, _ in found)
             spent += sum(seconds for _, seconds in found)
-            together = max(1, min(MOST, int(least * done / max(spent, least))))
+            together = max(1, min(MAX_ITEMS, int(least * done / max(spent, least))))
             waiting.extend(islice(calls(), len(found)))
             for results, _ in found:
                 yield from results
@@ -118,36 +118,50 @@ def run(
         client.cancel([common, *waiting], force=True)
 
 
-def _first_results(client: Client, waiting: deque[Any]) -> list[Done]:
-    """Take the results of the first calls that are done, at least of one."""
+def _first_results(client: Client, waiting: deque[Any]) -> list[TimedResults]:
+    """Take the results of the first calls that are done, at least of one.
+
+    An error of the cluster is raised as a ClusterError, an error of the call as it is.
+    """
     first = waiting.popleft()
     try:
         results = _gather(client, [first])
         ahead = islice(waiting, GATHERED)
         done = list(takewhile(lambda call: call.status == "finished", ahead))
         results += _gather(client, done)
+    except ClusterError:
+        raise
     except Exception as error:
-        raise _explained(error) from error
+        name = type(error).__name__
+        if name == "KilledWorker":
+            reason = "workers must survive a call, but several died of one: of its memory?"
+        elif name in ("CancelledError", "FutureCancelledError", "FuturesCancelledError"):
+            reason = "the scheduler must go on to the end, but it went"
+        elif isinstance(error, ImportError):  # before a call began
+            reason = f"workers must have autoprox installed, but got {one_line(error)}"
+        else:
+            raise
+        raise ClusterError(reason) from error
     for _ in done:
         waiting.popleft()
     return results
 
 
-def _gather(client: Client, calls: list[Any]) -> list[Done]:
+def _gather(client: Client, calls: list[Any]) -> list[TimedResults]:
     """Return the results of calls; ClusterError after PATIENCE seconds without a worker.
 
-    dask itself waits for ever for another worker.
+    dask itself waits forever for another worker.
     """
     seen = time.monotonic()
     while True:
         try:
-            found: list[Done] = client.sync(
+            found: list[TimedResults] = client.sync(
                 lambda: client.gather(calls, asynchronous=True), callback_timeout=LOOK
             )
             return found
-        except (TimeoutError, asyncio.TimeoutError):  # which are one from Python 3.11 on
+        except (TimeoutError, asyncio.TimeoutError):  # the same class from Python 3.11 on
             if any(call.status == "error" for call in calls):
-                raise  # of the call itself
+                raise  # by the call itself
         now = time.monotonic()
         if client.ncores():
             seen = now
@@ -156,40 +170,27 @@ def _gather(client: Client, calls: list[Any]) -> list[Done]:
             raise ClusterError(f"{rule}, but has had none for {PATIENCE} seconds")
 
 
-def _explained(error: Exception) -> Exception:
-    """What a call raised, or why it has no result."""
-    if isinstance(error, ClusterError):
-        return error
-    name = type(error).__name__
-    if name == "KilledWorker":
-        return ClusterError("workers must survive a call, but several died of one: of its memory?")
-    if name in ("CancelledError", "FutureCancelledError", "FuturesCancelledError"):
-        return ClusterError("the scheduler must go on to the end, but it went")
-    if isinstance(error, ImportError):  # before a call began
-        return ClusterError(f"workers must have autoprox installed, but got {one_line(error)}")
-    return error
-
-
 @cache
-def versions() -> dict[str, str]:
-    """What a worker must have alike for the same bits."""
+def required_versions() -> dict[str, str]:
+    """Return the versions and the instruction set, which the bits of results depend on."""
     packages = {name: version(name) for name in ("autoprox", "torch", "numpy")}
     return {**packages, "instructions": torch.backends.cpu.get_cpu_capability()}
 
 
-def _do(known: dict[str, str], common: bytes, items: bytes) -> Done:
-    """A call, on a worker."""
+def _call(ours: dict[str, str], common: bytes, items: bytes) -> TimedResults:
+    """Run calls on a worker."""
     started = time.monotonic()
-    if differing := [f"{n} {v} for {known[n]}" for n, v in versions().items() if v != known[n]]:
+    theirs = required_versions()
+    if differing := [f"{n} {v} for {ours[n]}" for n, v in theirs.items() if v != ours[n]]:
         raise ClusterError(
             f"workers must have this program's versions, but one has {', '.join(differing)}"
         )
     torch.set_num_threads(1)
     _keep_memory()
     try:
-        function, shared = _loaded(common)
+        function, shared = _unpickled(common)
         arguments = pickle.loads(items)
-    except Exception as error:  # whatever the import of what isn't ours raises
+    except Exception as error:  # importing a user's module may raise anything
         raise ClusterError(
             f"workers must be able to import what they are to call, but got {one_line(error)}"
         ) from error
@@ -199,16 +200,16 @@ def _do(known: dict[str, str], common: bytes, items: bytes) -> Done:
 
 @cache
 def _keep_memory() -> None:
-    """Keep what is freed, as any program does: dask has its workers give it back at once.
+    """Keep freed memory for reuse, as programs do by default: dask makes workers return it at once.
 
-    They would be a third slower, for every tensor of some size would be mapped and cleared anew.
+    They would be a third slower, since every larger tensor would be mapped and cleared again.
     """
     if sys.platform == "linux" and (change := getattr(ctypes.CDLL(None), "mallopt", None)):
-        change(TRIM, 2**28)
-        change(MAP, 2**25)
+        change(TRIM_THRESHOLD, 2**28)
+        change(MMAP_THRESHOLD, 2**25)
 
 
-@lru_cache(KEPT)
-def _loaded(common: bytes) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+@lru_cache(CACHED_ARGUMENTS)
+def _unpickled(common: bytes) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     function, shared = pickle.loads(common)
     return function, shared

@@ -1,4 +1,4 @@
-"""Runs independent calls on several threads, each of which uses a single thread of torch."""
+"""Independent calls on several threads, each of which uses a single thread of torch."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +12,7 @@ from autoprox.errors import TerminatedError
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let torch use one thread: sums have one order, and small operations wait for no others."""
+    """Limit torch to one thread: sums have a fixed order, and small operations don't wait."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -22,9 +22,9 @@ def one_thread() -> Iterator[None]:
 
 
 def run_threads(workers: int, calls: Iterable[Callable[[], None]]) -> None:
-    """Run the calls on so many threads, this one among them; after an error none begins.
+    """Run the calls on `workers` threads, including this one; after an error no call begins.
 
-    Each call uses one thread of torch, so that results don't depend on how many workers run.
+    Each call uses one thread of torch, so that results don't depend on the number of workers.
     """
     pending, lock = iter(calls), threading.Lock()
 
@@ -51,7 +51,7 @@ def run_threads(workers: int, calls: Iterable[Callable[[], None]]) -> None:
         for other in others:
             other.result()
     except (KeyboardInterrupt, TerminatedError):
-        wait = False  # for what the others are at may take minutes
+        wait = False  # the calls of the other threads may take minutes
         raise
     finally:
         pool.shutdown(wait)

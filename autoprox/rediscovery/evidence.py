@@ -13,7 +13,7 @@ from autoprox.export import to_sympy
 from autoprox.language import Tree, canonical
 from autoprox.primitives import OPERATIONS
 from autoprox.scoring.correlations import Floats, kendall
-from autoprox.statistics.sources import StreamedMatrices
+from autoprox.statistics.sources import UncachedMatrices
 
 PROPORTIONAL = 1e-9
 LARGEST_FORM = 40  # nodes of trees whose forms are compared: sympy's time has no other bound
@@ -50,7 +50,7 @@ def by_form(found: Tree, target: Tree) -> Evidence | None:
 
 
 def by_networks(
-    found: Sequence[Tree], target: Tree, networks: StreamedMatrices
+    found: Sequence[Tree], target: Tree, networks: UncachedMatrices
 ) -> list[Evidence | None]:
     """Evidence for each formula by scores of fresh networks, all measured in one pass."""
     scores = Engine(networks).evaluate([target, *found]).values[:, 0]

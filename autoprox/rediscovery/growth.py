@@ -20,9 +20,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from autoprox.engine.evaluator import Engine
-from autoprox.engine.program import within
-from autoprox.engine.vectors import Vectors
+from autoprox.engine.evaluator import Engine, Vectors
+from autoprox.engine.program import over_domain
 from autoprox.language import EVERY_STATISTIC, REDUCED, Tree, Type, canonical, make
 from autoprox.language.domains import BLOCK_DOMAINS
 from autoprox.language.grammar import Grammar
@@ -247,7 +246,7 @@ def _over_domains(matrix: Tree) -> list[Tree]:
     """A tree over matrices of `all` layers, and the same over others; any other as it is."""
     if matrix.type.domain != "all":
         return [matrix]
-    return [matrix, *(within(matrix, "all", domain) for domain in OVER_ALL)]
+    return [matrix, *(over_domain(matrix, "all", domain) for domain in OVER_ALL)]
 
 
 def ranks_of(scores: Floats) -> Floats:

@@ -1,5 +1,5 @@
-"""Statistics: what is measured of untrained networks, and where their matrices are kept.
+"""Statistics: matrices that are measured of untrained networks, and where they are kept.
 
 May import: the language, inputs, search spaces, parallel and files.
-Gives: networks to measure, `Setting`, and matrices that are cached or streamed.
+Provides: networks to measure, `Setting`, and sources of matrices: cached or measured at each visit.
 """

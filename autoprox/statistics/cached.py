@@ -1,4 +1,4 @@
-"""Matrices that are measured once and kept, by shape, for any number of formulas."""
+"""Matrices that are measured once and cached in files, for any number of formulas."""
 
 import os
 import re
@@ -18,40 +18,42 @@ from autoprox.errors import MeasurementError, RunError
 from autoprox.files.atomic_writes import UNFINISHED
 from autoprox.files.folders import make_writable, require_free_bytes
 from autoprox.language import Statistic
-from autoprox.parallel.crew import ALONE, Crew
 from autoprox.parallel.threads import run_threads
-from autoprox.statistics.chunks import MatrixChunk
-from autoprox.statistics.collector import Measured, Setting
-from autoprox.statistics.files import (
-    Folder,
-    LocalFolder,
-    SharedFolder,
-    encoded,
-    is_whole,
-    read_header,
-)
+from autoprox.parallel.worker_pool import SINGLE_WORKER, WorkerPool
+from autoprox.statistics.collector import MeasuredMatrices, Setting
 from autoprox.statistics.networks import UntrainedNetwork
-from autoprox.statistics.packed import CHUNK, ChunkRange, PackedMatrices, Place, chunks_of
+from autoprox.statistics.packed_matrices import (
+    CHUNK,
+    ChunkRange,
+    MatrixChunk,
+    PackedMatrices,
+    StoredMatrix,
+    chunks_of,
+)
 from autoprox.statistics.sources import (
     MEMO_BYTES,
-    Along,
+    ExtraExpressions,
     Group,
     MatrixSource,
-    MeasureAlong,
+    MeasureNetwork,
     Programs,
     Take,
-    measured_alone,
-    wants_along,
+)
+from autoprox.statistics.statistic_files import (
+    LocalFolder,
+    SharedFolder,
+    encode_matrices,
+    is_intact,
+    read_header,
 )
 
-GIB = 2**30
-CACHE_LIMIT = 20 * GIB  # bytes that a folder may hold beside what those who open it need
-CACHE_AGE = 90  # days after which what wasn't used goes
+CACHE_LIMIT = 20 * 2**30  # bytes that a folder may hold besides what its current users need
+CACHE_AGE = 90  # days after which unused files are removed
 DAY = 86_400
-LOCK = "lock.db"
-# Of a statistic's file, whole or unfinished: in a folder of somebody's choice may be other files.
-OWN = re.compile(r"[0-9a-f]{2}/\.?[0-9a-f]{62}(\.[0-9-]+\.part)?")
-FETCHING = 16  # networks whose files are copied at once: that is waiting, not work
+CACHE_LOCK = "lock.db"
+# The name of a statistic's file, complete or unfinished: a user's folder may hold other files.
+STATISTIC_FILE = re.compile(r"[0-9a-f]{2}/\.?[0-9a-f]{62}(\.[0-9-]+\.part)?")
+FETCH_THREADS = 16  # networks whose files are copied at once: that is waiting, not work
 
 Packed = dict[tuple[Statistic, int], PackedMatrices]  # datasets may share them
 Missing = dict[str, dict[Statistic, str]]  # names of files by dataset and statistic
@@ -60,10 +62,10 @@ Missing = dict[str, dict[Statistic, str]]  # names of files by dataset and stati
 class CachedMatrices(MatrixSource):
     """Every statistic of a network is a file, named by the hash of what it depends on.
 
-    So what comes later finds it, and where a folder is shared, other machines do. As many matrices
-    as `memory` allows are resident, an eighth of it set aside for values of layers; the others are
-    read from their files at each visit. Who is alone in the folder removes, before it measures,
-    what wasn't used for `age` days, and what was used the longest ago beyond `limit`.
+    Later runs therefore find it, and if the folder is shared, other machines do too. As many
+    matrices as `memory` allows are resident, an eighth of it set aside for layer values; the others
+    are read from their files at each visit. The only user of a folder removes, before it measures,
+    what wasn't used for `age` days, and the least recently used files beyond `limit`.
     """
 
     def __init__(
@@ -73,13 +75,13 @@ class CachedMatrices(MatrixSource):
         needs: Iterable[Statistic],
         *,
         folder: Path,
-        memory: int = 4 * GIB,
-        crew: Crew = ALONE,
+        memory: int = 4 * 2**30,
+        pool: WorkerPool = SINGLE_WORKER,
         shared: SharedFolder | None = None,
         limit: int = CACHE_LIMIT,
         age: int = CACHE_AGE,
     ) -> None:
-        super().__init__(setting, networks, crew)
+        super().__init__(setting, networks, pool)
         self.folder = folder
         self.shared = shared
         self.memo = min(MEMO_BYTES, memory // 8)
@@ -89,28 +91,49 @@ class CachedMatrices(MatrixSource):
         self._locked = self._collected = False
 
     def collect(
-        self, progress: Callable[[], None] = lambda: None, along: Along | None = None
+        self, progress: Callable[[], None] = lambda: None, extra: ExtraExpressions | None = None
     ) -> None:
-        """Measure what isn't in the folder, and with it what is wanted along.
+        """Measure what isn't in the folder, and extra expressions of the networks measured.
 
         `progress` is called after each network.
         """
+        self.extra = extra
         if not self._locked:
             make_writable("the cache", "--cache", self.folder)
-            needed = {path for n in self.alive for path in self._paths(n).values()}
+            needed = {path for n in self.measurable for path in self._paths(n).values()}
             weakref.finalize(self, _hold(self.folder, needed, self.limit, self.age).close)
             self._locked = True
-        missing = self._missing(progress)
+        missing: dict[int, Missing] = {}
+
+        def look(network: int) -> None:
+            if found := self._find_absent(network):
+                missing[network] = found
+            else:
+                progress()
+
+        def fetch(network: int) -> None:
+            if self._fetch(missing[network]):
+                del missing[network]
+                progress()
+
+        run_threads(self.pool.workers, (partial(look, network) for network in self.measurable))
         if self.shared is not None:
-            missing = self._fetched(missing, progress)
-        self._measure(missing, progress, along)
+            run_threads(FETCH_THREADS, [partial(fetch, network) for network in missing])
+        self._measure({network: missing[network] for network in sorted(missing)}, progress)
         self._collected = True
 
     def visit(self, programs: Programs, take: Take) -> None:
         packed = self.packed  # on this thread, before others begin
-        run_threads(self.crew.workers, self._pieces(packed, programs, take))
+        run_threads(self.pool.workers, self._pieces(packed, programs, take))
 
     def _pieces(self, kept: Packed, programs: Programs, take: Take) -> Iterator[Callable[[], None]]:
+        def run(
+            group: Group, datasets: list[int], packed: Sequence[PackedMatrices], cut: ChunkRange
+        ) -> None:
+            values = [own.read(cut.start, cut.stop).to(self.device) for own in packed]
+            chunk = MatrixChunk.aligned(dict(zip(group, values, strict=True)), cut.shapes)
+            take(group, datasets, packed[0].positions[cut.start : cut.stop], programs[group](chunk))
+
         for group in programs:
             variants = self.variants(group)
             packed = [[kept[s, same[0]] for s in group] for same in variants]
@@ -118,20 +141,7 @@ class CachedMatrices(MatrixSource):
             for cut in chunks_of(shapes, CHUNK[self.device.type]):
                 # What datasets share, such as weights, is still in cache for the next of them.
                 for datasets, own in zip(variants, packed, strict=True):
-                    yield partial(self._piece, group, datasets, own, cut, programs[group], take)
-
-    def _piece(
-        self,
-        group: Group,
-        datasets: list[int],
-        packed: Sequence[PackedMatrices],
-        cut: ChunkRange,
-        program: Callable[[MatrixChunk], Any],
-        take: Take,
-    ) -> None:
-        values = [own.read(cut.start, cut.stop).to(self.device) for own in packed]
-        chunk = MatrixChunk.aligned(dict(zip(group, values, strict=True)), cut.shapes)
-        take(group, datasets, packed[0].positions[cut.start : cut.stop], program(chunk))
+                    yield partial(run, group, datasets, own, cut)
 
     def _path(self, network: int, dataset: int, statistic: Statistic) -> Path:
         key = self.setting.key(self.networks[network], self.datasets[dataset], statistic)
@@ -145,82 +155,52 @@ class CachedMatrices(MatrixSource):
             for dataset, *_ in self.variants([statistic])
         }
 
-    def _missing(self, progress: Callable[[], None]) -> dict[int, Missing]:
-        """Of each network the files that aren't in the folder, or not whole; others are in use."""
-        found: dict[int, Missing] = {}
-
-        def look(network: int) -> None:
-            missing: Missing = defaultdict(dict)
-            for (dataset, statistic), path in self._paths(network).items():
-                if is_whole(path):
-                    os.utime(path)
-                else:
-                    missing[dataset][statistic] = f"{path.parent.name}/{path.name}"
-            if missing:
-                found[network] = missing
+    def _find_absent(self, network: int) -> Missing:
+        """Find a network's files that are absent or broken; mark the others as used."""
+        missing: Missing = defaultdict(dict)
+        for (dataset, statistic), path in self._paths(network).items():
+            if is_intact(path):
+                os.utime(path)
             else:
-                progress()
-
-        run_threads(self.crew.workers, (partial(look, network) for network in self.alive))
-        return {network: found[network] for network in sorted(found)}
+                missing[dataset][statistic] = f"{path.parent.name}/{path.name}"
+        return missing
 
     def _fetch(self, missing: Missing) -> bool:
-        """Copy what is missing of a network from the shared folder; whether all of it was there."""
+        """Copy a network's missing files from the shared folder; returns whether all were there."""
         for name in (name for named in missing.values() for name in named.values()):
             content = None if self.shared is None else self.shared.read(name)
             if content is None:
                 return False
             LocalFolder(self.folder).write(name, content)
-            if not is_whole(self.folder / name):
+            if not is_intact(self.folder / name):
                 return False
         return True
 
-    def _fetched(
-        self, missing: Mapping[int, Missing], progress: Callable[[], None]
-    ) -> dict[int, Missing]:
-        """Copy what others have measured; returns what is missing still."""
-        lacking: dict[int, Missing] = {}
-
-        def fetch(network: int) -> None:
-            if self._fetch(missing[network]):
-                progress()
-            else:
-                lacking[network] = missing[network]
-
-        run_threads(FETCHING, (partial(fetch, network) for network in missing))
-        return {network: lacking[network] for network in sorted(lacking)}
-
-    def _measure(
-        self, missing: Mapping[int, Missing], progress: Callable[[], None], along: Along | None
-    ) -> None:
+    def _measure(self, missing: Mapping[int, Missing], progress: Callable[[], None]) -> None:
         """Measure what is missing; a cluster's workers leave it in the shared folder, if any."""
         local, shared = LocalFolder(self.folder), [self.shared] if self.shared else []
-        away = self.crew.scheduler is not None
-        folders: list[Folder] = [*shared] if away else [local, *shared]
+        remote = self.pool.scheduler is not None
+        folders: list[LocalFolder | SharedFolder] = [*shared] if remote else [local, *shared]
         numbers, sizes = iter(missing), list[int]()
 
-        def take(found: Measurement) -> None:
+        def take(found: _Measurement) -> None:
             network = next(numbers)
             for name, content in found.contents.items():
                 local.write(name, content)
-            if away and shared and not found.failure and not self._fetch(missing[network]):
+            if remote and shared and not found.failure and not self._fetch(missing[network]):
                 raise MeasurementError(f"what workers write must be at {shared[0].url}, but isn't")
-            if along is not None and found.along is not None:
-                along.keep(self.networks[network], found.along)
+            self._keep_extra(network, found.extra)
             self.fail(network, found.failure)
             sizes.append(found.bytes)
             require_free_bytes(self.folder, sum(sizes) // len(sizes) * (len(missing) - len(sizes)))
             progress()
 
-        items = [
-            (self.networks[network], own, wants_along(along, self.networks[network]))
-            for network, own in missing.items()
-        ]
-        self.crew.each(_measured, items, take, self.setting, folders)
+        items = [(self.networks[n], own, self._measure_network(n)) for n, own in missing.items()]
+        self.pool.each(_write_measured, items, take, self.setting, folders)
 
     @cached_property
     def packed(self) -> Packed:
-        """Read at the first visit, after the networks were measured."""
+        """The matrices, read at the first visit, after the networks were measured."""
         if not self._collected:
             self.collect()
         found: Packed = {}
@@ -232,46 +212,46 @@ class CachedMatrices(MatrixSource):
                 memory -= packed.resident_bytes
                 found |= {(statistic, dataset): packed for dataset in datasets}
         # Once a block of this size was freed, glibc keeps smaller ones for reuse (dynamic mmap
-        # threshold, mallopt(3)): the buffers of chunks would otherwise be mapped and cleared anew.
+        # threshold, mallopt(3)): the buffers of chunks would otherwise be mapped and cleared again.
         torch.empty(2**24, dtype=torch.uint8)
         return found
 
     def _index(self, statistic: Statistic, dataset: int) -> PackedMatrices:
-        """With shapes in the order in which they occur: the same for aligned statistics."""
-        found: dict[tuple[int, int], list[Place]] = defaultdict(list)
+        """Index matrices by shape in the order of occurrence: the same for aligned statistics."""
+        found: dict[tuple[int, int], list[StoredMatrix]] = defaultdict(list)
         starts = self.layers.starts[statistic.domain]
-        for network in self.alive:
+        for network in self.measurable:
             path = self._path(network, dataset, statistic)
             header = read_header(path)
             if len(header) != self.layers.count(network, statistic.domain):
                 raise MeasurementError(f"{path} must stay as it was written: remove it")
             for layer, (offset, shape) in enumerate(header):
-                found[shape].append(Place(int(starts[network]) + layer, path, offset))
+                found[shape].append(StoredMatrix(int(starts[network]) + layer, path, offset))
         return PackedMatrices(found)
 
 
-class Measurement(NamedTuple):
-    """What was measured of a network, and why it failed, if it did."""
+class _Measurement(NamedTuple):
+    """The measured matrices of a network, and why it failed, if it did."""
 
-    contents: dict[str, bytes]  # of its files, where they aren't written by who measures
+    contents: dict[str, bytes]  # of its files, unless the worker has written them
     bytes: int
     failure: str | None
-    along: Any
+    extra: Any
 
 
-def _measured(
+def _write_measured(
     setting: Setting,
-    folders: Sequence[Folder],
-    item: tuple[UntrainedNetwork, Missing, MeasureAlong | None],
-) -> Measurement:
-    """Measure what is missing of a network into these folders, or bring it where there are none."""
-    network, missing, along = item
+    folders: Sequence[LocalFolder | SharedFolder],
+    item: tuple[UntrainedNetwork, Missing, MeasureNetwork],
+) -> _Measurement:
+    """Measure a network's missing statistics and write them to the folders, or return them."""
+    network, missing, measure = item
     contents: dict[str, bytes] = {}
     sizes: list[int] = []
 
-    def write(dataset: str, measured: Measured) -> None:
+    def write(dataset: str, measured: MeasuredMatrices) -> None:
         for statistic, matrices in measured.items():
-            name, content = missing[dataset][statistic], encoded(matrices)
+            name, content = missing[dataset][statistic], encode_matrices(matrices)
             sizes.append(len(content))
             for folder in folders:
                 folder.write(name, content)
@@ -279,60 +259,60 @@ def _measured(
                 contents[name] = content
 
     needs = {dataset: set(named) for dataset, named in missing.items()}
-    failure, more = (along or measured_alone)(setting, network, needs, write)
-    return Measurement(contents, sum(sizes), failure, more)
+    failure, extra = measure(setting, network, needs, write)
+    return _Measurement(contents, sum(sizes), failure, extra)
 
 
 def _hold(folder: Path, needed: Container[Path], limit: int, age: int) -> ReadWriteLock:
-    """Hold the folder together with others, after trimming it where there are none."""
-    lock = ReadWriteLock(folder / LOCK, is_singleton=False)
-    try:
-        with lock.write_lock(blocking=False):
-            remove(folder, limit, age, needed)
-    except Timeout as busy:  # others trim it once they are alone
-        # filelock's frames hold their own error, and so all callers, until a garbage collection.
-        traceback.clear_frames(busy.__traceback__)
+    """Hold the folder together with other users, after trimming it if there are none."""
+    lock = ReadWriteLock(folder / CACHE_LOCK, is_singleton=False)
+    _trim_alone(lock, folder, limit, age, needed)  # otherwise the others do, once they are alone
     lock.acquire_read()
     return lock
 
 
-def clear(folder: Path, limit: int = 0, age: int = 0) -> None:
-    """Remove what is beyond limit and age from a folder, of which nobody may be reading."""
+def clear_statistics(folder: Path, limit: int = 0, age: int = 0) -> None:
+    """Remove the files beyond limit and age from a folder that is not in use."""
     if not folder.is_dir():
         return
-    lock = ReadWriteLock(folder / LOCK, is_singleton=False)
+    lock = ReadWriteLock(folder / CACHE_LOCK, is_singleton=False)
     try:
-        with lock.write_lock(blocking=False):
-            remove(folder, limit, age)
-    except Timeout as busy:
-        traceback.clear_frames(busy.__traceback__)
-        raise RunError(f"a cache must not be in use to be cleared, but {folder} is") from None
+        if not _trim_alone(lock, folder, limit, age):
+            raise RunError(f"a cache must not be in use to be cleared, but {folder} is")
     finally:
         lock.close()
 
 
-def remove(folder: Path, limit: int, age: int, needed: Container[Path] = ()) -> None:
-    """Remove unfinished files, and those that `superfluous` names."""
-    unfinished = [path for path in _own(folder) if path.suffix == UNFINISHED]
-    for path in (*unfinished, *superfluous(folder, limit, age, needed)):
-        path.unlink(missing_ok=True)
+def _trim_alone(
+    lock: ReadWriteLock, folder: Path, limit: int, age: int, needed: Container[Path] = ()
+) -> bool:
+    """Remove unfinished and superfluous files, unless the folder is in use: then return False."""
+    try:
+        with lock.write_lock(blocking=False):
+            unfinished = [path for path in _statistic_files(folder) if path.suffix == UNFINISHED]
+            for path in (*unfinished, *superfluous_files(folder, limit, age, needed)):
+                path.unlink(missing_ok=True)
+    except Timeout as busy:
+        # filelock's frames hold their own error, and so all callers, until a garbage collection.
+        traceback.clear_frames(busy.__traceback__)
+        return False
+    return True
 
 
-def _own(folder: Path) -> list[Path]:
-    """The statistics' files in a folder."""
-    found = folder.glob("??/*")
-    return [path for path in found if OWN.fullmatch(path.relative_to(folder).as_posix())]
-
-
-def superfluous(
+def superfluous_files(
     folder: Path, limit: int, age: int, needed: Container[Path] = ()
 ) -> dict[Path, int]:
-    """Sizes of files not used for so many days, and of the least recently used beyond the limit."""
-    described = [(path.stat(), path) for path in _own(folder) if path not in needed]
+    """Return the sizes of files unused for `age` days and of the oldest beyond `limit` bytes."""
+    files = [(path.stat(), path) for path in _statistic_files(folder) if path not in needed]
     found: dict[Path, int] = {}
     total, oldest = 0, time.time() - age * DAY
-    for status, path in sorted(described, key=lambda item: item[0].st_mtime, reverse=True):
+    for status, path in sorted(files, key=lambda item: item[0].st_mtime, reverse=True):
         total += status.st_size
         if total > limit or status.st_mtime < oldest:
             found[path] = status.st_size
     return found
+
+
+def _statistic_files(folder: Path) -> list[Path]:
+    found = folder.glob("??/*")
+    return [path for path in found if STATISTIC_FILE.fullmatch(path.relative_to(folder).as_posix())]

@@ -1,26 +1,28 @@
-"""The networks that are measured: architectures of a space with their seed, or any module."""
+"""Networks that are measured: architectures of a space with a seed, or any module."""
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from autoprox.errors import MeasurementError
 from autoprox.files.python_code import code_digest
-from autoprox.language.domains import BLOCK_DOMAINS, parts_of
+from autoprox.language.domains import BLOCK_DOMAINS, DOMAINS, parts_of
 from autoprox.models.foreign import evaluating
 from autoprox.models.layers import IN_PROJECTION, blocks, weights
 from autoprox.searchspaces import Architecture, Block, SearchSpace, TransformerNetwork
 from autoprox.searchspaces.blocks import Layer
 
 
-class Shape(NamedTuple):
+class BlockShape(NamedTuple):
     """The structure of a block of any module."""
 
     width: int
@@ -30,20 +32,42 @@ class Shape(NamedTuple):
 
 @dataclass(frozen=True)
 class Structure:
-    """What is known of a network before its weights: of one that can't be built, nothing."""
+    """The layers and blocks of a network; a network that can't be built has none."""
 
     domains: tuple[tuple[str, ...], ...] = ()  # of each block's linear layers, in depth order
-    blocks: tuple[Block | Shape, ...] = ()
-    extra: tuple[tuple[int, str], ...] = ()  # single domains beside, each before a block or in it
+    blocks: tuple[Block | BlockShape, ...] = ()
+    extra: tuple[tuple[int, str], ...] = ()  # other single domains, each before or in a block
 
     def layers(self, domain: str) -> list[tuple[str, int | None]]:
-        """Of a domain's layers, in depth order: the single domain of each, the block it is in."""
-        wanted, found = parts_of(domain), []
+        """Return the single domain and the block of each of a domain's layers, in depth order."""
+        found: list[tuple[str, int | None]] = []
         for block, kinds in enumerate((*self.domains, ())):
             before = [kind for place, kind in self.extra if place == block]
             found += [(kind, block if kind == "qkv" else None) for kind in before]
             found += [(kind, block) for kind in kinds]
-        return [layer for layer in found if layer[0] in wanted]
+        return [layer for layer in found if layer[0] in parts_of(domain)]
+
+
+@dataclass(frozen=True)
+class LayerTable:
+    """The layers of several networks in one row for each domain."""
+
+    structures: tuple[Structure, ...]
+
+    @cached_property
+    def starts(self) -> dict[str, np.ndarray]:
+        """The first index of each network's layers, [networks + 1], for each domain and blocks."""
+        kinds = [
+            Counter([*(d for block in s.domains for d in block), *(kind for _, kind in s.extra)])
+            for s in self.structures
+        ]
+        counts = {d: [sum(own[part] for part in parts_of(d)) for own in kinds] for d in DOMAINS}
+        counts["block"] = [len(structure.blocks) for structure in self.structures]
+        return {domain: np.cumsum([0, *own]) for domain, own in counts.items()}
+
+    def count(self, network: int, domain: str) -> int:
+        """Return the number of a network's layers in a domain."""
+        return int(np.diff(self.starts[domain][network : network + 2])[0])
 
 
 class UntrainedNetwork(Protocol):
@@ -51,17 +75,17 @@ class UntrainedNetwork(Protocol):
 
     @property
     def identity(self) -> Sequence[str | int]:
-        """All that its weights depend on, but for the classes of its head."""
+        """Everything that the weights depend on, except the classes of the head."""
 
     @property
     def seed(self) -> int:
-        """Seeds what is random in measuring it."""
+        """The seed of what is random in measuring the network."""
 
     def structure(self) -> Structure:
-        """Its layers and blocks, without building the weights."""
+        """Return the layers and blocks, without building the weights."""
 
-    def build(self, device: torch.device) -> Callable[[int], Layered]:
-        """Build it once; the result gives it a head for so many classes."""
+    def build(self, device: torch.device) -> Callable[[int], MeasurableNetwork]:
+        """Build the network once; the result gives it a head for a number of classes."""
 
 
 @dataclass(frozen=True)
@@ -74,24 +98,24 @@ class SpaceNetwork:
 
     @property
     def identity(self) -> tuple[str | int, ...]:
-        """The space and how it is written, the choices and the seed."""
+        """The space and its source code, the choices and the seed."""
         written = code_digest(type(self.space))
         return self.architecture.space, written, self.architecture.digest, self.run_seed
 
     @cached_property
     def seed(self) -> int:
-        """Seeds the weights: a network is the same whichever others it is compared with."""
+        """The seed of the weights, which depends on no other network."""
         digest = hashlib.sha256(f"{self.run_seed}:{self.architecture.digest}".encode()).digest()
         return int.from_bytes(digest[:7], "big")
 
     def structure(self) -> Structure:
-        """From a network on torch's meta device."""
+        """Read the structure from a network on torch's meta device."""
         with torch.device("meta"):
             network = self.space.build(self.architecture, classes=1)
         return structure_of(network, self.space.blocks(self.architecture))
 
     def build(self, device: torch.device) -> Callable[[int], TransformerNetwork]:
-        """The network; each head is the one that building with these classes would give."""
+        """Build the network; each head is the one that building with these classes would give."""
         network = self.space.build(self.architecture, classes=1, seed=self.seed).to(device)
 
         def prepare(classes: int) -> TransformerNetwork:
@@ -104,33 +128,30 @@ class SpaceNetwork:
 def space_networks(
     space: SearchSpace, architectures: Sequence[Architecture], seed: int = 0
 ) -> list[SpaceNetwork]:
-    """The untrained networks of these architectures."""
+    """Return the untrained networks of these architectures."""
     return [SpaceNetwork(space, architecture, seed) for architecture in architectures]
 
 
-def every_layer(network: Layered) -> list[tuple[str, Layer]]:
-    """The layers of each single domain, in depth order."""
+def every_layer(network: MeasurableNetwork) -> list[tuple[str, Layer]]:
+    """Return all layers with their single domains; each domain's are in depth order."""
     return [*network.layers(), *_extra_layers(network)]
 
 
-def _extra_layers(network: Layered) -> list[tuple[str, Layer]]:
-    """Those of the single domains beside msa and mlp."""
-    named = [(_single(domain, layer), layer) for domain, layer in network.extra_layers()]
+def _extra_layers(network: MeasurableNetwork) -> list[tuple[str, Layer]]:
+    """Return the layers of the single domains other than msa and mlp."""
+    named = []
+    for domain, layer in network.extra_layers():
+        if domain == "pool":  # whether a layer between stages keeps the width
+            rows, columns = layer.weight.shape[:2]
+            domain = "keep" if isinstance(layer, nn.Linear) and rows == columns else "widen"
+        named.append((domain, layer))
     known = {id(layer) for _, layer in (*network.layers(), *named)}
     every = (module for module in network.modules() if isinstance(module, Layer))
     return [*(("other", layer) for layer in every if id(layer) not in known), *named]
 
 
-def _single(domain: str, layer: Layer) -> str:
-    """Whether a layer between stages keeps the width, as far as that is a question."""
-    if domain != "pool":
-        return domain
-    rows, columns = layer.weight.shape[:2]
-    return "keep" if isinstance(layer, nn.Linear) and rows == columns else "widen"
-
-
 def structure_of(network: TransformerNetwork, shapes: tuple[Block, ...]) -> Structure:
-    """The layers of a network, which may be without values, and its blocks."""
+    """Return the structure of a network, which may be on the meta device."""
     blocks = network.transformer_blocks
     domains = tuple(tuple(domain for domain, _ in block.linears()) for block in blocks)
     owners = {id(own): i for i, block in enumerate(blocks) for own in block.projections()}
@@ -149,59 +170,56 @@ class ModuleNetwork:
         self,
         module: nn.Module,
         layers: Mapping[str, Sequence[str]],
-        blocks: Sequence[Shape] = (),
+        blocks: Sequence[BlockShape] = (),
         *,
         final_block: str | None = None,
         seed: int = 0,
     ) -> None:
         """`layers` are names of submodules by domain; the `ntk` probe needs the final block's.
 
-        Beside ``msa`` and ``mlp`` there may be ``qkv``, ``stem``, ``pool`` and ``head``.
+        Besides ``msa`` and ``mlp`` there may be ``qkv``, ``stem``, ``pool`` and ``head``.
         """
         self.seed = seed
-        self._module = module
         self._blocks = tuple(blocks)
         depth = {name: place for place, (name, _) in enumerate(module.named_modules())}
-        named = [(name, domain) for domain, names in layers.items() for name in names]
-        found = {pair: _layer(module, *pair) for pair in named}
-        named.sort(key=lambda pair: depth[pair[0].removesuffix(IN_PROJECTION)])
-        self._domains = {name: d for name, d in named if d in BLOCK_DOMAINS}
-        self._layers = [(domain, found[name, domain]) for name, domain in named]
-        self._named = named
-        self._final = module.get_submodule(final_block) if final_block else module
+        named = [(domain, name) for domain, names in layers.items() for name in names]
+        found = {pair: _find_layer(module, *pair) for pair in named}
+        self._named = sorted(named, key=lambda pair: depth[pair[1].removesuffix(IN_PROJECTION)])
+        self._network = NamedLayers(
+            module,
+            [(domain, found[domain, name]) for domain, name in self._named],
+            module.get_submodule(final_block) if final_block else module,
+        )
 
     @cached_property
     def identity(self) -> tuple[str | int, ...]:
         """A hash of the module's text and of all its values."""
-        digest = hashlib.sha256(repr(self._module).encode())
-        for name, values in self._module.state_dict().items():
+        module = self._network.module
+        digest = hashlib.sha256(repr(module).encode())
+        for name, values in module.state_dict().items():
             digest.update(f"{name} {values.dtype} {tuple(values.shape)}".encode())
             digest.update(values.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
-        layers = ",".join(f"{domain}:{name}" for name, domain in self._named)
+        layers = ",".join(f"{domain}:{name}" for domain, name in self._named)
         return digest.hexdigest(), layers, self.seed
 
     def structure(self) -> Structure:
-        """Layers are of the same block where their names say so."""
-        groups = blocks(self._domains).values()
-        domains = tuple(tuple(self._domains[name] for name in names) for names in groups)
-        return Structure(domains, self._blocks, self._extra(len(domains)))
-
-    def _extra(self, blocks: int) -> tuple[tuple[int, str], ...]:
-        """The head after the blocks, the others before the first."""
-        named = NamedLayers(self._module, self._layers, self._final)
-        kinds = [kind for kind, _ in _extra_layers(named)]
-        return tuple((blocks if kind == "head" else 0, kind) for kind in kinds)
+        """Return the structure; names of layers tell which are in the same block."""
+        kinds = {name: domain for domain, name in self._named if domain in BLOCK_DOMAINS}
+        domains = tuple(tuple(kinds[name] for name in names) for names in blocks(kinds).values())
+        # The head is after the blocks, other layers are before the first.
+        extra = ((len(domains) * (d == "head"), d) for d, _ in _extra_layers(self._network))
+        return Structure(domains, self._blocks, tuple(extra))
 
     def build(self, device: torch.device) -> Callable[[int], NamedLayers]:
-        """The module itself, which must be where it is measured."""
-        found = next(self._module.parameters()).device
+        """Return the module itself, which must be on the device where it is measured."""
+        found = next(self._network.parameters()).device
         if found.type != device.type:
             raise MeasurementError(f"the module must be on {device}, but is on {found}")
-        return lambda classes: NamedLayers(self._module, self._layers, self._final)
+        return lambda classes: self._network
 
 
 class NamedLayers(nn.Module):
-    """A module, and its layers by domain; without dropout while it runs, its mode put back."""
+    """A module and its layers by domain; it runs in evaluation mode, which is then reset."""
 
     def __init__(
         self, module: nn.Module, layers: list[tuple[str, Layer]], final: nn.Module
@@ -209,7 +227,7 @@ class NamedLayers(nn.Module):
         super().__init__()
         self.module = module
         self._named = layers
-        self._final = [final]  # listed, so as not to be a submodule again
+        self._final = [final]  # in a list, so as not to be a submodule again
 
     @property
     def final_block(self) -> nn.Module:
@@ -222,7 +240,6 @@ class NamedLayers(nn.Module):
         return [(domain, layer) for domain, layer in self._named if domain not in BLOCK_DOMAINS]
 
     def ones(self, inputs: Tensor) -> Tensor:
-        """The module's own, where it has one."""
         own: Callable[[Tensor], Tensor] | None = getattr(self.module, "ones", None)
         return torch.ones_like(inputs[:1]) if own is None else own(inputs)
 
@@ -232,11 +249,11 @@ class NamedLayers(nn.Module):
         return outputs
 
 
-Layered = TransformerNetwork | NamedLayers  # what can be measured
+MeasurableNetwork = TransformerNetwork | NamedLayers
 
 
-def _layer(module: nn.Module, name: str, domain: str) -> Layer:
-    """A layer by its name; one that only has the weight where that has no layer."""
+def _find_layer(module: nn.Module, domain: str, name: str) -> Layer:
+    """Return a layer by its name; a fused projection's parameter becomes a linear layer."""
     matrices = weights(module)
     if name.endswith(IN_PROJECTION) and name in matrices:
         rows, columns = matrices[name].shape

@@ -1,4 +1,6 @@
-"""Where the engine reads matrices from: the untrained networks that are compared."""
+"""Sources of matrices: the untrained networks that are compared, for the engine to visit."""
+
+from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
@@ -11,62 +13,86 @@ import torch
 
 from autoprox.errors import MeasurementError, failure_of
 from autoprox.language import Statistic
-from autoprox.parallel.crew import ALONE, Crew
-from autoprox.statistics.chunks import MatrixChunk
-from autoprox.statistics.collector import CPU, Measured, Setting
-from autoprox.statistics.layers import LayerTable
-from autoprox.statistics.networks import Structure, UntrainedNetwork
+from autoprox.parallel.worker_pool import SINGLE_WORKER, WorkerPool
+from autoprox.statistics.collector import CPU, MeasuredMatrices, Setting
+from autoprox.statistics.networks import LayerTable, Structure, UntrainedNetwork
+from autoprox.statistics.packed_matrices import MatrixChunk
 
-Group = frozenset[Statistic]  # what one matrix expression reads: one domain, one kind of shape
-Programs = Mapping[Group, Callable[[MatrixChunk], Any]]  # what is computed from a group's matrices
-# Takes a group, datasets of equal matrices, where among the layers of their domain these stand, and
-# what was computed from them.
+Group = frozenset[Statistic]  # read by one matrix expression: of one domain and kind of shape
+Programs = Mapping[Group, Callable[[MatrixChunk], Any]]  # computed from a group's matrices
+# Takes a group, datasets of equal matrices, the positions of these among the layers of their
+# domain, and the output of the group's program.
 Take = Callable[[Group, list[int], np.ndarray, Any], None]
 Needs = dict[str, set[Statistic]]  # by dataset
-MEMO_BYTES = 2**28  # of values of layers that whoever reads the matrices may keep
+TakeMeasured = Callable[[str, MeasuredMatrices], None]  # takes the matrices of a dataset
+MEMO_BYTES = 2**28  # of layer values that the engine may keep
 FAILURES = (ArithmeticError, MemoryError, RuntimeError, ValueError)
 
 
-Do = Callable[[str, Measured], None]  # takes what was measured on a dataset
-
-
-class Along(Protocol):
-    """What else is to be measured of networks, in the passes for their statistics."""
-
-    @property
-    def measure(self) -> "MeasureAlong":
-        """How it is measured."""
-
-    def wants(self, network: UntrainedNetwork) -> bool:
-        """Whether it isn't known of a network."""
-
-    def keep(self, network: UntrainedNetwork, found: Any) -> None:
-        """Keep what was measured of a network."""
-
-
-class MeasureAlong(Protocol):
-    """Measures a network as `measured_alone` does, and something else, which is returned too."""
+class MeasureNetwork(Protocol):
+    """Measures a network as `measure_statistics` does, and may return something else too."""
 
     def __call__(
-        self, setting: Setting, network: UntrainedNetwork, needs: Needs, do: Do
+        self, setting: Setting, network: UntrainedNetwork, needs: Needs, take: TakeMeasured
     ) -> tuple[str | None, Any]: ...
+
+
+class ExtraExpressions(Protocol):
+    """What else is measured of networks, in the passes for their statistics."""
+
+    @property
+    def measure(self) -> MeasureNetwork:
+        """Measures a network's statistics and the extra values."""
+
+    def wants(self, network: UntrainedNetwork) -> bool:
+        """Return whether a network has yet to be measured."""
+
+    def keep(self, network: UntrainedNetwork, found: Any) -> None:
+        """Keep the extra values of a network."""
+
+
+def measure_statistics(
+    setting: Setting, network: UntrainedNetwork, needs: Needs, take: TakeMeasured
+) -> tuple[str | None, Any]:
+    """Measure a network on one dataset after another, holding one dataset's matrices at a time.
+
+    Returns why it failed, if it did, and None for the values of extra expressions.
+    """
+
+    def measure() -> None:
+        for dataset, measured in setting.measure(network, needs):
+            take(dataset, measured)
+            del measured
+
+    return attempt(measure), None
+
+
+def attempt(call: Callable[[], object]) -> str | None:
+    """Do something with a network; returns why it failed, if it did."""
+    try:
+        call()
+    except FAILURES as error:
+        return failure_of(error)
+    return None
 
 
 class MatrixSource(ABC):
     """The untrained networks that are compared, and a way to read their matrices."""
 
+    extra: ExtraExpressions | None = None
+
     def __init__(
         self,
         setting: Setting,
         networks: Sequence[UntrainedNetwork],
-        crew: Crew = ALONE,
+        pool: WorkerPool = SINGLE_WORKER,
         max_failed: float = 0.1,
     ) -> None:
         self.setting = setting
         self.networks = tuple(networks)
         self.datasets = tuple(setting.batches)
-        self.crew = crew
-        # Reductions are in float64, which MPS has not.
+        self.pool = pool
+        # Reductions are in float64, which MPS lacks.
         self.device = CPU if setting.device.type == "mps" else setting.device
         self.memo = MEMO_BYTES
         self.failures: dict[int, str] = {}
@@ -74,18 +100,26 @@ class MatrixSource(ABC):
         self._variants: dict[Group, list[list[int]]] = {}
 
     @property
-    def alive(self) -> list[int]:
-        """The networks that could be measured so far."""
+    def measurable(self) -> list[int]:
+        """The networks that have not failed so far."""
         return [n for n in range(len(self.layers.structures)) if n not in self.failures]
 
     @cached_property
     def layers(self) -> LayerTable:
         """The layers of every network; one that can't be built has none."""
-        return LayerTable(tuple(map(self._structure, range(len(self.networks)))))
+        structures = [Structure()] * len(self.networks)
+        for index, network in enumerate(self.networks):
+            try:
+                structures[index] = network.structure()
+            except FAILURES as error:
+                self.fail(index, failure_of(error))
+        return LayerTable(tuple(structures))
 
     def variants(self, statistics: Iterable[Statistic]) -> list[list[int]]:
-        """Datasets for which the statistics are the same, such as all of them for weights."""
+        """Group the datasets for which the statistics are the same; for weights, all of them."""
         group = frozenset(statistics)
+        if len(self.datasets) == 1:
+            return [[0]]
         if group not in self._variants:
             same: dict[frozenset[str], list[int]] = defaultdict(list)
             for index, dataset in enumerate(self.datasets):
@@ -99,7 +133,7 @@ class MatrixSource(ABC):
         """Run the programs over every matrix of their groups, in pieces, in any order."""
 
     def fail(self, network: int, reason: str | None) -> None:
-        """Put on record why a network failed, if it did; some may."""
+        """Record why a network failed, if it did; raise if too many have."""
         if reason is None:
             return
         self.failures[network] = reason
@@ -110,28 +144,21 @@ class MatrixSource(ABC):
                 f"but {failed} of {total} did: {next(iter(self.failures.values()))}"
             )
 
-    def _structure(self, network: int) -> Structure:
-        found: list[Structure] = []
-        self.fail(network, attempt(lambda: found.append(self.networks[network].structure())))
-        return found[0] if found else Structure()
+    def _measure_network(self, network: int) -> MeasureNetwork:
+        if self.extra is not None and self.extra.wants(self.networks[network]):
+            return self.extra.measure
+        return measure_statistics
+
+    def _keep_extra(self, network: int, found: Any) -> None:
+        if self.extra is not None and found is not None:
+            self.extra.keep(self.networks[network], found)
 
 
-def attempt(call: Callable[[], object]) -> str | None:
-    """Do something with a network; returns why it failed, if it did."""
-    try:
-        call()
-    except FAILURES as error:
-        return failure_of(error)
-    return None
+class UncachedMatrices(MatrixSource):
+    """Builds and measures each network again at every visit, and keeps nothing.
 
-
-class StreamedMatrices(MatrixSource):
-    """Builds and measures each network at every visit, and keeps nothing.
-
-    What is wanted `along` with it is measured at the first visit.
+    Extra expressions are measured at the first visit.
     """
-
-    along: Along | None = None
 
     def visit(self, programs: Programs, take: Take) -> None:
         needs: Needs = defaultdict(set)
@@ -140,72 +167,49 @@ class StreamedMatrices(MatrixSource):
             for datasets in self.variants(group):
                 needs[self.datasets[datasets[0]]] |= group
                 wanted[self.datasets[datasets[0]]].append((group, datasets))
-        items = [(self.networks[n], wants_along(self.along, self.networks[n])) for n in self.alive]
-        numbers = iter(self.alive)
+        measurable = self.measurable
+        items = [(self.networks[n], self._measure_network(n)) for n in measurable]
+        numbers = iter(measurable)
 
-        def keep(found: Computed) -> None:
+        def keep(found: _Computed) -> None:
             network = next(numbers)
             for group, datasets, layers in found.layers:
                 start = self.layers.starts[next(iter(group)).domain][network]
                 for layer, values in enumerate(layers):
                     take(group, datasets, np.array([start + layer]), values)
-            if self.along is not None and found.along is not None:
-                self.along.keep(self.networks[network], found.along)
+            self._keep_extra(network, found.extra)
             self.fail(network, found.failure)
 
-        shared = (self.setting, self.device, needs, programs, wanted)
-        self.crew.each(_computed, items, keep, *shared)
+        self.pool.each(_compute, items, keep, self.device, self.setting, needs, programs, wanted)
 
 
-class Computed(NamedTuple):
-    """What programs computed of each layer of a network, and why it failed, if it did."""
+class _Computed(NamedTuple):
+    """The outputs of programs for each layer of a network, and why it failed, if it did."""
 
     layers: list[tuple[Group, list[int], list[Any]]]
     failure: str | None
-    along: Any
+    extra: Any
 
 
-def wants_along(along: Along | None, network: UntrainedNetwork) -> MeasureAlong | None:
-    """How a network is measured where more than its statistics is wanted of it."""
-    return along.measure if along is not None and along.wants(network) else None
-
-
-def _computed(
-    setting: Setting,
+def _compute(
     device: torch.device,
+    setting: Setting,
     needs: Needs,
     programs: Programs,
     wanted: Mapping[str, Sequence[tuple[Group, list[int]]]],
-    item: tuple[UntrainedNetwork, MeasureAlong | None],
-) -> Computed:
-    """Dataset after dataset, so that only one's matrices are held."""
-    network, along = item
+    item: tuple[UntrainedNetwork, MeasureNetwork],
+) -> _Computed:
+    network, measure = item
     found: list[tuple[Group, list[int], list[Any]]] = []
 
-    def of_dataset(dataset: str, measured: Measured) -> None:
+    def take(dataset: str, measured: MeasuredMatrices) -> None:
         for group, datasets in wanted[dataset]:
-            layers = [
-                {s: measured[s][layer][None].to(device) for s in group}
-                for layer in range(len(measured[next(iter(group))]))
-            ]
-            values = [programs[group](MatrixChunk.of(matrices)) for matrices in layers]
-            found.append((group, datasets, values))
+            layers = zip(*(measured[statistic] for statistic in group), strict=True)
+            chunks = (
+                MatrixChunk.of({s: m[None].to(device) for s, m in zip(group, own, strict=True)})
+                for own in layers
+            )
+            found.append((group, datasets, [programs[group](chunk) for chunk in chunks]))
 
-    failure, more = (along or measured_alone)(setting, network, needs, of_dataset)
-    return Computed(found, failure, more)
-
-
-def measured_alone(
-    setting: Setting, network: UntrainedNetwork, needs: Needs, do: Do
-) -> tuple[str | None, Any]:
-    """Measure a network for one dataset after another; why it failed, if it did, and nothing else.
-
-    No more than one dataset's matrices are held.
-    """
-
-    def measure() -> None:
-        for dataset, measured in setting.measure(network, needs):
-            do(dataset, measured)
-            del measured
-
-    return attempt(measure), None
+    failure, extra = measure(setting, network, needs, take)
+    return _Computed(found, failure, extra)

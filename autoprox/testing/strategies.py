@@ -14,9 +14,8 @@ from autoprox.evolution import (
 from autoprox.evolution_parameters import TreeLimits
 from autoprox.language import Tree, digest, parse
 from autoprox.language.grammar import Grammar
+from autoprox.nas.candidate_measurement import OwnWeights, SearchProxy
 from autoprox.nas.evaluators import Evaluator, one_by_one
-from autoprox.nas.own_weights import OwnWeights
-from autoprox.nas.proxy import SplitProxy
 from autoprox.nas.searcher import Searcher
 from autoprox.nas.strategies import SearchParameters, SearchStrategy
 from autoprox.searchspaces import get_space
@@ -88,7 +87,7 @@ def _evaluate(trees: Sequence[Tree]) -> list[Individual]:
 def structure_searcher(seed: int) -> Searcher:
     """A searcher on a proxy of the structure alone, for which no network is built."""
     space = get_space("autoformer-nano")
-    proxy = SplitProxy(parse("sum(mul(width, heads))"), by_block=True)
+    proxy = SearchProxy(parse("sum(mul(width, heads))"), by_block=True)
     evaluator = Evaluator("heads", one_by_one(lambda a: sum(b.heads for b in space.blocks(a))))
     scorer = OwnWeights(proxy, space, Setting({}))
     return Searcher(SizeLimits(space, 10), proxy, scorer, seed, evaluator=evaluator)

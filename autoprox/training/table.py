@@ -19,8 +19,8 @@ from autoprox.errors import MeasurementError, failure_of, lacked_memory
 from autoprox.files.atomic_writes import to_json, write_json
 from autoprox.files.json_documents import read_object
 from autoprox.inputs.datasets import Dataset
-from autoprox.parallel.crew import ALONE, Crew
 from autoprox.parallel.threads import one_thread
+from autoprox.parallel.worker_pool import SINGLE_WORKER, WorkerPool
 from autoprox.progress import Progress, silent
 from autoprox.scoring.correlations import Floats, kendall
 from autoprox.scoring.reliability import reliability
@@ -35,7 +35,7 @@ def train_table(
     name: str,
     plan: TrainingPlan,
     parts: Path,
-    crew: Crew = ALONE,
+    crew: WorkerPool = SINGLE_WORKER,
     progress: Progress = silent,
     record: Record = lambda line: None,
     recorded: Container[str] = (),
@@ -79,7 +79,9 @@ def _settle(path: Path, settings: Mapping[str, Any]) -> None:
             raise TrainingError(f"{path.parent} has {rule}: {hint}")
 
 
-def _run(plan: TrainingPlan, parts: Path, crew: Crew, progress: Progress, record: Record) -> None:
+def _run(
+    plan: TrainingPlan, parts: Path, crew: WorkerPool, progress: Progress, record: Record
+) -> None:
     """Do what isn't done, and record every job in its order, those done before too."""
     todo = [job for job in plan.jobs if not _is_done(parts / job.file)]
     done, total = len(plan.jobs) - len(todo), len(plan.jobs)

@@ -26,8 +26,8 @@ from autoprox.files.json_documents import read_object
 from autoprox.oneshot.s3.evaluations import Evaluations
 from autoprox.oneshot.s3.search import search
 from autoprox.oneshot.supernet.checkpoint import FILE, read_supernet
-from autoprox.parallel.crew import Crew
 from autoprox.parallel.threads import one_thread
+from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.runs.folder import SUMMARY, Run
 from autoprox.scoring.correlations import kendall
 from autoprox.searchspaces import Architecture
@@ -94,7 +94,7 @@ def best_of(run: Path, task: S3, space: SwinSpace, number: int) -> tuple[Archite
         task.data,
         folder / SEARCHED,
         config.limit,
-        Crew(config.workers),
+        WorkerPool(config.workers),
     )
     rng = random.Random(f"{config.seed} search")
     found = search(task.sampler(space), evaluations.errors, task.settings, rng)
@@ -141,7 +141,7 @@ def measured(given: argparse.Namespace, seed: int) -> dict[str, Any]:
         read_supernet(run / f"round{len(spaces) - 1}" / FILE, spaces[-1]),
         task.data,
         run / "inherited.jsonl",
-        crew=Crew(config.workers),
+        pool=WorkerPool(config.workers),
     )
     inherited = [100 - error for error in evaluations.errors(drawn)]
     trained = alone_all(run, task, spaces[-1], [*drawn, *(best for best, _ in bests)])

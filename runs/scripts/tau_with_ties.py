@@ -18,11 +18,11 @@ from autoprox.configurations.commands import EvolveConfig
 from autoprox.engine.evaluator import Engine
 from autoprox.evaluation.space_problem import SpaceProblem
 from autoprox.language import Tree
-from autoprox.parallel.crew import Crew
+from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.runner import read_config
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import Floats, kendall, kendall_unordered_ties
-from autoprox.statistics.sources import StreamedMatrices
+from autoprox.statistics.sources import UncachedMatrices
 from autoprox.zoo.loading import load
 
 
@@ -30,7 +30,7 @@ def scores_of(problem: SpaceProblem, tree: Tree, networks: list[int]) -> Floats:
     every = problem.networks()
     chosen = [every[n] for n in networks]
     engine = Engine(
-        StreamedMatrices(problem.setting(stride=1), chosen, Crew(problem.config.workers))
+        UncachedMatrices(problem.setting(stride=1), chosen, WorkerPool(problem.config.workers))
     )
     scores: Floats = engine.evaluate([tree]).values[0]
     return scores

@@ -24,12 +24,12 @@ from autoprox.configurations.commands import EvolveConfig
 from autoprox.engine.evaluator import Engine
 from autoprox.files.atomic_writes import to_json, write_json
 from autoprox.language import Tree, require_network
-from autoprox.parallel.crew import Crew
+from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.runs.folder import Run
 from autoprox.scoring.bootstrap import split_networks
 from autoprox.scoring.correlations import Floats
 from autoprox.scoring.evaluation_set import EvaluationSet, ridge_baseline, size_baselines
-from autoprox.statistics.sources import StreamedMatrices
+from autoprox.statistics.sources import UncachedMatrices
 from autoprox.zoo.loading import load
 
 SPACES = ("autoformer-nano", "pit-nano", "autoformer-ti", "pit")
@@ -64,7 +64,7 @@ def measure(
     """Return the metrics of each proxy by dataset, and of each baseline on the same splits."""
     [problem] = Evolve(EvolveConfig(space=space, seed=seed, workers=workers)).problems.values()
     benchmark = problem.benchmark
-    source = StreamedMatrices(problem.setting(stride=1), problem.networks(), Crew(workers))
+    source = UncachedMatrices(problem.setting(stride=1), problem.networks(), WorkerPool(workers))
     engine = Engine(source)
     engine.evaluate([proxy.tree for proxy in proxies])
     found: dict[str, list[dict[str, Any]]] = {"proxies": []}

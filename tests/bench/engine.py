@@ -50,10 +50,10 @@ from autoprox.evaluation.successive_halving import SuccessiveHalving
 from autoprox.evolution import STRATEGIES, EvolutionParameters, State, evolve, make_toolbox
 from autoprox.files.folders import user_cache
 from autoprox.language import Statistic, Tree, canonical, digest, parse, statistics
-from autoprox.parallel.crew import Crew
+from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.networks import SpaceNetwork, space_networks
-from autoprox.statistics.sources import StreamedMatrices
+from autoprox.statistics.sources import UncachedMatrices
 
 DATASETS = ("cifar100", "flowers", "chaoyang")
 ELEMENTWISE = (
@@ -106,7 +106,7 @@ def store_of(
         needs or problem.needs(),
         folder=folder,
         memory=config.memory,
-        crew=Crew(config.workers),
+        pool=WorkerPool(config.workers),
     )
     matrices.collect()
     return matrices
@@ -163,7 +163,7 @@ def workers(problem: Evolve) -> dict[str, Any]:
     trees = [problem.grammar.generate(rng) for _ in range(100)]
     taken = {}
     for count in (1, 2):
-        store.crew = Crew(count)
+        store.crew = WorkerPool(count)
         each = {e: seconds(lambda e=e: Engine(store).evaluate([parse(e)])) for e in ELEMENTWISE}
         taken[count] = each | {
             "100 random formulas": seconds(lambda: Engine(store).evaluate(trees), 3)
@@ -270,7 +270,7 @@ def final(problem: Evolve) -> dict[str, Any]:
     """A formula on the whole matrices of a few networks, as at the end of an evolution."""
 
     def measured(networks: Sequence[SpaceNetwork]) -> None:
-        source = StreamedMatrices(problem.setting(stride=1), networks)
+        source = UncachedMatrices(problem.setting(stride=1), networks)
         Engine(source).evaluate([parse(ELEMENTWISE[0])])
 
     return against_bare_passes(problem, measured)

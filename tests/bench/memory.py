@@ -34,10 +34,10 @@ from autoprox.engine.evaluator import Engine
 from autoprox.evolution import EvolutionParameters
 from autoprox.files.folders import user_cache
 from autoprox.language import parse
-from autoprox.parallel.crew import Crew
+from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.runner import start
 from autoprox.statistics.cached import GIB, CachedMatrices
-from autoprox.statistics.sources import StreamedMatrices
+from autoprox.statistics.sources import UncachedMatrices
 
 EVERY_KIND = (
     "sum(sum(mul(all.weight, all.grad)))",
@@ -59,7 +59,7 @@ def store(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
         problem.needs(),
         folder=Path(str(config.cache)) / "statistics",
         memory=config.memory,
-        crew=Crew(config.workers),
+        pool=WorkerPool(config.workers),
     )
     source.collect()
     collected = peak()
@@ -68,7 +68,7 @@ def store(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
         engine.evaluate([problem.grammar.generate(rng) for _ in range(10)])
     packed = set(source.packed.values())
     return {
-        "networks": len(source.alive),
+        "networks": len(source.measurable),
         "trees": options.trees,
         "statistics_gib": sum(own.bytes for own in packed) / GIB,
         "resident_gib": sum(own.resident_bytes for own in packed) / GIB,
@@ -79,9 +79,9 @@ def store(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
 def fresh(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
     problem = Evolve(config)
     networks = problem.networks()[: options.networks]
-    source = StreamedMatrices(problem.setting(stride=1), networks, Crew(config.workers))
+    source = UncachedMatrices(problem.setting(stride=1), networks, WorkerPool(config.workers))
     Engine(source).evaluate([parse(text) for text in EVERY_KIND])
-    return {"networks": len(source.alive)}
+    return {"networks": len(source.measurable)}
 
 
 def evolve(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:

@@ -27,12 +27,12 @@ from autoprox.benchmarks.hw_gpt import load_surrogate
 from autoprox.commands.search import Search
 from autoprox.files.atomic_writes import write_json
 from autoprox.files.human_readable import parse_range
+from autoprox.nas.ageing_evolution import AgeingParameters
 from autoprox.nas.blockwise import BlockwiseParameters
 from autoprox.nas.etas import ETASParameters
-from autoprox.nas.evolution import AgeingParameters
-from autoprox.nas.random import RandomParameters
+from autoprox.nas.random_search import RandomParameters
 from autoprox.nas.searcher import Searcher
-from autoprox.nas.strategies import STRATEGIES, SearchParameters
+from autoprox.nas.strategies import SEARCH_STRATEGIES, SearchParameters
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.searchspaces.limits import SizeLimits
 
@@ -100,7 +100,7 @@ def curve(
         evaluator=problem.evaluator,
         on_step=on_step,
     )
-    STRATEGIES[strategy].search(searcher, BUDGETS[strategy])
+    SEARCH_STRATEGIES[strategy].search(searcher, BUDGETS[strategy])
     terms = np.array([c.outcome.terms for c in searcher.candidates])
     points = []
     for count in GRID:

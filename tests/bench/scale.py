@@ -32,12 +32,12 @@ from autoprox.commands.rank import Rank
 from autoprox.commands.search import Search
 from autoprox.configurations.commands import EvolveConfig, RankConfig, SearchConfig
 from autoprox.evaluation.measured_proxies import Proxies
-from autoprox.nas.own_weights import OwnWeights
-from autoprox.parallel.crew import Crew
+from autoprox.nas.candidate_measurement import OwnWeights
+from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.searchspaces import get_space
 from autoprox.searchspaces.limits import SizeLimits
 from autoprox.searchspaces.sampler import Sampler
-from autoprox.statistics.cached import _measured
+from autoprox.statistics.cached import _write_measured
 
 Part = tuple[Callable[..., Any], tuple[Any, ...], list[Any]]  # function, what is shared, items
 
@@ -64,7 +64,7 @@ def collect(options: argparse.Namespace) -> Part:
     networks = task.networks()[: options.networks]
     datasets = list(task.batches)
     names = {d: {s: f"{d}-{s}" for s in task.needs()} for d in datasets[:1]}
-    return _measured, (task.setting(), []), [(network, names) for network in networks]
+    return _write_measured, (task.setting(), []), [(network, names) for network in networks]
 
 
 def itself(item: int) -> int:
@@ -85,7 +85,7 @@ def sent(part: Part) -> dict[str, Any]:
     }
 
 
-def seconds(crew: Crew, part: Part) -> float:
+def seconds(crew: WorkerPool, part: Part) -> float:
     function, shared, items = part
     crew.each(function, items[: crew.size], lambda result: None, *shared)  # to warm up
     started = time.perf_counter()
@@ -102,7 +102,7 @@ def spread(workers: int, parts: Mapping[str, Part]) -> dict[str, float]:
             dashboard_address="127.0.0.1:0",
             host="127.0.0.1",
         ) as here,
-        Crew(scheduler=here.scheduler_address) as crew,
+        WorkerPool(scheduler=here.scheduler_address) as crew,
     ):
         return {name: seconds(crew, part) for name, part in parts.items()}
 
@@ -132,7 +132,7 @@ def main() -> None:
     os.chdir(tempfile.mkdtemp())
     parts = {name: PARTS[name](options) for name in options.parts or PARTS}
     nothing: Part = (itself, (), list(range(options.calls)))
-    alone = {name: seconds(Crew(1), part) for name, part in parts.items()}
+    alone = {name: seconds(WorkerPool(1), part) for name, part in parts.items()}
     taken = {n: spread(n, {**parts, "nothing": nothing}) for n in counts}
     for name, part in parts.items():
         each = {"seconds_for_each": alone[name] / options.networks, **sent(part)}

@@ -36,7 +36,7 @@ from autoprox.commands.search import Search
 from autoprox.configurations.commands import SearchConfig
 from autoprox.files.atomic_writes import write_json
 from autoprox.language import Tree, make
-from autoprox.nas.proxy import Outcome, SplitProxy
+from autoprox.nas.candidate_measurement import Outcome, SearchProxy
 from autoprox.scoring.correlations import kendall
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.statistics.collector import cross_entropy
@@ -72,7 +72,7 @@ def measured(problem: Search, architectures: Sequence[Architecture]) -> dict[Tre
 
 
 def scores_of(name: str, terms: dict[Tree, np.ndarray]) -> np.ndarray:
-    proxy = SplitProxy(load_expression(name))
+    proxy = SearchProxy(load_expression(name))
     return proxy.scores(np.stack([terms[term] for term in proxy.terms], 1))
 
 

@@ -23,8 +23,7 @@ from deap import tools
 
 from autoprox.commands.evolve import Evolve
 from autoprox.configurations.commands import EvolveConfig
-from autoprox.engine.blocks import Block
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.evaluator import Engine, SourceNetworks
 from autoprox.evaluation.fitness_evaluator import FitnessEvaluator, MeasuredNetworks
 from autoprox.evolution import (
     STRATEGIES,
@@ -107,7 +106,7 @@ def worth(problem: Evolve, split_seed: int) -> dict[str, tuple[float, float]]:
     seen: dict[Tree, Individual] = {}
 
     train = problem.parts["train"]
-    ground = MeasuredNetworks(problem.judge(train[fit].tolist()), [Block(engine, fit)])
+    ground = MeasuredNetworks(problem.judge(train[fit].tolist()), [SourceNetworks(engine, fit)])
     trial = FitnessEvaluator(problem.config, [ground])
 
     def evaluate(trees: Sequence[Tree]) -> list[Individual]:

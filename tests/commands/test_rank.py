@@ -31,7 +31,7 @@ from autoprox.scoring.bootstrap import split_networks
 from autoprox.searchspaces import TransformerNetwork, get_space
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import SpaceNetwork, space_networks
-from autoprox.statistics.sources import StreamedMatrices
+from autoprox.statistics.sources import UncachedMatrices
 from autoprox.zoo import PROXIES as PUBLISHED
 from autoprox.zoo.functions import measure_all
 from autoprox.zoo.loading import load
@@ -67,7 +67,7 @@ def independent(proxy: str, dataset: str, seed: int) -> Sequence[float]:
     if proxy == "params":
         return [SPACE.params(a, classes[dataset]) for a in ARCHITECTURES]
     if proxy != "naswot":
-        engine = Engine(StreamedMatrices(setting, space_networks(SPACE, ARCHITECTURES, seed)))
+        engine = Engine(UncachedMatrices(setting, space_networks(SPACE, ARCHITECTURES, seed)))
         return list(engine.evaluate([load(proxy).tree]).values[0, 0])
     values = []
     for arch in ARCHITECTURES:

@@ -34,7 +34,7 @@ from autoprox.runs.folder import Run
 from autoprox.runs.summary import Summary
 from autoprox.searchspaces import get_space
 from autoprox.statistics.networks import space_networks
-from autoprox.statistics.sources import StreamedMatrices
+from autoprox.statistics.sources import UncachedMatrices
 from autoprox.zoo.loading import load
 
 NANO = get_space("autoformer-nano")
@@ -74,7 +74,7 @@ def test_rediscoveries(cache: Path, tmp_path: Path, target: str, kind: str) -> N
     if kind == "networks":
         fresh = task(cache, target).fresh
         archs = fresh.architectures(random.Random("fresh 0"))
-        source = StreamedMatrices(
+        source = UncachedMatrices(
             fresh.setting(0, torch.device("cpu")), space_networks(fresh.space, archs)
         )
         one, other = Engine(source).evaluate([found, wanted]).values[:, 0]

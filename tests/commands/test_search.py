@@ -22,7 +22,7 @@ from autoprox.errors import AutoproxError, ConfigError, MeasurementError, RunErr
 from autoprox.files.json_documents import JSONFileError
 from autoprox.nas.evaluators import EvaluatorError, load_evaluator
 from autoprox.nas.searcher import Searcher
-from autoprox.nas.strategies import STRATEGIES, SearchParameters, SearchStrategy
+from autoprox.nas.strategies import SEARCH_STRATEGIES, SearchParameters, SearchStrategy
 from autoprox.report.terminal.layout import show
 from autoprox.report.terminal.summaries import report_of
 from autoprox.searchspaces import from_json, get_space
@@ -473,7 +473,7 @@ def search_each(searcher: Searcher, settings: WithPause) -> None:
 
 
 def test_a_resumed_search_keeps_what_was_set() -> None:
-    with STRATEGIES.trial("each", SearchStrategy(search_each, WithPause)):
+    with SEARCH_STRATEGIES.trial("each", SearchStrategy(search_each, WithPause)):
         given = {"space": "autoformer-nano", "proxy": HEADS, "strategy": "each"}
         whole = autoprox.search(**given, set={"each": 3}, progress=False).to_dict()
 

@@ -13,8 +13,7 @@ from scipy import stats
 from autoprox.commands.evolve import Evolve
 from autoprox.commands.spaces import EvolveSpaces
 from autoprox.configurations.commands import EvolveConfig
-from autoprox.engine.blocks import Block, evaluate_blocks
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.evaluator import Engine, SourceNetworks, evaluate_sources
 from autoprox.errors import AutoproxError, ConfigError, RunError
 from autoprox.evaluation.successive_halving import STOPPED, SuccessiveHalving, blocks
 from autoprox.evolution import Individual
@@ -215,7 +214,9 @@ def test_blocks_rank_together(options: Options) -> None:
     terms = [parse("sum(sum(abs(all.weight)))"), parse("mean(std(all.weight))")]
     ranked = make("add", *(make("rank", term) for term in terms))
     several = [field.collect(part=part) for part in parts]
-    split = evaluate_blocks([Block(Engine(own), own.alive) for own in several], [ranked, *terms])
+    split = evaluate_sources(
+        [SourceNetworks(Engine(own), own.alive) for own in several], [ranked, *terms]
+    )
     whole = Engine(field.collect(part=np.concatenate(parts))).evaluate([ranked, *terms])
     np.testing.assert_allclose(split.values, whole.values, rtol=1e-12)
     np.testing.assert_array_equal(split.reasons, whole.reasons)

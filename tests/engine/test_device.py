@@ -12,12 +12,12 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
 from autoprox.engine.evaluator import reduce_matrices
-from autoprox.engine.program import Program, by_group, reductions
+from autoprox.engine.program import Program, group_by_statistics, reductions
 from autoprox.language import NETWORK, STATISTICS, Tree, canonical, parse, statistics
 from autoprox.primitives import OPERATIONS, PRIMITIVES, Primitive, apply
 from autoprox.searchspaces import Architecture
-from autoprox.statistics.chunks import MatrixChunk
-from autoprox.statistics.sources import Group, Programs, StreamedMatrices, Take
+from autoprox.statistics.packed_matrices import MatrixChunk
+from autoprox.statistics.sources import Group, Programs, Take, UncachedMatrices
 
 
 def layer_trees(count: int) -> Iterator[Tree]:
@@ -53,7 +53,7 @@ def test_programs_of_matrices_are_clean_on_cuda() -> None:
             assert reduced.shape == (1, 7)
 
 
-class OnCuda(StreamedMatrices):
+class OnCuda(UncachedMatrices):
     """Matrices of two layers a piece, of no value."""
 
     def visit(self, programs: Programs, take: Take) -> None:
@@ -71,7 +71,7 @@ def test_a_pass_over_the_matrices_is_clean_on_cuda(
     source = streamed(setting(device=torch.device("cuda")), architectures, 1, OnCuda)
     forms = [canonical(tree) for tree in random_trees(30, seed=5)]
     parts = {part: None for form in forms for own in reductions(form).values() for part in own}
-    groups = by_group(parts)
+    groups = group_by_statistics(parts)
     # Networks on the meta device, and the batches, can't be fake too.
     assert source.layers.structures
     assert all(map(source.variants, groups))

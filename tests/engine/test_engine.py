@@ -22,7 +22,7 @@ from helpers.trees import (
 )
 from scipy.stats import rankdata
 
-from autoprox.engine.evaluator import Engine, Scores
+from autoprox.engine.evaluator import Engine, ProxyScores
 from autoprox.language import (
     STATISTICS,
     STRUCTURE,
@@ -35,8 +35,8 @@ from autoprox.language import (
 from autoprox.primitives import OPERATIONS
 from autoprox.searchspaces import Architecture
 from autoprox.statistics import sources as store
-from autoprox.statistics.packed import CHUNK
-from autoprox.statistics.sources import Group, StreamedMatrices
+from autoprox.statistics.packed_matrices import CHUNK
+from autoprox.statistics.sources import Group, UncachedMatrices
 
 MakeSetting = Callable[..., Conditions]
 
@@ -159,7 +159,7 @@ def test_random_trees_against_the_naive_evaluator(
 def test_the_all_ones_sample_meets_every_sample_of_a_batch(
     setting: MakeSetting, architectures: list[Architecture], text: str, thin: int
 ) -> None:
-    chosen, tree = setting(thin=thin), parse(text)
+    chosen, tree = setting(stride=thin), parse(text)
     assert aligns(tree)
     world = world_of(chosen, "other", architectures)
     for name in ("ones.mlp.act", "ones.mlp.act_grad"):
@@ -177,7 +177,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def reference(
     architectures: list[Architecture], batches: dict[str, Any]
-) -> tuple[list[Tree], Scores]:
+) -> tuple[list[Tree], ProxyScores]:
     """Random trees, and their scores where every matrix is reduced alone."""
     rng = random.Random(1)
     trees = [GRAMMAR.generate(rng) for _ in range(120)]
@@ -199,7 +199,7 @@ def test_scores_are_the_same_bit_for_bit(
     setting: MakeSetting,
     architectures: list[Architecture],
     folder: Path,
-    reference: tuple[list[Tree], Scores],
+    reference: tuple[list[Tree], ProxyScores],
     monkeypatch: pytest.MonkeyPatch,
     chunk: int,
     memory: int,
@@ -216,7 +216,7 @@ def test_trees_are_evaluated_together_as_one_by_one(
     setting: MakeSetting,
     architectures: list[Architecture],
     folder: Path,
-    reference: tuple[list[Tree], Scores],
+    reference: tuple[list[Tree], ProxyScores],
 ) -> None:
     trees, expected = reference
     source = cached(setting(), architectures, SINGLE, folder=folder)
@@ -235,7 +235,7 @@ def test_no_trees_have_no_scores(setting: MakeSetting, architectures: list[Archi
     assert found.values.shape == found.reasons.shape == (0, 3, len(architectures))
 
 
-class Counted(StreamedMatrices):
+class Counted(UncachedMatrices):
     """Remembers the groups of statistics that were read, and how many expressions of each."""
 
     def __init__(self, *args: Any) -> None:

@@ -8,19 +8,19 @@ from helpers.measuring import Conditions, streamed
 from helpers.networks import tiny
 from scipy.stats import rankdata
 
-from autoprox.engine.evaluator import REASONS, Engine, Scores
+from autoprox.engine.evaluator import REASONS, Engine, ProxyScores
 from autoprox.language import (
     parse,
 )
 from autoprox.searchspaces import Architecture
 from autoprox.statistics import sources as store
-from autoprox.statistics.chunks import MatrixChunk
-from autoprox.statistics.sources import Group, StreamedMatrices
+from autoprox.statistics.packed_matrices import MatrixChunk
+from autoprox.statistics.sources import Group, UncachedMatrices
 
 MakeSetting = Callable[..., Conditions]
 
 
-def reasons_of(scores: Scores) -> list[list[list[str]]]:
+def reasons_of(scores: ProxyScores) -> list[list[list[str]]]:
     return [[[REASONS[r] for r in row] for row in tree] for tree in scores.reasons]
 
 
@@ -61,7 +61,7 @@ def test_a_score_on_one_dataset_says_nothing_of_another(setting: MakeSetting) ->
     alike = [tiny(8, (1, 1.0)), tiny(8, (2, 1.0))]
     chosen = setting()
 
-    class FlatOnMany(StreamedMatrices):
+    class FlatOnMany(UncachedMatrices):
         def visit(self, programs: store.Programs, take: store.Take) -> None:
             def flat(g: Group, d: list[int], p: np.ndarray, chunk: MatrixChunk) -> None:
                 values = chunk.values.items()
@@ -77,7 +77,7 @@ def test_a_score_on_one_dataset_says_nothing_of_another(setting: MakeSetting) ->
 def test_scores_that_are_not_finite_are_invalid(
     setting: MakeSetting, architectures: list[Architecture]
 ) -> None:
-    class Huge(StreamedMatrices):
+    class Huge(UncachedMatrices):
         """Gives one network's gradients no square in float32."""
 
         def visit(self, programs: store.Programs, take: store.Take) -> None:

@@ -17,7 +17,7 @@ from autoprox.language import (
     statistics,
 )
 from autoprox.primitives import OPERATIONS, PRIMITIVES, Primitive, apply, operation
-from autoprox.statistics.chunks import MatrixChunk
+from autoprox.statistics.packed_matrices import MatrixChunk
 
 
 def test_a_program_computes_each_subexpression_once(monkeypatch: pytest.MonkeyPatch) -> None:

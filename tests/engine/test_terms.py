@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from helpers.measuring import Conditions, streamed
 
-from autoprox.engine.comparison import compare, terms_of
 from autoprox.engine.evaluator import Engine
+from autoprox.engine.terms import combine_terms, terms_of
 from autoprox.language import Tree, parse
 from autoprox.searchspaces import Architecture
 from autoprox.zoo.expressions import load_expression
@@ -40,4 +40,4 @@ def test_combined_terms_are_the_proxy(
         for arch in architectures
     ]
     measured = dict(zip(parts, np.stack(single, axis=-1), strict=True))
-    np.testing.assert_allclose(compare(tree, measured), whole, rtol=1e-12)
+    np.testing.assert_allclose(combine_terms(tree, measured), whole, rtol=1e-12)

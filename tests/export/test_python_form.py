@@ -17,8 +17,8 @@ from autoprox.language.quantities import QUANTITIES, Quantity
 from autoprox.primitives import OPERATIONS, PRIMITIVES
 from autoprox.searchspaces import SPACES, TransformerNetwork
 from autoprox.statistics.collector import Setting
-from autoprox.statistics.networks import ModuleNetwork, Shape
-from autoprox.statistics.sources import StreamedMatrices
+from autoprox.statistics.networks import BlockShape, ModuleNetwork
+from autoprox.statistics.sources import UncachedMatrices
 from autoprox.zoo.expressions import EXPRESSIONS, load_expression
 
 CHOICES = [
@@ -61,7 +61,7 @@ def as_module(network: TransformerNetwork, space: str, choices: dict[str, object
         layers.setdefault(domain, []).append(names[id(layer)])
     blocks = SPACES[space].blocks(SPACES[space].architecture(choices))
     final = names[id(network.final_block)]
-    shapes = [Shape(block.width, block.tokens, block.heads) for block in blocks]
+    shapes = [BlockShape(block.width, block.tokens, block.heads) for block in blocks]
     return ModuleNetwork(network, layers, shapes, final_block=final)
 
 
@@ -78,7 +78,7 @@ def test_the_file_scores_as_the_engine(name: str, tmp_path: Path) -> None:
         built, batch = networks_of(space)
         own = [choices for other, choices in CHOICES if other == space]
         networks = [as_module(n, space, c) for n, c in zip(built, own, strict=True)]
-        source = StreamedMatrices(Setting({"few": batch}), networks)
+        source = UncachedMatrices(Setting({"few": batch}), networks)
         expected = Engine(source).evaluate([tree]).values[0, 0].tolist()
         if "rank(" in str(tree):
             found = module.score(built, batch.inputs, batch.labels)
@@ -94,7 +94,7 @@ def test_every_operation_can_be_written(name: str, tmp_path: Path) -> None:
         "layers": ("std(msa.weight)", "l1_norm(msa.grad)"),
     }
     [network, _], batch = networks_of("autoformer-nano")
-    source = StreamedMatrices(Setting({"few": batch}), [as_module(network, *CHOICES[0])])
+    source = UncachedMatrices(Setting({"few": batch}), [as_module(network, *CHOICES[0])])
     for level in set(leaves) & set(PRIMITIVES[name].levels):
         args = leaves[level][: PRIMITIVES[name].arity]
         tree = parse(f"{name}({', '.join(args)})")

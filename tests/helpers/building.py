@@ -6,7 +6,7 @@ from typing import Any
 
 from autoprox.files.atomic_writes import write_json
 from autoprox.inputs.datasets import slug
-from autoprox.parallel.crew import Crew
+from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.progress import Progress, silent
 from autoprox.searchspaces import get_space
 from autoprox.training.images import ImageRecipe
@@ -33,6 +33,6 @@ def build_table(
         get_space(space), paths, samples=samples, seeds=seeds, recipe=recipe, seed=seed
     )
     parts = out.with_name(f"{out.name}.parts")
-    table = train_table(slug(out.stem), plan, parts, Crew(workers), progress)
+    table = train_table(slug(out.stem), plan, parts, WorkerPool(workers), progress)
     write_json(out, table)
     return table

@@ -11,16 +11,14 @@ from torch import Tensor
 
 from autoprox.inputs.batch import Batch
 from autoprox.language import Statistic
-from autoprox.nas.own_weights import OwnWeights
-from autoprox.nas.proxy import SplitProxy
-from autoprox.nas.sliced_weights import SlicedWeights
-from autoprox.parallel.crew import Crew
+from autoprox.nas.candidate_measurement import OwnWeights, SearchProxy, SlicedWeights
+from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.statistics.cached import CachedMatrices
-from autoprox.statistics.chunks import MatrixChunk
-from autoprox.statistics.collector import CPU, Measured, Setting
+from autoprox.statistics.collector import CPU, MeasuredMatrices, Setting
 from autoprox.statistics.networks import SpaceNetwork, space_networks
-from autoprox.statistics.sources import MatrixSource, StreamedMatrices
+from autoprox.statistics.packed_matrices import MatrixChunk
+from autoprox.statistics.sources import MatrixSource, UncachedMatrices
 
 
 @dataclass(frozen=True)
@@ -30,19 +28,19 @@ class Conditions:
     space: SearchSpace
     batches: Mapping[str, Batch]
     seed: int = 0
-    thin: int = 1
+    stride: int = 1
     device: torch.device = CPU
 
     @property
     def setting(self) -> Setting:
-        return Setting(self.batches, self.thin, self.device)
+        return Setting(self.batches, self.stride, self.device)
 
     def network(self, architecture: Architecture) -> SpaceNetwork:
         return SpaceNetwork(self.space, architecture, self.seed)
 
     def measure(
         self, architecture: Architecture, needs: Mapping[str, Collection[Statistic]]
-    ) -> Iterator[tuple[str, Measured]]:
+    ) -> Iterator[tuple[str, MeasuredMatrices]]:
         return self.setting.measure(self.network(architecture), needs)
 
     def key(self, architecture: Architecture, dataset: str, statistic: Statistic) -> str:
@@ -56,10 +54,10 @@ def streamed(
     given: Conditions,
     architectures: Sequence[Architecture],
     workers: int = 1,
-    kind: type[StreamedMatrices] = StreamedMatrices,
+    kind: type[UncachedMatrices] = UncachedMatrices,
 ) -> Any:
     networks = space_networks(given.space, architectures, given.seed)
-    return kind(given.setting, networks, Crew(workers))
+    return kind(given.setting, networks, WorkerPool(workers))
 
 
 def cached(
@@ -71,17 +69,17 @@ def cached(
 ) -> CachedMatrices:
     """With everything measured."""
     networks = space_networks(given.space, architectures, given.seed)
-    found = CachedMatrices(given.setting, networks, needs, crew=Crew(workers), **options)
+    found = CachedMatrices(given.setting, networks, needs, pool=WorkerPool(workers), **options)
     found.collect()
     return found
 
 
-def own_weights(proxy: SplitProxy, given: Conditions, workers: int = 1) -> OwnWeights:
-    return OwnWeights(proxy, given.space, given.setting, given.seed, Crew(workers))
+def own_weights(proxy: SearchProxy, given: Conditions, workers: int = 1) -> OwnWeights:
+    return OwnWeights(proxy, given.space, given.setting, given.seed, WorkerPool(workers))
 
 
-def sliced_weights(proxy: SplitProxy, given: Conditions, workers: int = 1) -> SlicedWeights:
-    return SlicedWeights(proxy, given.space, given.setting, given.seed, Crew(workers))
+def sliced_weights(proxy: SearchProxy, given: Conditions, workers: int = 1) -> SlicedWeights:
+    return SlicedWeights(proxy, given.space, given.setting, given.seed, WorkerPool(workers))
 
 
 def read(

@@ -14,7 +14,7 @@ from autoprox.language.quantities import QUANTITIES
 from autoprox.statistics.cached import CachedMatrices, Packed
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import SpaceNetwork, every_layer
-from autoprox.statistics.packed import PackedMatrices, Place
+from autoprox.statistics.packed_matrices import PackedMatrices, StoredMatrix
 
 NOWHERE = Path("nowhere")
 SPREAD = 0.02
@@ -43,17 +43,17 @@ class RandomMatrices(CachedMatrices):
         torch.empty(2**24, dtype=torch.uint8)  # see `CachedMatrices.packed`
         return found
 
-    def _places(self, statistic: Statistic) -> dict[tuple[int, int], list[Place]]:
-        found: dict[tuple[int, int], list[Place]] = defaultdict(list)
+    def _places(self, statistic: Statistic) -> dict[tuple[int, int], list[StoredMatrix]]:
+        found: dict[tuple[int, int], list[StoredMatrix]] = defaultdict(list)
         starts = self.layers.starts[statistic.domain]
         for number, shapes in enumerate(self._shapes):
             own = [shape for domain, *shape in shapes if domain == statistic.domain]
             for layer, (outputs, inputs, tokens) in enumerate(own):
-                thin, batch = self.setting.thin, self._batch
+                thin, batch = self.setting.stride, self._batch
                 shape = math.ceil(outputs / thin), math.ceil(inputs / thin)
                 if QUANTITIES[statistic.quantity].like == "activation":
                     shape = batch * math.ceil(tokens / thin), math.ceil(outputs / thin)
-                found[shape].append(Place(int(starts[number]) + layer, NOWHERE, 0))
+                found[shape].append(StoredMatrix(int(starts[number]) + layer, NOWHERE, 0))
         return found
 
     @property

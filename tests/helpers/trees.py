@@ -5,7 +5,7 @@ from itertools import chain
 
 import numpy as np
 
-from autoprox.engine.evaluator import Scores
+from autoprox.engine.evaluator import ProxyScores
 from autoprox.engine.program import reductions
 from autoprox.evolution_parameters import TreeLimits
 from autoprox.language import NETWORK, Tree, canonical, make, statistics
@@ -59,6 +59,6 @@ def with_numbers(tree: Tree, rng: random.Random) -> Tree:
     return tree.fold(visit)
 
 
-def assert_same_bits(found: Scores, expected: Scores) -> None:
+def assert_same_bits(found: ProxyScores, expected: ProxyScores) -> None:
     np.testing.assert_array_equal(found.values, expected.values)
     np.testing.assert_array_equal(found.reasons, expected.reasons)

@@ -18,7 +18,7 @@ from autoprox.export import EXPORTERS, latex, mathml, pretty, to_sympy
 from autoprox.language import LEAVES, LanguageError, LeafKind, canonical, digest, parse
 from autoprox.language.leaves import LeafError, find_leaf
 from autoprox.language.types import BLOCK, NETWORK
-from autoprox.nas.proxy import SplitProxy
+from autoprox.nas.candidate_measurement import SearchProxy
 from autoprox.primitives import OPERATIONS, Formula, operation
 from autoprox.report.html.page import render_macro
 from autoprox.testing import check_operation
@@ -102,7 +102,7 @@ def test_a_kind_of_leaf_is_evaluated_in_the_engine_and_in_searches(by_block: boo
     counts = np.array([len(SPACE.blocks(a)) for a in ARCHITECTURES])
     ranks = np.array([(counts < n).sum() + ((counts == n).sum() + 1) / 2 for n in counts])
     np.testing.assert_array_equal(found, ranks + counts * (counts + 1) / 2 - 2 * counts)
-    proxy, outcomes = SplitProxy(tree, by_block=by_block), []
+    proxy, outcomes = SearchProxy(tree, by_block=by_block), []
     own_weights(proxy, SETTING).measure(ARCHITECTURES, outcomes.append)
     assert proxy.scores(np.array([o.terms for o in outcomes])).tolist() == found.tolist()
 

@@ -20,7 +20,7 @@ from autoprox.export import EXPORTERS, ascii_tree, latex, mathml, pretty, to_sym
 from autoprox.language import LanguageError, Tree, canonical, digest, make, parse, statistics
 from autoprox.language.grammar import Grammar
 from autoprox.language.numbers import MAX_DIGITS
-from autoprox.nas.proxy import SplitProxy
+from autoprox.nas.candidate_measurement import SearchProxy
 from autoprox.primitives import COMBINATORS, OPERATIONS, apply
 from autoprox.report.html.page import render_macro
 from autoprox.report.terminal.proxy import terminals
@@ -241,7 +241,7 @@ def test_a_search_splits_what_the_engine_evaluates(text: str, by_block: bool) ->
     rng, tree = random.Random(0), parse(text)
     architectures = [SPACE.sample(rng) for _ in range(5)]
     expected = Engine(streamed(SETTING, architectures, 1)).evaluate([tree]).values[0, 0]
-    proxy, found = SplitProxy(tree, by_block=by_block), []
+    proxy, found = SearchProxy(tree, by_block=by_block), []
     own_weights(proxy, SETTING).measure(architectures, found.append)
     assert proxy.scores(np.array([o.terms for o in found])).tolist() == expected.tolist()
     for architecture, outcome in zip(architectures, found, strict=True):

@@ -10,11 +10,10 @@ from helpers.measuring import Conditions, own_weights
 from helpers.networks import SPACE, tiny
 
 from autoprox.language import parse
-from autoprox.nas.block_values import owned_places
-from autoprox.nas.blockwise import BlockwiseParameters, search
-from autoprox.nas.proxy import SplitProxy
+from autoprox.nas.blockwise import BlockwiseParameters, search_blockwise
+from autoprox.nas.candidate_measurement import SearchProxy
 from autoprox.nas.searcher import Searcher
-from autoprox.nas.swarm import Lineage, Particle, Swarm
+from autoprox.nas.swarm import Lineage, Particle, Swarm, block_positions
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.searchspaces.limits import SizeLimits
 
@@ -22,7 +21,7 @@ HEADS = "sum(heads)"
 
 
 def searcher_of(proxy: str = HEADS, space: str = SPACE.name, seed: int = 0) -> Searcher:
-    prepared, own = SplitProxy(parse(proxy), by_block=True), get_space(space)
+    prepared, own = SearchProxy(parse(proxy), by_block=True), get_space(space)
     return Searcher(SizeLimits(own, 10), prepared, own_weights(prepared, Conditions(own, {})), seed)
 
 
@@ -37,7 +36,9 @@ def swarm_of(*architectures: Architecture, **changed: float) -> tuple[Swarm, lis
 def test_the_best_of_each_block_is_found(seed: int) -> None:
     """A block is worth most with 6 heads; the best network is the widest of 12 such, or of 11."""
     searcher = searcher_of("sum(mul(width, heads))", seed=seed)
-    search(searcher, BlockwiseParameters(population=12, mutants=8, crossovers=8, steps=40))
+    search_blockwise(
+        searcher, BlockwiseParameters(population=12, mutants=8, crossovers=8, steps=40)
+    )
     best = searcher.ranked()[0]
     depth = best.architecture["depth"]
     assert depth in (11, 12)
@@ -75,7 +76,7 @@ def test_a_step_samples_two_parents_and_keeps_the_best(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(Swarm, "child", spied_child)
     monkeypatch.setattr(Swarm, "particles", spied_particles)
-    search(searcher, BlockwiseParameters(population=10, mutants=4, crossovers=5, steps=6))
+    search_blockwise(searcher, BlockwiseParameters(population=10, mutants=4, crossovers=5, steps=6))
     steps = [pairs[i : i + 5] for i in range(0, 25, 5)]
     for population, step in zip(populations, steps, strict=True):
         assert len(set(step)) == 1
@@ -162,7 +163,7 @@ def test_where_no_block_scores_higher_the_first_is_mutated() -> None:
 
 def test_choices_of_blocks_and_of_the_network() -> None:
     two = tiny(16, (1, 1.0), (2, 2.0))
-    assert owned_places(SPACE, two) == [
+    assert block_positions(SPACE, two) == [
         {("mlp_ratio", 0), ("num_heads", 0)},
         {("mlp_ratio", 1), ("num_heads", 1)},
     ]
@@ -172,7 +173,7 @@ def test_choices_of_a_stage_belong_to_its_blocks() -> None:
     """PiT's heads are a stage's; its depths change how many blocks there are."""
     choices = {"base_dim": 16, "mlp_ratio": 4, "depth": [1, 6, 4], "num_heads": [2, 4, 8]}
     pit = get_space("pit")
-    owned = owned_places(pit, pit.architecture(choices))
+    owned = block_positions(pit, pit.architecture(choices))
     stages = [0] + [1] * 6 + [2] * 4
     assert owned == [{("num_heads", stage)} for stage in stages]
 

@@ -18,10 +18,10 @@ from autoprox.errors import MeasurementError
 from autoprox.language import EVERY_STATISTIC, parse
 from autoprox.language.domains import PARTS, SINGLE_DOMAINS
 from autoprox.language.grammar import Grammar
-from autoprox.nas.proxy import NOT_FINITE, Outcome, SplitProxy
-from autoprox.nas.sliced_weights import InheritanceError
+from autoprox.nas.candidate_measurement import Outcome, SearchProxy
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.statistics.collector import collect
+from autoprox.statistics.slices import InheritanceError
 from autoprox.zoo.expressions import EXPRESSIONS, load_expression
 
 SETTING = Conditions(SPACE, {"noise": noise(10)})
@@ -48,7 +48,7 @@ def random_proxies(count: int, **options: Any) -> list[str]:
 def test_fresh_terms_combine_to_the_scores_of_the_engine(name: str) -> None:
     tree, architectures = load_expression(name), sampled(6)
     expected = Engine(streamed(SETTING, architectures, 1)).evaluate([tree]).values[0, 0]
-    proxy = SplitProxy(tree)
+    proxy = SearchProxy(tree)
     terms = np.array([o.terms for o in outcomes(own_weights(proxy, SETTING), architectures)])
     assert proxy.scores(terms).tolist() == expected.tolist()
 
@@ -56,7 +56,7 @@ def test_fresh_terms_combine_to_the_scores_of_the_engine(name: str) -> None:
 def test_the_terms_of_a_network_do_not_depend_on_workers_or_company() -> None:
     architectures = sampled(8)
     for scorer in (own_weights, sliced_weights):
-        proxy = SplitProxy(load_expression("dss++"), by_block=True)
+        proxy = SearchProxy(load_expression("dss++"), by_block=True)
         together = outcomes(scorer(proxy, SETTING, workers=3), architectures)
         alone = [outcomes(scorer(proxy, SETTING), [a])[0] for a in architectures]
         assert together == alone
@@ -120,7 +120,7 @@ def world_of_slices(architecture: Architecture) -> dict[str, list[Any]]:
     ],
 )
 def test_inherited_terms_are_those_of_slices_of_the_largest_network(name: str) -> None:
-    proxy = SplitProxy(load_expression(name))
+    proxy = SearchProxy(load_expression(name))
     for architecture in sampled(2, seed=4):
         world = world_of_slices(architecture)
         [outcome] = outcomes(sliced_weights(proxy, SETTING), [architecture])
@@ -130,7 +130,7 @@ def test_inherited_terms_are_those_of_slices_of_the_largest_network(name: str) -
 
 @pytest.mark.parametrize("name", ["dss++", "logsumexp(std(add(mlp.act, ones.mlp.act)))"])
 def test_the_largest_network_inherits_itself(name: str) -> None:
-    proxy = SplitProxy(load_expression(name))
+    proxy = SearchProxy(load_expression(name))
     [own] = outcomes(own_weights(proxy, SETTING), [SPACE.largest()])
     [inherited] = outcomes(sliced_weights(proxy, SETTING), [SPACE.largest()])
     np.testing.assert_allclose(inherited.terms, own.terms, rtol=1e-6)
@@ -138,7 +138,7 @@ def test_the_largest_network_inherits_itself(name: str) -> None:
 
 def test_inheritance_measures_one_network_once(monkeypatch: pytest.MonkeyPatch) -> None:
     passes = forward_passes(monkeypatch)
-    scorer = sliced_weights(SplitProxy(parse(GRADIENTS)), SETTING)
+    scorer = sliced_weights(SearchProxy(parse(GRADIENTS)), SETTING)
     outcomes(scorer, sampled(40))
     outcomes(scorer, sampled(40, seed=1))
     assert len(passes) == 1
@@ -153,13 +153,13 @@ def test_a_largest_network_that_fails_is_a_failure(monkeypatch: pytest.MonkeyPat
         r"^the largest network of autoformer-nano must be measured, .* RuntimeError: too large$"
     )
     with pytest.raises(MeasurementError, match=message):
-        outcomes(sliced_weights(SplitProxy(parse(GRADIENTS)), SETTING), sampled(3))
+        outcomes(sliced_weights(SearchProxy(parse(GRADIENTS)), SETTING), sampled(3))
 
 
 def test_a_space_without_slices_cannot_inherit() -> None:
     setting = Conditions(get_space("flexibert"), {})
     with pytest.raises(InheritanceError, match=r"flexibert is not; choose from .*autoformer-ti"):
-        sliced_weights(SplitProxy(parse(GRADIENTS)), setting)
+        sliced_weights(SearchProxy(parse(GRADIENTS)), setting)
 
 
 def forward_passes(monkeypatch: pytest.MonkeyPatch) -> list[None]:
@@ -184,13 +184,13 @@ def test_only_the_passes_that_a_proxy_needs_are_run(
     expression: str, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passes = forward_passes(monkeypatch)
-    outcomes(own_weights(SplitProxy(load_expression(expression)), SETTING), sampled(5))
+    outcomes(own_weights(SearchProxy(load_expression(expression)), SETTING), sampled(5))
     assert len(passes) == count
 
 
 def test_nothing_is_built_for_a_proxy_of_structure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(SPACE), "build", None)
-    [outcome] = outcomes(own_weights(SplitProxy(parse("sum(width)")), SETTING), [SPACE.largest()])
+    [outcome] = outcomes(own_weights(SearchProxy(parse("sum(width)")), SETTING), [SPACE.largest()])
     assert outcome.terms == (12 * 128.0,)
 
 
@@ -205,7 +205,7 @@ def test_a_network_that_fails_is_recorded_and_stops_nothing(
         return build(self, arch, classes, seed)
 
     monkeypatch.setattr(type(SPACE), "build", failing)
-    found = outcomes(own_weights(SplitProxy(parse(GRADIENTS)), SETTING, workers=2), sampled(5))
+    found = outcomes(own_weights(SearchProxy(parse(GRADIENTS)), SETTING, workers=2), sampled(5))
     assert [o.failure for o in found] == [None, None, "RuntimeError: out of luck", None, None]
     assert all(len(o.terms) == 1 for o in found if o.failure is None)
 
@@ -216,14 +216,14 @@ def test_a_term_that_is_not_finite_is_a_failure() -> None:
         huge = f"square({huge})"
     huge = f"sum(sum({huge}))"
     [outcome] = outcomes(
-        own_weights(SplitProxy(parse(f"add(rank(sum(one)), {huge})")), SETTING), sampled(1)
+        own_weights(SearchProxy(parse(f"add(rank(sum(one)), {huge})")), SETTING), sampled(1)
     )
-    assert outcome == Outcome(failure=NOT_FINITE)
+    assert outcome == Outcome(failure="not finite")
 
 
 def test_the_terms_of_blocks_add_up_where_the_last_reduction_is_a_sum() -> None:
     msa = "sum(mul(nuclear_norm(ones.msa.grad), nuclear_norm(ones.msa.weight)))"
-    proxy = SplitProxy(parse(f"add(rank({msa}), rank(sum(l1_norm(mlp.grad))))"), by_block=True)
+    proxy = SearchProxy(parse(f"add(rank({msa}), rank(sum(l1_norm(mlp.grad))))"), by_block=True)
     for outcome, architecture in zip(
         outcomes(own_weights(proxy, SETTING), sampled(5)), sampled(5), strict=True
     ):
@@ -234,7 +234,7 @@ def test_the_terms_of_blocks_add_up_where_the_last_reduction_is_a_sum() -> None:
 
 def test_layers_outside_blocks_are_of_no_block() -> None:
     texts = "sum(l1_norm(salient.weight))", "sum(l1_norm(mlp.weight))", "sum(l1_norm(head.weight))"
-    whole, mlp, head = (SplitProxy(parse(text), by_block=True) for text in texts)
+    whole, mlp, head = (SearchProxy(parse(text), by_block=True) for text in texts)
     for scorer in (own_weights, sliced_weights):
         [one], [two], [three] = (
             outcomes(scorer(p, SETTING), sampled(1)) for p in (whole, mlp, head)
@@ -256,7 +256,7 @@ def test_the_terms_of_a_block_are_those_of_its_own_layers() -> None:
     ):
         tree = parse(expression)
         [outcome] = outcomes(
-            sliced_weights(SplitProxy(tree, by_block=True), SETTING), [architecture]
+            sliced_weights(SearchProxy(tree, by_block=True), SETTING), [architecture]
         )
         whole = world[domain][0]
         per_block = len(whole) // architecture["depth"]

@@ -14,12 +14,11 @@ from helpers.networks import SPACE, tiny
 from autoprox.errors import MeasurementError
 from autoprox.files.human_readable import Range
 from autoprox.language import parse
-from autoprox.nas import blockwise, etas, evolution
-from autoprox.nas import random as random_search
+from autoprox.nas import ageing_evolution, blockwise, etas, random_search
+from autoprox.nas.candidate_measurement import Outcome, SearchProxy
 from autoprox.nas.evaluators import Evaluator, one_by_one
-from autoprox.nas.proxy import Outcome, SplitProxy
 from autoprox.nas.searcher import Searcher
-from autoprox.nas.strategies import STRATEGIES
+from autoprox.nas.strategies import SEARCH_STRATEGIES
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
 from autoprox.searchspaces.base import one, per_layer
 from autoprox.searchspaces.limits import SizeLimits
@@ -31,7 +30,7 @@ SMALL = {
     "random": random_search.RandomParameters(samples=60),
     "blockwise": blockwise.BlockwiseParameters(population=20, mutants=6, crossovers=4, steps=9),
     "etas": etas.ETASParameters(samples=20, mutants=10, steps=4),
-    "evolution": evolution.AgeingParameters(population=20, tournament=5, mutants=8, steps=5),
+    "evolution": ageing_evolution.AgeingParameters(population=20, tournament=5, mutants=8, steps=5),
 }
 
 
@@ -45,7 +44,7 @@ def searcher_of(
     **options: Any,
 ) -> Searcher:
     """A searcher; the evaluator, unless another is given, counts heads."""
-    prepared = SplitProxy(parse(proxy), by_block=True)
+    prepared = SearchProxy(parse(proxy), by_block=True)
     value = evaluator or (lambda architecture: sum(b.heads for b in space.blocks(architecture)))
     return Searcher(
         SizeLimits(space, 10, params),
@@ -59,7 +58,7 @@ def searcher_of(
 
 def run(name: str, **options: Any) -> Searcher:
     searcher = searcher_of(**options)
-    STRATEGIES[name].search(searcher, SMALL[name])
+    SEARCH_STRATEGIES[name].search(searcher, SMALL[name])
     return searcher
 
 
@@ -67,7 +66,7 @@ def architectures(searcher: Searcher) -> list[Architecture]:
     return [candidate.architecture for candidate in searcher.candidates]
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("name", SEARCH_STRATEGIES)
 @pytest.mark.parametrize("space", ["autoformer-nano", "pit", "flexibert"])
 def test_candidates_differ_and_are_valid(name: str, space: str) -> None:
     searcher = run(name, space=get_space(space))
@@ -78,7 +77,7 @@ def test_candidates_differ_and_are_valid(name: str, space: str) -> None:
         searcher.space.validate(architecture)
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("name", SEARCH_STRATEGIES)
 def test_candidates_are_within_the_limits(name: str) -> None:
     searcher = run(name, params=(40_000, 60_000))
     sizes = [SPACE.params(a, 10) for a in architectures(searcher)]
@@ -86,7 +85,7 @@ def test_candidates_are_within_the_limits(name: str) -> None:
     assert len(sizes) > 0.8 * SMALL[name].candidates
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("name", SEARCH_STRATEGIES)
 def test_a_search_depends_on_its_seed_alone(name: str) -> None:
     state = random.getstate()
     first, again, other = (run(name, proxy=COMPARED, seed=seed) for seed in (1, 1, 2))
@@ -106,7 +105,7 @@ def test_a_search_finds_more_than_chance(name: str) -> None:
 
     def chance(seed: int) -> float:
         searcher = searcher_of(seed=seed)
-        random_search.search(searcher, random_search.RandomParameters(samples=count))
+        random_search.search_randomly(searcher, random_search.RandomParameters(samples=count))
         return best(searcher)
 
     searched = [best(run(name, seed=seed)) for seed in range(8)]
@@ -123,7 +122,7 @@ def test_random_search_ends_where_the_limits_hold_no_more() -> None:
     }
     few = NanoSpace(SPACE.name, "with fewer options", fields)
     searcher = searcher_of(space=few, params=(None, 3_000))
-    random_search.search(searcher, random_search.RandomParameters(samples=500))
+    random_search.search_randomly(searcher, random_search.RandomParameters(samples=500))
     blocks = product((1, 2, 4), (1.0, 2.0, 4.0))
     within = {a for a in (tiny(16, block) for block in blocks) if SPACE.params(a, 10) <= 3_000}
     assert 1 < len(within) < 9
@@ -187,7 +186,7 @@ class Failing:
             record(failed if self.fails(len(self.measured)) else good)
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("name", SEARCH_STRATEGIES)
 def test_what_fails_is_kept_but_never_ranked(name: str) -> None:
     scorer = Failing(lambda count: count % 3 == 0)
     searcher = run(name, scorer=scorer)
@@ -199,7 +198,7 @@ def test_what_fails_is_kept_but_never_ranked(name: str) -> None:
     assert not any(candidate.failure for candidate in [*ranked, *searcher.evaluated()])
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("name", SEARCH_STRATEGIES)
 def test_a_search_of_which_everything_fails_ends(name: str) -> None:
     with pytest.raises(MeasurementError, match=r"all \d+ failed: broken"):
         run(name, scorer=Failing(lambda count: True))
@@ -238,7 +237,7 @@ def test_evolution_takes_the_best_of_a_sample_of_the_young(monkeypatch: pytest.M
         return mutate(architecture, probability)
 
     monkeypatch.setattr(searcher, "mutate", spied)
-    evolution.search(searcher, settings)
+    ageing_evolution.evolve_by_age(searcher, settings)
     assert parents.total() == 40
 
 
@@ -259,7 +258,7 @@ def test_etas_evaluates_the_best_by_the_proxy_and_mutates_the_best_evaluated(
         return mutate(architecture, probability)
 
     monkeypatch.setattr(searcher, "mutate", spied)
-    etas.search(searcher, settings)
+    etas.search_etas(searcher, settings)
     assert searcher.evaluations == len(values) == 3 + 4 * 3
     begin = 0
     for end in (20, 30, 40, 50, 60):
@@ -275,7 +274,9 @@ def test_etas_stops_where_nothing_better_is_evaluated(patience: int, steps: int)
     """Values of 1, 2, 2, ...: the last improvement is that of the first step after the samples."""
     values = iter([1.0] * 3 + [2.0] * 100)
     searcher = searcher_of(evaluator=lambda architecture: next(values))
-    etas.search(searcher, etas.ETASParameters(samples=20, mutants=6, steps=9, patience=patience))
+    etas.search_etas(
+        searcher, etas.ETASParameters(samples=20, mutants=6, steps=9, patience=patience)
+    )
     assert searcher.steps == 1 + steps
     assert searcher.evaluations == 3 + 3 * steps
 

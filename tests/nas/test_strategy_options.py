@@ -10,12 +10,12 @@ from helpers.commands import Command
 from typer.testing import CliRunner
 
 import autoprox
-from autoprox.cli.command_factory import command
-from autoprox.configurations.commands import SearchConfig
-from autoprox.declared_options import Option, Options, Positive, described_together, rule_of
+from autoprox.cli.command import command
 from autoprox.errors import ConfigError
 from autoprox.nas.searcher import Searcher
-from autoprox.nas.strategies import STRATEGIES, SearchParameters, SearchStrategy
+from autoprox.nas.strategies import SEARCH_STRATEGIES, SearchParameters, SearchStrategy
+from autoprox.options import Option, Options, Positive, described_together, rule_of
+from autoprox.tasks.configurations import SearchConfig
 
 GIVEN = {"space": "autoformer-nano", "proxy": "sum(mul(width, heads))"}
 FLAGS = [f"--{name}={value}" for name, value in GIVEN.items()]
@@ -56,7 +56,7 @@ def config_of(run: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("flag", ["--size-of-lots=4", "--set=size_of_lots=4"])
 def test_a_new_strategy_has_its_options_on_the_command_line(flag: str) -> None:
-    with STRATEGIES.trial("lots", LOTS):
+    with SEARCH_STRATEGIES.trial("lots", LOTS):
         app = typer.Typer()
         app.command()(command(SearchConfig, "Search."))
         done = CliRunner().invoke(app, [*FLAGS, "--strategy=lots", flag, "--samples=3", "--json"])
@@ -71,7 +71,7 @@ def test_a_new_strategy_has_its_options_on_the_command_line(flag: str) -> None:
 
 
 def test_the_command_sets_the_options_of_a_plug_in(run: Command) -> None:
-    with STRATEGIES.trial("lots", LOTS):
+    with SEARCH_STRATEGIES.trial("lots", LOTS):
         done = run("search", *FLAGS, "--strategy=lots", "--set=size_of_lots=4", "--json")
         assert done.json["evaluations"] == 2 * 4
         wrong = run("search", *FLAGS, "--strategy=lots", "--set=size_of_lot=4")
@@ -80,7 +80,7 @@ def test_the_command_sets_the_options_of_a_plug_in(run: Command) -> None:
 
 
 def test_python_takes_options_by_name_and_in_set() -> None:
-    with STRATEGIES.trial("lots", LOTS):
+    with SEARCH_STRATEGIES.trial("lots", LOTS):
         found = [
             autoprox.search(**GIVEN, strategy="lots", progress=False, **own).to_dict()
             for own in ({"size_of_lots": 4}, {"set": {"size_of_lots": 4}})
@@ -120,7 +120,7 @@ def test_a_run_whose_options_are_recorded_one_by_one_goes_on() -> None:
 def test_built_in_options_are_explained_and_agree() -> None:
     """An option that several strategies have is of one kind, so that one line describes it."""
     rules: dict[str, set[str]] = {}
-    for strategy in STRATEGIES.registered.values():
+    for strategy in SEARCH_STRATEGIES.registered.values():
         explained = {name for name, _, _ in strategy.settings.described()}
         assert explained == set(strategy.settings.model_fields)
         assert not explained & set(SearchConfig.model_fields)

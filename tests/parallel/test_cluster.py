@@ -29,7 +29,7 @@ from autoprox.oneshot.supernet.inherited import inherited_accuracies
 from autoprox.oneshot.supernet.slices import Supernet
 from autoprox.parallel import cluster
 from autoprox.parallel.cluster import ClusterError
-from autoprox.parallel.crew import Crew
+from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.progress import Progress
 from autoprox.runner import start
 from autoprox.searchspaces import get_space
@@ -111,8 +111,8 @@ def test_subnets_are_worth_the_same(address: str, tmp_path: Path) -> None:
         Sampler(SizeLimits(SPACE, 10)).sample(6, Random(1)),
     )
     expected = inherited_accuracies(supernet, data, chosen)
-    with Crew(scheduler=address) as crew:
-        assert inherited_accuracies(supernet, data, chosen, crew=crew) == expected
+    with WorkerPool(scheduler=address) as crew:
+        assert inherited_accuracies(supernet, data, chosen, pool=crew) == expected
 
 
 def here(workers: int) -> Any:
@@ -129,10 +129,10 @@ def here(workers: int) -> Any:
 
 
 def test_a_scheduler_without_workers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "WORKERS", 0.2)
+    monkeypatch.setattr(cluster, "WORKERS_TIMEOUT", 0.2)
     with here(0) as own:
         rule = rf"must have workers \(`dask worker {own.scheduler_address}` starts one\), but"
-        with pytest.raises(ClusterError, match=rule), Crew(scheduler=own.scheduler_address):
+        with pytest.raises(ClusterError, match=rule), WorkerPool(scheduler=own.scheduler_address):
             pass
 
 
@@ -142,9 +142,9 @@ def quick(item: int) -> int:
 
 def test_items_that_take_little_are_sent_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """In their order, and never more than MOST."""
-    monkeypatch.setattr(cluster, "MOST", 5)
+    monkeypatch.setattr(cluster, "MAX_ITEMS", 5)
     taken: list[int] = []
-    with here(1) as own, Crew(scheduler=own.scheduler_address) as crew:
+    with here(1) as own, WorkerPool(scheduler=own.scheduler_address) as crew:
         client = cluster.CLIENTS[own.scheduler_address]
         sent, submit = [], client.submit
         monkeypatch.setattr(client, "submit", lambda *a, **k: sent.append(a) or submit(*a, **k))
@@ -163,7 +163,7 @@ def wait(item: int) -> int:
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc's")
 def test_workers_keep_memory_that_is_freed(address: str) -> None:
     found: list[int] = []
-    with Crew(scheduler=address) as crew:
+    with WorkerPool(scheduler=address) as crew:
         crew.each(faults, [0], found.append)
     assert found[0] < 10_000  # of 51,200 pages
 
@@ -172,7 +172,7 @@ def test_a_scheduler_that_goes_is_told(capfd: pytest.CaptureFixture[str]) -> Non
     taken: list[int] = []
     with (
         here(1) as own,
-        Crew(scheduler=own.scheduler_address) as crew,
+        WorkerPool(scheduler=own.scheduler_address) as crew,
         pytest.raises(ClusterError, match="the scheduler must go on to the end, but it went"),
     ):
         crew.each(wait, range(100), lambda item: taken.append(item) or own.close())
@@ -182,7 +182,10 @@ def test_a_scheduler_that_goes_is_told(capfd: pytest.CaptureFixture[str]) -> Non
 
 def test_errors_of_calls_are_those_of_the_program(address: str) -> None:
     taken: list[int] = []
-    with Crew(scheduler=address) as crew, pytest.raises(MeasurementError, match="no such thing"):
+    with (
+        WorkerPool(scheduler=address) as crew,
+        pytest.raises(MeasurementError, match="no such thing"),
+    ):
         crew.each(fail, [0, 1, 2], taken.append)
     assert taken == [0]
 
@@ -195,18 +198,18 @@ def test_what_workers_cannot_import_is_named(
     from only_here import double
 
     rule = "workers must be able to import what they are to call, .*No module named 'only_here'"
-    with Crew(scheduler=address) as crew, pytest.raises(ClusterError, match=rule):
+    with WorkerPool(scheduler=address) as crew, pytest.raises(ClusterError, match=rule):
         crew.each(double, [1], print)
 
 
 def test_workers_of_other_versions_do_nothing(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = {**cluster.versions(), "torch": "1.0"}
-    monkeypatch.setattr(cluster, "versions", lambda: known)
+    known = {**cluster.required_versions(), "torch": "1.0"}
+    monkeypatch.setattr(cluster, "required_versions", lambda: known)
     rule = rf"must have this program's versions, but one has torch {torch.__version__} for 1\.0"
     with (
-        Crew(scheduler=address) as crew,
+        WorkerPool(scheduler=address) as crew,
         pytest.raises(ClusterError, match=rule.replace("+", r"\+")),
     ):
         crew.each(fail, [0], print)
@@ -224,7 +227,7 @@ def test_machines_share_statistics(
     measured: list[object] = []
     measure = Setting.measure
     monkeypatch.setattr(
-        Setting, "measure", lambda self, *a: measured.append(self.thin) or measure(self, *a)
+        Setting, "measure", lambda self, *a: measured.append(self.stride) or measure(self, *a)
     )
     again = found("evolve", {**shared, "iterations": 2})
     assert again == first
@@ -286,7 +289,7 @@ def test_a_worker_that_is_killed_changes_nothing(options: dict[str, Any], addres
 def test_a_call_that_kills_its_workers_is_an_error(address: str) -> None:
     """joblib's own backend waits forever."""
     with (
-        Crew(scheduler=address) as crew,
+        WorkerPool(scheduler=address) as crew,
         pytest.raises(ClusterError, match="must survive a call, but several died"),
     ):
         crew.each(die, [1], print)
@@ -325,7 +328,7 @@ def test_calls_end_some_time_after_the_last_worker(impatient: None) -> None:
     with (
         here(0) as own,
         worker(own.scheduler_address) as process,
-        Crew(scheduler=own.scheduler_address) as crew,
+        WorkerPool(scheduler=own.scheduler_address) as crew,
         pytest.raises(ClusterError, match=NONE_LEFT),
     ):
         crew.each(linger, [0.1] * 20, lambda item: taken.append(item) or process.kill())
@@ -347,7 +350,7 @@ def test_a_worker_that_comes_in_time_goes_on(
                 stack.enter_context(worker(own.scheduler_address))
             taken.append(item)
 
-        with Crew(scheduler=own.scheduler_address) as crew:
+        with WorkerPool(scheduler=own.scheduler_address) as crew:
             crew.each(linger, [0.1] * 20, take)
     assert len(taken) == 20
 
@@ -355,7 +358,7 @@ def test_a_worker_that_comes_in_time_goes_on(
 def test_a_call_that_takes_long_is_waited_for(impatient: None) -> None:
     """Longer than the patience: its worker is there."""
     taken: list[None] = []
-    with here(1) as own, Crew(scheduler=own.scheduler_address) as crew:
+    with here(1) as own, WorkerPool(scheduler=own.scheduler_address) as crew:
         crew.each(linger, [3], taken.append)
     assert taken == [None]
 

@@ -8,7 +8,7 @@ import pytest
 from helpers.calls import held, linger
 
 from autoprox.errors import MeasurementError
-from autoprox.parallel.processes import interrupts_held, run_processes
+from autoprox.parallel.worker_pool import interrupts_held, run_processes
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -14,7 +14,7 @@ from helpers.networks import noise
 from scipy import stats
 
 from autoprox.engine.evaluator import Engine
-from autoprox.engine.program import single_domains
+from autoprox.engine.program import over_single_domains
 from autoprox.evolution import Individual
 from autoprox.evolution_parameters import TreeLimits
 from autoprox.language import Tree, Type, canonical, make, parse, statistics
@@ -50,7 +50,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
             architectures[arch] = None
     needs = {part for name in WORDS for s in statistics(make(name)) for part in s.parts}
     store = cached(
-        Conditions(NANO, {"noise": noise(4)}, thin=2),
+        Conditions(NANO, {"noise": noise(4)}, stride=2),
         list(architectures),
         needs,
         folder=tmp_path_factory.mktemp("statistics"),
@@ -68,11 +68,11 @@ def test_pairs_come_in_shells() -> None:
 
 def test_single_domains_of_all_layers() -> None:
     matrix = parse("add(all.weight, ones.all.grad)")
-    assert [str(part) for part in single_domains(matrix)] == [
+    assert [str(part) for part in over_single_domains(matrix)] == [
         "add(msa.weight, ones.msa.grad)",
         "add(mlp.weight, ones.mlp.grad)",
     ]
-    assert single_domains(parse("mlp.act")) == [parse("mlp.act")]
+    assert over_single_domains(parse("mlp.act")) == [parse("mlp.act")]
 
 
 def test_grown_terms_have_the_scores_of_their_trees(engine: Engine) -> None:

@@ -12,8 +12,8 @@ from autoprox.errors import MeasurementError
 from autoprox.inputs.batch import Batch
 from autoprox.language import STATISTICS
 from autoprox.statistics.collector import Setting
-from autoprox.statistics.networks import ModuleNetwork, Shape
-from autoprox.statistics.sources import StreamedMatrices
+from autoprox.statistics.networks import BlockShape, ModuleNetwork
+from autoprox.statistics.sources import UncachedMatrices
 from autoprox.zoo.loading import load
 
 BLOCKS, WIDTH, CLASSES = 2, 12, 3
@@ -54,7 +54,7 @@ def batch() -> Batch:
 
 
 def network(module: nn.Module) -> ModuleNetwork:
-    return ModuleNetwork(module, LAYERS, [Shape(WIDTH, 7, 2)] * BLOCKS)
+    return ModuleNetwork(module, LAYERS, [BlockShape(WIDTH, 7, 2)] * BLOCKS)
 
 
 def layers(module: nn.Module, domain: str) -> Iterator[nn.Linear]:
@@ -62,7 +62,7 @@ def layers(module: nn.Module, domain: str) -> Iterator[nn.Linear]:
 
 
 def scores(module: nn.Module, *proxies: str) -> list[float]:
-    source = StreamedMatrices(Setting({"noise": batch()}), [network(module)])
+    source = UncachedMatrices(Setting({"noise": batch()}), [network(module)])
     values = Engine(source).evaluate([load(proxy).tree for proxy in proxies]).values
     return [float(value) for value in values[:, 0, 0]]
 

@@ -17,8 +17,8 @@ from autoprox.files.folders import RoomError
 from autoprox.language import STATISTICS
 from autoprox.searchspaces import Architecture
 from autoprox.statistics import collector
-from autoprox.statistics.cached import clear
-from autoprox.statistics.files import SharedFolder, StorageError
+from autoprox.statistics.cached import clear_statistics
+from autoprox.statistics.statistic_files import SharedFolder, StorageError
 
 MakeSetting = Callable[..., Conditions]
 
@@ -99,8 +99,8 @@ def test_files_unused_for_too_long_go(
 @pytest.mark.parametrize(
     ("place", "name", "value"),
     [
-        (collector, "VERSION", "0.0.9"),
-        (collector, "FORMAT", 1),
+        (collector, "CODE_VERSION", "0.0.9"),
+        (collector, "MEASUREMENT_FORMAT", 1),
         (torch, "__version__", "2.0"),
         (torch.backends.cpu, "get_cpu_capability", lambda: "AVX1024"),
     ],
@@ -217,5 +217,5 @@ def test_what_else_is_in_the_folder_stays(
     for path in foreign:
         path.write_text("years of work")
     cached(setting(), architectures[:1], [WEIGHT], folder=tmp_path, limit=0)
-    clear(tmp_path)
+    clear_statistics(tmp_path)
     assert sorted(tmp_path.glob("??/*")) == sorted(foreign)

@@ -10,8 +10,7 @@ from helpers.networks import tiny
 
 from autoprox.language import STATISTICS, Statistic
 from autoprox.searchspaces import Architecture
-from autoprox.statistics.chunks import MatrixChunk
-from autoprox.statistics.packed import CHUNK, chunks_of
+from autoprox.statistics.packed_matrices import CHUNK, MatrixChunk, chunks_of
 
 MakeSetting = Callable[..., Conditions]
 

@@ -97,7 +97,7 @@ def test_thinning_keeps_every_nth_row_and_column(
     network: TransformerNetwork, batch: Batch, thin: int
 ) -> None:
     whole = collect(network, batch, SINGLE)
-    thinned = collect(network, batch, SINGLE, thin=thin)
+    thinned = collect(network, batch, SINGLE, stride=thin)
     for statistic in SINGLE:
         for matrix, kept in zip(whole[statistic], thinned[statistic], strict=True):
             samples = 1 if statistic.probe == "ones" else 3
@@ -207,7 +207,7 @@ def test_a_pass_mixes_no_devices(batch: Batch) -> None:
     # Neither autograd nor indexing accepts a fake CUDA tensor where torch has no CUDA.
     with torch.device("meta"):
         network = SPACE.build(ARCH, classes=4)
-    found = collect(network, batch, SINGLE, thin=2)
+    found = collect(network, batch, SINGLE, stride=2)
     assert {m.device.type for matrices in found.values() for m in matrices} == {"meta"}
 
 

@@ -15,8 +15,7 @@ from autoprox.language import EVERY_STATISTIC, STATISTICS, LanguageError, parse
 from autoprox.language.domains import DOMAINS, PARTS, SINGLE_DOMAINS
 from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import collect
-from autoprox.statistics.layers import LayerTable
-from autoprox.statistics.networks import ModuleNetwork
+from autoprox.statistics.networks import LayerTable, ModuleNetwork
 from autoprox.zoo import load_expression
 
 PIT = get_space("pit")

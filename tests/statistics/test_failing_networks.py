@@ -10,11 +10,11 @@ from helpers.measuring import Conditions, cached, streamed
 from helpers.networks import SPACE, noise, tiny
 from helpers.trees import SNIP, assert_same_bits
 
-from autoprox.engine.evaluator import REASONS, Engine, Scores
+from autoprox.engine.evaluator import REASONS, Engine, ProxyScores
 from autoprox.errors import MeasurementError
 from autoprox.evaluation.measured_proxies import Proxies
 from autoprox.language import STATISTICS, parse
-from autoprox.parallel.crew import Crew
+from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import space_networks
@@ -78,12 +78,12 @@ def test_a_network_that_fails_is_recorded_and_left_out(
     found = broken.evaluate(trees)
     expected = engine(SPACE, SOUND).evaluate(trees)
     others = [np.delete(array, 3, axis=2) for array in (found.values, found.reasons)]
-    assert_same_bits(Scores(*others), expected)
+    assert_same_bits(ProxyScores(*others), expected)
     assert np.isnan(found.values[:, :, 3]).all()
     assert {REASONS[r] for r in found.reasons[:, :, 3].flat} == {"network failed"}
     message = str(error).split("\n")[0] or "no message"
     assert broken.source.failures == {3: f"{type(error).__name__}: {message}"}
-    assert broken.source.alive == [0, 1, 2, *range(4, 11)]
+    assert broken.source.measurable == [0, 1, 2, *range(4, 11)]
 
 
 @pytest.mark.parametrize(("stage", "error"), FAILURES, ids=lambda value: repr(value)[:20])
@@ -124,7 +124,7 @@ def test_networks_that_fail_together_are_left_out_by_any_number_of_workers(
     proxies = Proxies(["snip", "naswot", "sum(width)", "rank(sum(width))"])
     found: list[dict[str, Any]] = []
     setting = Setting({"few": noise(4)})
-    proxies.measured(networks, setting, 0, Crew(workers), found.append)
+    proxies.measured(networks, setting, 0, WorkerPool(workers), found.append)
     assert [record["failure"] for record in found[:2]] == ["ValueError: no such width"] * 2
     for name in proxies.names:
         scores = proxies.scores(name, "few", found)

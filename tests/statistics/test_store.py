@@ -32,14 +32,16 @@ def test_every_matrix_stands_at_its_layer(
     setting: MakeSetting, architectures: list[Architecture], tmp_path: Path, thin: int
 ) -> None:
     """Against the collector, network by network and dataset by dataset."""
-    chosen, architectures = setting(thin=thin), architectures[:3]
+    chosen, architectures = setting(stride=thin), architectures[:3]
     expected = {}
     for dataset, batch in enumerate(chosen.batches.values()):
         position = dict.fromkeys(EVERY, 0)
         for arch in architectures:
             seed = chosen.network_seed(arch)
             network = SPACE.build(arch, batch.classes, seed)
-            for statistic, matrices in collect(network, batch, EVERY, seed=seed, thin=thin).items():
+            for statistic, matrices in collect(
+                network, batch, EVERY, seed=seed, stride=thin
+            ).items():
                 for matrix in matrices:
                     expected[str(statistic), dataset, position[statistic]] = matrix
                     position[statistic] += 1

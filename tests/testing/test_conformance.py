@@ -13,10 +13,8 @@ from autoprox.evolution import STRATEGIES, EvolutionStrategy
 from autoprox.export import EXPORTERS
 from autoprox.language import LanguageError, Tree
 from autoprox.language.quantities import QUANTITIES, Quantity
-from autoprox.nas import blockwise, etas, evolution
-from autoprox.nas import random as random_search
-from autoprox.nas.strategies import STRATEGIES as SEARCH_STRATEGIES
-from autoprox.nas.strategies import SearchStrategy
+from autoprox.nas import ageing_evolution, blockwise, etas, random_search
+from autoprox.nas.strategies import SEARCH_STRATEGIES, SearchStrategy
 from autoprox.primitives import OPERATIONS, PrimitiveError, operation
 from autoprox.searchspaces import SPACES, Architecture
 from autoprox.testing import (
@@ -37,7 +35,7 @@ SMALL = {
     "random": random_search.RandomParameters(samples=60),
     "blockwise": blockwise.BlockwiseParameters(population=20, mutants=6, crossovers=4, steps=3),
     "etas": etas.ETASParameters(samples=20, mutants=10, steps=3),
-    "evolution": evolution.AgeingParameters(population=20, tournament=5, mutants=8, steps=3),
+    "evolution": ageing_evolution.AgeingParameters(population=20, tournament=5, mutants=8, steps=3),
 }
 
 

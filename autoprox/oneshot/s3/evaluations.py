@@ -12,7 +12,7 @@ from autoprox.files.json_lines import JSONLines
 from autoprox.inputs.datasets import Images
 from autoprox.oneshot.supernet.inherited import inherited_accuracies
 from autoprox.oneshot.supernet.slices import Supernet
-from autoprox.parallel.crew import ALONE, Crew
+from autoprox.parallel.worker_pool import SINGLE_WORKER, WorkerPool
 from autoprox.progress import Progress, silent
 from autoprox.searchspaces import Architecture
 
@@ -32,7 +32,7 @@ class Evaluations:
     data: Images
     file: Path
     limit: int | None = None  # of held-out images
-    crew: Crew = ALONE
+    crew: WorkerPool = SINGLE_WORKER
     task: str = "evaluate"
     total: int = 0  # that will be asked for
     progress: Progress = silent
@@ -54,7 +54,7 @@ class Evaluations:
             self.data,
             architectures,
             limit=self.limit,
-            crew=self.crew,
+            pool=self.crew,
             known=places,
             record=record,
         )

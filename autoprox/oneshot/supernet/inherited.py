@@ -10,7 +10,7 @@ from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
 from autoprox.benchmarks.table import FORMAT
 from autoprox.inputs.datasets import Images
 from autoprox.oneshot.supernet.slices import Supernet
-from autoprox.parallel.crew import ALONE, Crew
+from autoprox.parallel.worker_pool import SINGLE_WORKER, WorkerPool
 from autoprox.searchspaces import Architecture, TransformerNetwork
 from autoprox.shortfalls import Shortfall
 from autoprox.training.images import accuracy, normalise
@@ -24,7 +24,7 @@ def inherited_accuracies(
     architectures: Sequence[Architecture],
     *,
     limit: int | None = None,
-    crew: Crew = ALONE,
+    crew: WorkerPool = SINGLE_WORKER,
     known: Mapping[int, float] | None = None,
     record: Callable[[int, float], None] = lambda number, found: None,
 ) -> list[float]:

@@ -13,7 +13,7 @@ from torch import distributed, multiprocessing
 from autoprox.errors import MeasurementError
 from autoprox.files.atomic_writes import UNFINISHED
 from autoprox.oneshot.supernet.training import Place
-from autoprox.parallel.processes import follow, interrupts_held
+from autoprox.parallel.worker_pool import follow_parent, interrupts_held
 
 Report = Callable[[int, float], None]
 Work = Callable[..., None]  # of place, device and report, then of what it is given
@@ -59,7 +59,7 @@ def run_together(
 
 def _follow(parent: int, *arguments: Any) -> None:
     """Join, and end with the parent, also where that is killed."""
-    follow(parent)
+    follow_parent(parent)
     _join(*arguments)
     # A thread of gloo that hasn't ended would abort the process at its end.
     os._exit(0)

@@ -8,10 +8,10 @@ from autoprox.files.human_readable import compact
 from autoprox.language import Tree
 
 LEFT, RIGHT, TOP, BOTTOM = 58, 350, 10, 208  # edges of the area of a plot
-TICKS = 4  # on an axis, approximately
-STEPS = (1, 2, 2.5, 5, 10)
+AXIS_TICKS = 4  # on an axis, approximately
+ROUND_STEPS = (1, 2, 2.5, 5, 10)
 MOST_CIRCLES = 2000  # of a series; more points are one path without labels
-LETTER, TREE_GAP = 6.6, 8
+LETTER_WIDTH, TREE_GAP = 6.6, 8
 
 
 class Point(NamedTuple):
@@ -28,34 +28,24 @@ class Series(NamedTuple):
     name: str
     points: Sequence[Point]
     style: str = "points"
-
-
-class SeriesMarks(NamedTuple):
-    """A series in pixels."""
-
-    style: str
-    path: str
-    circles: Sequence[Point]
+    path: str = ""  # in pixels
 
 
 class Plot(NamedTuple):
-    """A plot in pixels; without marks if no point is finite."""
+    """A plot in pixels; without series if no point is finite."""
 
     title: str
     x_label: str
     y_label: str
-    names: Sequence[str]
     x_ticks: Sequence[tuple[float, str]] = ()
     y_ticks: Sequence[tuple[float, str]] = ()
-    marks: Sequence[SeriesMarks] = ()
+    series: Sequence[Series] = ()
 
 
 class Axis:
     """Maps values to pixels between `start` and `end`; a logarithmic one needs positive values."""
 
-    def __init__(
-        self, values: Iterable[float], start: float, end: float, log: bool = False
-    ) -> None:
+    def __init__(self, values: Sequence[float], start: int, end: int, log: bool = False) -> None:
         self.log = log
         scaled = [self._scaled(value) for value in values]
         low, high = min(scaled), max(scaled)
@@ -77,12 +67,12 @@ class Axis:
             exponents = range(math.floor(low), math.ceil(high) + 1)
             decades = [factor * 10.0**exponent for exponent in exponents for factor in factors]
             inside = [value for value in decades if low <= math.log10(value) <= high]
-            if len(marked := inside[:: max(1, len(inside) // TICKS)]) >= 2:
+            if len(marked := inside[:: max(1, len(inside) // AXIS_TICKS)]) >= 2:
                 return [(self.pixel(v), compact(int(v)) if v >= 1 else f"{v:g}") for v in marked]
             low, high = 10**low, 10**high
-        rough = (high - low) / TICKS
+        rough = (high - low) / AXIS_TICKS
         unit = 10.0 ** math.floor(math.log10(rough))
-        step = next(unit * factor for factor in STEPS if unit * factor >= rough * 0.999)
+        step = next(unit * factor for factor in ROUND_STEPS if unit * factor >= rough * 0.999)
         values = [n * step for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
         return [
             (self.pixel(v), compact(int(v)) if 1e4 <= abs(v) < 1e15 else f"{v:.4g}") for v in values
@@ -92,34 +82,30 @@ class Axis:
 def plot(title: str, x_label: str, y_label: str, *series: Series, log: bool = False) -> Plot:
     """Place points and lines over two axes, of which the horizontal one may be logarithmic."""
     finite = [
-        [
-            p
-            for p in own.points
-            if math.isfinite(p.x) and math.isfinite(p.y) and (p.x > 0 or not log)
-        ]
+        [p for p in own.points if all(map(math.isfinite, p[:2])) and (p.x > 0 or not log)]
         for own in series
     ]
-    empty = Plot(title, x_label, y_label, [own.name for own in series])
     if not any(finite):
-        return empty
+        return Plot(title, x_label, y_label)
     x = Axis([point.x for points in finite for point in points], LEFT, RIGHT, log)
     y = Axis([point.y for points in finite for point in points], BOTTOM, TOP)
-    marks = [
-        _marks(own.style, [Point(x.pixel(p.x), y.pixel(p.y), p.label) for p in points])
+    drawn = [
+        _drawn(own, [Point(x.pixel(p.x), y.pixel(p.y), p.label) for p in points])
         for own, points in zip(series, finite, strict=True)
     ]
-    return empty._replace(x_ticks=x.ticks(), y_ticks=y.ticks(), marks=marks)
+    return Plot(title, x_label, y_label, x.ticks(), y.ticks(), drawn)
 
 
-def _marks(style: str, points: Sequence[Point]) -> SeriesMarks:
-    if style in ("line", "steps"):
-        moves = "H{:g}V{:g}" if style == "steps" else "L{:g} {:g}"
-        path = "".join(moves.format(*point[:2]) for point in points[1:])
+def _drawn(series: Series, points: Sequence[Point]) -> Series:
+    if series.style in ("line", "steps"):
+        moves = "H{:g}V{:g}" if series.style == "steps" else "L{:g} {:g}"
         start = "M{:g} {:g}".format(*points[0]) if points else ""
-        return SeriesMarks(style, start + path, [point for point in points if point.label])
+        path = start + "".join(moves.format(*point[:2]) for point in points[1:])
+        return series._replace(points=[point for point in points if point.label], path=path)
     if len(points) > MOST_CIRCLES:
-        return SeriesMarks("cloud", "".join(f"M{p.x:g} {p.y:g}h0" for p in points), ())
-    return SeriesMarks(style, "", points)
+        path = "".join(f"M{p.x:g} {p.y:g}h0" for p in points)
+        return series._replace(points=(), style="cloud", path=path)
+    return series._replace(points=points)
 
 
 def pareto_front(points: Iterable[Point]) -> list[Point]:
@@ -144,17 +130,17 @@ class TreeLayout(NamedTuple):
 
 def tree_layout(tree: Tree) -> TreeLayout:
     """Place each operation above the middle of its arguments."""
-    return tree.fold(_subtree_layout)
 
+    def place(node: Tree, args: list[TreeLayout]) -> TreeLayout:
+        box_width = LETTER_WIDTH * len(node.symbol) + 10
+        args_width = sum(arg.width for arg in args) + TREE_GAP * max(len(args) - 1, 0)
+        width = max(args_width, box_width)
+        left, subtrees = (width - args_width) / 2, []
+        for arg in args:
+            subtrees.append((round(left, 1), arg))
+            left += arg.width + TREE_GAP
+        middles = [left + arg.x for left, arg in subtrees] or [width / 2]
+        x = round((middles[0] + middles[-1]) / 2, 1)
+        return TreeLayout(node.symbol, box_width, x, width, node.depth + 1, subtrees)
 
-def _subtree_layout(node: Tree, args: list[TreeLayout]) -> TreeLayout:
-    box_width = LETTER * len(node.symbol) + 10
-    args_width = sum(arg.width for arg in args) + TREE_GAP * max(len(args) - 1, 0)
-    width = max(args_width, box_width)
-    left, subtrees = (width - args_width) / 2, []
-    for arg in args:
-        subtrees.append((round(left, 1), arg))
-        left += arg.width + TREE_GAP
-    middles = [left + arg.x for left, arg in subtrees] or [width / 2]
-    x = round((middles[0] + middles[-1]) / 2, 1)
-    return TreeLayout(node.symbol, box_width, x, width, node.depth + 1, subtrees)
+    return tree.fold(place)

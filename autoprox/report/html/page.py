@@ -16,31 +16,19 @@ from autoprox.report.html import figures, page_content
 from autoprox.report.terminal.layout import interval, number
 from autoprox.runs.folder import REPORT, as_written
 
-
-def printable_unless_markup(value: Any) -> Any:
-    return value if hasattr(value, "__html__") else printable(str(value))
-
-
 TEMPLATES = Environment(
     loader=PackageLoader("autoprox.report.html"),
     autoescape=True,
-    finalize=printable_unless_markup,
+    finalize=lambda value: value if hasattr(value, "__html__") else printable(str(value)),
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
 )
-TEMPLATES.filters.update(
-    interval=interval,
-    number=number,
-    parse=parse,
-    setting=page_content.setting,
-    compact=compact,
-)
-TEMPLATES.globals.update(
-    command_line=command_line,
-    content=page_content,
-    tree_layout=figures.tree_layout,
-)
+for function in (compact, interval, number, parse, page_content.setting):
+    TEMPLATES.filters[function.__name__] = function
+for helper in (command_line, figures.tree_layout):
+    TEMPLATES.globals[helper.__name__] = helper
+TEMPLATES.globals["content"] = page_content
 
 
 def render_macro(template: str, name: str, *arguments: Any) -> str:

@@ -23,7 +23,7 @@ from autoprox.files.human_readable import compact
 from autoprox.files.json_documents import read_object
 from autoprox.language import Tree, parse
 from autoprox.loaded_runs import EvolveResult, LoadedRun
-from autoprox.nas.proxy import SplitProxy
+from autoprox.nas.candidate_measurement import SearchProxy
 from autoprox.primitives import OPERATIONS, Formula, fill
 from autoprox.report.html.figures import Plot, Point, Series, pareto_front, plot
 from autoprox.report.terminal.layout import WIDTH, Part
@@ -34,7 +34,6 @@ from autoprox.searchspaces import get_space
 Log = Sequence[Mapping[str, Any]]
 Taus = Mapping[str, Mapping[str, float | None]]  # by proxy or run, and dataset
 
-PARTS = ("test", "train")
 ARITHMETIC = frozenset({"add", "sub", "mul", "div"})  # operations that need no explanation
 ALIGNED = re.compile(r"\S {2,}\S|^ |^(?:Run|Next|Report|Table|Weights): ", re.MULTILINE)
 
@@ -148,7 +147,7 @@ def score_plots(summary: EvolveSummary) -> list[Plot]:
     return [
         plot(
             *(f"{title}{dataset}", "score of the proxy", "true score"),
-            *(Series(part, _networks(quality.networks[part], dataset)) for part in PARTS),
+            *(Series(part, _networks(quality.networks[part], dataset)) for part in ("test", "train")),
         )
         for title, quality in ranking_qualities(summary)
         for dataset in quality.networks["test"].truth
@@ -190,21 +189,13 @@ def fitness_plots(log: Log) -> list[Plot]:
         groups.setdefault(f"{held_out}{island}", []).append(line)
     plots = []
     for title, lines in groups.items():
-        series = [
-            Series(
-                name,
-                [
-                    Point(line["evaluations"], line[name])
-                    for line in lines
-                    if line[name] is not None
-                ],
-                style,
-            )
-            for name, style in (("best", "steps"), ("mean", "line"))
-        ]
-        plots.append(
-            plot(f"Fitness over evaluations{title}", "formulas evaluated", "fitness", *series)
+        best, mean = (
+            [Point(line["evaluations"], line[name]) for line in lines if line[name] is not None]
+            for name in ("best", "mean")
         )
+        series = (Series("best", best, "steps"), Series("mean", mean, "line"))
+        axes = ("formulas evaluated", "fitness")
+        plots.append(plot(f"Fitness over evaluations{title}", *axes, *series))
     return plots
 
 
@@ -214,7 +205,7 @@ def candidate_plots(run: LoadedRun) -> list[Plot]:
     if not valid:
         return []
     terms = np.array([own["terms"] for own in valid.values()], dtype=float)
-    scores = SplitProxy(parse(run.config["proxy"])).scores(terms)
+    scores = SearchProxy(parse(run.config["proxy"])).scores(terms)
     if run.config.get("objective") == "size-adjusted":
         scores = size_adjusted(scores, np.array([float(own["params"]) for own in valid.values()]))
     points = {
@@ -222,8 +213,6 @@ def candidate_plots(run: LoadedRun) -> list[Plot]:
         for (n, own), score in zip(valid.items(), scores.tolist(), strict=True)
         if math.isfinite(score)
     }
-    if not points:
-        return []
     series = [
         Series("candidates", list(points.values())),
         Series("front", pareto_front(points.values()), "steps"),
@@ -231,7 +220,8 @@ def candidate_plots(run: LoadedRun) -> list[Plot]:
     if run.summary:
         pick = run.summary.best.candidate
         series.append(Series("the pick", [points[pick]] if pick in points else [], "ring"))
-    return [plot("Candidates by size and score", "parameters", "score", *series, log=True)]
+    title = "Candidates by size and score"
+    return [plot(title, "parameters", "score", *series, log=True)] if points else []
 
 
 def correlation_plots(log: Log) -> list[Plot]:
@@ -252,29 +242,22 @@ def loss_plots(log: Log) -> list[Plot]:
 def space_plots(summary: S3Summary) -> list[Plot]:
     """Plot the errors of the search spaces of a search of the search space."""
     errors = {
-        "error": "E-T error",
-        "expected": "expected error",
-        "top_tier": "error of the top tier",
+        "E-T error": "error",
+        "expected error": "expected",
+        "error of the top tier": "top_tier",
     }
-    rounds = list(enumerate(summary.rounds))
+    values = {k: [getattr(own, name) for own in summary.rounds] for k, name in errors.items()}
     series = [
-        Series(
-            label,
-            [Point(n, getattr(own, name), f"{getattr(own, name):.2f}") for n, own in rounds],
-            "line",
-        )
-        for name, label in errors.items()
+        Series(label, [Point(n, own, f"{own:.2f}") for n, own in enumerate(row)], "line")
+        for label, row in values.items()
     ]
     return [plot("How good the spaces are", "space", "error", *series)]
 
 
 def numbers_by_block(choices: Mapping[str, Any]) -> dict[str, list[float]]:
     """Return the choices of an architecture that are lists of numbers."""
-    return {
-        name: own
-        for name, own in choices.items()
-        if isinstance(own, list) and own and all(isinstance(value, int | float) for value in own)
-    }
+    lists = {name: own for name, own in choices.items() if isinstance(own, list) and own}
+    return {n: own for n, own in lists.items() if all(isinstance(v, int | float) for v in own)}
 
 
 def benchmark_plots(summary: BuildSummary) -> list[Plot]:

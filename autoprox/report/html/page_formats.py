@@ -14,23 +14,23 @@ from autoprox.report.terminal.layout import markdown_line
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 HIGHEST = 16_000  # pixels of a picture
-GAP = 24  # pixels between two plots
+PLOT_GAP = 24  # pixels between two plots
 SVG = "http://www.w3.org/2000/svg"
-HEADINGS = {"h1": "#", "h2": "##", "h3": "###"}
-NOT_TEXT = {f"{{{SVG}}}svg", "math", "style"}
+MARKDOWN_HEADINGS = {"h1": "#", "h2": "##", "h3": "###"}
+FORMULAS_AND_PLOTS = {f"{{{SVG}}}svg", "math", "style"}
 
 ElementTree.register_namespace("", SVG)
 
 
 def write_report(runs: Sequence[Path], form: str = "html", out: Path | None = None) -> Path:
     """Write the page of runs in one of the formats; return the file."""
-    if form not in FORMATS:
-        raise ConfigError(f"unknown format {form!r}{nearest(form, FORMATS)}")
+    if form not in REPORT_FORMATS:
+        raise ConfigError(f"unknown format {form!r}{nearest(form, REPORT_FORMATS)}")
     if not runs:
         raise ConfigError("a report must be of at least one run, but got none")
     page = page_of(runs)
     file = out or (runs[0] / f"report.{form}" if len(runs) == 1 else Path(f"report.{form}"))
-    FORMATS[form](page, file)
+    REPORT_FORMATS[form](page, file)
     return file
 
 
@@ -45,7 +45,7 @@ def _write_svg(page: str, file: Path) -> None:
         plot.attrib.update(y=str(top), width=width, height=height)
         plot.tail = None
         whole.append(plot)
-        top, widest = top + int(height) + GAP, max(widest, int(width))
+        top, widest = top + int(height) + PLOT_GAP, max(widest, int(width))
     if not top:
         raise ConfigError("a page must have plots to be written as svg, but this one has none")
     whole.attrib.update(viewBox=f"0 0 {widest} {top}", width=str(widest), height=str(top))
@@ -60,7 +60,7 @@ def _write_png(page: str, file: Path) -> None:
             f"the format png needs a browser, one of {', '.join(BROWSERS)}, but none is "
             "installed; html, svg and md need nothing"
         )
-    rows = page.count("<tr>") * 28 + page.count("<figure") * 320 + page.count("<section>") * 70
+    rows = page.count("<tr>") * 28 + page.count("<figure>") * 320 + page.count("<section>") * 70
     with tempfile.TemporaryDirectory() as folder:
         source, picture = Path(folder, "page.html"), Path(folder, "page.png")
         write_text(source, page)
@@ -77,19 +77,17 @@ def _write_markdown(page: str, file: Path) -> None:
     """Write the headings, tables, paragraphs and preformatted text of the page."""
     document = ElementTree.fromstring(page)
     for parent in list(document.iter()):
-        for child in [child for child in parent if child.tag in NOT_TEXT]:
+        for child in [child for child in parent if child.tag in FORMULAS_AND_PLOTS]:
             parent.remove(child)
     lines: list[str] = []
     for element in document.iter():
         text = "".join(element.itertext()).strip()
         if element.tag == "table":
-            rows = [
-                ["".join(cell.itertext()).strip() for cell in row] for row in element.iter("tr")
-            ]
+            rows = [[_cell(cell) for cell in row] for row in element.iter("tr")]
             rows[1:1] = [["---"] * len(row) for row in rows[:1]]
-            lines += ["", *map(_table_line, rows)]
-        elif element.tag in HEADINGS:
-            lines += ["", f"{HEADINGS[element.tag]} {text}"]
+            lines += ["", *map(markdown_line, rows)]
+        elif element.tag in MARKDOWN_HEADINGS:
+            lines += ["", f"{MARKDOWN_HEADINGS[element.tag]} {text}"]
         elif element.tag == "pre":
             lines += ["", "```", text, "```"]
         elif element.tag == "p" and text:
@@ -97,11 +95,11 @@ def _write_markdown(page: str, file: Path) -> None:
     write_text(file, "\n".join(lines).strip() + "\n")
 
 
-def _table_line(cells: Sequence[str]) -> str:
-    return markdown_line(cell.replace("\n", " ").replace("|", r"\|") for cell in cells)
+def _cell(element: ElementTree.Element) -> str:
+    return "".join(element.itertext()).strip().replace("\n", " ").replace("|", r"\|")
 
 
-FORMATS: Mapping[str, Callable[[str, Path], None]] = {
+REPORT_FORMATS: Mapping[str, Callable[[str, Path], None]] = {
     "html": lambda page, file: write_text(file, page),
     "md": _write_markdown,
     "svg": _write_svg,

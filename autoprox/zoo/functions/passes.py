@@ -21,7 +21,7 @@ Seen = dict[nn.Linear, tuple[Tensor, Tensor]]  # inputs and outputs of linear la
 SHARED = ("forward", "loss_gradients", "weight_gradients", "logit_gradients", "kernel")
 
 
-def captures(needs: Collection[str]) -> set[collector.Capture]:
+def captures(needs: Collection[str]) -> set[collector.LayerCapture]:
     """What measures that need these passes read of the passes for statistics."""
     if not needs:
         return set()
@@ -78,7 +78,7 @@ class Passes:
         network: TransformerNetwork,
         batch: Batch,
         seed: int = 0,
-        shared: collector.Passes | None = None,
+        shared: collector.SharedPasses | None = None,
     ) -> None:
         """`shared` are passes of the network, of which `captures` were read."""
         self._batch, self._shared = batch, shared

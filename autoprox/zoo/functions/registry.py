@@ -64,7 +64,7 @@ def measure_all(
     batch: Batch,
     names: Sequence[str],
     seed: int = 0,
-    shared: collector.Passes | None = None,
+    shared: collector.SharedPasses | None = None,
 ) -> dict[str, float]:
     """The measures of these names, with the passes that they share run once.
 

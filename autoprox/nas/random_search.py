@@ -10,11 +10,11 @@ from autoprox.nas.parameters import SearchParameters
 if TYPE_CHECKING:
     from autoprox.nas.searcher import Searcher
 
-BATCH = 50  # candidates of a step
+STEP_SIZE = 50  # candidates
 
 
 class RandomParameters(SearchParameters):
-    """How many architectures are scored."""
+    """The number of architectures that are scored."""
 
     samples: Annotated[Many, Option("Random candidates.")] = 400
 
@@ -23,10 +23,10 @@ class RandomParameters(SearchParameters):
         return self.samples
 
 
-def search(searcher: Searcher, settings: RandomParameters) -> None:
-    """Score different random architectures; fewer, where the limits hold no more."""
-    for scored in range(0, settings.samples, BATCH):
-        samples = searcher.samples(min(BATCH, settings.samples - scored))
+def search_randomly(searcher: Searcher, settings: RandomParameters) -> None:
+    """Score different random architectures; fewer if the limits allow no more."""
+    for scored in range(0, settings.samples, STEP_SIZE):
+        samples = searcher.samples(min(STEP_SIZE, settings.samples - scored))
         if not samples:
             return
         searcher.score(samples)

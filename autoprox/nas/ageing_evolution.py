@@ -35,8 +35,8 @@ class AgeingParameters(SearchParameters):
         return self.population + self.steps * self.mutants
 
 
-def search(searcher: Searcher, settings: AgeingParameters) -> None:
-    """Ageing evolution: what dies is the oldest, not the worst.
+def evolve_by_age(searcher: Searcher, settings: AgeingParameters) -> None:
+    """Ageing evolution: the oldest dies, not the worst.
 
     ::
 

@@ -1,0 +1,125 @@
+"""Measures the terms of a proxy for candidates of a search, which are compared only at the end."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from autoprox.engine.evaluator import Engine
+from autoprox.engine.terms import combine_terms, terms_of
+from autoprox.language import Statistic, Tree, canonical, statistics
+from autoprox.parallel.worker_pool import SINGLE_WORKER, WorkerPool
+from autoprox.scoring.correlations import Floats
+from autoprox.searchspaces import Architecture, SearchSpace
+from autoprox.statistics.collector import Setting
+from autoprox.statistics.networks import SpaceNetwork, Structure
+from autoprox.statistics.slices import LargestNetwork, SlicedMatrices, require_slices
+from autoprox.statistics.sources import MatrixSource, UncachedMatrices
+
+SLICED_BATCH = 500  # candidates that are evaluated together
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The values of a proxy's terms for a network and for each of its blocks, or its failure."""
+
+    terms: tuple[float, ...] = ()
+    blocks: tuple[tuple[float, ...], ...] = ()  # [terms][blocks], if they were asked for
+    failure: str | None = None
+
+
+class SearchProxy:
+    """A proxy as a search uses it: measured network by network, and compared at the end.
+
+    With `by_block`, each term is also measured for every block: its last reduction, over the
+    layers, then runs over the layers of the block.
+    """
+
+    def __init__(self, tree: Tree, by_block: bool = False) -> None:
+        self.tree = canonical(tree)
+        self.terms = terms_of(tree)
+        self.by_block = by_block
+
+    @property
+    def compares(self) -> bool:
+        """Whether a score depends on the other candidates."""
+        return self.terms != (self.tree,)
+
+    @cached_property
+    def needs(self) -> frozenset[Statistic]:
+        """The statistics of single domains that the proxy reads."""
+        return frozenset(part for statistic in statistics(self.tree) for part in statistic.parts)
+
+    def outcomes(self, source: MatrixSource) -> list[Outcome]:
+        """Evaluate the terms on each network of a source."""
+        found = Engine(source, self.by_block).block_values(self.terms)
+        outcomes = []
+        for network in range(len(source.networks)):
+            if network in source.failures:
+                outcomes.append(Outcome(failure=source.failures[network]))
+            elif not np.isfinite(found[network][:, 0]).all():
+                outcomes.append(Outcome(failure="not finite"))
+            else:
+                terms, blocks = found[network][:, 0], found[network][:, 1:]
+                # A block alone may overflow, which JSON can't express.
+                blocks = np.nan_to_num(blocks, nan=-np.finfo(float).max)
+                outcomes.append(Outcome(tuple(terms.tolist()), tuple(map(tuple, blocks.tolist()))))
+        return outcomes
+
+    def scores(self, values: Floats) -> Floats:
+        """Compare candidates, or blocks, by their terms [n, terms]; returns scores [n]."""
+        return combine_terms(self.tree, dict(zip(self.terms, values.T, strict=True)))
+
+
+@dataclass(frozen=True)
+class _CandidateMeasurement:
+    proxy: SearchProxy
+    space: SearchSpace
+    setting: Setting
+    seed: int = 0
+    pool: WorkerPool = SINGLE_WORKER
+
+
+class OwnWeights(_CandidateMeasurement):
+    """Measures each candidate's own network, built and initialised for it; some may fail."""
+
+    def measure(
+        self, architectures: Sequence[Architecture], record: Callable[[Outcome], None]
+    ) -> None:
+        """Record the outcome of each, in their order, as soon as it is known."""
+        alone = replace(self, pool=SINGLE_WORKER)  # a worker needs no pool
+        self.pool.each(OwnWeights.outcome, architectures, record, alone)
+
+    def outcome(self, architecture: Architecture) -> Outcome:
+        """Measure one candidate; nothing is built for a proxy of structure alone."""
+        kind = SpaceNetwork if self.proxy.needs else _UnbuiltNetwork
+        network = kind(self.space, architecture, self.seed)
+        [outcome] = self.proxy.outcomes(UncachedMatrices(self.setting, [network], max_failed=1.0))
+        return outcome
+
+
+class _UnbuiltNetwork(SpaceNetwork):
+    def structure(self) -> Structure:
+        return Structure(blocks=self.space.blocks(self.architecture))
+
+
+@dataclass(frozen=True)
+class SlicedWeights(_CandidateMeasurement):
+    """Measures candidates as slices of the largest network of the space."""
+
+    def __post_init__(self) -> None:
+        require_slices(self.space)
+
+    @cached_property
+    def _largest(self) -> LargestNetwork:
+        return LargestNetwork(self.space, self.setting, self.proxy.needs, self.seed)
+
+    def measure(
+        self, architectures: Sequence[Architecture], record: Callable[[Outcome], None]
+    ) -> None:
+        """Record the outcome of each, in their order."""
+        for start in range(0, len(architectures), SLICED_BATCH):
+            batch = architectures[start : start + SLICED_BATCH]
+            for outcome in self.proxy.outcomes(SlicedMatrices(self._largest, batch, self.pool)):
+                record(outcome)
