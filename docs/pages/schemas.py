@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from autoprox.benchmarks.descriptions import BenchmarkInfo, FetchedFile
 from autoprox.benchmarks.table import Table
 from autoprox.cli.report import WrittenReport
 from autoprox.commands.build_benchmark import BuildSummary
@@ -32,8 +33,6 @@ from autoprox.runs.proxy_file import ProxyFile
 from autoprox.runs.summary import ArchitectureDocument
 from autoprox.zoo.loading import NumberedFormula
 
-from . import documents
-
 FILES: Mapping[str, Any] = {
     "proxy-file": ProxyFile,
     "benchmark-table": Table,
@@ -53,9 +52,9 @@ PRINTED: Mapping[str, Any] = {
     "supernet-train": SupernetTrainSummary,
     "supernet-eval": SupernetEvalSummary,
     "supernet-extract": ExtractedSubnet,
-    "bench-list": list[documents.Info],
-    "bench-info": documents.Info,
-    "bench-fetch": list[documents.FetchedFile],
+    "bench-list": list[BenchmarkInfo],
+    "bench-info": BenchmarkInfo,
+    "bench-fetch": list[FetchedFile],
     "bench-build": BuildSummary,
     "dry-run": DryRun,
     "show": ExpressionDetails | FunctionDetails,
