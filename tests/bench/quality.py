@@ -14,6 +14,7 @@ import json
 from collections import defaultdict
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 import autoprox
 from autoprox.evaluation.full_resolution import RankingQuality
