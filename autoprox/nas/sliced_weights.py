@@ -25,7 +25,7 @@ from autoprox.parallel.threads import one_thread, run_threads
 from autoprox.searchspaces import (
     SPACES,
     Architecture,
-    Block,
+    BlockSpec,
     SearchSpace,
     TransformerNetwork,
 )
@@ -122,7 +122,7 @@ class SlicedWeights:
                     found.append(known[part])
         return torch.cat(found)
 
-    def _reduced(self, domain: str, blocks: Sequence[tuple[int, Block]]) -> Tensor:
+    def _reduced(self, domain: str, blocks: Sequence[tuple[int, BlockSpec]]) -> Tensor:
         """[layers of all networks, reductions] from the blocks, and of which each is a slice."""
         slices = [
             (origin, block.width, block.hidden if domain == "mlp" else block.inner)

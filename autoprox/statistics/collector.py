@@ -33,7 +33,7 @@ from autoprox.files.code import code_digest
 from autoprox.inputs.batch import IGNORED, Batch
 from autoprox.language import Statistic
 from autoprox.language.quantities import QUANTITIES
-from autoprox.searchspaces.tokens import LanguageNetwork
+from autoprox.searchspaces.language_models import LanguageNetwork
 from autoprox.statistics.networks import Layered, UntrainedNetwork, every_layer
 
 CPU = torch.device("cpu")

@@ -16,8 +16,8 @@ from autoprox.files.code import code_digest
 from autoprox.language.domains import BLOCK_DOMAINS, parts_of
 from autoprox.models.foreign import evaluating
 from autoprox.models.layers import IN_PROJECTION, blocks, weights
-from autoprox.searchspaces import Architecture, Block, SearchSpace, TransformerNetwork
-from autoprox.searchspaces.blocks import Layer
+from autoprox.searchspaces import Architecture, BlockSpec, SearchSpace, TransformerNetwork
+from autoprox.searchspaces.transformer import Layer
 
 
 class Shape(NamedTuple):
@@ -33,7 +33,7 @@ class Structure:
     """What is known of a network before its weights: of one that can't be built, nothing."""
 
     domains: tuple[tuple[str, ...], ...] = ()  # of each block's linear layers, in depth order
-    blocks: tuple[Block | Shape, ...] = ()
+    blocks: tuple[BlockSpec | Shape, ...] = ()
     extra: tuple[tuple[int, str], ...] = ()  # single domains beside, each before a block or in it
 
     def layers(self, domain: str) -> list[tuple[str, int | None]]:
@@ -129,7 +129,7 @@ def _single(domain: str, layer: Layer) -> str:
     return "keep" if isinstance(layer, nn.Linear) and rows == columns else "widen"
 
 
-def structure_of(network: TransformerNetwork, shapes: tuple[Block, ...]) -> Structure:
+def structure_of(network: TransformerNetwork, shapes: tuple[BlockSpec, ...]) -> Structure:
     """The layers of a network, which may be without values, and its blocks."""
     blocks = network.transformer_blocks
     domains = tuple(tuple(domain for domain, _ in block.linears()) for block in blocks)

@@ -17,7 +17,7 @@ from autoprox.inputs.datasets import slug
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run, locked
 from autoprox.searchspaces import get_space
-from autoprox.searchspaces.bands import Band, size_bands
+from autoprox.searchspaces.sampler import Band, size_bands
 from autoprox.shortfalls import Shortfall, shortfalls
 from autoprox.tasks.base import Task, completed, digests
 from autoprox.tasks.build_configuration import BuildConfig

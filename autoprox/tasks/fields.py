@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from autoprox.benchmarks import BENCHMARKS, load_benchmark, offered_datasets
 from autoprox.errors import ConfigError, nearest
 from autoprox.searchspaces import get_space
-from autoprox.searchspaces.tokens import TokenSpace
+from autoprox.searchspaces.language_models import TokenSpace
 from autoprox.tasks.base import completed
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.evolve import Evolve

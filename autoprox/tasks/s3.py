@@ -26,8 +26,8 @@ from autoprox.oneshot.supernet.session import Plan, train_supernet
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import SPACES, Architecture, SearchSpace, get_space
-from autoprox.searchspaces.limits import LimitsError, SizeLimits
-from autoprox.searchspaces.sampler import Sampler
+from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.size_limits import LimitsError, SizeLimits
 from autoprox.searchspaces.swin import SwinSpace
 from autoprox.shortfalls import Shortfall, shortfalls
 from autoprox.statistics.collector import resolve_device
@@ -225,11 +225,11 @@ class S3(Task[S3Config]):
             supernet, self.data, folder / file, config.limit, self.crew, task, total, progress
         )
 
-    def sampler(self, space: SearchSpace) -> Sampler:
+    def sampler(self, space: SearchSpace) -> ArchitectureSampler:
         """Return what draws networks of a space within the limits."""
         config = self.config
         params, flops = read_range("params", config.params), read_range("flops", config.flops)
-        return Sampler(SizeLimits(space, self.data.classes, params, flops))
+        return ArchitectureSampler(SizeLimits(space, self.data.classes, params, flops))
 
 
 def evolving(name: str) -> SwinSpace:

@@ -28,8 +28,8 @@ from autoprox.options import read_set
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import CANDIDATES, Run
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.searchspaces.limits import SizeLimits, matched
-from autoprox.searchspaces.sampler import Sampler
+from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.size_limits import SizeLimits, matched
 from autoprox.shortfalls import Shortfall, shortfalls
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.tasks.base import (
@@ -84,7 +84,7 @@ class Search(Task[SearchConfig]):
         self._check_statistics()
         self.file_counts: list[Shortfall] = []
         self.only = self._only()
-        self.sampler = Sampler(self.limits)
+        self.sampler = ArchitectureSampler(self.limits)
         if self.only is None:
             self.sampler.require()
         batches = batches_of(config, self.space, {dataset: classes}, config.seed)

@@ -8,7 +8,7 @@ import numpy as np
 from autoprox.nas.searcher import Candidate, Searcher
 from autoprox.scoring.correlations import spearman
 from autoprox.scoring.resampling import Sample, count_equal_pairs, plain, worth
-from autoprox.searchspaces.limits import MATCH
+from autoprox.searchspaces.size_limits import SIZE_TOLERANCE
 
 FEWEST = 10  # evaluated candidates that correlations are computed of
 
@@ -30,7 +30,7 @@ def size_summary(searcher: Searcher, top: Sequence[int]) -> dict[str, Any]:
             "score": searcher.score_of(largest),
         },
         "pick_is_largest": top[0] == largest.sizes.params,
-        "near_largest": sum(own >= (1 - MATCH) * largest.sizes.params for own in top),
+        "near_largest": sum(own >= (1 - SIZE_TOLERANCE) * largest.sizes.params for own in top),
         "top": len(top),
     }
 

@@ -24,8 +24,8 @@ from autoprox.oneshot.supernet.slices import SupernetError
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run, as_written
 from autoprox.searchspaces import get_space
-from autoprox.searchspaces.limits import SizeLimits
-from autoprox.searchspaces.sampler import Sampler
+from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.size_limits import SizeLimits
 from autoprox.shortfalls import Shortfall, shortfalls
 from autoprox.tasks.base import Task, completed
 from autoprox.tasks.supernet_configurations import SupernetEvalConfig
@@ -60,7 +60,7 @@ class SupernetEval(Task[SupernetEvalConfig]):
         if self.data.classes != self.supernet.classes:
             rule = f"the images must be of {self.supernet.classes} classes, as the supernet is"
             raise SupernetError(f"{rule}, but {images} has {self.data.classes}")
-        sampler = Sampler(SizeLimits(self.space, self.data.classes))
+        sampler = ArchitectureSampler(SizeLimits(self.space, self.data.classes))
         self.architectures = sampler.sample(config.samples, random.Random(config.seed))
 
     @property

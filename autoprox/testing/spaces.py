@@ -10,9 +10,9 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from autoprox.searchspaces import SPACES, Architecture, SearchSpace, TransformerNetwork, from_json
-from autoprox.searchspaces.limits import SizeLimits
-from autoprox.searchspaces.sampler import Sampler
-from autoprox.searchspaces.tokens import TokenSpace
+from autoprox.searchspaces.language_models import TokenSpace
+from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.size_limits import SizeLimits
 from autoprox.testing.require import require
 
 
@@ -91,7 +91,7 @@ def check_limits(space: SearchSpace) -> None:
         SizeLimits(space, 10, (int(0.9 * sizes[0]), int(1.1 * sizes[0]))),
         SizeLimits(space, 10, flops=(None, sizes[1])),
     ):
-        found = Sampler(limits).sample(5, random.Random(0))
+        found = ArchitectureSampler(limits).sample(5, random.Random(0))
         require(found != [], f"architectures are found where {middle} is, but not {limits}")
         require(all(map(limits.admit, found)), f"what is found is within the limits {limits}")
 

@@ -20,7 +20,7 @@ from autoprox.nas.searcher import Searcher
 from autoprox.nas.strategies import SearchParameters, SearchStrategy
 from autoprox.parameters import TreeLimits
 from autoprox.searchspaces import get_space
-from autoprox.searchspaces.limits import SizeLimits
+from autoprox.searchspaces.size_limits import SizeLimits
 from autoprox.statistics.collector import Setting
 from autoprox.testing.require import require
 

@@ -18,7 +18,7 @@ from autoprox.inputs.datasets import Images, load_images
 from autoprox.inputs.images import MEAN, STD
 from autoprox.options import Names, Whole
 from autoprox.searchspaces import SearchSpace
-from autoprox.searchspaces.tokens import TokenSpace
+from autoprox.searchspaces.language_models import TokenSpace
 from autoprox.shortfalls import Shortfall
 from autoprox.training.recipes import TrainingError, TrainingRecipe
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from autoprox.benchmarks.table import Table
+from autoprox.benchmarks.table import BenchmarkTable
 from autoprox.runs.proxy_file import ProxyFile
 from autoprox.tasks.configurations import CONFIGURATIONS
 from autoprox.tasks.rank import Line
@@ -16,7 +16,7 @@ from .documents import looks, search, worth
 
 FILES: Mapping[str, Any] = {
     "proxy-file": ProxyFile,
-    "benchmark-table": Table,
+    "benchmark-table": BenchmarkTable,
     "architecture": search.Architecture,
     "rank-log-line": Line,
     "search-candidate": search.ScoredCandidate,

@@ -23,7 +23,7 @@ import matplotlib as mpl
 import numpy as np
 from search import RUNS, machine, problem_of
 
-from autoprox.benchmarks.hw_gpt import load_surrogate
+from autoprox.benchmarks.hw_gpt_bench import load_surrogate
 from autoprox.files.atomic import write_json
 from autoprox.files.sizes import read_range
 from autoprox.nas.blockwise import BlockwiseParameters
@@ -33,7 +33,7 @@ from autoprox.nas.random import RandomParameters
 from autoprox.nas.searcher import Searcher
 from autoprox.nas.strategies import STRATEGIES, SearchParameters
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.searchspaces.limits import SizeLimits
+from autoprox.searchspaces.size_limits import SizeLimits
 from autoprox.tasks.search import Search
 
 mpl.use("Agg")

@@ -30,8 +30,8 @@ from distributed import LocalCluster
 from autoprox.nas.own_weights import OwnWeights
 from autoprox.parallel.crew import Crew
 from autoprox.searchspaces import get_space
-from autoprox.searchspaces.limits import SizeLimits
-from autoprox.searchspaces.sampler import Sampler
+from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.size_limits import SizeLimits
 from autoprox.statistics.cached import _measured
 from autoprox.tasks.configurations import EvolveConfig, RankConfig, SearchConfig
 from autoprox.tasks.evolve import Evolve
@@ -54,7 +54,7 @@ def search(options: argparse.Namespace) -> Part:
     config = SearchConfig(space=options.search, dataset="cifar10", proxy="snip")
     scorer = Search(config).scorer()
     space = get_space(options.search)
-    archs = Sampler(SizeLimits(space, 10)).sample(options.networks, random.Random(0))
+    archs = ArchitectureSampler(SizeLimits(space, 10)).sample(options.networks, random.Random(0))
     return OwnWeights.outcome, (scorer,), archs
 
 

@@ -24,8 +24,8 @@ from autoprox.export.registry import ExportError
 from autoprox.export.targets import architecture_files
 from autoprox.models.loading import import_library
 from autoprox.searchspaces import SPACES, Architecture, SearchSpace
+from autoprox.searchspaces.language_models import TokenSpace
 from autoprox.searchspaces.swin import SwinSpace
-from autoprox.searchspaces.tokens import TokenSpace
 from autoprox.tasks.export import export_architecture
 
 CLASSES = 7

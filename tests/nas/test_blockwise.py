@@ -16,7 +16,7 @@ from autoprox.nas.proxy import SplitProxy
 from autoprox.nas.searcher import Searcher
 from autoprox.nas.swarm import Lineage, Particle, Swarm
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.searchspaces.limits import SizeLimits
+from autoprox.searchspaces.size_limits import SizeLimits
 
 HEADS = "sum(heads)"
 

@@ -21,9 +21,9 @@ from autoprox.nas.proxy import Outcome, SplitProxy
 from autoprox.nas.searcher import Searcher
 from autoprox.nas.strategies import STRATEGIES
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
-from autoprox.searchspaces.base import one, per_layer
-from autoprox.searchspaces.limits import SizeLimits
-from autoprox.searchspaces.nano import NanoSpace
+from autoprox.searchspaces.autoformer import NanoSpace
+from autoprox.searchspaces.size_limits import SizeLimits
+from autoprox.searchspaces.space import one, per_layer
 
 HEADS = "sum(mul(width, heads))"
 COMPARED = f"sub(rank({HEADS}), rank(sum(one)))"

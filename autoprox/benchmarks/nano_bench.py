@@ -1,7 +1,7 @@
 """nano-bench, which comes with the package: small transformers that we trained ourselves.
 
-A table for each of three spaces, in the form of a table of one's own: its scores are the
-cross-entropies on what was held out, its `runs` have each seed's, and the accuracies beside them.
+There is a table for each of three spaces, in the format of a user's own table: its scores are the
+cross-entropies on held-out data, its `runs` have those of each seed, and the accuracies.
 Sizes are drawn evenly from a range so narrow that shape decides; runs/nano-bench has the recipe.
 """
 
@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
-from autoprox.benchmarks.base import Row, Selection, make_row
+from autoprox.benchmarks.benchmark import BenchmarkRow, Selection, make_row
 from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
 
-IMAGES, TEXTS = ("cifar10", "fashion-mnist"), ("python-sources", "english-docs")
-SIGNS = {"cross-entropy": -1.0, "accuracy": 1.0}  # of each label; higher must be better
+_IMAGES, _TEXTS = ("cifar10", "fashion-mnist"), ("python-sources", "english-docs")
+_SIGNS = {"cross-entropy": -1.0, "accuracy": 1.0}  # of each label; higher must be better
 
 
-def read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[Row]:
+def _read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[BenchmarkRow]:
     """The rows of one space: the means over the seeds."""
     [(file, content)] = files
-    label, sign = selection.label, SIGNS[selection.label]
+    label, sign = selection.label, _SIGNS[selection.label]
     return [
         make_row(
             selection.space,
@@ -36,11 +36,11 @@ NANO_BENCH = BuiltInBenchmark(
     name="nano-bench",
     description="small transformers for images and for texts, trained by us at narrow sizes",
     labels={
-        "autoformer-nano": dict.fromkeys(SIGNS, IMAGES),
-        "pit-nano": dict.fromkeys(SIGNS, IMAGES),
-        "gpt2-nano": dict.fromkeys(SIGNS, TEXTS),
+        "autoformer-nano": dict.fromkeys(_SIGNS, _IMAGES),
+        "pit-nano": dict.fromkeys(_SIGNS, _IMAGES),
+        "gpt2-nano": dict.fromkeys(_SIGNS, _TEXTS),
     },
-    classes={**dict.fromkeys(IMAGES, 10), **dict.fromkeys(TEXTS, 256)},
+    classes={**dict.fromkeys(_IMAGES, 10), **dict.fromkeys(_TEXTS, 256)},
     licence="MIT",
     origin="autoprox (runs/nano-bench)",
     folder=Path(__file__).parent.parent / "data" / "nano-bench",
@@ -67,7 +67,7 @@ NANO_BENCH = BuiltInBenchmark(
             architectures=128,
         ),
     ),
-    read=read,
+    read=_read,
     reliability={
         "autoformer-nano": {"cifar10": 0.7189269118527519, "fashion-mnist": 0.6266116299202379},
         "pit-nano": {"cifar10": 0.7350941254839953, "fashion-mnist": 0.6995077902009664},

@@ -1,12 +1,13 @@
-"""The files of the built-in benchmarks: where they lie, whether they are right, their download."""
+"""The files of the built-in benchmarks: where they are, whether they are right, their download."""
 
 import hashlib
 import os
 import time
 from pathlib import Path
+from typing import Any
 
-from autoprox.benchmarks.base import BenchmarkError
-from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
+from autoprox.benchmarks.benchmark import BenchmarkError
+from autoprox.benchmarks.builtin import BENCHMARKS, BuiltInBenchmark, DataFile
 from autoprox.errors import FailureError, one_line
 from autoprox.files.folders import require_folder, user_cache
 from autoprox.files.program import command_line
@@ -22,8 +23,56 @@ class DownloadError(BenchmarkError, FailureError):
     """A file that its public source didn't give."""
 
 
+def list_benchmarks(data_dir: Path | None = None) -> list[dict[str, Any]]:
+    """The `benchmark_info` of every built-in benchmark."""
+    return [benchmark_info(name, data_dir) for name in BENCHMARKS]
+
+
+def benchmark_info(name: str, data_dir: Path | None = None) -> dict[str, Any]:
+    """The content of a built-in benchmark, its licence and source, and the state of its files."""
+    source = BENCHMARKS.find(name)
+    files: list[dict[str, Any]] = []
+    for file in source.files:
+        path = find(source, file, data_dir)
+        try:
+            state = status(path, file)
+        except BenchmarkError:  # of one file, which mustn't hide the others
+            state = "unreadable"
+        files.append(
+            {
+                "file": file.name,
+                "space": file.space,
+                "subset": file.subset,
+                "architectures": file.architectures,
+                "bytes": file.size,
+                "sha256": file.sha256,
+                "status": state,
+                "path": None if path is None else str(path),
+            }
+        )
+    main = [file["status"] for file in files if file["subset"] == "main"]
+    return {
+        "name": source.name,
+        "description": source.description,
+        "spaces": list(source.labels),
+        "labels": {
+            space: {label: list(datasets) for label, datasets in labels.items()}
+            for space, labels in source.labels.items()
+        },
+        "datasets": {dataset: source.classes[dataset] for dataset in source.datasets},
+        "architectures": sum(file.architectures for file in source.files),
+        "licence": source.licence,
+        "source": source.origin,
+        "reliability": {space: dict(taus) for space, taus in source.reliability.items()},
+        "embedded": source.embedded,
+        "installed": all(state == "installed" for state in main),
+        "folders": [str(folder) for folder in data_folders(source, data_dir)],
+        "files": files,
+    }
+
+
 def data_folders(source: BuiltInBenchmark, data_dir: Path | None) -> list[Path]:
-    """Where the files of a benchmark are looked for, in order.
+    """The folders in which the files of a benchmark are looked for, in order.
 
     `data_dir`, `$AUTOPROX_DATA` and the user's cache, each with a folder of the benchmark's name;
     for an embedded benchmark, its package's folder alone.
@@ -32,12 +81,12 @@ def data_folders(source: BuiltInBenchmark, data_dir: Path | None) -> list[Path]:
         require_folder("data_dir", data_dir)
     if source.folder is not None:
         return [source.folder]
-    given = [data_dir, os.environ.get("AUTOPROX_DATA"), user_cache()]
-    return [Path(os.path.expanduser(folder), source.name) for folder in given if folder]
+    folders = [data_dir, os.environ.get("AUTOPROX_DATA"), user_cache()]
+    return [Path(os.path.expanduser(folder), source.name) for folder in folders if folder]
 
 
 def find(source: BuiltInBenchmark, file: DataFile, data_dir: Path | None) -> Path | None:
-    """The first file of this name; its content isn't looked at."""
+    """The path of the first file of this name, whatever its content."""
     paths = (folder / file.name for folder in data_folders(source, data_dir))
     return next((path for path in paths if os.path.exists(path)), None)
 
@@ -60,12 +109,34 @@ def read_verified(source: BuiltInBenchmark, file: DataFile, data_dir: Path | Non
             "and nano-bench or a table of your own (--benchmark NAME|FILE) needs no download"
         )
     content = _content(path)
-    if (found := hashlib.sha256(content).hexdigest()) != file.sha256:
+    if (sha256 := hashlib.sha256(content).hexdigest()) != file.sha256:
         size = f"{len(content)} bytes" + (f" of {file.size}" if file.size else "")
         raise BenchmarkError(
-            f"{path} must have sha256 {file.sha256}, but has {found} ({size}): {fetch} replaces it"
+            f"{path} must have sha256 {file.sha256}, but has {sha256} ({size}): {fetch} replaces it"
         )
     return content
+
+
+def _content(path: Path) -> bytes:
+    try:
+        if not path.is_file() or path.stat().st_size > MAX_BYTES:
+            raise OSError(None, f"no file of at most {MAX_BYTES} bytes")
+        return path.read_bytes()
+    except OSError as error:
+        got = error.strerror
+        raise BenchmarkError(f"{path} must be a readable file, but got: {got}") from error
+
+
+def fetch_benchmark(name: str, data_dir: Path | None = None) -> list[dict[str, str]]:
+    """Download the files of a benchmark that are absent or changed, checked by their sha256.
+
+    A new file goes below `data_dir`, or else the user's cache; a changed one is replaced where it
+    is. Returns `file`, `path` and `status` (`installed` or `downloaded`) of each; nothing if they
+    come with the package.
+    """
+    source = BENCHMARKS.find(name)
+    data_folders(source, data_dir)  # which must be folders
+    return [] if source.embedded else fetch_files(source, data_dir)
 
 
 def fetch_files(source: BuiltInBenchmark, data_dir: Path | None) -> list[dict[str, str]]:
@@ -118,13 +189,3 @@ def _stream(url: str, file: str, fetcher: object) -> None:
             if output.tell() > MAX_BYTES or time.monotonic() > deadline:
                 rule = f"at most {MAX_BYTES} bytes in {TOTAL_TIME:g} seconds"
                 raise DownloadError(f"{url} must be {rule}, but is more or slower")
-
-
-def _content(path: Path) -> bytes:
-    try:
-        if not path.is_file() or path.stat().st_size > MAX_BYTES:
-            raise OSError(None, f"no file of at most {MAX_BYTES} bytes")
-        return path.read_bytes()
-    except OSError as error:
-        got = error.strerror
-        raise BenchmarkError(f"{path} must be a readable file, but got: {got}") from error
