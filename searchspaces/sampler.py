@@ -57,13 +57,21 @@ class ArchitectureSampler:
         """
         if not self.limits.ranges and like is None and not fixed:
             for _ in range(REPEATED_DRAWS):
-                drawn = self.limits.space.sample(rng)
-                if drawn not in known:
-                    return drawn
+                sampled = self.limits.space.sample(rng)
+                if sampled not in known:
+                    return sampled
         start = self.counts.start(fixed)
         if start not in self._lists:
             if not self._few(start, len(known)):
-                return self._drawn(rng, known, start, like)
+                for i in range(MISSES):
+                    stage = min(self._failures[start] // REPEATED_DRAWS, len(DRAWING_MEASURES) - 1)
+                    similar = like if i < SIMILAR_DRAWS else None
+                    drawn = self.counts.draw(rng, DRAWING_MEASURES[stage], start, similar)
+                    if drawn is not None and drawn not in known:
+                        self._failures[start] -= self._failures[start] % REPEATED_DRAWS
+                        return drawn
+                    self._failures[start] += 1
+                return None
             # The order in which drawing without replacement gives them: Efraimidis and Spirakis,
             # "Weighted random sampling with a reservoir", 2006.
             weighted = [(rng.random() ** (1 / p), arch) for arch, p in self.counts.every(start)]
@@ -124,23 +132,6 @@ class ArchitectureSampler:
 
     def _few(self, start: ChoiceState, known: int) -> bool:
         return self.counts.number(start) <= max(LISTED, KNOWN_SHARE * known)
-
-    def _drawn(
-        self,
-        rng: random.Random,
-        known: Collection[Architecture],
-        start: ChoiceState,
-        like: Architecture | None,
-    ) -> Architecture | None:
-        for i in range(MISSES):
-            stage = min(self._failures[start] // REPEATED_DRAWS, len(DRAWING_MEASURES) - 1)
-            similar = like if i < SIMILAR_DRAWS else None
-            drawn = self.counts.draw(rng, DRAWING_MEASURES[stage], start, similar)
-            if drawn is not None and drawn not in known:
-                self._failures[start] -= self._failures[start] % REPEATED_DRAWS
-                return drawn
-            self._failures[start] += 1
-        return None
 
 
 def sample_each(

@@ -93,14 +93,14 @@ class Depthwise(Conv2d):
 
 
 class Downsampling(Conv2d, Pooling):
-    """From the grid of a stage to the next, with half of its rows and columns."""
+    """The step from the grid of a stage to the next, with half of its rows and columns."""
 
     def __init__(self, width: int, next_width: int) -> None:
         super().__init__(width, next_width, SHUNTED_KERNEL, stride=2, padding=SHUNTED_KERNEL // 2)
 
 
 class PatchEmbedding(nn.Module):
-    """From a grid to the tokens that a convolution makes of it, with a norm."""
+    """A convolution that turns a grid into tokens, and a norm."""
 
     def __init__(self, convolution: nn.Module, width: int) -> None:
         super().__init__()
@@ -113,35 +113,28 @@ class PatchEmbedding(nn.Module):
         return normed
 
 
-class MergedAttention(nn.Module):
-    """Attention of half of the heads, to tokens merged in squares."""
+class ScaleAttention(nn.Module):
+    """Attention of half of the heads to tokens merged in squares, or of all heads to all tokens."""
 
-    def __init__(self, spec: ShuntedBlockSpec, rate: int) -> None:
+    def __init__(self, spec: ShuntedBlockSpec, rate: int | None) -> None:
         super().__init__()
-        width, self.heads = spec.width, spec.heads // 2
-        self.merge = PatchEmbedding(Conv2d(width, width, rate, stride=rate), width)
-        self.kv = Linear(width, width)
-        self.local = Depthwise(width // 2)
+        width, self.heads = spec.width, spec.heads
+        if rate is not None:
+            width, self.heads = spec.width // 2, spec.heads // 2
+            convolution = Conv2d(spec.width, spec.width, rate, stride=rate)
+            self.merge = PatchEmbedding(convolution, spec.width)
+        self.merges = rate is not None
+        self.kv = Linear(spec.width, 2 * width)
+        self.local = Depthwise(width)
 
     def forward(self, query: Tensor, x: Tensor) -> Tensor:
-        """Map queries and tokens [batch, tokens, width] to values [batch, tokens, width / 2]."""
-        key, value = self.kv(functional.gelu(self.merge(to_grid(x)))).chunk(2, -1)
-        return multi_head_attention(query, key, value + self.local(value), self.heads)
-
-
-class FullAttention(nn.Module):
-    """Attention of all heads, to all tokens."""
-
-    def __init__(self, spec: ShuntedBlockSpec) -> None:
-        super().__init__()
-        self.heads = spec.heads
-        self.kv = Linear(spec.width, 2 * spec.width)
-        self.local = Depthwise(spec.width)
-
-    def forward(self, query: Tensor, x: Tensor) -> Tensor:
-        """Map queries and tokens [batch, tokens, width] to values of the same shape."""
-        key, value = self.kv(x).chunk(2, -1)
-        return multi_head_attention(query, key, value, self.heads) + self.local(value)
+        """Map queries and tokens [batch, tokens, width] to values of the width of these heads."""
+        tokens = functional.gelu(self.merge(to_grid(x))) if self.merges else x
+        key, value = self.kv(tokens).chunk(2, -1)
+        local = self.local(value)
+        if self.merges:
+            return multi_head_attention(query, key, value + local, self.heads)
+        return multi_head_attention(query, key, value, self.heads) + local
 
 
 class ShuntedBlock(TransformerBlock):
@@ -152,9 +145,8 @@ class ShuntedBlock(TransformerBlock):
         width, self.heads = spec.width, spec.heads
         self.norm1 = nn.LayerNorm(width, eps=1e-6)
         self.q = Linear(width, width)
-        self.scales = nn.ModuleList(MergedAttention(spec, rate) for rate in spec.merged)
-        if not self.scales:
-            self.scales.append(FullAttention(spec))
+        rates: list[int | None] = [*spec.merged] or [None]
+        self.scales = nn.ModuleList(ScaleAttention(spec, rate) for rate in rates)
         self.proj = Linear(width, width)
         self.norm2 = nn.LayerNorm(width, eps=1e-6)
         self.fc1 = Linear(width, spec.hidden)
@@ -271,7 +263,7 @@ class ShuntedSpace(StagedSpace):
 
 
 def _stem(width: int, patch: int, convolutions: int) -> nn.Sequential:
-    """From pixels to the grid of the first stage."""
+    """The layers between the pixels and the grid of the first stage."""
     first = Conv2d(
         CHANNELS, width, SHUNTED_STEM_KERNEL, stride=2, padding=SHUNTED_STEM_KERNEL // 2, bias=False
     )

@@ -35,12 +35,12 @@ NUMBER, PROBABILITY = 0, 1  # of architectures: how many they are, how probable 
 EVENLY = 2  # each size as probable as the others, and each architecture of a size
 MEAN_RANK = 10  # of a drawn size, among those by distance from a similar architecture's
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
 
 
 class ChoiceState(NamedTuple):
-    """What the remaining choices depend on."""
+    """The facts on which the remaining choices depend."""
 
     group: int  # of the order
     left: int  # columns of the group that aren't complete
@@ -52,8 +52,8 @@ class Branch(NamedTuple):
     """The options in a state that lead to the same one, with the keys of what they add."""
 
     after: ChoiceState | None
-    indices: Integers
-    keys: Integers
+    indices: IntArray
+    keys: IntArray
 
 
 class Decision(NamedTuple):
@@ -64,21 +64,21 @@ class Decision(NamedTuple):
 
     name: str
     options: Sequence[OptionValue]
-    amounts: Integers  # [options, limits]
+    amounts: IntArray  # [options, limits]
     keys: list[int]
     after: list[ChoiceState | None]
     branches: list[Branch]
-    error: Floats
+    error: FloatArray
 
 
 class Totals(NamedTuple):
     """The keys of all that can be added to the sizes in a state, ascending, with their measures."""
 
-    keys: Integers
-    measures: Floats  # [keys, (NUMBER, PROBABILITY)]
-    error: Floats  # of the sizes, at most
+    keys: IntArray
+    measures: FloatArray  # [keys, (NUMBER, PROBABILITY)]
+    error: FloatArray  # of the sizes, at most
 
-    def measured(self, keys: Integers, measure: int) -> Floats:
+    def measured(self, keys: IntArray, measure: int) -> FloatArray:
         """Return a measure of each of these keys; 0 for those that aren't there."""
         if not len(self.keys):
             return np.zeros(len(keys))
@@ -101,8 +101,7 @@ class SizeCounts:
         """Count; `above` the limits too, if asked for."""
         self.limits, self.space = limits, limits.space
         self._above = above
-        self._amounts: dict[Any, Integers] = {}
-        self._allowed: dict[Any, tuple[OptionValue, ...]] = {}
+        self._amounts: dict[Any, IntArray] = {}
         self._least, most = self._sizes({}), self._measured(self.space.largest())
         ranges = limits.ranges.values()
         self._low = np.array([min(low or 0, MAX_LIMIT) for low, _ in ranges], np.int64)
@@ -222,7 +221,13 @@ class SizeCounts:
     def _decision(self, state: ChoiceState) -> Decision:
         if state not in self._decisions:
             name = self.space.choice_order[state.group][state.field]
-            options = self._options(state, name)
+            memory, field = dict(state.memory), self.space.fields[name]
+            if f"={name}" in memory:
+                options: tuple[OptionValue, ...] = (memory[f"={name}"],)
+            elif field.count is None:
+                options = field.options[len(field.options) - state.left]
+            else:
+                options = field.allowed(memory)
             amounts = self._added(state, name, options)
             if not self._above and (amounts < 0).any():
                 raise _NegativeError
@@ -245,17 +250,7 @@ class SizeCounts:
             )
         return self._decisions[state]
 
-    def _options(self, state: ChoiceState, name: str) -> tuple[OptionValue, ...]:
-        memory, field = dict(state.memory), self.space.fields[name]
-        if f"={name}" in memory:
-            return (memory[f"={name}"],)
-        if field.count is None:
-            return field.options[len(field.options) - state.left]
-        if (name, state.memory) not in self._allowed:
-            self._allowed[name, state.memory] = field.allowed(memory)
-        return self._allowed[name, state.memory]
-
-    def _added(self, state: ChoiceState, name: str, options: Sequence[OptionValue]) -> Integers:
+    def _added(self, state: ChoiceState, name: str, options: Sequence[OptionValue]) -> IntArray:
         """Return what each option in a state adds to the sizes, [options, limits]."""
         # Layers of a list that is counted differ in what was chosen, not in their positions.
         counted = self.space.fields[name].count is not None
@@ -352,15 +347,15 @@ class SizeCounts:
         listed = self.space.fields[name].listed
         return {**choices, name: (*choices.get(name, ()), option) if listed else option}
 
-    def _sizes(self, prefix: Mapping[str, Any]) -> Integers:
+    def _sizes(self, prefix: Mapping[str, Any]) -> IntArray:
         """Return the limited sizes of the architecture whose remaining choices are the least."""
         return self._measured(Architecture(self.space.name, self.space.complete(prefix, min)))
 
-    def _measured(self, architecture: Architecture) -> Integers:
+    def _measured(self, architecture: Architecture) -> IntArray:
         sizes = [self.limits.size(name, architecture) for name in self.limits.ranges]
         return np.array(sizes, dtype=np.int64)
 
-    def _sizes_of(self, keys: Integers) -> Integers:
+    def _sizes_of(self, keys: IntArray) -> IntArray:
         """Return the sizes of architectures, given what is added to the least, [keys, limits]."""
         columns = []
         for _ in self._steps[1:]:
@@ -370,7 +365,7 @@ class SizeCounts:
         columns.append(keys)
         return np.stack(columns, axis=1)[:, : len(self._steps)] * self._steps + self._least
 
-    def _fitting(self, totals: Totals, amount: int) -> tuple[Integers, Floats]:
+    def _fitting(self, totals: Totals, amount: int) -> tuple[IntArray, FloatArray]:
         """Return the keys plus an amount, without those that are certainly above the limits."""
         keys, measures = totals.keys + amount, totals.measures
         if self._above:
@@ -413,7 +408,7 @@ class SizeCounts:
                 )
 
 
-def _merged(parts: Sequence[tuple[Integers, Floats]]) -> tuple[Integers, Floats]:
+def _merged(parts: Sequence[tuple[IntArray, FloatArray]]) -> tuple[IntArray, FloatArray]:
     """Return the different keys in ascending order, and the sums of their measures."""
     parts = [part for part in parts if len(part[0])]
     if not parts:
@@ -434,4 +429,4 @@ def _merged(parts: Sequence[tuple[Integers, Floats]]) -> tuple[Integers, Floats]
         return filled + least, sums[filled]
     different, indices = np.unique(np.concatenate([keys for keys, _ in parts]), return_inverse=True)
     columns = np.concatenate([measures for _, measures in parts]).T
-    return different, np.stack([np.bincount(indices, own) for own in columns], axis=1)
+    return different, np.stack([np.bincount(indices, column) for column in columns], axis=1)

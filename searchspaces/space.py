@@ -74,18 +74,14 @@ class Field:
         """The options of every position, given the choices already made."""
         if self.count is None:
             return self.options
-        layers: int = choices[self.count]
+        count: int = choices[self.count]
         if self.where is None:
-            return self.options * layers
-        return tuple(
-            self.allowed(
-                {
-                    name: value[i] if isinstance(value, tuple) and i < len(value) else value
-                    for name, value in choices.items()
-                }
-            )
-            for i in range(layers)
+            return self.options * count
+        layers = (
+            {n: v[i] if isinstance(v, tuple) and i < len(v) else v for n, v in choices.items()}
+            for i in range(count)
         )
+        return tuple(map(self.allowed, layers))
 
     def allowed(self, layer: Mapping[str, Any]) -> tuple[OptionValue, ...]:
         """The options of a layer, given the choices already made for it and for the network."""
@@ -380,7 +376,7 @@ def _matching_option(where: str, value: Any, options: tuple[OptionValue, ...]) -
 
 
 def _kind(value: Any) -> type | None:
-    """What values must have in common to be the same choice: True isn't 1, but 4 is 4.0."""
+    """The kind of a value; equal values of different kinds differ: True isn't 1, but 4 is 4.0."""
     if isinstance(value, bool | str):
         return type(value)
     return float if isinstance(value, int | float | Real) else None  # Real alone is slow

@@ -119,7 +119,7 @@ class SwinBlock(EncoderBlock):
 
 
 def cut_windows(grid: Tensor, spec: SwinBlockSpec) -> Tensor:
-    """From [batch, heads, rows, columns, dim] to [batch, windows, heads, tokens, dim]."""
+    """Map [batch, heads, rows, columns, dim] to [batch, windows, heads, tokens, dim]."""
     size = (spec.windows, spec.window)
     parts = grid.reshape(*grid.shape[:2], *size, *size, -1)
     return parts.permute(0, 2, 4, 1, 3, 5, 6).flatten(4, 5).flatten(1, 2)
@@ -296,12 +296,7 @@ class NanoSwinSpace(SwinSpace):
     patch = 1
     head_dim = 8
     network_type = NanoSwin
-    steps: ClassVar[Mapping[str, float]] = {
-        **SwinSpace.steps,
-        "embed_dim": 8,
-        "window": 2,
-        "qkv_dim": 8,
-    }
+    steps: ClassVar = {**SwinSpace.steps, "embed_dim": 8, "window": 2, "qkv_dim": 8}
 
 
 def _for_all_stages(**options: tuple[OptionValue, ...]) -> dict[str, Field]:

@@ -12,10 +12,10 @@ from autoprox.errors import FailureError, one_line
 from autoprox.files.folders import require_folder, user_cache
 from autoprox.files.program import command_line
 
-MAX_BYTES = 2**26  # many times the size of any
+MAX_FILE_BYTES = 2**26  # many times the size of any
 TIMEOUT = 30.0  # seconds without an answer
 TOTAL_TIME = 300.0  # seconds for a file
-BLOCK = 2**16
+DOWNLOAD_BLOCK = 2**16
 RETRIES = 2
 
 
@@ -119,8 +119,8 @@ def read_verified(source: BuiltInBenchmark, file: DataFile, data_dir: Path | Non
 
 def _content(path: Path) -> bytes:
     try:
-        if not path.is_file() or path.stat().st_size > MAX_BYTES:
-            raise OSError(None, f"no file of at most {MAX_BYTES} bytes")
+        if not path.is_file() or path.stat().st_size > MAX_FILE_BYTES:
+            raise OSError(None, f"no file of at most {MAX_FILE_BYTES} bytes")
         return path.read_bytes()
     except OSError as error:
         got = error.strerror
@@ -177,15 +177,15 @@ def _download(folder: str, file: DataFile, path: Path) -> None:
 
 
 def _stream(url: str, file: str, fetcher: object) -> None:
-    """Write what the server sends, which may neither take for ever nor be without end."""
+    """Write the server's answer, whose size and time are limited."""
     import requests  # as above
 
     deadline = time.monotonic() + TOTAL_TIME
     with requests.get(url, stream=True, timeout=TIMEOUT) as answer, open(file, "wb") as output:
         answer.raise_for_status()
-        # Not `read`, which would wait for so many bytes however slowly they come.
-        while block := answer.raw.read1(BLOCK, decode_content=True):
+        # Not `read`, which would wait for the whole block however slowly it comes.
+        while block := answer.raw.read1(DOWNLOAD_BLOCK, decode_content=True):
             output.write(block)
-            if output.tell() > MAX_BYTES or time.monotonic() > deadline:
-                rule = f"at most {MAX_BYTES} bytes in {TOTAL_TIME:g} seconds"
+            if output.tell() > MAX_FILE_BYTES or time.monotonic() > deadline:
+                rule = f"at most {MAX_FILE_BYTES} bytes in {TOTAL_TIME:g} seconds"
                 raise DownloadError(f"{url} must be {rule}, but is more or slower")

@@ -20,7 +20,7 @@ from autoprox.errors import nearest
 
 
 class _Request(NamedTuple):
-    """What a user asks for; None if the benchmark may choose."""
+    """The part of a benchmark that a user asks for; None if the benchmark may choose."""
 
     space: str | None
     datasets: Sequence[str] | None
@@ -116,7 +116,7 @@ def _select(source: BuiltInBenchmark, request: _Request) -> Selection:
         space = get_space(request.space).name
     else:  # the first that has the datasets; else the first, so that the error says what it lacks
         spaces = source.labels.items()
-        fitting = [s for s, labels in spaces if any(asked <= {*own} for own in labels.values())]
+        fitting = [s for s, labels in spaces if any(asked <= {*ds} for ds in labels.values())]
         space = next(iter(fitting or source.labels))
     if space not in source.labels:
         raise BenchmarkError(f"{source.name} has no space {space!r}{nearest(space, source.labels)}")

@@ -15,21 +15,24 @@ from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
 
 _IMAGES, _TEXTS = ("cifar10", "fashion-mnist"), ("python-sources", "english-docs")
 _SIGNS = {"cross-entropy": -1.0, "accuracy": 1.0}  # of each label; higher must be better
+_BYTES = {"autoformer-nano": 102878, "pit-nano": 93997, "gpt2-nano": 108196}
+_SHA256 = {
+    "autoformer-nano": "94322915c4db2ea696ed92d6f04c344e4e508f8c4bf0740de1c74c655ee45f91",
+    "pit-nano": "dcc3e7f1da8b33e7717513490b4c76dd1ec5d3d9e06b6a506c69e60c817069e5",
+    "gpt2-nano": "582a4798140863012b42985401e7c7a3a11835752e016b1a6c3268703ef517e3",
+}
 
 
 def _read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[BenchmarkRow]:
     """The rows of one space: the means over the seeds."""
     [(file, content)] = files
     label, sign = selection.label, _SIGNS[selection.label]
-    return [
-        make_row(
-            selection.space,
-            entry["arch"],
-            {d: sign * fmean(entry["runs"][d][label]) for d in selection.datasets},
-            f"{file.name}: architectures[{index}]",
-        )
-        for index, entry in enumerate(json.loads(content)["architectures"])
-    ]
+    rows = []
+    for index, entry in enumerate(json.loads(content)["architectures"]):
+        scores = {d: sign * fmean(entry["runs"][d][label]) for d in selection.datasets}
+        where = f"{file.name}: architectures[{index}]"
+        rows.append(make_row(selection.space, entry["arch"], scores, where))
+    return rows
 
 
 NANO_BENCH = BuiltInBenchmark(
@@ -44,28 +47,9 @@ NANO_BENCH = BuiltInBenchmark(
     licence="MIT",
     origin="autoprox (runs/nano-bench)",
     folder=Path(__file__).parent.parent / "data" / "nano-bench",
-    files=(
-        DataFile(
-            "autoformer-nano.json",
-            "94322915c4db2ea696ed92d6f04c344e4e508f8c4bf0740de1c74c655ee45f91",
-            size=102878,
-            space="autoformer-nano",
-            architectures=128,
-        ),
-        DataFile(
-            "pit-nano.json",
-            "dcc3e7f1da8b33e7717513490b4c76dd1ec5d3d9e06b6a506c69e60c817069e5",
-            size=93997,
-            space="pit-nano",
-            architectures=128,
-        ),
-        DataFile(
-            "gpt2-nano.json",
-            "582a4798140863012b42985401e7c7a3a11835752e016b1a6c3268703ef517e3",
-            size=108196,
-            space="gpt2-nano",
-            architectures=128,
-        ),
+    files=tuple(
+        DataFile(f"{space}.json", _SHA256[space], size, space, architectures=128)
+        for space, size in _BYTES.items()
     ),
     read=_read,
     reliability={

@@ -96,9 +96,9 @@ def _row(entry: TrainedEncoder, node: Node, datasets: Sequence[str]) -> Benchmar
     for dataset in datasets:
         if dataset not in entry.scores:
             raise node.at("scores").lacks(dataset)
-    overrides, place = entry.hparams.model_hparam_overrides, ("hparams", "model_hparam_overrides")
+    overrides, path = entry.hparams.model_hparam_overrides, ("hparams", "model_hparam_overrides")
     layers = overrides.nas_config.encoder_layers
-    nodes = (node.at(*place, "nas_config", "encoder_layers", i) for i in range(len(layers)))
+    nodes = (node.at(*path, "nas_config", "encoder_layers", i) for i in range(len(layers)))
     choices = {
         "hidden_size": overrides.hidden_size,
         "depth": len(layers),
@@ -106,7 +106,7 @@ def _row(entry: TrainedEncoder, node: Node, datasets: Sequence[str]) -> Benchmar
         **{name: [getattr(layer, name) for layer in layers] for name in LAYER_FIELDS},
     }
     scores = {dataset: entry.scores[dataset] for dataset in datasets}
-    return make_row(_SPACE, choices, scores, node.at(*place).place)
+    return make_row(_SPACE, choices, scores, node.at(*path).place)
 
 
 def _operation(layer: Node) -> str:

@@ -140,7 +140,7 @@ def test_fetch_without_network(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -
     assert not list(nowhere.parent.rglob("*.pth"))
 
 
-@pytest.mark.parametrize(("limit", "value"), [("TOTAL_TIME", 0.5), ("MAX_BYTES", 5)])
+@pytest.mark.parametrize(("limit", "value"), [("TOTAL_TIME", 0.5), ("MAX_FILE_BYTES", 5)])
 def test_a_server_that_drips(
     served: tuple[str, Path],
     tmp_path: Path,
