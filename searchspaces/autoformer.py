@@ -156,7 +156,8 @@ class RelativeEncoderBlock(EncoderBlock):
     def mix(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         logits = query @ key.mT + self.key_positions.keys(query)
         weights = (logits / SUPERNET_HEAD_DIM**0.5).softmax(-1)
-        return weights @ value + self.value_positions.values(weights)
+        mixed: Tensor = weights @ value + self.value_positions.values(weights)
+        return mixed
 
 
 class SupernetAutoFormer(AutoFormer):

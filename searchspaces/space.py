@@ -279,7 +279,8 @@ class SearchSpace(ABC):
 
         def inherit(name: str, i: int, options: Sequence[OptionValue]) -> OptionValue:
             values = [parent[name][i] for parent in parents if i < len(parent[name])]
-            return rng.choice([value for value in values if value in options] or values)
+            choice: OptionValue = rng.choice([v for v in values if v in options] or values)
+            return choice
 
         return self._draw(rng, inherit)
 

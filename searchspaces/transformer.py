@@ -172,7 +172,7 @@ class EncoderBlock(TransformerBlock):
     def attend(self, x: Tensor) -> Tensor:
         """Multi-head self-attention over tokens [batch, tokens, width]."""
         sizes, part, head = ((self.heads, 3), 3, 2) if self.entangled else ((3, self.heads), 2, 3)
-        qkv = self.qkv(x).unflatten(-1, (*sizes, -1))
+        qkv = self.qkv(x).reshape(*x.shape[:2], *sizes, -1)
         mixed = self.mix(*qkv.permute(part, 0, head, 1, 4))
         return self.proj(mixed.transpose(1, 2).flatten(2))
 

@@ -171,7 +171,7 @@ def _swin(space: SearchSpace, architecture: Architecture, classes: int) -> str:
     if not isinstance(space, SwinSpace):
         raise TypeError(f"a Swin must be of its own spaces, but {space.name} is another")
     stages = space.stages(architecture)
-    for shape in space.blocks(architecture):
+    for shape in (block for stage in stages for block in stage):
         if shape.side % shape.window:
             raise ExportError(
                 f"timm has no network like those of {space.name} whose windows don't divide the "
