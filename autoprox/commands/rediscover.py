@@ -37,10 +37,10 @@ from autoprox.runs.summary import Summary
 from autoprox.scoring.bootstrap import Number
 from autoprox.scoring.correlations import Floats
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
-from autoprox.searchspaces.base import one
-from autoprox.searchspaces.limits import SizeLimits
 from autoprox.searchspaces.pit import PIT, PiTSpace
-from autoprox.searchspaces.sampler import Sampler
+from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.size_limits import SizeLimits
+from autoprox.searchspaces.space import one
 from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import space_networks
@@ -88,7 +88,7 @@ class NetworkSample:
     stride: int = 1
 
     def architectures(self, rng: Random) -> list[Architecture]:
-        return Sampler(SizeLimits(self.space, NOISE_CLASSES)).sample(self.count, rng)
+        return ArchitectureSampler(SizeLimits(self.space, NOISE_CLASSES)).sample(self.count, rng)
 
     def setting(self, seed: int, device: torch.device) -> Setting:
         classes = {NOISE: NOISE_CLASSES}

@@ -34,8 +34,8 @@ from autoprox.progress import Note, Progress
 from autoprox.runs.folder import Run
 from autoprox.runs.summary import ArchitectureDocument, Summary
 from autoprox.searchspaces import SPACES, Architecture, SearchSpace, get_space
-from autoprox.searchspaces.limits import LimitsError, SizeLimits
-from autoprox.searchspaces.sampler import Sampler
+from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.size_limits import LimitsError, SizeLimits
 from autoprox.searchspaces.swin import SwinSpace
 from autoprox.shortfalls import Shortfall, unmet
 from autoprox.statistics.collector import resolve_device
@@ -252,11 +252,11 @@ class S3(Task[S3Config, S3Summary]):
             supernet, self.data, folder / file, limit, self.pool, task, total, progress
         )
 
-    def sampler(self, space: SearchSpace) -> Sampler:
+    def sampler(self, space: SearchSpace) -> ArchitectureSampler:
         """Return a sampler of the networks of a space that are within the limits."""
         config = self.config
         params, flops = parse_range("params", config.params), parse_range("flops", config.flops)
-        return Sampler(SizeLimits(space, self.data.classes, params, flops))
+        return ArchitectureSampler(SizeLimits(space, self.data.classes, params, flops))
 
 
 def space_with_steps(name: str) -> SwinSpace:

@@ -43,8 +43,8 @@ from autoprox.scoring.bootstrap import (
 )
 from autoprox.scoring.correlations import spearman
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.searchspaces.limits import MATCH, SizeLimits, matched
-from autoprox.searchspaces.sampler import Sampler
+from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.size_limits import SIZE_TOLERANCE, SizeLimits, matched
 from autoprox.shortfalls import Shortfall, unmet
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.slices import require_slices
@@ -173,7 +173,7 @@ class Search(Task[SearchConfig, SearchSummary]):
         self._require_layers()
         self.file_counts: list[Shortfall] = []
         self.only = None if config.subnets is None else self._subnets(config.subnets)
-        self.sampler = Sampler(self.limits)
+        self.sampler = ArchitectureSampler(self.limits)
         if self.only is None:
             self.sampler.require()
         batches = batches_of(config, self.space, {dataset: classes}, config.seed)
@@ -446,7 +446,7 @@ def size_check(searcher: Searcher, top: Sequence[Candidate]) -> SearchSizeCheck:
     ranked, largest = searcher.ranked(), searcher.largest()
     params = [float(candidate.sizes.params) for candidate in ranked]
     scores = [searcher.scores()[candidate.number] for candidate in ranked]
-    near = (1 - MATCH) * largest.sizes.params
+    near = (1 - SIZE_TOLERANCE) * largest.sizes.params
     return SearchSizeCheck(
         spearman=finite_or_none(spearman(scores, params)),
         candidates=len(ranked),

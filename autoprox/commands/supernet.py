@@ -44,8 +44,8 @@ from autoprox.progress import Note, Progress
 from autoprox.runs.folder import Run, as_written
 from autoprox.runs.summary import Choices, Summary
 from autoprox.searchspaces import SearchSpace, get_space
-from autoprox.searchspaces.limits import SizeLimits
-from autoprox.searchspaces.sampler import Sampler
+from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.size_limits import SizeLimits
 from autoprox.shortfalls import Shortfall, unmet
 from autoprox.statistics.collector import resolve_device
 from autoprox.training.images import ImageRecipe
@@ -164,7 +164,7 @@ class SupernetEval(Task[SupernetEvalConfig, SupernetEvalSummary]):
         if self.data.classes != self.supernet.classes:
             rule = f"the images must be of {self.supernet.classes} classes, as the supernet is"
             raise SupernetError(f"{rule}, but {images} has {self.data.classes}")
-        sampler = Sampler(SizeLimits(self.space, self.data.classes))
+        sampler = ArchitectureSampler(SizeLimits(self.space, self.data.classes))
         self.architectures = sampler.sample(config.samples, random.Random(config.seed))
 
     @property

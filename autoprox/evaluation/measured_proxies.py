@@ -85,7 +85,9 @@ class Proxies:
 
     def of_network(self, setting: Setting, seed: int, network: SpaceNetwork) -> NetworkValues:
         """Measure the values of one network on each dataset."""
-        _, found = self.measure_with(setting, seed, setting, network, {}, lambda dataset, measured: None)
+        _, found = self.measure_with(
+            setting, seed, setting, network, {}, lambda dataset, measured: None
+        )
         return found
 
     def measure_with(

@@ -31,7 +31,7 @@ from autoprox.scoring.bootstrap import MIN_NEAR_SIZE_PAIRS, split_networks
 from autoprox.scoring.correlations import Indices
 from autoprox.scoring.evaluation_set import EvaluationSet
 from autoprox.searchspaces import get_space
-from autoprox.searchspaces.tokens import TokenSpace
+from autoprox.searchspaces.language_models import TokenSpace
 from autoprox.shortfalls import Shortfall
 from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import Setting

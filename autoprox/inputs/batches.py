@@ -7,7 +7,7 @@ from autoprox.inputs.batch import Batch, InputError
 from autoprox.inputs.images import images_of, load_batch
 from autoprox.inputs.text import load_tokens
 from autoprox.searchspaces import SearchSpace
-from autoprox.searchspaces.tokens import TokenSpace
+from autoprox.searchspaces.language_models import TokenSpace
 from autoprox.shortfalls import Shortfall
 
 LENGTH = 64  # of sequences, unless said otherwise: gradients need no more

@@ -28,7 +28,7 @@ from torch import Tensor
 from autoprox.inputs.batch import InputError
 from autoprox.inputs.layouts import IDX, find_layout
 from autoprox.inputs.text import read_bytes
-from autoprox.searchspaces.tokens import TokenSpace
+from autoprox.searchspaces.language_models import TokenSpace
 
 HELD_OUT = 0.2
 IN_MEMORY = 2**32  # bytes of an array of images; a larger one is in a file

@@ -34,7 +34,7 @@ from autoprox.files.python_code import code_digest
 from autoprox.inputs.batch import IGNORED, Batch
 from autoprox.language import Statistic
 from autoprox.language.quantities import QUANTITIES
-from autoprox.searchspaces.tokens import LanguageNetwork
+from autoprox.searchspaces.language_models import LanguageNetwork
 from autoprox.statistics.networks import MeasurableNetwork, UntrainedNetwork, every_layer
 
 CPU = torch.device("cpu")

@@ -18,8 +18,8 @@ from autoprox.files.python_code import code_digest
 from autoprox.language.domains import BLOCK_DOMAINS, DOMAINS, parts_of
 from autoprox.models.foreign import evaluating
 from autoprox.models.layers import IN_PROJECTION, blocks, weights
-from autoprox.searchspaces import Architecture, Block, SearchSpace, TransformerNetwork
-from autoprox.searchspaces.blocks import Layer
+from autoprox.searchspaces import Architecture, BlockSpec, SearchSpace, TransformerNetwork
+from autoprox.searchspaces.transformer import Layer
 
 
 class BlockShape(NamedTuple):
@@ -35,7 +35,7 @@ class Structure:
     """The layers and blocks of a network; a network that can't be built has none."""
 
     domains: tuple[tuple[str, ...], ...] = ()  # of each block's linear layers, in depth order
-    blocks: tuple[Block | BlockShape, ...] = ()
+    blocks: tuple[BlockSpec | BlockShape, ...] = ()
     extra: tuple[tuple[int, str], ...] = ()  # other single domains, each before or in a block
 
     def layers(self, domain: str) -> list[tuple[str, int | None]]:
@@ -150,7 +150,7 @@ def _extra_layers(network: MeasurableNetwork) -> list[tuple[str, Layer]]:
     return [*(("other", layer) for layer in every if id(layer) not in known), *named]
 
 
-def structure_of(network: TransformerNetwork, shapes: tuple[Block, ...]) -> Structure:
+def structure_of(network: TransformerNetwork, shapes: tuple[BlockSpec, ...]) -> Structure:
     """Return the structure of a network, which may be on the meta device."""
     blocks = network.transformer_blocks
     domains = tuple(tuple(domain for domain, _ in block.linears()) for block in blocks)

@@ -18,7 +18,7 @@ from autoprox.files.python_code import load_function
 from autoprox.inputs.datasets import Images, load_images
 from autoprox.inputs.images import MEAN, STD
 from autoprox.searchspaces import SearchSpace
-from autoprox.searchspaces.tokens import TokenSpace
+from autoprox.searchspaces.language_models import TokenSpace
 from autoprox.shortfalls import Shortfall
 from autoprox.training.recipes import TrainingError, TrainingRecipe
 

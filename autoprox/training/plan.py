@@ -10,9 +10,8 @@ from typing import Any
 
 from autoprox.inputs.datasets import Dataset, dataset_name
 from autoprox.searchspaces import Architecture, SearchSpace
-from autoprox.searchspaces.bands import Band, sample_bands
-from autoprox.searchspaces.limits import SizeLimits
-from autoprox.searchspaces.sampler import Sampler
+from autoprox.searchspaces.sampler import ArchitectureSampler, Band, sample_bands
+from autoprox.searchspaces.size_limits import SizeLimits
 from autoprox.shortfalls import Shortfall
 from autoprox.training.recipes import TrainingError, TrainingRecipe
 
@@ -74,7 +73,7 @@ def plan_training(
     if bands:
         architectures = sample_bands(space, bands, samples, classes, random.Random(seed))
     else:
-        sampler = Sampler(SizeLimits(space, classes))
+        sampler = ArchitectureSampler(SizeLimits(space, classes))
         architectures = sampler.sample(samples, random.Random(seed))
     sources = [(name, path.absolute(), datasets[name].digest) for name, path in named.items()]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from autoprox.benchmarks import MIN_ARCHITECTURES
-from autoprox.benchmarks.table import FORMAT
+from autoprox.benchmarks.table import TABLE_FORMAT
 from autoprox.errors import MeasurementError, failure_of, lacked_memory
 from autoprox.files.atomic_writes import to_json, write_json
 from autoprox.files.json_documents import read_object
@@ -165,7 +165,7 @@ def _table(
     space = get_space(plan.settings["space"])
     params = np.array([space.params(arch, classes) for arch in runs], dtype=np.float64)
     return {
-        "format": FORMAT,
+        "format": TABLE_FORMAT,
         "name": name,
         "space": space.name,
         "datasets": {

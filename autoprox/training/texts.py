@@ -14,7 +14,7 @@ from torch.nn import functional
 from autoprox.declared_options import Positive
 from autoprox.inputs.datasets import Text, load_text
 from autoprox.searchspaces import SPACES, SearchSpace
-from autoprox.searchspaces.tokens import TokenSpace
+from autoprox.searchspaces.language_models import TokenSpace
 from autoprox.training.recipes import DivergedError, TrainingError, TrainingRecipe
 
 

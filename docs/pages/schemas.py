@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from autoprox.benchmarks.table import Table
+from autoprox.benchmarks.table import BenchmarkTable
 from autoprox.commands.build_benchmark import BuildSummary
 from autoprox.commands.cache import ClearedCache
 from autoprox.commands.doctor import MachineFacts
@@ -27,7 +27,7 @@ from .documents import looks, worth
 
 FILES: Mapping[str, Any] = {
     "proxy-file": ProxyFile,
-    "benchmark-table": Table,
+    "benchmark-table": BenchmarkTable,
     "architecture": ArchitectureDocument,
     "rank-log-line": Line,
     "search-candidate": CandidateLine,

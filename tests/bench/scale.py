@@ -35,8 +35,8 @@ from autoprox.evaluation.measured_proxies import Proxies
 from autoprox.nas.candidate_measurement import OwnWeights
 from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.searchspaces import get_space
-from autoprox.searchspaces.limits import SizeLimits
-from autoprox.searchspaces.sampler import Sampler
+from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.size_limits import SizeLimits
 from autoprox.statistics.cached import _write_measured
 
 Part = tuple[Callable[..., Any], tuple[Any, ...], list[Any]]  # function, what is shared, items
@@ -54,7 +54,7 @@ def search(options: argparse.Namespace) -> Part:
     config = SearchConfig(space=options.search, dataset="cifar10", proxy="snip")
     scorer = Search(config).scorer()
     space = get_space(options.search)
-    archs = Sampler(SizeLimits(space, 10)).sample(options.networks, random.Random(0))
+    archs = ArchitectureSampler(SizeLimits(space, 10)).sample(options.networks, random.Random(0))
     return OwnWeights.outcome, (scorer,), archs
 
 

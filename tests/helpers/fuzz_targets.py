@@ -300,7 +300,7 @@ def text() -> Target:
     from autoprox.inputs.datasets import load_text
     from autoprox.inputs.text import load_tokens
     from autoprox.searchspaces import get_space
-    from autoprox.searchspaces.tokens import TokenSpace
+    from autoprox.searchspaces.language_models import TokenSpace
 
     causal, masked = get_space("gpt2-nano"), get_space("bert")
     assert isinstance(causal, TokenSpace)

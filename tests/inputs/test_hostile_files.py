@@ -20,7 +20,7 @@ from autoprox.inputs.batch import InputError
 from autoprox.inputs.images import load_batch
 from autoprox.inputs.text import load_tokens
 from autoprox.searchspaces import get_space
-from autoprox.searchspaces.tokens import TokenSpace
+from autoprox.searchspaces.language_models import TokenSpace
 
 # Ends scipy.io.loadmat by a segmentation fault.
 MAT = 124 * b" " + bytes.fromhex(

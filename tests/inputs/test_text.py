@@ -11,9 +11,9 @@ from autoprox.inputs.batch import InputError
 from autoprox.inputs.batches import load_batches
 from autoprox.inputs.text import load_tokens
 from autoprox.searchspaces import get_space
-from autoprox.searchspaces.base import Architecture, one
-from autoprox.searchspaces.blocks import Block
-from autoprox.searchspaces.tokens import LanguageNetwork, TokenSpace
+from autoprox.searchspaces.language_models import LanguageNetwork, TokenSpace
+from autoprox.searchspaces.space import Architecture, one
+from autoprox.searchspaces.transformer import BlockSpec
 
 
 class Causal(TokenSpace):
@@ -21,7 +21,7 @@ class Causal(TokenSpace):
 
     vocabulary, context, objective = 300, 32, "causal"
 
-    def blocks(self, arch: Architecture) -> tuple[Block, ...]:
+    def blocks(self, arch: Architecture) -> tuple[BlockSpec, ...]:
         return ()
 
     def params(self, arch: Architecture, classes: int = 1000) -> int:

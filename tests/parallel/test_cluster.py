@@ -33,8 +33,8 @@ from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.progress import Progress
 from autoprox.runner import start
 from autoprox.searchspaces import get_space
-from autoprox.searchspaces.limits import SizeLimits
-from autoprox.searchspaces.sampler import Sampler
+from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.size_limits import SizeLimits
 from autoprox.statistics.collector import Setting
 
 pytestmark = pytest.mark.filterwarnings(  # dask's own, of what it starts and stops
@@ -108,7 +108,7 @@ def test_subnets_are_worth_the_same(address: str, tmp_path: Path) -> None:
     data = load_images(tmp_path / "photos.npz", SPACE.input_shape)
     supernet, chosen = (
         Supernet(SPACE, data.classes, seed=3),
-        Sampler(SizeLimits(SPACE, 10)).sample(6, Random(1)),
+        ArchitectureSampler(SizeLimits(SPACE, 10)).sample(6, Random(1)),
     )
     expected = inherited_accuracies(supernet, data, chosen)
     with WorkerPool(scheduler=address) as crew:

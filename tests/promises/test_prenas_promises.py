@@ -13,7 +13,7 @@ from torch import Tensor
 from autoprox.oneshot.prenas.saliency import measure_saliency
 from autoprox.oneshot.prenas.selection import Selector
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.searchspaces.nano import NanoFormer
+from autoprox.searchspaces.autoformer import NanoFormer
 
 SPACE = get_space("autoformer-nano")
 SIZES = (2_000, 2_400, 2_800, 3_200, 3_600)

@@ -10,7 +10,7 @@ from autoprox.inputs.batch import IGNORED, Batch
 from autoprox.inputs.text import load_tokens
 from autoprox.searchspaces import Architecture, TransformerNetwork, get_space
 from autoprox.searchspaces.gpt2 import GPT2Space
-from autoprox.searchspaces.tokens import TokenSpace
+from autoprox.searchspaces.language_models import TokenSpace
 from autoprox.zoo.functions import MEASURES, measure_all
 
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from autoprox.oneshot.supernet.slices import Supernet, first_entries
-from autoprox.searchspaces.autoformer import CHANNELS
-from autoprox.searchspaces.autoformer_supernet import HEAD_DIM, ROWS, SupernetSpace
+from autoprox.searchspaces.autoformer import POSITION_ROWS, SUPERNET_HEAD_DIM, SupernetSpace
+from autoprox.searchspaces.transformer import CHANNELS
 
 STD = 0.02
 
@@ -39,7 +39,7 @@ def _drawn(
 ) -> Iterator[tuple[str, Tensor]]:
     """The parameters that don't begin with constants, by their names in the network."""
     largest = space.largest()
-    width = HEAD_DIM * max(largest["num_heads"])
+    width = SUPERNET_HEAD_DIM * max(largest["num_heads"])
     hidden = int(width * max(largest["mlp_ratio"]))
     blocks = [f"blocks.{number}" for number in range(largest["depth"])]
     of_block = {
@@ -63,9 +63,12 @@ def _drawn(
         forget("qkv")
         for of in ("key_positions", "value_positions"):
             for _ in range(2):
-                torch.randn(ROWS, HEAD_DIM, generator=generator)
+                torch.randn(POSITION_ROWS, SUPERNET_HEAD_DIM, generator=generator)
             for axis in ("vertical", "horizontal"):
-                yield f"{block}.{of}.{axis}.weight", _normal(generator, ROWS, HEAD_DIM)
+                yield (
+                    f"{block}.{of}.{axis}.weight",
+                    _normal(generator, POSITION_ROWS, SUPERNET_HEAD_DIM),
+                )
         for name in ("proj", "fc1", "fc2"):
             forget(name)
     yield "position", _normal(generator, 1, 1 + space.patches, width)

@@ -17,7 +17,7 @@ from autoprox.oneshot.supernet.slices import Supernet, first_entries
 from autoprox.oneshot.supernet.stochastic_depth import drop_rates, kept_branches, weighted_branches
 from autoprox.parallel.threads import one_thread
 from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork
-from autoprox.searchspaces.autoformer_supernet import SupernetSpace
+from autoprox.searchspaces.autoformer import SupernetSpace
 
 AT_ONCE = 8  # images; the gradient of a sum is the sum of gradients
 DROP_PATH = 0.1

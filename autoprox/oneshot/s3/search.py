@@ -11,8 +11,8 @@ from typing import Any
 
 from autoprox.declared_options import Options, Positive, Probability
 from autoprox.searchspaces import Architecture, SearchSpace
-from autoprox.searchspaces.base import Option
-from autoprox.searchspaces.sampler import Sampler
+from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.space import OptionValue
 
 Evaluate = Callable[[Sequence[Architecture]], Sequence[float]]  # errors, lower is better
 
@@ -28,7 +28,7 @@ class SearchSettings(Options):
 
 
 def search(
-    sampler: Sampler, evaluate: Evaluate, settings: SearchSettings, rng: random.Random
+    sampler: ArchitectureSampler, evaluate: Evaluate, settings: SearchSettings, rng: random.Random
 ) -> dict[Architecture, float]:
     """Return all that were evaluated, with their errors.
 
@@ -43,7 +43,7 @@ def search(
 
 
 def _children(
-    sampler: Sampler,
+    sampler: ArchitectureSampler,
     found: Mapping[Architecture, float],
     settings: SearchSettings,
     rng: random.Random,
@@ -74,7 +74,7 @@ def crossover(
 ) -> Architecture:
     """Depths and dimensions of either parent; at each place the whole block of either."""
 
-    def donor(count: str, place: int, blocks: Sequence[str]) -> Mapping[str, Option]:
+    def donor(count: str, place: int, blocks: Sequence[str]) -> Mapping[str, OptionValue]:
         parent = rng.choice([parent for parent in (a, b) if place < parent[count]])
         return {name: parent[name][place] for name in blocks}
 
@@ -86,12 +86,12 @@ def mutate(
 ) -> Architecture:
     """Depths and dimensions drawn anew, then blocks, by their probabilities; added ones always."""
 
-    def stage(name: str, options: Sequence[Option]) -> Option:
+    def stage(name: str, options: Sequence[OptionValue]) -> OptionValue:
         again = rng.random() < settings.mutate_stage
-        kept: Option = arch[name]
+        kept: OptionValue = arch[name]
         return rng.choice(options) if again else kept
 
-    def block(count: str, place: int, blocks: Sequence[str]) -> Mapping[str, Option]:
+    def block(count: str, place: int, blocks: Sequence[str]) -> Mapping[str, OptionValue]:
         if place >= arch[count] or rng.random() < settings.mutate_block:
             return {name: rng.choice(space.fields[name].options[0]) for name in blocks}
         return {name: arch[name][place] for name in blocks}
@@ -101,8 +101,8 @@ def mutate(
 
 def _built(
     space: SearchSpace,
-    stage: Callable[[str, Sequence[Option]], Option],
-    block: Callable[[str, int, Sequence[str]], Mapping[str, Option]],
+    stage: Callable[[str, Sequence[OptionValue]], OptionValue],
+    block: Callable[[str, int, Sequence[str]], Mapping[str, OptionValue]],
 ) -> Architecture:
     """An architecture of its single values, and then of its blocks."""
     choices: dict[str, Any] = {}

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
 
-from autoprox.benchmarks.table import FORMAT
+from autoprox.benchmarks.table import TABLE_FORMAT
 from autoprox.inputs.datasets import Images
 from autoprox.oneshot.supernet.slices import Supernet
 from autoprox.parallel.worker_pool import SINGLE_WORKER, WorkerPool
@@ -120,7 +120,7 @@ def inherited_table(
     """The accuracies as a benchmark."""
     pairs = zip(architectures, accuracies, strict=True)
     return {
-        "format": FORMAT,
+        "format": TABLE_FORMAT,
         "name": name,
         "space": supernet.space.name,
         "datasets": {data.name: {"classes": data.classes}},

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from autoprox.searchspaces import TransformerNetwork
-from autoprox.searchspaces.blocks import TransformerBlock
+from autoprox.searchspaces.transformer import TransformerBlock
 
 
 def drop_rates(network: TransformerNetwork, greatest: float) -> dict[str, float]:

@@ -22,7 +22,7 @@ from autoprox.oneshot.supernet.samplers import SAMPLERS
 from autoprox.oneshot.supernet.slices import Supernet
 from autoprox.oneshot.supernet.stochastic_depth import drop_branches, drop_rates
 from autoprox.searchspaces import Architecture, TransformerNetwork
-from autoprox.searchspaces.blocks import Layer
+from autoprox.searchspaces.transformer import Layer
 from autoprox.training.recipes import DivergedError
 
 KEPT = 32  # subnets that needn't be made again

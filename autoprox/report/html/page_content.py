@@ -147,7 +147,10 @@ def score_plots(summary: EvolveSummary) -> list[Plot]:
     return [
         plot(
             *(f"{title}{dataset}", "score of the proxy", "true score"),
-            *(Series(part, _networks(quality.networks[part], dataset)) for part in ("test", "train")),
+            *(
+                Series(part, _networks(quality.networks[part], dataset))
+                for part in ("test", "train")
+            ),
         )
         for title, quality in ranking_qualities(summary)
         for dataset in quality.networks["test"].truth

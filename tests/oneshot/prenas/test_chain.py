@@ -9,8 +9,8 @@ import torch
 from autoprox.oneshot.prenas.chain import ChainSelector, Partial, unsurpassed
 from autoprox.oneshot.prenas.saliency import Saliency, measure_saliency
 from autoprox.searchspaces import Architecture
-from autoprox.searchspaces.base import one, per_stage
 from autoprox.searchspaces.bignas import NanoBigNASSpace
+from autoprox.searchspaces.space import one, per_stage
 
 FIELDS = {
     "resolution": one(8, 16),

@@ -14,8 +14,8 @@ from autoprox.oneshot.prenas.isomers import IsomerError, LayerScores, Layout, al
 from autoprox.oneshot.prenas.saliency import Saliency, measure_saliency
 from autoprox.oneshot.prenas.selection import NORMALISERS, Selector, require_reach
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.searchspaces.base import one, per_layer
-from autoprox.searchspaces.nano import NanoSpace
+from autoprox.searchspaces.autoformer import NanoSpace
+from autoprox.searchspaces.space import one, per_layer
 
 FIELDS = {
     "hidden_dim": one(16, 24),

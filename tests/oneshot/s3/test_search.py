@@ -7,13 +7,13 @@ import pytest
 
 from autoprox.oneshot.s3.search import SearchSettings, crossover, mutate, search
 from autoprox.searchspaces import Architecture
-from autoprox.searchspaces.limits import SizeLimits
-from autoprox.searchspaces.sampler import Sampler
+from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.size_limits import SizeLimits
 from autoprox.searchspaces.swin import SWIN_NANO
 
 STAGES = (1, 2, 3, 4)
 BLOCK = ("window", "qkv_dim", "mlp_ratio")
-SAMPLER = Sampler(SizeLimits(SWIN_NANO, 10, flops=(None, 3_000_000)))
+SAMPLER = ArchitectureSampler(SizeLimits(SWIN_NANO, 10, flops=(None, 3_000_000)))
 SETTINGS = SearchSettings(population=8, generations=5, parents=3)
 
 

@@ -1,4 +1,4 @@
-"""What the spaces of language models have in common: tokens in, scores of the next token out."""
+"""Language models: the networks and search spaces that read tokens and predict tokens."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -7,8 +7,8 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from autoprox.searchspaces.base import Field, SearchSpace
-from autoprox.searchspaces.blocks import Embedding, TransformerNetwork
+from autoprox.searchspaces.space import Field, SearchSpace
+from autoprox.searchspaces.transformer import Embedding, TransformerNetwork
 
 
 class LanguageNetwork(TransformerNetwork):
@@ -19,9 +19,9 @@ class LanguageNetwork(TransformerNetwork):
         self.embedding = Embedding(vocabulary, width)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Map tokens [batch, length] to logits [batch, length, vocabulary].
+        """Map tokens [batch, length], or their embeddings, to logits [batch, length, vocabulary].
 
-        In place of the tokens their embeddings may be given, [batch, length, width].
+        The embeddings are [batch, length, width].
         """
         embedded = tokens if tokens.is_floating_point() else self.embedding(tokens)
         return self.predict(self.encode(embedded))
@@ -35,7 +35,7 @@ class LanguageNetwork(TransformerNetwork):
         return hidden @ self.embedding.weight.T
 
     def reset_head(self, classes: int, seed: int) -> None:
-        """Nothing: the classes of a language model are its vocabulary, whatever the data."""
+        """Do nothing: the classes of a language model are its vocabulary, whatever the data."""
 
     def ones(self, inputs: Tensor) -> Tensor:
         """The embeddings of a single sequence, all ones."""
@@ -51,7 +51,7 @@ class TokenSpace(SearchSpace):
     vocabulary: ClassVar[int]
     context: ClassVar[int]
     objective: ClassVar[Literal["causal", "masked"]]
-    mask: ClassVar[int | None] = None  # the token that hides another, where some are masked
+    mask: ClassVar[int | None] = None  # the token that hides another, if some are masked
 
     def __init__(self, name: str, description: str, fields: Mapping[str, Field]) -> None:
         super().__init__(name, description, fields)

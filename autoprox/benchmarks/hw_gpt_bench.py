@@ -14,32 +14,32 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autoprox.benchmarks.base import Row, Selection
+from autoprox.benchmarks.benchmark import BenchmarkRow, Selection
 from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
-from autoprox.benchmarks.files import read_verified
+from autoprox.benchmarks.data_files import read_verified
 
 if TYPE_CHECKING:
-    from autoprox.benchmarks.surrogate import Surrogate
+    from autoprox.benchmarks.hw_gpt_surrogate import Surrogate
 
-COMMIT = "1f43ee8322e6295d56c1e2004319123509fd53b8"
-REPOSITORY = "automl/HW-GPT-Bench"
-FOLDER = "data_collection/gpt_datasets/predictor_ckpts/metric"
-SPACE, DATASET, VOCABULARY = "gpt2-hw", "perplexity", 50304
+_COMMIT = "1f43ee8322e6295d56c1e2004319123509fd53b8"
+_REPOSITORY = "automl/HW-GPT-Bench"
+_FOLDER = "data_collection/gpt_datasets/predictor_ckpts/metric"
+_SPACE, _DATASET, _VOCABULARY = "gpt2-hw", "perplexity", 50304
 # Labels whose architectures are of one size. There aren't 500 within 2 % of GPT-2's own 124 M.
-SIZES = {"equal-40m": 40_000_000, "equal-90m": 90_000_000, "equal-110m": 110_000_000}
+_SIZES = {"equal-40m": 40_000_000, "equal-90m": 90_000_000, "equal-110m": 110_000_000}
 
 
-def read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[Row]:
+def _read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[BenchmarkRow]:
     """The rows of the label's sample, from the one file."""
-    from autoprox.benchmarks.surrogate import read_sample  # which imports torch
+    from autoprox.benchmarks.hw_gpt_surrogate import read_sample  # which imports torch
 
     [(file, content)] = files
-    return read_sample(file, content, DATASET, SIZES.get(selection.label))
+    return read_sample(file, content, _DATASET, _SIZES.get(selection.label))
 
 
 def load_surrogate(data_dir: Path | None = None) -> Surrogate:
     """The published surrogate, from where the benchmark's file lies."""
-    from autoprox.benchmarks.surrogate import Surrogate  # which imports torch
+    from autoprox.benchmarks.hw_gpt_surrogate import Surrogate  # which imports torch
 
     [file] = HW_GPT_BENCH.files
     return Surrogate(read_verified(HW_GPT_BENCH, file, data_dir), file.name)
@@ -48,19 +48,19 @@ def load_surrogate(data_dir: Path | None = None) -> Surrogate:
 HW_GPT_BENCH = BuiltInBenchmark(
     name="hw-gpt-bench",
     description="GPT-2 small networks with their perplexity on OpenWebText, by its surrogate",
-    labels={SPACE: dict.fromkeys(("surrogate", *SIZES), (DATASET,))},
-    classes={DATASET: VOCABULARY},
+    labels={_SPACE: dict.fromkeys(("surrogate", *_SIZES), (_DATASET,))},
+    classes={_DATASET: _VOCABULARY},
     licence="Apache-2.0",
-    origin=f"github.com/{REPOSITORY} at {COMMIT}",
-    url=f"https://raw.githubusercontent.com/{REPOSITORY}/{COMMIT}/{FOLDER}",
+    origin=f"github.com/{_REPOSITORY} at {_COMMIT}",
+    url=f"https://raw.githubusercontent.com/{_REPOSITORY}/{_COMMIT}/{_FOLDER}",
     files=(
         DataFile(
             "perplexity_s.pt",
             "e843a1afdcaa35707bd0a0659b8d88d9565ee7e2bc1ec30fb55e685f6193407b",
             size=243966,
-            space=SPACE,
+            space=_SPACE,
             architectures=500,
         ),
     ),
-    read=read,
+    read=_read,
 )

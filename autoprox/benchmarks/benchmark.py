@@ -1,4 +1,4 @@
-"""What a benchmark is, and what every one must fulfil."""
+"""Benchmarks as data, and the rules that each of them must meet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from autoprox.searchspaces import Architecture  # which imports torch, seconds of start-up
 
 MIN_ARCHITECTURES = 10
-LABEL = "score"  # of a table that has one score for each dataset
+SCORE_LABEL = "score"  # of a table that has one score for each dataset
 
 
 class BenchmarkError(AutoproxError):
@@ -50,8 +50,8 @@ class Benchmark:
 
 
 @dataclass(frozen=True)
-class Row:
-    """One architecture and its scores, and how an error says where they stand."""
+class BenchmarkRow:
+    """One architecture and its scores, and how an error names its position in the file."""
 
     architecture: Architecture
     scores: Mapping[str, float]
@@ -60,19 +60,19 @@ class Row:
 
 def make_row(
     space: str, choices: Mapping[str, Any], scores: Mapping[str, float], where: str
-) -> Row:
+) -> BenchmarkRow:
     """The row of these choices, which must be those of an architecture of the space."""
     from autoprox.searchspaces import ArchitectureError, get_space  # which import torch
 
     try:
-        return Row(get_space(space).architecture(choices), scores, where)
+        return BenchmarkRow(get_space(space).architecture(choices), scores, where)
     except ArchitectureError as error:
         raise BenchmarkError(f"{where}: {error}") from error
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What is read of a benchmark: one space, one label, some datasets."""
+    """The part of a benchmark that is read: one space, one label, some datasets."""
 
     space: str
     label: str
@@ -96,20 +96,20 @@ def choose_datasets(
 
 
 def assemble(
-    rows: Sequence[Row],
+    rows: Sequence[BenchmarkRow],
     selection: Selection,
     classes: Mapping[str, int],
     name: str,
     source: str,
-    place: str,
-    dataset_places: Mapping[str, str],
+    rows_where: str,
+    datasets_where: Mapping[str, str],
 ) -> Benchmark:
-    """Make the benchmark of these rows, after the rules that hold for every benchmark.
+    """Make the benchmark of these rows, after checking the rules that hold for every benchmark.
 
-    The places say where the rows and the datasets stand, for the errors.
+    The last two arguments name the positions of the rows and of the datasets in errors.
     """
     if len(rows) < MIN_ARCHITECTURES:
-        rule = f"{place} must be at least {MIN_ARCHITECTURES} to correlate over"
+        rule = f"{rows_where} must be at least {MIN_ARCHITECTURES} to correlate over"
         raise BenchmarkError(f"{rule}, but are {len(rows)}")
     first: dict[Architecture, str] = {}
     for row in rows:
@@ -120,7 +120,7 @@ def assemble(
     for dataset in selection.datasets:
         column = np.array([row.scores[dataset] for row in rows], dtype=np.float64)
         if np.all(column == column[0]):
-            rule = f"{dataset_places[dataset]} must have at least two distinct scores"
+            rule = f"{datasets_where[dataset]} must have at least two distinct scores"
             raise BenchmarkError(f"{rule} to correlate with, but all {len(rows)} are the same")
         column.setflags(write=False)
         scores[dataset] = column

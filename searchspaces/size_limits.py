@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from autoprox.errors import AutoproxError
 from autoprox.files.human_readable import Range, format_range
-from autoprox.searchspaces.base import Architecture, SearchSpace
+from autoprox.searchspaces.space import Architecture, SearchSpace
 
-MATCH = 0.02
+SIZE_TOLERANCE = 0.02
 
 
 class LimitsError(AutoproxError):
@@ -24,7 +24,7 @@ class Sizes(NamedTuple):
 
 def matched(size: int) -> Range:
     """Return the range of sizes within 2 % of this one."""
-    return math.ceil(size * (1 - MATCH)), math.floor(size * (1 + MATCH))
+    return math.ceil(size * (1 - SIZE_TOLERANCE)), math.floor(size * (1 + SIZE_TOLERANCE))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The layers that the transformers of every search space are made of."""
+"""The layers, blocks and networks that the transformers of every search space are made of."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -11,15 +11,19 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 Layer = nn.Linear | nn.Conv2d
-LinearRule = Callable[[nn.Linear, torch.Generator], None]
+InitRule = Callable[[Any, torch.Generator], None]
 N = TypeVar("N", bound="TransformerNetwork")
 
-# The head has a random stream of its own, so that neither it nor the trunk depends on the other.
+CHANNELS = 3  # of an image
+
+# The head and, in some networks, convolutions have random streams of their own, so that they and
+# the other layers don't depend on each other.
 _HEAD_STREAM = 0x68656164
+_CONVOLUTION_STREAM = 0x636F6E76
 
 
 @dataclass(frozen=True)
-class Block:
+class BlockSpec:
     """The structure of one pre-norm transformer block.
 
     `width` is its embedding dimension, `tokens` its sequence length including the class token,
@@ -48,25 +52,25 @@ class Block:
         return linear + 2 * self.tokens**2 * self.inner
 
 
-class Linear(nn.Linear):
-    """`nn.Linear` without its default initialisation, which `initialise` would only overwrite."""
+class Uninitialised(nn.Module):
+    """A layer without its default initialisation, which `initialise` would only overwrite."""
+
+    __call__: Callable[..., Tensor]
 
     def reset_parameters(self) -> None:
         """Leave the parameters unset."""
 
 
-class Conv2d(nn.Conv2d):
-    """`nn.Conv2d` without its default initialisation, which `initialise` would only overwrite."""
-
-    def reset_parameters(self) -> None:
-        """Leave the parameters unset."""
+class Linear(Uninitialised, nn.Linear):
+    """`nn.Linear` with unset parameters."""
 
 
-class Embedding(nn.Embedding):
-    """`nn.Embedding` without its default initialisation, which `initialise` would overwrite."""
+class Conv2d(Uninitialised, nn.Conv2d):
+    """`nn.Conv2d` with unset parameters."""
 
-    def reset_parameters(self) -> None:
-        """Leave the parameters unset."""
+
+class Embedding(Uninitialised, nn.Embedding):
+    """`nn.Embedding` with unset parameters."""
 
 
 def fan_in_uniform_(layer: Layer, generator: torch.Generator) -> None:
@@ -77,110 +81,139 @@ def fan_in_uniform_(layer: Layer, generator: torch.Generator) -> None:
         layer.bias.uniform_(-bound, bound, generator=generator)
 
 
-def normal_(layer: nn.Linear, generator: torch.Generator) -> None:
+def normal_(
+    layer: nn.Linear | nn.Conv1d | nn.Conv2d, generator: torch.Generator, std: float = 0.02
+) -> None:
     """DeiT's rule: weights normal with standard deviation 0.02, biases zero.
 
     The published code truncates at a hundred standard deviations, which is no truncation at all.
     """
-    layer.weight.normal_(0.0, 0.02, generator=generator)
+    layer.weight.normal_(0.0, std, generator=generator)
     if layer.bias is not None:
         layer.bias.zero_()
 
 
-class TransformerBlock(nn.Module):
-    """A block whose linear layers are measured; this default is of one with qkv, proj, fc1, fc2.
+def fan_out_normal_(layer: nn.Conv2d, generator: torch.Generator) -> None:
+    """Weights normal with variance 2 / fan out, biases zero."""
+    fan_out = layer.weight[0, 0].numel() * layer.out_channels // layer.groups
+    normal_(layer, generator, math.sqrt(2 / fan_out))
 
-    Where it is `entangled`, its parameters are in an order in which those of a smaller block are
-    the first, in every dimension.
+
+def to_grid(tokens: Tensor) -> Tensor:
+    """Map tokens [batch, tokens, width] that are a square to [batch, width, side, side]."""
+    side = math.isqrt(tokens.shape[1])
+    return tokens.mT.reshape(len(tokens), -1, side, side)
+
+
+def split_heads(x: Tensor, heads: int) -> Tensor:
+    """Map tokens [batch, tokens, heads * dim] to [batch, heads, tokens, dim]."""
+    return x.reshape(*x.shape[:-1], heads, -1).transpose(1, 2)
+
+
+def multi_head_attention(query: Tensor, key: Tensor, value: Tensor, heads: int) -> Tensor:
+    """Attention of tokens [batch, tokens, heads * dim]; there may be fewer keys than queries."""
+    query, key, value = (split_heads(part, heads) for part in (query, key, value))
+    mixed = functional.scaled_dot_product_attention(query, key, value)
+    return mixed.transpose(1, 2).flatten(2)
+
+
+class TransformerBlock(nn.Module):
+    """A block whose linear layers are measured; by default these are qkv, proj, fc1 and fc2.
+
+    It maps tokens [batch, tokens, width] to tokens, by default of the same shape. If it is
+    `entangled`, its parameters are in an order in which those of a smaller block are the first, in
+    every dimension.
     """
 
     heads: int
     entangled = False
 
     def linears(self) -> list[tuple[str, nn.Linear]]:
-        """Its linear layers with their domain, in the order in which the input passes them."""
+        """The linear layers with their domain, in the order in which the input passes them."""
         named = (("msa", "qkv"), ("msa", "proj"), ("mlp", "fc1"), ("mlp", "fc2"))
         return [(domain, self.get_submodule(name)) for domain, name in named]  # type: ignore[misc]
 
     def projections(self) -> list[nn.Linear]:
-        """The layers that make its queries, keys and values: here the first."""
+        """The layers that make the queries, keys and values: by default the first."""
         return [layer for _, layer in self.linears()[:1]]
 
     def branches(self) -> Sequence[nn.Module]:
-        """What has outputs that are added to the block's input: the last layer of each domain."""
+        """The modules whose outputs are added to the block's input: the last of each domain."""
         return list(dict(self.linears()).values())
 
     def reorder(self, entangled: bool) -> None:
-        """Bring the parameters into the entangled order, or back; what it computes stays."""
+        """Bring the parameters into the entangled order, or back; the function stays the same."""
         self.entangled = entangled
 
 
 class EncoderBlock(TransformerBlock):
     """A pre-norm transformer block: self-attention, then an MLP with GELU, each residual."""
 
-    def __init__(self, shape: Block) -> None:
+    eps = 1e-6
+    gelu = "none"  # its approximation
+
+    def __init__(self, spec: BlockSpec, bias: bool = True) -> None:
         super().__init__()
-        self.heads = shape.heads
-        self.norm1 = nn.LayerNorm(shape.width, eps=1e-6)
-        self.qkv = Linear(shape.width, 3 * shape.inner)
-        self.proj = Linear(shape.inner, shape.width)
-        self.norm2 = nn.LayerNorm(shape.width, eps=1e-6)
-        self.fc1 = Linear(shape.width, shape.hidden)
-        self.fc2 = Linear(shape.hidden, shape.width)
+        self.heads = spec.heads
+        self.norm1 = nn.LayerNorm(spec.width, self.eps)
+        self.qkv = Linear(spec.width, 3 * spec.inner, bias)
+        self.proj = Linear(spec.inner, spec.width, bias)
+        self.norm2 = nn.LayerNorm(spec.width, self.eps)
+        self.fc1 = Linear(spec.width, spec.hidden, bias)
+        self.fc2 = Linear(spec.hidden, spec.width, bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map tokens [batch, tokens, width] to tokens of the same shape."""
         x = x + self.attend(self.norm1(x))
-        hidden: Tensor = self.fc2(functional.gelu(self.fc1(self.norm2(x))))
-        return x + hidden
+        return x + self.mlp(self.norm2(x))
+
+    def mlp(self, x: Tensor) -> Tensor:
+        return self.fc2(functional.gelu(self.fc1(x), approximate=self.gelu))
 
     def attend(self, x: Tensor) -> Tensor:
         """Multi-head self-attention over tokens [batch, tokens, width]."""
         sizes, part, head = ((self.heads, 3), 3, 2) if self.entangled else ((3, self.heads), 2, 3)
-        qkv = self.qkv(x).unflatten(-1, (*sizes, -1))
-        query, key, value = qkv.permute(
-            part, 0, head, 1, 4
-        )  # each [batch, heads, tokens, head dim]
-        mixed = self.mix(query, key, value)
-        projected: Tensor = self.proj(mixed.transpose(1, 2).flatten(2))
-        return projected
+        qkv = self.qkv(x).reshape(*x.shape[:2], *sizes, -1)
+        mixed = self.mix(*qkv.permute(part, 0, head, 1, 4))
+        return self.proj(mixed.transpose(1, 2).flatten(2))
 
     @torch.no_grad()
     def reorder(self, entangled: bool) -> None:
         """Bring the rows of qkv from (3, heads, head dim) to (heads, 3, head dim), or back."""
         if entangled != self.entangled:
             sizes = (3, self.heads) if entangled else (self.heads, 3)
-            for parameter in (self.qkv.weight, self.qkv.bias):
+            for parameter in self.qkv.parameters():
                 parts = parameter.view(*sizes, -1, *parameter.shape[1:]).transpose(0, 1)
                 parameter.copy_(parts.flatten(0, 2))
         super().reorder(entangled)
 
     def mix(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """What each head finds, [batch, heads, tokens, head dim]."""
+        """Attention of each head; all are [batch, heads, tokens, head dim]."""
         return functional.scaled_dot_product_attention(query, key, value)
 
 
 class Pooling(nn.Module):
-    """What leads from one stage of a network to the next: a layer, or a module of layers."""
+    """The transition from one stage of a network to the next: a layer, or a module of layers."""
 
 
 class TransformerNetwork(nn.Module):
     """An untrained network of a search space; a subclass has its stem, its blocks and its head.
 
+    One for images maps [batch, 3, height, width] to logits [batch, classes].
     Parameters of the network itself, not of a layer, are embeddings: class token and positions.
     There is no dropout and no stochastic depth; batch norms, if any, pass their input on.
     """
 
-    head: nn.Linear
-    linear_rule: LinearRule = staticmethod(normal_)
-    made_of: dict[str, Any]  # the arguments of its class, plain values
+    head: Linear
+    linear_rule: InitRule = staticmethod(normal_)
+    convolution_rule: InitRule | None = None  # draws them again, from a stream of their own
+    init_arguments: dict[str, Any]  # of the class, plain values from which source can be written
 
     def __new__(cls: type[N], *arguments: Any, **named: Any) -> N:
-        """Remember the arguments, by which its source can be written."""
+        """Record the arguments."""
         network = super().__new__(cls)
         if arguments or named:
             bound = signature(cls.__init__).bind(network, *arguments, **named).arguments
-            object.__setattr__(network, "made_of", dict(list(bound.items())[1:]))
+            object.__setattr__(network, "init_arguments", dict(list(bound.items())[1:]))
         return network
 
     @property
@@ -195,7 +228,7 @@ class TransformerNetwork(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the parameters are."""
+        """The device of the parameters."""
         return next(self.parameters()).device
 
     def layers(self) -> list[tuple[str, nn.Linear]]:
@@ -203,23 +236,22 @@ class TransformerNetwork(nn.Module):
         return [pair for block in self.transformer_blocks for pair in block.linears()]
 
     def extra_layers(self) -> list[tuple[str, Layer]]:
-        """The layers of the domains beside those of `layers`, each with its domain.
+        """The layers of the domains other than those of `layers`, each with its domain.
 
         In depth order: ``stem``, the convolutions before the first block, which embed patches;
-        ``qkv``, what makes the queries, keys and values of a block, which is also in ``msa``;
-        ``pool``, the layers between stages; ``head``, the classifier, where it isn't the embedding.
+        ``qkv``, the layers that make a block's queries, keys and values, which are also in ``msa``;
+        ``pool``, the layers between stages; ``head``, the classifier, unless it is the embedding.
         """
-        found: list[tuple[str, Layer]] = []
+        layers: list[tuple[str, Layer]] = []
         for module in self.modules():
             if isinstance(module, TransformerBlock):
-                found += [("qkv", layer) for layer in module.projections()]
+                layers += [("qkv", layer) for layer in module.projections()]
             elif isinstance(module, Pooling):
-                parts = (part for part in module.modules() if isinstance(part, Layer))
-                found += [("pool", part) for part in parts]
-            elif isinstance(module, nn.Conv2d) and all(domain == "stem" for domain, _ in found):
-                found.append(("stem", module))
+                layers += [("pool", part) for part in module.modules() if isinstance(part, Layer)]
+            elif isinstance(module, nn.Conv2d) and all(domain == "stem" for domain, _ in layers):
+                layers.append(("stem", module))
         head = getattr(self, "head", None)
-        return found if head is None else [*found, ("head", head)]
+        return layers if head is None else [*layers, ("head", head)]
 
     def ones(self, inputs: Tensor) -> Tensor:
         """The input of the `ones` probe: a single one that is all ones."""
@@ -239,6 +271,11 @@ class TransformerNetwork(nn.Module):
                 module.weight.normal_(0.0, 0.02, generator=generator)
             elif isinstance(module, nn.Linear) and module is not head:
                 self.linear_rule(module, generator)
+        if self.convolution_rule is not None:
+            generator.manual_seed(seed ^ _CONVOLUTION_STREAM)
+            for module in self.modules():
+                if isinstance(module, nn.Conv1d | nn.Conv2d):
+                    self.convolution_rule(module, generator)
         if head is not None:
             self.reset_head(head.out_features, seed)
 
