@@ -13,7 +13,7 @@
 
 `arch` holds the choices of the space. `higher_is_better` is true unless stated; where it is false,
 the scores change sign on reading. At least 10 different architectures, a score for each dataset, at
-least two distinct scores a dataset, no other keys but two that `training.table` adds:
+least two distinct scores a dataset, no other keys but two that `training.benchmark_training` adds:
 `training`, on how the scores were measured, and each architecture's `runs`, those of every seed.
 """
 

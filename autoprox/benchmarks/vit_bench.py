@@ -14,7 +14,7 @@ from typing import Any
 
 from autoprox.benchmarks.base import BenchmarkError, Row, Selection, make_row
 from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
-from autoprox.inputs.classes import CLASSES
+from autoprox.inputs.class_counts import DATASET_CLASSES
 
 COMMIT = "90ed458eff6948a6f0d23e440a8d21bbec50d091"
 REPOSITORY = "lilujunai/Auto-Prox-AAAI24"
@@ -74,7 +74,7 @@ VIT_BENCH_101 = BuiltInBenchmark(
         "autoformer-ti": {"kd": TRAINED, "base": TRAINED, "supernet": ("imagenet",)},
         "pit": {"kd": TRAINED, "base": TRAINED},
     },
-    classes=CLASSES,
+    classes=DATASET_CLASSES,
     licence="Apache-2.0",
     origin=f"github.com/{REPOSITORY} at {COMMIT}",
     url=f"https://raw.githubusercontent.com/{REPOSITORY}/{COMMIT}/gt_results",

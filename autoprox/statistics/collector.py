@@ -30,7 +30,7 @@ from torch.nn import functional
 
 from autoprox.errors import ConfigError, nearest
 from autoprox.files.code import code_digest
-from autoprox.inputs.batch import IGNORED, Batch
+from autoprox.inputs.batch import IGNORED_LABEL, Batch
 from autoprox.language import Statistic
 from autoprox.language.quantities import QUANTITIES
 from autoprox.searchspaces.tokens import LanguageNetwork
@@ -82,7 +82,9 @@ def captures_of(statistics: Iterable[Statistic]) -> set[Capture]:
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """The mean over a batch: of images, logits [batch, classes], or of the tokens of sequences."""
-    return functional.cross_entropy(logits.flatten(0, -2), labels.flatten(), ignore_index=IGNORED)
+    return functional.cross_entropy(
+        logits.flatten(0, -2), labels.flatten(), ignore_index=IGNORED_LABEL
+    )
 
 
 def _as_matrix(values: Tensor, thin: int) -> Tensor:

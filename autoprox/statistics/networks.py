@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from autoprox.errors import MeasurementError
 from autoprox.files.code import code_digest
 from autoprox.language.domains import BLOCK_DOMAINS, parts_of
-from autoprox.models.foreign import evaluating
-from autoprox.models.layers import IN_PROJECTION, blocks, weights
+from autoprox.models.measured_layers import IN_PROJECTION, block_layers, layer_weights
+from autoprox.models.model_adapter import evaluating
 from autoprox.searchspaces import Architecture, Block, SearchSpace, TransformerNetwork
 from autoprox.searchspaces.blocks import Layer
 
@@ -182,7 +182,7 @@ class ModuleNetwork:
 
     def structure(self) -> Structure:
         """Layers are of the same block where their names say so."""
-        groups = blocks(self._domains).values()
+        groups = block_layers(self._domains).values()
         domains = tuple(tuple(self._domains[name] for name in names) for names in groups)
         return Structure(domains, self._blocks, self._extra(len(domains)))
 
@@ -237,7 +237,7 @@ Layered = TransformerNetwork | NamedLayers  # what can be measured
 
 def _layer(module: nn.Module, name: str, domain: str) -> Layer:
     """A layer by its name; one that only has the weight where that has no layer."""
-    matrices = weights(module)
+    matrices = layer_weights(module)
     if name.endswith(IN_PROJECTION) and name in matrices:
         rows, columns = matrices[name].shape
         layer = nn.Linear(columns, rows, bias=False, device="meta")

@@ -12,7 +12,7 @@ from autoprox.errors import ConfigError, RunError, nearest
 from autoprox.files.folders import require_folder
 from autoprox.files.program import command_line
 from autoprox.inputs.batch import Batch
-from autoprox.inputs.batches import load_batches
+from autoprox.inputs.batch_loading import load_batches
 from autoprox.parallel.crew import Crew
 from autoprox.parallel.threads import one_thread
 from autoprox.progress import Progress, silent

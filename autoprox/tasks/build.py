@@ -21,11 +21,8 @@ from autoprox.searchspaces.bands import Band, size_bands
 from autoprox.shortfalls import Shortfall, shortfalls
 from autoprox.tasks.base import Task, completed, digests
 from autoprox.tasks.build_configuration import BuildConfig
-from autoprox.training.images import ImageRecipe
-from autoprox.training.plan import plan_training
-from autoprox.training.recipes import TrainingRecipe
-from autoprox.training.table import train_table
-from autoprox.training.texts import TextRecipe
+from autoprox.training.benchmark_training import plan_training, train_table
+from autoprox.training.recipes import ImageRecipe, TextRecipe, TrainingRecipe
 
 BANDS = 8
 

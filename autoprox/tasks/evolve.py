@@ -28,7 +28,7 @@ from autoprox.evolution import (
 from autoprox.evolution.two_inputs import TwoInputs
 from autoprox.export import pretty
 from autoprox.files.folders import make_writable, room_of
-from autoprox.inputs.batches import batch_counts
+from autoprox.inputs.batch_loading import batch_shortfalls
 from autoprox.language import (
     EVERY_STATISTIC,
     STATISTICS,
@@ -160,7 +160,7 @@ class Evolve(Task[EvolveConfig]):
 
     @property
     def counts(self) -> list[Shortfall]:
-        return batch_counts(self.config.batch_size, self.batches)
+        return batch_shortfalls(self.config.batch_size, self.batches)
 
     @property
     def cache(self) -> Path:

@@ -10,20 +10,20 @@ from autoprox.errors import ConfigError, nearest
 from autoprox.files.atomic import write_json
 from autoprox.files.located_json import read_json
 from autoprox.files.sizes import read_series, read_size, short
-from autoprox.oneshot.prenas.chain import ChainSelector
-from autoprox.oneshot.prenas.isomers import Layout
-from autoprox.oneshot.prenas.saliency import measure_saliency
-from autoprox.oneshot.prenas.selection import (
+from autoprox.oneshot.prenas.convolutional_selection import ConvolutionalSelector
+from autoprox.oneshot.prenas.isomer_selection import (
     NORMALISERS,
     RELEASED,
-    Preferred,
-    Selector,
-    by_size,
-    require_reach,
+    IsomerFields,
+    IsomerSelector,
+    PreferredArchitecture,
+    preferred_by_size,
+    require_reachable_size,
 )
-from autoprox.oneshot.supernet.session import Plan
-from autoprox.oneshot.supernet.slices import require_entangled
+from autoprox.oneshot.prenas.supernet_saliency import measure_saliency
+from autoprox.oneshot.supernet.shared_weights import require_entangled
 from autoprox.oneshot.supernet.subnets import read_subnets
+from autoprox.oneshot.supernet.training import SupernetPlan
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run, as_written
 from autoprox.searchspaces import get_space
@@ -48,7 +48,7 @@ class Prenas(Task[PrenasConfig]):
         if isinstance(self.space, BigNASSpace):
             _require_no_isomers(config)
         else:
-            Layout(self.space)
+            IsomerFields(self.space)
         if config.normaliser not in NORMALISERS:
             choices = nearest(config.normaliser, NORMALISERS)
             raise ConfigError(f"unknown normaliser {config.normaliser!r}{choices}")
@@ -61,8 +61,8 @@ class Prenas(Task[PrenasConfig]):
             images = Path(config.train).absolute()
             self.data, recipe = read_images(images, self.space, config)
             self.classes = self.data.classes
-            self.plan = Plan(self.space, images, recipe, "preferred", (), config.seed)
-        require_reach(self.space, self.classes, max(self.sizes))
+            self.plan = SupernetPlan(self.space, images, recipe, "preferred", (), config.seed)
+        require_reachable_size(self.space, self.classes, max(self.sizes))
 
     @property
     def name(self) -> str:
@@ -80,7 +80,7 @@ class Prenas(Task[PrenasConfig]):
             training = trained(plan, self.data, self.config, self.crew, run, progress)
         preferred = read_json(run.path / PREFERRED).plain()
         with as_written(run.path / PREFERRED):
-            sizes = by_size(preferred, self.sizes, self.config.per_size)
+            sizes = preferred_by_size(preferred, self.sizes, self.config.per_size)
         trained_short = [] if training is None else training.pop("shortfalls")
         return {
             "space": self.space.name,
@@ -117,9 +117,11 @@ class Prenas(Task[PrenasConfig]):
         saliency = measure_saliency(self.space, self.classes, noise, seed, released)
         progress("measure", 1, 1, "the random supernet")
         if isinstance(self.space, BigNASSpace):
-            chosen = ChainSelector(saliency, self.space).choose(self.sizes, self.config.per_size)
+            chosen = ConvolutionalSelector(saliency, self.space).choose(
+                self.sizes, self.config.per_size
+            )
         else:
-            chosen = Selector(saliency, normaliser).choose(self.sizes, self.config.per_size)
+            chosen = IsomerSelector(saliency, normaliser).choose(self.sizes, self.config.per_size)
         folder = run.path / FOLDER
         folder.mkdir(exist_ok=True)
         for number, one in enumerate(chosen, start=1):
@@ -133,7 +135,7 @@ def _require_no_isomers(config: PrenasConfig) -> None:
         raise ConfigError(f"{rule}, of which {config.space} has hardly any: leave it out")
 
 
-def _entry(one: Preferred) -> dict[str, Any]:
+def _entry(one: PreferredArchitecture) -> dict[str, Any]:
     """A row of the table."""
     return {
         "arch": one.architecture.to_json()["choices"],

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from autoprox.errors import MeasurementError, RunError, lacked_memory
 from autoprox.files.atomic import write_text
 from autoprox.files.documents import Document, Finite
-from autoprox.inputs.batches import batch_counts
+from autoprox.inputs.batch_loading import batch_shortfalls
 from autoprox.language import statistics
 from autoprox.progress import Progress
 from autoprox.report.terminal.ranking import FAILED, NOT_FINITE, as_csv, as_markdown
@@ -101,7 +101,7 @@ class Rank(Task[RankConfig]):
 
     @property
     def counts(self) -> list[Shortfall]:
-        return batch_counts(self.config.batch_size, self.setting(self.config.seed).batches)
+        return batch_shortfalls(self.config.batch_size, self.setting(self.config.seed).batches)
 
     def setting(self, seed: int) -> Setting:
         """How networks are measured with one of the seeds, which also draws the noise."""

@@ -23,7 +23,7 @@ import torch
 from autoprox.engine.evaluator import REASONS, Engine
 from autoprox.errors import AutoproxError, MeasurementError
 from autoprox.export import pretty
-from autoprox.inputs.batches import load_batches
+from autoprox.inputs.batch_loading import load_batches
 from autoprox.language import (
     Tree,
     make,
@@ -31,9 +31,14 @@ from autoprox.language import (
     statistics,
 )
 from autoprox.progress import Note, Progress
-from autoprox.rediscovery.evidence import Evidence, by_form, by_networks, by_tree
-from autoprox.rediscovery.growth import WORDS
-from autoprox.rediscovery.search import FormulaSearch
+from autoprox.rediscovery.formula_equality import (
+    EqualityEvidence,
+    equality_by_networks,
+    equality_by_sympy,
+    equality_by_tree,
+)
+from autoprox.rediscovery.formula_growth import REDISCOVERY_WORDS
+from autoprox.rediscovery.formula_search import FormulaSearch
 from autoprox.runs.folder import NAME, Run
 from autoprox.scoring.correlations import Floats
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
@@ -59,7 +64,7 @@ DATASET, CLASSES, BATCH = "noise", 10, 2
 SCREEN = 8  # fresh networks that show most formulas to be wrong, before all are measured
 COMPARED = 32  # formulas that fit and are compared with the proxy at a time, the smallest
 
-Success = tuple[Tree, Evidence]
+Success = tuple[Tree, EqualityEvidence]
 
 
 @dataclass(frozen=True)
@@ -138,7 +143,7 @@ class Rediscover(Task[RediscoverConfig]):
     def _collect(self, rng: Random, progress: Progress) -> CachedMatrices:
         """All statistics of the networks to evolve on, whichever the proxy reads."""
         architectures = self.evolved.architectures(rng)
-        trees = (*map(make, WORDS), self.target)
+        trees = (*map(make, REDISCOVERY_WORDS), self.target)
         matrices = CachedMatrices(
             self.evolved.setting(self.config.seed, self.device),
             space_networks(self.evolved.space, architectures, self.config.seed),
@@ -162,7 +167,7 @@ class Rediscover(Task[RediscoverConfig]):
         values: Floats = scores.values[0, 0]
         return values
 
-    def _record(self, run: Run, tree: Tree, evidence: Evidence) -> Mapping[str, Any]:
+    def _record(self, run: Run, tree: Tree, evidence: EqualityEvidence) -> Mapping[str, Any]:
         """The formula for a proxy file."""
         found = {
             "run": run.name,
@@ -247,7 +252,7 @@ class Judge:
     def __call__(self, found: Sequence[Tree]) -> Success | None:
         """A formula that is the proxy, the smallest by the first evidence that there is."""
         trees = self._untried(found)
-        for compare, compared in ((by_tree, trees), (by_form, trees[:COMPARED])):
+        for compare, compared in ((equality_by_tree, trees), (equality_by_sympy, trees[:COMPARED])):
             for tree in compared:
                 if evidence := compare(tree, self._target):
                     return tree, evidence
@@ -280,7 +285,7 @@ class Judge:
         setting = self._task.fresh.setting(config.seed, self._task.device)
         networks = space_networks(self._task.fresh.space, architectures, config.seed)
         fresh = StreamedMatrices(setting, networks, self._task.crew)
-        judged = zip(trees, by_networks(trees, self._target, fresh), strict=True)
+        judged = zip(trees, equality_by_networks(trees, self._target, fresh), strict=True)
         return [(tree, evidence) for tree, evidence in judged if evidence]
 
 

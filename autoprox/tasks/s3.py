@@ -15,14 +15,16 @@ from typing import Any
 from autoprox.errors import ConfigError
 from autoprox.files.atomic import write_json
 from autoprox.files.sizes import read_range
-from autoprox.oneshot.s3.evaluations import Evaluations
-from autoprox.oneshot.s3.quality import quality, subspaces
-from autoprox.oneshot.s3.search import SearchSettings, search
-from autoprox.oneshot.s3.tendencies import evolved, tendencies
-from autoprox.oneshot.supernet.checkpoint import FILE, read_supernet
-from autoprox.oneshot.supernet.inherited import limit_counts
-from autoprox.oneshot.supernet.processes import run_together
-from autoprox.oneshot.supernet.session import Plan, train_supernet
+from autoprox.oneshot.s3.space_evolution import (
+    evolve_space,
+    option_qualities,
+    shift_all_options,
+    space_quality,
+)
+from autoprox.oneshot.s3.subnet_search import SubnetEvaluator, SubnetSearchSettings, search_subnets
+from autoprox.oneshot.supernet.inherited_accuracy import held_out_shortfalls
+from autoprox.oneshot.supernet.shared_weights import CHECKPOINT_FILE, read_supernet
+from autoprox.oneshot.supernet.training import SupernetPlan, run_distributed, train_to_checkpoint
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import SPACES, Architecture, SearchSpace, get_space
@@ -48,8 +50,8 @@ class S3(Task[S3Config]):
         device = resolve_device(config.device)
         super().__init__(completed(config, space=self.space.name, device=device))
         self.data, self.recipe = read_images(Path(config.images), self.space, config)
-        names = SearchSettings.model_fields
-        self.settings = SearchSettings(**{name: getattr(config, name) for name in names})
+        names = SubnetSearchSettings.model_fields
+        self.settings = SubnetSearchSettings(**{name: getattr(config, name) for name in names})
         self.sampler(self.space).require()
 
     @property
@@ -83,7 +85,7 @@ class S3(Task[S3Config]):
             self._train(space, folder, number, progress)
             found = self._measure(space, folder, number, progress)
             errors.append(list(found.values()))
-            measured = quality(errors[-1], self.config.top).to_json()
+            measured = space_quality(errors[-1], self.config.top).to_json()
             counts = self._asked_and_measured(space, found)
             rounds.append({**measured, **counts, "options": space.options, "dropped": dropped})
             if number >= len(log):
@@ -110,15 +112,15 @@ class S3(Task[S3Config]):
     def _train(self, space: SwinSpace, folder: Path, number: int, progress: Progress) -> None:
         config = self.config
         images = Path(config.images).absolute()
-        plan = Plan(space, images, self.recipe, SANDWICH, (), config.seed)
+        plan = SupernetPlan(space, images, self.recipe, SANDWICH, (), config.seed)
 
         def report(epoch: int, loss: float) -> None:
             task = f"train space {number}"
             note = Note(f"loss {loss:.4f}", value=loss, of="loss")
             progress(task, epoch, self.recipe.epochs, note)
 
-        device, file = str(config.device), folder / FILE
-        run_together(config.processes, device, folder, report, train_supernet, plan, file)
+        device, file = str(config.device), folder / CHECKPOINT_FILE
+        run_distributed(config.processes, device, folder, report, train_to_checkpoint, plan, file)
 
     def _measure(
         self, space: SwinSpace, folder: Path, number: int, progress: Progress
@@ -134,7 +136,7 @@ class S3(Task[S3Config]):
         self, space: SwinSpace, errors: Mapping[Architecture, float]
     ) -> dict[str, int]:
         """Count the samples asked for, and the options of the networks whose errors are known."""
-        found = subspaces(space, errors, self.config.top)
+        found = option_qualities(space, errors, self.config.top)
         measured = sum(len(own) for own in found.values())
         return {"samples": self.config.samples, "options_measured": measured}
 
@@ -142,10 +144,12 @@ class S3(Task[S3Config]):
         self, space: SwinSpace, errors: Mapping[Architecture, float], folder: Path
     ) -> tuple[SwinSpace, dict[str, tuple[float, ...]]]:
         """The next space, and the options that it lacks because they were below the least."""
-        found = tendencies(space, subspaces(space, errors, self.config.top), self.config.tau)
+        found = shift_all_options(
+            space, option_qualities(space, errors, self.config.top), self.config.tau
+        )
         write_json(folder / EVOLUTION, {name: own.to_json() for name, own in found.items()})
         dropped = {name: own.dropped for name, own in found.items() if own.dropped}
-        return evolved(space, found), dropped
+        return evolve_space(space, found), dropped
 
     def _unreachable(self, space: SwinSpace) -> str | None:
         """Why a space has no network within the limits, if so."""
@@ -167,7 +171,7 @@ class S3(Task[S3Config]):
             generations.append(len(members))
             return evaluations.errors(members)
 
-        found = search(sampler, evaluate, self.settings, rng)
+        found = search_subnets(sampler, evaluate, self.settings, rng)
         best = min(found, key=found.__getitem__)
         sizes = sampler.limits.sizes(best)._asdict()
         return {
@@ -207,7 +211,7 @@ class S3(Task[S3Config]):
         yield Shortfall(
             "parents", config.parents, first, "were evaluated before the first children"
         )
-        yield from limit_counts(self.data, config.limit)
+        yield from held_out_shortfalls(self.data, config.limit)
         yield from self.recipe.counts(self.data)
 
     def _evaluations(
@@ -218,10 +222,10 @@ class S3(Task[S3Config]):
         task: str,
         total: int,
         progress: Progress,
-    ) -> Evaluations:
-        supernet = read_supernet(folder / FILE, space)
+    ) -> SubnetEvaluator:
+        supernet = read_supernet(folder / CHECKPOINT_FILE, space)
         config = self.config
-        return Evaluations(
+        return SubnetEvaluator(
             supernet, self.data, folder / file, config.limit, self.crew, task, total, progress
         )
 

@@ -15,29 +15,34 @@ from autoprox.engine.evaluator import Engine
 from autoprox.errors import AutoproxError, MeasurementError, failure_of, nearest
 from autoprox.files.sizes import short
 from autoprox.inputs.batch import Batch, InputError
-from autoprox.inputs.batches import LENGTH, batch_counts
-from autoprox.inputs.images import load_batch
-from autoprox.inputs.text import load_tokens
+from autoprox.inputs.batch_loading import (
+    DEFAULT_LENGTH,
+    batch_shortfalls,
+    load_image_batch,
+    load_token_batch,
+)
 from autoprox.language import STRUCTURE, Tree, canonical, require_network, statistics
 from autoprox.language.domains import parts_of
-from autoprox.models.foreign import Foreign, evaluating, logits_of, with_linear
-from autoprox.models.layers import (
+from autoprox.models.measured_layers import (
     Patterns,
-    blocks,
+    basic_domains,
+    block_heads,
+    block_layers,
+    block_tokens,
+    block_widths,
     find_family,
     find_layers,
-    matching,
-    single_domains,
-    weights,
+    layer_weights,
+    matching_layers,
 )
-from autoprox.models.loading import LoadedModel, ModelError, load_model, outline
 from autoprox.models.memory import (
     activation_bytes,
     available_memory,
     needed_memory,
     parameter_bytes,
 )
-from autoprox.models.structure import heads_of_blocks, tokens_of, widths
+from autoprox.models.model_adapter import ModelAdapter, evaluating, logits_of, with_linear_layers
+from autoprox.models.model_loading import LoadedModel, ModelError, load_model, load_model_outline
 from autoprox.scoring.correlations import Floats
 from autoprox.shortfalls import shortfalls
 from autoprox.statistics.collector import Setting
@@ -69,8 +74,10 @@ class Inputs:
         size = BATCH if self.batch_size is None else self.batch_size
         if loaded.tokens is not None:
             self._refuse(loaded, images=self.images)
-            length = min(LENGTH, loaded.tokens.context) if self.length is None else self.length
-            return load_tokens(loaded.tokens, size, length, self.seed, self.text)
+            length = (
+                min(DEFAULT_LENGTH, loaded.tokens.context) if self.length is None else self.length
+            )
+            return load_token_batch(loaded.tokens, size, length, self.seed, self.text)
         self._refuse(loaded, text=self.text, length=self.length)
         shape = loaded.image or ()
         try:
@@ -81,14 +88,14 @@ class Inputs:
                 f"{loaded.name} must map images {list(shape)} to logits, but "
                 f"{failure_of(error)}; a function may return inputs and targets with its model"
             ) from error
-        return load_batch("images", shape, size, self.seed, self.images, classes)
+        return load_image_batch("images", shape, size, self.seed, self.images, classes)
 
     def shape(self, loaded: LoadedModel) -> Tensor:
         """Return inputs of the shape that a library's model sees, without values."""
         size = BATCH if self.batch_size is None else self.batch_size
         if loaded.tokens is None:
             return torch.empty(size, *(loaded.image or ()), device="meta")
-        length = min(LENGTH, loaded.tokens.context) if self.length is None else self.length
+        length = min(DEFAULT_LENGTH, loaded.tokens.context) if self.length is None else self.length
         return torch.empty(size, length, dtype=torch.long, device="meta")
 
     def _refuse(self, loaded: LoadedModel, **options: object) -> None:
@@ -121,7 +128,7 @@ def score_references(
 
     A model of a library that the memory can't hold isn't loaded, another isn't measured.
     """
-    outlines = {reference: outline(reference) for reference in references}
+    outlines = {reference: load_model_outline(reference) for reference in references}
     known = [own for own in outlines.values() if own is not None]
     _require_memory(proxy, known, inputs, loaded=False)
     loaded = [load_model(reference, pretrained, inputs.seed) for reference in references]
@@ -130,7 +137,7 @@ def score_references(
     models = [(one.name, one.model, inputs.batch(one)) for one in loaded]
     found = score_models(proxy, models, patterns, inputs.seed)
     batches = {name: batch for name, _, batch in models}
-    counts = batch_counts(inputs.batch_size or 0, batches)
+    counts = batch_shortfalls(inputs.batch_size or 0, batches)
     return {**found, "shortfalls": shortfalls(counts)}
 
 
@@ -208,7 +215,7 @@ def _measured(
     seed: int,
 ) -> MeasuredModel:
     """Measure one model, which is left as it was."""
-    own = with_linear(model)
+    own = with_linear_layers(model)
     layers = find_layers(own, patterns or None)
     _require(tree, name, own, layers)
     try:
@@ -228,10 +235,10 @@ def _measured(
 
 def _require_matches(patterns: Patterns, models: Sequence[tuple[str, nn.Module, Batch]]) -> None:
     """Raise ModelError if a pattern matches no linear layer of any model."""
-    names = [name for _, model, _ in models for name in weights(model)]
+    names = [name for _, model, _ in models for name in layer_weights(model)]
     for domain, given in patterns.items():
         for pattern in given:
-            if not matching(names, pattern):
+            if not matching_layers(names, pattern):
                 parts = [name.split(".") for name in _short(names)]
                 ends = [".".join(own[i:]) for own in parts for i in range(len(own))]
                 close = nearest(pattern, ends).partition(";")[0]
@@ -252,7 +259,7 @@ def _require(tree: Tree, name: str, model: nn.Module, layers: dict[str, str]) ->
         raise ModelError(
             f"the proxy needs layers of {' and '.join(lacking)}, but of {name} it finds {there}; "
             f"name them by {' and '.join(f'--{domain} PATTERN' for domain in lacking)}, "
-            f"of its linear layers {_listed(weights(model)) or '(it has none)'}"
+            f"of its linear layers {_listed(layer_weights(model)) or '(it has none)'}"
         )
 
 
@@ -261,22 +268,22 @@ def _network(
 ) -> ModuleNetwork:
     """The model to be measured; of its blocks the structure that the proxy reads."""
     symbols = _symbols(tree)
-    count = len(blocks(layers))
+    count = len(block_layers(layers))
     nothing = [0] * count
     shapes = zip(
-        widths(model, layers) if "width" in symbols else nothing,
-        tokens_of(model, layers, inputs) if "tokens" in symbols else nothing,
-        heads_of_blocks(model, layers) if "heads" in symbols else nothing,
+        block_widths(model, layers) if "width" in symbols else nothing,
+        block_tokens(model, layers, inputs) if "tokens" in symbols else nothing,
+        block_heads(model, layers) if "heads" in symbols else nothing,
         strict=True,
     )
     named: dict[str, list[str]] = {}
-    for layer, domains in single_domains(model, layers).items():
+    for layer, domains in basic_domains(model, layers).items():
         for domain in domains:
             kind = "pool" if domain in parts_of("pool") else domain
             named.setdefault(kind, []).append(f"model.{layer}")
     named.pop("other", None)
-    final = f"model.{list(blocks(layers))[-1]}".rstrip(".") if layers else None
-    foreign = Foreign(model)
+    final = f"model.{list(block_layers(layers))[-1]}".rstrip(".") if layers else None
+    foreign = ModelAdapter(model)
     return ModuleNetwork(foreign, named, [Shape(*s) for s in shapes], final_block=final, seed=seed)
 
 

@@ -14,8 +14,8 @@ from autoprox.errors import AutoproxError, ConfigError, nearest
 from autoprox.files.atomic import atomic_file, json_line, write_json
 from autoprox.files.json_lines import JSONLines, Record
 from autoprox.files.sizes import Range, read_range, read_size, short, show_range
-from autoprox.inputs.batches import batch_counts
-from autoprox.inputs.classes import CLASSES
+from autoprox.inputs.batch_loading import batch_shortfalls
+from autoprox.inputs.class_counts import DATASET_CLASSES
 from autoprox.language import EVERY_STATISTIC
 from autoprox.nas.evaluators import Evaluator, load_evaluator
 from autoprox.nas.own_weights import OwnWeights
@@ -23,7 +23,7 @@ from autoprox.nas.proxy import SplitProxy
 from autoprox.nas.searcher import Evaluated, Scored, Scorer, Searcher
 from autoprox.nas.sliced_weights import SlicedWeights, require_slices
 from autoprox.nas.strategies import STRATEGIES, SearchParameters, SearchStrategy
-from autoprox.oneshot.supernet.subnets import read_entries
+from autoprox.oneshot.supernet.subnets import read_subnet_entries
 from autoprox.options import read_set
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import CANDIDATES, Run
@@ -101,7 +101,7 @@ class Search(Task[SearchConfig]):
 
     @property
     def counts(self) -> list[Shortfall]:
-        return [*self.file_counts, *batch_counts(self.config.batch_size, self.setting.batches)]
+        return [*self.file_counts, *batch_shortfalls(self.config.batch_size, self.setting.batches)]
 
     def scorer(self) -> Scorer:
         """What measures the candidates."""
@@ -137,7 +137,7 @@ class Search(Task[SearchConfig]):
         if config.strategy != "random":
             rule = "of subnets that are given, only random chooses"
             raise ConfigError(f"{rule}, but the strategy is {config.strategy}")
-        entries = read_entries(Path(config.subnets), self.space)
+        entries = read_subnet_entries(Path(config.subnets), self.space)
         different = list(dict.fromkeys(entries))
         within = [architecture for architecture in different if self.limits.admit(architecture)]
         if not within:
@@ -375,7 +375,7 @@ def with_heads(config: SearchConfig) -> SearchConfig:
 def classes_of(dataset: str) -> int:
     """The number of classes of a dataset that is known, from a benchmark perhaps."""
     of_benchmarks = {d: n for source in BENCHMARKS.values() for d, n in source.classes.items()}
-    known = {**of_benchmarks, **CLASSES}
+    known = {**of_benchmarks, **DATASET_CLASSES}
     if dataset not in known:
         raise AutoproxError(f"unknown dataset {dataset!r}{nearest(dataset, known)}")
     return known[dataset]

@@ -13,14 +13,13 @@ from autoprox.files.atomic import write_json
 from autoprox.files.documents import Excerpt
 from autoprox.files.json_lines import JSONLines
 from autoprox.inputs.datasets import load_images, slug
-from autoprox.oneshot.supernet.checkpoint import FILE, read_supernet
-from autoprox.oneshot.supernet.inherited import (
-    held_out,
+from autoprox.oneshot.supernet.inherited_accuracy import (
+    held_out_indices,
+    held_out_shortfalls,
     inherited_accuracies,
     inherited_table,
-    limit_counts,
 )
-from autoprox.oneshot.supernet.slices import SupernetError
+from autoprox.oneshot.supernet.shared_weights import CHECKPOINT_FILE, SupernetError, read_supernet
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run, as_written
 from autoprox.searchspaces import get_space
@@ -29,7 +28,7 @@ from autoprox.searchspaces.sampler import Sampler
 from autoprox.shortfalls import Shortfall, shortfalls
 from autoprox.tasks.base import Task, completed
 from autoprox.tasks.supernet_configurations import SupernetEvalConfig
-from autoprox.training.images import ImageRecipe
+from autoprox.training.recipes import ImageRecipe
 
 KINDS = ("supernet-train", "prenas")
 ACCURACIES = "accuracies.jsonl"
@@ -55,7 +54,7 @@ class SupernetEval(Task[SupernetEvalConfig]):
             images = config.images or trained.get("images") or trained["train"]
             self.space = get_space(str(trained["space"]))
         super().__init__(completed(config, supernet=str(path), images=str(images)))
-        self.supernet = read_supernet(path / FILE, self.space)
+        self.supernet = read_supernet(path / CHECKPOINT_FILE, self.space)
         self.data = load_images(Path(images), self.space.input_shape)
         if self.data.classes != self.supernet.classes:
             rule = f"the images must be of {self.supernet.classes} classes, as the supernet is"
@@ -92,7 +91,7 @@ class SupernetEval(Task[SupernetEvalConfig]):
         )
         name = slug(f"supernet-{self.space.name}-{self.data.name}")
         limit = self.config.limit
-        used = len(self.data.held_out_labels[held_out(self.data, limit)])
+        used = len(self.data.held_out_labels[held_out_indices(self.data, limit)])
         training = {
             "inherited_from": self.config.supernet,
             "measure": "accuracy",
@@ -112,7 +111,7 @@ class SupernetEval(Task[SupernetEvalConfig]):
             "shortfalls": shortfalls(
                 [
                     Shortfall("samples", self.config.samples, total, "different ones exist"),
-                    *limit_counts(self.data, limit),
+                    *held_out_shortfalls(self.data, limit),
                     *ImageRecipe().counts(self.data),
                 ]
             ),
@@ -129,6 +128,8 @@ def supernet_run(path: Path) -> tuple[Path, dict[str, Any]]:
     if run.kind not in KINDS:
         rule = "a run of `autoprox supernet train` or `autoprox prenas --train` is needed"
         raise RunError(f"{rule}, but {path} is one of `autoprox {run.kind}`")
-    if not (path / FILE).is_file():
-        raise RunError(f"a supernet must have been trained for an epoch, but {path} has no {FILE}")
+    if not (path / CHECKPOINT_FILE).is_file():
+        raise RunError(
+            f"a supernet must have been trained for an epoch, but {path} has no {CHECKPOINT_FILE}"
+        )
     return path.absolute(), run.read_config()

@@ -8,8 +8,8 @@ from safetensors.torch import save
 from autoprox.errors import ConfigError
 from autoprox.files.atomic import atomic_file, to_json
 from autoprox.inputs.datasets import load_images
-from autoprox.oneshot.supernet.checkpoint import FILE, read_supernet
-from autoprox.oneshot.supernet.inherited import batch_norms, calibrated, calibration
+from autoprox.oneshot.supernet.inherited_accuracy import batch_norms, calibrate, calibration_images
+from autoprox.oneshot.supernet.shared_weights import CHECKPOINT_FILE, read_supernet
 from autoprox.oneshot.supernet.subnets import read_subnet
 from autoprox.runs.folder import as_written
 from autoprox.searchspaces import get_space
@@ -24,11 +24,11 @@ def extract_subnet(run: Path, arch: Path, out: Path) -> dict[str, Any]:
     architecture = read_subnet(arch, space)
     if out.is_dir() or not out.absolute().parent.is_dir():
         raise ConfigError(f"the weights must be written to a file in a folder, but got {out}")
-    supernet = read_supernet(path / FILE, space)
+    supernet = read_supernet(path / CHECKPOINT_FILE, space)
     network = supernet.extract(architecture)
     if batch_norms(network):
         images = Path(trained.get("images") or trained["train"])
-        calibrated(network, calibration(load_images(images, space.input_shape).images))
+        calibrate(network, calibration_images(load_images(images, space.input_shape).images))
     metadata = {
         "architecture": to_json(architecture.to_json()),
         "classes": str(supernet.classes),

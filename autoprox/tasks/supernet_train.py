@@ -9,14 +9,21 @@ import torch
 
 from autoprox.errors import ConfigError
 from autoprox.inputs.datasets import Images
-from autoprox.oneshot.supernet.checkpoint import FILE, read_checkpoint, read_supernet
-from autoprox.oneshot.supernet.inherited import inherited_accuracies
-from autoprox.oneshot.supernet.processes import run_together
-from autoprox.oneshot.supernet.recipe import SupernetRecipe
-from autoprox.oneshot.supernet.samplers import SAMPLERS
-from autoprox.oneshot.supernet.session import Plan, subnets_drawn, train_supernet
-from autoprox.oneshot.supernet.slices import require_entangled
-from autoprox.oneshot.supernet.subnets import read_entries
+from autoprox.oneshot.supernet.inherited_accuracy import inherited_accuracies
+from autoprox.oneshot.supernet.shared_weights import (
+    CHECKPOINT_FILE,
+    read_checkpoint,
+    read_supernet,
+    require_entangled,
+)
+from autoprox.oneshot.supernet.subnets import SAMPLERS, read_subnet_entries
+from autoprox.oneshot.supernet.training import (
+    SupernetPlan,
+    SupernetRecipe,
+    drawn_subnets,
+    run_distributed,
+    train_to_checkpoint,
+)
 from autoprox.parallel.crew import Crew
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import Run
@@ -36,13 +43,13 @@ class SupernetTrain(Task[SupernetTrainConfig]):
         device = resolve_device(config.device)
         super().__init__(completed(config, space=space.name, device=device))
         file = path_of(config.subnets)
-        entries = [] if file is None else read_entries(file, space)
+        entries = [] if file is None else read_subnet_entries(file, space)
         subnets = tuple(dict.fromkeys(entries))
         self.entries = Shortfall("subnets", len(entries), len(subnets), f"of {file} are different")
         SAMPLERS.find(config.sampler).check(config.sampler, subnets)
         self.data, recipe = read_images(Path(config.images), space, config)
         images = Path(config.images).absolute()
-        self.plan = Plan(space, images, recipe, config.sampler, subnets, config.seed)
+        self.plan = SupernetPlan(space, images, recipe, config.sampler, subnets, config.seed)
 
     @property
     def name(self) -> str:
@@ -81,7 +88,7 @@ def step_count(recipe: SupernetRecipe, data: Images) -> Shortfall:
 
 
 def trained(
-    plan: Plan,
+    plan: SupernetPlan,
     data: Images,
     config: TrainingOptions,
     crew: Crew,
@@ -93,7 +100,7 @@ def trained(
     The log has a line for each epoch: it is written before the weights, and what is beyond them is
     cut off.
     """
-    file, space = run.path / FILE, plan.space
+    file, space = run.path / CHECKPOINT_FILE, plan.space
     done = read_checkpoint(file, space)[1].epoch if file.exists() else 0
     run.truncate_log(done)
     run.check_log()
@@ -108,7 +115,7 @@ def trained(
         )
 
     device = config.device
-    run_together(config.processes, device, run.path, report, train_supernet, plan, file)
+    run_distributed(config.processes, device, run.path, report, train_to_checkpoint, plan, file)
     log = run.read_log()
     return {
         "space": space.name,
@@ -123,12 +130,12 @@ def trained(
     }
 
 
-def _extent(plan: Plan, data: Images) -> dict[str, Any]:
+def _extent(plan: SupernetPlan, data: Images) -> dict[str, Any]:
     """Count the images of an epoch and the steps, and which of the subnets are never drawn."""
     recipe = plan.recipe
     order = recipe.order(recipe.samples(data), torch.Generator())
     steps = recipe.epochs * len(order)
-    drawn = len(subnets_drawn(plan, steps))
+    drawn = len(drawn_subnets(plan, steps))
     reason = f"were drawn in {steps} steps"
     counts = [
         step_count(recipe, data),
@@ -143,7 +150,7 @@ def _extent(plan: Plan, data: Images) -> dict[str, Any]:
 
 
 def _worth(
-    plan: Plan, data: Images, space: SearchSpace, file: Path, crew: Crew
+    plan: SupernetPlan, data: Images, space: SearchSpace, file: Path, crew: Crew
 ) -> list[dict[str, Any]]:
     """The inherited accuracies of those that were trained, or of the smallest and the largest."""
     chosen: Sequence[Architecture] = plan.subnets or (space.smallest(), space.largest())

@@ -7,7 +7,7 @@ import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
 from autoprox.export import EXPORTERS, Exporter, ExportError, to_sympy
-from autoprox.inputs.images import load_batch
+from autoprox.inputs.batch_loading import load_image_batch
 from autoprox.language import STATISTICS, Tree, canonical, make, parse
 from autoprox.language.grammar import DEAP_TYPES, Grammar
 from autoprox.language.quantities import QUANTITIES, Quantity
@@ -95,7 +95,7 @@ def _check_device(operation: Primitive, level: Level) -> None:
 def _check_matrices(quantity: Quantity) -> None:
     name, space = quantity.name, get_space("autoformer-nano")
     network = space.build(space.sample(Random(0)), classes=4, seed=1)
-    batch = load_batch("noise", space.input_shape, 2, 0, classes=4)
+    batch = load_image_batch("noise", space.input_shape, 2, 0, classes=4)
     before = {key: value.clone() for key, value in network.state_dict().items()}
     model = QUANTITIES["weight" if quantity.like == "weight" else "act"]
     own = [s for s in STATISTICS.values() if s.quantity == name and s.domain != "all"]

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from autoprox.benchmarks.nas_bert import FIELDS, OPERATIONS
-from autoprox.inputs.batches import load_batches
+from autoprox.inputs.batch_loading import load_batches
 from autoprox.searchspaces import Architecture
 from autoprox.searchspaces.flexibert import FLEXIBERT
 from autoprox.zoo.functions import measure_all

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 import autoprox
 from autoprox.export.registry import ExportError
 from autoprox.export.targets import architecture_files
-from autoprox.models.loading import import_library
+from autoprox.models.model_loading import import_library
 from autoprox.searchspaces import SPACES, Architecture, SearchSpace
 from autoprox.searchspaces.swin import SwinSpace
 from autoprox.searchspaces.tokens import TokenSpace

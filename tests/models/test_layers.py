@@ -18,10 +18,17 @@ from transformers import (
     ViTForImageClassification,
 )
 
-from autoprox.models.foreign import with_linear
-from autoprox.models.layers import blocks, find_family, find_layers, weights
-from autoprox.models.loading import import_library
-from autoprox.models.structure import heads_of_blocks, tokens_of, widths
+from autoprox.models.measured_layers import (
+    block_heads,
+    block_layers,
+    block_tokens,
+    block_widths,
+    find_family,
+    find_layers,
+    layer_weights,
+)
+from autoprox.models.model_adapter import with_linear_layers
+from autoprox.models.model_loading import import_library
 from autoprox.searchspaces import SPACES
 
 SIZES = {
@@ -79,19 +86,19 @@ def encoder() -> nn.Module:
     ],
 )
 def test_families(make, family, msa, shapes):
-    model = with_linear(make())
+    model = with_linear_layers(make())
     layers = find_layers(model)
     assert find_family(model) == family
     domains = list(layers.values())
     assert domains == ([*["msa"] * msa, *["mlp"] * (domains.count("mlp") // 2)]) * 2
-    matrices = weights(model)
+    matrices = layer_weights(model)
     assert {tuple(matrices[name].shape) for name in layers} == shapes
-    assert list(map(len, blocks(layers).values())) == [len(layers) // 2] * 2
+    assert list(map(len, block_layers(layers).values())) == [len(layers) // 2] * 2
     inputs = torch.randn(2, 5, 32) if family == "torch" else TOKENS
     inputs = torch.randn(2, 3, 32, 32) if family == "vit" else inputs
-    assert widths(model, layers) == [32, 32]
-    assert heads_of_blocks(model, layers) == [4, 4]
-    assert tokens_of(model, layers, inputs) == [1 + 2 * 2 if family == "vit" else 5] * 2
+    assert block_widths(model, layers) == [32, 32]
+    assert block_heads(model, layers) == [4, 4]
+    assert block_tokens(model, layers, inputs) == [1 + 2 * 2 if family == "vit" else 5] * 2
 
 
 @pytest.mark.parametrize(
@@ -113,8 +120,8 @@ def test_models_of_timm(name, params, counts, width):
         model = import_library("timm").create_model(name)
     layers = find_layers(model)
     assert find_family(model) == "timm"
-    assert list(map(len, blocks(layers).values())) == counts
-    assert widths(model, layers) == width
+    assert list(map(len, block_layers(layers).values())) == counts
+    assert block_widths(model, layers) == width
     assert sum(p.numel() for p in model.parameters()) / 1e6 == pytest.approx(params, abs=5e-3)
 
 
@@ -131,7 +138,7 @@ def test_the_networks_of_all_spaces_are_found_by_name(name):
         return
     assert found == expected
     assert list(found) == list(expected)
-    assert len(blocks(found)) == len(network.transformer_blocks)
+    assert len(block_layers(found)) == len(network.transformer_blocks)
 
 
 def test_a_user_names_the_layers():
@@ -153,9 +160,9 @@ def test_a_model_of_no_family_has_no_layers():
 
 def test_linear_layers_in_place_of_transposed_ones_change_nothing():
     model = gpt2().eval()
-    copied = with_linear(model)
+    copied = with_linear_layers(model)
     assert copied is not model
     assert not any(type(module).__name__ == "Conv1D" for module in copied.modules())
     torch.testing.assert_close(copied(TOKENS).logits, model(TOKENS).logits)
     other = bert()
-    assert with_linear(other) is other
+    assert with_linear_layers(other) is other

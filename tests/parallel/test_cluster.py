@@ -24,8 +24,8 @@ from autoprox.cli.command import StoppedError, followed
 from autoprox.errors import MeasurementError
 from autoprox.files.atomic import write_json
 from autoprox.inputs.datasets import load_images
-from autoprox.oneshot.supernet.inherited import inherited_accuracies
-from autoprox.oneshot.supernet.slices import Supernet
+from autoprox.oneshot.supernet.inherited_accuracy import inherited_accuracies
+from autoprox.oneshot.supernet.shared_weights import Supernet
 from autoprox.parallel import cluster
 from autoprox.parallel.cluster import ClusterError
 from autoprox.parallel.crew import Crew

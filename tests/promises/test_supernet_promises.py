@@ -15,9 +15,8 @@ from safetensors import safe_open
 from torch import Tensor, nn
 
 from autoprox.benchmarks import load_benchmark
-from autoprox.oneshot.supernet import inherited
-from autoprox.oneshot.supernet.recipe import SupernetRecipe
-from autoprox.oneshot.supernet.training import SupernetTraining
+from autoprox.oneshot.supernet import inherited_accuracy
+from autoprox.oneshot.supernet.training import SupernetRecipe, SupernetTraining
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.tasks import base
 from autoprox.tasks.supernet_configurations import SupernetEvalConfig, SupernetTrainConfig
@@ -179,13 +178,13 @@ def test_the_limit_leaves_images_of_all_classes(
     supernet: str, run: Command, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
     """Although the images are in the order of their classes, of which 6, 6 and 6 are held out."""
-    seen, accuracy = [], inherited.accuracy
+    seen, accuracy = [], inherited_accuracy.accuracy
 
     def watched(network: nn.Module, images: Tensor, labels: Tensor) -> float:
         seen.append(labels.tolist())
         return accuracy(network, images, labels)
 
-    monkeypatch.setattr(inherited, "accuracy", watched)
+    monkeypatch.setattr(inherited_accuracy, "accuracy", watched)
     given = ("--samples", "10", "--workers", "1", "--limit", str(limit))
     summary = run("supernet", "eval", supernet, *given, "--json").json
     assert len(seen) == 10

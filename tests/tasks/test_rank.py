@@ -18,7 +18,7 @@ from scipy.stats import kendalltau, pearsonr, spearmanr
 
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import ConfigError, MeasurementError, RunError
-from autoprox.inputs.batches import load_batches
+from autoprox.inputs.batch_loading import load_batches
 from autoprox.report.terminal.ranking import UNEQUAL, as_csv, rank_report
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import split

@@ -17,8 +17,8 @@ from autoprox.engine.evaluator import Engine
 from autoprox.errors import AutoproxError
 from autoprox.evolution import Individual
 from autoprox.language import Tree, canonical, parse
-from autoprox.rediscovery import growth, search
-from autoprox.rediscovery.evidence import by_networks
+from autoprox.rediscovery import formula_growth, formula_search
+from autoprox.rediscovery.formula_equality import equality_by_networks
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import get_space
 from autoprox.statistics.networks import space_networks
@@ -107,9 +107,9 @@ def test_a_formula_that_only_fits_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
     def measure(trees: list[Tree], *rest: Any) -> Any:
         measured.append(len(trees))
-        return by_networks(trees, *rest)
+        return equality_by_networks(trees, *rest)
 
-    monkeypatch.setattr(rediscovery, "by_networks", measure)
+    monkeypatch.setattr(rediscovery, "equality_by_networks", measure)
     judge = Judge(task(Path(), "rank(sum(width))", fresh=Networks(NANO, 9)))
     by_depth, by_width = parse("rank(sum(one))"), parse("rank(add(sum(width), sum(width)))")
     assert judge([by_depth]) is None
@@ -171,8 +171,8 @@ def comparable(summary: dict[str, Any]) -> dict[str, Any]:
 def test_an_interrupted_rediscovery_goes_on_to_the_same_result(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(growth, "LAYERS_AT_ONCE", 2)
-    monkeypatch.setattr(search, "POOL", 20)
+    monkeypatch.setattr(formula_growth, "LAYERS_AT_ONCE", 2)
+    monkeypatch.setattr(formula_search, "POOL_ROOM", 20)
 
     def rediscover(runs: Path) -> Rediscover:
         return task(cache, "sum(sum(log(abs(msa.weight))))", runs=runs)
@@ -222,14 +222,14 @@ def test_what_rounds_on_record_found_is_not_judged_again(
 
     def measure(trees: list[Tree], *rest: Any) -> Any:
         seen.append(len(trees))
-        return by_networks(trees, *rest)
+        return equality_by_networks(trees, *rest)
 
     def rediscover(runs: Path) -> Rediscover:
         seen.clear()
         return task(tmp_path, "rank(sum(width))", fresh=Networks(NANO, 9), runs=runs)
 
     monkeypatch.setattr(rediscovery, "FormulaSearch", Scripted)
-    monkeypatch.setattr(rediscovery, "by_networks", measure)
+    monkeypatch.setattr(rediscovery, "equality_by_networks", measure)
     whole = begin(rediscover(tmp_path / "whole"))
     assert (whole["expression"], whole["rounds"]) == (str(RIGHT), 4)
     assert seen == [32, 8, 1, 1]

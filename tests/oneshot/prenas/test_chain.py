@@ -6,8 +6,12 @@ from itertools import product
 import pytest
 import torch
 
-from autoprox.oneshot.prenas.chain import ChainSelector, Partial, unsurpassed
-from autoprox.oneshot.prenas.saliency import Saliency, measure_saliency
+from autoprox.oneshot.prenas.convolutional_selection import (
+    ConvolutionalSelector,
+    PartialNetwork,
+    undominated,
+)
+from autoprox.oneshot.prenas.supernet_saliency import Saliency, measure_saliency
 from autoprox.searchspaces import Architecture
 from autoprox.searchspaces.base import one, per_stage
 from autoprox.searchspaces.bignas import NanoBigNASSpace
@@ -68,7 +72,7 @@ def test_the_best_below_each_size_are_those_of_all(saliency: Saliency, count: in
     known = [(SPACE.params(a, CLASSES), plain_snip(saliency, a)) for a in every_architecture()]
     ordered = sorted(params for params, _ in known)
     sizes = [ordered[len(ordered) * i // 5] for i in range(1, 5)] + [ordered[-1] + 1]
-    chosen = ChainSelector(saliency, SPACE).choose(sizes, count)
+    chosen = ConvolutionalSelector(saliency, SPACE).choose(sizes, count)
     found = {(one_.params, round(one_.snip, 6)) for one_ in chosen}
     wanted: set[tuple[int, float]] = set()
     for size in sizes:
@@ -81,16 +85,16 @@ def test_the_best_below_each_size_are_those_of_all(saliency: Saliency, count: in
 
 
 def test_the_largest_has_all_of_every_block(saliency: Saliency) -> None:
-    [largest] = ChainSelector(saliency, SPACE).choose([10**9])
+    [largest] = ConvolutionalSelector(saliency, SPACE).choose([10**9])
     assert largest.architecture == SPACE.largest()
     assert largest.normalised == pytest.approx(len(SPACE.blocks(SPACE.largest())))
 
 
 def test_unsurpassed_are_those_that_may_be_among_the_best() -> None:
     rng = random.Random(0)
-    drawn = [Partial(rng.randrange(50), rng.random(), 0) for _ in range(200)]
+    drawn = [PartialNetwork(rng.randrange(50), rng.random(), 0) for _ in range(200)]
     for count in (1, 3):
-        kept = set(unsurpassed(drawn, count))
+        kept = set(undominated(drawn, count))
         for one_ in drawn:
             better = [o for o in drawn if o.params <= one_.params and o.snip > one_.snip]
             assert (one_ in kept) == (len(better) < count)

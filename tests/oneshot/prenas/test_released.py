@@ -2,21 +2,23 @@
 
 import pytest
 
-from autoprox.oneshot.prenas.saliency import measure_saliency
-from autoprox.oneshot.prenas.selection import Preferred, Selector
+from autoprox.oneshot.prenas.isomer_selection import IsomerSelector, PreferredArchitecture
+from autoprox.oneshot.prenas.supernet_saliency import measure_saliency
 from autoprox.searchspaces import get_space
 
 SIZES = [million * 1_000_000 for million in range(6, 13)]
 
 
 @pytest.fixture(scope="module")
-def chosen() -> list[Preferred]:
+def chosen() -> list[PreferredArchitecture]:
     space = get_space("autoformer-supernet-ti")
     saliency = measure_saliency(space, released=True)
-    return Selector(saliency, "released").choose(SIZES)
+    return IsomerSelector(saliency, "released").choose(SIZES)
 
 
-def test_the_released_choices_of_the_tiny_space_come_out(chosen: list[Preferred]) -> None:
+def test_the_released_choices_of_the_tiny_space_come_out(
+    chosen: list[PreferredArchitecture],
+) -> None:
     """All six: width, depth, sum of ratios, sum of heads, and parameters as they were published."""
     found = []
     for one in chosen:
@@ -42,7 +44,10 @@ def test_the_released_choices_of_the_tiny_space_come_out(chosen: list[Preferred]
     ],
 )
 def test_they_are_the_same_in_every_layer(
-    chosen: list[Preferred], place: int, low_ratios: tuple[int, ...], low_heads: tuple[int, ...]
+    chosen: list[PreferredArchitecture],
+    place: int,
+    low_ratios: tuple[int, ...],
+    low_heads: tuple[int, ...],
 ) -> None:
     """Which layers have the lesser ratio and the lesser number of heads.
 

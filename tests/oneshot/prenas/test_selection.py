@@ -10,9 +10,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from autoprox.oneshot.prenas.isomers import IsomerError, LayerScores, Layout, allocations
-from autoprox.oneshot.prenas.saliency import Saliency, measure_saliency
-from autoprox.oneshot.prenas.selection import NORMALISERS, Selector, require_reach
+from autoprox.oneshot.prenas.isomer_selection import (
+    NORMALISERS,
+    IsomerError,
+    IsomerFields,
+    IsomerSelector,
+    LayerScores,
+    allocations,
+    require_reachable_size,
+)
+from autoprox.oneshot.prenas.supernet_saliency import Saliency, measure_saliency
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.searchspaces.base import one, per_layer
 from autoprox.searchspaces.nano import NanoSpace
@@ -33,8 +40,8 @@ def saliency() -> Saliency:
 
 
 @pytest.fixture(scope="module", params=NORMALISERS)
-def selector(saliency: Saliency, request: pytest.FixtureRequest) -> Selector:
-    return Selector(saliency, request.param)
+def selector(saliency: Saliency, request: pytest.FixtureRequest) -> IsomerSelector:
+    return IsomerSelector(saliency, request.param)
 
 
 def thirds(rows: Tensor, heads: int) -> Tensor:
@@ -85,7 +92,7 @@ def every_architecture() -> Iterator[Architecture]:
                 )
 
 
-def test_scores_are_plain_sums(saliency: Saliency, selector: Selector) -> None:
+def test_scores_are_plain_sums(saliency: Saliency, selector: IsomerSelector) -> None:
     _, whole = plain_scores(saliency, SPACE.largest())
     for arch in random.Random(0).sample(list(every_architecture()), 20):
         rest, blocks = plain_scores(saliency, arch)
@@ -123,7 +130,7 @@ def group(arch: Architecture) -> tuple[float, ...]:
 
 
 def test_with_two_options_a_representative_is_the_best_isomer(saliency: Saliency) -> None:
-    selector = Selector(saliency, "paper")
+    selector = IsomerSelector(saliency, "paper")
     best: dict[tuple[float, ...], float] = {}
     for arch in every_architecture():
         score = selector.normalised.score(arch)
@@ -162,7 +169,7 @@ def test_the_greedy_allocation_takes_one_step_at_a_time() -> None:
 
 def test_the_released_normaliser(saliency: Saliency) -> None:
     """|w g| of what is added to qkv, or to fc1 and fc2, by the matrix's sums of |w| and of |g|."""
-    layout = Layout(SPACE)
+    layout = IsomerFields(SPACE)
     heads, ratios = [], []
     for layer in range(3):
         parts = [saliency.products[f"blocks.{layer}.{n}.weight"] for n in ("qkv", "fc1", "fc2")]
@@ -171,7 +178,7 @@ def test_the_released_normaliser(saliency: Saliency) -> None:
         heads.append(float(qkv[48:96].sum()))
         ratios.append(float(fc1[24:48].sum() + fc2[:, 24:48].sum()))
     wanted = {tuple(taken) for taken in allocations(np.array(heads)[:, None])}
-    chosen = Selector(saliency, "released").representatives
+    chosen = IsomerSelector(saliency, "released").representatives
     found = {arch["num_heads"] for arch in chosen if arch["depth"] == 3}
     assert found == {tuple(1 + t for t in taken) for taken in wanted}
     wanted = {tuple(taken) for taken in allocations(np.array(ratios)[:, None])}
@@ -190,7 +197,9 @@ def test_magnitudes_are_products_of_sums() -> None:
     )
 
 
-def test_those_preferred_are_below_their_sizes_and_the_most_salient(selector: Selector) -> None:
+def test_those_preferred_are_below_their_sizes_and_the_most_salient(
+    selector: IsomerSelector,
+) -> None:
     sizes = [5000, 9000, 13_000, 10**6]
     chosen = selector.choose(sizes, per_size=2)
     for one_ in chosen:
@@ -210,7 +219,7 @@ def test_options_that_are_not_equally_far_apart() -> None:
     fields = {**FIELDS, "mlp_ratio": per_layer(0.5, 1.0, 4.0), "depth": one(2)}
     space = NanoSpace("uneven", "with uneven options", fields)
     found = measure_saliency(space, CLASSES, images=2)
-    layout = Layout(space)
+    layout = IsomerFields(space)
     scores = LayerScores(found, layout, layout.sums(found), dict.fromkeys(found.products, 1.0))
     table = scores.steps((16,), "mlp_ratio")
     for layer in range(2):
@@ -223,16 +232,16 @@ def test_options_that_are_not_equally_far_apart() -> None:
 
 def test_a_space_without_isomers() -> None:
     with pytest.raises(IsomerError, match=r"layers all have the same options, which pit has not"):
-        Layout(get_space("pit"))
+        IsomerFields(get_space("pit"))
 
 
 def test_sizes_out_of_reach() -> None:
     least = SPACE.params(SPACE.smallest(), CLASSES)
-    require_reach(SPACE, CLASSES, least + 1)
+    require_reachable_size(SPACE, CLASSES, least + 1)
     with pytest.raises(IsomerError, match=rf"beyond {least}, the least of small \(to \d+\), but"):
-        require_reach(SPACE, CLASSES, least)
+        require_reachable_size(SPACE, CLASSES, least)
 
 
 def test_an_unknown_normaliser(saliency: Saliency) -> None:
     with pytest.raises(IsomerError, match=r"unknown normaliser 'papers' \(did you mean paper\?\)"):
-        Selector(saliency, "papers")
+        IsomerSelector(saliency, "papers")

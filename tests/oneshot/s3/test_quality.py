@@ -5,23 +5,30 @@ import random
 import pytest
 from scipy.stats import linregress
 
-from autoprox.oneshot.s3.quality import Quality, quality, subspaces
-from autoprox.oneshot.s3.tendencies import Tendency, evolved, tendencies, tendency
+from autoprox.oneshot.s3.space_evolution import (
+    OptionShift,
+    SpaceQuality,
+    evolve_space,
+    option_qualities,
+    shift_all_options,
+    shift_options,
+    space_quality,
+)
 from autoprox.searchspaces import Architecture
 from autoprox.searchspaces.swin import S3, SWIN_NANO
 
 
 def test_the_error_of_a_space_is_of_all_and_of_the_best() -> None:
-    found = quality([50.0, 20.0, 40.0, 30.0], top=2)
+    found = space_quality([50.0, 20.0, 40.0, 30.0], top=2)
     assert (found.expected, found.top_tier, found.error) == (35, 25, 30)
-    assert quality([50.0, 20.0], top=50).error == 35
+    assert space_quality([50.0, 20.0], top=50).error == 35
 
 
 def test_subspaces_are_of_those_that_have_an_option() -> None:
     """Of stages, those whose value it is; of blocks, those that have it in one."""
     rng = random.Random(0)
     errors = {SWIN_NANO.sample(rng): 50 + 10 * rng.random() for _ in range(60)}
-    found = subspaces(SWIN_NANO, errors, top=5)
+    found = option_qualities(SWIN_NANO, errors, top=5)
     assert list(found) == list(SWIN_NANO.fields)
     for option in (16, 24, 32):
         single = sorted(e for a, e in errors.items() if a["embed_dim_2"] == option)
@@ -32,9 +39,9 @@ def test_subspaces_are_of_those_that_have_an_option() -> None:
             assert found[name][option].error == pytest.approx(expected)
 
 
-def moved(options: tuple[float, ...], errors: list[float], step: float, tau: float) -> Tendency:
-    named = {o: Quality(e, e, 9) for o, e in zip(options, errors, strict=True)}
-    return tendency(options, named, step, tau)
+def moved(options: tuple[float, ...], errors: list[float], step: float, tau: float) -> OptionShift:
+    named = {o: SpaceQuality(e, e, 9) for o, e in zip(options, errors, strict=True)}
+    return shift_options(options, named, step, tau)
 
 
 @pytest.mark.parametrize(
@@ -73,8 +80,8 @@ def test_an_evolved_space_has_all_options_after() -> None:
     rng = random.Random(1)
     architectures = [S3.sample(rng) for _ in range(200)]
     errors = {arch: 40.0 - arch["depth_3"] for arch in architectures}
-    found = tendencies(S3, subspaces(S3, errors, 50), tau=0.4)
-    space = evolved(S3, found)
+    found = shift_all_options(S3, option_qualities(S3, errors, 50), tau=0.4)
+    space = evolve_space(S3, found)
     assert space.fields["depth_3"].options == ((5, 6, 7),)
     assert found["depth_3"].slope == pytest.approx(-1)
     arch = space.sample(rng)

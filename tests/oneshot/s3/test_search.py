@@ -5,7 +5,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from autoprox.oneshot.s3.search import SearchSettings, crossover, mutate, search
+from autoprox.oneshot.s3.subnet_search import (
+    SubnetSearchSettings,
+    crossover,
+    mutate,
+    search_subnets,
+)
 from autoprox.searchspaces import Architecture
 from autoprox.searchspaces.limits import SizeLimits
 from autoprox.searchspaces.sampler import Sampler
@@ -14,7 +19,7 @@ from autoprox.searchspaces.swin import SWIN_NANO
 STAGES = (1, 2, 3, 4)
 BLOCK = ("window", "qkv_dim", "mlp_ratio")
 SAMPLER = Sampler(SizeLimits(SWIN_NANO, 10, flops=(None, 3_000_000)))
-SETTINGS = SearchSettings(population=8, generations=5, parents=3)
+SETTINGS = SubnetSearchSettings(population=8, generations=5, parents=3)
 
 
 def blocks(arch: Architecture, stage: int) -> list[tuple[float, ...]]:
@@ -44,7 +49,7 @@ def test_crossover_takes_whole_blocks_of_either_parent(seed: int) -> None:
 def test_mutation_changes_stages_and_blocks_by_their_probabilities() -> None:
     """Of three options a new draw differs two times of three; a block of 18 17 times of 18."""
     rng = random.Random(0)
-    settings = SearchSettings(mutate_stage=0.3, mutate_block=0.5)
+    settings = SubnetSearchSettings(mutate_stage=0.3, mutate_block=0.5)
     stages, same_depth, changed = [], 0, 0
     for _ in range(300):
         parent = SWIN_NANO.sample(rng)
@@ -67,12 +72,12 @@ def test_search_finds_what_is_best_within_the_limits() -> None:
         calls.append(list(architectures))
         return errors(architectures)
 
-    found = search(SAMPLER, evaluate, SETTINGS, random.Random(0))
+    found = search_subnets(SAMPLER, evaluate, SETTINGS, random.Random(0))
     assert [len(call) for call in calls] == [8] * 6
     assert len(found) == 48
     assert all(SWIN_NANO.flops(arch, 10) <= 3_000_000 for arch in found)
     assert min(found.values()) < min(errors(calls[0]))
-    assert found == search(SAMPLER, errors, SETTINGS, random.Random(0))
+    assert found == search_subnets(SAMPLER, errors, SETTINGS, random.Random(0))
 
 
 def test_children_descend_from_the_best() -> None:
@@ -84,7 +89,7 @@ def test_children_descend_from_the_best() -> None:
         return errors(architectures)
 
     settings = SETTINGS.model_copy(update={"mutate_stage": 1e-9, "generations": 1, "parents": 1})
-    search(SAMPLER, evaluate, settings, random.Random(1))
+    search_subnets(SAMPLER, evaluate, settings, random.Random(1))
     best = min(calls[0], key=lambda arch: errors([arch])[0])
     for child in calls[1]:
         for stage in STAGES:

@@ -4,7 +4,7 @@ import pytest
 import torch
 from scipy import stats
 
-from autoprox.oneshot.supernet.augmentation import beta, boxes, erase, mix
+from autoprox.oneshot.supernet.regularisation import erase, mix, random_boxes, sample_beta
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -13,16 +13,16 @@ def generator(seed: int = 0) -> torch.Generator:
 
 @pytest.mark.parametrize("parameter", [0.2, 0.8, 1.0])
 def test_beta_is_the_beta_distribution(parameter: float) -> None:
-    drawn = beta(parameter, 2000, generator()).numpy()
+    drawn = sample_beta(parameter, 2000, generator()).numpy()
     assert stats.kstest(drawn, stats.beta(parameter, parameter).cdf).pvalue > 0.01
 
 
 def test_without_a_parameter_all_is_an_images_own() -> None:
-    assert beta(0.0, 3, generator()).tolist() == [1.0] * 3
+    assert sample_beta(0.0, 3, generator()).tolist() == [1.0] * 3
 
 
 def test_boxes_have_their_size_where_they_fit() -> None:
-    inside = boxes(torch.full((500,), 0.5), torch.full((500,), 0.25), (16, 8), generator())
+    inside = random_boxes(torch.full((500,), 0.5), torch.full((500,), 0.25), (16, 8), generator())
     assert inside.shape == (500, 16, 8)
     heights, widths = inside.any(2).sum(1), inside.any(1).sum(1)
     assert torch.equal(inside.sum((1, 2)), heights * widths)

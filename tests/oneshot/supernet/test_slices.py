@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from autoprox.oneshot.supernet.slices import Supernet, SupernetError
+from autoprox.oneshot.supernet.shared_weights import Supernet, SupernetError
 from autoprox.searchspaces import (
     SPACES,
     Architecture,

@@ -4,14 +4,14 @@
 
     population = random formulas, none of which has the scores that are searched
     repeat:
-        terms = formulas grown from the smallest parts up (`rediscovery_parts`)
+        terms = formulas grown from the smallest parts up (`formula_growth`)
               + mutants and offspring of the population
-              + the smallest new members of the population, joined with small terms by every
+              + the smallest new members of the population, combined with small terms by every
                 combinator
-        population = of each size, the terms that correlate best with what is searched
-        for each term, undo the root: with which partner would it have the scores?
+        population = of each size, the terms that correlate best with the goal
+        for each term, invert the root: with which partner would it have the scores?
             a partner among all terms so far makes a formula
-            where the scores look like a sum of two ranks, and without the term's ranks they still
+            if the scores look like a sum of two ranks, and without the term's ranks they still
             look like ranks, a formula for these is searched too, with a population of its own
 
 So ranked terms are found one after the other, and a formula of two terms costs little more than the
@@ -40,25 +40,30 @@ from autoprox.evolution import (
 )
 from autoprox.language import Tree, make
 from autoprox.primitives import COMBINATORS
-from autoprox.rediscovery.growth import GRAMMAR, Formulas, Growth, ranks_of
+from autoprox.rediscovery.formula_growth import (
+    REDISCOVERY_GRAMMAR,
+    FormulaGrowth,
+    ScoredFormulas,
+    average_ranks,
+)
 from autoprox.scoring.correlations import Floats, pearson
 
 MIXTURE = STRATEGIES["mixture"]
-PARAMETERS = EvolutionParameters(population=40, children=100)
+REDISCOVERY_PARAMETERS = EvolutionParameters(population=40, children=100)
 NICHE = 6  # members of a population of the same size
-POOL, POOL_SIZE = 1_000, 4  # small terms of each type that members are joined with; their nodes
-JOINED = 8  # members that are, in a round
-JOINTS = ("add", "sub", "mul", "div")
+POOL_ROOM, POOL_SIZE = 1_000, 4  # small terms of each type that members are combined with; nodes
+COMBINED = 8  # members that are, in a round
+SEARCH_COMBINATORS = ("add", "sub", "mul", "div")
 PARTNERS = 300_000  # terms, the first ones, that may be the partner of another
 TRIED = 100  # partners that are tried for a batch of terms
 ALIKE = 16  # terms of a batch, or before it, that fit alike and are all taken
 REMAINDERS = 12  # ranks that are searched at a time
 FIT = 1e-5  # relative difference from the scores searched: float32 has 7 digits
-SAME = 1e-9  # relative difference of keys that count as equal
+EQUAL_KEYS = 1e-9  # relative difference of keys that count as equal
 
 
 @dataclass(eq=False)
-class Goal:
+class SearchGoal:
     """Scores to find a formula for; or their ranks; or ranks to add to those of `firsts`."""
 
     values: Floats
@@ -66,63 +71,61 @@ class Goal:
     firsts: list[Tree] = field(default_factory=list)
     seconds: list[Tree] = field(default_factory=list)
     population: list[Individual] = field(default_factory=list)
-    joined: set[Tree] = field(default_factory=set)
+    combined: set[Tree] = field(default_factory=set)
 
-    def of(self, terms: Formulas) -> Floats:
-        """What is compared with the goal, [formulas, networks]."""
+    def _compared(self, terms: ScoredFormulas) -> Floats:
         return terms.scores if self.kind == "scores" else terms.ranks
 
-    def fits(self, terms: Formulas) -> np.ndarray:
-        """Which formulas have these ranks, or scores proportional to these."""
-        values = self.of(terms)
+    def fits(self, terms: ScoredFormulas) -> np.ndarray:
+        """Return which formulas have these ranks, or scores proportional to these."""
+        values = self._compared(terms)
         if self.kind != "scores":
             return np.asarray((values == self.values).all(axis=1))
         with np.errstate(over="ignore", invalid="ignore"):
             scale = values @ self.values / (self.values @ self.values)
             expected = scale[:, None] * self.values
-            room = FIT * np.abs(expected) + SAME * np.abs(expected).max(axis=1, keepdims=True)
+            room = FIT * np.abs(expected) + EQUAL_KEYS * np.abs(expected).max(axis=1, keepdims=True)
             return np.asarray((scale > 0) & (np.abs(values - expected) <= room).all(axis=1))
 
-    def individuals(self, terms: Formulas) -> list[Individual]:
-        """The formulas of each size that correlate best, of different correlations."""
+    def individuals(self, terms: ScoredFormulas) -> list[Individual]:
+        """Return the formulas of each size that correlate best, of different correlations."""
         with np.errstate(over="ignore", invalid="ignore"):
-            fitness = np.round(np.nan_to_num(pearson(self.of(terms), self.values), nan=-1), 12)
+            correlations = np.nan_to_num(pearson(self._compared(terms), self.values), nan=-1)
+        fitness = np.round(correlations, 12)
         best: list[int] = []
         for size in np.unique(terms.sizes):
-            own = np.flatnonzero(terms.sizes == size)
-            best += own[np.unique(-fitness[own], return_index=True)[1][:NICHE]].tolist()
+            same = np.flatnonzero(terms.sizes == size)
+            best += same[np.unique(-fitness[same], return_index=True)[1][:NICHE]].tolist()
         values = fitness[best].tolist()
         return [Individual(terms.tree(k), (v,), v) for k, v in zip(best, values, strict=True)]
 
     def keep(self, individuals: Sequence[Individual]) -> None:
         """Take the best of each size into the population."""
         together = [*self.population, *individuals]
-        sizes: Counter[int] = Counter()
+        limits, sizes = REDISCOVERY_GRAMMAR.limits, Counter[int]()
         self.population = []
         for individual in survivors(together, len(together)):
             tree = individual.tree
-            if tree.size <= GRAMMAR.limits.max_size and tree.depth <= GRAMMAR.limits.max_depth:
+            if tree.size <= limits.max_size and tree.depth <= limits.max_depth:
                 sizes[tree.size] += 1
                 if sizes[tree.size] <= NICHE:
                     self.population.append(individual)
 
     def complete(self, firsts: Iterable[Tree], seconds: Iterable[Tree]) -> list[Tree]:
-        """Formulas for what is searched in the end."""
+        """Return the formulas for the scores of the whole search."""
         if self.kind == "scores":
             return list(seconds)
         ranked = [make("rank", tree) for tree in seconds]
         if self.kind == "ranks":
             return ranked
-        return [
-            make("add", make("rank", first), second) for first, second in product(firsts, ranked)
-        ]
+        return [make("add", make("rank", one), other) for one, other in product(firsts, ranked)]
 
 
-class Archive:
-    """How the terms so far are made, and numbers by which they are found again.
+class TermArchive:
+    """All terms so far, which are found again by two keys.
 
-    Of each term two keys are kept: one adds up where terms are added, the other where they are
-    multiplied. The partner of a term is found by what its key must be.
+    One key adds up if terms are added, the other if they are multiplied: a term's partner is found
+    by the key that it must have.
     """
 
     def __init__(self, networks: int, rng: Random) -> None:
@@ -135,8 +138,7 @@ class Archive:
         self._keys = {"sum": np.empty(0), "product": np.empty(0)}
         self._order = {kind: np.empty(0, dtype=int) for kind in self._keys}
 
-    def add(self, terms: Formulas) -> None:
-        """Remember new terms."""
+    def add(self, terms: ScoredFormulas) -> None:
         self._starts.append(self._count)
         self._makers.append(terms.tree)
         if self._count < PARTNERS:
@@ -145,31 +147,27 @@ class Archive:
                 self._order[kind] = np.argsort(self._keys[kind])
         self._count += len(terms.scores)
 
-    def tree(self, number: int) -> Tree:
-        """The term of this number, from 0 in order of addition."""
-        batch = bisect(self._starts, number) - 1
-        return self._makers[batch](number - self._starts[batch])
-
-    def partnerships(self, scores: Floats, terms: Formulas) -> Iterator[Tree]:
-        """One of these terms and one kept, under a combinator, that may have the scores."""
+    def partnerships(self, scores: Floats, terms: ScoredFormulas) -> Iterator[Tree]:
+        """Yield combinations of one of these terms and a kept one that may have the scores."""
         for kind, direct, inverse in (("sum", "add", "sub"), ("product", "mul", "div")):
-            (whole,), own = self._key(kind, scores[None]), self._key(kind, terms.scores)
-            room = SAME * (abs(whole) if kind == "sum" else 1.0)
-            for k, other in self._near(kind, whole - own, room):
+            (whole,), keys = self._key(kind, scores[None]), self._key(kind, terms.scores)
+            room = EQUAL_KEYS * (abs(whole) if kind == "sum" else 1.0)
+            for k, other in self._near(kind, whole - keys, room):
                 yield make(direct, terms.tree(k), other)
-            for k, other in self._near(kind, own - whole, room):
+            for k, other in self._near(kind, keys - whole, room):
                 yield make(inverse, terms.tree(k), other)
-            for k, other in self._near(kind, own + whole, room):
+            for k, other in self._near(kind, keys + whole, room):
                 yield make(inverse, other, terms.tree(k))
 
     def _near(self, kind: str, wanted: Floats, room: float) -> Iterator[tuple[int, Tree]]:
-        """The index of a wanted key, and a term that has it."""
+        """Yield the index of a wanted key, and a kept term that has it."""
         order = self._order[kind]
         keys = self._keys[kind][order]
         low, high = keys.searchsorted(wanted - room), keys.searchsorted(wanted + room)
         for k in np.flatnonzero(low < high):
-            for number in order[low[k] : high[k]]:
-                yield int(k), self.tree(int(number))
+            for number in map(int, order[low[k] : high[k]]):
+                batch = bisect(self._starts, number) - 1
+                yield int(k), self._makers[batch](number - self._starts[batch])
 
     def _key(self, kind: str, scores: Floats) -> Floats:
         with np.errstate(all="ignore"):
@@ -179,27 +177,29 @@ class Archive:
 
 
 class FormulaSearch:
-    """Looks for formulas with these scores; `evaluations` counts those that it compared."""
+    """Searches for formulas with these scores; `evaluations` counts those that it compared."""
 
     def __init__(self, engine: Engine, scores: Floats, rng: Random) -> None:
         self._engine = engine
         self._rng = rng
-        self._toolbox = make_toolbox(GRAMMAR, self._first, MIXTURE, PARAMETERS)
-        self._growth = Growth(engine, rng)
-        self._archive = Archive(len(scores), rng)
-        self._pool: list[Formulas] = []
-        self._pool_room: dict[int, int] = defaultdict(lambda: POOL)
-        self._remainders: dict[bytes, Goal] = {}
+        self._toolbox = make_toolbox(
+            REDISCOVERY_GRAMMAR, self._evaluate, MIXTURE, REDISCOVERY_PARAMETERS
+        )
+        self._growth = FormulaGrowth(engine, rng)
+        self._archive = TermArchive(len(scores), rng)
+        self._pool: list[ScoredFormulas] = []
+        self._pool_room: dict[int, int] = defaultdict(lambda: POOL_ROOM)
+        self._remainders: dict[bytes, SearchGoal] = {}
         self._found: list[Tree] = []
-        self._ranks = ranks_in(scores)
+        self._ranks = count_ranks(scores)
         self.evaluations = 0
-        self._goal = Goal(scores, "ranks" if self._ranks else "scores")
+        self._goal = SearchGoal(scores, "ranks" if self._ranks else "scores")
 
     def begin(self) -> None:
         """Make the first population, once; the first round does it otherwise."""
         if not self._goal.population:
             self._goal.population = first_population(
-                self._first, self._toolbox, PARAMETERS, self._rng
+                self._evaluate, self._toolbox, REDISCOVERY_PARAMETERS, self._rng
             )
 
     @property
@@ -208,31 +208,36 @@ class FormulaSearch:
         return self._goal.population
 
     def round(self) -> list[Tree]:
-        """One round; returns the formulas found in it that fit."""
+        """Search for a round; returns the formulas found in it that fit."""
         self.begin()
         for kind, terms in enumerate(self._growth.round()):
             self._consider(terms)
             self._fill_pool(kind, terms)
         goal = self._rng.choice(list(self._remainders.values()) or [self._goal])
-        children = MIXTURE.vary(goal.population, self._toolbox, PARAMETERS, self._rng)
+        children = MIXTURE.vary(goal.population, self._toolbox, REDISCOVERY_PARAMETERS, self._rng)
         self._consider(self._scored([tree for _, tree in children]))
-        for terms in self._joined(goal):
+        new = [i.tree for i in goal.population if i.tree not in goal.combined]
+        smallest = sorted(new, key=lambda tree: tree.size)[:COMBINED]
+        goal.combined.update(smallest)
+        for tree, pooled, symbol in product(smallest, self._pool, SEARCH_COMBINATORS):
+            terms = combine(symbol, tree, self._engine.evaluate([tree]).values[0], pooled)
             self.evaluations += len(terms.scores)
             self._match(goal, terms)
         found, self._found = self._found, []
         return found
 
-    def _first(self, trees: Sequence[Tree]) -> list[Individual]:
+    def _evaluate(self, trees: Sequence[Tree]) -> list[Individual]:
+        """Evaluate members of the first population, which must not fit."""
         terms = self._scored(trees)
         return self._goal.individuals(terms.choose(~self._goal.fits(terms)))
 
-    def _scored(self, trees: Sequence[Tree]) -> Formulas:
+    def _scored(self, trees: Sequence[Tree]) -> ScoredFormulas:
         sizes = np.array([tree.size for tree in trees], dtype=int)
         scores = self._engine.evaluate(trees).values[:, 0]
-        return Formulas(scores, sizes, trees.__getitem__).varying()
+        return ScoredFormulas(scores, sizes, trees.__getitem__).varying()
 
-    def _consider(self, terms: Formulas) -> None:
-        """Compare new terms with all that is searched, alone and with a partner."""
+    def _consider(self, terms: ScoredFormulas) -> None:
+        """Compare new terms with all goals, alone and with a partner."""
         self.evaluations += len(terms.scores)
         if self._ranks == 2:
             self._split(terms)
@@ -243,52 +248,43 @@ class FormulaSearch:
             pairs = self._archive.partnerships(self._goal.values, terms)
             self._match(self._goal, self._scored(list(islice(pairs, TRIED))))
 
-    def _match(self, goal: Goal, terms: Formulas) -> None:
+    def _match(self, goal: SearchGoal, terms: ScoredFormulas) -> None:
         fitting = np.flatnonzero(goal.fits(terms))
         for k in fitting[np.argsort(terms.sizes[fitting], kind="stable")][:ALIKE]:
             goal.seconds.append(terms.tree(int(k)))
             self._found += goal.complete(goal.firsts, goal.seconds[-1:])
         goal.keep(goal.individuals(terms))
 
-    def _split(self, terms: Formulas) -> None:
-        """Where the scores without a term's ranks look like ranks, search these."""
+    def _split(self, terms: ScoredFormulas) -> None:
+        """Search the scores without a term's ranks, if they look like ranks.
+
+        Such a goal is first compared with small and with good terms found before.
+        """
         rest = self._goal.values - terms.ranks
-        for k in np.flatnonzero((ranks_of(rest) == rest).all(axis=1)):
+        for k in np.flatnonzero((average_ranks(rest) == rest).all(axis=1)):
             key = rest[k].tobytes()
             if key not in self._remainders and len(self._remainders) < REMAINDERS:
-                self._remainders[key] = self._remainder(rest[k])
+                new = SearchGoal(rest[k], "summand")
+                for known in (*self._pool, self._scored([i.tree for i in self.population])):
+                    self._match(new, known)
+                self._remainders[key] = new
             goal = self._remainders.get(key)
             if goal and len(goal.firsts) < ALIKE:
                 first = terms.tree(int(k))
                 goal.firsts.append(first)
                 self._found += goal.complete([first], goal.seconds[:ALIKE])
 
-    def _remainder(self, ranks: Floats) -> Goal:
-        """The goal of these ranks, compared with small and with good terms found before."""
-        goal = Goal(ranks, "summand")
-        for terms in (*self._pool, self._scored([i.tree for i in self._goal.population])):
-            self._match(goal, terms)
-        return goal
-
-    def _fill_pool(self, kind: int, terms: Formulas) -> None:
-        """Each type has room of its own, or the first would leave none."""
+    def _fill_pool(self, kind: int, terms: ScoredFormulas) -> None:
+        """Keep small terms; each type has room of its own, or the first would leave none."""
         small = np.flatnonzero(terms.sizes <= POOL_SIZE)
         small = small[np.argsort(terms.sizes[small], kind="stable")][: self._pool_room[kind]]
         if len(small):
             self._pool.append(terms.choose(small))
             self._pool_room[kind] -= len(small)
 
-    def _joined(self, goal: Goal) -> Iterator[Formulas]:
-        """The smallest new members of a population with every term of the pool, in both orders."""
-        new = [i.tree for i in goal.population if i.tree not in goal.joined]
-        some = sorted(new, key=lambda tree: tree.size)[:JOINED]
-        goal.joined.update(some)
-        for tree, pooled, symbol in product(some, self._pool, JOINTS):
-            yield joined(symbol, tree, self._engine.evaluate([tree]).values[0], pooled)
 
-
-def joined(symbol: str, tree: Tree, scores: Floats, terms: Formulas) -> Formulas:
-    """A combinator of a tree with scores [1, networks] and each term, then of each and the tree."""
+def combine(symbol: str, tree: Tree, scores: Floats, terms: ScoredFormulas) -> ScoredFormulas:
+    """Combine a tree with scores [1, networks] with each term, and then each term with it."""
     count, function = len(terms.scores), COMBINATORS[symbol].function
     left, right = torch.from_numpy(scores), torch.from_numpy(terms.scores)
     values = torch.cat([function(left, right), function(right, left)]).numpy()
@@ -297,12 +293,12 @@ def joined(symbol: str, tree: Tree, scores: Floats, terms: Formulas) -> Formulas
         other = terms.tree(k % count)
         return make(symbol, tree, other) if k < count else make(symbol, other, tree)
 
-    return Formulas(values, np.tile(1 + tree.size + terms.sizes, 2), tree_of).varying()
+    return ScoredFormulas(values, np.tile(1 + tree.size + terms.sizes, 2), tree_of).varying()
 
 
-def ranks_in(scores: Floats) -> Literal[0, 1, 2]:
-    """Of how many ranks scores look like the sum, or 0."""
-    if (ranks_of(scores) == scores).all():
+def count_ranks(scores: Floats) -> Literal[0, 1, 2]:
+    """Return the number of ranks whose sum scores look like, or 0."""
+    if (average_ranks(scores) == scores).all():
         return 1
     halves = (np.round(2 * scores) == 2 * scores).all() and scores.min() >= 2
     return 2 if halves and scores.sum() == len(scores) * (len(scores) + 1) else 0

@@ -1,4 +1,4 @@
-"""What subnets are worth with the weights that they inherit."""
+"""The accuracies of subnets with the weights that they inherit from a supernet."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,11 +9,11 @@ from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
 
 from autoprox.benchmarks.table import FORMAT
 from autoprox.inputs.datasets import Images
-from autoprox.oneshot.supernet.slices import Supernet
+from autoprox.oneshot.supernet.shared_weights import Supernet
 from autoprox.parallel.crew import ALONE, Crew
 from autoprox.searchspaces import Architecture, TransformerNetwork
 from autoprox.shortfalls import Shortfall
-from autoprox.training.images import accuracy, normalise
+from autoprox.training.recipes import accuracy, normalise
 
 CALIBRATION, CALIBRATION_BATCH = 1024, 128  # images
 
@@ -28,31 +28,37 @@ def inherited_accuracies(
     known: Mapping[int, float] | None = None,
     record: Callable[[int, float], None] = lambda number, found: None,
 ) -> list[float]:
-    """The percentages of held-out images, `limit` of them at most, that each subnet knows.
+    """Return each subnet's accuracy in percent, on at most `limit` held-out images.
 
-    New ones are recorded in their order, whichever is found first.
+    `known` has accuracies by the index of the architecture; the others are measured, and recorded
+    in their order.
     """
-    chosen = held_out(data, limit)
+    chosen = held_out_indices(data, limit)
     images, labels = data.held_out_images[chosen], data.held_out_labels[chosen]
-    found = dict(known or {})
-    todo = [number for number in range(len(architectures)) if number not in found]
-    numbers = iter(todo)
+    accuracies = dict(known or {})
+    todo = [index for index in range(len(architectures)) if index not in accuracies]
+    indices = iter(todo)
 
     def take(value: float) -> None:
-        number = next(numbers)
-        found[number] = value
-        record(number, value)
+        index = next(indices)
+        accuracies[index] = value
+        record(index, value)
 
-    training = calibration(data.images)
-    new = [architectures[number] for number in todo]
-    crew.each(_accuracy, new, take, supernet, training, images, labels)
-    return [found[number] for number in range(len(architectures))]
+    new = [architectures[index] for index in todo]
+    crew.each(_accuracy, new, take, supernet, calibration_images(data.images), images, labels)
+    return [accuracies[index] for index in range(len(architectures))]
 
 
-def held_out(data: Images, limit: int | None) -> Tensor | slice:
-    """Return which held-out images are used: of each class as many of its share as possible.
+def _accuracy(
+    supernet: Supernet, training: Tensor, images: Tensor, labels: Tensor, architecture: Architecture
+) -> float:
+    return accuracy(calibrate(supernet.subnet(architecture), training), images, labels)
 
-    Files of images are often in the order of their classes, and the first ones of one class.
+
+def held_out_indices(data: Images, limit: int | None) -> Tensor | slice:
+    """Return which held-out images are used, at most `limit`: of each class its share.
+
+    Files of images are often sorted by class, so the first ones may be of one class.
     """
     count = len(data.held_out_labels)
     if limit is None or limit >= count:
@@ -62,34 +68,34 @@ def held_out(data: Images, limit: int | None) -> Tensor | slice:
     return by_class[middles].sort().values
 
 
-def limit_counts(data: Images, limit: int | None) -> list[Shortfall]:
+def held_out_shortfalls(data: Images, limit: int | None) -> list[Shortfall]:
     """Count the images, and the classes that have any, if only `limit` images are to be used."""
     if limit is None:
         return []
     labels = data.held_out_labels
-    used = labels[held_out(data, limit)]
-    classes, seen = (len(set(own.tolist())) for own in (labels, used))
+    used = labels[held_out_indices(data, limit)]
+    classes, seen = len(labels.unique()), len(used.unique())
     return [
         Shortfall("limit", limit, len(used), "images are held out"),
         Shortfall(f"held-out classes of {data.name}", classes, seen, f"have one of {limit} images"),
     ]
 
 
-def calibration(images: Tensor) -> Tensor:
-    """As many training images, from all over, as batch norms need."""
+def calibration_images(images: Tensor) -> Tensor:
+    """Return the training images for batch norms, evenly spaced."""
     return images[:: max(1, len(images) // CALIBRATION)][:CALIBRATION]
 
 
 def batch_norms(network: nn.Module) -> list[BatchNorm]:
-    """The modules that know means and variances of images."""
+    """Return the modules that keep means and variances of images."""
     return [module for module in network.modules() if isinstance(module, BatchNorm)]
 
 
 @torch.no_grad()
-def calibrated(network: TransformerNetwork, images: Tensor) -> TransformerNetwork:
-    """A subnet in evaluation mode, its batch norms those of `calibration` images if it has any.
+def calibrate(network: TransformerNetwork, images: Tensor) -> TransformerNetwork:
+    """Return a subnet in evaluation mode, its batch norms, if any, measured on these images.
 
-    As in Yu et al., "BigNAS", ECCV 2020: what was averaged in training was of many subnets.
+    As in Yu et al., "BigNAS", ECCV 2020: the averages of the training are of many subnets.
     """
     norms = batch_norms(network)
     for norm in norms:
@@ -103,12 +109,6 @@ def calibrated(network: TransformerNetwork, images: Tensor) -> TransformerNetwor
     return network
 
 
-def _accuracy(
-    supernet: Supernet, training: Tensor, images: Tensor, labels: Tensor, architecture: Architecture
-) -> float:
-    return accuracy(calibrated(supernet.subnet(architecture), training), images, labels)
-
-
 def inherited_table(
     name: str,
     supernet: Supernet,
@@ -117,8 +117,7 @@ def inherited_table(
     accuracies: Sequence[float],
     training: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The accuracies as a benchmark."""
-    pairs = zip(architectures, accuracies, strict=True)
+    """Return the accuracies as the table of a benchmark."""
     return {
         "format": FORMAT,
         "name": name,
@@ -127,6 +126,6 @@ def inherited_table(
         "training": dict(training),
         "architectures": [
             {"arch": arch.to_json()["choices"], "scores": {data.name: round(score, 4)}}
-            for arch, score in pairs
+            for arch, score in zip(architectures, accuracies, strict=True)
         ],
     }

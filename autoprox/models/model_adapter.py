@@ -1,6 +1,6 @@
-"""Any model, called as those of the search spaces are.
+"""Calls any model as those of the search spaces are called.
 
-Exported proxies contain the class of this file: it imports nothing but torch.
+Exported proxies contain the definitions of this file: it imports nothing but torch.
 """
 
 from collections.abc import Iterator
@@ -11,25 +11,23 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from autoprox.models.layers import is_transposed
 
-
-class Foreign(nn.Module):
+class ModelAdapter(nn.Module):
     """A model as a function from images, or from tokens, to logits.
 
-    In place of tokens their embeddings may be given: they then replace what the model's first
-    embedding makes of the tokens.
+    Embeddings may be given in place of tokens: they replace the output of the model's first
+    embedding.
     """
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
-        found = (module for module in model.modules() if isinstance(module, nn.Embedding))
-        self._embedding = [next(found, None)]  # listed, so as not to be a submodule again
+        embeddings = (module for module in model.modules() if isinstance(module, nn.Embedding))
+        self._embedding = [next(embeddings, None)]  # listed, so as not to be a submodule again
         self._sees_tokens = False
 
     def ones(self, inputs: Tensor) -> Tensor:
-        """One input that is all ones: an image, or the embeddings of a sequence."""
+        """Return one input that is all ones: an image, or the embeddings of a sequence."""
         embedding = self._embedding[0]
         self._sees_tokens = not inputs.is_floating_point()
         if not self._sees_tokens or embedding is None:
@@ -41,24 +39,19 @@ class Foreign(nn.Module):
         with evaluating(self.model):
             if not (self._sees_tokens and inputs.is_floating_point()):
                 return logits_of(self.model(inputs))
-            with self._embedded(inputs):
+            embedding = self._embedding[0]
+            if embedding is None:
+                raise ValueError("a model that is given embeddings must have an nn.Embedding")
+            handle = embedding.register_forward_hook(lambda module, args, output: inputs)
+            try:
                 tokens = torch.zeros(inputs.shape[:2], dtype=torch.long, device=inputs.device)
                 return logits_of(self.model(tokens))
-
-    @contextmanager
-    def _embedded(self, values: Tensor) -> Iterator[None]:
-        embedding = self._embedding[0]
-        if embedding is None:
-            raise ValueError("a model that is given embeddings must have an nn.Embedding")
-        handle = embedding.register_forward_hook(lambda module, inputs, output: values)
-        try:
-            yield
-        finally:
-            handle.remove()
+            finally:
+                handle.remove()
 
 
 def logits_of(outputs: Any) -> Tensor:
-    """What a model says of its inputs: a tensor, or that which is called logits, or the first."""
+    """Return a model's output if it is a tensor, or its `logits`, or its first element."""
     if isinstance(outputs, Tensor):
         return outputs
     logits = getattr(outputs, "logits", None)
@@ -68,7 +61,7 @@ def logits_of(outputs: Any) -> Tensor:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Without dropout, and without fused paths, which hooks don't see."""
+    """Disable dropout, and fused paths, which hooks don't see."""
     modes = {part: part.training for part in model.modules()}
     fused = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
@@ -81,11 +74,13 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             part.training = training
 
 
-def with_linear(model: nn.Module) -> nn.Module:
-    """The model, or where layers have transposed weights a copy with linear layers in their place.
+def is_transposed(module: nn.Module) -> bool:
+    """Return whether it is the linear layer of transformers' GPT-2, whose weight is [in, out]."""
+    return type(module).__name__ == "Conv1D" and getattr(module, "weight", None) is not None
 
-    Those are transformers' GPT-2's.
-    """
+
+def with_linear_layers(model: nn.Module) -> nn.Module:
+    """Return the model, or if it has transposed layers a copy with linear layers in their place."""
     if not any(map(is_transposed, model.modules())):
         return model
     copied = deepcopy(model)
@@ -95,6 +90,6 @@ def with_linear(model: nn.Module) -> nn.Module:
             layer = nn.Linear(matrix.shape[1], matrix.shape[0], device="meta")
             layer.weight = nn.Parameter(matrix.detach().contiguous())
             layer.bias = module.bias
-            parent, _, own = name.rpartition(".")
-            setattr(copied.get_submodule(parent), own, layer)
+            parent, _, attribute = name.rpartition(".")
+            setattr(copied.get_submodule(parent), attribute, layer)
     return copied

@@ -1,4 +1,4 @@
-"""Models by name: of timm, of transformers, or what a function of the user returns."""
+"""Loads models by name: of timm, of transformers, or from a function of the user."""
 
 import importlib
 import re
@@ -16,15 +16,10 @@ from torch import Tensor, nn
 from autoprox.errors import AutoproxError, nearest, one_line
 from autoprox.files.references import load_function
 
-IMAGE = (3, 224, 224)
-UNKNOWN = 2**31  # the context of a model that doesn't say it: any length may be asked for
-MASKS = {
-    "bert": 103,
-    "distilbert": 103,
-    "electra": 103,
-    "roberta": 50264,
-}  # which token hides others, unless the last
-HEADS = ("ImageClassification", "MaskedLM", "CausalLM")  # of transformers, the first that there is
+DEFAULT_IMAGE = (3, 224, 224)
+UNKNOWN_CONTEXT = 2**31  # of a model that doesn't give it: any length may be asked for
+MASK_TOKENS = {"bert": 103, "distilbert": 103, "electra": 103, "roberta": 50264}  # else the last
+MODEL_HEADS = ("ImageClassification", "MaskedLM", "CausalLM")  # of transformers, in this order
 OPERATOR = re.compile(r'register_fake\("torchvision::(\w+)"\)')
 
 
@@ -33,8 +28,8 @@ class ModelError(AutoproxError):
 
 
 @dataclass(frozen=True)
-class TokenModel:
-    """What a language model reads."""
+class TokenInput:
+    """The tokens that a language model reads."""
 
     name: str
     vocabulary: int
@@ -45,17 +40,17 @@ class TokenModel:
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model, and what it sees: images, tokens, or inputs with targets that come with it."""
+    """A model, and its input: images, tokens, or a batch with targets that comes with it."""
 
     name: str
     model: nn.Module
     image: tuple[int, ...] | None = None
-    tokens: TokenModel | None = None
+    tokens: TokenInput | None = None
     batch: tuple[Tensor, Tensor] | None = None
 
 
 def load_model(reference: str, pretrained: bool = False, seed: int = 0) -> LoadedModel:
-    """The model of `timm:NAME`, `transformers:NAME` or `MODULE:FUNCTION`.
+    """Load the model of `timm:NAME`, `transformers:NAME` or `MODULE:FUNCTION`.
 
     Its weights are random, drawn from the seed by the model's own rule, unless `pretrained`.
     """
@@ -71,13 +66,13 @@ def load_model(reference: str, pretrained: bool = False, seed: int = 0) -> Loade
         torch.manual_seed(seed)
         if source in LIBRARIES:
             return LIBRARIES[source](name, pretrained)
-        return _of_function(reference)
+        return _load_from_function(reference)
 
 
-def outline(reference: str) -> LoadedModel | None:
-    """Return a library's model without values, on torch's meta device; None if it can't be made.
+def load_model_outline(reference: str) -> LoadedModel | None:
+    """Load a library's model without values, on torch's meta device; None if it can't be made.
 
-    What is wrong with a reference is for `load_model` to say.
+    An error of the reference is left to `load_model`.
     """
     source, _, name = reference.partition(":")
     if source not in LIBRARIES:
@@ -89,19 +84,8 @@ def outline(reference: str) -> LoadedModel | None:
         return None
 
 
-def _of_timm(name: str, pretrained: bool) -> LoadedModel:
-    timm = import_library("timm")
-    if not timm.is_model(name):
-        raise ModelError(f"timm has no model {name!r}{_close(name, timm.list_models())}")
-    try:
-        model = timm.create_model(name, pretrained=pretrained)
-    except Exception as error:  # it isn't our code
-        raise ModelError(f"timm can't make {name}: {one_line(error)}") from error
-    return LoadedModel(f"timm:{name}", model, tuple(model.pretrained_cfg["input_size"]))
-
-
-def declare_operators() -> None:
-    """Declare torchvision's compiled operators where it was built for another device than torch.
+def declare_torchvision_operators() -> None:
+    """Declare torchvision's compiled operators if it was built for another device than torch.
 
     Without them it can't be imported, nor what imports it; no model here calls them.
     """
@@ -120,8 +104,8 @@ def declare_operators() -> None:
 
 
 def import_library(name: str) -> Any:
-    """timm or transformers."""
-    declare_operators()
+    """Import timm or transformers."""
+    declare_torchvision_operators()
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -129,12 +113,28 @@ def import_library(name: str) -> Any:
         raise ModelError(f"{rule}, but {one_line(error)}") from error
 
 
-def _of_transformers(name: str, pretrained: bool) -> LoadedModel:
+def _load_from_timm(name: str, pretrained: bool) -> LoadedModel:
+    timm = import_library("timm")
+    if not timm.is_model(name):
+        closest = nearest(name, timm.list_models()).partition(";")[0]  # without the long list
+        raise ModelError(f"timm has no model {name!r}{closest}")
+    try:
+        model = timm.create_model(name, pretrained=pretrained)
+    except Exception as error:  # it isn't our code
+        raise ModelError(f"timm can't make {name}: {one_line(error)}") from error
+    return LoadedModel(f"timm:{name}", model, tuple(model.pretrained_cfg["input_size"]))
+
+
+def _load_from_transformers(name: str, pretrained: bool) -> LoadedModel:
     library = import_library("transformers")
     verbosity = library.logging.get_verbosity()
     library.logging.set_verbosity_error()
     try:
-        config = _config(library, name)
+        kinds = library.models.auto.configuration_auto.CONFIG_MAPPING
+        if name in kinds and not Path(name).exists():
+            config = library.AutoConfig.for_model(name)
+        else:  # of a folder or of the hub
+            config = library.AutoConfig.from_pretrained(name)
         kind = _model_class(library, config)
         model = kind.from_pretrained(name) if pretrained else kind._from_config(config)
     except ModelError:
@@ -143,47 +143,44 @@ def _of_transformers(name: str, pretrained: bool) -> LoadedModel:
         raise ModelError(f"transformers can't make {name}: {one_line(error)}") from error
     finally:
         library.logging.set_verbosity(verbosity)
-    return _described(f"transformers:{name}", model, config)
-
-
-def _config(library: Any, name: str) -> Any:
-    """Of a folder, of a kind of model, or of the hub."""
-    kinds = library.models.auto.configuration_auto.CONFIG_MAPPING
-    if name in kinds and not Path(name).exists():
-        return library.AutoConfig.for_model(name)
-    return library.AutoConfig.from_pretrained(name)
+    return _with_input(f"transformers:{name}", model, config)
 
 
 def _model_class(library: Any, config: Any) -> Any:
-    """The class that the configuration names, or one with the first head that there is."""
+    """Return the class that the configuration names, or one with the first head that exists."""
     for architecture in config.architectures or ():
         if hasattr(library, architecture):
             return getattr(library, architecture)
-    for head in HEADS:
+    for head in MODEL_HEADS:
         mapping = getattr(library, f"AutoModelFor{head}")._model_mapping
         if type(config) in mapping:
             return mapping[type(config)]
     raise ModelError(
-        f"a model of transformers must have a head of {', '.join(HEADS)}, "
+        f"a model of transformers must have a head of {', '.join(MODEL_HEADS)}, "
         f"but {config.model_type} has none"
     )
 
 
-def _described(name: str, model: nn.Module, config: Any) -> LoadedModel:
+def _with_input(name: str, model: nn.Module, config: Any) -> LoadedModel:
+    """Find a model's input by its configuration."""
     if not hasattr(config, "vocab_size"):
         side = config.image_size
         height, width = (side, side) if isinstance(side, int) else side
         return LoadedModel(name, model, (config.num_channels, height, width))
-    objective: Literal["causal", "masked"]
-    objective = "masked" if "MaskedLM" in type(model).__name__ else "causal"
-    mask = MASKS.get(config.model_type, config.vocab_size - 1) if objective == "masked" else None
+    is_masked = "MaskedLM" in type(model).__name__
+    mask = MASK_TOKENS.get(config.model_type, config.vocab_size - 1) if is_masked else None
+    objective: Literal["causal", "masked"] = "masked" if is_masked else "causal"
     context = config.max_position_embeddings
-    tokens = TokenModel(name, config.vocab_size, context, objective, mask)
+    tokens = TokenInput(name, config.vocab_size, context, objective, mask)
     return LoadedModel(name, model, tokens=tokens)
 
 
-def _of_function(reference: str) -> LoadedModel:
-    """A model that sees tokens, or images, or one with its inputs and targets."""
+def _load_from_function(reference: str) -> LoadedModel:
+    """Call a function that returns a model, or one with its inputs and targets.
+
+    A model alone has the input of its configuration. Otherwise one that begins with an embedding,
+    or whose forward takes `input_ids`, reads tokens; any other sees images of the usual size.
+    """
     function = load_function(reference, "a model", ModelError)
     rule = f"{reference} must return a module, or a module with inputs and targets"
     try:
@@ -191,41 +188,25 @@ def _of_function(reference: str) -> LoadedModel:
     except Exception as error:  # it isn't our code
         raise ModelError(f"{rule}, but raises {one_line(error)}") from error
     parts = made if isinstance(made, tuple) else (made,)
-    kinds = (nn.Module, Tensor, Tensor)
-    fits = len(parts) in (1, 3) and all(map(isinstance, parts, kinds))
-    if not fits:
+    if len(parts) not in (1, 3) or not all(map(isinstance, parts, (nn.Module, Tensor, Tensor))):
         raise ModelError(f"{rule}, but returns {type(made).__name__}")
-    if len(parts) == 1:
-        return _by_its_inputs(reference, parts[0])
-    return LoadedModel(reference, parts[0], batch=(parts[1], parts[2]))
-
-
-def _by_its_inputs(name: str, model: nn.Module) -> LoadedModel:
-    """Find what a model sees: by its configuration, or by the first of its layers.
-
-    One that begins with an embedding, or whose forward takes `input_ids`, reads tokens; any other
-    sees images, of the usual size unless its configuration has one.
-    """
+    if len(parts) == 3:
+        return LoadedModel(reference, parts[0], batch=(parts[1], parts[2]))
+    model = parts[0]
     config = getattr(model, "config", None)
-    if all(hasattr(config, key) for key in ("vocab_size", "max_position_embeddings")) or all(
-        hasattr(config, key) for key in ("image_size", "num_channels")
-    ):
-        return _described(name, model, config)
+    for keys in (("vocab_size", "max_position_embeddings"), ("image_size", "num_channels")):
+        if all(hasattr(config, key) for key in keys):
+            return _with_input(reference, model, config)
     embedding = next((m for m in model.modules() if isinstance(m, nn.Embedding)), None)
-    own = (m for m in model.modules() if any(True for _ in m.parameters(recurse=False)))
+    with_weights = (m for m in model.modules() if any(True for _ in m.parameters(recurse=False)))
     takes_ids = "input_ids" in signature(model.forward).parameters
-    if embedding is None or not (takes_ids or next(own) is embedding):
-        return LoadedModel(name, model, IMAGE)
-    tokens = TokenModel(name, embedding.num_embeddings, UNKNOWN, "causal", None)
-    return LoadedModel(name, model, tokens=tokens)
-
-
-def _close(name: str, known: list[str]) -> str:
-    """The nearest name of a library's many."""
-    return nearest(name, known).partition(";")[0]
+    if embedding is None or not (takes_ids or next(with_weights) is embedding):
+        return LoadedModel(reference, model, DEFAULT_IMAGE)
+    tokens = TokenInput(reference, embedding.num_embeddings, UNKNOWN_CONTEXT, "causal", None)
+    return LoadedModel(reference, model, tokens=tokens)
 
 
 LIBRARIES: Mapping[str, Callable[[str, bool], LoadedModel]] = {
-    "timm": _of_timm,
-    "transformers": _of_transformers,
+    "timm": _load_from_timm,
+    "transformers": _load_from_transformers,
 }

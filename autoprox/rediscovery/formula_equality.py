@@ -1,4 +1,4 @@
-"""Tells whether a formula that was found is the one that was looked for, and by what evidence."""
+"""Evidence that two formulas are equal: by their trees, by sympy, or by the scores of networks."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from autoprox.scoring.correlations import Floats, kendall
 from autoprox.statistics.sources import StreamedMatrices
 
 PROPORTIONAL = 1e-9
-LARGEST_FORM = 40  # nodes of trees whose forms are compared: sympy's time has no other bound
+LARGEST_COMPARED = 40  # nodes of trees that sympy compares: its time has no other bound
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """Why two formulas are one.
+class EqualityEvidence:
+    """Why two formulas are equal.
 
     By networks, with the tau, and without `rank` the largest relative difference from proportional.
     """
@@ -32,60 +32,55 @@ class Evidence:
     deviation: float | None = None
 
 
-def by_tree(found: Tree, target: Tree) -> Evidence | None:
-    """Evidence by the canonical forms."""
+def equality_by_tree(found: Tree, target: Tree) -> EqualityEvidence | None:
+    """Compare the canonical forms."""
     if canonical(found) != canonical(target):
         return None
-    return Evidence("tree", "it has the target's canonical form")
+    return EqualityEvidence("tree", "it has the target's canonical form")
 
 
-def by_form(found: Tree, target: Tree) -> Evidence | None:
-    """Evidence by what the formulas stand for; what protects operators from 0 is left out."""
-    if max(found.size, target.size) > LARGEST_FORM:
+def equality_by_sympy(found: Tree, target: Tree) -> EqualityEvidence | None:
+    """Compare the expressions, without the operators' protection from 0."""
+    if max(found.size, target.size) > LARGEST_COMPARED:
         return None
-    difference = sympy.expand(form(found) - form(target))
-    if difference != 0:
+    if sympy.expand(symbolic_formula(found) - symbolic_formula(target)) != 0:
         return None
-    return Evidence("sympy", "by sympy, the difference of the two formulas is zero")
+    return EqualityEvidence("sympy", "by sympy, the difference of the two formulas is zero")
 
 
-def by_networks(
+def equality_by_networks(
     found: Sequence[Tree], target: Tree, networks: StreamedMatrices
-) -> list[Evidence | None]:
-    """Evidence for each formula by scores of fresh networks, all measured in one pass."""
+) -> list[EqualityEvidence | None]:
+    """Compare the scores of each formula for fresh networks, all measured in one pass."""
     scores = Engine(networks).evaluate([target, *found]).values[:, 0]
     if networks.failures:
         raise MeasurementError(f"a fresh network failed: {next(iter(networks.failures.values()))}")
-    ranked = has_rank(target)
+    ranked = target.fold(lambda node, args: node.symbol == "rank" or any(args))
     where = f"{len(networks.networks)} fresh networks of {networks.networks[0].identity[0]}"
-    evidence: list[Evidence | None] = []
-    for own in scores[1:]:
-        tau = round(float(kendall(own, scores[0])), 12)
-        deviation = relative_deviation(own, scores[0])
-        same = tau == 1 and (ranked or deviation <= PROPORTIONAL)
+    evidence: list[EqualityEvidence | None] = []
+    for values in scores[1:]:
+        tau = round(float(kendall(values, scores[0])), 12)
+        deviation = relative_deviation(values, scores[0])
         text = f"it orders {where} as the target does: tau = 1"
-        if not ranked:
+        if tau != 1 or not (ranked or deviation <= PROPORTIONAL):
+            evidence.append(None)
+        elif ranked:
+            evidence.append(EqualityEvidence("networks", text, tau))
+        else:
             text += f", scores proportional to {deviation:.0e}"
-        evidence.append(
-            Evidence("networks", text, tau, None if ranked else deviation) if same else None
-        )
+            evidence.append(EqualityEvidence("networks", text, tau, deviation))
     return evidence
 
 
-def has_rank(tree: Tree) -> bool:
-    """Whether a formula compares networks."""
-    return tree.fold(lambda node, args: node.symbol == "rank" or any(args))
-
-
 def relative_deviation(scores: Floats, target: Floats) -> float:
-    """How far scores are from proportional: the largest relative difference."""
+    """Return the largest relative difference of scores from proportional ones."""
     with np.errstate(all="ignore"):
         expected = target * ((scores @ target) / (target @ target))
         different = np.where(scores == expected, 0, np.abs(scores / expected - 1))
     return float(np.where(np.isnan(different), np.inf, different).max())
 
 
-class Total(sympy.Function):  # type: ignore[misc]
+class AxisSum(sympy.Function):  # type: ignore[misc]
     """The sum over an axis, term by term, with numbers in front."""
 
     is_real = True
@@ -104,7 +99,7 @@ class Total(sympy.Function):  # type: ignore[misc]
 
 
 ONE = sympy.S.One
-ELEMENTWISE: Mapping[str, Callable[..., sympy.Expr]] = {
+SYMBOLIC_MAPS: Mapping[str, Callable[..., sympy.Expr]] = {
     "neg": lambda x: -x,
     "abs": sympy.Abs,
     "square": lambda x: x**2,
@@ -117,7 +112,8 @@ ELEMENTWISE: Mapping[str, Callable[..., sympy.Expr]] = {
     "mul": lambda x, y: x * y,
     "div": lambda x, y: x / y,
 }
-REDUCED: Mapping[str, Callable[[sympy.Expr, Callable[[sympy.Expr], sympy.Expr]], sympy.Expr]] = {
+SymbolicSum = Callable[[sympy.Expr], sympy.Expr]
+SYMBOLIC_REDUCTIONS: Mapping[str, Callable[[sympy.Expr, SymbolicSum], sympy.Expr]] = {
     "sum": lambda x, total: total(x),
     "mean": lambda x, total: total(x) / total(ONE),
     "std": lambda x, total: sympy.sqrt(total(x**2) / total(ONE) - (total(x) / total(ONE)) ** 2),
@@ -127,29 +123,29 @@ REDUCED: Mapping[str, Callable[[sympy.Expr, Callable[[sympy.Expr], sympy.Expr]],
 }
 
 
-def form(tree: Tree) -> sympy.Expr:
-    """What a tree stands for: reductions as sums, and what isn't in the tables as it is."""
+def symbolic_formula(tree: Tree) -> sympy.Expr:
+    """Convert a tree: reductions become sums, and operations that aren't in the tables stay."""
 
     def visit(node: Tree, args: list[sympy.Expr]) -> sympy.Expr:
         if not args:
             return ONE if node.symbol == "one" else to_sympy(node)
-        if node.symbol in ELEMENTWISE:
-            return _without_products(ELEMENTWISE[node.symbol](*args))
+        if node.symbol in SYMBOLIC_MAPS:
+            return _split_absolute_products(SYMBOLIC_MAPS[node.symbol](*args))
         operation = OPERATIONS[node.symbol]
         if not operation.along_axis:
             return operation.sympy(*args)
         axis = sympy.Symbol(str(node.args[0].type))
         is_column = node.symbol == "nuclear_norm" and node.args[0].type.level == "Layers"
-        reduce = REDUCED.get("frobenius_norm" if is_column else node.symbol)
+        reduce = SYMBOLIC_REDUCTIONS.get("frobenius_norm" if is_column else node.symbol)
         if reduce is None:
             return operation.sympy(*args, axis)
-        return _without_products(reduce(args[0], lambda x: Total(x, axis)))
+        return _split_absolute_products(reduce(args[0], lambda x: AxisSum(x, axis)))
 
     return canonical(tree).fold(visit)
 
 
-def _without_products(x: sympy.Expr) -> sympy.Expr:
-    """The same, with |xy| as |x| |y|."""
+def _split_absolute_products(x: sympy.Expr) -> sympy.Expr:
+    """Replace |xy| by |x| |y|."""
     return x.replace(
         lambda part: isinstance(part, sympy.Abs) and part.args[0].is_Mul,
         lambda part: sympy.Mul(*map(sympy.Abs, part.args[0].args)),
