@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Literal, Protocol
 
 import numpy as np
 import torch
@@ -14,6 +13,7 @@ from autoprox.errors import nearest
 from autoprox.inputs.batch import IGNORED_LABEL, Batch, InputError
 from autoprox.inputs.class_counts import DATASET_CLASSES
 from autoprox.inputs.image_files import Labels, find_layout
+from autoprox.models.model_loading import TokenInput
 from autoprox.searchspaces import SearchSpace
 from autoprox.searchspaces.tokens import TokenSpace
 from autoprox.shortfalls import Shortfall
@@ -26,25 +26,7 @@ MAX_TEXT_BYTES = 2**28  # of a file, whose tokens take eight times as much
 MASKED_SHARE = 0.15  # of the tokens that a masked language model must predict, as BERT's
 
 Tokens = NDArray[np.int64]
-
-
-class LanguageInterface(Protocol):
-    """The tokens that a space of language models reads, or a single model."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def vocabulary(self) -> int: ...
-
-    @property
-    def context(self) -> int: ...  # the most tokens of a sequence
-
-    @property
-    def objective(self) -> Literal["causal", "masked"]: ...
-
-    @property
-    def mask(self) -> int | None: ...  # the token that hides another, if some are masked
+TokenReader = TokenSpace | TokenInput
 
 
 def load_batches(
@@ -159,7 +141,7 @@ def _pixels(image: Image.Image, shape: Sequence[int]) -> NDArray[np.float32]:
 
 
 def load_token_batch(
-    space: LanguageInterface, batch_size: int, length: int, seed: int, text: Path | None = None
+    space: TokenReader, batch_size: int, length: int, seed: int, text: Path | None = None
 ) -> Batch:
     """Load sequences with the tokens to predict, of a text file or random.
 
@@ -197,7 +179,7 @@ def load_token_batch(
     return Batch(torch.from_numpy(inputs), torch.from_numpy(labels), space.vocabulary, source)
 
 
-def read_byte_tokens(text: Path, space: LanguageInterface) -> Tokens:
+def read_byte_tokens(text: Path, space: TokenReader) -> Tokens:
     """Read a text's bytes as tokens from 0 on, or after a mask token below 256."""
     try:
         if text.exists() and (not text.is_file() or text.stat().st_size > MAX_TEXT_BYTES):

@@ -4,6 +4,7 @@ Exported proxies contain the definitions of this file: it imports nothing but to
 """
 
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from fnmatch import fnmatchcase
 
 import torch
@@ -177,12 +178,8 @@ def block_tokens(model: nn.Module, layers: dict[str, str], inputs: Tensor) -> li
         first = output[0] if isinstance(output, tuple) else output
         counts.append(first.numel() // first.shape[-1])
 
-    blocks = [model.get_submodule(block) for block in block_layers(layers)]
-    handles = [block.register_forward_hook(count) for block in blocks]
-    try:
-        with torch.no_grad():
-            ModelAdapter(model)(inputs[:1])
-    finally:
-        for handle in handles:
-            handle.remove()
+    with ExitStack() as hooks, torch.no_grad():
+        for block in block_layers(layers):
+            hooks.enter_context(model.get_submodule(block).register_forward_hook(count))
+        ModelAdapter(model)(inputs[:1])
     return counts

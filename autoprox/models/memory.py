@@ -1,6 +1,6 @@
 """The memory that the score of a model takes, and the available memory of this machine."""
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import torch
@@ -50,15 +50,13 @@ def activation_bytes(model: nn.Module, inputs: Tensor) -> int:
         if isinstance(output, Tensor) and not any(module.children()):
             total += output.numel() * output.element_size()
 
-    handles = [module.register_forward_hook(count) for module in model.modules()]
     try:
-        with torch.no_grad(), torch.device("meta"), evaluating(model):
+        with ExitStack() as hooks, torch.no_grad(), torch.device("meta"), evaluating(model):
+            for module in model.modules():
+                hooks.enter_context(module.register_forward_hook(count))
             model(inputs)
     except Exception:  # it isn't our code
         return 0
-    finally:
-        for handle in handles:
-            handle.remove()
     return total
 
 

@@ -42,12 +42,9 @@ class ModelAdapter(nn.Module):
             embedding = self._embedding[0]
             if embedding is None:
                 raise ValueError("a model that is given embeddings must have an nn.Embedding")
-            handle = embedding.register_forward_hook(lambda module, args, output: inputs)
-            try:
+            with embedding.register_forward_hook(lambda module, args, output: inputs):
                 tokens = torch.zeros(inputs.shape[:2], dtype=torch.long, device=inputs.device)
                 return logits_of(self.model(tokens))
-            finally:
-                handle.remove()
 
 
 def logits_of(outputs: Any) -> Tensor:

@@ -144,7 +144,7 @@ class ImageRecipe(TrainingRecipe[Images]):
         parts = {"classes": data.labels, "held-out classes": data.held_out_labels}
         for part, labels in parts.items():
             of = f"{part} of {data.name}"
-            counts.append(Shortfall(of, data.classes, len(labels.unique()), "have images"))
+            counts.append(Shortfall(of, data.classes, len(set(labels.tolist())), "have images"))
         return counts
 
     def samples(self, data: Images) -> int:

@@ -17,6 +17,7 @@ from autoprox.oneshot.prenas.isomer_selection import PreferredArchitecture, bloc
 from autoprox.oneshot.prenas.supernet_saliency import Saliency
 from autoprox.oneshot.supernet.shared_weights import leading_slice
 from autoprox.searchspaces import Architecture
+from autoprox.searchspaces.base import Option
 from autoprox.searchspaces.bignas import BigNASSpace
 
 STAGE_FIELDS = ("channels", "depth", "kernel")
@@ -27,9 +28,14 @@ class PartialNetwork(NamedTuple):
 
     params: int
     snip: float
-    stem: int
+    stem: Option
     stages: tuple[tuple[Any, ...], ...] = ()
-    last: int = 0
+    last: Option = 0
+
+    def extended(self, part: tuple[int, float], **choices: Any) -> "PartialNetwork":
+        """Add a part with these parameters and SNIP."""
+        params, snip = part
+        return self._replace(params=self.params + params, snip=self.snip + snip, **choices)
 
 
 class ConvolutionalSelector:
@@ -55,31 +61,20 @@ class ConvolutionalSelector:
         fields = self._space.fields
         networks: dict[Any, list[PartialNetwork]] = {}  # by their width
         for stem in fields["stem"].options[0]:
-            networks[stem] = [PartialNetwork(*self._part(("stem",), stem=stem), int(stem))]
+            networks[stem] = [PartialNetwork(*self._part(("stem",), stem=stem), stem)]
         stages = zip(*(fields[name].options for name in STAGE_FIELDS), strict=True)
         for number, options in enumerate(stages):
             larger: dict[Any, list[PartialNetwork]] = {}
             for source, values in product(networks, product(*options)):
-                params, snip = self._stage(number, source, values)
-                for network in networks[source]:
-                    if network.params + params < size:
-                        stages_so_far = (*network.stages, values)
-                        larger.setdefault(values[0], []).append(
-                            network._replace(
-                                params=network.params + params,
-                                snip=network.snip + snip,
-                                stages=stages_so_far,
-                            )
-                        )
+                part = self._stage(number, source, values)
+                made = (n.extended(part, stages=(*n.stages, values)) for n in networks[source])
+                larger.setdefault(values[0], []).extend(n for n in made if n.params < size)
             networks = {width: undominated(some, count) for width, some in larger.items()}
         complete = []
         for width, last in product(networks, fields["last"].options[0]):
             channels = (*self._smallest["channels"][:-1], width)
-            params, snip = self._part(("last", "head"), channels=channels, last=last)
-            complete += [
-                one._replace(params=one.params + params, snip=one.snip + snip, last=last)
-                for one in networks[width]
-            ]
+            part = self._part(("last", "head"), channels=channels, last=last)
+            complete += [network.extended(part, last=last) for network in networks[width]]
         return complete
 
     def _stage(self, number: int, source: Any, values: Sequence[Any]) -> tuple[int, float]:

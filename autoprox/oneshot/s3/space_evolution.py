@@ -24,12 +24,9 @@ class SpaceQuality:
         return (self.expected + self.top_tier) / 2
 
     def to_json(self) -> dict[str, float]:
-        return {
-            "error": round(self.error, 4),
-            "expected": round(self.expected, 4),
-            "top_tier": round(self.top_tier, 4),
-            "architectures": self.architectures,
-        }
+        names = ("error", "expected", "top_tier")
+        errors = {name: round(getattr(self, name), 4) for name in names}
+        return {**errors, "architectures": self.architectures}
 
 
 def space_quality(errors: Sequence[float], top: int) -> SpaceQuality:
@@ -68,14 +65,9 @@ class OptionShift:
     dropped: tuple[float, ...]  # that would have been below the least
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "before": self.before,
-            "errors": {str(option): quality.to_json() for option, quality in self.errors.items()},
-            "slope": None if self.slope is None else round(self.slope, 6),
-            "steps": self.steps,
-            "after": self.after,
-            "dropped": self.dropped,
-        }
+        errors = {str(option): quality.to_json() for option, quality in self.errors.items()}
+        slope = None if self.slope is None else round(self.slope, 6)
+        return {**vars(self), "errors": errors, "slope": slope}
 
 
 def shift_options(

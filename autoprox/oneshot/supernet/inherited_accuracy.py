@@ -74,7 +74,7 @@ def held_out_shortfalls(data: Images, limit: int | None) -> list[Shortfall]:
         return []
     labels = data.held_out_labels
     used = labels[held_out_indices(data, limit)]
-    classes, seen = len(labels.unique()), len(used.unique())
+    classes, seen = len(set(labels.tolist())), len(set(used.tolist()))
     return [
         Shortfall("limit", limit, len(used), "images are held out"),
         Shortfall(f"held-out classes of {data.name}", classes, seen, f"have one of {limit} images"),

@@ -6,7 +6,7 @@ image of a batch is drawn for independently.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 
 import torch
@@ -143,12 +143,7 @@ def draw_branch_weights(
 @contextmanager
 def weighted_branches(weights: Mapping[nn.Module, Tensor]) -> Iterator[None]:
     """Multiply the outputs of branches by a weight for each input."""
-    hooks = [
-        branch.register_forward_hook(partial(_weight_output, weight))
-        for branch, weight in weights.items()
-    ]
-    try:
+    with ExitStack() as hooks:
+        for branch, weight in weights.items():
+            hooks.enter_context(branch.register_forward_hook(partial(_weight_output, weight)))
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()

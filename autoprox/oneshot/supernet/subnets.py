@@ -31,11 +31,6 @@ class SubnetSampler:
             raise SupernetError(f"{rule}, but got {len(subnets)}")
 
 
-def _uniform(space: SearchSpace, subnets: Subnets, rng: random.Random) -> list[Architecture]:
-    """Draw one of the space: Chen et al., "AutoFormer", ICCV 2021."""
-    return [space.sample(rng)]
-
-
 def _sandwich(space: SearchSpace, subnets: Subnets, rng: random.Random) -> list[Architecture]:
     """Draw the largest, the smallest and two of the space: Chen et al., S3, NeurIPS 2021."""
     return [space.largest(), space.smallest(), space.sample(rng), space.sample(rng)]
@@ -50,21 +45,18 @@ def _preferred(space: SearchSpace, subnets: Subnets, rng: random.Random) -> list
     return [rng.choice(rng.choice(list(groups.values())))]
 
 
-def _single(space: SearchSpace, subnets: Subnets, rng: random.Random) -> list[Architecture]:
-    """Always draw the one subnet, as if it were trained alone."""
-    return list(subnets)
-
-
 def _prove(name: str, sampler: SubnetSampler) -> None:
     if not isinstance(sampler, SubnetSampler):
         raise SupernetError(f"a sampler is a record of how it draws, but {name} is {sampler!r}")
 
 
 SAMPLERS: Registry[SubnetSampler] = Registry("samplers", "sampler", SupernetError, _prove)
-SAMPLERS.register("uniform", SubnetSampler(_uniform))
+# Chen et al., "AutoFormer", ICCV 2021.
+SAMPLERS.register("uniform", SubnetSampler(lambda space, subnets, rng: [space.sample(rng)]))
 SAMPLERS.register("sandwich", SubnetSampler(_sandwich))
 SAMPLERS.register("preferred", SubnetSampler(_preferred, least=1, most=None))
-SAMPLERS.register("single", SubnetSampler(_single, least=1, most=1))
+# One subnet, as if it were trained alone.
+SAMPLERS.register("single", SubnetSampler(lambda space, subnets, rng: list(subnets), 1, 1))
 
 
 def read_subnet_entries(path: Path, space: SearchSpace) -> list[Architecture]:
