@@ -111,13 +111,13 @@ def test_subnets_of_a_file_are_counted_and_so_are_those_drawn(
     trained: Train, run: Command, monkeypatch: pytest.MonkeyPatch, folder: Path, count: int
 ) -> None:
     """Every subnet is twice in the file, in other words the second time."""
-    drawn, make = set[Architecture](), SupernetTraining._made
+    drawn, make = set[Architecture](), SupernetTraining._make_subnet
 
     def watched(self: SupernetTraining, arch: Architecture) -> Any:
         drawn.add(arch)
         return make(self, arch)
 
-    monkeypatch.setattr(SupernetTraining, "_made", watched)
+    monkeypatch.setattr(SupernetTraining, "_make_subnet", watched)
     entries = [{"arch": own} for own in SMALL[:count]]
     again = [{"arch": dict(reversed(own.items())), "score": 1} for own in SMALL[:count]]
     (folder / "list.json").write_text(json.dumps([*entries, *again]))
