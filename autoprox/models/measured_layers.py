@@ -67,13 +67,10 @@ def find_layers(model: nn.Module, patterns: Patterns | None = None) -> dict[str,
 
 def find_family(model: nn.Module) -> str:
     """Return the family that finds most layers, and some of each of its domains, or ""."""
-    best, most = "", 0
     names = list(layer_weights(model))
-    for family, patterns in FAMILIES.items():
-        found = _assign_domains(names, patterns)
-        if set(found.values()) == set(patterns) and len(found) > most:
-            best, most = family, len(found)
-    return best
+    found = {family: _assign_domains(names, patterns) for family, patterns in FAMILIES.items()}
+    complete = [f for f, layers in found.items() if set(layers.values()) == set(FAMILIES[f])]
+    return max(complete, key=lambda family: len(found[family]), default="")
 
 
 def matching_layers(names: Iterable[str], pattern: str) -> list[str]:
@@ -84,9 +81,9 @@ def matching_layers(names: Iterable[str], pattern: str) -> list[str]:
 def _assign_domains(names: Iterable[str], patterns: Patterns) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in names:
-        for domain, ends in patterns.items():
-            if _ends(name, ends):
-                found.setdefault(name, domain)
+        domains = (domain for domain, ends in patterns.items() if _ends(name, ends))
+        if domain := next(domains, None):
+            found[name] = domain
     return found
 
 
