@@ -14,7 +14,7 @@ from typing import Any
 
 from autoprox.benchmarks.benchmark import BenchmarkError, BenchmarkRow, Selection, make_row
 from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
-from autoprox.inputs.classes import CLASSES
+from autoprox.inputs.class_counts import DATASET_CLASSES
 
 _COMMIT = "90ed458eff6948a6f0d23e440a8d21bbec50d091"
 _REPOSITORY = "lilujunai/Auto-Prox-AAAI24"
@@ -75,7 +75,7 @@ VIT_BENCH_101 = BuiltInBenchmark(
         "autoformer-ti": {"kd": _TRAINED, "base": _TRAINED, "supernet": ("imagenet",)},
         "pit": {"kd": _TRAINED, "base": _TRAINED},
     },
-    classes=CLASSES,
+    classes=DATASET_CLASSES,
     licence="Apache-2.0",
     origin=f"github.com/{_REPOSITORY} at {_COMMIT}",
     url=f"https://raw.githubusercontent.com/{_REPOSITORY}/{_COMMIT}/gt_results",

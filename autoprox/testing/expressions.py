@@ -10,7 +10,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 
 from autoprox.export import EXPORTERS, Exporter, ExportError, to_sympy
 from autoprox.inputs.batch import Batch
-from autoprox.inputs.images import load_batch
+from autoprox.inputs.batch_loading import load_image_batch
 from autoprox.language import STATISTICS, Tree, canonical, make, parse, require_network
 from autoprox.language.grammar import DEAP_TYPES, Grammar
 from autoprox.language.quantities import QUANTITIES, Quantity
@@ -69,7 +69,7 @@ def check_statistic(quantity: Quantity) -> None:
         words = {*map(str, statistics)}.intersection(Grammar(statistics).terminals)
         require(words, f"`{name}` is a word of the grammar")
         network = space.build(space.sample(Random(0)), classes=4, seed=1)
-        batch = load_batch("noise", space.input_shape, 2, 0, classes=4)
+        batch = load_image_batch("noise", space.input_shape, 2, 0, classes=4)
         before = {key: value.clone() for key, value in network.state_dict().items()}
         model = QUANTITIES["weight" if quantity.like == "weight" else "act"]
         measured, like = (

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from autoprox.benchmarks.nas_bench_bert import LAYER_FIELDS, OPERATION_NAMES
-from autoprox.inputs.batches import load_batches
+from autoprox.inputs.batch_loading import load_batches
 from autoprox.searchspaces import Architecture
 from autoprox.searchspaces.flexibert import FLEXIBERT
 from autoprox.zoo.functions import measure_all

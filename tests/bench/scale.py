@@ -85,11 +85,11 @@ def sent(part: Part) -> dict[str, Any]:
     }
 
 
-def seconds(crew: WorkerPool, part: Part) -> float:
+def seconds(pool: WorkerPool, part: Part) -> float:
     function, shared, items = part
-    crew.each(function, items[: crew.size], lambda result: None, *shared)  # to warm up
+    pool.each(function, items[: pool.size], lambda result: None, *shared)  # to warm up
     started = time.perf_counter()
-    crew.each(function, items, lambda result: None, *shared)
+    pool.each(function, items, lambda result: None, *shared)
     return time.perf_counter() - started
 
 
@@ -102,9 +102,9 @@ def spread(workers: int, parts: Mapping[str, Part]) -> dict[str, float]:
             dashboard_address="127.0.0.1:0",
             host="127.0.0.1",
         ) as here,
-        WorkerPool(scheduler=here.scheduler_address) as crew,
+        WorkerPool(scheduler=here.scheduler_address) as pool,
     ):
-        return {name: seconds(crew, part) for name, part in parts.items()}
+        return {name: seconds(pool, part) for name, part in parts.items()}
 
 
 def main() -> None:

@@ -8,11 +8,11 @@ import pytest
 from helpers.images import save_images
 from helpers.shortfalls import counted, is_told
 
-from autoprox import runner
-from autoprox.configurations.supernets import S3Config
 from autoprox.report.terminal.layout import show
 from autoprox.report.terminal.summaries import report_of
 from autoprox.searchspaces import get_space
+from autoprox.tasks import base
+from autoprox.tasks.s3_configuration import S3Config
 
 SPACE = get_space("swin-nano")
 LEAST = SPACE.flops(SPACE.smallest(), 2)
@@ -32,7 +32,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run_s3(images: Path, runs: Path, follow: Any = None, **options: Any) -> dict[str, Any]:
     config = S3Config(**{**TINY, "images": str(images), "runs": str(runs), **options})
-    return runner.start(config, follow or (lambda *told: None))
+    return base.start(config, follow or (lambda *told: None))
 
 
 def lines(run: str, name: str) -> list[dict[str, Any]]:
@@ -126,7 +126,7 @@ def test_a_resumed_run_falls_short_of_the_same(
     with pytest.raises(KeyboardInterrupt):
         run_s3(images, tmp_path, stop, **options)
     [run] = tmp_path.iterdir()
-    summary = runner.resume(run)
+    summary = base.resume(run)
     show(*report_of("s3", summary))
     agrees(summary, options, capsys.readouterr().out)
 
@@ -145,7 +145,7 @@ def test_all_rounds_are_done_or_the_others_told(
         wide = {name: (640,) for name in space.options if name.startswith("embed_dim")}
         return space.with_options({**space.options, **wide})
 
-    monkeypatch.setattr("autoprox.commands.s3.evolved", evolved)
+    monkeypatch.setattr("autoprox.tasks.s3.evolve_space", evolved)
     summary = run_s3(images, tmp_path, rounds=rounds)
     done = min(rounds, 2)
     assert len(summary["rounds"]) == len([*Path(summary["run"]).glob("round*")]) == done
