@@ -1,37 +1,27 @@
-"""The search spaces: architectures as data, drawn and varied, and the networks that they build.
+"""Search spaces: architectures as data, how they are drawn and varied, and the networks they build.
 
-They import errors and registries, and give `SPACES` and what every space has in common.
+The package imports errors, registries and files of sizes, and provides `SPACES`, the registry.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 from autoprox.registry import Registry
-from autoprox.searchspaces.autoformer import AUTOFORMER_B, AUTOFORMER_S, AUTOFORMER_TI
-from autoprox.searchspaces.autoformer_supernet import (
-    AUTOFORMER_SUPERNET_B,
-    AUTOFORMER_SUPERNET_S,
-    AUTOFORMER_SUPERNET_TI,
-)
-from autoprox.searchspaces.base import Architecture, ArchitectureError, SearchSpace
+from autoprox.searchspaces import autoformer, pit
 from autoprox.searchspaces.bert import BERT
 from autoprox.searchspaces.bignas import BIGNAS, BIGNAS_NANO
-from autoprox.searchspaces.blocks import Block, TransformerNetwork
 from autoprox.searchspaces.flexibert import FLEXIBERT
-from autoprox.searchspaces.gpt2 import GPT2
-from autoprox.searchspaces.gpt2_hw import GPT2_HW
-from autoprox.searchspaces.gpt2_nano import GPT2_NANO
-from autoprox.searchspaces.nano import AUTOFORMER_NANO
-from autoprox.searchspaces.pit import PIT, PIT_S, PIT_XS
-from autoprox.searchspaces.pit_nano import PIT_NANO
+from autoprox.searchspaces.gpt2 import GPT2, GPT2_HW, GPT2_NANO
 from autoprox.searchspaces.shunted import SHUNTED
+from autoprox.searchspaces.space import Architecture, ArchitectureError, SearchSpace
 from autoprox.searchspaces.swin import S3, SWIN_NANO
+from autoprox.searchspaces.transformer import BlockSpec, TransformerNetwork
 
 __all__ = [
     "SPACES",
     "Architecture",
     "ArchitectureError",
-    "Block",
+    "BlockSpec",
     "SearchSpace",
     "TransformerNetwork",
     "from_json",
@@ -46,9 +36,10 @@ def _prove(name: str, space: SearchSpace) -> None:
 
 SPACES: Registry[SearchSpace] = Registry("spaces", "search space", ArchitectureError, _prove)
 for _space in (
-    *(AUTOFORMER_TI, AUTOFORMER_S, AUTOFORMER_B, AUTOFORMER_NANO),
-    *(AUTOFORMER_SUPERNET_TI, AUTOFORMER_SUPERNET_S, AUTOFORMER_SUPERNET_B),
-    *(PIT, PIT_XS, PIT_S, PIT_NANO, SHUNTED, S3, SWIN_NANO, BIGNAS, BIGNAS_NANO),
+    *(autoformer.AUTOFORMER_TI, autoformer.AUTOFORMER_S, autoformer.AUTOFORMER_B),
+    *(autoformer.AUTOFORMER_NANO, autoformer.AUTOFORMER_SUPERNET_TI),
+    *(autoformer.AUTOFORMER_SUPERNET_S, autoformer.AUTOFORMER_SUPERNET_B),
+    *(pit.PIT, pit.PIT_XS, pit.PIT_S, pit.PIT_NANO, SHUNTED, S3, SWIN_NANO, BIGNAS, BIGNAS_NANO),
     *(BERT, FLEXIBERT, GPT2, GPT2_HW, GPT2_NANO),
 ):
     SPACES.register(_space.name, _space)

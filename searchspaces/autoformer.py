@@ -1,23 +1,52 @@
-"""The AutoFormer spaces as in ViT-Bench-101: Wei et al., "Auto-Prox", AAAI 2024.
+"""The AutoFormer spaces: Chen et al., "AutoFormer: Searching Transformers for Visual Recognition",
+ICCV 2021.
 
-The choices are those of Chen et al., "AutoFormer: Searching Transformers for Visual Recognition",
-ICCV 2021: 16 x 16 patches of a 224 x 224 image, a class token, the mean over the patch tokens
-before the head. Queries, keys and values are as wide as the embedding, and the heads have equal
-shares of it, so that their number changes no parameter. The benchmark has networks of -ti alone;
-the published heads of -s (5 to 7) and -b (9, 10) don't divide their widths, so that these have the
-nearest numbers that do. `autoformer_supernet` has the geometry of the supernets.
+The networks are plain vision transformers: 16 x 16 patches of a 224 x 224 image, a class token, the
+mean over the patch tokens before the head.
+
+`autoformer-ti`, `-s` and `-b` are as in ViT-Bench-101 (Wei et al., "Auto-Prox", AAAI 2024):
+queries, keys and values are as wide as the embedding, and the heads have equal shares of it, so
+that their number changes no parameter. The benchmark has networks of -ti alone; the published heads
+of -s (5 to 7) and -b (9, 10) don't divide their widths, so these have the nearest numbers that do.
+
+`autoformer-supernet-ti`, `-s` and `-b` are as in the supernets, which T-Razor, ETAS and PreNAS
+search: a head has 64 dimensions whatever the embedding, and each block adds vectors for the
+relative position of two patches to keys and to values (Shaw et al., "Self-Attention with Relative
+Position Representations", NAACL 2018). For the heads of -b the paper has 8 to 10, its released code
+9 and 10: with 8 the least would be 39.8 M parameters, but the paper has 42.
+
+`autoformer-nano` is small enough to train in seconds on one CPU core: the same choices, but wider,
+for images of 16 x 16 pixels, 4 x 4 patches, 8 dimensions a head, from one wide block to twelve
+narrow ones. Linear layers begin uniform by fan in: at these widths the standard deviation of 0.02,
+meant for widths of 192 and more, makes them so weak that a short training gets nowhere. Positions
+begin larger too, for the same reason.
 """
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from autoprox.searchspaces.base import Architecture, SearchSpace, one, per_layer
-from autoprox.searchspaces.blocks import Block, Conv2d, EncoderBlock, Linear, TransformerNetwork
+from autoprox.searchspaces.space import Architecture, SearchSpace, one, per_layer
+from autoprox.searchspaces.transformer import (
+    CHANNELS,
+    BlockSpec,
+    Conv2d,
+    Embedding,
+    EncoderBlock,
+    Linear,
+    TransformerNetwork,
+    fan_in_uniform_,
+)
 
-CHANNELS = 3
+NANO_POSITION_SCALE = 15  # times the published 0.02: about half of the embedded patches' scale
+SUPERNET_HEAD_DIM = 64
+FARTHEST = 14  # rows or columns; what is farther counts as this far
+POSITION_ROWS = 2 * FARTHEST + 2  # for each distance one, and the first for the class token
 
 
 class AutoFormer(TransformerNetwork):
@@ -25,7 +54,7 @@ class AutoFormer(TransformerNetwork):
 
     block_type: type[EncoderBlock] = EncoderBlock
 
-    def __init__(self, blocks: Sequence[Block], patch: int, classes: int) -> None:
+    def __init__(self, blocks: Sequence[BlockSpec], patch: int, classes: int) -> None:
         super().__init__()
         width = blocks[0].width
         self.class_token = nn.Parameter(torch.empty(1, 1, width))
@@ -36,12 +65,110 @@ class AutoFormer(TransformerNetwork):
         self.head = Linear(width, classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Map images [batch, 3, height, width] to logits [batch, classes]."""
         patches = self.patches(images).flatten(2).transpose(1, 2)
         class_token = self.class_token.expand(len(images), -1, -1)
         tokens = self.norm(self.blocks(torch.cat([class_token, patches], 1) + self.position))
-        logits: Tensor = self.head(tokens[:, 1:].mean(1))
-        return logits
+        return self.head(tokens[:, 1:].mean(1))
+
+
+class NanoFormer(AutoFormer):
+    """AutoFormer with an initialisation for small widths."""
+
+    linear_rule = staticmethod(fan_in_uniform_)
+
+    @torch.no_grad()
+    def initialise(self, seed: int) -> None:
+        """Draw every parameter by AutoFormer's rule but for the scales of layers and positions."""
+        super().initialise(seed)
+        self.position.mul_(NANO_POSITION_SCALE)
+
+
+@dataclass(frozen=True)
+class RelativeBlockSpec(BlockSpec):
+    """The structure of a block with relative positions."""
+
+    @property
+    def params(self) -> int:
+        """The number of parameters: of a plain block, and the four tables of vectors."""
+        return super().params + 4 * POSITION_ROWS * SUPERNET_HEAD_DIM
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates for one image, as the products with the tables are computed here."""
+        side = _grid_side(self.tokens)
+        return super().macs + (4 * side**3 + side**2) * self.inner
+
+
+class RelativePositions(nn.Module):
+    """The vectors of relative positions on a grid of patches: a vertical plus a horizontal one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.vertical = Embedding(POSITION_ROWS, SUPERNET_HEAD_DIM)
+        self.horizontal = Embedding(POSITION_ROWS, SUPERNET_HEAD_DIM)
+
+    @property
+    def class_token(self) -> Tensor:
+        """The vector between the class token and any other, on either side."""
+        return self.vertical.weight[0] + self.horizontal.weight[0]
+
+    def vectors(self, side: int) -> tuple[Tensor, Tensor]:
+        """The vectors between rows and between columns, [from, to, head dim]."""
+        steps = torch.arange(side, device=self.vertical.weight.device)
+        index = (steps - steps[:, None]).clamp(-FARTHEST, FARTHEST) + FARTHEST + 1
+        return self.vertical(index), self.horizontal(index)
+
+    def keys(self, query: Tensor) -> Tensor:
+        """Dot products of queries with the vectors: [batch, heads, tokens, tokens].
+
+        Those of the class token's query are left at zero: they are all the same, and so change no
+        weight of attention.
+        """
+        side = _grid_side(query.shape[2])
+        grid = query[:, :, 1:].reshape(*query.shape[:2], side, side, SUPERNET_HEAD_DIM)
+        vertical, horizontal = self.vectors(side)
+        to_rows = torch.einsum("bhrcd,rsd->bhrcs", grid, vertical)
+        to_columns = torch.einsum("bhrcd,ctd->bhrct", grid, horizontal)
+        patches = (to_rows[..., None] + to_columns[..., None, :]).flatten(4).flatten(2, 3)
+        to_class = query[:, :, 1:] @ self.class_token[:, None]
+        return functional.pad(torch.cat([to_class, patches], -1), (0, 0, 1, 0))
+
+    def values(self, weights: Tensor) -> Tensor:
+        """The vectors' means by weights of attention: [batch, heads, tokens, head dim]."""
+        side = _grid_side(weights.shape[-1])
+        grid = weights[:, :, 1:, 1:].reshape(*weights.shape[:2], *[side] * 4)
+        vertical, horizontal = self.vectors(side)
+        of_rows = torch.einsum("bhrcs,rsd->bhrcd", grid.sum(-1), vertical)
+        of_columns = torch.einsum("bhrct,ctd->bhrcd", grid.sum(-2), horizontal)
+        patches = functional.pad((of_rows + of_columns).flatten(2, 3), (0, 0, 1, 0))
+        to_class = functional.pad(weights[:, :, 1:, :1], (0, 0, 1, 0), value=1.0)
+        return patches + to_class * self.class_token
+
+
+class RelativeEncoderBlock(EncoderBlock):
+    """A pre-norm transformer block whose attention depends on the relative position of patches."""
+
+    def __init__(self, spec: BlockSpec) -> None:
+        super().__init__(spec)
+        self.key_positions = RelativePositions()
+        self.value_positions = RelativePositions()
+
+    def mix(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        logits = query @ key.mT + self.key_positions.keys(query)
+        weights = (logits / SUPERNET_HEAD_DIM**0.5).softmax(-1)
+        mixed: Tensor = weights @ value + self.value_positions.values(weights)
+        return mixed
+
+
+class SupernetAutoFormer(AutoFormer):
+    """A slice of AutoFormer's supernet."""
+
+    block_type = RelativeEncoderBlock
+
+
+def _grid_side(tokens: int) -> int:
+    """The patches in a row, given the number of tokens: a square of patches and the class token."""
+    return math.isqrt(tokens - 1)
 
 
 class AutoFormerSpace(SearchSpace):
@@ -49,9 +176,10 @@ class AutoFormerSpace(SearchSpace):
 
     patch: ClassVar[int] = 16
     head_dim: ClassVar[int | None] = None  # without, the heads share the embedding's width
-    structure: ClassVar[type[Block]] = Block
+    block_spec: ClassVar[type[BlockSpec]] = BlockSpec
     network_type: ClassVar[type[AutoFormer]] = AutoFormer
-    separate = frozenset({"mlp_ratio", "num_heads"})
+    sliced = True  # if heads share the width, one head's rows may be two heads' of the slice
+    independent = frozenset({"mlp_ratio", "num_heads"})
 
     @property
     def patches(self) -> int:
@@ -59,23 +187,14 @@ class AutoFormerSpace(SearchSpace):
         _, height, width = self.input_shape
         return (height // self.patch) * (width // self.patch)
 
-    def blocks(self, arch: Architecture) -> tuple[Block, ...]:
-        """The structure of the transformer blocks, in depth order."""
+    def blocks(self, arch: Architecture) -> tuple[BlockSpec, ...]:
         width, tokens, blocks = arch["hidden_dim"], 1 + self.patches, []
         for heads, ratio in zip(arch["num_heads"], arch["mlp_ratio"], strict=True):
             inner = width if self.head_dim is None else self.head_dim * heads
-            blocks.append(self.structure(width, tokens, heads, inner, int(width * ratio)))
+            blocks.append(self.block_spec(width, tokens, heads, inner, int(width * ratio)))
         return tuple(blocks)
 
-    def origins(self, arch: Architecture) -> tuple[int, ...]:
-        """The first blocks.
-
-        Where heads share the width, rows that are one head's may be two heads' of the slice.
-        """
-        return tuple(range(arch["depth"]))
-
     def params(self, arch: Architecture, classes: int = 1000) -> int:
-        """The number of parameters, from the choices alone."""
         width: int = arch["hidden_dim"]
         embeddings = (1 + (1 + self.patches)) * width
         patches = (CHANNELS * self.patch**2 + 1) * width
@@ -83,14 +202,31 @@ class AutoFormerSpace(SearchSpace):
         return embeddings + patches + sum(b.params for b in self.blocks(arch)) + norm_and_head
 
     def flops(self, arch: Architecture, classes: int = 1000) -> int:
-        """Multiply-accumulates for one image, from the choices alone."""
         width: int = arch["hidden_dim"]
         patches = self.patches * CHANNELS * self.patch**2 * width
         return patches + sum(b.macs for b in self.blocks(arch)) + width * classes
 
     def network(self, arch: Architecture, classes: int) -> AutoFormer:
-        """The network with its parameters unset."""
         return self.network_type(self.blocks(arch), self.patch, classes)
+
+
+class SupernetSpace(AutoFormerSpace):
+    """AutoFormer's choices, all of which are slices of the supernet, including the first heads."""
+
+    entangled = True
+    head_dim = SUPERNET_HEAD_DIM
+    block_spec = RelativeBlockSpec
+    network_type = SupernetAutoFormer
+
+
+class NanoSpace(AutoFormerSpace):
+    """AutoFormer's geometry, scaled to small images."""
+
+    input_shape = (3, 16, 16)
+    patch = 4
+    head_dim = 8
+    entangled = True
+    network_type = NanoFormer
 
 
 AUTOFORMER_TI = AutoFormerSpace(
@@ -122,4 +258,29 @@ AUTOFORMER_B = AutoFormerSpace(
         "mlp_ratio": per_layer(3.0, 3.5, 4.0),
         "num_heads": per_layer(8, 12),
     },
+)
+AUTOFORMER_NANO = NanoSpace(
+    "autoformer-nano",
+    "AutoFormer for 16 x 16 images, vision transformers of 2 thousand to 3 M parameters",
+    {
+        "hidden_dim": one(16, 24, 32, 48, 64, 96, 128),
+        "depth": one(*range(1, 13)),
+        "mlp_ratio": per_layer(0.5, 1.0, 2.0, 4.0, 6.0),
+        "num_heads": per_layer(1, 2, 3, 4, 6),
+    },
+)
+AUTOFORMER_SUPERNET_TI = SupernetSpace(
+    "autoformer-supernet-ti",
+    "AutoFormer-Ti with relative positions, vision transformers of 5.4 to 10.5 M parameters",
+    AUTOFORMER_TI.fields,
+)
+AUTOFORMER_SUPERNET_S = SupernetSpace(
+    "autoformer-supernet-s",
+    "AutoFormer-S with relative positions, vision transformers of 13 to 35 M parameters",
+    {**AUTOFORMER_S.fields, "num_heads": per_layer(5, 6, 7)},
+)
+AUTOFORMER_SUPERNET_B = SupernetSpace(
+    "autoformer-supernet-b",
+    "AutoFormer-B with relative positions, vision transformers of 42 to 77 M parameters",
+    {**AUTOFORMER_B.fields, "num_heads": per_layer(9, 10)},
 )

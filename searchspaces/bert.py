@@ -16,31 +16,26 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from autoprox.searchspaces.base import Architecture, one, per_layer
-from autoprox.searchspaces.blocks import Block, EncoderBlock, Linear, TransformerBlock
-from autoprox.searchspaces.tokens import LanguageNetwork, TokenSpace
+from autoprox.searchspaces.language_models import LanguageNetwork, TokenSpace
+from autoprox.searchspaces.space import Architecture, one, per_layer
+from autoprox.searchspaces.transformer import BlockSpec, EncoderBlock, Linear, TransformerBlock
 
-VOCABULARY = 30522
-CONTEXT = 512
-COUNTED = 128  # tokens for which T-Razor's table IV counts FLOPs
+BERT_VOCABULARY = 30522
+BERT_CONTEXT = 512
+BERT_WIDTH = 768
+FLOPS_TOKENS = 128  # for which T-Razor's table IV counts FLOPs
 TOKEN_TYPES = 2
-MASK = 103
-WIDTH = 768
 EPS = 1e-12
 
 
 class BertBlock(EncoderBlock):
     """A post-norm transformer block: each residual sum is normalised."""
 
-    def __init__(self, shape: Block) -> None:
-        super().__init__(shape)
-        self.norm1 = nn.LayerNorm(shape.width, eps=EPS)
-        self.norm2 = nn.LayerNorm(shape.width, eps=EPS)
+    eps = EPS
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map tokens [batch, tokens, width] to tokens of the same shape."""
         x = self.norm1(x + self.attend(x))
-        normed: Tensor = self.norm2(x + self.fc2(functional.gelu(self.fc1(x))))
+        normed: Tensor = self.norm2(x + self.mlp(x))
         return normed
 
 
@@ -64,9 +59,9 @@ class Bert(LanguageNetwork):
 
     block_type: type[TransformerBlock] = BertBlock
 
-    def __init__(self, blocks: Sequence[Block], d_embed: int) -> None:
-        super().__init__(VOCABULARY, d_embed)
-        self.position = nn.Parameter(torch.empty(CONTEXT, d_embed))
+    def __init__(self, blocks: Sequence[BlockSpec], d_embed: int) -> None:
+        super().__init__(BERT_VOCABULARY, d_embed)
+        self.position = nn.Parameter(torch.empty(BERT_CONTEXT, d_embed))
         self.token_type = nn.Parameter(torch.empty(TOKEN_TYPES, d_embed))
         self.norm = nn.LayerNorm(d_embed, eps=EPS)
         width = blocks[0].width
@@ -75,68 +70,58 @@ class Bert(LanguageNetwork):
         self.prediction = Prediction(width, self.embedding)
 
     def encode(self, embedded: Tensor) -> Tensor:
-        """Map embeddings [batch, length, d_embed] to the last hidden state, [..., width]."""
         positions = self.position[: embedded.shape[1]]
-        hidden: Tensor = self.blocks(
-            self.project(self.norm(embedded + positions + self.token_type[0]))
-        )
-        return hidden
+        hidden = self.norm(embedded + positions + self.token_type[0])
+        encoded: Tensor = self.blocks(self.project(hidden))
+        return encoded
 
     def predict(self, hidden: Tensor) -> Tensor:
-        """Map the last hidden state to logits."""
         logits: Tensor = self.prediction(hidden, self.embedding.weight)
         return logits
 
 
-def params_around(width: int, d_embed: int) -> int:
-    """The parameters of `Bert` outside its blocks."""
-    embeddings = (VOCABULARY + CONTEXT + TOKEN_TYPES + 2) * d_embed
-    project = 0 if width == d_embed else (d_embed + 1) * width
-    prediction = (width + 1 + 2) * d_embed + VOCABULARY
-    return embeddings + project + prediction
-
-
 class MaskedSpace(TokenSpace):
-    """What spaces of BERT-like networks have in common: WordPiece tokens, some of them masked."""
+    """A space of BERT-like networks, which read WordPiece tokens, some of them masked."""
 
-    vocabulary = VOCABULARY
-    context = CONTEXT
+    vocabulary = BERT_VOCABULARY
+    context = BERT_CONTEXT
     objective = "masked"
-    mask = MASK
+    mask = 103
+
+    @staticmethod
+    def params_outside_blocks(width: int, d_embed: int) -> int:
+        """The parameters of `Bert` outside its blocks; the decoder is the embedding."""
+        embeddings = (BERT_VOCABULARY + BERT_CONTEXT + TOKEN_TYPES + 2) * d_embed
+        project = 0 if width == d_embed else (d_embed + 1) * width
+        return embeddings + project + (width + 1 + 2) * d_embed + BERT_VOCABULARY
 
 
 class BertSpace(MaskedSpace):
     """Number of blocks; MLP size and number of heads of each block."""
 
-    separate = frozenset({"mlp_size", "num_heads"})
+    sliced = True
+    counts_macs = False
+    independent = frozenset({"mlp_size", "num_heads"})
 
-    def blocks(self, arch: Architecture) -> tuple[Block, ...]:
-        """The structure of the transformer blocks, in depth order."""
+    def blocks(self, arch: Architecture) -> tuple[BlockSpec, ...]:
         return tuple(
-            Block(WIDTH, CONTEXT, heads, inner=WIDTH, hidden=hidden)
+            BlockSpec(BERT_WIDTH, BERT_CONTEXT, heads, inner=BERT_WIDTH, hidden=hidden)
             for heads, hidden in zip(arch["num_heads"], arch["mlp_size"], strict=True)
         )
 
-    def origins(self, arch: Architecture) -> tuple[int, ...]:
-        """The first blocks."""
-        return tuple(range(arch["depth"]))
-
     def params(self, arch: Architecture, classes: int = 1000) -> int:
-        """The number of parameters, from the choices alone; the decoder is the embedding."""
-        return params_around(WIDTH, WIDTH) + sum(block.params for block in self.blocks(arch))
-
-    counts_macs = False
+        outside = self.params_outside_blocks(BERT_WIDTH, BERT_WIDTH)
+        return outside + sum(block.params for block in self.blocks(arch))
 
     def flops(self, arch: Architecture, classes: int = 1000) -> int:
-        """Operations of the blocks for COUNTED tokens, as in T-Razor's table IV.
+        """Operations of the blocks for FLOPS_TOKENS tokens, as in T-Razor's table IV.
 
         A multiply-accumulate counts as two, unlike in the other spaces.
         """
-        return 2 * sum(replace(block, tokens=COUNTED).macs for block in self.blocks(arch))
+        return 2 * sum(replace(block, tokens=FLOPS_TOKENS).macs for block in self.blocks(arch))
 
     def network(self, arch: Architecture, classes: int) -> Bert:
-        """The network with its parameters unset."""
-        return Bert(self.blocks(arch), WIDTH)
+        return Bert(self.blocks(arch), BERT_WIDTH)
 
 
 BERT = BertSpace(

@@ -5,45 +5,46 @@ It is that of Yu et al., "BigNAS: Scaling Up Neural Architecture Search with Big
 Models", ECCV 2020: the inverted residual blocks of MobileNetV2 (Sandler et al., CVPR 2018) with
 swish, which expand the channels to the same number in the first stage and to six times as many in
 the others. Images are resized to the network's own resolution. Between the ends of a range of
-channels the published tables are silent: here they are multiples of 8, after the last stage of 64.
+channels the published tables give no values: here they are multiples of 8, and of 64 after the last
+stage.
 
 A convolution of 1 x 1 is a linear layer that every pixel passes, and is built as one: the domain
-``mlp``, and so ``all``, is of those that expand and project. There is no ``msa``, so that proxies
+``mlp``, and so ``all``, has the layers that expand and project. There is no ``msa``, so proxies
 that need it can't be searched with. Depthwise convolutions are in no domain. A block has one head.
 
-Networks are built in evaluation mode, where an untrained batch norm passes its input on: what is
+Networks are built in evaluation mode, in which an untrained batch norm passes its input on: what is
 measured of an image doesn't depend on the others.
 
-In a supernet a kernel of 3 is the middle of one of 5: there its rows and columns come first.
+In a supernet a kernel of 3 is the middle of one of 5, whose middle rows and columns come first.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from autoprox.searchspaces.base import Architecture, Field, SearchSpace, one, per_stage
-from autoprox.searchspaces.blocks import (
-    Block,
+from autoprox.searchspaces.space import Architecture, StagedSpace, as_tuple, one, per_stage
+from autoprox.searchspaces.transformer import (
+    CHANNELS,
+    BlockSpec,
     Conv2d,
     Layer,
     Linear,
     TransformerBlock,
     TransformerNetwork,
+    fan_out_normal_,
+    normal_,
+    to_grid,
 )
 
-CHANNELS = 3
-STEM_KERNEL = 3
-
-# The seed's own stream is that of the linear layers.
-_CONVOLUTION_STREAM = 0x636F6E76
+BIGNAS_STEM_KERNEL = 3
 
 
 @dataclass(frozen=True)
-class Bottleneck(Block):
+class BottleneckSpec(BlockSpec):
     """The structure of one block; `width` and `tokens` are of its output."""
 
     source: int  # channels of its input
@@ -52,12 +53,12 @@ class Bottleneck(Block):
 
     @property
     def expands(self) -> bool:
-        """Whether it has more channels within."""
+        """Whether it has more channels inside than its input."""
         return self.hidden != self.source
 
     @property
     def params(self) -> int:
-        """The number of parameters: of convolutions, and two of the norm after each."""
+        """The number of parameters: those of convolutions, and two per channel of each norm."""
         expand = (self.source + 2) * self.hidden if self.expands else 0
         return expand + (self.kernel**2 + 2) * self.hidden + (self.hidden + 2) * self.width
 
@@ -83,45 +84,43 @@ class GridConvolution(Conv2d):
         half = kernel // 2
         super().__init__(source, width, kernel, stride, half, groups=groups, bias=False)
 
-    def forward(self, tokens: Tensor, inwards: bool = False) -> Tensor:
+    def forward(self, tokens: Tensor, middle_first: bool = False) -> Tensor:
         """Map tokens [batch, tokens, source] to [batch, fewer by the stride, width].
 
-        Where the kernel is `inwards`, its middle rows and columns are the first.
+        If `middle_first`, the kernel's middle rows and columns are its first.
         """
-        side = math.isqrt(tokens.shape[1])
-        grid = tokens.mT.reshape(len(tokens), -1, side, side)
-        weight = self.weight
-        if inwards:
-            order = middle_first(weight.shape[-1]).argsort()
+        weight, half = self.weight, self.weight.shape[-1] // 2
+        if middle_first:
+            order = middle_first_order(weight.shape[-1]).argsort()
             weight = weight[:, :, order][..., order]
-        half = weight.shape[-1] // 2
-        found = functional.conv2d(grid, weight, None, self.stride, half, groups=self.groups)
-        return found.flatten(2).mT
+        grid = to_grid(tokens)
+        grid = functional.conv2d(grid, weight, None, self.stride, half, groups=self.groups)
+        return grid.flatten(2).mT
 
 
-def middle_first(kernel: int) -> Tensor:
-    """The rows of a kernel, so that those of a smaller one in its middle are the first."""
+def middle_first_order(kernel: int) -> Tensor:
+    """The rows of a kernel in an order in which those of a smaller one in its middle are first."""
     rows = torch.arange(kernel)
     return (rows - kernel // 2).abs().clamp(min=1).argsort(stable=True)
 
 
 class InvertedResidual(TransformerBlock):
-    """Expands the channels, mixes neighbouring pixels of each, and projects to fewer."""
+    """A block that expands the channels, mixes pixels within each, and projects to fewer."""
 
     heads = 1
 
-    def __init__(self, shape: Bottleneck) -> None:
+    def __init__(self, spec: BottleneckSpec) -> None:
         super().__init__()
-        source, hidden, width = shape.source, shape.hidden, shape.width
-        if shape.expands:
+        source, hidden, width = spec.source, spec.hidden, spec.width
+        if spec.expands:
             self.expand = Linear(source, hidden, bias=False)
             self.norm1 = Norm(hidden)
-        self.depthwise = GridConvolution(hidden, hidden, shape.kernel, shape.stride, hidden)
+        self.depthwise = GridConvolution(hidden, hidden, spec.kernel, spec.stride, hidden)
         self.norm2 = Norm(hidden)
         self.project = Linear(hidden, width, bias=False)
         self.norm3 = Norm(width)
-        self.expands = shape.expands
-        self.residual = shape.stride == 1 and source == width
+        self.expands = spec.expands
+        self.residual = spec.stride == 1 and source == width
 
     def linears(self) -> list[tuple[str, nn.Linear]]:
         """The layer that expands, if any, and the one that projects."""
@@ -129,7 +128,7 @@ class InvertedResidual(TransformerBlock):
         return [("mlp", layer) for layer in layers]
 
     def projections(self) -> list[nn.Linear]:
-        """None: nothing attends."""
+        """Nothing: there is no attention."""
         return []
 
     def branches(self) -> Sequence[nn.Module]:
@@ -141,7 +140,7 @@ class InvertedResidual(TransformerBlock):
         """Bring the middle of the kernel to the front, or back."""
         if entangled != self.entangled:
             weight = self.depthwise.weight
-            order = middle_first(weight.shape[-1])
+            order = middle_first_order(weight.shape[-1])
             order = order if entangled else order.argsort()
             weight.copy_(weight[:, :, order][..., order])
         super().reorder(entangled)
@@ -157,9 +156,11 @@ class InvertedResidual(TransformerBlock):
 class BigNAS(TransformerNetwork):
     """A convolutional network of inverted residual blocks."""
 
+    convolution_rule = staticmethod(fan_out_normal_)
+
     def __init__(
         self,
-        stages: Sequence[Sequence[Bottleneck]],
+        stages: Sequence[Sequence[BottleneckSpec]],
         resolution: int,
         stem_stride: int,
         last: int,
@@ -168,25 +169,23 @@ class BigNAS(TransformerNetwork):
         super().__init__()
         first, width = stages[0][0].source, stages[-1][-1].width
         self.resolution = resolution
-        self.stem = GridConvolution(CHANNELS, first, STEM_KERNEL, stem_stride)
+        self.stem = GridConvolution(CHANNELS, first, BIGNAS_STEM_KERNEL, stem_stride)
         self.stem_norm = Norm(first)
         self.blocks = nn.Sequential()
         for number, stage in enumerate(stages, 1):
-            for place, shape in enumerate(stage):
-                self.blocks.add_module(f"stage{number}_block{place}", InvertedResidual(shape))
+            for i, spec in enumerate(stage):
+                self.blocks.add_module(f"stage{number}_block{i}", InvertedResidual(spec))
         self.last = Linear(width, last, bias=False)
         self.last_norm = Norm(last)
         self.head = Linear(last, classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Map images [batch, 3, height, width] to logits [batch, classes]."""
         size = (self.resolution, self.resolution)
         if images.shape[2:] != size:
             images = functional.interpolate(images, size, mode="bilinear", antialias=True)
         tokens = functional.silu(self.stem_norm(self.stem(images.flatten(2).mT)))
         pixels = functional.silu(self.last_norm(self.last(self.blocks(tokens))))
-        logits: Tensor = self.head(pixels.mean(1))
-        return logits
+        return self.head(pixels.mean(1))
 
     def extra_layers(self) -> list[tuple[str, Layer]]:
         """The first convolution and the classifier."""
@@ -194,82 +193,56 @@ class BigNAS(TransformerNetwork):
 
     @staticmethod
     def linear_rule(layer: nn.Linear, generator: torch.Generator) -> None:
-        """As convolutions; the classifier, which alone has biases, normal by 0.01."""
-        deviation = math.sqrt(2 / layer.out_features) if layer.bias is None else 0.01
-        layer.weight.normal_(0.0, deviation, generator=generator)
-        if layer.bias is not None:
-            layer.bias.zero_()
-
-    @torch.no_grad()
-    def initialise(self, seed: int) -> None:
-        """Draw convolutions normal with variance 2 / fan out, by private generators."""
-        super().initialise(seed)
-        generator = torch.Generator("cpu").manual_seed(seed ^ _CONVOLUTION_STREAM)
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                fan_out = module.weight[0, 0].numel() * module.out_channels // module.groups
-                module.weight.normal_(0.0, math.sqrt(2 / fan_out), generator=generator)
+        """Initialise like convolutions; the classifier, which alone has biases, normal by 0.01."""
+        std = math.sqrt(2 / layer.out_features) if layer.bias is None else 0.01
+        normal_(layer, generator, std)
 
 
-class BigNASSpace(SearchSpace):
+class BigNASSpace(StagedSpace):
     """Resolution, channels before and after the stages; channels, depth and kernel of each."""
 
     entangled = True
-    linked = frozenset({"channels"})
+    chained = frozenset({"channels"})
     stem_stride = 2
     strides: tuple[int, ...] = (1, 2, 2, 2, 1, 2, 1)
     expansions: tuple[int, ...] = (1, 6, 6, 6, 6, 6, 6)
 
-    def stages(self, arch: Architecture) -> list[list[Bottleneck]]:
-        """The structure of the blocks of each stage."""
+    def stages(self, arch: Architecture) -> list[list[BottleneckSpec]]:
         source, side, stages = arch["stem"], arch["resolution"] // self.stem_stride, []
-        names = (arch["channels"], arch["depth"], arch["kernel"])
-        for width, depth, kernel, stride, expansion in zip(
-            *names, self.strides, self.expansions, strict=True
-        ):
+        choices = (arch["channels"], arch["depth"], arch["kernel"])
+        columns = (*choices, self.strides, self.expansions)
+        for width, depth, kernel, stride, expansion in zip(*columns, strict=True):
             side //= stride
-            own = []
+            specs = []
             for i in range(depth):
                 hidden, step = source * expansion, 1 if i else stride
-                own.append(Bottleneck(width, side**2, 1, 0, hidden, source, kernel, step))
+                specs.append(BottleneckSpec(width, side**2, 1, 0, hidden, source, kernel, step))
                 source = width
-            stages.append(own)
+            stages.append(specs)
         return stages
 
-    def blocks(self, arch: Architecture) -> tuple[Bottleneck, ...]:
-        """The structure of the blocks, in depth order."""
-        return tuple(block for stage in self.stages(arch) for block in stage)
-
     def params(self, arch: Architecture, classes: int = 1000) -> int:
-        """The number of parameters, from the choices alone."""
-        stem: int = (CHANNELS * STEM_KERNEL**2 + 2) * arch["stem"]
+        stem: int = (CHANNELS * BIGNAS_STEM_KERNEL**2 + 2) * arch["stem"]
         blocks = self.blocks(arch)
         last: int = (blocks[-1].width + 2) * arch["last"]
         head: int = (arch["last"] + 1) * classes
         return stem + sum(b.params for b in blocks) + last + head
 
     def flops(self, arch: Architecture, classes: int = 1000) -> int:
-        """Multiply-accumulates for one image, from the choices alone."""
         blocks = self.blocks(arch)
         pixels = (arch["resolution"] // self.stem_stride) ** 2
-        stem: int = pixels * CHANNELS * STEM_KERNEL**2 * arch["stem"]
+        stem: int = pixels * CHANNELS * BIGNAS_STEM_KERNEL**2 * arch["stem"]
         last: int = blocks[-1].tokens * blocks[-1].width * arch["last"]
         head: int = arch["last"] * classes
         return stem + sum(b.macs for b in blocks) + last + head
 
     def network(self, arch: Architecture, classes: int) -> BigNAS:
-        """The network with its parameters unset, in evaluation mode."""
         stages, size = self.stages(arch), arch["resolution"]
         return BigNAS(stages, size, self.stem_stride, arch["last"], classes).eval()
 
     def features(self, arch: Architecture) -> tuple[float, ...]:
         """The choices for a regression: logarithms, because sizes multiply."""
-        numbers = (n for _, value in arch.choices for n in _numbers(value))
-        return tuple(map(math.log, numbers))
-
-    def size(self) -> int:
-        """The number of architectures in the space: no choice depends on another."""
-        return math.prod(len(o) for field in self.fields.values() for o in field.options)
+        return tuple(math.log(n) for _, value in arch.choices for n in as_tuple(value))
 
 
 class NanoBigNASSpace(BigNASSpace):
@@ -281,53 +254,37 @@ class NanoBigNASSpace(BigNASSpace):
     expansions = (1, 4, 4)
 
 
-def _numbers(value: int | tuple[int, ...]) -> tuple[int, ...]:
-    return value if isinstance(value, tuple) else (value,)
-
-
 def _range(low: int, high: int, step: int = 8) -> tuple[int, ...]:
     """The numbers from `low` to `high`, both included."""
     return tuple(range(low, high + 1, step))
 
 
-def _fields(
-    resolution: Field, stem: Field, last: Field, stages: Sequence[tuple[tuple[int, ...], ...]]
-) -> Mapping[str, Field]:
-    """The fields of a space, of each stage the channels, depths and kernels."""
-    names = zip(("channels", "depth", "kernel"), zip(*stages, strict=True), strict=True)
-    staged = {name: per_stage(*options) for name, options in names}
-    return {"resolution": resolution, "stem": stem, **staged, "last": last}
-
-
 BIGNAS = BigNASSpace(
     "bignas",
     "BigNAS, convolutional networks of inverted residual blocks, 3.4 to 9.2 M parameters",
-    _fields(
-        resolution=one(192, 224, 288, 320),
-        stem=one(32, 40),
-        last=one(*_range(1280, 1408, 64)),
-        stages=(
-            (_range(16, 24), (1, 2), (3,)),
-            (_range(24, 32), (2, 3), (3,)),
-            (_range(40, 48), (2, 3), (3, 5)),
-            (_range(80, 88), (2, 3, 4), (3, 5)),
-            (_range(112, 128), (2, 3, 4, 5, 6), (3, 5)),
-            (_range(192, 216), (2, 3, 4, 5, 6), (3, 5)),
-            (_range(320, 352), (1, 2), (3, 5)),
+    {
+        "resolution": one(192, 224, 288, 320),
+        "stem": one(32, 40),
+        "channels": per_stage(
+            *(_range(16, 24), _range(24, 32), _range(40, 48), _range(80, 88)),
+            *(_range(112, 128), _range(192, 216), _range(320, 352)),
         ),
-    ),
+        "depth": per_stage(
+            (1, 2), (2, 3), (2, 3), (2, 3, 4), (2, 3, 4, 5, 6), (2, 3, 4, 5, 6), (1, 2)
+        ),
+        "kernel": per_stage((3,), (3,), *[(3, 5)] * 5),
+        "last": one(*_range(1280, 1408, 64)),
+    },
 )
 BIGNAS_NANO = NanoBigNASSpace(
     "bignas-nano",
     "BigNAS for 16 x 16 images, convolutional networks of up to 0.2 M parameters",
-    _fields(
-        resolution=one(16, 24),
-        stem=one(8, 16),
-        last=one(64, 96, 128),
-        stages=(
-            ((8, 16), (1, 2), (3,)),
-            ((16, 24), (1, 2, 3), (3, 5)),
-            ((24, 32, 40), (1, 2, 3), (3, 5)),
-        ),
-    ),
+    {
+        "resolution": one(16, 24),
+        "stem": one(8, 16),
+        "channels": per_stage((8, 16), (16, 24), (24, 32, 40)),
+        "depth": per_stage((1, 2), (1, 2, 3), (1, 2, 3)),
+        "kernel": per_stage((3,), (3, 5), (3, 5)),
+        "last": one(64, 96, 128),
+    },
 )

@@ -31,21 +31,27 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from autoprox.searchspaces.base import Architecture, one, per_layer
-from autoprox.searchspaces.bert import CONTEXT, EPS, VOCABULARY, Bert, MaskedSpace, params_around
-from autoprox.searchspaces.blocks import Block, Linear, TransformerBlock
+from autoprox.searchspaces.bert import BERT_CONTEXT, BERT_VOCABULARY, EPS, Bert, MaskedSpace
+from autoprox.searchspaces.space import Architecture, one, per_layer
+from autoprox.searchspaces.transformer import (
+    BlockSpec,
+    Linear,
+    TransformerBlock,
+    Uninitialised,
+    multi_head_attention,
+    normal_,
+    split_heads,
+)
 
 D_EMBED = 128
-ATTENTION = ("sdp", "wma")
+ATTENTIONS = ("sdp", "wma")
 TRANSFORMS = ("dft", "dct")
-CONVOLUTION = ("dsc5", "dsc9")
-OPERATIONS = (*ATTENTION, *TRANSFORMS, *CONVOLUTION)
-
-_CONVOLUTION_STREAM = 0x636F6E76  # of random numbers, independent of the linear layers'
+CONVOLUTIONS = ("dsc5", "dsc9")
+TOKEN_MIXERS = (*ATTENTIONS, *TRANSFORMS, *CONVOLUTIONS)
 
 
 @dataclass(frozen=True)
-class FlexiLayer(Block):
+class FlexiBlockSpec(BlockSpec):
     """The structure of one encoder layer, with `stack` feed-forward layers of size `hidden`."""
 
     operation: str
@@ -58,11 +64,11 @@ class FlexiLayer(Block):
 
     @property
     def linears(self) -> list[tuple[int, int]]:
-        """Inputs and outputs of every linear layer with a bias."""
+        """The inputs and outputs of every linear layer with a bias."""
         width, half, hidden = self.width, self.width // 2, self.hidden
         if self.operation in TRANSFORMS:
             mixing = [(width, width)]
-        elif self.operation in ATTENTION:
+        elif self.operation in ATTENTIONS:
             mixing = [(width, 3 * width)]
         else:
             kernels = self.heads // 2 * self.kernel
@@ -72,8 +78,8 @@ class FlexiLayer(Block):
 
     @property
     def unbiased(self) -> int:
-        """The weights without a bias: of the queries in `wma`, of the convolution in `dsc`."""
-        if self.operation in CONVOLUTION:
+        """The number of weights without a bias: of queries in `wma`, of convolutions in `dsc`."""
+        if self.operation in CONVOLUTIONS:
             return self.width * self.kernel
         return self.width**2 if self.operation == "wma" else 0
 
@@ -91,58 +97,41 @@ class FlexiLayer(Block):
         """
         per_token = sum(a * b for a, b in self.linears) + self.unbiased
         attention = 2 * self.tokens * self.width  # of all heads
-        if self.operation in ATTENTION:
+        if self.operation in ATTENTIONS:
             per_token += attention
-        elif self.operation in CONVOLUTION:
+        elif self.operation in CONVOLUTIONS:
             per_token += attention // 2 + self.width // 2 * self.kernel
         return self.tokens * per_token
-
-
-def split_heads(x: Tensor, heads: int) -> Tensor:
-    """Map tokens [batch, tokens, heads * dim] to [batch, heads, tokens, dim]."""
-    return x.reshape(*x.shape[:-1], heads, -1).transpose(1, 2)
-
-
-def merge_heads(x: Tensor) -> Tensor:
-    """Undo `split_heads`."""
-    return x.transpose(1, 2).flatten(2)
-
-
-def attend(query: Tensor, key: Tensor, value: Tensor, heads: int) -> Tensor:
-    """Scaled dot-product attention over tokens, each [batch, tokens, heads * dim]."""
-    query, key, value = (split_heads(part, heads) for part in (query, key, value))
-    return merge_heads(functional.scaled_dot_product_attention(query, key, value))
 
 
 class Attention(nn.Module):
     """Self-attention, for `wma` with one more weight between queries and keys."""
 
-    def __init__(self, shape: FlexiLayer) -> None:
+    def __init__(self, spec: FlexiBlockSpec) -> None:
         super().__init__()
-        self.heads = shape.heads
-        self.qkv = Linear(shape.width, 3 * shape.width)
-        weighted = shape.operation == "wma"
-        self.weight = Linear(shape.width, shape.width, bias=False) if weighted else nn.Identity()
+        self.heads = spec.heads
+        self.qkv = Linear(spec.width, 3 * spec.width)
+        weighted = spec.operation == "wma"
+        self.weight = Linear(spec.width, spec.width, bias=False) if weighted else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map tokens [batch, tokens, width] to tokens of the same shape."""
         query, key, value = self.qkv(x).chunk(3, -1)
-        return attend(self.weight(query), key, value, self.heads)
+        return multi_head_attention(self.weight(query), key, value, self.heads)
 
 
 class Fourier(nn.Module):
     """The Fourier or cosine transform of each head over its tokens and dimensions."""
 
-    def __init__(self, shape: FlexiLayer) -> None:
+    def __init__(self, spec: FlexiBlockSpec) -> None:
         super().__init__()
-        self.heads = shape.heads
-        self.cosine = shape.operation == "dct"
-        self.input = Linear(shape.width, shape.width)
+        self.heads = spec.heads
+        self.cosine = spec.operation == "dct"
+        self.input = Linear(spec.width, spec.width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map tokens [batch, tokens, width] to tokens of the same shape."""
         x = split_heads(self.input(x), self.heads)
-        return merge_heads(dct(dct(x, -1), -2) if self.cosine else torch.fft.fft2(x).real)
+        x = dct(dct(x, -1), -2) if self.cosine else torch.fft.fft2(x).real
+        return x.transpose(1, 2).flatten(2)
 
 
 def dct(x: Tensor, dim: int) -> Tensor:
@@ -155,23 +144,20 @@ def dct(x: Tensor, dim: int) -> Tensor:
     return 2 * real.movedim(-1, dim)
 
 
-class Conv1d(nn.Conv1d):
-    """`nn.Conv1d` without its default initialisation, which `initialise` would overwrite."""
-
-    def reset_parameters(self) -> None:
-        """Leave the parameters unset."""
+class Conv1d(Uninitialised, nn.Conv1d):
+    """`nn.Conv1d` with unset parameters."""
 
 
 class SpanConvolution(nn.Module):
-    """Attention beside a convolution whose kernel is made of each token's surroundings.
+    """Attention of one half of the heads, and a convolution by the other half.
 
-    Both have one half of the heads.
+    The kernel of the convolution is made of each token's neighbours.
     """
 
-    def __init__(self, shape: FlexiLayer) -> None:
+    def __init__(self, spec: FlexiBlockSpec) -> None:
         super().__init__()
-        width, kernel, half = shape.width, shape.kernel, shape.width // 2
-        self.heads, self.kernel = shape.heads // 2, kernel
+        width, kernel, half = spec.width, spec.kernel, spec.width // 2
+        self.heads, self.kernel = spec.heads // 2, kernel
         self.qkv = Linear(width, 3 * half)
         self.depthwise = Conv1d(width, width, kernel, padding="same", groups=width, bias=False)
         self.pointwise = Linear(width, half)
@@ -179,7 +165,6 @@ class SpanConvolution(nn.Module):
         self.convolved = Linear(width, half)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map tokens [batch, tokens, width] to tokens of the same shape."""
         query, key, value = self.qkv(x).chunk(3, -1)
         span = self.pointwise(self.depthwise(x.mT).mT)
         batch, tokens, _ = x.shape
@@ -188,32 +173,28 @@ class SpanConvolution(nn.Module):
         windows = padded.unfold(1, self.kernel, 1)  # [batch, tokens, heads * dim, kernel]
         windows = windows.reshape(batch, tokens, self.heads, -1, self.kernel)
         convolved = (windows @ kernels[..., None]).flatten(2)
-        return torch.cat([attend(query, key, value, self.heads), convolved], -1)
-
-
-def mixer(shape: FlexiLayer) -> nn.Module:
-    """The operation by which an encoder layer mixes its tokens."""
-    if shape.operation in ATTENTION:
-        return Attention(shape)
-    return Fourier(shape) if shape.operation in TRANSFORMS else SpanConvolution(shape)
+        attended = multi_head_attention(query, key, value, self.heads)
+        return torch.cat([attended, convolved], -1)
 
 
 class FlexiBlock(TransformerBlock):
     """An encoder layer: an operation that mixes tokens, then feed-forward layers; post-norm."""
 
-    def __init__(self, shape: FlexiLayer) -> None:
+    def __init__(self, spec: FlexiBlockSpec) -> None:
         super().__init__()
-        self.heads = shape.heads
-        self.mixer = mixer(shape)
-        self.proj = Linear(shape.width, shape.width)
-        self.norm1 = nn.LayerNorm(shape.width, eps=EPS)
-        sizes = [shape.width, *[shape.hidden] * shape.stack]
+        self.heads = spec.heads
+        if spec.operation in ATTENTIONS:
+            self.mixer: nn.Module = Attention(spec)
+        else:
+            self.mixer = Fourier(spec) if spec.operation in TRANSFORMS else SpanConvolution(spec)
+        self.proj = Linear(spec.width, spec.width)
+        self.norm1 = nn.LayerNorm(spec.width, eps=EPS)
+        sizes = [spec.width, *[spec.hidden] * spec.stack]
         self.hidden = nn.ModuleList(map(Linear, sizes, sizes[1:]))
-        self.output = Linear(shape.hidden, shape.width)
-        self.norm2 = nn.LayerNorm(shape.width, eps=EPS)
+        self.output = Linear(spec.hidden, spec.width)
+        self.norm2 = nn.LayerNorm(spec.width, eps=EPS)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map tokens [batch, tokens, width] to tokens of the same shape."""
         x = self.norm1(x + self.proj(self.mixer(x)))
         hidden = x
         for layer in self.hidden:
@@ -222,7 +203,6 @@ class FlexiBlock(TransformerBlock):
         return normed
 
     def linears(self) -> list[tuple[str, nn.Linear]]:
-        """Its linear layers with their domain, in the order in which the input passes them."""
         mixing = [module for module in self.mixer.modules() if isinstance(module, nn.Linear)]
         feed_forward = [layer for layer in self.hidden if isinstance(layer, nn.Linear)]
         return [
@@ -235,43 +215,32 @@ class FlexiBert(Bert):
     """BERT of layers that mix their tokens in different ways."""
 
     block_type = FlexiBlock
-
-    @torch.no_grad()
-    def initialise(self, seed: int) -> None:
-        """Draw every parameter by the published rule from private generators seeded by `seed`."""
-        super().initialise(seed)
-        generator = torch.Generator("cpu").manual_seed(seed ^ _CONVOLUTION_STREAM)
-        for module in self.modules():
-            if isinstance(module, Conv1d):
-                module.weight.normal_(0.0, 0.02, generator=generator)
+    convolution_rule = staticmethod(normal_)
 
 
 class FlexiBertSpace(MaskedSpace):
     """Width and depth of the network; operation, heads and feed-forward layers of each layer."""
 
-    def blocks(self, arch: Architecture) -> tuple[FlexiLayer, ...]:
-        """The structure of the encoder layers, in depth order."""
+    def blocks(self, arch: Architecture) -> tuple[FlexiBlockSpec, ...]:
         width: int = arch["hidden_size"]
         names = ("num_operation_heads", "feed_forward_dimension", "operation", "num_feed_forward")
         return tuple(
-            FlexiLayer(width, CONTEXT, heads, width, hidden, operation, stack)
+            FlexiBlockSpec(width, BERT_CONTEXT, heads, width, hidden, operation, stack)
             for heads, hidden, operation, stack in zip(*(arch[n] for n in names), strict=True)
         )
 
     def params(self, arch: Architecture, classes: int = 1000) -> int:
-        """The number of parameters, from the choices alone; the decoder is the embedding."""
-        around = params_around(arch["hidden_size"], D_EMBED)
-        return around + sum(block.params for block in self.blocks(arch))
+        outside = self.params_outside_blocks(arch["hidden_size"], D_EMBED)
+        return outside + sum(block.params for block in self.blocks(arch))
 
     def flops(self, arch: Architecture, classes: int = 1000) -> int:
-        """Multiply-accumulates for CONTEXT tokens; the Fourier transforms are not counted."""
+        """Multiply-accumulates for BERT_CONTEXT tokens; the Fourier transforms are not counted."""
         width: int = arch["hidden_size"]
         project = 0 if width == D_EMBED else D_EMBED * width
-        around = CONTEXT * (project + (width + VOCABULARY) * D_EMBED)
-        return around + sum(block.macs for block in self.blocks(arch))
+        outside = BERT_CONTEXT * (project + (width + BERT_VOCABULARY) * D_EMBED)
+        return outside + sum(block.macs for block in self.blocks(arch))
 
     def network(self, arch: Architecture, classes: int) -> FlexiBert:
-        """The network with its parameters unset."""
         return FlexiBert(self.blocks(arch), D_EMBED)
 
     def features(self, arch: Architecture) -> tuple[float, ...]:
@@ -285,14 +254,9 @@ class FlexiBertSpace(MaskedSpace):
         middle = len(blocks) // 2
         features = [math.log(len(blocks)), math.log(blocks[0].width)]
         for half in (blocks[:middle], blocks[middle:]):
-            features += [fmean(b.operation == name for b in half) for name in OPERATIONS]
-            columns = (
-                [b.heads for b in half],
-                [b.hidden for b in half],
-                [b.stack for b in half],
-                [b.hidden * b.stack for b in half],
-            )
-            features += [math.log(fmean(column)) for column in columns]
+            features += [fmean(b.operation == name for b in half) for name in TOKEN_MIXERS]
+            sizes = ((b.heads, b.hidden, b.stack, b.hidden * b.stack) for b in half)
+            features += [math.log(fmean(column)) for column in zip(*sizes, strict=True)]
         return tuple(features)
 
 
@@ -302,7 +266,7 @@ FLEXIBERT = FlexiBertSpace(
     {
         "hidden_size": one(128, 256),
         "depth": one(2, 4),
-        "operation": per_layer(*OPERATIONS),
+        "operation": per_layer(*TOKEN_MIXERS),
         "num_operation_heads": per_layer(2, 4),
         "feed_forward_dimension": per_layer(512, 1024),
         "num_feed_forward": per_layer(1, 3),

@@ -7,9 +7,13 @@ Vision Transformers", ICCV 2021, without their distillation token: overlapping 1
 stride 8, three stages with 27 x 27, 14 x 14 and 7 x 7 patch tokens, the class token before the
 head. PiT-Ti, -XS and -S are in their spaces. The published code leaves linear layers and
 convolutions at PyTorch's default initialisation.
+
+`pit-nano` is small enough to train in seconds on one CPU core: the same choices, but wider, for
+images of 16 x 16 pixels, 4 x 4 patches at stride 3 and stages with 5 x 5, 3 x 3 and 2 x 2 patch
+tokens. Positions begin larger than by the published 0.02, from which a short training learns them
+too late.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -17,36 +21,34 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from autoprox.searchspaces.base import Architecture, SearchSpace, one, per_stage
-from autoprox.searchspaces.blocks import (
-    Block,
+from autoprox.searchspaces.autoformer import NANO_POSITION_SCALE
+from autoprox.searchspaces.space import Architecture, StagedSpace, one, per_stage
+from autoprox.searchspaces.transformer import (
+    CHANNELS,
+    BlockSpec,
     Conv2d,
     EncoderBlock,
     Linear,
     Pooling,
     TransformerNetwork,
     fan_in_uniform_,
+    to_grid,
 )
 
-CHANNELS = 3
-KERNEL = 3
-
-Heads = tuple[int, int, int]  # the options of a stage
+POOLING_KERNEL = 3
 
 
 class TokenPooling(Pooling):
-    """From one stage to the next: patch tokens by a depthwise convolution, class token linearly."""
+    """The step to the next stage: a depthwise convolution of patches, the class token linearly."""
 
     def __init__(self, width: int, next_width: int) -> None:
         super().__init__()
-        self.conv = Conv2d(width, next_width, KERNEL, stride=2, padding=1, groups=width)
+        self.conv = Conv2d(width, next_width, POOLING_KERNEL, stride=2, padding=1, groups=width)
         self.fc = Linear(width, next_width)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Map tokens [batch, 1 + side**2, width] to those of the next stage."""
-        side = math.isqrt(tokens.shape[1] - 1)
-        grid = tokens[:, 1:].mT.reshape(len(tokens), -1, side, side)
-        patches = self.conv(grid).flatten(2).transpose(1, 2)
+        patches = self.conv(to_grid(tokens[:, 1:])).flatten(2).mT
         return torch.cat([self.fc(tokens[:, :1]), patches], 1)
 
 
@@ -55,7 +57,7 @@ class PiT(TransformerNetwork):
 
     linear_rule = staticmethod(fan_in_uniform_)
 
-    def __init__(self, blocks: Sequence[Block], patch: int, stride: int, classes: int) -> None:
+    def __init__(self, blocks: Sequence[BlockSpec], patch: int, stride: int, classes: int) -> None:
         super().__init__()
         width = blocks[0].width
         self.class_token = nn.Parameter(torch.empty(1, 1, width))
@@ -71,22 +73,31 @@ class PiT(TransformerNetwork):
         self.head = Linear(blocks[-1].width, classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Map images [batch, 3, height, width] to logits [batch, classes]."""
         patches = self.patches(images).flatten(2).transpose(1, 2) + self.position
         class_token = self.class_token.expand(len(images), -1, -1)
         tokens = self.blocks(torch.cat([class_token, patches], 1))
-        logits: Tensor = self.head(self.norm(tokens[:, 0]))
-        return logits
+        return self.head(self.norm(tokens[:, 0]))
 
 
-class PiTSpace(SearchSpace):
+class PiTNano(PiT):
+    """PiT with an initialisation for small widths."""
+
+    @torch.no_grad()
+    def initialise(self, seed: int) -> None:
+        """Draw every parameter by PiT's rule but for the scale of positions."""
+        super().initialise(seed)
+        self.position.mul_(NANO_POSITION_SCALE)
+
+
+class PiTSpace(StagedSpace):
     """Head dimension and MLP ratio of the network, depth and number of heads of each stage."""
 
     patch: ClassVar[int] = 16
     stride: ClassVar[int] = 8
     sides: ClassVar[tuple[int, ...]] = (27, 14, 7)  # of the grid of patch tokens in each stage
     network_type: ClassVar[type[PiT]] = PiT
-    linked = frozenset({"num_heads"})
+    sliced = True
+    chained = frozenset({"num_heads"})
 
     def rule(self, choices: Mapping[str, Any]) -> str | None:
         """The depthwise pooling needs the width of a stage to be a multiple of the one before."""
@@ -95,58 +106,60 @@ class PiTSpace(SearchSpace):
             return None
         return f"num_heads must be multiples, each of the one before, but got {heads}"
 
-    def blocks(self, arch: Architecture) -> tuple[Block, ...]:
-        """The structure of the transformer blocks, in depth order."""
-        stages = zip(arch["depth"], arch["num_heads"], self.sides, strict=True)
-        return tuple(
-            Block(width, 1 + side**2, heads, inner=width, hidden=int(width * arch["mlp_ratio"]))
-            for depth, heads, side in stages
-            for width in [arch["base_dim"] * heads] * depth
-        )
-
-    def origins(self, arch: Architecture) -> tuple[int, ...]:
-        """The first blocks of every stage."""
-        deepest: tuple[int, ...] = self.largest()["depth"]
-        starts = (sum(deepest[:stage]) for stage in range(len(deepest)))
-        pairs = zip(starts, arch["depth"], strict=True)
-        return tuple(start + i for start, depth in pairs for i in range(depth))
+    def stages(self, arch: Architecture) -> list[list[BlockSpec]]:
+        stages = []
+        for depth, heads, side in zip(arch["depth"], arch["num_heads"], self.sides, strict=True):
+            width = arch["base_dim"] * heads
+            hidden = int(width * arch["mlp_ratio"])
+            stages.append([BlockSpec(width, 1 + side**2, heads, width, hidden)] * depth)
+        return stages
 
     def params(self, arch: Architecture, classes: int = 1000) -> int:
-        """The number of parameters, from the choices alone."""
         blocks = self.blocks(arch)
         first, last = blocks[0].width, blocks[-1].width
         embeddings = (1 + self.sides[0] ** 2) * first
         patches = (CHANNELS * self.patch**2 + 1) * first
-        poolings = sum((KERNEL**2 + 1) * b + (a + 1) * b for a, b, _ in self._poolings(arch))
+        poolings = sum(
+            (POOLING_KERNEL**2 + 1) * b + (a + 1) * b for a, b, _ in self._poolings(arch)
+        )
         norm_and_head = 2 * last + (last + 1) * classes
         return embeddings + patches + sum(b.params for b in blocks) + poolings + norm_and_head
 
     def flops(self, arch: Architecture, classes: int = 1000) -> int:
-        """Multiply-accumulates for one image, from the choices alone."""
         blocks = self.blocks(arch)
         patches = self.sides[0] ** 2 * CHANNELS * self.patch**2 * blocks[0].width
-        poolings = sum(side**2 * KERNEL**2 * b + a * b for a, b, side in self._poolings(arch))
+        poolings = sum(
+            side**2 * POOLING_KERNEL**2 * b + a * b for a, b, side in self._poolings(arch)
+        )
         return patches + sum(b.macs for b in blocks) + poolings + blocks[-1].width * classes
 
     def network(self, arch: Architecture, classes: int) -> PiT:
-        """The network with its parameters unset."""
         return self.network_type(self.blocks(arch), self.patch, self.stride, classes)
 
     def _poolings(self, arch: Architecture) -> Iterator[tuple[int, int, int]]:
-        """Of each pooling: the width before, the width after, the side of the grid after."""
+        """For each pooling, the widths before and after and the side of the grid after."""
         widths = [arch["base_dim"] * heads for heads in arch["num_heads"]]
-        pairs = zip(pairwise(widths), self.sides[1:], strict=True)
-        return ((before, after, side) for (before, after), side in pairs)
+        return zip(widths, widths[1:], self.sides[1:], strict=False)
 
 
-def _space(name: str, description: str, base_dims: tuple[int, ...], heads: Heads) -> PiTSpace:
+class PiTNanoSpace(PiTSpace):
+    """PiT's geometry, scaled to small images."""
+
+    input_shape = (3, 16, 16)
+    patch = 4
+    stride = 3
+    sides = (5, 3, 2)
+    network_type = PiTNano
+
+
+def _space(name: str, about: str, base_dims: tuple[int, ...], heads: tuple[int, ...]) -> PiTSpace:
     fields = {
         "base_dim": one(*base_dims),
         "mlp_ratio": one(2, 4, 6, 8),
         "depth": per_stage((1, 2, 3), (4, 6, 8), (2, 4, 6)),
         "num_heads": per_stage(heads, heads, heads),
     }
-    return PiTSpace(name, description, fields)
+    return PiTSpace(name, about, fields)
 
 
 PIT = _space(
@@ -157,3 +170,13 @@ PIT = _space(
 )
 PIT_XS = _space("pit-xs", "PiT-XS, pooling-based vision transformers", (40, 48, 56, 64), (2, 4, 8))
 PIT_S = _space("pit-s", "PiT-S, pooling-based vision transformers", (36, 48, 60, 72), (3, 6, 12))
+PIT_NANO = PiTNanoSpace(
+    "pit-nano",
+    "PiT for 16 x 16 images, pyramids of three stages of 3 thousand to 5 M parameters",
+    {
+        "base_dim": one(8, 12, 16, 24),
+        "mlp_ratio": one(0.5, 1, 2, 4, 6),
+        "depth": per_stage((1, 2, 3), (1, 2, 3, 4, 6), (1, 2, 3, 4, 6)),
+        "num_heads": per_stage((1, 2, 4), (1, 2, 4), (1, 2, 4, 8)),
+    },
+)

@@ -4,7 +4,7 @@ The paper is of CVPR 2022; the networks follow its published code. Of four stage
 rows and columns of the tokens before, at twice the width. Half of a block's heads attend to tokens
 merged in squares of 8 x 8, 4 x 4 and 2 x 2 (first, second, third stage), the other half to squares
 of half that side; in the fourth stage all heads attend to all tokens. A depthwise convolution
-enhances the values, and another stands in the MLP. Linear layers begin normal with standard
+enhances the values, and another is in the MLP. Linear layers begin normal with standard
 deviation 0.02, convolutions normal by fan out.
 
 T-Razor (Zhou et al., "Training-Free Transformer Architecture Search With Zero-Cost Proxy Guided
@@ -15,9 +15,9 @@ the stem, so that there are as many: 2.5e12. With patches of 8 pixels a stage ha
 the published networks have of 112 x 112 pixels, and as there, merging leaves out the last rows and
 columns that fill no square.
 
-Networks are built in evaluation mode, where the stem's batch norm, until trained, only divides by
-the root of 1 + 1e-5: what is measured of an image doesn't depend on the others, nor changes a
-network.
+Networks are built in evaluation mode, in which the stem's batch norm, until trained, only divides
+by the root of 1 + 1e-5: what is measured of an image doesn't depend on the others, and measuring
+doesn't change the network.
 """
 
 import math
@@ -29,26 +29,26 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from autoprox.searchspaces.base import Architecture, SearchSpace, one, per_stage
-from autoprox.searchspaces.blocks import (
-    Block,
+from autoprox.searchspaces.space import Architecture, StagedSpace, one, per_stage
+from autoprox.searchspaces.transformer import (
+    CHANNELS,
+    BlockSpec,
     Conv2d,
     Linear,
     Pooling,
     TransformerBlock,
     TransformerNetwork,
+    fan_out_normal_,
+    multi_head_attention,
+    to_grid,
 )
 
-CHANNELS, IMAGE, _ = SearchSpace.input_shape
-RATES = (8, 4, 2, 1)  # the side of the larger squares in which a stage merges its tokens
-STEM_KERNEL, KERNEL = 7, 3
-
-# The seed's own stream is that of the linear layers.
-_CONVOLUTION_STREAM = 0x636F6E76
+MERGING_RATES = (8, 4, 2, 1)  # the side of the larger squares in which a stage merges its tokens
+SHUNTED_STEM_KERNEL, SHUNTED_KERNEL = 7, 3
 
 
 @dataclass(frozen=True)
-class ShuntedShape(Block):
+class ShuntedBlockSpec(BlockSpec):
     """The structure of one block, which merges squares of `rate` and of `rate / 2` tokens' side."""
 
     rate: int
@@ -63,7 +63,7 @@ class ShuntedShape(Block):
     @property
     def params(self) -> int:
         """The number of parameters: norms, linear layers and convolutions, with their biases."""
-        width, depthwise = self.width, KERNEL**2 + 1
+        width, depthwise = self.width, SHUNTED_KERNEL**2 + 1
         attention = 4 * (width + 1) * width + depthwise * width
         merging = sum((rate**2 * width + 1) * width + 2 * width for rate in self.merged)
         mlp = (width + 1) * self.hidden + depthwise * self.hidden + (self.hidden + 1) * width
@@ -74,9 +74,11 @@ class ShuntedShape(Block):
         """Multiply-accumulates for one image: linear layers, convolutions, attention's products."""
         width, tokens = self.width, self.tokens
         keys = sum(self.merged.values()) * width // 2 if self.merged else tokens * width
-        attention = 2 * tokens * width**2 + (2 * width + KERNEL**2) * keys + 2 * tokens * keys
+        attention = (
+            2 * tokens * width**2 + (2 * width + SHUNTED_KERNEL**2) * keys + 2 * tokens * keys
+        )
         merging = sum(number * rate**2 * width**2 for rate, number in self.merged.items())
-        mlp = tokens * (2 * width + KERNEL**2) * self.hidden
+        mlp = tokens * (2 * width + SHUNTED_KERNEL**2) * self.hidden
         return attention + merging + mlp
 
 
@@ -84,22 +86,21 @@ class Depthwise(Conv2d):
     """A convolution over the tokens, each feature by itself."""
 
     def __init__(self, width: int) -> None:
-        super().__init__(width, width, KERNEL, padding=KERNEL // 2, groups=width)
+        super().__init__(width, width, SHUNTED_KERNEL, padding=SHUNTED_KERNEL // 2, groups=width)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Map tokens [batch, tokens, width] to tokens of the same shape."""
-        return _tokens(super().forward(_grid(tokens)))
+        return super().forward(to_grid(tokens)).flatten(2).mT
 
 
 class Downsampling(Conv2d, Pooling):
-    """From the grid of a stage to the next, with half of its rows and columns."""
+    """The step from the grid of a stage to the next, with half of its rows and columns."""
 
     def __init__(self, width: int, next_width: int) -> None:
-        super().__init__(width, next_width, KERNEL, stride=2, padding=KERNEL // 2)
+        super().__init__(width, next_width, SHUNTED_KERNEL, stride=2, padding=SHUNTED_KERNEL // 2)
 
 
 class PatchEmbedding(nn.Module):
-    """From a grid to the tokens that a convolution makes of it, with a norm."""
+    """A convolution that turns a grid into tokens, and a norm."""
 
     def __init__(self, convolution: nn.Module, width: int) -> None:
         super().__init__()
@@ -108,58 +109,49 @@ class PatchEmbedding(nn.Module):
 
     def forward(self, grid: Tensor) -> Tensor:
         """Map a grid [batch, channels, side, side] to tokens [batch, tokens, width]."""
-        normed: Tensor = self.norm(_tokens(self.convolution(grid)))
+        normed: Tensor = self.norm(self.convolution(grid).flatten(2).mT)
         return normed
 
 
-class MergedAttention(nn.Module):
-    """Attention of half of the heads, to tokens merged in squares."""
+class ScaleAttention(nn.Module):
+    """Attention of half of the heads to tokens merged in squares, or of all heads to all tokens."""
 
-    def __init__(self, shape: ShuntedShape, rate: int) -> None:
+    def __init__(self, spec: ShuntedBlockSpec, rate: int | None) -> None:
         super().__init__()
-        width, self.heads = shape.width, shape.heads // 2
-        self.merge = PatchEmbedding(Conv2d(width, width, rate, stride=rate), width)
-        self.kv = Linear(width, width)
-        self.local = Depthwise(width // 2)
+        width, self.heads = spec.width, spec.heads
+        if rate is not None:
+            width, self.heads = spec.width // 2, spec.heads // 2
+            convolution = Conv2d(spec.width, spec.width, rate, stride=rate)
+            self.merge = PatchEmbedding(convolution, spec.width)
+        self.merges = rate is not None
+        self.kv = Linear(spec.width, 2 * width)
+        self.local = Depthwise(width)
 
     def forward(self, query: Tensor, x: Tensor) -> Tensor:
-        """Map queries and tokens [batch, tokens, width] to values [batch, tokens, width / 2]."""
-        key, value = self.kv(functional.gelu(self.merge(_grid(x)))).chunk(2, -1)
-        return _attend(query, key, value + self.local(value), self.heads)
-
-
-class FullAttention(nn.Module):
-    """Attention of all heads, to all tokens."""
-
-    def __init__(self, shape: ShuntedShape) -> None:
-        super().__init__()
-        self.heads = shape.heads
-        self.kv = Linear(shape.width, 2 * shape.width)
-        self.local = Depthwise(shape.width)
-
-    def forward(self, query: Tensor, x: Tensor) -> Tensor:
-        """Map queries and tokens [batch, tokens, width] to values of the same shape."""
-        key, value = self.kv(x).chunk(2, -1)
-        enhanced: Tensor = _attend(query, key, value, self.heads) + self.local(value)
-        return enhanced
+        """Map queries and tokens [batch, tokens, width] to values of the width of these heads."""
+        tokens = functional.gelu(self.merge(to_grid(x))) if self.merges else x
+        key, value = self.kv(tokens).chunk(2, -1)
+        local = self.local(value)
+        if self.merges:
+            return multi_head_attention(query, key, value + local, self.heads)
+        return multi_head_attention(query, key, value, self.heads) + local
 
 
 class ShuntedBlock(TransformerBlock):
     """A pre-norm block: shunted self-attention, then the detail-specific MLP, each residual."""
 
-    def __init__(self, shape: ShuntedShape) -> None:
+    def __init__(self, spec: ShuntedBlockSpec) -> None:
         super().__init__()
-        width, self.heads = shape.width, shape.heads
+        width, self.heads = spec.width, spec.heads
         self.norm1 = nn.LayerNorm(width, eps=1e-6)
         self.q = Linear(width, width)
-        self.scales = nn.ModuleList(MergedAttention(shape, rate) for rate in shape.merged)
-        if not self.scales:
-            self.scales.append(FullAttention(shape))
+        rates: list[int | None] = [*spec.merged] or [None]
+        self.scales = nn.ModuleList(ScaleAttention(spec, rate) for rate in rates)
         self.proj = Linear(width, width)
         self.norm2 = nn.LayerNorm(width, eps=1e-6)
-        self.fc1 = Linear(width, shape.hidden)
-        self.detail = Depthwise(shape.hidden)
-        self.fc2 = Linear(shape.hidden, width)
+        self.fc1 = Linear(width, spec.hidden)
+        self.detail = Depthwise(spec.hidden)
+        self.fc2 = Linear(spec.hidden, width)
 
     def linears(self) -> list[tuple[str, nn.Linear]]:
         """q, the keys and values of each scale, proj, fc1 and fc2, with their domain."""
@@ -171,111 +163,95 @@ class ShuntedBlock(TransformerBlock):
         return [self.q, *(scale.kv for scale in self.scales)]  # type: ignore[list-item]
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map tokens [batch, tokens, width] to tokens of the same shape."""
         x = x + self.attend(self.norm1(x))
         hidden = self.fc1(self.norm2(x))
-        mixed: Tensor = self.fc2(functional.gelu(hidden + self.detail(hidden)))
-        return x + mixed
+        return x + self.fc2(functional.gelu(hidden + self.detail(hidden)))
 
     def attend(self, x: Tensor) -> Tensor:
         """Self-attention over tokens [batch, tokens, width], the heads shared out to the scales."""
         queries = self.q(x).chunk(len(self.scales), -1)
         values = [scale(q, x) for scale, q in zip(self.scales, queries, strict=True)]
-        projected: Tensor = self.proj(torch.cat(values, -1))
-        return projected
+        return self.proj(torch.cat(values, -1))
 
 
-class Stage(nn.Module):
+class ShuntedStage(nn.Module):
     """An embedding, the blocks after it, and a norm."""
 
-    def __init__(self, convolution: nn.Module, shapes: Sequence[ShuntedShape]) -> None:
+    def __init__(self, convolution: nn.Module, specs: Sequence[ShuntedBlockSpec]) -> None:
         super().__init__()
-        width = shapes[0].width
+        width = specs[0].width
         self.embedding = PatchEmbedding(convolution, width)
-        self.blocks = nn.Sequential(*map(ShuntedBlock, shapes))
+        self.blocks = nn.Sequential(*map(ShuntedBlock, specs))
         self.norm = nn.LayerNorm(width, eps=1e-6)
 
     def forward(self, grid: Tensor) -> Tensor:
         """Map the image, or the grid of the stage before, to this stage's grid."""
-        return _grid(self.norm(self.blocks(self.embedding(grid))))
+        return to_grid(self.norm(self.blocks(self.embedding(grid))))
 
 
 class Shunted(TransformerNetwork):
     """A vision transformer of four stages whose heads see tokens of two sizes."""
 
+    convolution_rule = staticmethod(fan_out_normal_)
+
     def __init__(
-        self, stages: Sequence[Sequence[ShuntedShape]], patch: int, convolutions: int, classes: int
+        self,
+        stages: Sequence[Sequence[ShuntedBlockSpec]],
+        patch: int,
+        convolutions: int,
+        classes: int,
     ) -> None:
         super().__init__()
-        widths = [shapes[0].width for shapes in stages]
+        widths = [specs[0].width for specs in stages]
         downs = [Downsampling(*pair) for pair in pairwise(widths)]
         stem = _stem(widths[0], patch, convolutions)
-        self.stages = nn.Sequential(*map(Stage, (stem, *downs), stages))
+        self.stages = nn.Sequential(*map(ShuntedStage, (stem, *downs), stages))
         self.head = Linear(widths[-1], classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Map images [batch, 3, 224, 224] to logits [batch, classes]."""
-        logits: Tensor = self.head(self.stages(images).mean((2, 3)))
-        return logits
-
-    @torch.no_grad()
-    def initialise(self, seed: int) -> None:
-        """Draw every parameter by the published rule from private generators seeded by `seed`."""
-        super().initialise(seed)
-        generator = torch.Generator("cpu").manual_seed(seed ^ _CONVOLUTION_STREAM)
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                _fan_out_normal_(module, generator)
+        return self.head(self.stages(images).mean((2, 3)))
 
 
-class ShuntedSpace(SearchSpace):
+class ShuntedSpace(StagedSpace):
     """Base dimension, patch size and stem of the network; depth, heads and MLP ratio of stages."""
 
-    separate = frozenset({"num_heads", "mlp_ratio"})
+    independent = frozenset({"num_heads", "mlp_ratio"})
 
-    def remembered(self, chosen: Sequence[str]) -> Sequence[str]:
+    def still_relevant(self, chosen: Sequence[str]) -> Sequence[str]:
         """The base dimension and the patch size: the stem's convolutions change nothing later."""
         return [name for name in chosen if name != "stem_convs"]
 
-    def stages(self, arch: Architecture) -> list[list[ShuntedShape]]:
-        """The structure of the blocks of each stage."""
-        width, side, stages = arch["base_dim"], IMAGE // arch["patch_size"], []
-        choices = (arch["depth"], arch["num_heads"], arch["mlp_ratio"], RATES)
+    def stages(self, arch: Architecture) -> list[list[ShuntedBlockSpec]]:
+        width, side, stages = arch["base_dim"], self.input_shape[1] // arch["patch_size"], []
+        choices = (arch["depth"], arch["num_heads"], arch["mlp_ratio"], MERGING_RATES)
         for depth, heads, ratio, rate in zip(*choices, strict=True):
-            shape = ShuntedShape(width, side**2, heads, width, int(width * ratio), rate)
-            stages.append([shape] * depth)
+            spec = ShuntedBlockSpec(width, side**2, heads, width, int(width * ratio), rate)
+            stages.append([spec] * depth)
             width, side = 2 * width, (side + 1) // 2
         return stages
 
-    def blocks(self, arch: Architecture) -> tuple[ShuntedShape, ...]:
-        """The structure of the transformer blocks, in depth order."""
-        return tuple(shape for shapes in self.stages(arch) for shape in shapes)
-
     def params(self, arch: Architecture, classes: int = 1000) -> int:
-        """The number of parameters, from the choices alone."""
-        firsts = [shapes[0] for shapes in self.stages(arch)]
+        firsts = [specs[0] for specs in self.stages(arch)]
         width, last = firsts[0].width, firsts[-1].width
-        stem: int = CHANNELS * STEM_KERNEL**2 * width + 2 * width
-        stem += arch["stem_convs"] * (KERNEL**2 * width**2 + 2 * width)
+        stem: int = CHANNELS * SHUNTED_STEM_KERNEL**2 * width + 2 * width
+        stem += arch["stem_convs"] * (SHUNTED_KERNEL**2 * width**2 + 2 * width)
         stem += ((arch["patch_size"] // 2) ** 2 * width + 1) * width
-        downs = sum((KERNEL**2 * a.width + 1) * b.width for a, b in pairwise(firsts))
-        norms = sum(2 * 2 * shape.width for shape in firsts)
+        downs = sum((SHUNTED_KERNEL**2 * a.width + 1) * b.width for a, b in pairwise(firsts))
+        norms = sum(2 * 2 * spec.width for spec in firsts)
         blocks = sum(block.params for block in self.blocks(arch))
         return stem + downs + norms + blocks + (last + 1) * classes
 
     def flops(self, arch: Architecture, classes: int = 1000) -> int:
-        """Multiply-accumulates for one image, from the choices alone."""
-        firsts = [shapes[0] for shapes in self.stages(arch)]
-        width, pixels = firsts[0].width, (IMAGE // 2) ** 2
-        stem: int = pixels * CHANNELS * STEM_KERNEL**2 * width
-        stem += arch["stem_convs"] * pixels * KERNEL**2 * width**2
+        firsts = [specs[0] for specs in self.stages(arch)]
+        width, pixels = firsts[0].width, (self.input_shape[1] // 2) ** 2
+        stem: int = pixels * CHANNELS * SHUNTED_STEM_KERNEL**2 * width
+        stem += arch["stem_convs"] * pixels * SHUNTED_KERNEL**2 * width**2
         stem += firsts[0].tokens * (arch["patch_size"] // 2) ** 2 * width**2
-        downs = sum(b.tokens * KERNEL**2 * a.width * b.width for a, b in pairwise(firsts))
+        downs = sum(b.tokens * SHUNTED_KERNEL**2 * a.width * b.width for a, b in pairwise(firsts))
         blocks = sum(block.macs for block in self.blocks(arch))
         return stem + downs + blocks + firsts[-1].width * classes
 
     def network(self, arch: Architecture, classes: int) -> Shunted:
-        """The network with its parameters unset, in evaluation mode."""
         network = Shunted(self.stages(arch), arch["patch_size"], arch["stem_convs"], classes)
         return network.eval()
 
@@ -285,44 +261,17 @@ class ShuntedSpace(SearchSpace):
         sizes = (arch["base_dim"], arch["patch_size"], *(n for numbers in lists for n in numbers))
         return (*map(math.log, sizes), float(arch["stem_convs"]))
 
-    def size(self) -> int:
-        """The number of architectures in the space: no choice depends on another."""
-        return math.prod(len(o) for field in self.fields.values() for o in field.options)
-
 
 def _stem(width: int, patch: int, convolutions: int) -> nn.Sequential:
-    """From pixels to the grid of the first stage."""
-    first = Conv2d(CHANNELS, width, STEM_KERNEL, stride=2, padding=STEM_KERNEL // 2, bias=False)
+    """The layers between the pixels and the grid of the first stage."""
+    first = Conv2d(
+        CHANNELS, width, SHUNTED_STEM_KERNEL, stride=2, padding=SHUNTED_STEM_KERNEL // 2, bias=False
+    )
     layers: list[nn.Module] = [first, nn.BatchNorm2d(width), nn.ReLU()]
     for _ in range(convolutions):
-        same = Conv2d(width, width, KERNEL, padding=KERNEL // 2, bias=False)
+        same = Conv2d(width, width, SHUNTED_KERNEL, padding=SHUNTED_KERNEL // 2, bias=False)
         layers += [same, nn.BatchNorm2d(width), nn.ReLU()]
     return nn.Sequential(*layers, Conv2d(width, width, patch // 2, stride=patch // 2))
-
-
-def _tokens(grid: Tensor) -> Tensor:
-    """From [batch, width, side, side] to [batch, tokens, width]."""
-    return grid.flatten(2).mT
-
-
-def _grid(tokens: Tensor) -> Tensor:
-    """From [batch, tokens, width] to [batch, width, side, side]."""
-    side = math.isqrt(tokens.shape[1])
-    return tokens.mT.reshape(len(tokens), -1, side, side)
-
-
-def _attend(query: Tensor, key: Tensor, value: Tensor, heads: int) -> Tensor:
-    """Multi-head attention of tokens [batch, tokens, width], of which keys may have fewer."""
-    q, k, v = (p.reshape(*p.shape[:2], heads, -1).transpose(1, 2) for p in (query, key, value))
-    return functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
-
-
-def _fan_out_normal_(layer: nn.Conv2d, generator: torch.Generator) -> None:
-    """Weights normal with variance 2 / fan out, biases zero."""
-    fan_out = layer.weight[0, 0].numel() * layer.out_channels // layer.groups
-    layer.weight.normal_(0.0, math.sqrt(2 / fan_out), generator=generator)
-    if layer.bias is not None:
-        layer.bias.zero_()
 
 
 SHUNTED = ShuntedSpace(

@@ -4,8 +4,8 @@ The networks are those of Liu et al., "Swin Transformer: Hierarchical Vision Tra
 Shifted Windows", ICCV 2021, with a choice for every block: each of four stages has half the rows
 and columns of the tokens before, attention stays within windows, which every second block shifts by
 half of their side, and each head adds a learned bias for the relative position of two tokens. A
-window as large as the grid, or larger, is the grid, and isn't shifted. Where windows don't divide
-the grid, it is padded, and nobody attends to the padding.
+window as large as the grid, or larger, is the grid, and isn't shifted. If windows don't divide the
+grid, it is padded, and no token attends to the padding.
 
 A head has 32 dimensions, so that the width of queries, keys and values says how many heads there
 are: 7, 8 and 9 at the published 224, 256 and 288. S3-T, -S and -B lie outside the initial space,
@@ -23,9 +23,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from autoprox.searchspaces.base import Architecture, Field, Option, SearchSpace, one, per_layer
-from autoprox.searchspaces.blocks import (
-    Block,
+from autoprox.searchspaces.space import (
+    Architecture,
+    Field,
+    OptionValue,
+    StagedSpace,
+    one,
+    per_layer,
+)
+from autoprox.searchspaces.transformer import (
+    CHANNELS,
+    BlockSpec,
     Conv2d,
     Embedding,
     EncoderBlock,
@@ -35,12 +43,11 @@ from autoprox.searchspaces.blocks import (
     fan_in_uniform_,
 )
 
-CHANNELS = 3
 MERGED = 4  # tokens, two rows of two
 
 
 @dataclass(frozen=True)
-class SwinShape(Block):
+class SwinBlockSpec(BlockSpec):
     """The structure of one block; `tokens` are those of its stage's grid."""
 
     window: int  # the side, in tokens
@@ -53,7 +60,7 @@ class SwinShape(Block):
 
     @property
     def windows(self) -> int:
-        """The windows in a row of the grid, of which padding may fill the last."""
+        """The windows in a row of the grid, the last of which may be filled up by padding."""
         return math.ceil(self.side / self.window)
 
     @property
@@ -76,89 +83,81 @@ class SwinShape(Block):
 class SwinBlock(EncoderBlock):
     """A pre-norm transformer block whose attention stays within windows."""
 
+    eps = 1e-5
     positions: Tensor
-    apart: Tensor | None
+    mask: Tensor | None
 
-    def __init__(self, shape: SwinShape) -> None:
-        super().__init__(shape)
-        self.norm1, self.norm2 = nn.LayerNorm(shape.width), nn.LayerNorm(shape.width)
-        self.shape = shape
-        self.biases = Embedding(shape.biases, shape.heads)
-        self.register_buffer("positions", relative_positions(shape.window), persistent=False)
-        self.register_buffer("apart", separated(shape), persistent=False)
+    def __init__(self, spec: SwinBlockSpec) -> None:
+        super().__init__(spec)
+        self.spec = spec
+        self.biases = Embedding(spec.biases, spec.heads)
+        self.register_buffer("positions", relative_positions(spec.window), persistent=False)
+        self.register_buffer("mask", window_mask(spec), persistent=False)
 
     def mix(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """What each head finds, [batch, heads, tokens, head dim]."""
         bias = self.biases(self.positions).permute(2, 0, 1)  # [heads, tokens, tokens] of a window
-        if self.apart is not None:
-            bias = bias.masked_fill(self.apart[:, None], -math.inf)
-        query, key, value = (in_windows(tokens, self.shape) for tokens in (query, key, value))
+        if self.mask is not None:
+            bias = bias.masked_fill(self.mask[:, None], -math.inf)
+        spec, grids = self.spec, []
+        padding = spec.windows * spec.window - spec.side
+        for tokens in (query, key, value):
+            grid = tokens.reshape(*tokens.shape[:2], spec.side, spec.side, -1)
+            if padding:
+                grid = functional.pad(grid, (0, 0, 0, padding, 0, padding))
+            if spec.shift:
+                grid = grid.roll((-spec.shift, -spec.shift), (2, 3))
+            grids.append(cut_windows(grid, spec))
+        query, key, value = grids
         mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=bias)
-        return out_of_windows(mixed, self.shape)
+        batch, _, heads, _, dim = mixed.shape
+        sizes = (spec.windows, spec.windows, heads, spec.window, spec.window)
+        parts = mixed.reshape(batch, *sizes, dim).permute(0, 3, 1, 4, 2, 5, 6)
+        grid = parts.flatten(4, 5).flatten(2, 3)
+        if spec.shift:
+            grid = grid.roll((spec.shift, spec.shift), (2, 3))
+        return grid[:, :, : spec.side, : spec.side].flatten(2, 3)
+
+
+def cut_windows(grid: Tensor, spec: SwinBlockSpec) -> Tensor:
+    """Map [batch, heads, rows, columns, dim] to [batch, windows, heads, tokens, dim]."""
+    size = (spec.windows, spec.window)
+    parts = grid.reshape(*grid.shape[:2], *size, *size, -1)
+    return parts.permute(0, 2, 4, 1, 3, 5, 6).flatten(4, 5).flatten(1, 2)
 
 
 def relative_positions(window: int) -> Tensor:
-    """Which of the biases is that of two tokens of a window, [tokens, tokens].
+    """The index of the bias of each pair of tokens of a window, [tokens, tokens].
 
-    They are ordered by distance, so that those of a smaller window are the first.
+    Biases are ordered by distance, so that those of a smaller window are the first.
     """
     steps = torch.arange(1 - window, window)
     pairs = torch.cartesian_prod(steps, steps)
     order = pairs.abs().amax(1).argsort(stable=True).argsort()
     rows, columns = torch.cartesian_prod(*[torch.arange(window)] * 2).unbind(1)
-    down, right = (place[:, None] - place + window - 1 for place in (rows, columns))
+    down, right = (index[:, None] - index + window - 1 for index in (rows, columns))
     return order[down * len(steps) + right]
 
 
-def separated(shape: SwinShape) -> Tensor | None:
-    """Which tokens of each window may not attend to each other, [windows, tokens, tokens].
+def window_mask(spec: SwinBlockSpec) -> Tensor | None:
+    """The pairs of tokens of each window that may not attend to each other, if there are any.
 
-    Shifting brings rows of one edge beside those of the other; padding is apart from everything.
-    None where all may.
+    Shifting joins rows of one edge to those of the other; padding is apart from everything. The
+    mask is [windows, tokens, tokens].
     """
-    padded = shape.windows * shape.window
-    if not shape.shift and padded == shape.side:
+    padded = spec.windows * spec.window
+    if not spec.shift and padded == spec.side:
         return None
-    origin = torch.arange(padded).roll(-shape.shift)
-    area = (origin < shape.shift).int() + 2 * (origin >= shape.side).int()
+    origin = torch.arange(padded).roll(-spec.shift)
+    area = (origin < spec.shift).int() + 2 * (origin >= spec.side).int()
     areas = (4 * area[:, None] + area).expand(1, 1, -1, -1).unsqueeze(-1)
-    own = _cut(areas, shape).flatten(0, 2).flatten(1)  # [windows, tokens]
-    return own[:, :, None].ne(own[:, None])
-
-
-def in_windows(tokens: Tensor, shape: SwinShape) -> Tensor:
-    """From [batch, heads, tokens, dim] to [batch, windows, heads, tokens of a window, dim]."""
-    padding = shape.windows * shape.window - shape.side
-    grid = tokens.reshape(*tokens.shape[:2], shape.side, shape.side, -1)
-    if padding:
-        grid = functional.pad(grid, (0, 0, 0, padding, 0, padding))
-    if shape.shift:
-        grid = grid.roll((-shape.shift, -shape.shift), (2, 3))
-    return _cut(grid, shape)
-
-
-def out_of_windows(tokens: Tensor, shape: SwinShape) -> Tensor:
-    """Undo `in_windows`."""
-    number, window, side = shape.windows, shape.window, shape.side
-    batch, _, heads, _, dim = tokens.shape
-    parts = tokens.reshape(batch, number, number, heads, window, window, dim)
-    grid = parts.permute(0, 3, 1, 4, 2, 5, 6).flatten(4, 5).flatten(2, 3)
-    if shape.shift:
-        grid = grid.roll((shape.shift, shape.shift), (2, 3))
-    return grid[:, :, :side, :side].flatten(2, 3)
-
-
-def _cut(grid: Tensor, shape: SwinShape) -> Tensor:
-    """From [batch, heads, rows, columns, dim] to [batch, windows, heads, tokens, dim]."""
-    size = (shape.windows, shape.window)
-    parts = grid.reshape(*grid.shape[:2], *size, *size, -1)
-    return parts.permute(0, 2, 4, 1, 3, 5, 6).flatten(4, 5).flatten(1, 2)
+    of_tokens = cut_windows(areas, spec).flatten(0, 2).flatten(1)  # [windows, tokens]
+    return of_tokens[:, :, None].ne(of_tokens[:, None])
 
 
 class PatchMerging(Pooling):
-    """From one stage to the next: four tokens, two by two, become one.
+    """The step to the next stage: four tokens, two by two, become one.
 
-    The four values of a feature stand together, so that a narrower stage has the first of them.
+    The four values of a feature are next to each other, so that a narrower stage has the first.
     """
 
     def __init__(self, width: int, next_width: int) -> None:
@@ -171,14 +170,13 @@ class PatchMerging(Pooling):
         side = math.isqrt(tokens.shape[1])
         squares = tokens.reshape(len(tokens), side // 2, 2, side // 2, 2, -1)
         together = squares.permute(0, 1, 3, 5, 2, 4).flatten(3).flatten(1, 2)
-        merged: Tensor = self.reduction(self.norm(together))
-        return merged
+        return self.reduction(self.norm(together))
 
 
 class Swin(TransformerNetwork):
     """A vision transformer of stages, each with fewer tokens, whose blocks attend in windows."""
 
-    def __init__(self, stages: Sequence[Sequence[SwinShape]], patch: int, classes: int) -> None:
+    def __init__(self, stages: Sequence[Sequence[SwinBlockSpec]], patch: int, classes: int) -> None:
         super().__init__()
         widths = [stage[0].width for stage in stages]
         self.patches = Conv2d(CHANNELS, widths[0], patch, stride=patch)
@@ -188,16 +186,14 @@ class Swin(TransformerNetwork):
             if number > 1:
                 merging = PatchMerging(*widths[number - 2 : number])
                 self.blocks.add_module(f"merging{number}", merging)
-            for place, shape in enumerate(stage):
-                self.blocks.add_module(f"stage{number}_block{place}", SwinBlock(shape))
+            for i, spec in enumerate(stage):
+                self.blocks.add_module(f"stage{number}_block{i}", SwinBlock(spec))
         self.norm = nn.LayerNorm(widths[-1])
         self.head = Linear(widths[-1], classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Map images [batch, 3, height, width] to logits [batch, classes]."""
         patches = self.patch_norm(self.patches(images).flatten(2).mT)
-        logits: Tensor = self.head(self.norm(self.blocks(patches)).mean(1))
-        return logits
+        return self.head(self.norm(self.blocks(patches)).mean(1))
 
 
 class NanoSwin(Swin):
@@ -206,7 +202,7 @@ class NanoSwin(Swin):
     linear_rule = staticmethod(fan_in_uniform_)
 
 
-class SwinSpace(SearchSpace):
+class SwinSpace(StagedSpace):
     """Depth and dimension of each stage; window, width of q, k, v and MLP ratio of each block.
 
     The fields of a stage end in its number. `steps` says by how much searching the search space
@@ -214,8 +210,9 @@ class SwinSpace(SearchSpace):
     """
 
     entangled = True
-    stages: ClassVar[Sequence[int]] = (1, 2, 3, 4)
-    separate = frozenset(f"mlp_ratio_{stage}" for stage in range(1, 5))
+    sliced = True
+    stage_numbers: ClassVar[Sequence[int]] = (1, 2, 3, 4)
+    independent = frozenset(f"mlp_ratio_{stage}" for stage in range(1, 5))
     patch: ClassVar[int] = 4
     head_dim: ClassVar[int] = 32
     network_type: ClassVar[type[Swin]] = Swin
@@ -228,15 +225,16 @@ class SwinSpace(SearchSpace):
     }
 
     @cached_property
-    def order(self) -> tuple[tuple[str, ...], ...]:
+    def choice_order(self) -> tuple[tuple[str, ...], ...]:
         """The stages one after another."""
-        singles, listed = ("depth", "embed_dim"), ("window", "qkv_dim", "mlp_ratio")
-        parts = (*((name,) for name in singles), listed)
+        groups = (("depth",), ("embed_dim",), ("window", "qkv_dim", "mlp_ratio"))
         return tuple(
-            tuple(f"{name}_{stage}" for name in part) for stage in self.stages for part in parts
+            tuple(f"{name}_{stage}" for name in group)
+            for stage in self.stage_numbers
+            for group in groups
         )
 
-    def remembered(self, chosen: Sequence[str]) -> Sequence[str]:
+    def still_relevant(self, chosen: Sequence[str]) -> Sequence[str]:
         """The dimension of the last stage that has one."""
         return [name for name in chosen if name.startswith("embed_dim")][-1:]
 
@@ -254,40 +252,26 @@ class SwinSpace(SearchSpace):
         return type(self)(self.name, self.description, fields)
 
     def step(self, name: str) -> float:
-        """By how much searching the search space moves the options of a field."""
+        """The step by which searching the search space moves the options of a field."""
         return self.steps[name.rpartition("_")[0]]
 
-    def shapes(self, arch: Architecture) -> list[list[SwinShape]]:
-        """The structure of the blocks of each stage."""
-        shapes, side = [], self.input_shape[1] // self.patch
-        for stage in self.stages:
+    def stages(self, arch: Architecture) -> list[list[SwinBlockSpec]]:
+        stages, side = [], self.input_shape[1] // self.patch
+        for stage in self.stage_numbers:
             width: int = arch[f"embed_dim_{stage}"]
             columns = (arch[f"{name}_{stage}"] for name in ("window", "qkv_dim", "mlp_ratio"))
-            own = []
+            specs = []
             for i, (window, inner, ratio) in enumerate(zip(*columns, strict=True)):
                 size, heads = min(window, side), inner // self.head_dim
                 shift = window // 2 if i % 2 and window < side else 0
                 hidden = int(width * ratio)
-                own.append(SwinShape(width, side**2, heads, inner, hidden, size, shift))
-            shapes.append(own)
+                specs.append(SwinBlockSpec(width, side**2, heads, inner, hidden, size, shift))
+            stages.append(specs)
             side //= 2
-        return shapes
-
-    def blocks(self, arch: Architecture) -> tuple[SwinShape, ...]:
-        """The structure of the transformer blocks, in depth order."""
-        return tuple(shape for stage in self.shapes(arch) for shape in stage)
-
-    def origins(self, arch: Architecture) -> tuple[int, ...]:
-        """The first blocks of every stage."""
-        largest, start, origins = self.largest(), 0, list[int]()
-        for stage in self.stages:
-            origins += range(start, start + arch[f"depth_{stage}"])
-            start += largest[f"depth_{stage}"]
-        return tuple(origins)
+        return stages
 
     def params(self, arch: Architecture, classes: int = 1000) -> int:
-        """The number of parameters, from the choices alone."""
-        firsts = [stage[0] for stage in self.shapes(arch)]
+        firsts = [stage[0] for stage in self.stages(arch)]
         width, last = firsts[0].width, firsts[-1].width
         patches = (CHANNELS * self.patch**2 + 1) * width + 2 * width
         blocks = sum(block.params for block in self.blocks(arch))
@@ -295,16 +279,14 @@ class SwinSpace(SearchSpace):
         return patches + blocks + mergings + 2 * last + (last + 1) * classes
 
     def flops(self, arch: Architecture, classes: int = 1000) -> int:
-        """Multiply-accumulates for one image, from the choices alone."""
-        firsts = [stage[0] for stage in self.shapes(arch)]
+        firsts = [stage[0] for stage in self.stages(arch)]
         patches = firsts[0].tokens * CHANNELS * self.patch**2 * firsts[0].width
         blocks = sum(block.macs for block in self.blocks(arch))
         mergings = sum(b.tokens * MERGED * a.width * b.width for a, b in pairwise(firsts))
         return patches + blocks + mergings + firsts[-1].width * classes
 
     def network(self, arch: Architecture, classes: int) -> Swin:
-        """The network with its parameters unset."""
-        return self.network_type(self.shapes(arch), self.patch, classes)
+        return self.network_type(self.stages(arch), self.patch, classes)
 
 
 class NanoSwinSpace(SwinSpace):
@@ -314,30 +296,24 @@ class NanoSwinSpace(SwinSpace):
     patch = 1
     head_dim = 8
     network_type = NanoSwin
-    steps: ClassVar[Mapping[str, float]] = {
-        "depth": 1,
-        "embed_dim": 8,
-        "window": 2,
-        "qkv_dim": 8,
-        "mlp_ratio": 0.5,
-    }
+    steps: ClassVar = {**SwinSpace.steps, "embed_dim": 8, "window": 2, "qkv_dim": 8}
 
 
-def _alike(**options: tuple[Option, ...]) -> dict[str, Field]:
+def _for_all_stages(**options: tuple[OptionValue, ...]) -> dict[str, Field]:
     """The fields of a space whose stages have the same options."""
-    fields = {}
-    for name, own in options.items():
-        for stage in SwinSpace.stages:
-            single = name in ("depth", "embed_dim")
-            field = one(*own) if single else per_layer(*own, count=f"depth_{stage}")
-            fields[f"{name}_{stage}"] = field
-    return fields
+    return {
+        f"{name}_{stage}": one(*values)
+        if name in ("depth", "embed_dim")
+        else per_layer(*values, count=f"depth_{stage}")
+        for name, values in options.items()
+        for stage in SwinSpace.stage_numbers
+    }
 
 
 S3 = SwinSpace(
     "s3",
     "S3, Swin transformers of four stages; the space from which it searches the search space",
-    _alike(
+    _for_all_stages(
         depth=(2, 3, 4),
         embed_dim=(224, 256, 288),
         window=(7, 14),
@@ -348,7 +324,7 @@ S3 = SwinSpace(
 SWIN_NANO = NanoSwinSpace(
     "swin-nano",
     "S3 for 16 x 16 images, Swin transformers of 10 to 120 thousand parameters",
-    _alike(
+    _for_all_stages(
         depth=(1, 2, 3),
         embed_dim=(16, 24, 32),
         window=(2, 4),

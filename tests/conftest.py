@@ -13,12 +13,12 @@ from helpers.networks import SPACE, noise, tiny
 
 from autoprox import cli
 from autoprox.inputs.batch import Batch
-from autoprox.models.loading import declare_operators
+from autoprox.models.model_loading import declare_torchvision_operators
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import SpaceNetwork
 
-declare_operators()  # before a test imports transformers
+declare_torchvision_operators()  # before a test imports transformers
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ ORDER = (
 LATE = {  # modules that import late: help and the package itself must be there at once
     *("autoprox", "autoprox.api", "autoprox.benchmarks", "autoprox.loaded_runs"),
     *("autoprox.files.data_frames", "autoprox.nas.blockwise"),
-    *("autoprox.inputs.child", "autoprox.__main__", "autoprox.parallel.cluster"),
+    *("autoprox.inputs.isolated_reading", "autoprox.__main__", "autoprox.parallel.cluster"),
     "autoprox.configurations.shared_options",
     *(
         "autoprox.cli.bench",

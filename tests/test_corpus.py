@@ -24,7 +24,7 @@ def folder(tmp_path: Path, watch: fuzzing.Watch, monkeypatch: pytest.MonkeyPatch
     for variable in ("HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(variable, str(tmp_path))
     monkeypatch.delenv("AUTOPROX_DATA", raising=False)
-    monkeypatch.setattr("autoprox.inputs.child.SECONDS", 3)
+    monkeypatch.setattr("autoprox.inputs.isolated_reading.READER_SECONDS", 3)
     watch.folder = os.getcwd()
     yield
     watch.on = False

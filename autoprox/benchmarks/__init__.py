@@ -1,13 +1,20 @@
 """Benchmarks: tables of architectures with their true scores, known by name or read from a path.
 
-May import: what is below, inputs and searchspaces included, but torch only to read a benchmark.
-Gives: the registry, what its benchmarks have, their download, and `load_benchmark`.
+The package imports torch only to read a benchmark, so that listing them is quick. It provides the
+registry of built-in benchmarks, their description and download, and `load_benchmark`.
 """
 
-from autoprox.benchmarks.base import MIN_ARCHITECTURES, Benchmark, BenchmarkError
+from autoprox.benchmarks.benchmark import MIN_ARCHITECTURES, Benchmark, BenchmarkError
 from autoprox.benchmarks.builtin import BENCHMARKS, BuiltInBenchmark, DataFile
-from autoprox.benchmarks.catalogue import benchmark_info, fetch_benchmark, list_benchmarks
+from autoprox.benchmarks.data_files import benchmark_info, fetch_benchmark, list_benchmarks
+from autoprox.benchmarks.hw_gpt_bench import HW_GPT_BENCH
 from autoprox.benchmarks.loading import load_benchmark, offered_datasets, require_data
+from autoprox.benchmarks.nano_bench import NANO_BENCH
+from autoprox.benchmarks.nas_bench_bert import NAS_BENCH_BERT
+from autoprox.benchmarks.vit_bench import VIT_BENCH_101
+
+for _benchmark in (NANO_BENCH, VIT_BENCH_101, NAS_BENCH_BERT, HW_GPT_BENCH):
+    BENCHMARKS.register(_benchmark.name, _benchmark)
 
 __all__ = [
     "BENCHMARKS",

@@ -1,14 +1,10 @@
-"""How a benchmark that is known by name is described, and the registry of all of them.
-
-A description doesn't import torch: listing the benchmarks takes no longer than reading a page.
-"""
+"""The descriptions of built-in benchmarks, and their registry."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 
-from autoprox.benchmarks.base import BenchmarkError, Row, Selection
+from autoprox.benchmarks.benchmark import BenchmarkError, BenchmarkRow, Selection
 from autoprox.errors import nearest
 from autoprox.registry import Registry
 
@@ -19,7 +15,7 @@ class DataFile:
 
     name: str
     sha256: str
-    size: int | None  # bytes; None where only the hash is published
+    size: int | None  # bytes; None if only the hash is published
     space: str
     architectures: int
     subset: str = "main"
@@ -27,10 +23,10 @@ class DataFile:
 
 @dataclass(frozen=True)
 class BuiltInBenchmark:
-    """What a benchmark has, where its files come from, and how they are read.
+    """The content of a benchmark, the origin of its files, and the function that reads them.
 
-    Of its spaces, and of the labels of each, the first is the default. Its files are downloaded
-    from below `url`, or lie in the `folder` of an installed package.
+    The first of its spaces, and the first label of each space, are the defaults. Its files are
+    downloaded from below `url`, or are in the `folder` of an installed package.
     """
 
     name: str
@@ -40,18 +36,18 @@ class BuiltInBenchmark:
     licence: str
     origin: str
     files: tuple[DataFile, ...]
-    read: Callable[[Selection, Sequence[tuple[DataFile, bytes]]], list[Row]]
+    read: Callable[[Selection, Sequence[tuple[DataFile, bytes]]], list[BenchmarkRow]]
     url: str | None = None
     folder: Path | None = None
     default_datasets: tuple[str, ...] | None = None  # None: all that the label has
-    # space -> dataset -> what its first label is worth at equal size (scoring.reliability)
+    # space -> dataset -> reliability of the first label's near-size tau (scoring.reliability)
     reliability: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """All that have a label in some space."""
-        labels = (own for labels in self.labels.values() for own in labels.values())
-        return tuple(dict.fromkeys(chain.from_iterable(labels)))
+        """All datasets that have a label in some space."""
+        spaces = self.labels.values()
+        return tuple(dict.fromkeys(d for labels in spaces for ds in labels.values() for d in ds))
 
     @property
     def embedded(self) -> bool:
@@ -59,8 +55,8 @@ class BuiltInBenchmark:
         return self.folder is not None
 
 
-def prove(name: str, benchmark: BuiltInBenchmark) -> None:
-    """Raise BenchmarkError unless all that can be selected of the benchmark can be read."""
+def prove_benchmark(name: str, benchmark: BuiltInBenchmark) -> None:
+    """Raise BenchmarkError unless everything that can be selected of the benchmark can be read."""
     if benchmark.name != name:
         raise BenchmarkError(f"{name} must be registered under its own name, {benchmark.name!r}")
     if (benchmark.url is None) == (benchmark.folder is None):
@@ -76,4 +72,6 @@ def prove(name: str, benchmark: BuiltInBenchmark) -> None:
             raise BenchmarkError(f"{name} must have the classes of {dataset}{known}")
 
 
-BENCHMARKS: Registry[BuiltInBenchmark] = Registry("benchmarks", "benchmark", BenchmarkError, prove)
+BENCHMARKS: Registry[BuiltInBenchmark] = Registry(
+    "benchmarks", "benchmark", BenchmarkError, prove_benchmark
+)

@@ -1,4 +1,4 @@
-"""A table of one's own as a benchmark: a JSON file of this form.
+"""A user's own table as a benchmark: a JSON file of this form.
 
     {
       "format": 1,
@@ -11,10 +11,11 @@
       ]
     }
 
-`arch` holds the choices of the space. `higher_is_better` is true unless stated; where it is false,
-the scores change sign on reading. At least 10 different architectures, a score for each dataset, at
-least two distinct scores a dataset, no other keys but two that `training.table` adds:
-`training`, on how the scores were measured, and each architecture's `runs`, those of every seed.
+`arch` holds the choices of the space. `higher_is_better` is true unless stated; if it is false,
+the scores change sign on reading. There must be at least 10 different architectures, a score for
+each dataset and at least two distinct scores a dataset. No other keys are allowed but two that
+`training.table` adds: `training`, on how the scores were measured, and each architecture's `runs`,
+those of every seed.
 """
 
 import hashlib
@@ -25,11 +26,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from autoprox.benchmarks.base import (
-    LABEL,
+from autoprox.benchmarks.benchmark import (
+    SCORE_LABEL,
     Benchmark,
     BenchmarkError,
-    Row,
+    BenchmarkRow,
     Selection,
     assemble,
     choose_datasets,
@@ -38,10 +39,10 @@ from autoprox.benchmarks.base import (
 from autoprox.benchmarks.builtin import DataFile
 from autoprox.files.json_documents import Document, JSONNode, Must, parse_json, read_json, validate
 
-FORMAT = 1
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+TABLE_FORMAT = 1
 
-Score = Annotated[float, Field(ge=-1e100, le=1e100, allow_inf_nan=False)]  # for it is squared
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_Score = Annotated[float, Field(ge=-1e100, le=1e100, allow_inf_nan=False)]  # for it is squared
 
 
 class TableDataset(Document):
@@ -55,14 +56,14 @@ class TableEntry(Document):
     """An architecture of a table."""
 
     arch: dict[str, Any]
-    scores: dict[str, Score]
+    scores: dict[str, _Score]
     runs: Any = None
 
 
-class Table(Document):
+class BenchmarkTable(Document):
     """The content of a table."""
 
-    format: Annotated[int, Field(ge=FORMAT, le=FORMAT), Must(f"{FORMAT}")]
+    format: Annotated[int, Field(ge=TABLE_FORMAT, le=TABLE_FORMAT), Must(f"{TABLE_FORMAT}")]
     name: str
     space: str
     datasets: dict[str, TableDataset]
@@ -72,54 +73,44 @@ class Table(Document):
 
 def load_table(path: Path, space: str | None, datasets: Sequence[str] | None) -> Benchmark:
     """Read the table and keep these datasets, or all of them."""
+    from autoprox.searchspaces import ArchitectureError, get_space  # which import torch
+
     document = read_json(path)
-    table = validate(document, Table)
-    own_space = _space(table, document, space)
-    _check_names(table, document)
+    table = validate(document, BenchmarkTable)
+    try:
+        own_space = get_space(table.space).name
+    except ArchitectureError as error:
+        raise BenchmarkError(f"{document.at('space').place}: {error}") from error
+    if space is not None and (wanted := get_space(space).name) != own_space:
+        raise document.at("space").error(f"must be the space that was asked for, {wanted}")
+    if not table.datasets:
+        raise document.at("datasets").error("must have at least one dataset", "none")
+    nodes = {name: document.at("datasets", name) for name in table.datasets}
+    for name, node in [(table.name, document.at("name")), *nodes.items()]:
+        if not _NAME.fullmatch(name):
+            raise node.error("must be 1 to 64 letters, digits, `.`, `_` and `-`", repr(name))
     chosen = choose_datasets(datasets, table.datasets, path.name)
     rows = _rows(table, own_space, document)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     return assemble(
         rows,
-        Selection(own_space, LABEL, chosen),
+        Selection(own_space, SCORE_LABEL, chosen),
         {name: dataset.classes for name, dataset in table.datasets.items()},
         table.name,
         f"{path.name} (sha256 {digest}), {len(rows)} architectures",
         document.at("architectures").place,
-        {name: document.at("datasets", name).place for name in table.datasets},
+        {name: node.place for name, node in nodes.items()},
     )
 
 
-def _space(table: Table, document: JSONNode, asked: str | None) -> str:
-    """The full name of the table's space, which must be the one that was asked for."""
-    from autoprox.searchspaces import ArchitectureError, get_space  # which import torch
-
-    try:
-        own = get_space(table.space).name
-    except ArchitectureError as error:
-        raise BenchmarkError(f"{document.at('space').place}: {error}") from error
-    if asked is not None and (wanted := get_space(asked).name) != own:
-        raise document.at("space").error(f"must be the space that was asked for, {wanted}")
-    return own
-
-
-def _check_names(table: Table, document: JSONNode) -> None:
-    if not table.datasets:
-        raise document.at("datasets").error("must have at least one dataset", "none")
-    named = {name: document.at("datasets", name) for name in table.datasets}
-    for name, node in [(table.name, document.at("name")), *named.items()]:
-        if not NAME.fullmatch(name):
-            raise node.error("must be 1 to 64 letters, digits, `.`, `_` and `-`", repr(name))
-
-
-def read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[Row]:
+def read_table(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[BenchmarkRow]:
     """The rows of a table that comes with a package, for its entry in the registry."""
     [(file, content)] = files
     document = parse_json(content, file.name)
-    return _rows(validate(document, Table), selection.space, document)
+    return _rows(validate(document, BenchmarkTable), selection.space, document)
 
 
-def _rows(table: Table, space: str, document: JSONNode) -> list[Row]:
+def _rows(table: BenchmarkTable, space: str, document: JSONNode) -> list[BenchmarkRow]:
     signs = {name: 1.0 if data.higher_is_better else -1.0 for name, data in table.datasets.items()}
     rows = []
     for index, entry in enumerate(table.architectures):

@@ -12,52 +12,53 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from autoprox.benchmarks.base import BenchmarkError, Row, Selection, make_row
+from autoprox.benchmarks.benchmark import BenchmarkError, BenchmarkRow, Selection, make_row
 from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
-from autoprox.inputs.classes import CLASSES
+from autoprox.inputs.class_counts import DATASET_CLASSES
 
-COMMIT = "90ed458eff6948a6f0d23e440a8d21bbec50d091"
-REPOSITORY = "lilujunai/Auto-Prox-AAAI24"
-COLUMNS = {
-    ("kd", "cifar100"): "c100_kd_acc",
-    ("kd", "flowers"): "flower_kd_acc",
-    ("kd", "chaoyang"): "chaoyang_kd_acc",
-    ("base", "cifar100"): "c100_base_acc",
-    ("base", "flowers"): "flower_base_acc",
-    ("base", "chaoyang"): "chaoyang_base_acc",
-    ("supernet", "imagenet"): "imagenet_super_acc",
+_COMMIT = "90ed458eff6948a6f0d23e440a8d21bbec50d091"
+_REPOSITORY = "lilujunai/Auto-Prox-AAAI24"
+# The parts of a column's name, such as c100_kd_acc.
+_DATASETS = {
+    "cifar100": "c100",
+    "flowers": "flower",
+    "chaoyang": "chaoyang",
+    "imagenet": "imagenet",
 }
-TRAINED = ("cifar100", "flowers", "chaoyang")
+_LABELS = {"kd": "kd", "base": "base", "supernet": "super"}
+_TRAINED = ("cifar100", "flowers", "chaoyang")
 
 
-def read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[Row]:
+def _read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[BenchmarkRow]:
     """The rows of the selected files.
 
     Left out of the `extra` file are the rows without a score that is asked for, and those of an
-    architecture that is there already. In a main file either is an error.
+    architecture that has a row already. In a main file either is an error.
     """
     import torch  # takes seconds of start-up
 
-    rows: list[Row] = []
+    rows: list[BenchmarkRow] = []
     for file, content in files:
         entries = torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
-        found = [_row(selection, file, i, entry) for i, entry in enumerate(entries)]
-        if not any(found):
+        read = [_row(selection, file, i, entry) for i, entry in enumerate(entries)]
+        if not any(read):
             wanted = f"{selection.label} scores of {', '.join(selection.datasets)}"
             hint = "use another label or subset main"
             raise BenchmarkError(f"{file.name} must have {wanted}, but has none: {hint}")
-        for row in found:
-            there = {own.architecture for own in rows}
-            if row and (file.subset == "main" or row.architecture not in there):
+        for row in read:
+            known = {other.architecture for other in rows}
+            if row and (file.subset == "main" or row.architecture not in known):
                 rows.append(row)
     return rows
 
 
-def _row(selection: Selection, file: DataFile, i: int, entry: dict[str, Any]) -> Row | None:
+def _row(
+    selection: Selection, file: DataFile, i: int, entry: dict[str, Any]
+) -> BenchmarkRow | None:
     where = f"{file.name}: entry {i}"
     scores = {}
     for dataset in selection.datasets:
-        column = COLUMNS[selection.label, dataset]
+        column = f"{_DATASETS[dataset]}_{_LABELS[selection.label]}_acc"
         score = entry.get(column)
         if score is None or not math.isfinite(score):
             if file.subset == "extra":
@@ -71,13 +72,13 @@ VIT_BENCH_101 = BuiltInBenchmark(
     name="vit-bench-101",
     description="vision transformers trained on CIFAR-100, Flowers-102 and Chaoyang (Auto-Prox)",
     labels={
-        "autoformer-ti": {"kd": TRAINED, "base": TRAINED, "supernet": ("imagenet",)},
-        "pit": {"kd": TRAINED, "base": TRAINED},
+        "autoformer-ti": {"kd": _TRAINED, "base": _TRAINED, "supernet": ("imagenet",)},
+        "pit": {"kd": _TRAINED, "base": _TRAINED},
     },
-    classes=CLASSES,
+    classes=DATASET_CLASSES,
     licence="Apache-2.0",
-    origin=f"github.com/{REPOSITORY} at {COMMIT}",
-    url=f"https://raw.githubusercontent.com/{REPOSITORY}/{COMMIT}/gt_results",
+    origin=f"github.com/{_REPOSITORY} at {_COMMIT}",
+    url=f"https://raw.githubusercontent.com/{_REPOSITORY}/{_COMMIT}/gt_results",
     files=(
         DataFile(
             "gt_autoformer.pth",
@@ -102,5 +103,5 @@ VIT_BENCH_101 = BuiltInBenchmark(
             architectures=100,
         ),
     ),
-    read=read,
+    read=_read,
 )

@@ -25,13 +25,10 @@ from autoprox.runs.folder import Run, locked
 from autoprox.runs.summary import Choices, Summary
 from autoprox.scoring.bootstrap import Number
 from autoprox.searchspaces import get_space
-from autoprox.searchspaces.bands import Band, size_bands
+from autoprox.searchspaces.sampler import Band, size_bands
 from autoprox.shortfalls import Shortfall, unmet
-from autoprox.training.images import ImageRecipe
-from autoprox.training.plan import plan_training
-from autoprox.training.recipes import TrainingRecipe
-from autoprox.training.table import train_table
-from autoprox.training.texts import TextRecipe
+from autoprox.training.benchmark_training import plan_training, train_table
+from autoprox.training.recipes import ImageRecipe, TextRecipe, TrainingRecipe
 
 DEFAULT_BANDS = 8
 

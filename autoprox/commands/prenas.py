@@ -19,19 +19,19 @@ from autoprox.errors import ConfigError
 from autoprox.files.atomic_writes import write_json
 from autoprox.files.human_readable import compact, parse_series, parse_size
 from autoprox.files.json_documents import Document, read_json, validate
-from autoprox.oneshot.prenas.chain import ChainSelector
-from autoprox.oneshot.prenas.isomers import Layout
-from autoprox.oneshot.prenas.saliency import measure_saliency
-from autoprox.oneshot.prenas.selection import (
+from autoprox.oneshot.prenas.convolutional_selection import ConvolutionalSelector
+from autoprox.oneshot.prenas.isomer_selection import (
     NORMALISERS,
     RELEASED,
-    Selector,
-    by_size,
-    require_reach,
+    IsomerFields,
+    IsomerSelector,
+    preferred_by_size,
+    require_reachable_size,
 )
-from autoprox.oneshot.supernet.session import Plan
-from autoprox.oneshot.supernet.slices import require_entangled
+from autoprox.oneshot.prenas.supernet_saliency import measure_saliency
+from autoprox.oneshot.supernet.shared_weights import require_entangled
 from autoprox.oneshot.supernet.subnets import read_subnets
+from autoprox.oneshot.supernet.training import SupernetPlan
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run
 from autoprox.runs.summary import Choices, Summary
@@ -84,7 +84,7 @@ class Prenas(Task[PrenasConfig, PrenasSummary]):
         self.space = get_space(config.space)
         require_entangled(self.space)
         if not isinstance(self.space, BigNASSpace):
-            Layout(self.space)
+            IsomerFields(self.space)
         elif config.normaliser == RELEASED:
             rule = f"the normaliser {RELEASED} compares isomers"
             raise ConfigError(f"{rule}, of which {config.space} has hardly any: leave it out")
@@ -99,8 +99,8 @@ class Prenas(Task[PrenasConfig, PrenasSummary]):
             images = Path(config.train).absolute()
             self.data, recipe = read_images(images, self.space, config)
             self.classes = self.data.classes
-            self.plan = Plan(self.space, images, recipe, "preferred", (), config.seed)
-        require_reach(self.space, self.classes, max(self.sizes))
+            self.plan = SupernetPlan(self.space, images, recipe, "preferred", (), config.seed)
+        require_reachable_size(self.space, self.classes, max(self.sizes))
 
     @property
     def name(self) -> str:
@@ -118,7 +118,9 @@ class Prenas(Task[PrenasConfig, PrenasSummary]):
             training = train_in_run(plan, self.data, self.config, self.pool, run, progress)
             trained_short = training_shortfalls(plan, self.data, training.steps)
         preferred = tuple(validate(read_json(file), list[PreferredSubnet]))
-        rows = by_size([own.model_dump() for own in preferred], self.sizes, self.config.per_size)
+        rows = preferred_by_size(
+            [own.model_dump() for own in preferred], self.sizes, self.config.per_size
+        )
         sizes = tuple(PreferredBelow(**row) for row in rows)
         return PrenasSummary(
             space=self.space.name,
@@ -156,9 +158,9 @@ class Prenas(Task[PrenasConfig, PrenasSummary]):
         saliency = measure_saliency(self.space, self.classes, config.noise, config.seed, released)
         progress("measure", 1, 1, "the random supernet")
         if isinstance(self.space, BigNASSpace):
-            chosen = ChainSelector(saliency, self.space).choose(self.sizes, config.per_size)
+            chosen = ConvolutionalSelector(saliency, self.space).choose(self.sizes, config.per_size)
         else:
-            chosen = Selector(saliency, config.normaliser).choose(self.sizes, config.per_size)
+            chosen = IsomerSelector(saliency, config.normaliser).choose(self.sizes, config.per_size)
         (path / PREFERRED_FOLDER).mkdir(exist_ok=True)
         rows = []
         for number, own in enumerate(chosen, start=1):

@@ -21,7 +21,7 @@ from autoprox.evaluation.measured_proxies import COUNTS, NetworkValues, Proxies,
 from autoprox.evaluation.time_estimate import Estimate, middle
 from autoprox.evaluation.training_networks import training_architectures
 from autoprox.files.json_documents import Document
-from autoprox.inputs.batches import batch_counts
+from autoprox.inputs.batch_loading import batch_shortfalls
 from autoprox.language import statistics
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run, as_written
@@ -198,7 +198,7 @@ class Rank(Task[RankConfig, RankSummary]):
 
     @property
     def counts(self) -> list[Shortfall]:
-        return batch_counts(self.config.batch_size, self.setting(self.config.seed).batches)
+        return batch_shortfalls(self.config.batch_size, self.setting(self.config.seed).batches)
 
     def setting(self, seed: int) -> Setting:
         """Return how networks are measured with one of the seeds, which also draws the noise."""

@@ -26,22 +26,27 @@ from autoprox.evaluation.cache_settings import cache_settings
 from autoprox.evaluation.configured_inputs import digests
 from autoprox.export import pretty
 from autoprox.files.json_documents import Document
-from autoprox.inputs.batches import load_batches
+from autoprox.inputs.batch_loading import load_batches
 from autoprox.language import Tree, make, require_network, statistics
 from autoprox.progress import Note, Progress
-from autoprox.rediscovery.evidence import Evidence, by_form, by_networks, by_tree
-from autoprox.rediscovery.growth import WORDS
-from autoprox.rediscovery.search import FormulaSearch
+from autoprox.rediscovery.formula_equality import (
+    EqualityEvidence,
+    equality_by_networks,
+    equality_by_sympy,
+    equality_by_tree,
+)
+from autoprox.rediscovery.formula_growth import REDISCOVERY_WORDS
+from autoprox.rediscovery.formula_search import FormulaSearch
 from autoprox.runs.folder import NAME, Run
 from autoprox.runs.proxy_file import Found, ProxyRecord
 from autoprox.runs.summary import Summary
 from autoprox.scoring.bootstrap import Number
 from autoprox.scoring.correlations import Floats
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
-from autoprox.searchspaces.base import one
-from autoprox.searchspaces.limits import SizeLimits
 from autoprox.searchspaces.pit import PIT, PiTSpace
-from autoprox.searchspaces.sampler import Sampler
+from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.size_limits import SizeLimits
+from autoprox.searchspaces.space import one
 from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import space_networks
@@ -69,7 +74,7 @@ class RediscoverSummary(Summary):
     """The formula and the evidence; without success the term that correlates best."""
 
     success: bool
-    evidence: Evidence | None
+    evidence: EqualityEvidence | None
     expression: str
     formula: str
     correlation: Number
@@ -89,7 +94,7 @@ class NetworkSample:
     stride: int = 1
 
     def architectures(self, rng: Random) -> list[Architecture]:
-        return Sampler(SizeLimits(self.space, NOISE_CLASSES)).sample(self.count, rng)
+        return ArchitectureSampler(SizeLimits(self.space, NOISE_CLASSES)).sample(self.count, rng)
 
     def setting(self, seed: int, device: torch.device) -> Setting:
         classes = {NOISE: NOISE_CLASSES}
@@ -195,7 +200,7 @@ class Rediscover(Task[RediscoverConfig, RediscoverSummary]):
     def _measured(self, rng: Random, progress: Progress) -> CachedMatrices:
         """Measure all statistics of the networks to evolve on, whichever the proxy reads."""
         architectures = self.evolved.architectures(rng)
-        trees = (*map(make, WORDS), self.target)
+        trees = (*map(make, REDISCOVERY_WORDS), self.target)
         matrices = CachedMatrices(
             self.evolved.setting(self.config.seed, self.device),
             space_networks(self.evolved.space, architectures, self.config.seed),
@@ -219,7 +224,7 @@ class Rediscover(Task[RediscoverConfig, RediscoverSummary]):
         values: Floats = scores.values[0, 0]
         return values
 
-    def _write_proxy(self, run: Run, tree: Tree, evidence: Evidence) -> None:
+    def _write_proxy(self, run: Run, tree: Tree, evidence: EqualityEvidence) -> None:
         found = Found(
             run=run.name,
             space=self.evolved.space.name,
@@ -241,14 +246,17 @@ class TargetComparison:
         self._pending: dict[Tree, None] = {}
         self._compared: set[Tree] = set()
 
-    def first_equivalent(self, found: Sequence[Tree]) -> tuple[Tree, Evidence] | None:
+    def first_equivalent(self, found: Sequence[Tree]) -> tuple[Tree, EqualityEvidence] | None:
         """Return the smallest formula that is the proxy, by the first kind of evidence for any.
 
         At most COMPARED formulas are compared by sympy and on networks, the others later.
         """
         self._add(found)
         pending = self._smallest()
-        for compare, trees in ((by_tree, pending), (by_form, pending[:COMPARED])):
+        for compare, trees in (
+            (equality_by_tree, pending),
+            (equality_by_sympy, pending[:COMPARED]),
+        ):
             for tree in trees:
                 if evidence := compare(tree, self._task.target):
                     return tree, evidence
@@ -277,11 +285,11 @@ class TargetComparison:
 
     def _by_networks(
         self, trees: Sequence[Tree], architectures: Sequence[Architecture]
-    ) -> list[tuple[Tree, Evidence]]:
+    ) -> list[tuple[Tree, EqualityEvidence]]:
         if not trees:
             return []
         task, seed = self._task, self._task.config.seed
         networks = space_networks(task.fresh.space, architectures, seed)
         fresh = UncachedMatrices(task.fresh.setting(seed, task.device), networks, task.pool)
-        compared = zip(trees, by_networks(trees, task.target, fresh), strict=True)
+        compared = zip(trees, equality_by_networks(trees, task.target, fresh), strict=True)
         return [(tree, evidence) for tree, evidence in compared if evidence]

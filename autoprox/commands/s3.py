@@ -1,4 +1,4 @@
-"""The command `s3`: search a search space, and then the best network of the last space.
+"""The command `s3`: search_subnets a search_subnets space, and then the best network of the last space.
 
 The run's folder has one folder for each round, with the space, the supernet's weights, the errors
 of random architectures and the changes of the options.
@@ -22,20 +22,22 @@ from autoprox.errors import ConfigError
 from autoprox.files.atomic_writes import write_json
 from autoprox.files.human_readable import parse_range
 from autoprox.files.json_documents import Document
-from autoprox.oneshot.s3.evaluations import Evaluations
-from autoprox.oneshot.s3.quality import quality, subspaces
-from autoprox.oneshot.s3.search import SearchSettings, search
-from autoprox.oneshot.s3.tendencies import evolved, tendencies
-from autoprox.oneshot.supernet.checkpoint import FILE, read_supernet
-from autoprox.oneshot.supernet.inherited import limit_counts
-from autoprox.oneshot.supernet.processes import run_together
-from autoprox.oneshot.supernet.session import Plan, train_supernet
+from autoprox.oneshot.s3.space_evolution import (
+    evolve_space,
+    option_qualities,
+    shift_all_options,
+    space_quality,
+)
+from autoprox.oneshot.s3.subnet_search import SubnetEvaluator, SubnetSearchSettings, search_subnets
+from autoprox.oneshot.supernet.inherited_accuracy import held_out_shortfalls
+from autoprox.oneshot.supernet.shared_weights import CHECKPOINT_FILE, read_supernet
+from autoprox.oneshot.supernet.training import SupernetPlan, run_distributed, train_to_checkpoint
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import Run
 from autoprox.runs.summary import ArchitectureDocument, Summary
 from autoprox.searchspaces import SPACES, Architecture, SearchSpace, get_space
-from autoprox.searchspaces.limits import LimitsError, SizeLimits
-from autoprox.searchspaces.sampler import Sampler
+from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.size_limits import LimitsError, SizeLimits
 from autoprox.searchspaces.swin import SwinSpace
 from autoprox.shortfalls import Shortfall, unmet
 from autoprox.statistics.collector import resolve_device
@@ -94,7 +96,7 @@ class S3Summary(Summary):
 
 
 class S3(Task[S3Config, S3Summary]):
-    """The search of a search space: train, measure and evolve it, then search its networks."""
+    """The search_subnets of a search_subnets space: train, measure and evolve it, then search_subnets its networks."""
 
     summary = S3Summary
 
@@ -104,8 +106,8 @@ class S3(Task[S3Config, S3Summary]):
             completed(config, space=self.space.name, device=resolve_device(config.device))
         )
         self.data, self.recipe = read_images(Path(config.images), self.space, config)
-        names = SearchSettings.model_fields
-        self.settings = SearchSettings(**{name: getattr(config, name) for name in names})
+        names = SubnetSearchSettings.model_fields
+        self.settings = SubnetSearchSettings(**{name: getattr(config, name) for name in names})
         self.sampler(self.space).require()
 
     @property
@@ -117,7 +119,7 @@ class S3(Task[S3Config, S3Summary]):
         return [batch_shortfall(self.recipe, self.data)]
 
     def work(self, run: Run, progress: Progress) -> S3Summary:
-        """Do all rounds, and search the last space; what is on the disk isn't done again.
+        """Do all rounds, and search_subnets the last space; what is on the disk isn't done again.
 
         The rounds end before a space that has no network within the limits.
         """
@@ -139,8 +141,8 @@ class S3(Task[S3Config, S3Summary]):
             self._train(space, folder, number, progress)
             found = self._measure(space, folder, number, progress)
             errors.append(list(found.values()))
-            measured = quality(errors[-1], self.config.top).to_json()
-            by_option = subspaces(space, found, self.config.top)
+            measured = space_quality(errors[-1], self.config.top).to_json()
+            by_option = option_qualities(space, found, self.config.top)
             rounds.append(
                 SpaceRound.model_validate(
                     {
@@ -155,10 +157,10 @@ class S3(Task[S3Config, S3Summary]):
             if number >= len(log):
                 run.log({"round": number, **measured, "seconds": seconds()})
             if number + 1 < self.config.rounds:
-                steps = tendencies(space, by_option, self.config.tau)
+                steps = shift_all_options(space, by_option, self.config.tau)
                 write_json(folder / EVOLUTION, {name: own.to_json() for name, own in steps.items()})
                 dropped = {name: own.dropped for name, own in steps.items() if own.dropped}
-                following = evolved(space, steps)
+                following = evolve_space(space, steps)
                 try:
                     self.sampler(following).require()
                 except LimitsError as error:
@@ -182,14 +184,14 @@ class S3(Task[S3Config, S3Summary]):
     def _train(self, space: SwinSpace, folder: Path, number: int, progress: Progress) -> None:
         config, epochs = self.config, self.recipe.epochs
         images = Path(config.images).absolute()
-        plan = Plan(space, images, self.recipe, "sandwich", (), config.seed)
+        plan = SupernetPlan(space, images, self.recipe, "sandwich", (), config.seed)
 
         def report(epoch: int, loss: float) -> None:
             note = Note(f"loss {loss:.4f}", value=loss, of="loss")
             progress(f"train space {number}", epoch, epochs, note)
 
-        device, file = str(config.device), folder / FILE
-        run_together(config.processes, device, folder, report, train_supernet, plan, file)
+        device, file = str(config.device), folder / CHECKPOINT_FILE
+        run_distributed(config.processes, device, folder, report, train_to_checkpoint, plan, file)
 
     def _measure(
         self, space: SwinSpace, folder: Path, number: int, progress: Progress
@@ -212,7 +214,7 @@ class S3(Task[S3Config, S3Summary]):
             return evaluations.errors(members)
 
         rng = random.Random(f"{self.config.seed} search")
-        found = search(sampler, evaluate, self.settings, rng)
+        found = search_subnets(sampler, evaluate, self.settings, rng)
         best = min(found, key=found.__getitem__)
         return S3Architecture(
             arch=ArchitectureDocument(**best.to_json()),
@@ -224,7 +226,7 @@ class S3(Task[S3Config, S3Summary]):
         )
 
     def _found(self, rounds: Sequence[SpaceRound], best: S3Architecture) -> Iterator[Shortfall]:
-        """Compare what the rounds and the search did with what was asked for."""
+        """Compare what the rounds and the search_subnets did with what was asked for."""
         config = self.config
         yield Shortfall("rounds", config.rounds, len(rounds), "had a space within the limits")
         for number, own in enumerate(rounds):
@@ -241,22 +243,22 @@ class S3(Task[S3Config, S3Summary]):
         first = min(config.parents, best.generations[0])
         reason = "were evaluated before the first children"
         yield Shortfall("parents", config.parents, first, reason)
-        yield from limit_counts(self.data, config.limit)
+        yield from held_out_shortfalls(self.data, config.limit)
         yield from self.recipe.counts(self.data)
 
     def _evaluations(
         self, space: SwinSpace, folder: Path, file: str, task: str, total: int, progress: Progress
-    ) -> Evaluations:
-        supernet, limit = read_supernet(folder / FILE, space), self.config.limit
-        return Evaluations(
+    ) -> SubnetEvaluator:
+        supernet, limit = read_supernet(folder / CHECKPOINT_FILE, space), self.config.limit
+        return SubnetEvaluator(
             supernet, self.data, folder / file, limit, self.pool, task, total, progress
         )
 
-    def sampler(self, space: SearchSpace) -> Sampler:
+    def sampler(self, space: SearchSpace) -> ArchitectureSampler:
         """Return a sampler of the networks of a space that are within the limits."""
         config = self.config
         params, flops = parse_range("params", config.params), parse_range("flops", config.flops)
-        return Sampler(SizeLimits(space, self.data.classes, params, flops))
+        return ArchitectureSampler(SizeLimits(space, self.data.classes, params, flops))
 
 
 def space_with_steps(name: str) -> SwinSpace:
@@ -264,7 +266,7 @@ def space_with_steps(name: str) -> SwinSpace:
     space = get_space(name)
     if not isinstance(space, SwinSpace):
         names = ", ".join(name for name, other in SPACES.items() if isinstance(other, SwinSpace))
-        rule = "the search of the search space needs a space whose options move by steps"
+        rule = "the search_subnets of the search_subnets space needs a space whose options move by steps"
         raise ConfigError(f"{rule}, which {space.name} is not; choose from {names}")
     return space
 

@@ -17,29 +17,34 @@ from autoprox.errors import AutoproxError, MeasurementError, failure_of, nearest
 from autoprox.files.human_readable import compact
 from autoprox.files.json_documents import Document
 from autoprox.inputs.batch import Batch, InputError
-from autoprox.inputs.batches import LENGTH, batch_counts
-from autoprox.inputs.images import load_batch
-from autoprox.inputs.text import load_tokens
+from autoprox.inputs.batch_loading import (
+    DEFAULT_LENGTH,
+    batch_shortfalls,
+    load_image_batch,
+    load_token_batch,
+)
 from autoprox.language import STRUCTURE, Tree, canonical, require_network, statistics
 from autoprox.language.domains import parts_of
-from autoprox.models.foreign import Foreign, evaluating, logits_of, with_linear
-from autoprox.models.layers import (
+from autoprox.models.measured_layers import (
     Patterns,
-    blocks,
+    basic_domains,
+    block_heads,
+    block_layers,
+    block_tokens,
+    block_widths,
     find_family,
     find_layers,
-    matching,
-    single_domains,
-    weights,
+    layer_weights,
+    matching_layers,
 )
-from autoprox.models.loading import LoadedModel, ModelError, load_model, outline
 from autoprox.models.memory import (
     activation_bytes,
     available_memory,
     needed_memory,
     parameter_bytes,
 )
-from autoprox.models.structure import heads_of_blocks, tokens_of, widths
+from autoprox.models.model_adapter import ModelAdapter, evaluating, logits_of, with_linear_layers
+from autoprox.models.model_loading import LoadedModel, ModelError, load_model, load_model_outline
 from autoprox.scoring.bootstrap import Number, finite_or_none
 from autoprox.shortfalls import Shortfall, unmet
 from autoprox.statistics.collector import Setting
@@ -92,8 +97,8 @@ class ModelInputs:
         size = self.batch_size or DEFAULT_BATCH
         if loaded.tokens is not None:
             self._refuse(loaded, images=self.images)
-            length = self.length or min(LENGTH, loaded.tokens.context)
-            return load_tokens(loaded.tokens, size, length, self.seed, self.text)
+            length = self.length or min(DEFAULT_LENGTH, loaded.tokens.context)
+            return load_token_batch(loaded.tokens, size, length, self.seed, self.text)
         self._refuse(loaded, text=self.text, length=self.length)
         shape = loaded.image or ()
         try:
@@ -104,14 +109,14 @@ class ModelInputs:
                 f"{loaded.name} must map images {list(shape)} to logits, but "
                 f"{failure_of(error)}; a function may return inputs and targets with its model"
             ) from error
-        return load_batch("images", shape, size, self.seed, self.images, classes)
+        return load_image_batch("images", shape, size, self.seed, self.images, classes)
 
     def empty(self, loaded: LoadedModel) -> Tensor:
         """Return inputs of the shape that a library's model takes, without values."""
         size = self.batch_size or DEFAULT_BATCH
         if loaded.tokens is None:
             return torch.empty(size, *(loaded.image or ()), device="meta")
-        length = self.length or min(LENGTH, loaded.tokens.context)
+        length = self.length or min(DEFAULT_LENGTH, loaded.tokens.context)
         return torch.empty(size, length, dtype=torch.long, device="meta")
 
     def _refuse(self, loaded: LoadedModel, **options: object) -> None:
@@ -132,7 +137,7 @@ def score_references(
 
     If the memory can't hold a model, a library's isn't loaded, and any other isn't measured.
     """
-    outlines = {reference: outline(reference) for reference in references}
+    outlines = {reference: load_model_outline(reference) for reference in references}
     known = [own for own in outlines.values() if own is not None]
     _require_memory(proxy, known, inputs, loaded=False)
     loaded = [load_model(reference, pretrained, inputs.seed) for reference in references]
@@ -140,7 +145,7 @@ def score_references(
     _require_memory(proxy, others, inputs, loaded=True)
     models = [(one.name, one.model, inputs.batch(one)) for one in loaded]
     scores = score_models(proxy, models, patterns, inputs.seed)
-    counts = batch_counts(inputs.batch_size or 0, {name: batch for name, _, batch in models})
+    counts = batch_shortfalls(inputs.batch_size or 0, {name: batch for name, _, batch in models})
     return scores.model_copy(update={"shortfalls": unmet(counts)})
 
 
@@ -188,7 +193,7 @@ def score_models(
     _require_matches(patterns, models)
     measured, values = list[ScoredModel](), list[list[float]]()
     for name, model, batch in models:
-        own = with_linear(model)
+        own = with_linear_layers(model)
         layers = find_layers(own, patterns or None)
         _require_layers(tree, name, own, layers)
         values.append(_measure(tree, terms, name, own, layers, batch, seed))
@@ -236,10 +241,10 @@ def _measure(
 
 def _require_matches(patterns: Patterns, models: Sequence[tuple[str, nn.Module, Batch]]) -> None:
     """Raise ModelError if a pattern matches no linear layer of any model."""
-    names = [name for _, model, _ in models for name in weights(model)]
+    names = [name for _, model, _ in models for name in layer_weights(model)]
     for domain, given in patterns.items():
         for pattern in given:
-            if not matching(names, pattern):
+            if not matching_layers(names, pattern):
                 parts = [name.split(".") for name in _short(names)]
                 ends = [".".join(own[i:]) for own in parts for i in range(len(own))]
                 close = nearest(pattern, ends).partition(";")[0]
@@ -260,31 +265,31 @@ def _require_layers(tree: Tree, name: str, model: nn.Module, layers: dict[str, s
         raise ModelError(
             f"the proxy needs layers of {' and '.join(lacking)}, but of {name} it finds {there}; "
             f"name them by {' and '.join(f'--{domain} PATTERN' for domain in lacking)}, "
-            f"of its linear layers {_listed(weights(model)) or '(it has none)'}"
+            f"of its linear layers {_listed(layer_weights(model)) or '(it has none)'}"
         )
 
 
 def _network(
     tree: Tree, model: nn.Module, layers: dict[str, str], inputs: Tensor, seed: int
 ) -> ModuleNetwork:
-    """Return the model as a network, with the structure of its blocks that the proxy reads."""
+    """Return the model as a network, with the structure of its block_layers that the proxy reads."""
     symbols = _symbols(tree)
-    count = len(blocks(layers))
+    count = len(block_layers(layers))
     nothing = [0] * count
     shapes = zip(
-        widths(model, layers) if "width" in symbols else nothing,
-        tokens_of(model, layers, inputs) if "tokens" in symbols else nothing,
-        heads_of_blocks(model, layers) if "heads" in symbols else nothing,
+        block_widths(model, layers) if "width" in symbols else nothing,
+        block_tokens(model, layers, inputs) if "tokens" in symbols else nothing,
+        block_heads(model, layers) if "heads" in symbols else nothing,
         strict=True,
     )
     named: dict[str, list[str]] = {}
-    for layer, domains in single_domains(model, layers).items():
+    for layer, domains in basic_domains(model, layers).items():
         for domain in domains:
             kind = "pool" if domain in parts_of("pool") else domain
             named.setdefault(kind, []).append(f"model.{layer}")
     named.pop("other", None)
-    final = f"model.{list(blocks(layers))[-1]}".rstrip(".") if layers else None
-    foreign = Foreign(model)
+    final = f"model.{list(block_layers(layers))[-1]}".rstrip(".") if layers else None
+    foreign = ModelAdapter(model)
     return ModuleNetwork(
         foreign, named, [BlockShape(*s) for s in shapes], final_block=final, seed=seed
     )

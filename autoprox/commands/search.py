@@ -21,14 +21,14 @@ from autoprox.files.atomic_writes import atomic_file, json_line, write_json
 from autoprox.files.human_readable import Range, compact, format_range, parse_range, parse_size
 from autoprox.files.json_documents import Document
 from autoprox.files.json_lines import Journal, JSONLines
-from autoprox.inputs.batches import batch_counts
-from autoprox.inputs.classes import CLASSES
+from autoprox.inputs.batch_loading import batch_shortfalls
+from autoprox.inputs.class_counts import DATASET_CLASSES
 from autoprox.language import EVERY_STATISTIC
 from autoprox.nas.candidate_measurement import OwnWeights, SearchProxy, SlicedWeights
 from autoprox.nas.evaluators import Evaluator, load_evaluator
 from autoprox.nas.searcher import Candidate, Evaluated, Scored, Scorer, Searcher
 from autoprox.nas.strategies import SEARCH_STRATEGIES
-from autoprox.oneshot.supernet.subnets import read_entries
+from autoprox.oneshot.supernet.subnets import read_subnet_entries
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import CANDIDATES, Run
 from autoprox.runs.summary import Choices, Summary
@@ -43,8 +43,8 @@ from autoprox.scoring.bootstrap import (
 )
 from autoprox.scoring.correlations import spearman
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.searchspaces.limits import MATCH, SizeLimits, matched
-from autoprox.searchspaces.sampler import Sampler
+from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.size_limits import SIZE_TOLERANCE, SizeLimits, matched
 from autoprox.shortfalls import Shortfall, unmet
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.slices import require_slices
@@ -173,7 +173,7 @@ class Search(Task[SearchConfig, SearchSummary]):
         self._require_layers()
         self.file_counts: list[Shortfall] = []
         self.only = None if config.subnets is None else self._subnets(config.subnets)
-        self.sampler = Sampler(self.limits)
+        self.sampler = ArchitectureSampler(self.limits)
         if self.only is None:
             self.sampler.require()
         batches = batches_of(config, self.space, {dataset: classes}, config.seed)
@@ -190,7 +190,7 @@ class Search(Task[SearchConfig, SearchSummary]):
 
     @property
     def counts(self) -> list[Shortfall]:
-        return [*self.file_counts, *batch_counts(self.config.batch_size, self.setting.batches)]
+        return [*self.file_counts, *batch_shortfalls(self.config.batch_size, self.setting.batches)]
 
     def scorer(self) -> Scorer:
         """Return what measures the candidates."""
@@ -221,7 +221,7 @@ class Search(Task[SearchConfig, SearchSummary]):
         if self.config.strategy != "random":
             rule = "of subnets that are given, only random chooses"
             raise ConfigError(f"{rule}, but the strategy is {self.config.strategy}")
-        entries = read_entries(Path(str(file)), self.space)
+        entries = read_subnet_entries(Path(str(file)), self.space)
         different = list(dict.fromkeys(entries))
         within = [architecture for architecture in different if self.limits.admit(architecture)]
         if not within:
@@ -379,7 +379,7 @@ def with_classes(config: SearchConfig) -> SearchConfig:
 def classes_of_dataset(dataset: str) -> int:
     """Return the number of classes of a dataset that is known, also from the benchmarks."""
     of_benchmarks = {d: n for source in BENCHMARKS.values() for d, n in source.classes.items()}
-    known = {**of_benchmarks, **CLASSES}
+    known = {**of_benchmarks, **DATASET_CLASSES}
     if dataset not in known:
         raise AutoproxError(f"unknown dataset {dataset!r}{nearest(dataset, known)}")
     return known[dataset]
@@ -446,7 +446,7 @@ def size_check(searcher: Searcher, top: Sequence[Candidate]) -> SearchSizeCheck:
     ranked, largest = searcher.ranked(), searcher.largest()
     params = [float(candidate.sizes.params) for candidate in ranked]
     scores = [searcher.scores()[candidate.number] for candidate in ranked]
-    near = (1 - MATCH) * largest.sizes.params
+    near = (1 - SIZE_TOLERANCE) * largest.sizes.params
     return SearchSizeCheck(
         spearman=finite_or_none(spearman(scores, params)),
         candidates=len(ranked),

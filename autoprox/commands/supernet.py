@@ -23,32 +23,40 @@ from autoprox.files.atomic_writes import atomic_file, to_json, write_json
 from autoprox.files.json_documents import Document, Excerpt
 from autoprox.files.json_lines import JSONLines
 from autoprox.inputs.datasets import Images, load_images, slug
-from autoprox.oneshot.supernet.checkpoint import FILE, read_checkpoint, read_supernet
-from autoprox.oneshot.supernet.inherited import (
+from autoprox.oneshot.supernet.inherited_accuracy import (
     batch_norms,
-    calibrated,
-    calibration,
-    held_out,
+    calibrate,
+    calibration_images,
+    held_out_indices,
+    held_out_shortfalls,
     inherited_accuracies,
     inherited_table,
-    limit_counts,
 )
-from autoprox.oneshot.supernet.processes import run_together
-from autoprox.oneshot.supernet.recipe import SupernetRecipe
-from autoprox.oneshot.supernet.samplers import SAMPLERS
-from autoprox.oneshot.supernet.session import Plan, subnets_drawn, train_supernet
-from autoprox.oneshot.supernet.slices import SupernetError, require_entangled
-from autoprox.oneshot.supernet.subnets import read_entries, read_subnet
+from autoprox.oneshot.supernet.shared_weights import (
+    CHECKPOINT_FILE,
+    SupernetError,
+    read_checkpoint,
+    read_supernet,
+    require_entangled,
+)
+from autoprox.oneshot.supernet.subnets import SAMPLERS, read_subnet, read_subnet_entries
+from autoprox.oneshot.supernet.training import (
+    SupernetPlan,
+    SupernetRecipe,
+    drawn_subnets,
+    run_distributed,
+    train_to_checkpoint,
+)
 from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import Run, as_written
 from autoprox.runs.summary import Choices, Summary
 from autoprox.searchspaces import SearchSpace, get_space
-from autoprox.searchspaces.limits import SizeLimits
-from autoprox.searchspaces.sampler import Sampler
+from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.size_limits import SizeLimits
 from autoprox.shortfalls import Shortfall, unmet
 from autoprox.statistics.collector import resolve_device
-from autoprox.training.images import ImageRecipe
+from autoprox.training.recipes import ImageRecipe
 
 ACCURACIES_FILE, TABLE_FILE = "accuracies.jsonl", "table.json"
 
@@ -89,7 +97,7 @@ class SupernetEvalSummary(Summary):
     space: str
     dataset: str
     architectures: int
-    held_out: int
+    held_out_indices: int
     lowest: float
     median: float
     highest: float
@@ -123,13 +131,13 @@ class SupernetTrain(Task[SupernetTrainConfig, SupernetTrainSummary]):
         require_entangled(space)
         super().__init__(completed(config, space=space.name, device=resolve_device(config.device)))
         file = config.subnets
-        entries = [] if file is None else read_entries(Path(file), space)
+        entries = [] if file is None else read_subnet_entries(Path(file), space)
         subnets = tuple(dict.fromkeys(entries))
         self.entries = Shortfall("subnets", len(entries), len(subnets), f"of {file} are different")
         SAMPLERS.find(config.sampler).check(config.sampler, subnets)
         self.data, recipe = read_images(Path(config.images), space, config)
         images = Path(config.images).absolute()
-        self.plan = Plan(space, images, recipe, config.sampler, subnets, config.seed)
+        self.plan = SupernetPlan(space, images, recipe, config.sampler, subnets, config.seed)
 
     @property
     def name(self) -> str:
@@ -159,12 +167,12 @@ class SupernetEval(Task[SupernetEvalConfig, SupernetEvalSummary]):
         path, self.space, images = open_supernet_run(Path(config.supernet))
         images = Path(config.images or images)
         super().__init__(completed(config, supernet=str(path), images=str(images)))
-        self.supernet = read_supernet(path / FILE, self.space)
+        self.supernet = read_supernet(path / CHECKPOINT_FILE, self.space)
         self.data = load_images(images, self.space.input_shape)
         if self.data.classes != self.supernet.classes:
             rule = f"the images must be of {self.supernet.classes} classes, as the supernet is"
             raise SupernetError(f"{rule}, but {images} has {self.data.classes}")
-        sampler = Sampler(SizeLimits(self.space, self.data.classes))
+        sampler = ArchitectureSampler(SizeLimits(self.space, self.data.classes))
         self.architectures = sampler.sample(config.samples, random.Random(config.seed))
 
     @property
@@ -176,7 +184,7 @@ class SupernetEval(Task[SupernetEvalConfig, SupernetEvalSummary]):
         started = time.monotonic()
         accuracies = self._accuracies(run, progress)
         data, limit, total = self.data, self.config.limit, len(self.architectures)
-        used = len(data.held_out_labels[held_out(data, limit)])
+        used = len(data.held_out_labels[held_out_indices(data, limit)])
         table = inherited_table(
             slug(f"supernet-{self.space.name}-{data.name}"),
             self.supernet,
@@ -188,7 +196,7 @@ class SupernetEval(Task[SupernetEvalConfig, SupernetEvalSummary]):
         write_json(run.path / TABLE_FILE, table)
         counts = [
             Shortfall("samples", self.config.samples, total, "different ones exist"),
-            *limit_counts(data, limit),
+            *held_out_shortfalls(data, limit),
             *ImageRecipe().counts(data),
         ]
         ordered = sorted(accuracies)
@@ -234,10 +242,10 @@ def extract_subnet(run: Path, arch: Path, out: Path) -> ExtractedSubnet:
     architecture = read_subnet(arch, space)
     if out.is_dir() or not out.absolute().parent.is_dir():
         raise ConfigError(f"the weights must be written to a file in a folder, but got {out}")
-    supernet = read_supernet(path / FILE, space)
+    supernet = read_supernet(path / CHECKPOINT_FILE, space)
     network = supernet.extract(architecture)
     if batch_norms(network):
-        calibrated(network, calibration(load_images(images, space.input_shape).images))
+        calibrate(network, calibration_images(load_images(images, space.input_shape).images))
     metadata = {
         "architecture": to_json(architecture.to_json()),
         "classes": str(supernet.classes),
@@ -259,8 +267,10 @@ def open_supernet_run(path: Path) -> tuple[Path, SearchSpace, Path]:
     if run.kind not in ("supernet-train", "prenas"):
         rule = "a run of `autoprox supernet train` or `autoprox prenas --train` is needed"
         raise RunError(f"{rule}, but {path} is one of `autoprox {run.kind}`")
-    if not (path / FILE).is_file():
-        raise RunError(f"a supernet must have been trained for an epoch, but {path} has no {FILE}")
+    if not (path / CHECKPOINT_FILE).is_file():
+        raise RunError(
+            f"a supernet must have been trained for an epoch, but {path} has no {CHECKPOINT_FILE}"
+        )
     with as_written(path):
         config = run.read_config()
         images = Path(config.get("images") or config["train"])
@@ -282,7 +292,7 @@ def read_images(
 
 
 def train_in_run(
-    plan: Plan,
+    plan: SupernetPlan,
     data: Images,
     config: TrainingOptions,
     pool: WorkerPool,
@@ -294,7 +304,7 @@ def train_in_run(
     The log has a line for each epoch. It is written before the weights; lines of epochs that the
     weights don't have are cut off.
     """
-    file, space, recipe = run.path / FILE, plan.space, plan.recipe
+    file, space, recipe = run.path / CHECKPOINT_FILE, plan.space, plan.recipe
     done = read_checkpoint(file, space)[1].epoch if file.exists() else 0
     run.truncate_log(done)
     run.check_log()
@@ -306,7 +316,9 @@ def train_in_run(
         run.log({"epoch": epoch, "loss": loss, "seconds": seconds})
         progress("train", epoch, recipe.epochs, Note(f"loss {loss:.4f}", value=loss, of="loss"))
 
-    run_together(config.processes, config.device, run.path, report, train_supernet, plan, file)
+    run_distributed(
+        config.processes, config.device, run.path, report, train_to_checkpoint, plan, file
+    )
     chosen = plan.subnets or (space.smallest(), space.largest())
     accuracies = inherited_accuracies(read_supernet(file, space), data, chosen, pool=pool)
     order = recipe.order(recipe.samples(data), torch.Generator())
@@ -334,9 +346,9 @@ def train_in_run(
     )
 
 
-def training_shortfalls(plan: Plan, data: Images, steps: int) -> tuple[Shortfall, ...]:
+def training_shortfalls(plan: SupernetPlan, data: Images, steps: int) -> tuple[Shortfall, ...]:
     """Return what a training falls short of: images of a batch, subnets that were drawn."""
-    drawn = len(subnets_drawn(plan, steps))
+    drawn = len(drawn_subnets(plan, steps))
     reason = f"were drawn in {steps} steps"
     return unmet(
         [

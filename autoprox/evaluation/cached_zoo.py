@@ -69,7 +69,7 @@ class PublishedProxies:
     @property
     def measure(self) -> MeasureNetwork:
         """Measure a network's values in the same passes as its statistics."""
-        return partial(self._proxies.extra, self._setting, self._config.seed)
+        return partial(self._proxies.measure_with, self._setting, self._config.seed)
 
     def _read(self, network: UntrainedNetwork) -> NetworkValues:
         return validate(read_json(self._path(network)), NetworkValues)

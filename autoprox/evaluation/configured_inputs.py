@@ -14,7 +14,7 @@ from autoprox.configurations.shared_options import (
 )
 from autoprox.errors import ConfigError
 from autoprox.inputs.batch import Batch
-from autoprox.inputs.batches import load_batches
+from autoprox.inputs.batch_loading import load_batches
 from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.runs.folder import digest_of
 from autoprox.searchspaces import SearchSpace

@@ -66,7 +66,7 @@ class Proxies:
         networks: Sequence[SpaceNetwork],
         setting: Setting,
         seed: int,
-        crew: WorkerPool,
+        pool: WorkerPool,
         take: Callable[[NetworkValues], None],
     ) -> None:
         """Pass on each network's values as soon as they are known, in the networks' order.
@@ -81,14 +81,16 @@ class Proxies:
             take(found.model_copy(update={"seconds": round(now - last, 3)}))
             last = now
 
-        crew.each(Proxies.of_network, networks, timed, self, setting, seed)
+        pool.each(Proxies.of_network, networks, timed, self, setting, seed)
 
     def of_network(self, setting: Setting, seed: int, network: SpaceNetwork) -> NetworkValues:
         """Measure the values of one network on each dataset."""
-        _, found = self.extra(setting, seed, setting, network, {}, lambda dataset, measured: None)
+        _, found = self.measure_with(
+            setting, seed, setting, network, {}, lambda dataset, measured: None
+        )
         return found
 
-    def along(
+    def measure_with(
         self,
         setting: Setting,
         seed: int,

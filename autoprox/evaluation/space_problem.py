@@ -23,7 +23,7 @@ from autoprox.evaluation.fitness_evaluator import MeasuredNetworks
 from autoprox.evaluation.full_resolution import FullResolution
 from autoprox.evaluation.training_networks import split_record
 from autoprox.files.folders import make_writable
-from autoprox.inputs.batches import batch_counts
+from autoprox.inputs.batch_loading import batch_shortfalls
 from autoprox.language import Statistic
 from autoprox.progress import Progress, silent
 from autoprox.runs.proxy_file import Split
@@ -31,7 +31,7 @@ from autoprox.scoring.bootstrap import MIN_NEAR_SIZE_PAIRS, split_networks
 from autoprox.scoring.correlations import Indices
 from autoprox.scoring.evaluation_set import EvaluationSet
 from autoprox.searchspaces import get_space
-from autoprox.searchspaces.tokens import TokenSpace
+from autoprox.searchspaces.language_models import TokenSpace
 from autoprox.shortfalls import Shortfall
 from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import Setting
@@ -101,7 +101,7 @@ class SpaceProblem:
     @property
     def counts(self) -> list[Shortfall]:
         """The samples of a batch that were asked for, and those there are."""
-        return batch_counts(self.config.batch_size, self.batches)
+        return batch_shortfalls(self.config.batch_size, self.batches)
 
     @property
     def cache(self) -> Path:

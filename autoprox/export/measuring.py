@@ -11,14 +11,13 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
 
-from autoprox.models.foreign import Foreign
-from autoprox.models.layers import (
+from autoprox.models.measured_layers import (
     IN_PROJECTION,
     Patterns,
-    blocks,
+    block_layers,
     find_layers,
-    is_transposed,
 )
+from autoprox.models.model_adapter import ModelAdapter, is_transposed
 
 IGNORED = -100  # the target of a token that isn't to be predicted
 MATRIX, LAYERS = (-2, -1), (-1,)  # the dimensions of a matrix, and of a number for each layer
@@ -49,7 +48,7 @@ def measure(
     The probe is `data` (cross-entropy), `ones` (absolute weights, an input of ones, the sum of the
     outputs), `ntk` (the last block's output times random signs) or `none` (only the weights).
     """
-    network = Foreign(model)
+    network = ModelAdapter(model)
     values = {name: p.detach() for name, p in network.named_parameters()}
     if probe == "ones":
         values = {name: value.abs() for name, value in values.items()}
@@ -69,7 +68,7 @@ def measure(
 
 
 def _pass(
-    network: Foreign,
+    network: ModelAdapter,
     state: dict[str, Tensor],
     layers: Mapping[str, Sequence[str]],
     probe: str,
@@ -86,7 +85,7 @@ def _pass(
 
         return hook
 
-    last = list(blocks({layer: own[0] for layer, own in layers.items() if "all" in own}))[-1]
+    last = list(block_layers({layer: own[0] for layer, own in layers.items() if "all" in own}))[-1]
     names = [*(layer for layer, domains in layers.items() if "mlp" in domains), last]
     modules = [network.model.get_submodule(name) for name in names]
     pairs = zip(names, modules, strict=True)
@@ -109,7 +108,7 @@ def _pass(
 
 
 def _by_domain(
-    network: Foreign,
+    network: ModelAdapter,
     layers: Mapping[str, Sequence[str]],
     found: Mapping[str, Mapping[str, Tensor]],
 ) -> dict[str, list[Tensor]]:
@@ -129,7 +128,7 @@ def _by_domain(
 
 
 def _parameter(layer: str) -> str:
-    """The name of a layer's weight within `Foreign`."""
+    """The name of a layer's weight within `ModelAdapter`."""
     return f"model.{layer}{'_weight' if layer.endswith(IN_PROJECTION) else '.weight'}"
 
 

@@ -13,7 +13,7 @@ from autoprox.language.vocabulary import EVERY_STATISTIC
 from autoprox.primitives import OPERATIONS
 
 MEASURING = "autoprox.export.measuring"
-NAMES = "autoprox.models.layers"
+NAMES = "autoprox.models.measured_layers"
 MEASURED = ("weight", "grad", "act", "act_grad")
 SIGNS = {"add": "+", "sub": "-", "mul": "*"}
 NARROW = 72  # columns of a formula's part beyond which it gets a line of its own

@@ -11,7 +11,7 @@ from autoprox.export.transformers_network import transformers_files
 from autoprox.files.atomic_writes import to_json
 from autoprox.registry import Registry
 from autoprox.searchspaces import Architecture, SearchSpace
-from autoprox.searchspaces.tokens import TokenSpace
+from autoprox.searchspaces.language_models import TokenSpace
 
 Files = dict[str, str | bytes]
 

@@ -5,10 +5,8 @@ from typing import Any
 
 from autoprox.export.registry import ExportError
 from autoprox.searchspaces import Architecture, SearchSpace
-from autoprox.searchspaces.autoformer import AutoFormer, AutoFormerSpace
-from autoprox.searchspaces.nano import NanoFormer
-from autoprox.searchspaces.pit import PiT, PiTSpace
-from autoprox.searchspaces.pit_nano import PiTNano
+from autoprox.searchspaces.autoformer import AutoFormer, AutoFormerSpace, NanoFormer
+from autoprox.searchspaces.pit import PiT, PiTNano, PiTSpace
 from autoprox.searchspaces.swin import NanoSwin, Swin, SwinSpace
 
 FILE = '''"""A network of the search space {space}, as timm makes it. Written by autoprox."""
@@ -172,8 +170,8 @@ def _swin(space: SearchSpace, architecture: Architecture, classes: int) -> str:
     """timm's Swin with stages of any widths, and blocks that differ."""
     if not isinstance(space, SwinSpace):
         raise TypeError(f"a Swin must be of its own spaces, but {space.name} is another")
-    stages = space.shapes(architecture)
-    for shape in space.blocks(architecture):
+    stages = space.stages(architecture)
+    for shape in (block for stage in stages for block in stage):
         if shape.side % shape.window:
             raise ExportError(
                 f"timm has no network like those of {space.name} whose windows don't divide the "
@@ -191,7 +189,7 @@ def _swin(space: SearchSpace, architecture: Architecture, classes: int) -> str:
     }
     blocks = [
         [(b.heads, b.window, r) for b, r in zip(stage, architecture[f"mlp_ratio_{n}"], strict=True)]
-        for n, stage in zip(space.stages, stages, strict=True)
+        for n, stage in zip(space.stage_numbers, stages, strict=True)
     ]
     return SWIN.format(
         space=space.name,

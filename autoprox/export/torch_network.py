@@ -12,7 +12,7 @@ from autoprox.searchspaces import Architecture, SearchSpace
 
 # What only counts and measures.
 LEFT_OUT = frozenset(
-    {"__new__", "made_of", "params", "macs", "device", "ones", "final_block"}
+    {"__new__", "init_arguments", "params", "macs", "device", "ones", "final_block"}
     | {"layers", "extra_layers", "projections"}
 )
 WIDTH = 80  # columns beyond which a record takes several lines
@@ -28,10 +28,10 @@ def torch_source(space: SearchSpace, architecture: Architecture, classes: int) -
     kind = type(network)
     bundle = Bundle(without=LEFT_OUT)
     bundle.add(kind.__module__, kind.__qualname__)
-    for value in network.made_of.values():
+    for value in network.init_arguments.values():
         for record in _records(value):
             bundle.add(type(record).__module__, type(record).__qualname__)
-    call = _source(network.made_of, kind.__name__)
+    call = _source(network.init_arguments, kind.__name__)
     evaluation = "" if network.training else ".eval()"
     return f'''"""{_title(space, architecture)}
 

@@ -13,9 +13,8 @@ from autoprox.export.torch_network import torch_source
 from autoprox.files.atomic_writes import to_json
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.searchspaces.bert import EPS, TOKEN_TYPES, BertSpace
-from autoprox.searchspaces.gpt2 import GPT2Space
-from autoprox.searchspaces.gpt2_nano import GPT2NanoSpace
-from autoprox.searchspaces.tokens import TokenSpace
+from autoprox.searchspaces.gpt2 import GPT2NanoSpace, GPT2Space
+from autoprox.searchspaces.language_models import TokenSpace
 
 MODELING = "modeling_network"
 FUNCTIONAL = "from torch.nn import functional"

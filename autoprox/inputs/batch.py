@@ -1,4 +1,4 @@
-"""The batch that networks see."""
+"""A mini-batch, and the error of inputs that can't be read."""
 
 import hashlib
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from autoprox.errors import AutoproxError
 
-IGNORED = -100  # the label of a token that isn't to be predicted
+IGNORED_LABEL = -100  # of a token that isn't to be predicted
 
 
 class InputError(AutoproxError):
@@ -17,10 +17,10 @@ class InputError(AutoproxError):
 
 @dataclass(frozen=True)
 class Batch:
-    """What networks see, and what they should say of it: `labels` int64, below `classes`.
+    """The inputs of networks with their labels, int64 and below `classes`.
 
     `inputs` are images [batch, 3, height, width] float32, with labels [batch], or tokens
-    [batch, length] int64, with a label for each, IGNORED where there is nothing to predict.
+    [batch, length] int64, with a label for each, which may be IGNORED_LABEL.
     """
 
     inputs: Tensor
@@ -30,7 +30,7 @@ class Batch:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of all that a network sees: the same content, the same digest."""
+        """A hash of everything that a network sees."""
         content = hashlib.sha256(f"{tuple(self.inputs.shape)} {self.classes}".encode())
         content.update(self.inputs.numpy().tobytes())
         content.update(self.labels.numpy().tobytes())

@@ -1,12 +1,12 @@
-"""Whole datasets to train on, images in the layouts of `inputs` or a text, with a held-out part.
+"""Datasets to train on, images in the layouts of `inputs` or a text, with a held-out part.
 
-A dataset at PATH is named after it. Its held-out images are those of a second part beside the
-first, one of PARTS (PATH/train and PATH/test, say) or NAME.test.npz beside NAME.npz; a PATH without
-one gives up a fifth of its images, of every class, the same ones each time. A text always gives up
-its last fifth.
+A dataset at PATH is named after it. Its held-out images are those of a second part next to the
+first, one of PART_NAMES (PATH/train and PATH/test, say) or NAME.test.npz next to NAME.npz; without
+one, a fifth of the images of every class is held out, always the same ones. Of a text, the last
+fifth is held out.
 
-More images than fit in memory are decoded into a temporary file (of `$TMPDIR`), which goes with the
-process, and which the system reads as it is asked for.
+More images than fit in memory are decoded into a temporary file (of `$TMPDIR`), which is mapped
+into memory and ends with the process.
 """
 
 import hashlib
@@ -26,13 +26,13 @@ from PIL import Image
 from torch import Tensor
 
 from autoprox.inputs.batch import InputError
-from autoprox.inputs.layouts import IDX, find_layout
-from autoprox.inputs.text import read_bytes
-from autoprox.searchspaces.tokens import TokenSpace
+from autoprox.inputs.batch_loading import read_byte_tokens
+from autoprox.inputs.image_files import IDX, Labels, find_layout
+from autoprox.searchspaces.language_models import TokenSpace
 
 HELD_OUT = 0.2
 IN_MEMORY = 2**32  # bytes of an array of images; a larger one is in a file
-PARTS = (  # of training and of held-out images
+PART_NAMES = (  # of training and of held-out images
     ("train", "test"),
     ("train", "val"),
     ("train.bin", "test.bin"),
@@ -43,7 +43,7 @@ PARTS = (  # of training and of held-out images
 
 @dataclass(frozen=True)
 class Dataset(ABC):
-    """What networks are trained on, with a part that is held out."""
+    """Samples to train on, and a part that is held out."""
 
     name: str
     classes: int
@@ -51,11 +51,11 @@ class Dataset(ABC):
     @property
     @abstractmethod
     def sizes(self) -> dict[str, int]:
-        """How much there is to train on, and how much is held out."""
+        """The numbers of samples to train on and of held-out samples."""
 
     @cached_property
     def digest(self) -> str:
-        """A hash of the content: the same samples in the same order, the same digest."""
+        """A hash of the samples in their order."""
         content = hashlib.sha256(str(self.classes).encode())
         for tensor in (part for part in vars(self).values() if isinstance(part, Tensor)):
             content.update(str(tuple(tensor.shape)).encode())
@@ -65,7 +65,7 @@ class Dataset(ABC):
 
 @dataclass(frozen=True)
 class Images(Dataset):
-    """Images uint8 [n, height, width, 3] with labels [n] int64, to train on and to hold out."""
+    """Images uint8 [n, height, width, 3] with labels [n] int64, in two parts."""
 
     images: Tensor
     labels: Tensor
@@ -91,48 +91,25 @@ class Text(Dataset):
 
 
 def dataset_name(path: Path) -> str:
-    """The name of the dataset at a path: the folder's, or the file's without its suffix."""
+    """Return the name of the dataset at a path: the folder's, or the file's without its suffix."""
     path = path.resolve()
     return slug(path.stem if path.is_file() else path.name)
 
 
 def slug(text: str) -> str:
-    """The text as a name that a benchmark or its datasets may have."""
+    """Convert a text to a name that a benchmark or its datasets may have."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:64] or "unnamed"
 
 
 def load_text(path: Path, space: TokenSpace) -> Text:
-    """A text file, its bytes as tokens of the space."""
+    """Load a text file, its bytes as tokens of the space.
+
+    Bytes that aren't text are refused: a wrong file would give a table all the same.
+    """
     if not path.is_file():
-        found = "is none" if path.exists() else "does not exist"
-        raise InputError(f"{path} must be a text file, but {found}")
-    tokens = torch.from_numpy(read_bytes(path, space))
-    _check_text(path)
-    begin = len(tokens) - round(HELD_OUT * len(tokens))
-    return Text(dataset_name(path), space.vocabulary, tokens[:begin], tokens[begin:])
-
-
-def load_images(path: Path, shape: Sequence[int], least: int = 1) -> Images:
-    """All images at a path, in the size that a space sees; they must have `least` rows."""
-    train, *test = _parts(path)
-    images, labels, passed_over = _read(train, shape, least)
-    if test:
-        held_images, held_labels, more = _read(test[0], shape, least)
-        passed_over += more
-        _check_folders(train, test[0])
-    else:
-        kept, apart = _split(labels, train)
-        held_images, held_labels = _chosen(images, apart), labels[apart]
-        images, labels = _chosen(images, kept), labels[kept]
-    classes = int(labels.max()) + 1
-    _check_labels(labels, held_labels, classes, path)
-    arrays = (images, labels, held_images, held_labels)
-    tensors = (torch.from_numpy(array) for array in arrays)
-    return Images(dataset_name(path), classes, *tensors, passed_over=passed_over)
-
-
-def _check_text(path: Path) -> None:
-    """Bytes that aren't text are refused: a wrong file would give a table all the same."""
+        got = "is none" if path.exists() else "does not exist"
+        raise InputError(f"{path} must be a text file, but {got}")
+    tokens = torch.from_numpy(read_byte_tokens(path, space))
     content = path.read_bytes()
     try:
         content.decode()
@@ -142,70 +119,29 @@ def _check_text(path: Path) -> None:
     if wrong >= 0:
         got = f"byte {wrong} is {content[wrong]}"
         raise InputError(f"{path} must be a text in UTF-8 without zeros, but {got}")
+    begin = len(tokens) - round(HELD_OUT * len(tokens))
+    return Text(dataset_name(path), space.vocabulary, tokens[:begin], tokens[begin:])
 
 
-def _parts(path: Path) -> tuple[Path, ...]:
-    pairs = [(path / train, path / held_out) for train, held_out in PARTS]
+def load_images(path: Path, shape: Sequence[int], least: int = 1) -> Images:
+    """Load all images at a path, in the size that a space sees; they must have `least` rows."""
+    pairs = [(path / train, path / held_out) for train, held_out in PART_NAMES]
     pairs.append((path, path / "test_batch.bin"))
     if path.suffix == ".npz":
         pairs.append((path, path.with_suffix(".test.npz")))
-    return next((pair for pair in pairs if all(part.exists() for part in pair)), (path,))
-
-
-def _read(
-    path: Path, shape: Sequence[int], least: int
-) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
-    found = find_layout(path, dataset_name(path)).read(path)
-    if not len(found.labels):
-        raise InputError(f"{path} must have images, but has none")
-    _, height, width = shape
-    images = _room((len(found.labels), height, width, 3))
-    size = found.open(0).size
-    if min(size) < least:
-        rule = f"images must be at least {least} x {least} pixels, a patch of the space"
-        raise InputError(f"{path}: {rule}, but are {size[0]} x {size[1]}")
-    for i in range(len(images)):
-        image = found.open(i)
-        if image.size != size:
-            got = f"image {i} has {image.size} and image 0 has {size}"
-            raise InputError(f"{path}: all images must have the same size, but {got}")
-        resized = image.convert("RGB")
-        if size != (width, height):
-            resized = resized.resize((width, height), Image.Resampling.BILINEAR)
-        images[i] = np.asarray(resized)
-    return images, found.labels.astype(np.int64), found.passed_over
-
-
-def _room(shape: tuple[int, ...]) -> NDArray[np.uint8]:
-    """An array that isn't set."""
-    if math.prod(shape) <= IN_MEMORY:
-        return np.empty(shape, dtype=np.uint8)
-    with tempfile.TemporaryFile() as file:  # what is mapped stays
-        return np.memmap(file, dtype=np.uint8, shape=shape)
-
-
-def _chosen(images: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """Those at these places, which there are."""
-    return images.take(places, axis=0, out=_room((len(places), *images.shape[1:])), mode="clip")
-
-
-def _split(labels: NDArray[np.int64], path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The indices to train on and to hold out: of each class the same share, at least one."""
-    rng = np.random.default_rng(0)
-    apart = []
-    for label in np.unique(labels):
-        own = rng.permutation(np.flatnonzero(labels == label))
-        if len(own) < 2:
-            raise InputError(f"{path} must have at least 2 images of class {label}, but has 1")
-        apart.append(own[: max(1, round(HELD_OUT * len(own)))])
-    chosen = np.sort(np.concatenate(apart))
-    return np.setdiff1d(np.arange(len(labels)), chosen), chosen
-
-
-def _check_labels(
-    labels: NDArray[np.int64], held_out: NDArray[np.int64], classes: int, path: Path
-) -> None:
-    low, high = min(labels.min(), held_out.min()), held_out.max()
+    parts = next((pair for pair in pairs if all(part.exists() for part in pair)), None)
+    train = parts[0] if parts else path
+    images, labels, passed_over = _read(train, shape, least)
+    if parts:
+        held_out_images, held_out_labels, more = _read(parts[1], shape, least)
+        passed_over += more
+        _check_folders(*parts)
+    else:
+        kept, held_out = _split(labels, path)
+        held_out_images, held_out_labels = _take(images, held_out), labels[held_out]
+        images, labels = _take(images, kept), labels[kept]
+    classes = int(labels.max()) + 1
+    low, high = min(labels.min(), held_out_labels.min()), held_out_labels.max()
     if labels.min() == labels.max():
         rule = f"{path} must have images of at least two classes"
         raise InputError(f"{rule}, but all are of {labels[0]}")
@@ -215,10 +151,59 @@ def _check_labels(
     if high >= classes:
         rule = f"labels of held-out images must be below {classes}, as those to train on are"
         raise InputError(f"{path}: {rule}, but go up to {high}")
+    arrays = (images, labels, held_out_images, held_out_labels)
+    tensors = (torch.from_numpy(array) for array in arrays)
+    return Images(dataset_name(path), classes, *tensors, passed_over=passed_over)
+
+
+def _read(path: Path, shape: Sequence[int], least: int) -> tuple[NDArray[np.uint8], Labels, int]:
+    image_set = find_layout(path, dataset_name(path)).read(path)
+    if not len(image_set.labels):
+        raise InputError(f"{path} must have images, but has none")
+    _, height, width = shape
+    images = _empty((len(image_set.labels), height, width, 3))
+    size = image_set.open(0).size
+    if min(size) < least:
+        rule = f"images must be at least {least} x {least} pixels, a patch of the space"
+        raise InputError(f"{path}: {rule}, but are {size[0]} x {size[1]}")
+    for i in range(len(images)):
+        image = image_set.open(i)
+        if image.size != size:
+            got = f"image {i} has {image.size} and image 0 has {size}"
+            raise InputError(f"{path}: all images must have the same size, but {got}")
+        resized = image.convert("RGB")
+        if size != (width, height):
+            resized = resized.resize((width, height), Image.Resampling.BILINEAR)
+        images[i] = np.asarray(resized)
+    return images, image_set.labels.astype(np.int64), image_set.passed_over
+
+
+def _empty(shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    if math.prod(shape) <= IN_MEMORY:
+        return np.empty(shape, dtype=np.uint8)
+    with tempfile.TemporaryFile() as file:  # the mapping remains
+        return np.memmap(file, dtype=np.uint8, shape=shape)
+
+
+def _take(images: NDArray[np.uint8], indices: Labels) -> NDArray[np.uint8]:
+    return images.take(indices, axis=0, out=_empty((len(indices), *images.shape[1:])), mode="clip")
+
+
+def _split(labels: Labels, path: Path) -> tuple[Labels, Labels]:
+    """Split the indices: of each class the same share, at least one, is held out."""
+    rng = np.random.default_rng(0)
+    held_out = []
+    for label in np.unique(labels):
+        indices = rng.permutation(np.flatnonzero(labels == label))
+        if len(indices) < 2:
+            raise InputError(f"{path} must have at least 2 images of class {label}, but has 1")
+        held_out.append(indices[: max(1, round(HELD_OUT * len(indices)))])
+    chosen = np.sort(np.concatenate(held_out))
+    return np.setdiff1d(np.arange(len(labels)), chosen), chosen
 
 
 def _check_folders(*parts: Path) -> None:
-    """Classes are numbered in the order of their folders, which must be the same in both parts."""
+    """Raise unless both parts have the same folders, in whose order classes are numbered."""
     if all(part.is_dir() for part in parts):
         one, other = ({p.name for p in part.iterdir() if p.is_dir()} for part in parts)
         if odd := ", ".join(sorted(one ^ other)):

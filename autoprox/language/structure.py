@@ -16,7 +16,7 @@ _MEANINGS = {
     "tokens": "tokens that each block sees",
     "heads": "attention heads of each block",
 }
-_FUNCTIONS = {"width": "widths", "tokens": "tokens_of", "heads": "heads_of_blocks"}
+_FUNCTIONS = {"width": "block_widths", "tokens": "block_tokens", "heads": "block_heads"}
 _WORDS = {name: name for name in STRUCTURE}
 
 
@@ -27,10 +27,10 @@ def _sympy(name: str) -> sp.Expr:
 
 def _python(name: str, add: Callable[[str, str], None]) -> str:
     if name == "one":
-        add("autoprox.models.layers", "blocks")
-        values = "[1.0] * len(blocks(layers))"
+        add("autoprox.models.measured_layers", "block_layers")
+        values = "[1.0] * len(block_layers(layers))"
     else:
-        add("autoprox.models.structure", _FUNCTIONS[name])
+        add("autoprox.models.measured_layers", _FUNCTIONS[name])
         inputs = ", inputs" if name == "tokens" else ""
         values = f"{_FUNCTIONS[name]}(model, layers{inputs})"
     return f"torch.tensor({values}, dtype=torch.float64)"

@@ -1,4 +1,5 @@
-"""Models of other libraries: which of their layers are measured, and how they are called.
+"""Models of other libraries: how they are loaded and called, and which layers are measured.
 
-It imports errors and files, and gives `layers.find_layers`, `foreign.Foreign` and `loading`.
+May import: errors, files and the domains of the language.
+Gives: `load_model`, `ModelAdapter`, `find_layers`, and the memory that a score takes.
 """

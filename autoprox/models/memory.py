@@ -1,29 +1,27 @@
-"""The memory that the score of a model takes, and what this machine has available."""
+"""The memory that the score of a model takes, and the available memory of this machine."""
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from autoprox.models.foreign import evaluating
+from autoprox.models.model_adapter import evaluating
 
 # Peaks that were measured on ViT-B, BERT and GPT-2, as multiples of the parameters' bytes, are 3.6
 # to 4.3 of proxies that read gradients and 2.8 of those that read weights alone.
-GRADIENTS = 3.5  # the parameters, their gradients, and a copy of both for the layers of blocks
-WEIGHTS = 2.5  # the parameters, and a copy of those that are read with a value made of it
+GRADIENTS_FACTOR = 3.5  # the parameters, their gradients, and a copy of both for layers of blocks
+WEIGHTS_FACTOR = 2.5  # the parameters, and a copy of those that are read with their derived values
 MEMINFO = Path("/proc/meminfo")
+CGROUP = Path("/sys/fs/cgroup")
 LIMITS = (  # of a container: its limit and its use
-    (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
-    (
-        Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-        Path("/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-    ),
+    (CGROUP / "memory.max", CGROUP / "memory.current"),
+    (CGROUP / "memory/memory.limit_in_bytes", CGROUP / "memory/memory.usage_in_bytes"),
 )
 
 
 def available_memory() -> int | None:
-    """Return the bytes that a program can still have; None where the system doesn't say."""
+    """Return the bytes that a program can still have; None if the system doesn't say."""
     found = []
     with suppress(OSError, StopIteration, ValueError, IndexError):
         lines = MEMINFO.read_text(encoding="ascii").splitlines()
@@ -43,25 +41,23 @@ def parameter_bytes(model: nn.Module) -> int:
 def activation_bytes(model: nn.Module, inputs: Tensor) -> int:
     """Return the bytes of the outputs of all layers, by a pass on torch's meta device.
 
-    0 of a model that can't be run there: then its parameters alone are counted.
+    0 for a model that can't be run there: then its parameters alone are counted.
     """
-    found = 0
+    total = 0
 
-    def count(module: nn.Module, given: object, output: object) -> None:
-        nonlocal found
+    def count(module: nn.Module, args: object, output: object) -> None:
+        nonlocal total
         if isinstance(output, Tensor) and not any(module.children()):
-            found += output.numel() * output.element_size()
+            total += output.numel() * output.element_size()
 
-    handles = [module.register_forward_hook(count) for module in model.modules()]
     try:
-        with torch.no_grad(), torch.device("meta"), evaluating(model):
+        with ExitStack() as hooks, torch.no_grad(), torch.device("meta"), evaluating(model):
+            for module in model.modules():
+                hooks.enter_context(module.register_forward_hook(count))
             model(inputs)
     except Exception:  # it isn't our code
         return 0
-    finally:
-        for handle in handles:
-            handle.remove()
-    return found
+    return total
 
 
 def needed_memory(parameters: int, activations: int, gradients: bool) -> int:
@@ -70,5 +66,5 @@ def needed_memory(parameters: int, activations: int, gradients: bool) -> int:
     The activations are kept while there are no copies yet.
     """
     if not gradients:
-        return round(WEIGHTS * parameters)
-    return max(round(GRADIENTS * parameters), 2 * parameters + activations)
+        return round(WEIGHTS_FACTOR * parameters)
+    return max(round(GRADIENTS_FACTOR * parameters), 2 * parameters + activations)

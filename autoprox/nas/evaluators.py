@@ -15,11 +15,11 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from autoprox.benchmarks import BENCHMARKS, load_benchmark
-from autoprox.benchmarks.hw_gpt import HW_GPT_BENCH, load_surrogate
+from autoprox.benchmarks.hw_gpt_bench import HW_GPT_BENCH, load_surrogate
 from autoprox.errors import AutoproxError, failure_of, nearest
 from autoprox.files.python_code import load_function
 from autoprox.searchspaces import Architecture, SearchSpace
-from autoprox.searchspaces.gpt2_hw import GPT2_HW
+from autoprox.searchspaces.gpt2 import GPT2_HW
 
 A = TypeVar("A")
 Answers: TypeAlias = Iterable[tuple[int, Any]]  # index in the batch; number, or exception

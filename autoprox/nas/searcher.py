@@ -21,9 +21,9 @@ from autoprox.nas.evaluators import Evaluator
 from autoprox.scoring.correlations import Floats
 from autoprox.scoring.joint_metric import size_adjusted
 from autoprox.searchspaces import Architecture
-from autoprox.searchspaces.base import Option
-from autoprox.searchspaces.limits import SizeLimits, Sizes
-from autoprox.searchspaces.sampler import Sampler
+from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.size_limits import SizeLimits, Sizes
+from autoprox.searchspaces.space import OptionValue
 
 
 class Scored(Excerpt):
@@ -107,7 +107,7 @@ class Searcher:
         self._evaluated = evaluated or Journal()
         self._on_candidate = on_candidate
         self._on_step = on_step
-        self._sampler = Sampler(limits)
+        self._sampler = ArchitectureSampler(limits)
         self._drawn: dict[Architecture, None] = {}
         self._spare: deque[Architecture] = deque()  # drawn, but not used yet
         self._known: dict[Architecture, Candidate] = {}
@@ -125,7 +125,7 @@ class Searcher:
             found.append(new)
         return found
 
-    def _new(self, **fixed: Option) -> Architecture | None:
+    def _new(self, **fixed: OptionValue) -> Architecture | None:
         """Return a new random architecture with these options; None if there is none."""
         if self._spare and not fixed:
             return self._spare.popleft()

@@ -31,10 +31,10 @@ from torch.nn import functional
 
 from autoprox.errors import ConfigError, nearest
 from autoprox.files.python_code import code_digest
-from autoprox.inputs.batch import IGNORED, Batch
+from autoprox.inputs.batch import IGNORED_LABEL, Batch
 from autoprox.language import Statistic
 from autoprox.language.quantities import QUANTITIES
-from autoprox.searchspaces.tokens import LanguageNetwork
+from autoprox.searchspaces.language_models import LanguageNetwork
 from autoprox.statistics.networks import MeasurableNetwork, UntrainedNetwork, every_layer
 
 CPU = torch.device("cpu")
@@ -83,7 +83,9 @@ def captures_of(statistics: Iterable[Statistic]) -> set[LayerCapture]:
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """Return the mean over a batch of images, [batch, classes], or over the tokens of sequences."""
-    return functional.cross_entropy(logits.flatten(0, -2), labels.flatten(), ignore_index=IGNORED)
+    return functional.cross_entropy(
+        logits.flatten(0, -2), labels.flatten(), ignore_index=IGNORED_LABEL
+    )
 
 
 def _as_matrix(values: Tensor, stride: int) -> Tensor:

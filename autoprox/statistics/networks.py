@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from autoprox.errors import MeasurementError
 from autoprox.files.python_code import code_digest
 from autoprox.language.domains import BLOCK_DOMAINS, DOMAINS, parts_of
-from autoprox.models.foreign import evaluating
-from autoprox.models.layers import IN_PROJECTION, blocks, weights
-from autoprox.searchspaces import Architecture, Block, SearchSpace, TransformerNetwork
-from autoprox.searchspaces.blocks import Layer
+from autoprox.models.measured_layers import IN_PROJECTION, block_layers, layer_weights
+from autoprox.models.model_adapter import evaluating
+from autoprox.searchspaces import Architecture, BlockSpec, SearchSpace, TransformerNetwork
+from autoprox.searchspaces.transformer import Layer
 
 
 class BlockShape(NamedTuple):
@@ -32,10 +32,10 @@ class BlockShape(NamedTuple):
 
 @dataclass(frozen=True)
 class Structure:
-    """The layers and blocks of a network; a network that can't be built has none."""
+    """The layers and block_layers of a network; a network that can't be built has none."""
 
     domains: tuple[tuple[str, ...], ...] = ()  # of each block's linear layers, in depth order
-    blocks: tuple[Block | BlockShape, ...] = ()
+    block_layers: tuple[BlockSpec | BlockShape, ...] = ()
     extra: tuple[tuple[int, str], ...] = ()  # other single domains, each before or in a block
 
     def layers(self, domain: str) -> list[tuple[str, int | None]]:
@@ -56,7 +56,7 @@ class LayerTable:
 
     @cached_property
     def starts(self) -> dict[str, np.ndarray]:
-        """The first index of each network's layers, [networks + 1], for each domain and blocks."""
+        """The first index of each network's layers, [networks + 1], for each domain and block_layers."""
         kinds = [
             Counter([*(d for block in s.domains for d in block), *(kind for _, kind in s.extra)])
             for s in self.structures
@@ -75,14 +75,14 @@ class UntrainedNetwork(Protocol):
 
     @property
     def identity(self) -> Sequence[str | int]:
-        """Everything that the weights depend on, except the classes of the head."""
+        """Everything that the layer_weights depend on, except the classes of the head."""
 
     @property
     def seed(self) -> int:
         """The seed of what is random in measuring the network."""
 
     def structure(self) -> Structure:
-        """Return the layers and blocks, without building the weights."""
+        """Return the layers and block_layers, without building the layer_weights."""
 
     def build(self, device: torch.device) -> Callable[[int], MeasurableNetwork]:
         """Build the network once; the result gives it a head for a number of classes."""
@@ -104,7 +104,7 @@ class SpaceNetwork:
 
     @cached_property
     def seed(self) -> int:
-        """The seed of the weights, which depends on no other network."""
+        """The seed of the layer_weights, which depends on no other network."""
         digest = hashlib.sha256(f"{self.run_seed}:{self.architecture.digest}".encode()).digest()
         return int.from_bytes(digest[:7], "big")
 
@@ -150,11 +150,11 @@ def _extra_layers(network: MeasurableNetwork) -> list[tuple[str, Layer]]:
     return [*(("other", layer) for layer in every if id(layer) not in known), *named]
 
 
-def structure_of(network: TransformerNetwork, shapes: tuple[Block, ...]) -> Structure:
+def structure_of(network: TransformerNetwork, shapes: tuple[BlockSpec, ...]) -> Structure:
     """Return the structure of a network, which may be on the meta device."""
-    blocks = network.transformer_blocks
-    domains = tuple(tuple(domain for domain, _ in block.linears()) for block in blocks)
-    owners = {id(own): i for i, block in enumerate(blocks) for own in block.projections()}
+    block_layers = network.transformer_blocks
+    domains = tuple(tuple(domain for domain, _ in block.linears()) for block in block_layers)
+    owners = {id(own): i for i, block in enumerate(block_layers) for own in block.projections()}
     found, place = [], 0
     for domain, layer in _extra_layers(network):
         index = owners.get(id(layer), place)
@@ -180,7 +180,7 @@ class ModuleNetwork:
         Besides ``msa`` and ``mlp`` there may be ``qkv``, ``stem``, ``pool`` and ``head``.
         """
         self.seed = seed
-        self._blocks = tuple(blocks)
+        self._blocks = tuple(block_layers)
         depth = {name: place for place, (name, _) in enumerate(module.named_modules())}
         named = [(domain, name) for domain, names in layers.items() for name in names]
         found = {pair: _find_layer(module, *pair) for pair in named}
@@ -205,8 +205,10 @@ class ModuleNetwork:
     def structure(self) -> Structure:
         """Return the structure; names of layers tell which are in the same block."""
         kinds = {name: domain for domain, name in self._named if domain in BLOCK_DOMAINS}
-        domains = tuple(tuple(kinds[name] for name in names) for names in blocks(kinds).values())
-        # The head is after the blocks, other layers are before the first.
+        domains = tuple(
+            tuple(kinds[name] for name in names) for names in block_layers(kinds).values()
+        )
+        # The head is after the block_layers, other layers are before the first.
         extra = ((len(domains) * (d == "head"), d) for d, _ in _extra_layers(self._network))
         return Structure(domains, self._blocks, tuple(extra))
 
@@ -254,7 +256,7 @@ MeasurableNetwork = TransformerNetwork | NamedLayers
 
 def _find_layer(module: nn.Module, domain: str, name: str) -> Layer:
     """Return a layer by its name; a fused projection's parameter becomes a linear layer."""
-    matrices = weights(module)
+    matrices = layer_weights(module)
     if name.endswith(IN_PROJECTION) and name in matrices:
         rows, columns = matrices[name].shape
         layer = nn.Linear(columns, rows, bias=False, device="meta")

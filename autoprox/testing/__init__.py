@@ -5,10 +5,15 @@ a plain function that raises AssertionError with the rule that is broken; no pyt
 """
 
 from autoprox.testing.benchmarks import check_benchmark
-from autoprox.testing.proxies import check_function_proxy, check_proxy
+from autoprox.testing.expressions import (
+    check_exporter,
+    check_function_proxy,
+    check_operation,
+    check_proxy,
+    check_statistic,
+)
 from autoprox.testing.spaces import check_space
 from autoprox.testing.strategies import check_evolution_strategy, check_search_strategy
-from autoprox.testing.words import check_exporter, check_operation, check_statistic
 
 __all__ = [
     "check_benchmark",

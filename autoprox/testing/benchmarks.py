@@ -1,7 +1,8 @@
-"""What must hold for a benchmark: its files are there, and all that it lists can be read."""
+"""The suite for a benchmark: its files are there, and all that it lists can be read."""
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from autoprox.testing.require import require
 
 
 def check_benchmark(benchmark: BuiltInBenchmark, data_dir: Path | None = None) -> None:
-    """Its files are installed; of every space and label, architectures are valid, scores finite.
+    """Check that a benchmark's files are installed, its architectures valid and its scores finite.
 
     There are no more architectures than its files are said to have, and listings of it are JSON.
     """
@@ -25,12 +26,11 @@ def check_benchmark(benchmark: BuiltInBenchmark, data_dir: Path | None = None) -
             rated = set(benchmark.reliability.get(space, ()))
             require(rated <= set(next(iter(labels.values()))), "reliability is of the first label")
             for label, datasets in labels.items():
-                found = load_benchmark(
-                    name, space=space, label=label, datasets=datasets, data_dir=data_dir
-                )
-                for architecture in found.architectures:
+                asked: dict[str, Any] = {"space": space, "label": label, "datasets": datasets}
+                loaded = load_benchmark(name, **asked, data_dir=data_dir)
+                for architecture in loaded.architectures:
                     get_space(space).validate(architecture)
-                count, said = len(found.architectures), sum(f.architectures for f in files)
+                count, said = len(loaded.architectures), sum(f.architectures for f in files)
                 require(count <= said, f"{name} has {said} architectures of {space}, got {count}")
-                for dataset, scores in found.scores.items():
+                for dataset, scores in loaded.scores.items():
                     require(np.isfinite(scores).all(), f"the {label} of {dataset} is finite")

@@ -1,8 +1,8 @@
-"""What must hold for a search space: its architectures as data, and the networks they build."""
+"""The suite for a search space: its architectures as data, and the networks they build."""
 
 import json
 import random
-from collections.abc import Mapping
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -10,14 +10,15 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from autoprox.searchspaces import SPACES, Architecture, SearchSpace, TransformerNetwork, from_json
-from autoprox.searchspaces.limits import SizeLimits
-from autoprox.searchspaces.sampler import Sampler
-from autoprox.searchspaces.tokens import TokenSpace
+from autoprox.searchspaces.language_models import TokenSpace
+from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.size_limits import SizeLimits
+from autoprox.searchspaces.space import as_tuple
 from autoprox.testing.require import require
 
 
 def check_space(space: SearchSpace) -> None:
-    """Architectures are valid data drawn from one generator; networks are what they are said to be.
+    """Check that architectures are valid data drawn from one generator, and networks as described.
 
     Large networks are built without weights, and the smallest cut to a block or two with them.
     """
@@ -31,7 +32,7 @@ def check_space(space: SearchSpace) -> None:
 
 
 def check_architectures(space: SearchSpace) -> None:
-    """Samples are valid, different, fixed by the seed, and survive JSON; features are finite."""
+    """Check that samples are valid, different, fixed by the seed, and survive JSON."""
     drawn = samples(space, 50)
     for arch in drawn:
         space.validate(arch)
@@ -40,16 +41,15 @@ def check_architectures(space: SearchSpace) -> None:
         require(again.digest == arch.digest, f"and keeps its digest, but not {arch}")
     require(drawn == samples(space, 50), "samples depend on the generator alone")
     distinct = len(set(drawn))
-    require(
-        len({arch.digest for arch in drawn}) == distinct, "a digest is that of one architecture"
-    )
+    digests = {arch.digest for arch in drawn}
+    require(len(digests) == distinct, "a digest is that of one architecture")
     require(distinct > 45 or distinct >= space.size() / 2, "samples are of the whole space")
     rows = torch.tensor([space.features(arch) for arch in drawn])
     require(rows.isfinite().all(), "features are finite")
 
 
 def check_variation(space: SearchSpace) -> None:
-    """Mutants and children are valid, differ or descend as they must; nothing draws globally."""
+    """Check that mutants differ, children inherit, and nothing draws from a global generator."""
     states = random.getstate(), torch.get_rng_state()
     rng = random.Random(1)
     for probability in (0.01, 0.3, 1.0):
@@ -60,10 +60,11 @@ def check_variation(space: SearchSpace) -> None:
     for first, second in zip(samples(space, 20), reversed(samples(space, 20)), strict=True):
         child = space.crossover(first, second, rng)
         space.validate(child)
-        parents = [positions(first), positions(second)]
-        for position, value in positions(child).items():
-            inherited = [parent[position] for parent in parents if position in parent]
-            require(value in inherited, f"a child's values are its parents', but not {position}")
+        for name, values in child.choices:
+            parents = [as_tuple(parent[name]) for parent in (first, second)]
+            for i, value in enumerate(as_tuple(values)):
+                inherited = [parent[i] for parent in parents if i < len(parent)]
+                require(value in inherited, f"a child's values are its parents', but not {name}")
         require(space.crossover(first, first, rng) == first, "of one parent a child is its copy")
     space.build(shallow(space))
     untouched = random.getstate() == states[0] and torch.equal(torch.get_rng_state(), states[1])
@@ -71,7 +72,7 @@ def check_variation(space: SearchSpace) -> None:
 
 
 def check_counts(space: SearchSpace) -> None:
-    """Parameters are those of the built network, and operations half of what torch counts."""
+    """Check parameters against the built network, and operations against torch's counter."""
     for arch, classes in zip(samples(space, 4), (1000, 100, 10, 1), strict=True):
         network = on_meta(space, arch, classes)
         built, said = sum(p.numel() for p in network.parameters()), space.params(arch, classes)
@@ -84,20 +85,20 @@ def check_counts(space: SearchSpace) -> None:
 
 
 def check_limits(space: SearchSpace) -> None:
-    """Architectures within limits are found by counting sizes, as the space says how."""
+    """Check that counting sizes, as the space describes them, finds architectures within limits."""
     middle = sorted(samples(space, 21), key=lambda arch: space.params(arch, 10))[10]
     sizes = space.params(middle, 10), space.flops(middle, 10)
     for limits in (
         SizeLimits(space, 10, (int(0.9 * sizes[0]), int(1.1 * sizes[0]))),
         SizeLimits(space, 10, flops=(None, sizes[1])),
     ):
-        found = Sampler(limits).sample(5, random.Random(0))
-        require(found != [], f"architectures are found where {middle} is, but not {limits}")
-        require(all(map(limits.admit, found)), f"what is found is within the limits {limits}")
+        drawn = ArchitectureSampler(limits).sample(5, random.Random(0))
+        require(drawn != [], f"architectures are found where {middle} is, but not {limits}")
+        require(all(map(limits.admit, drawn)), f"what is found is within the limits {limits}")
 
 
 def check_blocks(space: SearchSpace) -> None:
-    """Blocks describe the built network: tokens and widths, and the shapes of its matrices."""
+    """Check that blocks describe the built network: tokens, widths, and the shapes of matrices."""
     arch = samples(space, 1)[0]
     network, blocks = on_meta(space, arch, classes=7), space.blocks(arch)
     outputs: list[tuple[int, ...]] = []
@@ -124,7 +125,7 @@ def check_blocks(space: SearchSpace) -> None:
 
 
 def check_weights(space: SearchSpace) -> None:
-    """The seed fixes the weights, of which classes change the head alone; all get a gradient."""
+    """Check that a seed fixes the weights, classes change the head alone, and gradients exist."""
     arch = shallow(space)
     ten, again, other = (space.build(arch, 10, seed=seed) for seed in (1, 1, 2))
     hundred = space.build(arch, 100, seed=1).state_dict()
@@ -142,10 +143,7 @@ def check_weights(space: SearchSpace) -> None:
 
 def smallest(space: SearchSpace) -> Architecture:
     """The first option of every choice."""
-    choices: dict[str, Any] = {}
-    for name, field in space.fields.items():
-        choices[name] = field.value([options[0] for options in field.positions(choices)])
-    return space.architecture(choices)
+    return space.architecture(space.complete({}, itemgetter(0)))
 
 
 def shallow(space: SearchSpace) -> Architecture:
@@ -160,7 +158,7 @@ def shallow(space: SearchSpace) -> Architecture:
 
 
 def example(space: SearchSpace, batch: int = 1, device: str = "cpu") -> Tensor:
-    """An input of full size, on the CPU a short one where its length is free."""
+    """An input of full size; on the CPU a short one if its length is free."""
     if isinstance(space, TokenSpace):
         length = 8 if device == "cpu" else space.context
         return torch.arange(batch * length, device=device).reshape(batch, length) % 200
@@ -178,12 +176,3 @@ def on_meta(space: SearchSpace, arch: Architecture, classes: int = 1000) -> Tran
     """A network without weights."""
     with torch.device("meta"):
         return space.build(arch, classes)
-
-
-def positions(arch: Architecture) -> Mapping[tuple[str, int], Any]:
-    """Every single value, by the name of its field and its place there."""
-    return {
-        (name, i): single
-        for name, value in arch.choices
-        for i, single in enumerate(value if isinstance(value, tuple) else (value,))
-    }

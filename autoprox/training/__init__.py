@@ -1,5 +1,5 @@
-"""Training: how networks are trained and scored, and the tables of true scores that come of it.
+"""Training of networks, and the tables of true scores that result from it.
 
-May import: what is below, scoring and benchmarks included; nothing that runs a command.
-Gives: recipes for images and texts, the plan of a table, and its making.
+May import: the packages above, scoring and benchmarks included; nothing that runs a command.
+Gives: recipes for images and texts, and the planning and training of a table.
 """

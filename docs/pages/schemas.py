@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from autoprox.benchmarks.descriptions import BenchmarkInfo, FetchedFile
-from autoprox.benchmarks.table import Table
+from autoprox.benchmarks.table import BenchmarkTable
 from autoprox.cli.report import WrittenReport
 from autoprox.commands.build_benchmark import BuildSummary
 from autoprox.commands.cache import ClearedCache
@@ -35,7 +35,7 @@ from autoprox.zoo.loading import NumberedFormula
 
 FILES: Mapping[str, Any] = {
     "proxy-file": ProxyFile,
-    "benchmark-table": Table,
+    "benchmark-table": BenchmarkTable,
     "architecture": ArchitectureDocument,
     "rank-log-line": RankLogLine,
     "search-candidate": CandidateLine,

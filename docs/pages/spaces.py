@@ -7,8 +7,8 @@ from itertools import groupby
 
 from autoprox.files.human_readable import compact
 from autoprox.searchspaces import SPACES, SearchSpace
-from autoprox.searchspaces.base import Field
-from autoprox.searchspaces.tokens import TokenSpace
+from autoprox.searchspaces.language_models import TokenSpace
+from autoprox.searchspaces.space import Field
 
 from . import text
 from .text import code, table

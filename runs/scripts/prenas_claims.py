@@ -31,18 +31,23 @@ from autoprox.commands.rank import Rank, RankLogLine
 from autoprox.files.atomic_writes import write_json
 from autoprox.files.json_documents import read_object
 from autoprox.inputs.datasets import Images, load_images
-from autoprox.oneshot.prenas.isomers import LayerScores, Layout, Values
-from autoprox.oneshot.prenas.saliency import measure_saliency
-from autoprox.oneshot.prenas.selection import MATRICES, Selector
-from autoprox.oneshot.supernet.checkpoint import FILE, read_supernet
-from autoprox.oneshot.supernet.inherited import inherited_accuracies, inherited_table
-from autoprox.oneshot.supernet.recipe import SupernetRecipe
+from autoprox.oneshot.prenas.isomer_selection import (
+    NORMALISED_MATRICES,
+    IsomerFields,
+    IsomerSelector,
+    LayerScores,
+    OptionValues,
+)
+from autoprox.oneshot.prenas.supernet_saliency import measure_saliency
+from autoprox.oneshot.supernet.inherited_accuracy import inherited_accuracies, inherited_table
+from autoprox.oneshot.supernet.shared_weights import CHECKPOINT_FILE, read_supernet
+from autoprox.oneshot.supernet.training import SupernetRecipe
 from autoprox.parallel.threads import one_thread
 from autoprox.runner import read_config
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import kendall_unordered_ties
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
-from autoprox.training.images import accuracy
+from autoprox.training.recipes import accuracy
 
 DRAWS = 100_000
 MARGIN = 0.8  # subnets of a size have more than this part of it
@@ -108,7 +113,7 @@ class Experiment:
         self, run: str, architectures: Sequence[Architecture], part: slice
     ) -> list[float]:
         """What they inherit, on a part of the held-out images."""
-        supernet, data = read_supernet(Path(run) / FILE, self.space), self.data
+        supernet, data = read_supernet(Path(run) / CHECKPOINT_FILE, self.space), self.data
         images, labels = data.held_out_images[part], data.held_out_labels[part]
         own = Images(data.name, data.classes, data.images, data.labels, images, labels)
         return inherited_accuracies(supernet, own, architectures)
@@ -160,9 +165,9 @@ def isomer_groups(experiment: Experiment, seed: int) -> dict[str, list[Architect
     As in both cases of appendix A one field varies among the layers, its sum half way between the
     least and the greatest, and the other is the greatest; in a third group both vary.
     """
-    layout, rng = Layout(experiment.space), random.Random(seed)
+    layout, rng = IsomerFields(experiment.space), random.Random(seed)
     depth = experiment.space.largest()[layout.depth]
-    varied: dict[str, list[Values]] = {}
+    varied: dict[str, list[OptionValues]] = {}
     for field in layout.layers:
         options = sorted(experiment.space.fields[field].options[0])
         ranks = product(range(len(options)), repeat=depth)
@@ -193,13 +198,13 @@ def mean_best_rank(groups: Sequence[tuple[Sequence[float], Sequence[float]]]) ->
 def snip_scores(experiment: Experiment, seed: int) -> dict[str, Score]:
     """SNIP, and what both normalisers make of it, of one random supernet."""
     saliency = measure_saliency(experiment.space, experiment.data.classes, seed=seed)
-    layout = Layout(experiment.space)
+    layout = IsomerFields(experiment.space)
     sums = layout.sums(saliency)
     released = {
-        name: 1 / size if name.endswith(MATRICES) else 0.0
+        name: 1 / size if name.endswith(NORMALISED_MATRICES) else 0.0
         for name, size in saliency.magnitudes.items()
     }
-    selector = Selector(saliency, "paper")
+    selector = IsomerSelector(saliency, "paper")
     return {
         "slices: SNIP": selector.snip.score,
         "slices: normalised as in the paper": selector.normalised.score,
@@ -244,7 +249,7 @@ def inherited(
     file = experiment.out / f"table-{seed}.json"
     if not file.exists():
         accuracies = experiment.accuracies(run, architectures, slice(TRUTH))
-        supernet = read_supernet(Path(run) / FILE, experiment.space)
+        supernet = read_supernet(Path(run) / CHECKPOINT_FILE, experiment.space)
         name = f"isomers-{seed}"
         table = inherited_table(name, supernet, experiment.data, architectures, accuracies, {})
         write_json(file, table)

@@ -23,9 +23,8 @@ from autoprox.commands.s3 import S3, SEARCHED, SPACE
 from autoprox.configurations.supernets import S3Config
 from autoprox.files.atomic_writes import write_json
 from autoprox.files.json_documents import read_object
-from autoprox.oneshot.s3.evaluations import Evaluations
-from autoprox.oneshot.s3.search import search
-from autoprox.oneshot.supernet.checkpoint import FILE, read_supernet
+from autoprox.oneshot.s3.subnet_search import SubnetEvaluator, search_subnets
+from autoprox.oneshot.supernet.shared_weights import CHECKPOINT_FILE, read_supernet
 from autoprox.parallel.threads import one_thread
 from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.runs.folder import SUMMARY, Run
@@ -89,15 +88,15 @@ def spaces_of(run: Path, task: S3) -> list[SwinSpace]:
 def best_of(run: Path, task: S3, space: SwinSpace, number: int) -> tuple[Architecture, float]:
     """The best network of a round's space, and its error with inherited weights."""
     folder, config = run / f"round{number}", task.config
-    evaluations = Evaluations(
-        read_supernet(folder / FILE, space),
+    evaluations = SubnetEvaluator(
+        read_supernet(folder / CHECKPOINT_FILE, space),
         task.data,
         folder / SEARCHED,
         config.limit,
         WorkerPool(config.workers),
     )
     rng = random.Random(f"{config.seed} search")
-    found = search(task.sampler(space), evaluations.errors, task.settings, rng)
+    found = search_subnets(task.sampler(space), evaluations.errors, task.settings, rng)
     best = min(found, key=found.__getitem__)
     return best, found[best]
 
@@ -137,8 +136,8 @@ def measured(given: argparse.Namespace, seed: int) -> dict[str, Any]:
     bests = [best_of(run, task, space, number) for number, space in enumerate(spaces)]
     rng = random.Random(f"{seed} alone")
     drawn = task.sampler(spaces[-1]).sample(given.alone, rng)
-    evaluations = Evaluations(
-        read_supernet(run / f"round{len(spaces) - 1}" / FILE, spaces[-1]),
+    evaluations = SubnetEvaluator(
+        read_supernet(run / f"round{len(spaces) - 1}" / CHECKPOINT_FILE, spaces[-1]),
         task.data,
         run / "inherited.jsonl",
         pool=WorkerPool(config.workers),

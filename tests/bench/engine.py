@@ -163,7 +163,7 @@ def workers(problem: Evolve) -> dict[str, Any]:
     trees = [problem.grammar.generate(rng) for _ in range(100)]
     taken = {}
     for count in (1, 2):
-        store.crew = WorkerPool(count)
+        store.pool = WorkerPool(count)
         each = {e: seconds(lambda e=e: Engine(store).evaluate([parse(e)])) for e in ELEMENTWISE}
         taken[count] = each | {
             "100 random formulas": seconds(lambda: Engine(store).evaluate(trees), 3)

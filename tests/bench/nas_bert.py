@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import kendalltau
 
-from autoprox.benchmarks.nas_bert import FIELDS, OPERATIONS
-from autoprox.inputs.batches import load_batches
+from autoprox.benchmarks.nas_bench_bert import LAYER_FIELDS, OPERATION_NAMES
+from autoprox.inputs.batch_loading import load_batches
 from autoprox.searchspaces import Architecture
 from autoprox.searchspaces.flexibert import FLEXIBERT
 from autoprox.zoo.functions import measure_all
@@ -28,12 +28,12 @@ GEOMETRIES = ("as measured by the published code", "as chosen")
 def architecture(entry: Mapping[str, Any], geometry: str) -> Architecture:
     chosen = entry["hparams"]["model_hparam_overrides"]
     layers = chosen["nas_config"]["encoder_layers"]
-    names = {(kind, parameter): name for kind, parameter, name in OPERATIONS}
+    names = {(kind, parameter): name for kind, parameter, name in OPERATION_NAMES}
     choices = {
         "hidden_size": chosen["hidden_size"],
         "depth": len(layers),
         "operation": [names[x["operation_type"], x["operation_parameter"]] for x in layers],
-        **{name: [layer[name] for layer in layers] for name in FIELDS},
+        **{name: [layer[name] for layer in layers] for name in LAYER_FIELDS},
     }
     if geometry == GEOMETRIES[0]:
         choices |= {"hidden_size": 256, "feed_forward_dimension": [1024] * len(layers)}

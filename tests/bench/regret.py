@@ -23,7 +23,7 @@ import matplotlib as mpl
 import numpy as np
 from search import RUNS, machine, problem_of
 
-from autoprox.benchmarks.hw_gpt import load_surrogate
+from autoprox.benchmarks.hw_gpt_bench import load_surrogate
 from autoprox.commands.search import Search
 from autoprox.files.atomic_writes import write_json
 from autoprox.files.human_readable import parse_range
@@ -34,7 +34,7 @@ from autoprox.nas.random_search import RandomParameters
 from autoprox.nas.searcher import Searcher
 from autoprox.nas.strategies import SEARCH_STRATEGIES, SearchParameters
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.searchspaces.limits import SizeLimits
+from autoprox.searchspaces.size_limits import SizeLimits
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt

@@ -16,9 +16,9 @@ from collections import Counter
 from scipy.stats import chisquare
 
 from autoprox.searchspaces import SPACES, SearchSpace, get_space
-from autoprox.searchspaces.counting import SizeCounts
-from autoprox.searchspaces.limits import SizeLimits, matched
-from autoprox.searchspaces.sampler import Sampler
+from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.size_counts import SizeCounts
+from autoprox.searchspaces.size_limits import SizeLimits, matched
 
 WANTED, CLASSES = 400, 1000
 MOST_SECONDS = 2.0
@@ -33,7 +33,7 @@ def main(names: list[str]) -> int:
         sizes = sorted(space.params(space.sample(rng), CLASSES) for _ in range(101))
         limits = SizeLimits(space, CLASSES, matched(sizes[50]))
         started = time.perf_counter()
-        found = Sampler(limits).sample(WANTED, random.Random(0))
+        found = ArchitectureSampler(limits).sample(WANTED, random.Random(0))
         seconds = time.perf_counter() - started
         slow += seconds > MOST_SECONDS
         assert len(set(found)) == len(found)

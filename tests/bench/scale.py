@@ -35,8 +35,8 @@ from autoprox.evaluation.measured_proxies import Proxies
 from autoprox.nas.candidate_measurement import OwnWeights
 from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.searchspaces import get_space
-from autoprox.searchspaces.limits import SizeLimits
-from autoprox.searchspaces.sampler import Sampler
+from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.size_limits import SizeLimits
 from autoprox.statistics.cached import _write_measured
 
 Part = tuple[Callable[..., Any], tuple[Any, ...], list[Any]]  # function, what is shared, items
@@ -54,7 +54,7 @@ def search(options: argparse.Namespace) -> Part:
     config = SearchConfig(space=options.search, dataset="cifar10", proxy="snip")
     scorer = Search(config).scorer()
     space = get_space(options.search)
-    archs = Sampler(SizeLimits(space, 10)).sample(options.networks, random.Random(0))
+    archs = ArchitectureSampler(SizeLimits(space, 10)).sample(options.networks, random.Random(0))
     return OwnWeights.outcome, (scorer,), archs
 
 
@@ -85,11 +85,11 @@ def sent(part: Part) -> dict[str, Any]:
     }
 
 
-def seconds(crew: WorkerPool, part: Part) -> float:
+def seconds(pool: WorkerPool, part: Part) -> float:
     function, shared, items = part
-    crew.each(function, items[: crew.size], lambda result: None, *shared)  # to warm up
+    pool.each(function, items[: pool.size], lambda result: None, *shared)  # to warm up
     started = time.perf_counter()
-    crew.each(function, items, lambda result: None, *shared)
+    pool.each(function, items, lambda result: None, *shared)
     return time.perf_counter() - started
 
 
@@ -102,9 +102,9 @@ def spread(workers: int, parts: Mapping[str, Part]) -> dict[str, float]:
             dashboard_address="127.0.0.1:0",
             host="127.0.0.1",
         ) as here,
-        WorkerPool(scheduler=here.scheduler_address) as crew,
+        WorkerPool(scheduler=here.scheduler_address) as pool,
     ):
-        return {name: seconds(crew, part) for name, part in parts.items()}
+        return {name: seconds(pool, part) for name, part in parts.items()}
 
 
 def main() -> None:

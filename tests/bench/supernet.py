@@ -20,10 +20,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from autoprox.inputs.datasets import Images
-from autoprox.oneshot.supernet.inherited import inherited_accuracies
-from autoprox.oneshot.supernet.recipe import SupernetRecipe
-from autoprox.oneshot.supernet.slices import Supernet
-from autoprox.oneshot.supernet.training import SupernetTraining
+from autoprox.oneshot.supernet.inherited_accuracy import inherited_accuracies
+from autoprox.oneshot.supernet.shared_weights import Supernet
+from autoprox.oneshot.supernet.training import SupernetRecipe, SupernetTraining
 from autoprox.searchspaces import Architecture, get_space
 
 CLASSES = 10

@@ -24,7 +24,7 @@ from autoprox.benchmarks import (
     BuiltInBenchmark,
     benchmark_info,
     builtin,
-    catalogue,
+    data_files,
     fetch_benchmark,
     list_benchmarks,
     load_benchmark,
@@ -34,7 +34,7 @@ from autoprox.errors import AutoproxError
 from autoprox.registry import Registry
 from autoprox.searchspaces import get_space
 from autoprox.searchspaces.flexibert import FLEXIBERT
-from autoprox.searchspaces.gpt2_hw import GPT2_HW
+from autoprox.searchspaces.gpt2 import GPT2_HW
 
 VIT, NANO = "vit-bench-101", "nano-bench"
 DATA = os.environ.get("AUTOPROX_DATA")
@@ -239,7 +239,7 @@ def pinned(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         changed = Registry[BuiltInBenchmark]("pinned", "benchmark", BenchmarkError)
         changed.register(VIT, replace(source, files=tuple(described)))
         monkeypatch.setattr(loading, "BENCHMARKS", changed)
-        monkeypatch.setattr(catalogue, "BENCHMARKS", changed)
+        monkeypatch.setattr(data_files, "BENCHMARKS", changed)
 
     return install
 
@@ -351,7 +351,7 @@ def test_descriptions_agree_with_spaces_and_data() -> None:
 )
 def test_a_wrong_description_is_refused(changes: dict[str, Any], message: str) -> None:
     name = "mine" if not changes else VIT
-    registry = Registry("none", "benchmark", BenchmarkError, builtin.prove)
+    registry = Registry("none", "benchmark", BenchmarkError, builtin.prove_benchmark)
     with pytest.raises(BenchmarkError, match=message):
         registry.register(name, replace(BENCHMARKS[VIT], **changes))
 

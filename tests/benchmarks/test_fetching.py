@@ -16,9 +16,9 @@ from autoprox.benchmarks import (
     BENCHMARKS,
     BenchmarkError,
     BuiltInBenchmark,
-    files,
+    data_files,
 )
-from autoprox.benchmarks.files import DownloadError, fetch_files
+from autoprox.benchmarks.data_files import DownloadError, fetch_files
 from autoprox.errors import ConfigError
 
 VIT = "vit-bench-101"
@@ -29,7 +29,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[st
     """A folder and its address on this machine, where nothing is tried twice."""
     folder = tmp_path / "served"
     folder.mkdir()
-    monkeypatch.setattr(files, "RETRIES", 0)
+    monkeypatch.setattr(data_files, "RETRIES", 0)
     handler = partial(QuietHandler, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -125,14 +125,14 @@ def test_fetch_stores_nothing_wrong(
 def test_fetch_tries_again(
     nowhere: Path, served: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "RETRIES", 1)
+    monkeypatch.setattr(data_files, "RETRIES", 1)
     monkeypatch.setattr(QuietHandler, "failures", 1)
     assert [item["status"] for item in fetch_files(published(served), None)] == ["downloaded"] * 2
     assert (nowhere / "gt_autoformer.pth").read_bytes() == b"first"
 
 
 def test_fetch_without_network(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "RETRIES", 0)
+    monkeypatch.setattr(data_files, "RETRIES", 0)
     refused = r"could not be downloaded: .*(refused|unreach)"
     with pytest.raises(BenchmarkError, match=refused) as caught:
         fetch_files(replace(BENCHMARKS[VIT], url="http://127.0.0.1:1"), None)
@@ -140,7 +140,7 @@ def test_fetch_without_network(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -
     assert not list(nowhere.parent.rglob("*.pth"))
 
 
-@pytest.mark.parametrize(("limit", "value"), [("TOTAL_TIME", 0.5), ("MAX_BYTES", 5)])
+@pytest.mark.parametrize(("limit", "value"), [("TOTAL_TIME", 0.5), ("MAX_FILE_BYTES", 5)])
 def test_a_server_that_drips(
     served: tuple[str, Path],
     tmp_path: Path,
@@ -149,7 +149,7 @@ def test_a_server_that_drips(
     value: int,
 ) -> None:
     monkeypatch.delenv("AUTOPROX_DATA", raising=False)
-    monkeypatch.setattr(files, limit, value)
+    monkeypatch.setattr(data_files, limit, value)
     monkeypatch.setattr(QuietHandler, "drips", True)
     begin = time.monotonic()
     with pytest.raises(DownloadError, match=r"must be at most .* but is more or slower$"):

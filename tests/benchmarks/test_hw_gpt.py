@@ -21,12 +21,12 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
 from autoprox.benchmarks import load_benchmark
-from autoprox.benchmarks.base import BenchmarkError, Selection, assemble
-from autoprox.benchmarks.files import read_verified
-from autoprox.benchmarks.hw_gpt import HW_GPT_BENCH, load_surrogate
-from autoprox.benchmarks.surrogate import Surrogate
-from autoprox.searchspaces.base import Architecture, ArchitectureError
-from autoprox.searchspaces.gpt2_hw import GPT2_HW, HWGPT
+from autoprox.benchmarks.benchmark import BenchmarkError, Selection, assemble
+from autoprox.benchmarks.data_files import read_verified
+from autoprox.benchmarks.hw_gpt_bench import HW_GPT_BENCH, load_surrogate
+from autoprox.benchmarks.hw_gpt_surrogate import Surrogate
+from autoprox.searchspaces.gpt2 import GPT2_HW, HWGPT
+from autoprox.searchspaces.space import Architecture, ArchitectureError
 
 DATA = os.environ.get("AUTOPROX_DATA")
 needs_data = pytest.mark.skipif(

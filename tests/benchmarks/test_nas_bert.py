@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from scipy.stats import f, kendalltau, rankdata
 
 from autoprox.benchmarks import load_benchmark
-from autoprox.benchmarks.base import Row, Selection
+from autoprox.benchmarks.benchmark import BenchmarkRow, Selection
 from autoprox.benchmarks.builtin import DataFile
-from autoprox.benchmarks.nas_bert import DATASETS, NAS_BENCH_BERT, TASKS
+from autoprox.benchmarks.nas_bench_bert import DATASETS, NAS_BENCH_BERT, TASKS
 from autoprox.errors import AutoproxError
 from autoprox.searchspaces.flexibert import FLEXIBERT
 
@@ -43,7 +43,7 @@ def entry(hidden_size: Any = 128, **scores: Any) -> dict[str, Any]:
     return {"id": 0, "scores": every, "hparams": {"model_hparam_overrides": overrides}}
 
 
-def read(content: str, *datasets: str) -> list[Row]:
+def read(content: str, *datasets: str) -> list[BenchmarkRow]:
     selection = Selection("flexibert", "score", datasets or DATASETS)
     return NAS_BENCH_BERT.read(selection, [(FILE, content.encode())])
 
@@ -132,7 +132,7 @@ def test_the_published_parameter_counts() -> None:
     assert kendalltau(counts, scores).statistic == pytest.approx(0.454, abs=0.0005)
 
 
-def _row(found: dict[str, Any]) -> Row:
+def _row(found: dict[str, Any]) -> BenchmarkRow:
     [row] = read(json.dumps([found]), "glue")
     return row
 

@@ -18,10 +18,8 @@ from autoprox.report.terminal.layout import number
 from autoprox.runs.folder import locked
 from autoprox.scoring.reliability import reliability
 from autoprox.searchspaces import get_space
-from autoprox.training import table as building
-from autoprox.training.images import ImageRecipe
-from autoprox.training.recipes import DivergedError
-from autoprox.training.texts import TextRecipe
+from autoprox.training import benchmark_training as building
+from autoprox.training.recipes import DivergedError, ImageRecipe, TextRecipe
 
 Run = Callable[..., tuple[int, str, str]]
 

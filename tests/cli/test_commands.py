@@ -13,7 +13,7 @@ from helpers.commands import Command
 from helpers.tables import table
 
 import autoprox
-from autoprox.benchmarks import files
+from autoprox.benchmarks import data_files
 from autoprox.errors import AutoproxError
 from autoprox.language import parse
 from autoprox.primitives import OPERATIONS
@@ -369,7 +369,7 @@ def test_bench(run: Command) -> None:
 
 
 def test_fetch_without_a_network(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "RETRIES", 0)
+    monkeypatch.setattr(data_files, "RETRIES", 0)
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
     result = run("bench", "fetch", "vit-bench-101")
     assert (result.code, result.out) == (1, "")

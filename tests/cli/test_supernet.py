@@ -20,7 +20,7 @@ from safetensors.torch import load_file
 from autoprox.benchmarks import load_benchmark
 from autoprox.inputs.datasets import load_images
 from autoprox.searchspaces import from_json, get_space
-from autoprox.training.images import accuracy
+from autoprox.training.recipes import accuracy
 
 SPACE = get_space("autoformer-nano")
 CHOICES = {"hidden_dim": 16, "depth": 1, "mlp_ratio": [1.0], "num_heads": [2]}

@@ -23,7 +23,7 @@ from autoprox.engine.evaluator import Engine
 from autoprox.errors import ConfigError, MeasurementError, RunError
 from autoprox.evaluation import measured_proxies as proxies_module
 from autoprox.evaluation.measured_proxies import COUNTS, named_proxies
-from autoprox.inputs.batches import load_batches
+from autoprox.inputs.batch_loading import load_batches
 from autoprox.report.terminal.ranking import UNEQUAL, as_csv, rank_report
 from autoprox.runner import resume, start
 from autoprox.runs.folder import Run

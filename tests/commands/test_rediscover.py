@@ -27,8 +27,8 @@ from autoprox.engine.evaluator import Engine
 from autoprox.errors import AutoproxError
 from autoprox.evolution import Individual
 from autoprox.language import Tree, canonical, parse
-from autoprox.rediscovery import growth, search
-from autoprox.rediscovery.evidence import by_networks
+from autoprox.rediscovery import formula_growth, formula_search
+from autoprox.rediscovery.formula_equality import equality_by_networks
 from autoprox.runner import begin, finish
 from autoprox.runs.folder import Run
 from autoprox.runs.summary import Summary
@@ -115,7 +115,7 @@ def test_a_formula_that_only_fits_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
     def measure(trees: list[Tree], *rest: Any) -> Any:
         measured.append(len(trees))
-        return by_networks(trees, *rest)
+        return equality_by_networks(trees, *rest)
 
     monkeypatch.setattr(rediscovery, "by_networks", measure)
     comparison = TargetComparison(task(Path(), "rank(sum(width))", fresh=NetworkSample(NANO, 9)))
@@ -181,8 +181,8 @@ def comparable(summary: Summary) -> dict[str, Any]:
 def test_an_interrupted_rediscovery_goes_on_to_the_same_result(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(growth, "LAYERS_AT_ONCE", 2)
-    monkeypatch.setattr(search, "POOL", 20)
+    monkeypatch.setattr(formula_growth, "LAYERS_AT_ONCE", 2)
+    monkeypatch.setattr(formula_search, "POOL", 20)
 
     def rediscover(runs: Path) -> Rediscover:
         return task(cache, "sum(sum(log(abs(msa.weight))))", runs=runs)
@@ -205,7 +205,7 @@ RIGHT = parse("rank(add(sum(width), sum(width)))")
 
 
 class Scripted:
-    """A search that finds wrong formulas, others and an old one, none, and the right one."""
+    """A formula_search that finds wrong formulas, others and an old one, none, and the right one."""
 
     def __init__(self, *_: Any) -> None:
         self.population = [Individual(WRONG[0], (0.5,), 0.5)]
@@ -232,7 +232,7 @@ def test_what_rounds_on_record_found_is_not_judged_again(
 
     def measure(trees: list[Tree], *rest: Any) -> Any:
         seen.append(len(trees))
-        return by_networks(trees, *rest)
+        return equality_by_networks(trees, *rest)
 
     def rediscover(runs: Path) -> Rediscover:
         seen.clear()

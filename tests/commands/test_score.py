@@ -19,7 +19,13 @@ from autoprox.commands import score as score_module
 from autoprox.commands.score import ModelInputs
 from autoprox.errors import ConfigError, MeasurementError
 from autoprox.models import memory
-from autoprox.models.loading import LoadedModel, ModelError, TokenModel, import_library, load_model
+from autoprox.models.model_loading import (
+    LoadedModel,
+    ModelError,
+    TokenInput,
+    import_library,
+    load_model,
+)
 
 SNIP = "sum(sum(abs(mul(all.weight, all.grad))))"
 SYNFLOW = "sum(sum(abs(mul(ones.all.weight, ones.all.grad))))"
@@ -163,7 +169,7 @@ def test_kinds_of_transformers_have_random_weights_by_seed(tmp_path: Any) -> Non
     small.save_pretrained(tmp_path)
     first, second = (load_model(f"transformers:{tmp_path}", seed=seed) for seed in (0, 1))
     assert type(first.model) is BertForMaskedLM
-    assert first.tokens == TokenModel(f"transformers:{tmp_path}", 400, 512, "masked", 103)
+    assert first.tokens == TokenInput(f"transformers:{tmp_path}", 400, 512, "masked", 103)
     state = load_model(f"transformers:{tmp_path}").model.state_dict()
     assert all(torch.equal(value, state[key]) for key, value in first.model.state_dict().items())
     assert not torch.equal(*(next(m.model.parameters()) for m in (first, second)))

@@ -23,10 +23,10 @@ import autoprox
 from autoprox.commands.export_network import export_architecture
 from autoprox.export.registry import ExportError
 from autoprox.export.targets import architecture_files
-from autoprox.models.loading import import_library
+from autoprox.models.model_loading import import_library
 from autoprox.searchspaces import SPACES, Architecture, SearchSpace
+from autoprox.searchspaces.language_models import TokenSpace
 from autoprox.searchspaces.swin import SwinSpace
-from autoprox.searchspaces.tokens import TokenSpace
 
 CLASSES = 7
 TIMM = {

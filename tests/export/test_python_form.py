@@ -11,7 +11,7 @@ from torch import nn
 from autoprox.engine.evaluator import Engine
 from autoprox.export import EXPORTERS, ExportError, plain
 from autoprox.inputs.batch import Batch
-from autoprox.inputs.batches import load_batches
+from autoprox.inputs.batch_loading import load_batches
 from autoprox.language import NETWORK, make, parse
 from autoprox.language.quantities import QUANTITIES, Quantity
 from autoprox.primitives import OPERATIONS, PRIMITIVES

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from autoprox.searchspaces.bert import VOCABULARY
+from autoprox.searchspaces.bert import BERT_VOCABULARY
 
 NAMES = {
     r"^(bert|electra)\.": "",
@@ -51,4 +51,4 @@ def translated(theirs: nn.Module, names: Mapping[str, str]) -> dict[str, Tensor]
 
 def tokens(batch: int, length: int) -> Tensor:
     generator = torch.Generator().manual_seed(1)
-    return torch.randint(0, VOCABULARY, (batch, length), generator=generator)
+    return torch.randint(0, BERT_VOCABULARY, (batch, length), generator=generator)

@@ -9,10 +9,8 @@ from autoprox.inputs.datasets import slug
 from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.progress import Progress, silent
 from autoprox.searchspaces import get_space
-from autoprox.training.images import ImageRecipe
-from autoprox.training.plan import plan_training
-from autoprox.training.recipes import TrainingRecipe
-from autoprox.training.table import train_table
+from autoprox.training.benchmark_training import plan_training, train_table
+from autoprox.training.recipes import ImageRecipe, TrainingRecipe
 
 
 def build_table(

@@ -9,8 +9,7 @@ import torch
 from torch import distributed
 
 from autoprox.errors import MeasurementError
-from autoprox.oneshot.supernet.processes import Report
-from autoprox.oneshot.supernet.training import Place
+from autoprox.oneshot.supernet.training import EpochReport, ProcessRank
 
 
 def held(number: int) -> tuple[int, bool]:
@@ -44,7 +43,7 @@ def die(_: int) -> None:
     os._exit(1)
 
 
-def fail_first(place: Place, device: str, report: Report) -> None:
+def fail_first(place: ProcessRank, device: str, report: EpochReport) -> None:
     """Of processes that train together the first fails, when all others have joined it."""
     distributed.barrier()
     if place.rank == 0:

@@ -205,8 +205,8 @@ def candidates() -> Target:
 def evaluations() -> Target:
     """Those of a search, and those of an S3 round."""
     from autoprox.inputs.datasets import load_images
-    from autoprox.oneshot.s3.evaluations import Evaluations
-    from autoprox.oneshot.supernet.slices import Supernet
+    from autoprox.oneshot.s3.subnet_search import SubnetEvaluator
+    from autoprox.oneshot.supernet.shared_weights import Supernet
     from autoprox.searchspaces import get_space
     from helpers.images import save_images
 
@@ -218,7 +218,7 @@ def evaluations() -> Target:
     def read(content: bytes) -> None:
         file = Path("evaluations.jsonl")
         file.write_bytes(content)
-        Evaluations(net, data, file, limit=2).errors(architectures)
+        SubnetEvaluator(net, data, file, limit=2).errors(architectures)
 
     lines = [{"arch": a.to_json()["choices"], "accuracy": 50.0} for a in architectures]
     seed = b"".join(dumped(line) + b"\n" for line in lines)

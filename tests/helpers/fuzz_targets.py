@@ -50,9 +50,9 @@ def stop_at_work(task: str, done: int, total: int, note: str) -> None:
 
 def limit_children(seconds: int) -> None:
     """The product's own readers in other processes get so little time."""
-    from autoprox.inputs import child
+    from autoprox.inputs import isolated_reading
 
-    child.SECONDS = seconds
+    isolated_reading.READER_SECONDS = seconds
 
 
 def dumped(value: Any) -> bytes:
@@ -98,11 +98,11 @@ def command(*arguments: object) -> Callable[[], None]:
 
 def images(dataset: str, classes: int = 10) -> Callable[[Path], object]:
     """Reads a dataset, as a batch and whole."""
+    from autoprox.inputs.batch_loading import load_image_batch
     from autoprox.inputs.datasets import load_images
-    from autoprox.inputs.images import load_batch
 
     def read(path: Path) -> None:
-        batch = lambda: load_batch(dataset, (3, 8, 8), 2, 0, path, classes)  # noqa: E731
+        batch = lambda: load_image_batch(dataset, (3, 8, 8), 2, 0, path, classes)  # noqa: E731
         several(batch, lambda: load_images(path, (3, 8, 8)))
 
     return read
@@ -297,10 +297,10 @@ def chaoyang() -> Target:
 
 @target
 def text() -> Target:
+    from autoprox.inputs.batch_loading import load_token_batch
     from autoprox.inputs.datasets import load_text
-    from autoprox.inputs.text import load_tokens
     from autoprox.searchspaces import get_space
-    from autoprox.searchspaces.tokens import TokenSpace
+    from autoprox.searchspaces.language_models import TokenSpace
 
     causal, masked = get_space("gpt2-nano"), get_space("bert")
     assert isinstance(causal, TokenSpace)
@@ -309,8 +309,8 @@ def text() -> Target:
     def read(path: Path) -> None:
         several(
             lambda: load_text(path, causal),
-            lambda: load_tokens(causal, 2, 8, 0, path),
-            lambda: load_tokens(masked, 2, 8, 0, path),
+            lambda: load_token_batch(causal, 2, 8, 0, path),
+            lambda: load_token_batch(masked, 2, 8, 0, path),
         )
 
     seeds = [b"It was the best of times, it was the worst of times. " * 4]
@@ -355,14 +355,18 @@ def subnets() -> Target:
 def supernet() -> Target:
     import torch
 
-    from autoprox.oneshot.supernet.checkpoint import Header, read_supernet, write_checkpoint
-    from autoprox.oneshot.supernet.slices import Supernet
+    from autoprox.oneshot.supernet.shared_weights import (
+        CheckpointHeader,
+        Supernet,
+        read_supernet,
+        write_checkpoint,
+    )
     from autoprox.searchspaces import get_space
 
     space = get_space("autoformer-nano")
     good = Supernet(space, 3)
     state = {f"weight.{name}": tensor.detach() for name, tensor in good.parameters.items()}
-    write_checkpoint(Path("good.safetensors"), state, Header(space.name, 3, 1, 2))
+    write_checkpoint(Path("good.safetensors"), state, CheckpointHeader(space.name, 3, 1, 2))
 
     def read(path: Path) -> None:
         torch.set_num_threads(1)

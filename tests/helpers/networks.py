@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from autoprox.inputs.batch import Batch
-from autoprox.inputs.images import load_batch
+from autoprox.inputs.batch_loading import load_image_batch
 from autoprox.searchspaces import Architecture, TransformerNetwork, get_space
 
 torch.set_num_threads(1)
@@ -23,7 +23,7 @@ def tiny(width: int, *blocks: tuple[int, float]) -> Architecture:
 
 
 def noise(classes: int, size: int = 2, seed: int = 0) -> Batch:
-    return load_batch("noise", SPACE.input_shape, size, seed, classes=classes)
+    return load_image_batch("noise", SPACE.input_shape, size, seed, classes=classes)
 
 
 def everything(network: TransformerNetwork) -> Iterator[object]:

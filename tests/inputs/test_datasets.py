@@ -13,7 +13,7 @@ from PIL import Image
 
 from autoprox.errors import AutoproxError
 from autoprox.inputs.datasets import dataset_name, load_images, load_text
-from autoprox.searchspaces.gpt2_nano import GPT2_NANO, GPT2NanoSpace
+from autoprox.searchspaces.gpt2 import GPT2_NANO, GPT2NanoSpace
 
 SHAPE = (3, 8, 8)
 TRAIN = [0, 1, 2, 0, 1, 2, 1]

@@ -17,10 +17,9 @@ from autoprox.benchmarks import load_benchmark
 from autoprox.errors import AutoproxError
 from autoprox.files.json_documents import JSONFileError, read_json
 from autoprox.inputs.batch import InputError
-from autoprox.inputs.images import load_batch
-from autoprox.inputs.text import load_tokens
+from autoprox.inputs.batch_loading import load_image_batch, load_token_batch
 from autoprox.searchspaces import get_space
-from autoprox.searchspaces.tokens import TokenSpace
+from autoprox.searchspaces.language_models import TokenSpace
 
 # Ends scipy.io.loadmat by a segmentation fault.
 MAT = 124 * b" " + bytes.fromhex(
@@ -150,11 +149,11 @@ def empty_bins(folder: Path) -> Path:
 def test_images(
     make: Callable[[Path], Path], dataset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("autoprox.inputs.child.SECONDS", 3)
+    monkeypatch.setattr("autoprox.inputs.isolated_reading.READER_SECONDS", 3)
     path = make(tmp_path)
     began = time.monotonic()
     with pytest.raises(AutoproxError, match=f"^{tmp_path}.* must be [^\n]*$"):
-        load_batch(dataset, (3, 8, 8), 2, 0, path, 10)
+        load_image_batch(dataset, (3, 8, 8), 2, 0, path, 10)
     assert time.monotonic() - began < 20
 
 
@@ -177,7 +176,7 @@ def test_a_text_that_is_a_pipe_or_too_long(tmp_path: Path, monkeypatch: pytest.M
     assert isinstance(space, TokenSpace)
     os.mkfifo(tmp_path / "pipe.txt")
     (tmp_path / "long.txt").write_text("long")
-    monkeypatch.setattr("autoprox.inputs.text.MAX_BYTES", 3)
+    monkeypatch.setattr("autoprox.inputs.batch_loading.MAX_TEXT_BYTES", 3)
     for name in ("pipe.txt", "long.txt"):
         with pytest.raises(InputError, match=r"must be a readable text file.* at most 3 bytes$"):
-            load_tokens(space, 1, 2, 0, tmp_path / name)
+            load_token_batch(space, 1, 2, 0, tmp_path / name)

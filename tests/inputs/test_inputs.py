@@ -19,7 +19,7 @@ from scipy.io import savemat
 from autoprox.errors import AutoproxError
 from autoprox.files.json_documents import JSONFileError
 from autoprox.inputs.batch import InputError
-from autoprox.inputs.images import images_of, load_batch
+from autoprox.inputs.batch_loading import dataset_paths, load_image_batch
 
 SHAPE = (3, 32, 32)
 
@@ -113,8 +113,8 @@ LABELS = [0, 1, 1, 1, 1, 2, 3, 3, 0, 1, 1, 1]
 
 
 def test_digest_is_of_the_content() -> None:
-    batch = load_batch("cifar100", (3, 2, 2), 2, seed=0)
-    again = load_batch("imagenet", (3, 2, 2), 2, seed=0, classes=100)
+    batch = load_image_batch("cifar100", (3, 2, 2), 2, seed=0)
+    again = load_image_batch("imagenet", (3, 2, 2), 2, seed=0, classes=100)
     content = b"(2, 3, 2, 2) 100" + batch.inputs.numpy().tobytes() + batch.labels.numpy().tobytes()
     assert batch.digest == again.digest == hashlib.sha256(content).hexdigest()
 
@@ -129,7 +129,9 @@ def test_digest_is_of_the_content() -> None:
 )
 def test_wrong_request(asked: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        load_batch(**{"dataset": "cifar100", "shape": SHAPE, "batch_size": 4, "seed": 0, **asked})
+        load_image_batch(
+            **{"dataset": "cifar100", "shape": SHAPE, "batch_size": 4, "seed": 0, **asked}
+        )
 
 
 # ---- every layout
@@ -139,7 +141,7 @@ def test_wrong_request(asked: dict[str, Any], message: str) -> None:
 def test_layout(tmp_path: Path, name: str) -> None:
     dataset, make = MAKERS[name]
     path = make(tmp_path, LABELS)
-    batch = load_batch(dataset, SHAPE, 8, seed=1, images=path)
+    batch = load_image_batch(dataset, SHAPE, 8, seed=1, images=path)
     assert (batch.inputs.shape, batch.inputs.dtype) == ((8, *SHAPE), torch.float32)
     for pixels, label in zip(batch.inputs, batch.labels.tolist(), strict=True):
         mean, std = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
@@ -148,15 +150,15 @@ def test_layout(tmp_path: Path, name: str) -> None:
     # three rounds of four classes, as far as each has images: 2, 8, 1 and 2
     assert Counter(batch.labels.tolist()) == {0: 2, 1: 3, 2: 1, 3: 2}
     assert batch.source.startswith(name)
-    assert load_batch(dataset, SHAPE, 8, seed=1, images=path).digest == batch.digest
-    assert load_batch(dataset, SHAPE, 8, seed=2, images=path).digest != batch.digest
+    assert load_image_batch(dataset, SHAPE, 8, seed=1, images=path).digest == batch.digest
+    assert load_image_batch(dataset, SHAPE, 8, seed=2, images=path).digest != batch.digest
 
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_one_class_is_refused(tmp_path: Path, name: str) -> None:
     dataset, make = MAKERS[name]
     with pytest.raises(InputError, match=r"must have images of at least two classes"):
-        load_batch(dataset, SHAPE, 4, seed=0, images=make(tmp_path, [0] * 6))
+        load_image_batch(dataset, SHAPE, 4, seed=0, images=make(tmp_path, [0] * 6))
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -164,7 +166,9 @@ def test_fewer_images_than_asked_for(tmp_path: Path, name: str) -> None:
     dataset, make = MAKERS[name]
     """All there are; and of one more than that, the same."""
     images = make(tmp_path, LABELS)
-    every, more = (load_batch(dataset, SHAPE, size, seed=0, images=images) for size in (12, 13))
+    every, more = (
+        load_image_batch(dataset, SHAPE, size, seed=0, images=images) for size in (12, 13)
+    )
     assert sorted(every.labels.tolist()) == sorted(LABELS)
     assert more.digest == every.digest
 
@@ -178,11 +182,11 @@ def test_resaved_cifar_pickle(tmp_path: Path, protocol: int) -> None:
     (tmp_path / "train").write_bytes(pickle.dumps({**content, **keys}, protocol=protocol))
     if protocol == 2:
         with pytest.raises(InputError, match=r"train must be a CIFAR-100 pickle"):
-            load_batch("cifar100", SHAPE, 8, seed=1, images=tmp_path)
+            load_image_batch("cifar100", SHAPE, 8, seed=1, images=tmp_path)
         return
-    found = load_batch("cifar100", SHAPE, 8, seed=1, images=tmp_path)
+    found = load_image_batch("cifar100", SHAPE, 8, seed=1, images=tmp_path)
     (tmp_path / "train").write_bytes(python2_pickle(LABELS))
-    assert load_batch("cifar100", SHAPE, 8, seed=1, images=tmp_path).digest == found.digest
+    assert load_image_batch("cifar100", SHAPE, 8, seed=1, images=tmp_path).digest == found.digest
 
 
 def test_image_is_resized_and_made_rgb(tmp_path: Path) -> None:
@@ -190,7 +194,7 @@ def test_image_is_resized_and_made_rgb(tmp_path: Path) -> None:
     for label in range(2):
         (tmp_path / f"{label}").mkdir()
         ramp.save(tmp_path / f"{label}" / "ramp.png")
-    batch = load_batch("chaoyang", (3, 16, 24), 2, seed=0, images=tmp_path)
+    batch = load_image_batch("chaoyang", (3, 16, 24), 2, seed=0, images=tmp_path)
     assert batch.inputs.shape == (2, 3, 16, 24)
     red, green, blue = (
         batch.inputs[0] * torch.tensor([0.229, 0.224, 0.225])[:, None, None]
@@ -203,14 +207,14 @@ def test_image_is_resized_and_made_rgb(tmp_path: Path) -> None:
 
 
 def test_images_of_several_datasets(tmp_path: Path) -> None:
-    assert images_of(tmp_path, ["cifar100"]) == {"cifar100": tmp_path}
+    assert dataset_paths(tmp_path, ["cifar100"]) == {"cifar100": tmp_path}
     (tmp_path / "flowers").mkdir()
     (tmp_path / "cifar100.npz").touch()
     paths = {"flowers": tmp_path / "flowers", "cifar100": tmp_path / "cifar100.npz"}
-    assert images_of(tmp_path, ["flowers", "cifar100"]) == paths
-    assert images_of(tmp_path, ["flowers"]) == {"flowers": tmp_path / "flowers"}
+    assert dataset_paths(tmp_path, ["flowers", "cifar100"]) == paths
+    assert dataset_paths(tmp_path, ["flowers"]) == {"flowers": tmp_path / "flowers"}
     with pytest.raises(InputError, match=r"folder for each dataset, .*, but has no chaoyang"):
-        images_of(tmp_path, ["flowers", "chaoyang"])
+        dataset_paths(tmp_path, ["flowers", "chaoyang"])
 
 
 # ---- bad files
@@ -251,7 +255,7 @@ def test_pickle_is_never_trusted(tmp_path: Path) -> None:
         (tmp_path / "train").write_bytes(content)
         rule = rf"train must be a CIFAR-100 pickle, but got: .*({message})"
         with pytest.raises(InputError, match=rule) as caught:
-            load_batch("cifar100", SHAPE, 4, seed=0, images=tmp_path)
+            load_image_batch("cifar100", SHAPE, 4, seed=0, images=tmp_path)
         assert "\n" not in str(caught.value)
     assert not victim.exists()
     pickle.loads(pickles(victim)[r"the name posix\.system"])
@@ -267,7 +271,7 @@ def test_corrupt_image(tmp_path: Path) -> None:
         with pytest.raises(
             InputError, match=r"class_002/5\.png must be a readable image, but got: "
         ):
-            load_batch("chaoyang", SHAPE, 12, seed=0, images=tmp_path)
+            load_image_batch("chaoyang", SHAPE, 12, seed=0, images=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -278,7 +282,7 @@ def test_binary_of_wrong_length(tmp_path: Path, size: int, message: str) -> None
     (tmp_path / "train.bin").write_bytes(b"\0" * size)
     rule = rf"train\.bin must be whole CIFAR-100 records of 3074 bytes, but {message}"
     with pytest.raises(InputError, match=rule):
-        load_batch("cifar100", SHAPE, 4, seed=0, images=tmp_path)
+        load_image_batch("cifar100", SHAPE, 4, seed=0, images=tmp_path)
 
 
 def test_wrong_flowers(tmp_path: Path) -> None:
@@ -287,14 +291,14 @@ def test_wrong_flowers(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"mat must have as many labels as images, but has 12 and 11"
     ):
-        load_batch("flowers", SHAPE, 4, seed=0, images=tmp_path)
+        load_image_batch("flowers", SHAPE, 4, seed=0, images=tmp_path)
     savemat(tmp_path / "imagelabels.mat", {"labels": np.arange(0, 110, 10)})
     with pytest.raises(InputError, match=r"flowers must be from 0 to 101, but go from -1 to 99"):
-        load_batch("flowers", SHAPE, 4, seed=0, images=tmp_path)
+        load_image_batch("flowers", SHAPE, 4, seed=0, images=tmp_path)
     for content in (b"", b"text" * 100):
         (tmp_path / "imagelabels.mat").write_bytes(content)
         with pytest.raises(InputError, match=r"imagelabels\.mat must be the labels of Flowers-102"):
-            load_batch("flowers", SHAPE, 4, seed=0, images=tmp_path)
+            load_image_batch("flowers", SHAPE, 4, seed=0, images=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -314,7 +318,7 @@ def test_wrong_flowers(tmp_path: Path) -> None:
 def test_wrong_chaoyang(tmp_path: Path, entries: Any, message: str) -> None:
     (tmp_path / "train.json").write_text(json.dumps(entries))
     with pytest.raises(JSONFileError, match=message):
-        load_batch("chaoyang", SHAPE, 4, seed=0, images=tmp_path)
+        load_image_batch("chaoyang", SHAPE, 4, seed=0, images=tmp_path)
 
 
 IMAGES = np.zeros((12, 8, 8, 3), dtype=np.uint8)
@@ -343,25 +347,25 @@ IMAGES = np.zeros((12, 8, 8, 3), dtype=np.uint8)
 def test_wrong_npz(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
     np.savez(tmp_path / "data.npz", **arrays)
     with pytest.raises(InputError, match=message):
-        load_batch("cifar100", SHAPE, 4, seed=0, images=tmp_path / "data.npz")
+        load_image_batch("cifar100", SHAPE, 4, seed=0, images=tmp_path / "data.npz")
 
 
 def test_npz_of_grey_images_and_one_cut_short(tmp_path: Path) -> None:
     path = tmp_path / "data.npz"
     np.savez(path, images=IMAGES[..., 0] + 255, labels=LABELS)
-    batch = load_batch("cifar100", SHAPE, 4, seed=0, images=path)
+    batch = load_image_batch("cifar100", SHAPE, 4, seed=0, images=path)
     assert float(batch.inputs[:, 0].min()) == pytest.approx((1 - 0.485) / 0.229)
     whole = path.read_bytes()
     for content in (b"", b"text", whole[:100], whole[:-1]):
         path.write_bytes(content)
         with pytest.raises(InputError, match=r"data\.npz must be an \.npz file with the arrays"):
-            load_batch("cifar100", SHAPE, 4, seed=0, images=path)
+            load_image_batch("cifar100", SHAPE, 4, seed=0, images=path)
 
 
 def test_no_layout(tmp_path: Path) -> None:
     def rejected(path: Path, message: str, dataset: str = "cifar100") -> None:
         with pytest.raises(AutoproxError, match=message):
-            load_batch(dataset, SHAPE, 4, seed=0, images=path)
+            load_image_batch(dataset, SHAPE, 4, seed=0, images=path)
 
     rejected(tmp_path / "none", r"none must be a file or folder of images, but does not exist")
     rejected(

@@ -3,13 +3,15 @@
 import numpy as np
 import torch
 
-from autoprox.inputs.images import load_batch
+from autoprox.inputs.batch_loading import load_image_batch
 
 SHAPE = (3, 32, 32)
 
 
 def test_noise_is_the_same_for_every_dataset_of_a_seed() -> None:
-    batches = [load_batch(name, SHAPE, 256, seed=5) for name in ("cifar100", "flowers", "chaoyang")]
+    batches = [
+        load_image_batch(name, SHAPE, 256, seed=5) for name in ("cifar100", "flowers", "chaoyang")
+    ]
     first = batches[0]
     assert first.inputs.shape == (256, *SHAPE)
     assert (first.inputs.dtype, first.labels.dtype) == (torch.float32, torch.int64)
@@ -22,7 +24,7 @@ def test_noise_is_the_same_for_every_dataset_of_a_seed() -> None:
         assert batch.labels.max() < classes
     assert set(batches[2].labels.tolist()) == {0, 1, 2, 3}
     assert len({batch.digest for batch in batches}) == 3
-    assert not torch.equal(load_batch("cifar100", SHAPE, 256, seed=6).inputs, first.inputs)
+    assert not torch.equal(load_image_batch("cifar100", SHAPE, 256, seed=6).inputs, first.inputs)
     assert batches[0].source == "gaussian noise"
 
 
@@ -32,5 +34,5 @@ def test_noise_leaves_the_global_generators_alone() -> None:
     expected = torch.rand(1), np.random.rand()
     torch.manual_seed(3)
     np.random.seed(3)
-    load_batch("cifar100", SHAPE, 4, seed=0)
+    load_image_batch("cifar100", SHAPE, 4, seed=0)
     assert (torch.rand(1), np.random.rand()) == expected

@@ -8,12 +8,11 @@ import torch
 
 from autoprox.errors import AutoproxError
 from autoprox.inputs.batch import InputError
-from autoprox.inputs.batches import load_batches
-from autoprox.inputs.text import load_tokens
+from autoprox.inputs.batch_loading import load_batches, load_token_batch
 from autoprox.searchspaces import get_space
-from autoprox.searchspaces.base import Architecture, one
-from autoprox.searchspaces.blocks import Block
-from autoprox.searchspaces.tokens import LanguageNetwork, TokenSpace
+from autoprox.searchspaces.language_models import LanguageNetwork, TokenSpace
+from autoprox.searchspaces.space import Architecture, one
+from autoprox.searchspaces.transformer import BlockSpec
 
 
 class Causal(TokenSpace):
@@ -21,7 +20,7 @@ class Causal(TokenSpace):
 
     vocabulary, context, objective = 300, 32, "causal"
 
-    def blocks(self, arch: Architecture) -> tuple[Block, ...]:
+    def blocks(self, arch: Architecture) -> tuple[BlockSpec, ...]:
         return ()
 
     def params(self, arch: Architecture, classes: int = 1000) -> int:
@@ -51,36 +50,36 @@ def text(tmp_path: Path) -> Path:
 
 def test_a_causal_model_predicts_the_next_token(text: Path) -> None:
     for path in (None, text):
-        batch = load_tokens(CAUSAL, 3, 20, seed=1, text=path)
+        batch = load_token_batch(CAUSAL, 3, 20, seed=1, text=path)
         assert batch.inputs.shape == batch.labels.shape == (3, 20)
         assert torch.equal(batch.inputs[:, 1:], batch.labels[:, :-1])
         assert batch.classes == 300
 
 
 def test_random_tokens_are_uniform_and_fixed_by_the_seed() -> None:
-    batch = load_tokens(CAUSAL, 2000, 31, seed=1)
+    batch = load_token_batch(CAUSAL, 2000, 31, seed=1)
     counts = Counter(batch.inputs.flatten().tolist())
     assert set(counts) == set(range(300))
     assert min(counts.values()) > 0.6 * 2000 * 31 / 300
-    assert torch.equal(load_tokens(CAUSAL, 2000, 31, seed=1).inputs, batch.inputs)
-    assert not torch.equal(load_tokens(CAUSAL, 2000, 31, seed=2).inputs, batch.inputs)
+    assert torch.equal(load_token_batch(CAUSAL, 2000, 31, seed=1).inputs, batch.inputs)
+    assert not torch.equal(load_token_batch(CAUSAL, 2000, 31, seed=2).inputs, batch.inputs)
 
 
 def test_a_text_is_read_in_different_pieces(text: Path) -> None:
     """The text counts from 0 to 255 and again: what follows a byte is known."""
-    batch = load_tokens(CAUSAL, 40, 20, seed=1, text=text)
+    batch = load_token_batch(CAUSAL, 40, 20, seed=1, text=text)
     assert torch.equal(batch.labels, (batch.inputs + 1) % 256)
     assert len({tuple(row) for row in batch.inputs.tolist()}) > 35
     assert batch.source == f"bytes: {text}"
 
 
 def test_a_masked_model_predicts_what_is_hidden(text: Path) -> None:
-    batch = load_tokens(MASKED, 500, 2, seed=1)
+    batch = load_token_batch(MASKED, 500, 2, seed=1)
     hidden = batch.labels != -100
     assert hidden.any(1).all()
     assert torch.equal(hidden, batch.inputs == 7) or (batch.inputs == 7).sum() > hidden.sum()
     assert (batch.inputs[hidden] == 7).all()
-    pieces = load_tokens(MASKED, 30, 32, seed=1, text=text)
+    pieces = load_token_batch(MASKED, 30, 32, seed=1, text=text)
     hidden = pieces.labels != -100
     assert 0.1 < hidden.float().mean() < 0.25
     whole = torch.where(hidden, pieces.labels, pieces.inputs)
@@ -116,7 +115,7 @@ def test_other_wrong_input_is_named(tmp_path: Path) -> None:
     short = tmp_path / "short.txt"
     short.write_text("ab")
     with pytest.raises(InputError, match=r"at least 9 bytes for a sequence, but has 2$"):
-        load_tokens(CAUSAL, 2, 8, seed=0, text=short)
+        load_token_batch(CAUSAL, 2, 8, seed=0, text=short)
     nano = get_space("autoformer-nano")
     for name, value in (("text", short), ("length", 8)):
         with pytest.raises(InputError, match=f"autoformer-nano takes images, which {name} "):
@@ -126,4 +125,4 @@ def test_other_wrong_input_is_named(tmp_path: Path) -> None:
         vocabulary = 100
 
     with pytest.raises(InputError, match="at least 256 tokens, but small has 100"):
-        load_tokens(Small("small", "", {"depth": one(1)}), 2, 8, seed=0, text=short)
+        load_token_batch(Small("small", "", {"depth": one(1)}), 2, 8, seed=0, text=short)

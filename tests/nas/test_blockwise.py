@@ -15,7 +15,7 @@ from autoprox.nas.candidate_measurement import SearchProxy
 from autoprox.nas.searcher import Searcher
 from autoprox.nas.swarm import Lineage, Particle, Swarm, block_positions
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.searchspaces.limits import SizeLimits
+from autoprox.searchspaces.size_limits import SizeLimits
 
 HEADS = "sum(heads)"
 

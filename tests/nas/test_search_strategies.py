@@ -20,9 +20,9 @@ from autoprox.nas.evaluators import Evaluator, one_by_one
 from autoprox.nas.searcher import Searcher
 from autoprox.nas.strategies import SEARCH_STRATEGIES
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
-from autoprox.searchspaces.base import one, per_layer
-from autoprox.searchspaces.limits import SizeLimits
-from autoprox.searchspaces.nano import NanoSpace
+from autoprox.searchspaces.autoformer import NanoSpace
+from autoprox.searchspaces.size_limits import SizeLimits
+from autoprox.searchspaces.space import one, per_layer
 
 HEADS = "sum(mul(width, heads))"
 COMPARED = f"sub(rank({HEADS}), rank(sum(one)))"

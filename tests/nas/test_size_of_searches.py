@@ -12,7 +12,7 @@ from autoprox.errors import AutoproxError
 from autoprox.files.human_readable import parse_size
 from autoprox.report.terminal.layout import show
 from autoprox.report.terminal.search_report import search_report
-from autoprox.searchspaces.limits import matched
+from autoprox.searchspaces.size_limits import matched
 
 SPACE = "autoformer-nano"
 PARAMS = "sum(mul(width, width))"

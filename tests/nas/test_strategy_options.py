@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 import autoprox
 from autoprox.cli.command import command
+from autoprox.configurations.commands import SearchConfig
+from autoprox.declared_options import Option, Options, Positive, described_together, rule_of
 from autoprox.errors import ConfigError
 from autoprox.nas.searcher import Searcher
 from autoprox.nas.strategies import SEARCH_STRATEGIES, SearchParameters, SearchStrategy
-from autoprox.options import Option, Options, Positive, described_together, rule_of
-from autoprox.tasks.configurations import SearchConfig
 
 GIVEN = {"space": "autoformer-nano", "proxy": "sum(mul(width, heads))"}
 FLAGS = [f"--{name}={value}" for name, value in GIVEN.items()]

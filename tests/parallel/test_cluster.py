@@ -25,16 +25,16 @@ from autoprox.configurations.commands import CONFIGURATIONS
 from autoprox.errors import MeasurementError
 from autoprox.files.atomic_writes import write_json
 from autoprox.inputs.datasets import load_images
-from autoprox.oneshot.supernet.inherited import inherited_accuracies
-from autoprox.oneshot.supernet.slices import Supernet
+from autoprox.oneshot.supernet.inherited_accuracy import inherited_accuracies
+from autoprox.oneshot.supernet.shared_weights import Supernet
 from autoprox.parallel import cluster
 from autoprox.parallel.cluster import ClusterError
 from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.progress import Progress
 from autoprox.runner import start
 from autoprox.searchspaces import get_space
-from autoprox.searchspaces.limits import SizeLimits
-from autoprox.searchspaces.sampler import Sampler
+from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.size_limits import SizeLimits
 from autoprox.statistics.collector import Setting
 
 pytestmark = pytest.mark.filterwarnings(  # dask's own, of what it starts and stops
@@ -108,11 +108,11 @@ def test_subnets_are_worth_the_same(address: str, tmp_path: Path) -> None:
     data = load_images(tmp_path / "photos.npz", SPACE.input_shape)
     supernet, chosen = (
         Supernet(SPACE, data.classes, seed=3),
-        Sampler(SizeLimits(SPACE, 10)).sample(6, Random(1)),
+        ArchitectureSampler(SizeLimits(SPACE, 10)).sample(6, Random(1)),
     )
     expected = inherited_accuracies(supernet, data, chosen)
-    with WorkerPool(scheduler=address) as crew:
-        assert inherited_accuracies(supernet, data, chosen, pool=crew) == expected
+    with WorkerPool(scheduler=address) as pool:
+        assert inherited_accuracies(supernet, data, chosen, pool=pool) == expected
 
 
 def here(workers: int) -> Any:
@@ -144,11 +144,11 @@ def test_items_that_take_little_are_sent_together(monkeypatch: pytest.MonkeyPatc
     """In their order, and never more than MOST."""
     monkeypatch.setattr(cluster, "MAX_ITEMS", 5)
     taken: list[int] = []
-    with here(1) as own, WorkerPool(scheduler=own.scheduler_address) as crew:
+    with here(1) as own, WorkerPool(scheduler=own.scheduler_address) as pool:
         client = cluster.CLIENTS[own.scheduler_address]
         sent, submit = [], client.submit
         monkeypatch.setattr(client, "submit", lambda *a, **k: sent.append(a) or submit(*a, **k))
-        crew.each(quick, range(200), taken.append)
+        pool.each(quick, range(200), taken.append)
     assert taken == list(range(200))
     messages = [len(pickle.loads(arguments[3])) for arguments in sent[1:]]
     assert messages[:8] == [1] * 8
@@ -163,8 +163,8 @@ def wait(item: int) -> int:
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc's")
 def test_workers_keep_memory_that_is_freed(address: str) -> None:
     found: list[int] = []
-    with WorkerPool(scheduler=address) as crew:
-        crew.each(faults, [0], found.append)
+    with WorkerPool(scheduler=address) as pool:
+        pool.each(faults, [0], found.append)
     assert found[0] < 10_000  # of 51,200 pages
 
 
@@ -172,10 +172,10 @@ def test_a_scheduler_that_goes_is_told(capfd: pytest.CaptureFixture[str]) -> Non
     taken: list[int] = []
     with (
         here(1) as own,
-        WorkerPool(scheduler=own.scheduler_address) as crew,
+        WorkerPool(scheduler=own.scheduler_address) as pool,
         pytest.raises(ClusterError, match="the scheduler must go on to the end, but it went"),
     ):
-        crew.each(wait, range(100), lambda item: taken.append(item) or own.close())
+        pool.each(wait, range(100), lambda item: taken.append(item) or own.close())
     assert 0 < len(taken) < 100
     assert capfd.readouterr().err == ""
 
@@ -183,10 +183,10 @@ def test_a_scheduler_that_goes_is_told(capfd: pytest.CaptureFixture[str]) -> Non
 def test_errors_of_calls_are_those_of_the_program(address: str) -> None:
     taken: list[int] = []
     with (
-        WorkerPool(scheduler=address) as crew,
+        WorkerPool(scheduler=address) as pool,
         pytest.raises(MeasurementError, match="no such thing"),
     ):
-        crew.each(fail, [0, 1, 2], taken.append)
+        pool.each(fail, [0, 1, 2], taken.append)
     assert taken == [0]
 
 
@@ -198,8 +198,8 @@ def test_what_workers_cannot_import_is_named(
     from only_here import double
 
     rule = "workers must be able to import what they are to call, .*No module named 'only_here'"
-    with WorkerPool(scheduler=address) as crew, pytest.raises(ClusterError, match=rule):
-        crew.each(double, [1], print)
+    with WorkerPool(scheduler=address) as pool, pytest.raises(ClusterError, match=rule):
+        pool.each(double, [1], print)
 
 
 def test_workers_of_other_versions_do_nothing(
@@ -209,10 +209,10 @@ def test_workers_of_other_versions_do_nothing(
     monkeypatch.setattr(cluster, "required_versions", lambda: known)
     rule = rf"must have this program's versions, but one has torch {torch.__version__} for 1\.0"
     with (
-        WorkerPool(scheduler=address) as crew,
+        WorkerPool(scheduler=address) as pool,
         pytest.raises(ClusterError, match=rule.replace("+", r"\+")),
     ):
-        crew.each(fail, [0], print)
+        pool.each(fail, [0], print)
 
 
 def test_machines_share_statistics(
@@ -289,10 +289,10 @@ def test_a_worker_that_is_killed_changes_nothing(options: dict[str, Any], addres
 def test_a_call_that_kills_its_workers_is_an_error(address: str) -> None:
     """joblib's own backend waits forever."""
     with (
-        WorkerPool(scheduler=address) as crew,
+        WorkerPool(scheduler=address) as pool,
         pytest.raises(ClusterError, match="must survive a call, but several died"),
     ):
-        crew.each(die, [1], print)
+        pool.each(die, [1], print)
 
 
 @contextmanager
@@ -328,10 +328,10 @@ def test_calls_end_some_time_after_the_last_worker(impatient: None) -> None:
     with (
         here(0) as own,
         worker(own.scheduler_address) as process,
-        WorkerPool(scheduler=own.scheduler_address) as crew,
+        WorkerPool(scheduler=own.scheduler_address) as pool,
         pytest.raises(ClusterError, match=NONE_LEFT),
     ):
-        crew.each(linger, [0.1] * 20, lambda item: taken.append(item) or process.kill())
+        pool.each(linger, [0.1] * 20, lambda item: taken.append(item) or process.kill())
     assert 0 < len(taken) < 20
 
 
@@ -350,16 +350,16 @@ def test_a_worker_that_comes_in_time_goes_on(
                 stack.enter_context(worker(own.scheduler_address))
             taken.append(item)
 
-        with WorkerPool(scheduler=own.scheduler_address) as crew:
-            crew.each(linger, [0.1] * 20, take)
+        with WorkerPool(scheduler=own.scheduler_address) as pool:
+            pool.each(linger, [0.1] * 20, take)
     assert len(taken) == 20
 
 
 def test_a_call_that_takes_long_is_waited_for(impatient: None) -> None:
     """Longer than the patience: its worker is there."""
     taken: list[None] = []
-    with here(1) as own, WorkerPool(scheduler=own.scheduler_address) as crew:
-        crew.each(linger, [3], taken.append)
+    with here(1) as own, WorkerPool(scheduler=own.scheduler_address) as pool:
+        pool.each(linger, [3], taken.append)
     assert taken == [None]
 
 

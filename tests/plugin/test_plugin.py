@@ -158,7 +158,7 @@ def test_wrong_options_are_refused_with_the_nearest_name(done: dict[str, Result]
 
 SUITES = """
 import autoprox_example as example
-from autoprox.inputs.images import load_batch
+from autoprox.inputs.batch_loading import load_image_batch
 from autoprox.testing import *
 
 check_operation(example.softsign)
@@ -167,9 +167,8 @@ check_benchmark(example.BENCHMARK)
 check_space(example.MINI)
 check_proxy(example.SMOOTHNESS)
 network = example.MINI.build(example.MINI.largest(), classes=4, seed=1)
-check_function_proxy(
-    example.first_loss, network, load_batch("noise", example.MINI.input_shape, 2, 0, classes=4)
-)
+batch = load_image_batch("noise", example.MINI.input_shape, 2, 0, classes=4)
+check_function_proxy(example.first_loss, network, batch)
 check_evolution_strategy(example.NEWCOMERS)
 check_search_strategy(example.SINGLE)
 check_exporter(example.words)

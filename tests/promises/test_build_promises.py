@@ -13,8 +13,7 @@ from helpers.shortfalls import counted, is_told
 from PIL import Image
 
 from autoprox.searchspaces import get_space
-from autoprox.training.images import ImageRecipe
-from autoprox.training.recipes import DivergedError
+from autoprox.training.recipes import DivergedError, ImageRecipe
 
 SPACE = get_space("autoformer-nano")
 BUILD = ("bench", "build", "--space", SPACE.name, "--out", "t.json", "--epochs", "1")

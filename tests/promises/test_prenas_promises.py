@@ -10,10 +10,10 @@ from helpers.images import save_images
 from helpers.shortfalls import counted, is_told
 from torch import Tensor
 
-from autoprox.oneshot.prenas.saliency import measure_saliency
-from autoprox.oneshot.prenas.selection import Selector
+from autoprox.oneshot.prenas.isomer_selection import IsomerSelector
+from autoprox.oneshot.prenas.supernet_saliency import measure_saliency
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.searchspaces.nano import NanoFormer
+from autoprox.searchspaces.autoformer import NanoFormer
 
 SPACE = get_space("autoformer-nano")
 SIZES = (2_000, 2_400, 2_800, 3_200, 3_600)
@@ -27,7 +27,7 @@ Candidates = list[tuple[Architecture, int, float]]  # with parameters and SNIP
 @pytest.fixture(scope="module")
 def candidates() -> Candidates:
     """All candidates below the greatest size, the most salient first."""
-    selector = Selector(measure_saliency(SPACE, CLASSES, images=2), "paper")
+    selector = IsomerSelector(measure_saliency(SPACE, CLASSES, images=2), "paper")
     sized = ((arch, SPACE.params(arch, CLASSES)) for arch in selector.representatives)
     below = [(arch, params) for arch, params in sized if params < max(SIZES)]
     found = [(arch, params, selector.snip.score(arch)) for arch, params in below]

@@ -17,9 +17,8 @@ from torch import Tensor, nn
 from autoprox import runner
 from autoprox.benchmarks import load_benchmark
 from autoprox.configurations.supernets import SupernetEvalConfig, SupernetTrainConfig
-from autoprox.oneshot.supernet import inherited
-from autoprox.oneshot.supernet.recipe import SupernetRecipe
-from autoprox.oneshot.supernet.training import SupernetTraining
+from autoprox.oneshot.supernet import inherited_accuracy
+from autoprox.oneshot.supernet.training import SupernetRecipe, SupernetTraining
 from autoprox.searchspaces import Architecture, get_space
 
 SPACE = get_space("autoformer-nano")
@@ -112,13 +111,13 @@ def test_subnets_of_a_file_are_counted_and_so_are_those_drawn(
     trained: Train, run: Command, monkeypatch: pytest.MonkeyPatch, folder: Path, count: int
 ) -> None:
     """Every subnet is twice in the file, in other words the second time."""
-    drawn, make = set[Architecture](), SupernetTraining._made
+    drawn, make = set[Architecture](), SupernetTraining._make_subnet
 
     def watched(self: SupernetTraining, arch: Architecture) -> Any:
         drawn.add(arch)
         return make(self, arch)
 
-    monkeypatch.setattr(SupernetTraining, "_made", watched)
+    monkeypatch.setattr(SupernetTraining, "_make_subnet", watched)
     entries = [{"arch": own} for own in SMALL[:count]]
     again = [{"arch": dict(reversed(own.items())), "score": 1} for own in SMALL[:count]]
     (folder / "list.json").write_text(json.dumps([*entries, *again]))
@@ -179,13 +178,13 @@ def test_the_limit_leaves_images_of_all_classes(
     supernet: str, run: Command, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
     """Although the images are in the order of their classes, of which 6, 6 and 6 are held out."""
-    seen, accuracy = [], inherited.accuracy
+    seen, accuracy = [], inherited_accuracy.accuracy
 
     def watched(network: nn.Module, images: Tensor, labels: Tensor) -> float:
         seen.append(labels.tolist())
         return accuracy(network, images, labels)
 
-    monkeypatch.setattr(inherited, "accuracy", watched)
+    monkeypatch.setattr(inherited_accuracy, "accuracy", watched)
     given = ("--samples", "10", "--workers", "1", "--limit", str(limit))
     summary = run("supernet", "eval", supernet, *given, "--json").json
     assert len(seen) == 10

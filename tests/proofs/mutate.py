@@ -28,7 +28,10 @@ ROOT = Path(__file__).parents[2]
 SECONDS = 120  # of a processor, for the tests of a mutant: beyond that it is killed
 AREAS = {
     "language": ("autoprox/language", "tests/language"),
-    "fitness": ("autoprox/scoring/fitness.py autoprox/scoring/correlations.py", "tests/scoring"),
+    "fitness": (
+        "autoprox/scoring/joint_metric.py autoprox/scoring/correlations.py",
+        "tests/scoring",
+    ),
     "store": (
         "autoprox/statistics/cached.py autoprox/statistics/sources.py",
         "tests/statistics/test_store.py tests/statistics/test_cache_folder.py "

@@ -19,19 +19,30 @@ from autoprox.evolution import Individual
 from autoprox.evolution_parameters import TreeLimits
 from autoprox.language import Tree, Type, canonical, make, parse, statistics
 from autoprox.language.grammar import Grammar
-from autoprox.rediscovery import search
-from autoprox.rediscovery.evidence import by_form, by_networks, by_tree, relative_deviation
-from autoprox.rediscovery.growth import (
-    GRAMMAR,
-    REDUCTIONS,
-    WORDS,
-    Bank,
-    Formulas,
-    Growth,
-    pair,
-    ranks_of,
+from autoprox.rediscovery import formula_search
+from autoprox.rediscovery.formula_equality import (
+    equality_by_networks,
+    equality_by_sympy,
+    equality_by_tree,
+    relative_deviation,
 )
-from autoprox.rediscovery.search import NICHE, Archive, FormulaSearch, Goal, ranks_in
+from autoprox.rediscovery.formula_growth import (
+    REDISCOVERY_GRAMMAR,
+    REDISCOVERY_WORDS,
+    REDUCTIONS,
+    FormulaGrowth,
+    PartsOfType,
+    ScoredFormulas,
+    average_ranks,
+    pair_of_step,
+)
+from autoprox.rediscovery.formula_search import (
+    NICHE,
+    FormulaSearch,
+    SearchGoal,
+    TermArchive,
+    count_ranks,
+)
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.zoo.loading import load
 
@@ -48,7 +59,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
         arch = NANO.sample(rng)
         if arch["hidden_dim"] <= 24 and arch["depth"] <= 3:
             architectures[arch] = None
-    needs = {part for name in WORDS for s in statistics(make(name)) for part in s.parts}
+    needs = {part for name in REDISCOVERY_WORDS for s in statistics(make(name)) for part in s.parts}
     store = cached(
         Conditions(NANO, {"noise": noise(4)}, stride=2),
         list(architectures),
@@ -60,7 +71,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
 
 def test_pairs_come_in_shells() -> None:
     for n in (1, 2, 7):
-        pairs = [pair(step) for step in range(n * n)]
+        pairs = [pair_of_step(step) for step in range(n * n)]
         assert set(pairs) == set(itertools.product(range(n), repeat=2))
         largest = [max(p) for p in pairs]
         assert largest == sorted(largest)
@@ -76,7 +87,7 @@ def test_single_domains_of_all_layers() -> None:
 
 
 def test_grown_terms_have_the_scores_of_their_trees(engine: Engine) -> None:
-    growth, rng = Growth(engine, random.Random(1)), random.Random(2)
+    growth, rng = FormulaGrowth(engine, random.Random(1)), random.Random(2)
     first = {str(terms.tree(k)) for terms in growth.round() for k in range(len(terms.scores))}
     same = {f"sum({name})" for name in ("sum(ones.msa.weight)", "l1_norm(msa.weight)")}
     assert len(same & first) == 1
@@ -94,7 +105,7 @@ def test_grown_terms_have_the_scores_of_their_trees(engine: Engine) -> None:
 
 
 def test_an_operation_is_applied_to_all_parts_once() -> None:
-    bank = Bank(GRAMMAR.maps(Type("Layers", "block")))
+    bank = PartsOfType(REDISCOVERY_GRAMMAR.maps(Type("Layers", "block")))
     bank.parts += [parse(name) for name in ("width", "tokens", "heads")]
     assert sorted(bank.next_arguments("log", 2) + bank.next_arguments("log", 2)) == [
         (0,),
@@ -110,10 +121,10 @@ def test_an_operation_is_applied_to_all_parts_once() -> None:
     assert {max(pair) for pair in bank.next_arguments("mul", 99)} == {3}
 
 
-def some_terms(scores: Any, symbols: str = "width tokens heads one") -> Formulas:
+def some_terms(scores: Any, symbols: str = "width tokens heads one") -> ScoredFormulas:
     trees = [parse(f"sum({symbol})") for symbol in symbols.split()][: len(scores)]
     values = np.asarray(scores, dtype=float)
-    return Formulas(values, np.array([tree.size for tree in trees]), trees.__getitem__)
+    return ScoredFormulas(values, np.array([tree.size for tree in trees]), trees.__getitem__)
 
 
 def test_terms_that_vary() -> None:
@@ -126,20 +137,20 @@ def test_sums_of_ranks_are_recognised() -> None:
     rng = np.random.default_rng(0)
     values = rng.integers(0, 9, (2, 20))
     one, other = stats.rankdata(values, axis=1)
-    assert ranks_in(one) == 1
-    assert ranks_in(one + other) == 2
-    assert ranks_in(one + other + one) == 0
-    assert ranks_in(one - other) == 0
-    assert ranks_in(one + other + 0.25) == 0
-    assert ranks_in(rng.normal(size=20)) == 0
-    np.testing.assert_array_equal(ranks_of(values.astype(float)), [one, other])
+    assert count_ranks(one) == 1
+    assert count_ranks(one + other) == 2
+    assert count_ranks(one + other + one) == 0
+    assert count_ranks(one - other) == 0
+    assert count_ranks(one + other + 0.25) == 0
+    assert count_ranks(rng.normal(size=20)) == 0
+    np.testing.assert_array_equal(average_ranks(values.astype(float)), [one, other])
     for many in (rng.normal(size=(50, 9)), rng.integers(-2, 2, (50, 9)) * 0.1, np.zeros((1, 3))):
-        np.testing.assert_array_equal(ranks_of(many), stats.rankdata(many, axis=1))
+        np.testing.assert_array_equal(average_ranks(many), stats.rankdata(many, axis=1))
 
 
 def test_each_type_has_room_in_the_pool(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Terms of the first types alone would otherwise fill it."""
-    monkeypatch.setattr(search, "POOL", 30)
+    monkeypatch.setattr(formula_search, "POOL_ROOM", 30)
     scores = engine.evaluate([parse("sum(sum(tanh(sqrt(msa.weight))))")]).values[0, 0]
     found = FormulaSearch(engine, scores, random.Random(7))
     for _ in range(2):
@@ -147,7 +158,7 @@ def test_each_type_has_room_in_the_pool(engine: Engine, monkeypatch: pytest.Monk
     trees = [terms.tree(k) for terms in found._pool for k in range(len(terms.scores))]
     types = Counter(str(tree.args[0].type) for tree in trees)
     assert set(types.values()) == {30}
-    assert len(types) == sum(type_.level == "Layers" for type_ in GRAMMAR.types)
+    assert len(types) == sum(type_.level == "Layers" for type_ in REDISCOVERY_GRAMMAR.types)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +170,7 @@ def test_partners_are_found(symbol: str, combine: Callable[..., Any]) -> None:
     terms = some_terms(scores)
     whole = make(symbol, parse("sum(width)"), parse("sum(tokens)"))
     for old, new in ([2, 0], [1]), ([1, 2], [0]):
-        archive = Archive(30, random.Random(0))
+        archive = TermArchive(30, random.Random(0))
         archive.add(terms.choose(np.array(old[:1])))
         archive.add(terms.choose(np.array(old[1:], dtype=int)))
         searched = combine(scores[0], scores[1])
@@ -171,12 +182,17 @@ def test_partners_are_found(symbol: str, combine: Callable[..., Any]) -> None:
 def test_what_fits_a_goal() -> None:
     values = np.array([1.0, 2.0, 4.0])
     terms = some_terms([values * 3, -values, values * [1, 1, 1.001], values + 1])
-    assert Goal(values, "scores").fits(terms).tolist() == [True, False, False, False]
-    assert Goal(stats.rankdata(values), "ranks").fits(terms).tolist() == [True, False, True, True]
-    best = Goal(values, "scores").individuals(terms)
+    assert SearchGoal(values, "scores").fits(terms).tolist() == [True, False, False, False]
+    assert SearchGoal(stats.rankdata(values), "ranks").fits(terms).tolist() == [
+        True,
+        False,
+        True,
+        True,
+    ]
+    best = SearchGoal(values, "scores").individuals(terms)
     third = stats.pearsonr(values, terms.scores[2])[0]
     assert [i.jcm for i in best] == pytest.approx([1, third, -1])
-    pairs = Goal(values, "summand").complete([parse("sum(one)")], [parse("sum(width)")])
+    pairs = SearchGoal(values, "summand").complete([parse("sum(one)")], [parse("sum(width)")])
     assert list(map(str, pairs)) == ["add(rank(sum(one)), rank(sum(width)))"]
 
 
@@ -184,7 +200,7 @@ def test_a_population_has_the_best_of_each_size() -> None:
     def individual(text: str, fitness: float) -> Individual:
         return Individual(parse(text), (fitness,), fitness)
 
-    goal = Goal(np.arange(3.0), "scores")
+    goal = SearchGoal(np.arange(3.0), "scores")
     small = [individual(f"{name}(width)", n / 10) for n, name in enumerate(REDUCTIONS["layers"])]
     assert len(small) > NICHE
     goal.keep(small[:5])
@@ -266,7 +282,7 @@ DIFFERENT = [
 
 @pytest.mark.parametrize(("one", "other"), EQUAL)
 def test_equal_forms_are_proved(one: str, other: str) -> None:
-    evidence = by_form(parse(one), parse(other))
+    evidence = equality_by_sympy(parse(one), parse(other))
     assert evidence is not None
     assert evidence.kind == "sympy"
     world = random_world(0)
@@ -276,7 +292,7 @@ def test_equal_forms_are_proved(one: str, other: str) -> None:
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
 def test_different_forms_are_not(one: str, other: str) -> None:
-    assert by_form(parse(one), parse(other)) is None
+    assert equality_by_sympy(parse(one), parse(other)) is None
 
 
 def test_what_is_proved_of_random_formulas_holds() -> None:
@@ -286,7 +302,7 @@ def test_what_is_proved_of_random_formulas_holds() -> None:
         tree = parse(text)
         for _ in range(150):
             mutant = grammar.mutate_points(tree, rng, 0.4)
-            if canonical(mutant) != canonical(tree) and by_form(tree, mutant):
+            if canonical(mutant) != canonical(tree) and equality_by_sympy(tree, mutant):
                 values = [naive_evaluate(t, world) for t in (tree, mutant)]
                 np.testing.assert_allclose(values[0], values[1], rtol=1e-9)
                 proved += 1
@@ -294,8 +310,10 @@ def test_what_is_proved_of_random_formulas_holds() -> None:
 
 
 def test_evidence_by_tree() -> None:
-    assert by_tree(parse("sum(mul(width, heads))"), parse("sum(mul(heads, width))"))
-    assert by_tree(parse("sum(mul(width, heads))"), parse("sum(mul(width, tokens))")) is None
+    assert equality_by_tree(parse("sum(mul(width, heads))"), parse("sum(mul(heads, width))"))
+    assert (
+        equality_by_tree(parse("sum(mul(width, heads))"), parse("sum(mul(width, tokens))")) is None
+    )
 
 
 def test_relative_deviation() -> None:
@@ -313,7 +331,7 @@ def test_evidence_by_networks(
 ) -> None:
     def judge(target: str, *found: str) -> list[bool]:
         networks = streamed(setting(batches={"few": noise(4)}), architectures, 1)
-        evidence = by_networks([parse(text) for text in found], parse(target), networks)
+        evidence = equality_by_networks([parse(text) for text in found], parse(target), networks)
         assert all(e is None or e.kind == "networks" for e in evidence)
         return [e is not None for e in evidence]
 

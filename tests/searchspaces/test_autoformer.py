@@ -8,7 +8,7 @@ from transformers import ViTConfig, ViTForImageClassification
 
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.searchspaces.autoformer import AutoFormer
-from autoprox.searchspaces.blocks import EncoderBlock
+from autoprox.searchspaces.transformer import EncoderBlock
 
 # Networks that Auto-Prox retrained, by its released configurations: width, number of blocks, how
 # many of them have ratio 4 (the others 3.5), classes, and the size in its table 3, in millions.

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
-from autoprox.searchspaces.autoformer_supernet import RelativeEncoderBlock, RelativePositions
-from autoprox.searchspaces.blocks import Block
+from autoprox.searchspaces.autoformer import RelativeEncoderBlock, RelativePositions
+from autoprox.searchspaces.transformer import BlockSpec
 
 # The networks that AutoFormer and AZ-NAS found: width, heads, MLP ratios, and the parameters and
 # GFLOPs that AutoFormer's code counts.
@@ -127,7 +127,7 @@ def attended(block: RelativeEncoderBlock, x: Tensor, side: int) -> Tensor:
 @pytest.mark.parametrize("side", [2, 5])
 def test_attention_is_that_of_a_plain_loop(side: int) -> None:
     """Gradients agree as outputs do."""
-    shape = Block(24, 1 + side**2, 2, inner=128, hidden=8)
+    shape = BlockSpec(24, 1 + side**2, 2, inner=128, hidden=8)
     block = randomised(RelativeEncoderBlock(shape).double())
     assert isinstance(block, RelativeEncoderBlock)
     generator = torch.Generator().manual_seed(1)

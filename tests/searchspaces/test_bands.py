@@ -6,8 +6,8 @@ import random
 import pytest
 
 from autoprox.searchspaces import get_space
-from autoprox.searchspaces.bands import sample_bands, size_bands
-from autoprox.searchspaces.limits import LimitsError
+from autoprox.searchspaces.sampler import sample_bands, size_bands
+from autoprox.searchspaces.size_limits import LimitsError
 
 SPACE = get_space("autoformer-nano")
 

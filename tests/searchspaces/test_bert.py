@@ -8,7 +8,7 @@ from helpers.bert import NAMES, randomised, tokens, translated
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import BertConfig, BertForMaskedLM
 
-from autoprox.searchspaces import Architecture, ArchitectureError, Block
+from autoprox.searchspaces import Architecture, ArchitectureError, BlockSpec
 from autoprox.searchspaces.bert import BERT, Bert
 
 BASE = BERT.architecture({"depth": 12, "mlp_size": [3072] * 12, "num_heads": [12] * 12})
@@ -28,7 +28,7 @@ def test_logits_are_those_of_transformers() -> None:
         hidden_size=24, num_hidden_layers=2, num_attention_heads=4, intermediate_size=40
     )
     theirs = randomised(BertForMaskedLM(config))
-    ours = Bert([Block(24, 512, 4, 24, 40)] * 2, 24)
+    ours = Bert([BlockSpec(24, 512, 4, 24, 40)] * 2, 24)
     ours.load_state_dict(translated(theirs, NAMES))
     ids = tokens(2, 7)
     logits = ours(ids)
@@ -62,7 +62,7 @@ def test_the_space_is_that_of_t_razor() -> None:
 
 def test_initialisation() -> None:
     """Normal with standard deviation 0.02; biases zero, and so the same score for every token."""
-    network = Bert([Block(24, 512, 4, 24, 40)], 24)
+    network = Bert([BlockSpec(24, 512, 4, 24, 40)], 24)
     network.initialise(seed=1)
     drawn = ("embedding.weight", "position", "blocks.0.qkv.weight", "prediction.transform.weight")
     parameters = dict(network.named_parameters())

@@ -8,7 +8,7 @@ from helpers.bert import randomised
 from torch import Tensor, nn
 from transformers import MobileNetV2Config, MobileNetV2ForImageClassification
 
-from autoprox.oneshot.supernet.slices import Supernet
+from autoprox.oneshot.supernet.shared_weights import Supernet
 from autoprox.searchspaces import Architecture, ArchitectureError
 from autoprox.searchspaces.bignas import BIGNAS, BIGNAS_NANO, BigNAS, InvertedResidual
 from autoprox.testing.spaces import smallest

@@ -17,10 +17,10 @@ from transformers.models.convbert.modeling_convbert import ConvBertLayer
 from autoprox.searchspaces import Architecture, ArchitectureError
 from autoprox.searchspaces.flexibert import (
     FLEXIBERT,
-    OPERATIONS,
+    TOKEN_MIXERS,
     FlexiBert,
     FlexiBlock,
-    FlexiLayer,
+    FlexiBlockSpec,
 )
 
 ELECTRA_NAMES = NAMES | {
@@ -56,7 +56,7 @@ def arch(depth: int, operation: str, **changed: Any) -> Architecture:
 
 
 def block(operation: str, heads: int = 4, stack: int = 1) -> FlexiBlock:
-    shape = FlexiLayer(24, 512, heads, 24, 40, operation, stack)
+    shape = FlexiBlockSpec(24, 512, heads, 24, 40, operation, stack)
     network = randomised(FlexiBlock(shape))
     assert isinstance(network, FlexiBlock)
     return network
@@ -78,7 +78,7 @@ def test_logits_with_dot_product_attention_are_electras() -> None:
         intermediate_size=40,
     )
     theirs = randomised(ElectraForMaskedLM(config))
-    shape = FlexiLayer(24, 512, 4, 24, 40, "sdp", 1)
+    shape = FlexiBlockSpec(24, 512, 4, 24, 40, "sdp", 1)
     ours = FlexiBert([shape] * 2, d_embed=8)
     ours.load_state_dict(translated(theirs, ELECTRA_NAMES))
     ids = tokens(2, 7)
@@ -171,7 +171,7 @@ def test_linear_layers(operation: str, mixing: list[tuple[int, int]]) -> None:
     assert [module.heads for module in network.transformer_blocks] == [4, 4]
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("operation", TOKEN_MIXERS)
 def test_counts_are_those_of_the_built_network(operation: str) -> None:
     for own in (
         arch(2, operation, hidden_size=128, num_operation_heads=2, num_feed_forward=3),
@@ -196,9 +196,9 @@ def test_attention_alone_makes_electra_small(hidden_size: int) -> None:
     assert FLEXIBERT.params(own) == sum(p.numel() for p in theirs.parameters())
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("operation", TOKEN_MIXERS)
 def test_every_parameter_is_set_and_gets_a_gradient(operation: str) -> None:
-    shapes = [FlexiLayer(16, 512, 2, 16, 24, operation, stack) for stack in (1, 3)]
+    shapes = [FlexiBlockSpec(16, 512, 2, 16, 24, operation, stack) for stack in (1, 3)]
     network = FlexiBert(shapes, d_embed=8)
     network.initialise(seed=1)
     network(tokens(2, 10)).logsumexp(-1).sum().backward()

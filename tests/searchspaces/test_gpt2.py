@@ -12,8 +12,8 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from autoprox.searchspaces.base import Architecture, ArchitectureError
 from autoprox.searchspaces.gpt2 import GPT2, GPT2Block, GPT2Network
+from autoprox.searchspaces.space import Architecture, ArchitectureError
 
 VOCABULARY = 50257 + 7  # that of ETAS has seven tokens more
 SMALL = {

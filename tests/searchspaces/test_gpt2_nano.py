@@ -6,7 +6,7 @@ from torch import nn
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from autoprox.searchspaces import Architecture
-from autoprox.searchspaces.gpt2_nano import GPT2_NANO, GPT2NanoNetwork
+from autoprox.searchspaces.gpt2 import GPT2_NANO, GPT2NanoNetwork
 
 
 def architecture(layers: int, width: int, inner: int, heads: int) -> Architecture:

@@ -5,7 +5,7 @@ import math
 import pytest
 from helpers.networks import SPACE
 
-from autoprox.searchspaces.limits import SizeLimits, matched
+from autoprox.searchspaces.size_limits import SizeLimits, matched
 
 PARAMS = SPACE.params(SPACE.smallest(), 10)
 FLOPS = SPACE.flops(SPACE.smallest(), 10)

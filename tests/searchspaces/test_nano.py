@@ -6,7 +6,7 @@ from torch import nn
 from transformers import ViTConfig, ViTForImageClassification
 
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.searchspaces.nano import NanoFormer
+from autoprox.searchspaces.autoformer import NanoFormer
 
 SPACE = get_space("autoformer-nano")
 

@@ -11,11 +11,11 @@ from scipy.stats import chisquare
 
 from autoprox.files.human_readable import Range
 from autoprox.searchspaces import SPACES, Architecture, ArchitectureError, SearchSpace, get_space
-from autoprox.searchspaces.base import one, per_layer
-from autoprox.searchspaces.counting import SizeCounts
-from autoprox.searchspaces.limits import LimitsError, SizeLimits, matched
-from autoprox.searchspaces.nano import NanoSpace
-from autoprox.searchspaces.sampler import Sampler, sample_each
+from autoprox.searchspaces.autoformer import NanoSpace
+from autoprox.searchspaces.sampler import ArchitectureSampler, sample_each
+from autoprox.searchspaces.size_counts import SizeCounts
+from autoprox.searchspaces.size_limits import LimitsError, SizeLimits, matched
+from autoprox.searchspaces.space import one, per_layer
 
 SMALL = NanoSpace(
     "autoformer-nano",
@@ -84,11 +84,11 @@ def test_all_that_exist_are_found_and_then_none(
     existing = inside(space, params, flops)
     assert existing
     limits, rng = SizeLimits(space, 10, params, flops), random.Random(0)
-    found = Sampler(limits).sample(len(existing) + 1, rng)
+    found = ArchitectureSampler(limits).sample(len(existing) + 1, rng)
     assert len(found) == len(existing)
     assert set(found) == existing
-    assert Sampler(limits).available(10**6) == len(existing)
-    assert Sampler(limits).available(len(existing) - 1) == len(existing) - 1
+    assert ArchitectureSampler(limits).available(10**6) == len(existing)
+    assert ArchitectureSampler(limits).available(len(existing) - 1) == len(existing) - 1
     counts = SizeCounts(limits)
     assert {arch for arch, _ in counts.every()} == existing
 
@@ -130,7 +130,7 @@ def test_every_space_has_its_sizes_counted(name: str) -> None:
     """As many different architectures within 2 % as are asked for, unless fewer exist."""
     space, rng = get_space(name), random.Random(1)
     middle = sorted(space.params(space.sample(rng), 10) for _ in range(21))[10]
-    sampler = Sampler(SizeLimits(space, 10, matched(middle)))
+    sampler = ArchitectureSampler(SizeLimits(space, 10, matched(middle)))
     found = sampler.sample(60, rng)
     assert len(set(found)) == len(found) == sampler.available(60)
     for arch in found:
@@ -146,7 +146,7 @@ def test_what_is_rare_is_found(seed: int) -> None:
     space, rng = get_space("autoformer-ti"), random.Random(seed)
     least = space.params(space.smallest())
     limits = SizeLimits(space, 1000, (None, least + 50_000), (1_000_000_000, None))
-    found = Sampler(limits).sample(20, rng)
+    found = ArchitectureSampler(limits).sample(20, rng)
     assert len(found) == 20
     assert all(least <= space.params(arch) <= least + 50_000 for arch in found)
 
@@ -154,7 +154,7 @@ def test_what_is_rare_is_found(seed: int) -> None:
 def test_the_first_of_more_are_the_same() -> None:
     limits = SizeLimits(SMALL, 10, (None, 12_000))
     few, many, others = (
-        Sampler(limits).sample(count, random.Random(seed))
+        ArchitectureSampler(limits).sample(count, random.Random(seed))
         for count, seed in ((5, 0), (9, 0), (9, 1))
     )
     assert many[:5] == few
@@ -163,7 +163,7 @@ def test_the_first_of_more_are_the_same() -> None:
 
 def test_samplers_take_turns_until_none_has_more() -> None:
     ranges = [(None, 5_000), (5_001, 7_000)]
-    samplers = [Sampler(SizeLimits(SMALL, 10, ends)) for ends in ranges]
+    samplers = [ArchitectureSampler(SizeLimits(SMALL, 10, ends)) for ends in ranges]
     numbers = [len(inside(SMALL, ends, (None, None))) for ends in ranges]
     assert numbers[0] < numbers[1]
     found = sample_each(samplers, 10**4, random.Random(0))
@@ -174,7 +174,7 @@ def test_samplers_take_turns_until_none_has_more() -> None:
 
 def test_similar_architectures_keep_what_the_limits_allow() -> None:
     space, rng = get_space("autoformer-ti"), random.Random(0)
-    sampler = Sampler(SizeLimits(space, 1000, matched(6_000_000)))
+    sampler = ArchitectureSampler(SizeLimits(space, 1000, matched(6_000_000)))
     kept = []
     for _ in range(20):
         outside = space.sample(rng)
@@ -188,7 +188,9 @@ def test_similar_architectures_keep_what_the_limits_allow() -> None:
 
 def test_a_single_choice_can_be_fixed() -> None:
     space, rng = get_space("gpt2-hw"), random.Random(0)
-    sampler = Sampler(SizeLimits(space, 1000, (75_000_000, 76_000_000), (None, 120_000_000_000)))
+    sampler = ArchitectureSampler(
+        SizeLimits(space, 1000, (75_000_000, 76_000_000), (None, 120_000_000_000))
+    )
     found = sampler.new(rng, (), fixed={"embed_dim": 768})
     assert found is not None
     assert found["embed_dim"] == 768
@@ -212,7 +214,7 @@ def test_limits_without_architectures_name_the_nearest(
 ) -> None:
     space, classes = get_space(name), 10 if name == "pit" else 1000
     with pytest.raises(LimitsError, match=f"architecture of {name} must be within .*{message}"):
-        Sampler(SizeLimits(space, classes, params, flops)).require()
+        ArchitectureSampler(SizeLimits(space, classes, params, flops)).require()
     if name == "pit" and flops == (None, None):
         sizes = sorted(space.params(arch, classes) for arch in enumerated(space))
         below = [size for size in sizes if size < 6_000_000]
@@ -222,7 +224,7 @@ def test_limits_without_architectures_name_the_nearest(
 
 def test_a_space_must_say_what_its_sizes_depend_on() -> None:
     class Careless(type(get_space("pit"))):  # type: ignore[misc]
-        linked = frozenset[str]()
+        chained = frozenset[str]()
 
     pit = get_space("pit")
     with pytest.raises(ArchitectureError, match="the sizes of pit must follow from its choices"):

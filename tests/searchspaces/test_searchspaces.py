@@ -16,15 +16,15 @@ from autoprox.searchspaces import (
     SPACES,
     Architecture,
     ArchitectureError,
-    Block,
+    BlockSpec,
     SearchSpace,
     TransformerNetwork,
     from_json,
     get_space,
 )
-from autoprox.searchspaces.base import one, per_layer, per_stage
 from autoprox.searchspaces.bignas import BigNAS
-from autoprox.searchspaces.tokens import TokenSpace
+from autoprox.searchspaces.language_models import TokenSpace
+from autoprox.searchspaces.space import one, per_layer, per_stage
 from autoprox.testing.spaces import example, on_meta, samples, shallow, smallest
 
 
@@ -202,8 +202,8 @@ class Toy(SearchSpace):
     def rule(self, choices: Mapping[str, Any]) -> str | None:
         return "depth 2 needs width 8" if choices["depth"] == 2 != choices["width"] / 4 else None
 
-    def blocks(self, arch: Architecture) -> tuple[Block, ...]:
-        return tuple(Block(arch["width"], 3, h, 8, 16) for h in arch["heads"])
+    def blocks(self, arch: Architecture) -> tuple[BlockSpec, ...]:
+        return tuple(BlockSpec(arch["width"], 3, h, 8, 16) for h in arch["heads"])
 
     def params(self, arch: Architecture, classes: int = 1000) -> int:
         return 0

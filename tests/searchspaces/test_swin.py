@@ -18,7 +18,7 @@ from autoprox.searchspaces.swin import (
     SWIN_NANO,
     Swin,
     SwinBlock,
-    SwinShape,
+    SwinBlockSpec,
     relative_positions,
 )
 from autoprox.testing.spaces import smallest
@@ -125,7 +125,7 @@ def test_forward_is_that_of_transformers() -> None:
 
 def plain_attention(block: SwinBlock, tokens: Tensor) -> Tensor:
     """Attention of [tokens, width], pair by pair: who shares a window once all are shifted."""
-    shape = block.shape
+    shape = block.spec
     qkv = (tokens @ block.qkv.weight.T + block.qkv.bias).view(len(tokens), 3, shape.heads, -1)
     query, key, value = qkv.unbind(1)
     logits = torch.full((shape.heads, len(tokens), len(tokens)), -math.inf)
@@ -149,7 +149,7 @@ def plain_attention(block: SwinBlock, tokens: Tensor) -> Tensor:
 )
 @torch.no_grad()
 def test_attention_stays_in_windows(side: int, window: int, shift: int) -> None:
-    shape = SwinShape(6, side**2, 2, inner=8, hidden=5, window=window, shift=shift)
+    shape = SwinBlockSpec(6, side**2, 2, inner=8, hidden=5, window=window, shift=shift)
     block = SwinBlock(shape)
     generator = torch.Generator().manual_seed(side)
     for p in block.parameters():

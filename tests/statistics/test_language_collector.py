@@ -9,7 +9,7 @@ from helpers.plain import SINGLE, assert_same, plainly
 from torch import Tensor
 
 from autoprox.inputs.batch import Batch
-from autoprox.inputs.text import load_tokens
+from autoprox.inputs.batch_loading import load_token_batch
 from autoprox.language import STATISTICS, Statistic
 from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork, get_space
 from autoprox.statistics.collector import collect
@@ -30,7 +30,7 @@ def space(request: pytest.FixtureRequest) -> SearchSpace:
 
 def small(space: SearchSpace) -> tuple[TransformerNetwork, Batch]:
     network = space.build(SMALL[space.name], seed=3)
-    return network, load_tokens(space, 3, 6, seed=1)
+    return network, load_token_batch(space, 3, 6, seed=1)
 
 
 def test_the_loss_is_the_cross_entropy_of_what_should_be_predicted(space: SearchSpace) -> None:
@@ -71,11 +71,11 @@ def test_ntk_probe(space: SearchSpace) -> None:
 
 
 def test_the_datasets_of_a_language_model_share_its_statistics() -> None:
-    batch = load_tokens(GPT2, 2, 4, seed=0)
+    batch = load_token_batch(GPT2, 2, 4, seed=0)
     setting = Conditions(GPT2, {"cola": batch, "sst": batch})
     arch = GPT2.sample(random.Random(0))
     for statistic in STATISTICS.values():
         assert setting.key(arch, "cola", statistic) == setting.key(arch, "sst", statistic)
-    other = Conditions(GPT2, {"cola": load_tokens(GPT2, 2, 4, seed=1)})
+    other = Conditions(GPT2, {"cola": load_token_batch(GPT2, 2, 4, seed=1)})
     grad: Statistic = STATISTICS["msa.grad"]
     assert other.key(arch, "cola", grad) != setting.key(arch, "cola", grad)

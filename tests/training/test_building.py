@@ -18,10 +18,9 @@ from scipy.stats import kendalltau
 from autoprox.benchmarks import load_benchmark
 from autoprox.errors import AutoproxError, MeasurementError
 from autoprox.searchspaces import get_space
-from autoprox.training import table as building
-from autoprox.training.images import ImageRecipe, accuracy
-from autoprox.training.plan import Job
-from autoprox.training.recipes import DivergedError
+from autoprox.training import benchmark_training as building
+from autoprox.training.benchmark_training import TrainingJob
+from autoprox.training.recipes import DivergedError, ImageRecipe, accuracy
 
 SPACE = "autoformer-nano"
 RECIPE = ImageRecipe(epochs=1, batch_size=32)
@@ -108,7 +107,7 @@ def test_results_are_those_of_their_training(built: Path, images: list[Path]) ->
     space = get_space(SPACE)
     architecture = space.architecture(result["arch"])
     data = RECIPE.load(images[1], space)
-    job = Job(architecture, "two", images[1], data.digest, 1)
+    job = TrainingJob(architecture, "two", images[1], data.digest, 1)
     network = space.build(architecture, 2, job.stream)
     RECIPE.train(network, data, job.stream)
     held_out = accuracy(network, data.held_out_images, data.held_out_labels)
@@ -118,7 +117,7 @@ def test_results_are_those_of_their_training(built: Path, images: list[Path]) ->
 def test_seeds_and_datasets_differ(images: list[Path]) -> None:
     architecture = get_space(SPACE).sample(random.Random(0))
     jobs = [
-        Job(architecture, name, path, "", seed)
+        TrainingJob(architecture, name, path, "", seed)
         for name, path in zip(("one", "two"), images, strict=True)
         for seed in (0, 1)
     ]
@@ -342,7 +341,7 @@ def test_images_that_change_during_the_build(images: list[Path], tmp_path: Path)
     path = save(tmp_path / "one.npz", 1)
     digest = RECIPE.load(path, space).digest
     save(path, 2)
-    job = Job(space.sample(random.Random(0)), "one", path, digest, 0)
+    job = TrainingJob(space.sample(random.Random(0)), "one", path, digest, 0)
     with pytest.raises(AutoproxError, match=r"one\.npz must not change during the build"):
-        building.train_one(RECIPE, tmp_path, job)
+        building.train_job(RECIPE, tmp_path, job)
     assert [file.name for file in tmp_path.iterdir()] == ["one.npz"]

@@ -7,7 +7,7 @@ import torch
 
 from autoprox.inputs.datasets import Images
 from autoprox.searchspaces import get_space
-from autoprox.training.images import ImageRecipe
+from autoprox.training.recipes import ImageRecipe
 
 
 def bright_or_dark(count: int) -> tuple[torch.Tensor, torch.Tensor]:

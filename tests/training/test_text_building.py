@@ -16,9 +16,8 @@ from autoprox import cli
 from autoprox.benchmarks import load_benchmark
 from autoprox.errors import AutoproxError
 from autoprox.searchspaces import get_space
-from autoprox.training.images import ImageRecipe
-from autoprox.training.plan import Job
-from autoprox.training.texts import TextRecipe
+from autoprox.training.benchmark_training import TrainingJob
+from autoprox.training.recipes import ImageRecipe, TextRecipe
 
 SPACE = "gpt2-nano"
 RECIPE = TextRecipe(epochs=1)
@@ -77,7 +76,7 @@ def test_results_are_those_of_their_training(built: Path, texts: list[Path]) -> 
     result = json.loads(min(built.with_name("table.json.parts").glob("1-two-*")).read_text())
     space = get_space(SPACE)
     data = RECIPE.load(texts[1], space)
-    job = Job(space.architecture(result["arch"]), "two", texts[1], data.digest, 1)
+    job = TrainingJob(space.architecture(result["arch"]), "two", texts[1], data.digest, 1)
     network = space.build(job.architecture, 256, job.stream)
     assert RECIPE.train(network, data, job.stream) == result["loss"]
     assert RECIPE.score(network, data) == result["perplexity"]

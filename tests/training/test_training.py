@@ -13,11 +13,19 @@ from torch import Tensor, nn
 from autoprox.errors import AutoproxError
 from autoprox.inputs.datasets import Images, Text
 from autoprox.searchspaces import SearchSpace, get_space
-from autoprox.searchspaces.gpt2_nano import GPT2_NANO, GPT2NanoSpace
-from autoprox.training import images as training
-from autoprox.training.images import ImageRecipe, accuracy, move_at_random, normalise
-from autoprox.training.recipes import DivergedError, TrainingError, TrainingRecipe
-from autoprox.training.texts import TextRecipe, perplexity
+from autoprox.searchspaces.gpt2 import GPT2_NANO, GPT2NanoSpace
+from autoprox.training import recipes as training
+from autoprox.training.recipes import (
+    DivergedError,
+    ImageRecipe,
+    TextRecipe,
+    TrainingError,
+    TrainingRecipe,
+    accuracy,
+    move_at_random,
+    normalise,
+    perplexity,
+)
 
 SIDE = 6
 

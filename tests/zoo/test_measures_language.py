@@ -6,11 +6,11 @@ from helpers.plain_measures import PLAIN, SEED, Plain
 from torch import Tensor
 from torch.nn import functional
 
-from autoprox.inputs.batch import IGNORED, Batch
-from autoprox.inputs.text import load_tokens
+from autoprox.inputs.batch import IGNORED_LABEL, Batch
+from autoprox.inputs.batch_loading import load_token_batch
 from autoprox.searchspaces import Architecture, TransformerNetwork, get_space
 from autoprox.searchspaces.gpt2 import GPT2Space
-from autoprox.searchspaces.tokens import TokenSpace
+from autoprox.searchspaces.language_models import TokenSpace
 from autoprox.zoo.functions import MEASURES, measure_all
 
 
@@ -27,8 +27,8 @@ CHOICES = {"n_layer": 2, "d_embed": 24, "d_model": (16, 24), "d_inner": (40, 56)
 
 def causal_batch() -> Batch:
     """Sequences with different numbers of tokens to predict."""
-    batch = load_tokens(SPACE, batch_size=3, length=9, seed=1)
-    batch.labels[0, 4:] = batch.labels[2, ::2] = IGNORED
+    batch = load_token_batch(SPACE, batch_size=3, length=9, seed=1)
+    batch.labels[0, 4:] = batch.labels[2, ::2] = IGNORED_LABEL
     return batch
 
 
@@ -48,7 +48,7 @@ def test_each_measure_is_its_equation(network: TransformerNetwork, name: str) ->
 
 def test_a_sequence_that_predicts_nothing_has_no_gradient(network: TransformerNetwork) -> None:
     batch = causal_batch()
-    batch.labels[1] = IGNORED
+    batch.labels[1] = IGNORED_LABEL
     values = measure_all(network, batch, ["zico", "prenas"])
     assert np.isnan(values["zico"])
     assert np.isfinite(values["prenas"])
@@ -71,7 +71,7 @@ def flexibert(*operations: str) -> tuple[TokenSpace, TransformerNetwork]:
 def test_every_hidden_layer_has_units() -> None:
     """Three feed-forward layers in the first block, one in the second."""
     space, network = flexibert("dsc5", "dct")
-    batch = load_tokens(space, batch_size=2, length=8, seed=0)
+    batch = load_token_batch(space, batch_size=2, length=8, seed=0)
     outputs: list[Tensor] = []
     for layer in (*network.blocks[0].hidden, *network.blocks[1].hidden):
         layer.register_forward_hook(lambda *seen: outputs.append(seen[2].detach()))
@@ -88,7 +88,7 @@ def test_every_hidden_layer_has_units() -> None:
 def test_confidence_of_heads_that_do_not_attend() -> None:
     """The published code takes queries, keys and values, or the input of a transform."""
     space, network = flexibert("dft", "dsc5")
-    batch = load_tokens(space, batch_size=2, length=8, seed=0)
+    batch = load_token_batch(space, batch_size=2, length=8, seed=0)
     outputs: list[Tensor] = []
     for layer in (network.blocks[0].mixer.input, network.blocks[1].mixer.qkv):
         layer.register_forward_hook(lambda *seen: outputs.append(seen[2].detach()))

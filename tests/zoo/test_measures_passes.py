@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from autoprox.inputs.batch import Batch
 from autoprox.searchspaces import TransformerNetwork
-from autoprox.searchspaces.blocks import EncoderBlock
+from autoprox.searchspaces.transformer import EncoderBlock
 from autoprox.zoo import EXPRESSIONS, ProxyError
 from autoprox.zoo.functions import (
     MEASURES,

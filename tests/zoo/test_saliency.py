@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from autoprox.engine.evaluator import Engine
 from autoprox.inputs.batch import Batch
-from autoprox.inputs.text import load_tokens
+from autoprox.inputs.batch_loading import load_token_batch
 from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork, get_space
 from autoprox.zoo.expressions import load_expression
 
@@ -58,7 +58,7 @@ def case(name: str) -> tuple[SearchSpace, list[Architecture], Batch]:
     space, choices = get_space(name), {"pit": PIT, "gpt2-nano": GPT2}[name]
     architectures = [space.architecture(own) for own in choices]
     images = Batch(torch.randn(2, 3, 224, 224), torch.tensor([0, 3]), 4, "")
-    batch = images if name == "pit" else load_tokens(space, batch_size=2, length=8, seed=0)
+    batch = images if name == "pit" else load_token_batch(space, batch_size=2, length=8, seed=0)
     return space, architectures, batch
 
 

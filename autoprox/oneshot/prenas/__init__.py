@@ -1,5 +1,5 @@
-"""PreNAS: the architectures that a supernet is to be trained on, chosen before the training.
+"""PreNAS: choosing the architectures that a supernet is trained on before the training.
 
-May import: what is below, the supernet included; nothing that runs a command.
-Gives: the saliencies of one random supernet, isomers and their allocation, the preferred set.
+May import: the packages above, supernets included; nothing that runs a command.
+Gives: the saliencies of a random supernet, and the preferred architectures by them.
 """

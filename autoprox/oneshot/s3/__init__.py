@@ -1,5 +1,5 @@
 """S3, which searches the search space: Chen et al., NeurIPS 2021.
 
-May import: what is below, supernets included; nothing that runs a command.
-Gives: the error of spaces and subspaces, spaces that evolve by it, and the search in the last one.
+May import: the packages above, supernets included; nothing that runs a command.
+Gives: the evolution of a space by the errors of its options, and the search for subnets in it.
 """

@@ -1,5 +1,5 @@
-"""One network whose parts are all networks of a space: trained once, its subnets inherit.
+"""Supernets: one network that contains all networks of a space, which inherit its weights.
 
-May import: what is below, training included; nothing that runs a command.
-Gives: the supernet and its slices, samplers, the recipe, the training and its checkpoints.
+May import: the packages above, training included; nothing that runs a command.
+Gives: shared weights and their checkpoints, samplers of subnets, training, inherited accuracies.
 """

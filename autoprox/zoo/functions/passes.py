@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from autoprox.errors import AutoproxError
-from autoprox.inputs.batch import IGNORED, Batch
+from autoprox.inputs.batch import IGNORED_LABEL, Batch
 from autoprox.searchspaces import TransformerNetwork
 from autoprox.statistics import collector
 from autoprox.zoo.functions.attention import ExplicitAttention
@@ -202,7 +202,7 @@ class Passes:
 
     def sample_gradients(self) -> Iterator[Tensor]:
         """Of each sample's own mean cross-entropy: [samples, out, in], one layer after another."""
-        counts = self.labels.ne(IGNORED).reshape(self.samples, -1).sum(1)
+        counts = self.labels.ne(IGNORED_LABEL).reshape(self.samples, -1).sum(1)
         share = (counts / counts.sum()).view(-1, 1, 1)
         for delta, layer in zip(self.loss_gradients, self.forward.layers, strict=True):
             yield (delta / share).mT @ layer.input

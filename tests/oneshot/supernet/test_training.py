@@ -18,19 +18,24 @@ from torch.nn import functional
 
 from autoprox.errors import MeasurementError
 from autoprox.inputs.datasets import Images, load_images
-from autoprox.oneshot.supernet.checkpoint import (
-    Header,
+from autoprox.oneshot.supernet.regularisation import drop_branches, drop_rates
+from autoprox.oneshot.supernet.shared_weights import (
+    CheckpointHeader,
+    Supernet,
+    SupernetError,
     read_checkpoint,
     read_supernet,
     write_checkpoint,
 )
-from autoprox.oneshot.supernet.processes import run_together, unheard
-from autoprox.oneshot.supernet.recipe import SupernetRecipe
-from autoprox.oneshot.supernet.samplers import SAMPLERS
-from autoprox.oneshot.supernet.session import Plan, train_supernet
-from autoprox.oneshot.supernet.slices import Supernet, SupernetError
-from autoprox.oneshot.supernet.stochastic_depth import drop_branches, drop_rates
-from autoprox.oneshot.supernet.training import SupernetTraining
+from autoprox.oneshot.supernet.subnets import SAMPLERS
+from autoprox.oneshot.supernet.training import (
+    SupernetPlan,
+    SupernetRecipe,
+    SupernetTraining,
+    ignore_epoch,
+    run_distributed,
+    train_to_checkpoint,
+)
 from autoprox.searchspaces import Architecture, get_space
 
 SPACE = get_space("autoformer-nano")
@@ -133,7 +138,9 @@ def test_a_training_that_goes_on_ends_the_same(data: Images, tmp_path: Path, sam
     begun = SupernetTraining(Supernet(SPACE, data.classes), data, RICH, sampler)
     assert begun.train_epoch() == losses[0]
     file = tmp_path / "begun.safetensors"
-    write_checkpoint(file, begun.state(), Header(SPACE.name, data.classes, 1, begun.steps))
+    write_checkpoint(
+        file, begun.state(), CheckpointHeader(SPACE.name, data.classes, 1, begun.steps)
+    )
     again = SupernetTraining(Supernet(SPACE, data.classes, seed=9), data, RICH, sampler)
     state, header = read_checkpoint(file, SPACE)
     again.restore(state, header.epoch, header.steps)
@@ -144,13 +151,13 @@ def test_a_training_that_goes_on_ends_the_same(data: Images, tmp_path: Path, sam
 def test_two_processes_do_the_same_step(path: Path, data: Images, tmp_path: Path) -> None:
     """Without chance in the images the mean of both gradients is that of the whole batch."""
     recipe = PLAIN.model_copy(update={"epochs": 1, "label_smoothing": 0.0})
-    plan = Plan(SPACE, path, recipe, "sandwich", (), 0)
+    plan = SupernetPlan(SPACE, path, recipe, "sandwich", (), 0)
     losses: list[float] = []
     found = []
     for processes in (1, 2):
         file = tmp_path / f"{processes}.safetensors"
         report = lambda epoch, loss: losses.append(loss)  # noqa: E731
-        run_together(processes, "cpu", file.parent, report, train_supernet, plan, file)
+        run_distributed(processes, "cpu", file.parent, report, train_to_checkpoint, plan, file)
         found.append(weights(read_supernet(file, SPACE)))
     assert len(losses) == 2
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
@@ -160,7 +167,7 @@ def test_two_processes_do_the_same_step(path: Path, data: Images, tmp_path: Path
 
 def test_a_process_that_fails_ends_the_others(tmp_path: Path) -> None:
     with pytest.raises(MeasurementError, match="no such thing"):
-        run_together(2, "cpu", tmp_path, unheard, fail_first)
+        run_distributed(2, "cpu", tmp_path, ignore_epoch, fail_first)
     for other in multiprocessing.active_children():
         other.join(10)
         assert other.exitcode == -signal.SIGKILL
@@ -251,7 +258,7 @@ def checkpoint(folder: Path, **changed: Any) -> Path:
     file = folder / "some.safetensors"
     supernet = Supernet(SPACE, 3)
     state = {f"weight.{name}": value for name, value in weights(supernet).items()}
-    write_checkpoint(file, state, replace(Header(SPACE.name, 3, 1, 2), **changed))
+    write_checkpoint(file, state, replace(CheckpointHeader(SPACE.name, 3, 1, 2), **changed))
     return file
 
 

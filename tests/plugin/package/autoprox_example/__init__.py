@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from autoprox.benchmarks import BuiltInBenchmark, DataFile
-from autoprox.benchmarks.table import read
+from autoprox.benchmarks.table import read_table
 from autoprox.declared_options import Option, Positive, Probability
 from autoprox.evolution import EvolutionParameters, EvolutionStrategy
 from autoprox.evolution.strategies import Offspring, Population
@@ -69,7 +69,7 @@ BENCHMARK = BuiltInBenchmark(
     licence="MIT",
     origin="nano-bench",
     files=(FILE,),
-    read=read,
+    read=read_table,
     folder=Path(__file__).parent,
 )
 

@@ -1,0 +1,191 @@
+"""The files of the built-in benchmarks: where they are, whether they are right, their download."""
+
+import hashlib
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from autoprox.benchmarks.benchmark import BenchmarkError
+from autoprox.benchmarks.builtin import BENCHMARKS, BuiltInBenchmark, DataFile
+from autoprox.errors import FailureError, one_line
+from autoprox.files.folders import require_folder, user_cache
+from autoprox.files.shell_command import command_line
+
+MAX_FILE_BYTES = 2**26  # many times the size of any
+TIMEOUT = 30.0  # seconds without an answer
+TOTAL_TIME = 300.0  # seconds for a file
+DOWNLOAD_BLOCK = 2**16
+RETRIES = 2
+
+
+class DownloadError(BenchmarkError, FailureError):
+    """A file that its public source didn't give."""
+
+
+def list_benchmarks(data_dir: Path | None = None) -> list[dict[str, Any]]:
+    """The `benchmark_info` of every built-in benchmark."""
+    return [benchmark_info(name, data_dir) for name in BENCHMARKS]
+
+
+def benchmark_info(name: str, data_dir: Path | None = None) -> dict[str, Any]:
+    """The content of a built-in benchmark, its licence and source, and the state of its files."""
+    source = BENCHMARKS.find(name)
+    files: list[dict[str, Any]] = []
+    for file in source.files:
+        path = find(source, file, data_dir)
+        try:
+            state = status(path, file)
+        except BenchmarkError:  # of one file, which mustn't hide the others
+            state = "unreadable"
+        files.append(
+            {
+                "file": file.name,
+                "space": file.space,
+                "subset": file.subset,
+                "architectures": file.architectures,
+                "bytes": file.size,
+                "sha256": file.sha256,
+                "status": state,
+                "path": None if path is None else str(path),
+            }
+        )
+    main = [file["status"] for file in files if file["subset"] == "main"]
+    return {
+        "name": source.name,
+        "description": source.description,
+        "spaces": list(source.labels),
+        "labels": {
+            space: {label: list(datasets) for label, datasets in labels.items()}
+            for space, labels in source.labels.items()
+        },
+        "datasets": {dataset: source.classes[dataset] for dataset in source.datasets},
+        "architectures": sum(file.architectures for file in source.files),
+        "licence": source.licence,
+        "source": source.origin,
+        "reliability": {space: dict(taus) for space, taus in source.reliability.items()},
+        "embedded": source.embedded,
+        "installed": all(state == "installed" for state in main),
+        "folders": [str(folder) for folder in data_folders(source, data_dir)],
+        "files": files,
+    }
+
+
+def data_folders(source: BuiltInBenchmark, data_dir: Path | None) -> list[Path]:
+    """The folders in which the files of a benchmark are looked for, in order.
+
+    `data_dir`, `$AUTOPROX_DATA` and the user's cache, each with a folder of the benchmark's name;
+    for an embedded benchmark, its package's folder alone.
+    """
+    if data_dir is not None:
+        require_folder("data_dir", data_dir)
+    if source.folder is not None:
+        return [source.folder]
+    folders = [data_dir, os.environ.get("AUTOPROX_DATA"), user_cache()]
+    return [Path(os.path.expanduser(folder), source.name) for folder in folders if folder]
+
+
+def find(source: BuiltInBenchmark, file: DataFile, data_dir: Path | None) -> Path | None:
+    """The path of the first file of this name, whatever its content."""
+    paths = (folder / file.name for folder in data_folders(source, data_dir))
+    return next((path for path in paths if os.path.exists(path)), None)
+
+
+def status(path: Path | None, file: DataFile) -> str:
+    """`absent`, `changed` (it isn't the published file) or `installed`."""
+    if path is None:
+        return "absent"
+    return "installed" if hashlib.sha256(_content(path)).hexdigest() == file.sha256 else "changed"
+
+
+def read_verified(source: BuiltInBenchmark, file: DataFile, data_dir: Path | None) -> bytes:
+    """The content of a file, after its hash has been checked."""
+    fetch = f"`{command_line('bench', 'fetch', source.name)}`"
+    path = find(source, file, data_dir)
+    if path is None:
+        looked = ", ".join(map(str, data_folders(source, data_dir)))
+        raise BenchmarkError(
+            f"{source.name} needs {file.name}, which is not in {looked}: {fetch} downloads it, "
+            "and nano-bench or a table of your own (--benchmark NAME|FILE) needs no download"
+        )
+    content = _content(path)
+    if (sha256 := hashlib.sha256(content).hexdigest()) != file.sha256:
+        size = f"{len(content)} bytes" + (f" of {file.size}" if file.size else "")
+        raise BenchmarkError(
+            f"{path} must have sha256 {file.sha256}, but has {sha256} ({size}): {fetch} replaces it"
+        )
+    return content
+
+
+def _content(path: Path) -> bytes:
+    try:
+        if not path.is_file() or path.stat().st_size > MAX_FILE_BYTES:
+            raise OSError(None, f"no file of at most {MAX_FILE_BYTES} bytes")
+        return path.read_bytes()
+    except OSError as error:
+        got = error.strerror
+        raise BenchmarkError(f"{path} must be a readable file, but got: {got}") from error
+
+
+def fetch_benchmark(name: str, data_dir: Path | None = None) -> list[dict[str, str]]:
+    """Download the files of a benchmark that are absent or changed, checked by their sha256.
+
+    A new file goes below `data_dir`, or else the user's cache; a changed one is replaced where it
+    is. Returns `file`, `path` and `status` (`installed` or `downloaded`) of each; nothing if they
+    come with the package.
+    """
+    source = BENCHMARKS.find(name)
+    data_folders(source, data_dir)  # which must be folders
+    return [] if source.embedded else fetch_files(source, data_dir)
+
+
+def fetch_files(source: BuiltInBenchmark, data_dir: Path | None) -> list[dict[str, str]]:
+    """Download what is absent or wrong; say for each file what was done."""
+    done = []
+    for file in source.files:
+        path = find(source, file, data_dir)
+        result = status(path, file)
+        if path is None:
+            folders = data_folders(source, data_dir)
+            path = folders[0 if data_dir else -1] / file.name
+        if result != "installed":
+            _download(f"{source.url}/", file, path)
+            result = "downloaded"
+        done.append({"file": file.name, "path": str(path), "status": result})
+    return done
+
+
+def _download(folder: str, file: DataFile, path: Path) -> None:
+    """Store the file when all of it is there and has its hash."""
+    import pooch  # takes a tenth of a second, and requests behind it more
+    import requests
+
+    pooch.get_logger().setLevel("WARNING")
+    registry = {file.name: file.sha256}
+    fetcher = pooch.Pooch(path.parent, folder, registry, retry_if_failed=RETRIES)
+    url = fetcher.get_url(file.name)
+    try:
+        fetcher.fetch(file.name, downloader=_stream)
+    except requests.RequestException as error:
+        raise DownloadError(f"{url} could not be downloaded: {one_line(error)}") from error
+    except ValueError as error:
+        rule = f"{url} must have sha256 {file.sha256}, but has another: not stored"
+        raise BenchmarkError(rule) from error
+    except OSError as error:
+        reason = error.strerror or one_line(error)
+        raise BenchmarkError(f"{path} must be writable, but got: {reason}") from error
+
+
+def _stream(url: str, file: str, fetcher: object) -> None:
+    """Write the server's answer, whose size and time are limited."""
+    import requests  # as above
+
+    deadline = time.monotonic() + TOTAL_TIME
+    with requests.get(url, stream=True, timeout=TIMEOUT) as answer, open(file, "wb") as output:
+        answer.raise_for_status()
+        # Not `read`, which would wait for the whole block however slowly it comes.
+        while block := answer.raw.read1(DOWNLOAD_BLOCK, decode_content=True):
+            output.write(block)
+            if output.tell() > MAX_FILE_BYTES or time.monotonic() > deadline:
+                rule = f"at most {MAX_FILE_BYTES} bytes in {TOTAL_TIME:g} seconds"
+                raise DownloadError(f"{url} must be {rule}, but is more or slower")
