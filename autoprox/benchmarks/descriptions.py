@@ -4,6 +4,8 @@ from typing import Literal
 
 from autoprox.files.json_documents import Document
 
+FileStatus = Literal["absent", "changed", "installed", "unreadable"]
+
 
 class BenchmarkFile(Document):
     """A file of a benchmark, and where it was found."""
@@ -14,7 +16,7 @@ class BenchmarkFile(Document):
     architectures: int
     bytes: int | None
     sha256: str
-    status: Literal["absent", "changed", "installed", "unreadable"]
+    status: FileStatus
     path: str | None
 
 

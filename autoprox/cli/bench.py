@@ -22,10 +22,9 @@ Name = Annotated[str, typer.Argument(help="A benchmark's name, as `autoprox benc
 def list_(data_dir: DataDir = None, json: Json = False, debug: Debug = False) -> None:
     """List the benchmarks, and whether their files are there."""
     from autoprox.benchmarks import list_benchmarks
-    from autoprox.benchmarks.descriptions import BenchmarkInfo
     from autoprox.report.terminal import benchmark_reports, layout
 
-    found = [BenchmarkInfo(**own) for own in list_benchmarks(_path(data_dir))]
+    found = list_benchmarks(_path(data_dir))
     if json:
         layout.show_json([own.model_dump() for own in found])
     else:
@@ -36,10 +35,9 @@ def list_(data_dir: DataDir = None, json: Json = False, debug: Debug = False) ->
 def info(name: Name, data_dir: DataDir = None, json: Json = False, debug: Debug = False) -> None:
     """Show a benchmark's datasets, labels, licence, source and files."""
     from autoprox.benchmarks import benchmark_info
-    from autoprox.benchmarks.descriptions import BenchmarkInfo
     from autoprox.report.terminal import benchmark_reports, layout
 
-    found = BenchmarkInfo(**benchmark_info(name, _path(data_dir)))
+    found = benchmark_info(name, _path(data_dir))
     if json:
         layout.show_json(found.model_dump())
     else:
@@ -50,11 +48,9 @@ def info(name: Name, data_dir: DataDir = None, json: Json = False, debug: Debug 
 def fetch(name: Name, data_dir: DataDir = None, json: Json = False, debug: Debug = False) -> None:
     """Download a benchmark's files from their public source, checked by their sha256."""
     from autoprox.benchmarks import fetch_benchmark
-    from autoprox.benchmarks.descriptions import FetchedFile
     from autoprox.report.terminal import benchmark_reports, layout
 
-    files = fetch_benchmark(name, _path(data_dir))
-    done = [FetchedFile.model_validate(file) for file in files]
+    done = fetch_benchmark(name, _path(data_dir))
     if json:
         layout.show_json([own.model_dump() for own in done])
     elif done:

@@ -66,8 +66,7 @@ def machine_facts(data_dir: Path | None = None) -> MachineFacts:
     return MachineFacts(
         **known.model_dump(include={"python", "packages", "platform", "device", "threads"}),
         benchmarks={
-            found["name"]: bool(found["embedded"] or found["installed"])
-            for found in list_benchmarks(data_dir)
+            found.name: found.embedded or found.installed for found in list_benchmarks(data_dir)
         },
         imports=failed_imports(),
         cache=cache_facts(),
