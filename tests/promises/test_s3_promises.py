@@ -32,7 +32,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run_s3(images: Path, runs: Path, follow: Any = None, **options: Any) -> dict[str, Any]:
     config = S3Config(**{**TINY, "images": str(images), "runs": str(runs), **options})
-    return base.start(config, follow or (lambda *told: None))
+    return runner.start(config, follow or (lambda *told: None)).to_json()
 
 
 def lines(run: str, name: str) -> list[dict[str, Any]]:
@@ -126,7 +126,7 @@ def test_a_resumed_run_falls_short_of_the_same(
     with pytest.raises(KeyboardInterrupt):
         run_s3(images, tmp_path, stop, **options)
     [run] = tmp_path.iterdir()
-    summary = base.resume(run)
+    summary = runner.resume(run).to_json()
     show(*report_of("s3", summary))
     agrees(summary, options, capsys.readouterr().out)
 
