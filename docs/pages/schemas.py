@@ -12,7 +12,7 @@ from autoprox.commands.cache import ClearedCache
 from autoprox.commands.doctor import MachineFacts
 from autoprox.commands.export_network import ExportedArchitecture, ExportedProxy
 from autoprox.commands.prenas import PrenasSummary
-from autoprox.commands.rank import Line
+from autoprox.commands.rank import RankLogLine
 from autoprox.commands.rediscover import RediscoverSummary
 from autoprox.commands.s3 import S3Summary
 from autoprox.commands.score import ModelScores
@@ -29,7 +29,7 @@ FILES: Mapping[str, Any] = {
     "proxy-file": ProxyFile,
     "benchmark-table": BenchmarkTable,
     "architecture": ArchitectureDocument,
-    "rank-log-line": Line,
+    "rank-log-line": RankLogLine,
     "search-candidate": CandidateLine,
     "environment": looks.Environment,
 }
