@@ -38,6 +38,7 @@ from autoprox.rediscovery.formula_equality import (
 from autoprox.rediscovery.formula_growth import REDISCOVERY_WORDS
 from autoprox.rediscovery.formula_search import FormulaSearch
 from autoprox.runs.folder import NAME, Run
+from autoprox.runs.proxy_file import Found, ProxyRecord
 from autoprox.runs.summary import Summary
 from autoprox.scoring.bootstrap import Number
 from autoprox.scoring.correlations import Floats
@@ -224,18 +225,16 @@ class Rediscover(Task[RediscoverConfig, RediscoverSummary]):
         return values
 
     def _write_proxy(self, run: Run, tree: Tree, evidence: EqualityEvidence) -> None:
-        found = {
-            "run": run.name,
-            "space": self.evolved.space.name,
-            "benchmark": f"the scores of {self.config.proxy}",
-            "label": "scores",
-            "datasets": [NOISE],
-            "seed": self.config.seed,
-        }
-        taus = {} if evidence.tau is None else {"fresh": {NOISE: evidence.tau}}
-        run.write_proxies(
-            [{"expression": str(tree), "formula": pretty(tree), "found": found, "taus": taus}]
+        found = Found(
+            run=run.name,
+            space=self.evolved.space.name,
+            benchmark=f"the scores of {self.config.proxy}",
+            label="scores",
+            datasets=[NOISE],
+            seed=self.config.seed,
         )
+        taus = {} if evidence.tau is None else {"fresh": {NOISE: evidence.tau}}
+        run.write_proxies([ProxyRecord(str(tree), pretty(tree), found, taus)])
 
 
 class TargetComparison:
