@@ -14,12 +14,12 @@ from helpers.shortfalls import counted, is_told
 from safetensors import safe_open
 from torch import Tensor, nn
 
+from autoprox import runner
 from autoprox.benchmarks import load_benchmark
 from autoprox.configurations.supernets import SupernetEvalConfig, SupernetTrainConfig
 from autoprox.oneshot.supernet import inherited_accuracy
 from autoprox.oneshot.supernet.training import SupernetRecipe, SupernetTraining
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.tasks import base
 
 SPACE = get_space("autoformer-nano")
 SMALL = [{"hidden_dim": 16, "depth": 1, "mlp_ratio": [r], "num_heads": [h]}
