@@ -95,7 +95,7 @@ class S3Summary(Summary):
     seconds: float
 
 
-class S3(Task[S3Config, S3Summary]):
+class S3Search(Task[S3Config, S3Summary]):
     """The search_subnets of a search_subnets space: train, measure and evolve it, then search_subnets its networks."""
 
     summary = S3Summary
