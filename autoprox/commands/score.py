@@ -271,7 +271,7 @@ def _require_layers(tree: Tree, name: str, model: nn.Module, layers: dict[str, s
 def _network(
     tree: Tree, model: nn.Module, layers: dict[str, str], inputs: Tensor, seed: int
 ) -> ModuleNetwork:
-    """Return the model as a network, with the structure of its block_layers that the proxy reads."""
+    """Return the model as a network, with the structure of its blocks that the proxy reads."""
     symbols = _symbols(tree)
     count = len(block_layers(layers))
     nothing = [0] * count

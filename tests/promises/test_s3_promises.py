@@ -14,7 +14,6 @@ from autoprox.configurations.supernets import S3Config
 from autoprox.report.terminal.layout import show
 from autoprox.report.terminal.run_report import run_report
 from autoprox.searchspaces import get_space
-from autoprox.tasks.s3_configuration import S3Config
 
 SPACE = get_space("swin-nano")
 LEAST = SPACE.flops(SPACE.smallest(), 2)
