@@ -4,7 +4,8 @@ BIN := .venv/bin
 LOWEST ?= tests/files tests/language tests/scoring tests/inputs tests/runs tests/statistics \
 	tests/cli/test_help.py tests/cli/test_commands.py
 STAMP := .venv/installed
-SCRIPTS := $(wildcard tests/bench/*.py tests/proofs/*.py tests/fuzz/*.py runs/scripts/*.py)
+SCRIPTS := $(wildcard tests/bench/*.py tests/proofs/*.py tests/fuzz/*.py) \
+	$(filter-out %_pilot.py,$(wildcard runs/scripts/*.py))
 
 ifneq ($(wildcard ../shared/data),)
 export AUTOPROX_DATA ?= $(abspath ../shared/data)

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
         evaluate_supernet,
         evolve,
         load_proxy,
-        load_run,
         prefer,
         rank,
         rediscover,
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
         search_space,
         train_supernet,
     )
+    from autoprox.loaded_runs import load_run
 
     __version__: str
 

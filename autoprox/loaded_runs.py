@@ -124,8 +124,10 @@ class LoadedRun:
 
     def overview(self) -> Overview:
         """Return what a list of runs shows."""
-        begun = STARTED.match(self.name)
-        time = begun and datetime.strptime(begun[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=timezone.utc)
+        begun = None
+        if match := STARTED.match(self.name):
+            time = datetime.strptime(match[1], "%Y%m%dT%H%M%SZ")
+            begun = time.replace(tzinfo=timezone.utc).isoformat()
         fitness, test = self._figures()
         return Overview(
             run=str(self.path),
@@ -137,7 +139,7 @@ class LoadedRun:
             test=test,
             expression=getattr(self.summary, "expression", None),
             seconds=self.seconds,
-            begun=time and time.isoformat(),
+            begun=begun,
             ended=self.finished,
         )
 
@@ -206,10 +208,11 @@ class EvolveResult(LoadedRun):
         ]
 
     def _tables(self, part: str, name: str = "proxy") -> dict[str, DatasetMetrics]:
-        return self._ended().metrics(part, name)
+        found: dict[str, DatasetMetrics] = self._ended().metrics(part, name)
+        return found
 
     def _figures(self) -> tuple[float | None, float | None]:
-        if self.summary is None:
+        if not self.finished:
             return None, None
         chosen = (next(i for i in fold.front if i.chosen) for fold in self.summary.folds)
         metric = "partial_tau" if self.summary.objective == "size-adjusted" else "jcm"

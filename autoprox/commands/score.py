@@ -53,7 +53,6 @@ from autoprox.statistics.sources import UncachedMatrices
 
 MAX_NAMES = 12  # in a message
 DEFAULT_BATCH = 4  # images or sequences
-INPUTS = "inputs"
 REQUIRED_DOMAINS = {"msa", "mlp"}  # domains that a model must have if the proxy reads them
 
 
@@ -228,7 +227,7 @@ def _measure(
     """Measure the terms of one model, which is left as it was."""
     try:
         network = _network(tree, model, layers, batch.inputs, seed)
-        source = UncachedMatrices(Setting({INPUTS: batch}), [network], max_failed=1)
+        source = UncachedMatrices(Setting({"inputs": batch}), [network], max_failed=1)
         values: list[float] = Engine(source).evaluate(terms).values[:, 0, 0].tolist()
     except AutoproxError:
         raise
@@ -272,7 +271,7 @@ def _require_layers(tree: Tree, name: str, model: nn.Module, layers: dict[str, s
 def _network(
     tree: Tree, model: nn.Module, layers: dict[str, str], inputs: Tensor, seed: int
 ) -> ModuleNetwork:
-    """Return the model as a network, with the structure of its block_layers that the proxy reads."""
+    """Return the model as a network, with the structure of its blocks that the proxy reads."""
     symbols = _symbols(tree)
     count = len(block_layers(layers))
     nothing = [0] * count

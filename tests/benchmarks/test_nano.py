@@ -5,16 +5,16 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from autoprox.benchmarks import benchmark_info, fetch_benchmark, list_benchmarks, load_benchmark
+from autoprox.benchmarks.descriptions import BenchmarkFile
 from autoprox.searchspaces import get_space
 
 NANO = "nano-bench"
-TABLES = Path(__file__).parents[2] / "runs" / "nano-bench" / "tables.py"
+TABLES = Path(__file__).parents[2] / "runs" / "scripts" / "nano_bench_tables.py"
 IMAGES, TEXTS = ("cifar10", "fashion-mnist"), ("python-sources", "english-docs")
 INFO = benchmark_info(NANO)
 FILES = INFO.files
@@ -24,7 +24,7 @@ def test_it_needs_nothing(nowhere: Path, tmp_path: Path) -> None:
     assert not nowhere.parent.exists()
     benchmark = load_benchmark(NANO, data_dir=tmp_path)
     info = list_benchmarks(tmp_path)[0]
-    assert json.loads(json.dumps(info)) == info
+    assert json.loads(json.dumps(info.model_dump())) == info.model_dump()
     assert (info.name, info.embedded, info.installed) == (NANO, True, True)
     assert info.datasets == {**dict.fromkeys(IMAGES, 10), **dict.fromkeys(TEXTS, 256)}
     assert info.spaces == ["autoformer-nano", "pit-nano", "gpt2-nano"]
@@ -36,7 +36,7 @@ def test_it_needs_nothing(nowhere: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.space)
-def test_its_files_are_tables_of_one_s_own(file: dict[str, Any]) -> None:
+def test_its_files_are_tables_of_one_s_own(file: BenchmarkFile) -> None:
     table = json.loads(Path(file.path).read_text())
     classes = {dataset: entry["classes"] for dataset, entry in table["datasets"].items()}
     assert {dataset: INFO.datasets[dataset] for dataset in classes} == classes
@@ -55,7 +55,7 @@ def test_its_files_follow_from_the_trainings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.space)
-def test_it_says_what_its_labels_are_worth(file: dict[str, Any]) -> None:
+def test_it_says_what_its_labels_are_worth(file: BenchmarkFile) -> None:
     """Pair by pair: how often two networks of equal size are in the same order in both seeds."""
     table, space = json.loads(Path(file.path).read_text()), get_space(file.space)
     for label, sign in (("cross-entropy", -1), ("accuracy", 1)):

@@ -205,7 +205,7 @@ RIGHT = parse("rank(add(sum(width), sum(width)))")
 
 
 class Scripted:
-    """A formula_search that finds wrong formulas, others and an old one, none, and the right one."""
+    """A search that finds wrong formulas, others and an old one, none, and the right one."""
 
     def __init__(self, *_: Any) -> None:
         self.population = [Individual(WRONG[0], (0.5,), 0.5)]

@@ -9,9 +9,10 @@ from helpers.images import save_images
 from helpers.shortfalls import counted, is_told
 
 from autoprox import runner
+from autoprox.commands.s3 import S3Summary
 from autoprox.configurations.supernets import S3Config
 from autoprox.report.terminal.layout import show
-from autoprox.report.terminal.summaries import report_of
+from autoprox.report.terminal.run_report import run_report
 from autoprox.searchspaces import get_space
 
 SPACE = get_space("swin-nano")
@@ -100,7 +101,7 @@ def test_what_was_done_is_what_was_asked_for_or_told(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     summary = run_s3(images, tmp_path, **options)
-    show(*report_of("s3", summary))
+    show(*run_report("s3", S3Summary.model_validate(summary, strict=False)))
     agrees(summary, options, capsys.readouterr().out)
     assert summary["shortfalls"] or options.get("flops") != NARROW
 
@@ -127,7 +128,7 @@ def test_a_resumed_run_falls_short_of_the_same(
         run_s3(images, tmp_path, stop, **options)
     [run] = tmp_path.iterdir()
     summary = runner.resume(run).to_json()
-    show(*report_of("s3", summary))
+    show(*run_report("s3", S3Summary.model_validate(summary, strict=False)))
     agrees(summary, options, capsys.readouterr().out)
 
 
@@ -145,7 +146,7 @@ def test_all_rounds_are_done_or_the_others_told(
         wide = {name: (640,) for name in space.options if name.startswith("embed_dim")}
         return space.with_options({**space.options, **wide})
 
-    monkeypatch.setattr("autoprox.commands.s3.evolved", evolved)
+    monkeypatch.setattr("autoprox.tasks.s3.evolve_space", evolved)
     summary = run_s3(images, tmp_path, rounds=rounds)
     done = min(rounds, 2)
     assert len(summary["rounds"]) == len([*Path(summary["run"]).glob("round*")]) == done

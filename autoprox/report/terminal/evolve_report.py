@@ -22,7 +22,7 @@ from autoprox.report.terminal.metric_tables import (
     size_and_seed,
     size_parts,
 )
-from autoprox.scoring.bootstrap import Interval, Number
+from autoprox.scoring.bootstrap import Interval, Number, RankingMetrics
 
 MAX_FRONT = 12  # formulas that are shown
 INTERVALS = {"kendall": "interval", "partial_tau": "partial_tau_interval"}
@@ -95,7 +95,7 @@ def _metrics_table(quality: RankingQuality, shown: Sequence[str]) -> Table:
         *(f"train n = {train}\nKendall", f"\n{INTERVAL}"),
     )
     names = ("proxy", *shown)
-    rows = {
+    rows: dict[str, dict[str, list[RankingMetrics]]] = {
         dataset: {
             n: [quality.tables[n].test[dataset], quality.tables[n].train[dataset]] for n in names
         }

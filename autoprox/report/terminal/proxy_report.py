@@ -94,9 +94,9 @@ def proxy_details(loaded: Loaded) -> ExpressionDetails | FunctionDetails:
         citation=loaded.citation,
         found=loaded.found,
         taus=loaded.taus,
-        size_check=quality and quality.size,
-        means=quality and quality.means,
-        seed_share=quality and quality.seed_share,
+        size_check=None if quality is None else quality.size,
+        means=None if quality is None else quality.means,
+        seed_share=None if quality is None else quality.seed_share,
     )
 
 
