@@ -21,7 +21,7 @@ def terms_of(tree: Tree) -> tuple[Tree, ...]:
 
     def visit(node: Tree, args: list[bool]) -> bool:
         """Whether the node compares networks; its other arguments are terms then."""
-        if node.symbol != "rank" and not any(args):
+        if not node.compares_networks:
             return False
         for arg, compares in zip(node.args, args, strict=True):
             if not compares:

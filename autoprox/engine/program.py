@@ -13,8 +13,8 @@ from autoprox.language import (
     Statistic,
     Tree,
     canonical,
-    make,
-    nonnegative,
+    is_nonnegative,
+    make_tree,
     statistics,
 )
 from autoprox.language.domains import PARTS
@@ -53,7 +53,7 @@ class Program:
             register = self._registers[tree] = len(self._registers)
             if args:
                 primitive = PRIMITIVES[tree.symbol]
-                if all(map(nonnegative, tree.args)):
+                if all(map(is_nonnegative, tree.args)):
                     primitive = primitive.on_nonnegative
                 self.steps.append((primitive, tuple(args), register))
             else:
@@ -105,7 +105,7 @@ def single_domains(tree: Tree) -> list[Tree]:
 
 def within(tree: Tree, domain: str, other: str) -> Tree:
     """A tree over matrices of a domain as the same over another."""
-    return tree.fold(lambda t, args: make(t.symbol.replace(f"{domain}.", f"{other}."), *args))
+    return tree.fold(lambda t, args: make_tree(t.symbol.replace(f"{domain}.", f"{other}."), *args))
 
 
 def reductions(

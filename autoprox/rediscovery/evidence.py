@@ -74,7 +74,7 @@ def by_networks(
 
 def has_rank(tree: Tree) -> bool:
     """Whether a formula compares networks."""
-    return tree.fold(lambda node, args: node.symbol == "rank" or any(args))
+    return tree.compares_networks
 
 
 def relative_deviation(scores: Floats, target: Floats) -> float:

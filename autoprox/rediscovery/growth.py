@@ -23,7 +23,7 @@ import torch
 from autoprox.engine.evaluator import Engine
 from autoprox.engine.program import within
 from autoprox.engine.vectors import Vectors
-from autoprox.language import EVERY_STATISTIC, REDUCED, Tree, Type, canonical, make
+from autoprox.language import EVERY_STATISTIC, REDUCED_TYPES, Tree, Type, canonical, make_tree
 from autoprox.language.domains import BLOCK_DOMAINS
 from autoprox.language.grammar import Grammar
 from autoprox.primitives import PRIMITIVES, apply
@@ -90,7 +90,7 @@ class Draft(NamedTuple):
         return 1 + sum(arg.size for arg in self.args)
 
     def make(self) -> Tree:
-        return make(self.symbol, *self.args)
+        return make_tree(self.symbol, *self.args)
 
 
 class Bank:
@@ -135,7 +135,7 @@ class Growth:
     def __init__(self, engine: Engine, rng: Random) -> None:
         self._engine = engine
         self._banks = {t: Bank(GRAMMAR.maps(t)) for t in GRAMMAR.types}
-        self._terminals = [make(name) for name in GRAMMAR.terminals]
+        self._terminals = [make_tree(name) for name in GRAMMAR.terminals]
         rng.shuffle(self._terminals)
         self._generator = torch.Generator().manual_seed(rng.getrandbits(63))
 
@@ -144,7 +144,7 @@ class Growth:
         recipes: dict[Type, list[Draft]] = defaultdict(list)
         for name, matrix in self._reduced():
             for part in _over_domains(matrix):
-                recipes[REDUCED[part.type]].append(Draft(name, (part,)))
+                recipes[REDUCED_TYPES[part.type]].append(Draft(name, (part,)))
         terms = []
         for type_, bank in self._banks.items():
             if type_.level == "Layers":
@@ -170,7 +170,7 @@ class Growth:
         for symbol in bank.symbols:
             count = MATRICES_AT_ONCE[PRIMITIVES[symbol].arity]
             for arguments in bank.next_arguments(symbol, count):
-                made.append(make(symbol, *(bank.parts[a] for a in arguments)))
+                made.append(make_tree(symbol, *(bank.parts[a] for a in arguments)))
         for tree in made:
             if canonical(tree) not in bank.seen:
                 bank.seen.add(canonical(tree))
@@ -232,7 +232,7 @@ class Growth:
 
         def tree(k: int) -> Tree:
             name, reduced = drafts[k]
-            return make(name, reduced if isinstance(reduced, Tree) else reduced.make())
+            return make_tree(name, reduced if isinstance(reduced, Tree) else reduced.make())
 
         return Formulas(np.concatenate(scores), sizes, tree).varying()
 

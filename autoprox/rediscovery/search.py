@@ -38,7 +38,7 @@ from autoprox.evolution import (
     make_toolbox,
     survivors,
 )
-from autoprox.language import Tree, make
+from autoprox.language import Tree, make_tree
 from autoprox.primitives import COMBINATORS
 from autoprox.rediscovery.growth import GRAMMAR, Formulas, Growth, ranks_of
 from autoprox.scoring.correlations import Floats, pearson
@@ -110,11 +110,12 @@ class Goal:
         """Formulas for what is searched in the end."""
         if self.kind == "scores":
             return list(seconds)
-        ranked = [make("rank", tree) for tree in seconds]
+        ranked = [make_tree("rank", tree) for tree in seconds]
         if self.kind == "ranks":
             return ranked
         return [
-            make("add", make("rank", first), second) for first, second in product(firsts, ranked)
+            make_tree("add", make_tree("rank", first), second)
+            for first, second in product(firsts, ranked)
         ]
 
 
@@ -156,11 +157,11 @@ class Archive:
             (whole,), own = self._key(kind, scores[None]), self._key(kind, terms.scores)
             room = SAME * (abs(whole) if kind == "sum" else 1.0)
             for k, other in self._near(kind, whole - own, room):
-                yield make(direct, terms.tree(k), other)
+                yield make_tree(direct, terms.tree(k), other)
             for k, other in self._near(kind, own - whole, room):
-                yield make(inverse, terms.tree(k), other)
+                yield make_tree(inverse, terms.tree(k), other)
             for k, other in self._near(kind, own + whole, room):
-                yield make(inverse, other, terms.tree(k))
+                yield make_tree(inverse, other, terms.tree(k))
 
     def _near(self, kind: str, wanted: Floats, room: float) -> Iterator[tuple[int, Tree]]:
         """The index of a wanted key, and a term that has it."""
@@ -295,7 +296,7 @@ def joined(symbol: str, tree: Tree, scores: Floats, terms: Formulas) -> Formulas
 
     def tree_of(k: int) -> Tree:
         other = terms.tree(k % count)
-        return make(symbol, tree, other) if k < count else make(symbol, other, tree)
+        return make_tree(symbol, tree, other) if k < count else make_tree(symbol, other, tree)
 
     return Formulas(values, np.tile(1 + tree.size + terms.sizes, 2), tree_of).varying()
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter
 
 from autoprox.errors import ConfigError
-from autoprox.export.targets import architecture_files
+from autoprox.export.architecture_formats import architecture_files
 from autoprox.files.atomic import atomic_file, to_json, write_text
 from autoprox.files.located_json import parse_json, read_json
 from autoprox.files.program import command_line

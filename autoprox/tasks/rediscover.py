@@ -26,7 +26,7 @@ from autoprox.export import pretty
 from autoprox.inputs.batches import load_batches
 from autoprox.language import (
     Tree,
-    make,
+    make_tree,
     require_network,
     statistics,
 )
@@ -138,7 +138,7 @@ class Rediscover(Task[RediscoverConfig]):
     def _collect(self, rng: Random, progress: Progress) -> CachedMatrices:
         """All statistics of the networks to evolve on, whichever the proxy reads."""
         architectures = self.evolved.architectures(rng)
-        trees = (*map(make, WORDS), self.target)
+        trees = (*map(make_tree, WORDS), self.target)
         matrices = CachedMatrices(
             self.evolved.setting(self.config.seed, self.device),
             space_networks(self.evolved.space, architectures, self.config.seed),

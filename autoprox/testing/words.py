@@ -8,7 +8,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 
 from autoprox.export import EXPORTERS, Exporter, ExportError, to_sympy
 from autoprox.inputs.images import load_batch
-from autoprox.language import STATISTICS, Tree, canonical, make, parse
+from autoprox.language import STATISTICS, Tree, canonical, make_tree, parse
 from autoprox.language.grammar import DEAP_TYPES, Grammar
 from autoprox.language.quantities import QUANTITIES, Quantity
 from autoprox.primitives import OPERATIONS, Level, Primitive, apply
@@ -33,7 +33,7 @@ def check_operation(operation: Primitive) -> None:
     with OPERATIONS.trial(name, operation):
         pset = Grammar().pset
         for level in operation.levels:
-            tree = make(name, *map(parse, SOURCES[level][: operation.arity]))
+            tree = make_tree(name, *map(parse, SOURCES[level][: operation.arity]))
             _check_text(tree)
             types = [DEAP_TYPES[arg.type] for arg in tree.args]
             nodes = pset.primitives[DEAP_TYPES[tree.type]]
@@ -52,7 +52,7 @@ def check_statistic(quantity: Quantity) -> None:
         require(len(shared) == 1, f"a quantity's letter is its own, not that of {shared}")
         own = [s for s in STATISTICS.values() if s.quantity == quantity.name]
         for statistic in own:
-            _check_text(make(str(statistic)))
+            _check_text(make_tree(str(statistic)))
         words = {*map(str, own)}.intersection(Grammar(own).terminals)
         require(words, f"`{quantity.name}` is a word of the grammar")
         _check_matrices(quantity)

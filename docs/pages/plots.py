@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from autoprox.primitives import OPERATIONS, Primitive
-from autoprox.primitives.base import apply
+from autoprox.primitives.primitive import apply
 from autoprox.report.html.elements import Markup, element
 
 WIDTH, HEIGHT, MARGIN = 132, 84, 6

@@ -2,7 +2,7 @@
 
 import inspect
 
-from autoprox.export.pretty_form import pretty
+from autoprox.export.pretty_format import pretty
 from autoprox.zoo.expressions import EXPRESSIONS, load_expression
 from autoprox.zoo.functions.registry import MEASURES
 

@@ -7,9 +7,8 @@ import pytest
 from helpers.naive import naive_evaluate
 
 from autoprox.evolution.two_inputs import DEPTH, SIZE, TwoInputs
-from autoprox.language import NETWORK, STATISTICS, Tree, parse
+from autoprox.language import NETWORK, STATISTICS, LanguageError, Tree, parse
 from autoprox.language.grammar import Grammar
-from autoprox.language.vocabulary import LanguageError
 from autoprox.parameters import TreeLimits
 from autoprox.primitives import OPERATIONS
 

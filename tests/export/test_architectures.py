@@ -20,8 +20,8 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 import autoprox
-from autoprox.export.registry import ExportError
-from autoprox.export.targets import architecture_files
+from autoprox.export import ExportError
+from autoprox.export.architecture_formats import architecture_files
 from autoprox.models.loading import import_library
 from autoprox.searchspaces import SPACES, Architecture, SearchSpace
 from autoprox.searchspaces.swin import SwinSpace

@@ -111,7 +111,7 @@ def images(dataset: str, classes: int = 10) -> Callable[[Path], object]:
 @target
 def expression() -> Target:
     from autoprox.language import canonical, parse
-    from autoprox.language.leaves import leaf_words
+    from autoprox.language.leaf_kinds import leaf_words
     from autoprox.primitives import OPERATIONS
     from autoprox.report.terminal.proxy import proxy_report
     from autoprox.zoo.loading import load

@@ -16,8 +16,8 @@ from torch import Tensor
 from autoprox.engine.evaluator import Engine
 from autoprox.export import EXPORTERS, latex, mathml, pretty, to_sympy
 from autoprox.language import LEAVES, LanguageError, LeafKind, canonical, digest, parse
-from autoprox.language.leaves import LeafError, find_leaf
-from autoprox.language.types import BLOCK, NETWORK
+from autoprox.language.leaf_kinds import LeafError, find_leaf
+from autoprox.language.value_types import NETWORK, PER_BLOCK
 from autoprox.nas.proxy import SplitProxy
 from autoprox.primitives import OPERATIONS, Formula, operation
 from autoprox.report.html.formula import formula_section
@@ -50,7 +50,7 @@ POSITION = LeafKind(
     name="position",
     read=lambda word: 1 if word == "position" else None,
     write=lambda first: "position",
-    type=lambda first: BLOCK,
+    type=lambda first: PER_BLOCK,
     latex=lambda first: Formula("k", nonnegative=True),
     sympy=lambda first: sympy.Symbol("k", positive=True),
     python=lambda first, add: "torch.arange(len(layers), dtype=torch.float64) + 1",

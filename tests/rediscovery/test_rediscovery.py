@@ -16,7 +16,7 @@ from scipy import stats
 from autoprox.engine.evaluator import Engine
 from autoprox.engine.program import single_domains
 from autoprox.evolution import Individual
-from autoprox.language import Tree, Type, canonical, make, parse, statistics
+from autoprox.language import Tree, Type, canonical, make_tree, parse, statistics
 from autoprox.language.grammar import Grammar
 from autoprox.parameters import TreeLimits
 from autoprox.rediscovery import search
@@ -48,7 +48,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
         arch = NANO.sample(rng)
         if arch["hidden_dim"] <= 24 and arch["depth"] <= 3:
             architectures[arch] = None
-    needs = {part for name in WORDS for s in statistics(make(name)) for part in s.parts}
+    needs = {part for name in WORDS for s in statistics(make_tree(name)) for part in s.parts}
     store = cached(
         Conditions(NANO, {"noise": noise(4)}, thin=2),
         list(architectures),
@@ -157,7 +157,7 @@ def test_each_type_has_room_in_the_pool(engine: Engine, monkeypatch: pytest.Monk
 def test_partners_are_found(symbol: str, combine: Callable[..., Any]) -> None:
     scores = np.random.default_rng(1).normal(size=(3, 30))
     terms = some_terms(scores)
-    whole = make(symbol, parse("sum(width)"), parse("sum(tokens)"))
+    whole = make_tree(symbol, parse("sum(width)"), parse("sum(tokens)"))
     for old, new in ([2, 0], [1]), ([1, 2], [0]):
         archive = Archive(30, random.Random(0))
         archive.add(terms.choose(np.array(old[:1])))

@@ -14,7 +14,7 @@ from autoprox.engine.blocks import Block, evaluate_blocks
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import AutoproxError, ConfigError, RunError
 from autoprox.evolution import Individual
-from autoprox.language import Tree, make, parse
+from autoprox.language import Tree, make_tree, parse
 from autoprox.report.terminal.layout import show
 from autoprox.report.terminal.many import held_out_parts, held_out_row, many_report
 from autoprox.runs.folder import Run
@@ -213,7 +213,7 @@ def test_blocks_rank_together(options: Options) -> None:
     parts = blocks(train, "mine")
     assert sorted(np.concatenate(parts)) == sorted(train)
     terms = [parse("sum(sum(abs(all.weight)))"), parse("mean(std(all.weight))")]
-    ranked = make("add", *(make("rank", term) for term in terms))
+    ranked = make_tree("add", *(make_tree("rank", term) for term in terms))
     several = [field.collect(part=part) for part in parts]
     split = evaluate_blocks([Block(Engine(own), own.alive) for own in several], [ranked, *terms])
     whole = Engine(field.collect(part=np.concatenate(parts))).evaluate([ranked, *terms])

@@ -3,8 +3,8 @@
 from unicodedata import normalize
 
 from autoprox.export import legend
-from autoprox.export.latex_form import latex, latex_formula
-from autoprox.export.mathml_form import mathml_of
+from autoprox.export.formats import latex, latex_formula
+from autoprox.export.mathml_format import mathml_of
 from autoprox.language import Tree
 from autoprox.primitives import OPERATIONS, Formula, fill
 from autoprox.report.html.elements import Markup, element, facts, joined, section, table
@@ -40,8 +40,8 @@ def _leaf_meanings(tree: Tree) -> dict[str, str]:
     found: dict[str, str] = {}
 
     def visit(node: Tree, _: list[None]) -> None:
-        if node.leaf and node.leaf.meaning:
-            found[node.symbol] = node.leaf.meaning
+        if node.leaf and (meaning := node.leaf.kind.meaning(node.leaf.payload)):
+            found[node.symbol] = meaning
 
     tree.fold(visit)
     return found

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from autoprox.export import latex, legend, pretty
 from autoprox.language import Tree, canonical, digest, statistics
-from autoprox.language.leaves import leaf_words
+from autoprox.language.leaf_kinds import leaf_words
 from autoprox.language.quantities import QUANTITIES
 from autoprox.report.terminal.layout import Part, aligned, new_table, number
 from autoprox.report.terminal.worth import equal_size_parts, nature, size_parts

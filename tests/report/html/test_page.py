@@ -10,7 +10,7 @@ from helpers.pages import COMMITTED, OLD, discovery, search_run, spaces_run
 
 from autoprox.errors import ConfigError
 from autoprox.export import mathml
-from autoprox.export.mathml_form import mathml_of
+from autoprox.export.mathml_format import mathml_of
 from autoprox.language import parse
 from autoprox.primitives import OPERATIONS, Formula, fill
 from autoprox.report.html.document import page_of

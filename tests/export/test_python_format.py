@@ -1,5 +1,6 @@
 """A proxy as a Python file gives what the engine gives."""
 
+import operator
 from pathlib import Path
 from types import ModuleType
 
@@ -9,10 +10,10 @@ from helpers.sources import loaded, run_alone
 from torch import nn
 
 from autoprox.engine.evaluator import Engine
-from autoprox.export import EXPORTERS, ExportError, plain
+from autoprox.export import EXPORTERS, ExportError
 from autoprox.inputs.batch import Batch
 from autoprox.inputs.batches import load_batches
-from autoprox.language import NETWORK, make, parse
+from autoprox.language import NETWORK, make_tree, parse
 from autoprox.language.quantities import QUANTITIES, Quantity
 from autoprox.primitives import OPERATIONS, PRIMITIVES
 from autoprox.searchspaces import SPACES, TransformerNetwork
@@ -43,7 +44,7 @@ OTHERS = [
     "sum(min_max(std(inverse(sqrt(relu(tanh(sigmoid(mlp.weight))))))))",
     "rank(sum(log_softmax(mean(exp(all.grad)))))",
 ]
-PLAIN = {p.function.__name__ for p in OPERATIONS.values()} & set(vars(plain))
+PLAIN = [name for name, p in OPERATIONS.items() if p.plain]
 
 
 def networks_of(space: str) -> tuple[list[TransformerNetwork], Batch]:
@@ -99,19 +100,27 @@ def test_every_operation_can_be_written(name: str, tmp_path: Path) -> None:
         args = leaves[level][: PRIMITIVES[name].arity]
         tree = parse(f"{name}({', '.join(args)})")
         while tree.type != NETWORK:
-            tree = make("sum", tree)
+            tree = make_tree("sum", tree)
         expected = Engine(source).evaluate([tree]).values[0, 0, 0]
         found = written(str(tree), tmp_path).score(network, batch.inputs, batch.labels)
         assert found == pytest.approx(float(expected), rel=1e-6)
 
 
-@pytest.mark.parametrize("name", sorted(PLAIN))
+@pytest.mark.parametrize("name", PLAIN)
 def test_the_plain_form_of_an_operation_is_the_operation(name: str) -> None:
-    [operation] = [p for p in OPERATIONS.values() if p.function.__name__ == name]
-    dims = ((-1,),) if operation.along_axis else ()
+    own = OPERATIONS[name]
+    dims = ((-1,),) if own.along_axis else ()
     x = torch.tensor([-40.0, -2.0, -1e-13, 0.0, 1e-13, 0.5, 3.0, 50.0], dtype=torch.float64)
-    args = (x, x.flip(0))[: operation.arity]
-    torch.testing.assert_close(getattr(plain, name)(*args, *dims), operation.function(*args, *dims))
+    args = (x, x.flip(0))[: own.arity]
+    assert own.plain is not None
+    torch.testing.assert_close(own.plain(*args, *dims), own.function(*args, *dims))
+
+
+@pytest.mark.parametrize("name", [name for name, p in OPERATIONS.items() if p.operator])
+def test_the_operator_of_an_operation_is_the_operation(name: str) -> None:
+    function = {"+": operator.add, "-": operator.sub, "*": operator.mul}[OPERATIONS[name].operator]
+    x = torch.linspace(-3, 3, 7, dtype=torch.float64)
+    assert torch.equal(function(x, x.flip(0)), OPERATIONS[name].function(x, x.flip(0)))
 
 
 def test_the_file_needs_torch_alone_and_leaves_the_model(tmp_path: Path) -> None:

@@ -1,24 +1,25 @@
-"""Binary operations, on two values of one type, and the combinator of scores."""
+"""Combinators: binary operations on two values of one type, and the rank of scores."""
 
 import torch
 from sympy import Add, Integer, Mul, Pow
 from torch import Tensor
 from torch.nn.functional import hardshrink, pad
 
-from .base import EPSILON, Level
-from .maps import VECTOR, exp, log
+from .elementwise import VECTOR, exp, log
 from .notation import Binding, magnitude
-from .registry import register
+from .primitive import EPSILON, Level
+from .registration import register_operation
 
 EVERYWHERE: tuple[Level, ...] = ("matrix", "layers", "network")
 
 
-@register(
+@register_operation(
     "binary",
     levels=EVERYWHERE,
     sympy=lambda x, y: Add(x, y, evaluate=False),
     latex="<x> + <y:TERM>",
     binding=Binding.TERM,
+    operator="+",
     commutative=True,
 )
 def add(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
@@ -26,37 +27,42 @@ def add(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
     return torch.add(x, y, out=out)
 
 
-@register(
+@register_operation(
     "binary",
     levels=EVERYWHERE,
     sympy=lambda x, y: Add(x, Mul(Integer(-1), y, evaluate=False), evaluate=False),
     latex="<x> - <y:SERIES>",
     binding=Binding.TERM,
+    operator="-",
 )
 def sub(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
     """x - y."""
     return torch.sub(x, y, out=out)
 
 
-@register(
+@register_operation(
     "binary",
     levels=EVERYWHERE,
     sympy=lambda x, y: Mul(x, y, evaluate=False),
     latex="<x:PRODUCT> <times> <y:PRODUCT>",
     binding=Binding.PRODUCT,
+    operator="*",
     commutative=True,
+    right_identity=True,
 )
 def mul(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
     """x times y."""
     return torch.mul(x, y, out=out)
 
 
-@register(
+@register_operation(
     "binary",
     levels=EVERYWHERE,
     sympy=lambda x, y: Mul(x, Pow(y, Integer(-1), evaluate=False), evaluate=False),
     latex=r"\frac{<x>}{<y>}",
     binding=Binding.POWER,
+    right_identity=True,
+    plain=lambda x, y: torch.where(y.abs() <= EPSILON, 0.0, x / y),
 )
 def div(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
     """x / y, and 0 where |y| <= 1e-12."""
@@ -65,33 +71,24 @@ def div(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
     return torch.div(x, gap.add_(y), out=out)
 
 
-@register(
-    "binary",
-    latex=r"\max\left(<x>, <y>\right)",
-    text="max(<x>)",
-    commutative=True,
-)
+@register_operation("binary", latex=r"\max\left(<x>, <y>\right)", text="max(<x>)", commutative=True)
 def maximum(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
     """The larger of x and y."""
     return torch.maximum(x, y, out=out)
 
 
-@register(
-    "binary",
-    latex=r"\min\left(<x>, <y>\right)",
-    text="min(<x>)",
-    commutative=True,
-)
+@register_operation("binary", latex=r"\min\left(<x>, <y>\right)", text="min(<x>)", commutative=True)
 def minimum(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
     """The smaller of x and y."""
     return torch.minimum(x, y, out=out)
 
 
-@register(
+@register_operation(
     "binary",
     latex=r"\left|<x>\right|^{<y>}",
     binding=Binding.POWER,
     nonnegative=True,
+    plain=lambda x, y: exp(log(x) * y),
 )
 def power(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
     """|x| to the power of y, by way of `exp` and `log`: e^(y ln(|x| + 1e-12)), at most e^30."""
@@ -99,14 +96,18 @@ def power(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
     return exp(exponent, exponent)
 
 
-@register(
+@register_operation(
     "binary",
     levels=("network",),
     sympy=lambda x, y: Pow(magnitude(x), y, evaluate=False),
     latex=r"\left|<x>\right|^{<y>}",
     binding=Binding.POWER,
     nonnegative=True,
+    keeps_nonnegative=True,
     drawn=False,
+    plain=lambda x, y: torch.where(
+        (x.abs() <= EPSILON) & (y < 0), 0.0, x.abs().pow(y).clamp(max=torch.finfo(x.dtype).max)
+    ),
 )
 def pow_(x: Tensor, y: Tensor) -> Tensor:
     """|x| to the power of y, and 0 where |x| <= 1e-12 and y is negative; finite where x and y are.
@@ -121,7 +122,7 @@ def pow_(x: Tensor, y: Tensor) -> Tensor:
     return power.clamp_(max=torch.finfo(x.dtype).max)
 
 
-@register("combinator", nonnegative=True, idempotent=True)
+@register_operation("combinator", nonnegative=True, idempotent=True)
 def rank(x: Tensor) -> Tensor:
     """The rank from 1 up among the networks compared, the average of its ranks for a tie.
 

@@ -1,12 +1,10 @@
-"""The canonical form of a tree, its hash, and the statistics that it reads."""
+"""The canonical form of a tree, and its hash."""
 
 import hashlib
+from functools import reduce
 
 from autoprox.language.tree import Tree
-from autoprox.language.vocabulary import Statistic
 from autoprox.primitives import OPERATIONS
-
-ONES = ("one", "1")
 
 
 def canonical(tree: Tree) -> Tree:
@@ -23,22 +21,10 @@ def digest(tree: Tree) -> str:
     return hashlib.sha256(str(canonical(tree)).encode()).hexdigest()
 
 
-def statistics(tree: Tree) -> frozenset[Statistic]:
-    """The statistics that the canonical form of a tree reads."""
-
-    def visit(node: Tree, args: list[frozenset[Statistic]]) -> frozenset[Statistic]:
-        if node.leaf is None:
-            return frozenset().union(*args)
-        payload = node.leaf.payload
-        return frozenset([payload] if isinstance(payload, Statistic) else [])
-
-    return canonical(tree).fold(visit)
-
-
-def nonnegative(tree: Tree) -> bool:
-    """Whether no value of the tree can be negative, as far as its root tells."""
-    if tree.leaf is not None:
-        return tree.leaf.nonnegative
+def is_nonnegative(tree: Tree) -> bool:
+    """Whether the root of a tree shows that no value can be negative."""
+    if (leaf := tree.leaf) is not None:
+        return leaf.kind.nonnegative(leaf.payload)
     return OPERATIONS[tree.symbol].nonnegative
 
 
@@ -51,11 +37,14 @@ def _simplest(symbol: str, *args: Tree) -> Tree:
 
 
 def _leaf(tree: Tree) -> Tree:
-    word, *operations = tree.leaf.canonical if tree.leaf else [tree.symbol]
-    found = tree if word == tree.symbol else Tree(word)
-    for operation in operations:
-        found = Tree(operation, (found,))
-    return found
+    if tree.leaf is None or tree.leaf.kind.canonical is None:
+        return tree
+    word, *operations = tree.leaf.kind.canonical(tree.leaf.payload)
+    return reduce(lambda below, symbol: Tree(symbol, (below,)), operations, Tree(word))
+
+
+def _is_one(tree: Tree) -> bool:
+    return tree.leaf is not None and tree.leaf.kind.is_one(tree.leaf.payload)
 
 
 def _unary_rule(symbol: str, x: Tree) -> Tree | None:
@@ -64,7 +53,7 @@ def _unary_rule(symbol: str, x: Tree) -> Tree | None:
         return x.args[0]
     if symbol == "neg" and x.symbol == "sub":
         return _simplest("sub", *reversed(x.args))
-    if symbol in ("abs", "relu") and nonnegative(x):
+    if operation.keeps_nonnegative and is_nonnegative(x):
         return x
     if operation.idempotent and x.symbol == symbol:
         return x
@@ -79,11 +68,13 @@ def _unary_rule(symbol: str, x: Tree) -> Tree | None:
 
 
 def _binary_rule(symbol: str, x: Tree, y: Tree) -> Tree | None:
-    if symbol == "mul" and x.symbol in ONES:
+    operation = OPERATIONS[symbol]
+    if operation.right_identity and operation.commutative and _is_one(x):
         return y
+    identity = operation.right_identity or (operation.keeps_nonnegative and is_nonnegative(x))
+    if identity and _is_one(y):
+        return x
     if symbol in ("mul", "div"):
-        if y.symbol in ONES:
-            return x
         if x.symbol == "neg":
             return _simplest("neg", _simplest(symbol, *x.args, y))
         if y.symbol == "neg":
@@ -94,6 +85,4 @@ def _binary_rule(symbol: str, x: Tree, y: Tree) -> Tree | None:
         return _simplest("add", x, *y.args)
     if symbol == "sub" and x.symbol == "neg":
         return _simplest("neg", _simplest("add", *x.args, y))
-    if symbol == "pow" and y.symbol in ONES and nonnegative(x):
-        return x
     return None

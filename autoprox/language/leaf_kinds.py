@@ -14,18 +14,22 @@ import sympy as sp
 
 from autoprox.errors import AutoproxError
 from autoprox.language.quantities import QUANTITIES
-from autoprox.language.types import Type
+from autoprox.language.value_types import Type
 from autoprox.primitives import Formula
 from autoprox.registry import Registry
 
-P = TypeVar("P")
+Payload = TypeVar("Payload")
+
+
+class LanguageError(AutoproxError):
+    """A text or a tree that isn't of the language."""
 
 
 class LeafError(AutoproxError):
     """A kind of leaf that can't be registered."""
 
 
-class Network(Protocol):
+class BlockStructure(Protocol):
     """What is known of a network without its weights."""
 
     @property
@@ -34,7 +38,7 @@ class Network(Protocol):
 
 
 @dataclass(frozen=True)
-class LeafKind(Generic[P]):
+class LeafKind(Generic[Payload]):
     """One kind of leaf: how its words are read, typed, written and evaluated.
 
     A leaf stands for a payload. `read` returns the payload of a word, or None if the word is of
@@ -42,35 +46,36 @@ class LeafKind(Generic[P]):
     the same payload. `words` lists the words of a kind that has finitely many.
 
     `canonical` returns the words from the leaf of the canonical form up to its root, such as
-    `mlp.weight` and `abs`; the default is the leaf itself.
+    `mlp.weight` and `abs`; the default is the leaf itself. `is_one` tells whether its value is 1.
 
     `python` returns an expression of torch, within a function that has `model`, `layers` and
     `inputs`; its second argument adds a definition, by its module and name, to the file. `values`
     returns the numbers of a network: one for each block if the leaf is of `Layers[block]`, a single
     one if it is of `Network`. Leaves of matrices, the statistics, are measured instead.
 
-    `letters` are the keys of `export.symbols.MEANINGS` that a formula with the leaf needs;
+    `letters` are the keys of `statistic_leaves.MEANINGS` that a formula with the leaf needs;
     `meaning` explains the leaf's word where a page shows the formula.
     """
 
     name: str
-    read: Callable[[str], P | None]
-    write: Callable[[P], str]
-    type: Callable[[P], Type]
-    latex: Callable[[P], Formula]
-    sympy: Callable[[P], sp.Expr]
-    python: Callable[[P, Callable[[str, str], None]], str]
-    values: Callable[[P, Network], Sequence[float]] | None = None
-    nonnegative: Callable[[P], bool] = lambda payload: False
-    canonical: Callable[[P], Sequence[str]] | None = None
+    read: Callable[[str], Payload | None]
+    write: Callable[[Payload], str]
+    type: Callable[[Payload], Type]
+    latex: Callable[[Payload], Formula]
+    sympy: Callable[[Payload], sp.Expr]
+    python: Callable[[Payload, Callable[[str, str], None]], str]
+    values: Callable[[Payload, BlockStructure], Sequence[float]] | None = None
+    nonnegative: Callable[[Payload], bool] = lambda payload: False
+    is_one: Callable[[Payload], bool] = lambda payload: False
+    canonical: Callable[[Payload], Sequence[str]] | None = None
     words: Callable[[], Iterable[str]] = tuple
-    letters: Callable[[P], Iterable[str]] = lambda payload: ()
-    meaning: Callable[[P], str] = lambda payload: ""
+    letters: Callable[[Payload], Iterable[str]] = lambda payload: ()
+    meaning: Callable[[Payload], str] = lambda payload: ""
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """A payload and its kind; the fields of the kind, as they are for the payload."""
+    """A payload and its kind."""
 
     kind: LeafKind[Any]
     payload: Any
@@ -83,34 +88,7 @@ class Leaf:
     def type(self) -> Type:
         return self.kind.type(self.payload)
 
-    @property
-    def latex(self) -> Formula:
-        return self.kind.latex(self.payload)
-
-    @property
-    def sympy(self) -> sp.Expr:
-        return self.kind.sympy(self.payload)
-
-    @property
-    def nonnegative(self) -> bool:
-        return self.kind.nonnegative(self.payload)
-
-    @property
-    def canonical(self) -> Sequence[str]:
-        return self.kind.canonical(self.payload) if self.kind.canonical else [self.word]
-
-    @property
-    def letters(self) -> Iterable[str]:
-        return self.kind.letters(self.payload)
-
-    @property
-    def meaning(self) -> str:
-        return self.kind.meaning(self.payload)
-
-    def python(self, add: Callable[[str, str], None]) -> str:
-        return self.kind.python(self.payload, add)
-
-    def values(self, networks: Iterable[Network]) -> list[float]:
+    def values(self, networks: Iterable[BlockStructure]) -> list[float]:
         """The numbers of all networks, one after the other."""
         of_network = self.kind.values
         if of_network is None:
@@ -128,15 +106,14 @@ LEAVES: Registry[LeafKind[Any]] = Registry("leaves", "kind of leaf", LeafError, 
 
 def find_leaf(word: str) -> Leaf | None:
     """The leaf that a word stands for, if any."""
-    return _found(word, LEAVES.changes, QUANTITIES.changes)
+    return _find(word, LEAVES.changes, QUANTITIES.changes)
 
 
 @lru_cache(10_000)
-def _found(word: str, *changes: int) -> Leaf | None:
-    """Trees are made by the million of few words, whose meaning changes with the registries."""
+def _find(word: str, *changes: int) -> Leaf | None:
+    """Cached: trees are made by the million of few words, until one of the registries changes."""
     for kind in LEAVES.values():
-        payload = kind.read(word)
-        if payload is not None:
+        if (payload := kind.read(word)) is not None:
             return Leaf(kind, payload)
     return None
 
@@ -144,3 +121,9 @@ def _found(word: str, *changes: int) -> Leaf | None:
 def leaf_words() -> list[str]:
     """All words of the kinds that have finitely many."""
     return [word for kind in LEAVES.values() for word in kind.words()]
+
+
+def quote(text: str) -> str:
+    """A foreign text in a message: short, and without control characters."""
+    shown = repr(text if len(text) <= 40 else f"{text[:40]}...")[1:-1]
+    return f"`{shown}`"

@@ -8,7 +8,13 @@ import torch
 from autoprox.export import latex
 from autoprox.language import LanguageError, Type, parse
 from autoprox.language.grammar import Grammar
-from autoprox.primitives import OPERATIONS, PRIMITIVES, PrimitiveError, operation, register
+from autoprox.primitives import (
+    OPERATIONS,
+    PRIMITIVES,
+    PrimitiveError,
+    operation,
+    register_operation,
+)
 
 
 def raises(x):
@@ -110,6 +116,7 @@ def sine(x):
         (sine, {"mirrored": True}, "flagged `mirrored` is so"),
         (sine, {"nonnegative": True}, "flagged `nonnegative` is so"),
         (sine, {"idempotent": True}, "flagged `idempotent` is so"),
+        (sine, {"keeps_nonnegative": True}, "flagged `keeps_nonnegative` is so"),
         (sine, {"of_magnitude": torch.sin}, r"its `of_magnitude` of \|x\| .* on negatives"),
         (sine, {"levels": ("network",)}, "kind map has the levels matrix, layers, but `sine` has"),
         (sine, {"latex": r"\sin"}, r"places \['x'\], but `sine` has \[\]"),
@@ -117,7 +124,7 @@ def sine(x):
 )
 def test_registration_refuses(function, fields, message):
     with pytest.raises(PrimitiveError, match=message):
-        register("map", **fields)(function)
+        register_operation("map", **fields)(function)
     assert function.__name__ not in PRIMITIVES
 
 
@@ -126,13 +133,14 @@ def test_registration_refuses_a_binary_operation_that_does_not_commute():
         """x - y."""
         return x - y
 
-    with pytest.raises(PrimitiveError, match=r"flagged `commutative`.*`less` on zeros and"):
-        register("binary", latex="<x> - <y>", commutative=True)(less)
+    for flag in ("commutative", "right_identity", "keeps_nonnegative"):
+        with pytest.raises(PrimitiveError, match=rf"flagged `{flag}`.*`less` on "):
+            register_operation("binary", latex="<x> - <y>", **{flag: True})(less)
 
 
 def test_registration_refuses_a_name_twice():
     with pytest.raises(PrimitiveError, match="name of a new operation must be new, but got 'abs'"):
-        register("map")(PRIMITIVES["abs"].function)
+        register_operation("map")(PRIMITIVES["abs"].function)
 
 
 def test_registration_refuses_what_is_no_record_of_the_name():
@@ -151,9 +159,9 @@ def test_reductions_and_pairs_are_compared_among_themselves():
         return (x.double() * y).sum(dims)
 
     with pytest.raises(PrimitiveError, match="`mass` on matrix is `l1_norm`"):
-        register("reduce")(mass)
+        register_operation("reduce")(mass)
     with pytest.raises(PrimitiveError, match="`agreement` on layers is `dot`"):
-        register("pair", levels=("layers",))(agreement)
+        register_operation("pair", levels=("layers",))(agreement)
 
 
 @pytest.mark.parametrize(

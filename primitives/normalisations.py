@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 from torch.linalg import vector_norm
 
-from .registry import register
+from .registration import register_operation
 
 
 def centred(x: Tensor, dims: tuple[int, ...]) -> Tensor:
-    """x less its mean, and exactly 0 where all elements are equal, whatever the mean's rounding."""
+    """x less its mean: exactly 0 where all elements are equal, however the mean is rounded."""
     first = x
     for dim in dims:
         first = first.narrow(dim, 0, 1)
@@ -30,11 +30,11 @@ def euclidean(x: Tensor, dims: tuple[int, ...], keepdim: bool = False) -> Tensor
 
 
 def infinite_if_zero(divisor: Tensor) -> Tensor:
-    """What a zero divides becomes zero."""
+    """Replace zeros by infinity: what they divide becomes zero."""
     return divisor.masked_fill(divisor == 0, torch.inf)
 
 
-@register("normalise", nonnegative=True, idempotent=True)
+@register_operation("normalise", nonnegative=True, idempotent=True)
 def min_max(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """(x - min) / (max - min), and 0 where all elements are equal."""
     low = x.amin(dims, keepdim=True)
@@ -42,7 +42,7 @@ def min_max(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     return (x - low).div_(infinite_if_zero(spread))
 
 
-@register("normalise")
+@register_operation("normalise")
 def z_score(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """(x - mean) / population standard deviation, and 0 where all elements are equal."""
     deviation = centred(x, dims)
@@ -50,7 +50,7 @@ def z_score(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     return deviation.div_(infinite_if_zero(spread.to(x.dtype)))
 
 
-@register(
+@register_operation(
     "normalise",
     latex=r"\operatorname{softmax}_{<row>}\left(<x>\right)",
     text="softmax<row>(<x>)",
@@ -61,7 +61,7 @@ def softmax(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     return x.softmax(dims[-1])
 
 
-@register(
+@register_operation(
     "normalise",
     latex=r"\operatorname{logsoftmax}_{<row>}\left(<x>\right)",
     text="log_softmax<row>(<x>)",
@@ -71,7 +71,7 @@ def log_softmax(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     return x.log_softmax(dims[-1])
 
 
-@register("normalise")
+@register_operation("normalise")
 def unit(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """x / the Frobenius norm of x, and 0 where all elements are 0."""
     return x / infinite_if_zero(euclidean(x, dims, keepdim=True).to(x.dtype))

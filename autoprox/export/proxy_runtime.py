@@ -1,4 +1,4 @@
-"""What an exported proxy measures of a model, in as few lines as it takes.
+"""The functions with which an exported proxy measures a model, in few lines.
 
 Exported proxies contain the functions of this file: they import nothing but torch.
 """
@@ -20,9 +20,8 @@ from autoprox.models.layers import (
     is_transposed,
 )
 
-IGNORED = -100  # the target of a token that isn't to be predicted
+NOT_PREDICTED = -100  # the target of a token that isn't to be predicted
 MATRIX, LAYERS = (-2, -1), (-1,)  # the dimensions of a matrix, and of a number for each layer
-Measured = Mapping[str, Sequence[Tensor]]
 
 
 def layers_of(model: nn.Module, patterns: Patterns | None = None) -> dict[str, str]:
@@ -44,7 +43,8 @@ def measure(
 ) -> dict[str, list[Tensor]]:
     """Weights, outputs and the gradients of both for each layer in depth order, by `domain.name`.
 
-    `layers` has the domains of each.
+    They are matrices: weights with a row for each output, outputs with one for each token. `layers`
+    has the domains of each layer.
 
     The probe is `data` (cross-entropy), `ones` (absolute weights, an input of ones, the sum of the
     outputs), `ntk` (the last block's output times random signs) or `none` (only the weights).
@@ -53,22 +53,35 @@ def measure(
     values = {name: p.detach() for name, p in network.named_parameters()}
     if probe == "ones":
         values = {name: value.abs() for name, value in values.items()}
-    weights = {layer: values[_parameter(layer)] for layer in layers}
-    if probe == "none":
-        return _by_domain(network, layers, {"weight": weights})
-    for weight in weights.values():
-        weight.requires_grad_()
-    state = values | {name: buffer.clone() for name, buffer in network.named_buffers()}
-    outputs, loss = _pass(network, state, layers, probe, inputs, targets, seed)
-    reached = [*weights.values(), *outputs.values()]
-    gradients = torch.autograd.grad(loss, reached, materialize_grads=True)
-    of_weights = dict(zip(weights, gradients, strict=False))
-    of_outputs = dict(zip(outputs, gradients[len(weights) :], strict=True))
-    found = {"weight": weights, "grad": of_weights, "act": outputs, "act_grad": of_outputs}
-    return _by_domain(network, layers, found)
+    parameters = [f"{n}{'_weight' if n.endswith(IN_PROJECTION) else '.weight'}" for n in layers]
+    weights = {n: values[f"model.{p}"] for n, p in zip(layers, parameters, strict=True)}
+    found = {"weight": weights}
+    if probe != "none":
+        for weight in weights.values():
+            weight.requires_grad_()
+        state = values | {name: buffer.clone() for name, buffer in network.named_buffers()}
+        outputs, loss = run_probe(network, state, layers, probe, inputs, targets, seed)
+        reached = [*weights.values(), *outputs.values()]
+        gradients = torch.autograd.grad(loss, reached, materialize_grads=True)
+        found["grad"] = dict(zip(weights, gradients, strict=False))
+        found["act"] = outputs
+        found["act_grad"] = dict(zip(outputs, gradients[len(weights) :], strict=True))
+    modules = dict(network.model.named_modules())
+    by_domain: dict[str, list[Tensor]] = defaultdict(list)
+    for quantity, tensors in found.items():
+        for layer, value in tensors.items():
+            if quantity in ("act", "act_grad"):
+                matrix = value.detach().flatten(0, -2)
+            elif layer in modules and is_transposed(modules[layer]):
+                matrix = value.detach().T
+            else:
+                matrix = value.detach().flatten(1)
+            for domain in layers[layer]:
+                by_domain[f"{domain}.{quantity}"].append(matrix.float())
+    return by_domain
 
 
-def _pass(
+def run_probe(
     network: Foreign,
     state: dict[str, Tensor],
     layers: Mapping[str, Sequence[str]],
@@ -105,32 +118,7 @@ def _pass(
         signs = torch.randint(0, 2, final.shape, generator=generator) * 2.0 - 1.0
         return kept, (final * signs.to(final.device)).sum()
     flat = logits.flatten(0, -2)
-    return kept, functional.cross_entropy(flat, targets.flatten(), ignore_index=IGNORED)
-
-
-def _by_domain(
-    network: Foreign,
-    layers: Mapping[str, Sequence[str]],
-    found: Mapping[str, Mapping[str, Tensor]],
-) -> dict[str, list[Tensor]]:
-    """Matrices, the weights' with a row for each output, the outputs' with one for each token."""
-    modules = dict(network.model.named_modules())
-    by_domain: dict[str, list[Tensor]] = defaultdict(list)
-    for quantity, values in found.items():
-        for layer, value in values.items():
-            turned = layer in modules and is_transposed(modules[layer])
-            if quantity in ("weight", "grad"):
-                matrix = value.detach().T if turned else value.detach().flatten(1)
-            else:
-                matrix = value.detach().flatten(0, -2)
-            for domain in layers[layer]:
-                by_domain[f"{domain}.{quantity}"].append(matrix.float())
-    return by_domain
-
-
-def _parameter(layer: str) -> str:
-    """The name of a layer's weight within `Foreign`."""
-    return f"model.{layer}{'_weight' if layer.endswith(IN_PROJECTION) else '.weight'}"
+    return kept, functional.cross_entropy(flat, targets.flatten(), ignore_index=NOT_PREDICTED)
 
 
 def each(function: Callable[..., Tensor], *matrices: Sequence[Tensor]) -> Tensor:
@@ -140,5 +128,5 @@ def each(function: Callable[..., Tensor], *matrices: Sequence[Tensor]) -> Tensor
 
 
 def repeated(matrices: Sequence[Tensor], times: int) -> list[Tensor]:
-    """Outputs for one input, as often as there are inputs."""
+    """Outputs for one input, repeated for each input of a batch."""
     return [matrix.repeat(times, 1) for matrix in matrices]

@@ -5,10 +5,9 @@ from sympy.printing.pretty.pretty import PrettyPrinter
 from sympy.printing.pretty.pretty_symbology import pretty_use_unicode
 from sympy.printing.pretty.stringpict import prettyForm, stringPict
 
-from autoprox.export.registry import EXPORTERS
-from autoprox.export.sympy_form import to_sympy
+from autoprox.export.formats import to_sympy
 from autoprox.language import Tree
-from autoprox.language.statistic import Matrices
+from autoprox.language.statistic_leaves import MatrixSymbol
 from autoprox.primitives import Operation
 from autoprox.primitives.notation import is_sum
 
@@ -22,7 +21,7 @@ def pretty(tree: Tree, width: int | None = None) -> str:
 
 
 def pretty_expression(expression: sympy.Expr, width: int) -> str:
-    """What `to_sympy` gives as a formula in text."""
+    """An expression of `to_sympy` as a formula in text."""
     columns = max(width, LEAST_WIDTH)
     before = pretty_use_unicode(True)
     try:
@@ -51,7 +50,9 @@ class _Pretty(PrettyPrinter):  # type: ignore[misc]
         negated = _negated(second)
         if negated is None:
             return self._joined(self._print(first), " + ", self._print(second), prettyForm.ADD)
-        return self._joined(self._print(first), " - ", self._term(negated), prettyForm.ADD)
+        subtracted = self._print(negated)
+        subtracted = _factor(subtracted) if is_sum(negated) else subtracted
+        return self._joined(self._print(first), " - ", subtracted, prettyForm.ADD)
 
     def _print_Mul(self, product: sympy.Mul) -> prettyForm:  # noqa: N802
         first, second = product.args
@@ -103,10 +104,6 @@ class _Pretty(PrettyPrinter):  # type: ignore[misc]
             return over / under
         return self._joined(_factor(over), " / ", _atom(under), prettyForm.MUL)
 
-    def _term(self, expr: sympy.Expr) -> prettyForm:
-        form = self._print(expr)
-        return _factor(form) if is_sum(expr) else form
-
 
 def _signed(form: prettyForm, number: sympy.Number) -> prettyForm:
     form.binding = prettyForm.NEG if number.is_negative else prettyForm.ATOM
@@ -124,12 +121,9 @@ def _atom(form: prettyForm) -> prettyForm:
 def _elementwise(expr: sympy.Expr) -> bool:
     if isinstance(expr, Operation) and expr.reduces:
         return False
-    return isinstance(expr, Matrices) or any(map(_elementwise, expr.args))
+    return isinstance(expr, MatrixSymbol) or any(map(_elementwise, expr.args))
 
 
 def _negated(expr: sympy.Expr) -> sympy.Expr | None:
     """The y of an expression -y."""
     return expr.args[1] if expr.is_Mul and expr.args[0] == -1 else None
-
-
-EXPORTERS.register("pretty", pretty)

@@ -3,22 +3,22 @@
 import torch
 from torch import Tensor
 
-from .registry import register
+from .registration import register_operation
 
 
-@register("depth")
+@register_operation("depth")
 def difference(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The number of each layer less that of the layer before, and 0 for the first."""
     return x.diff(dim=-1, prepend=x.narrow(-1, 0, 1))
 
 
-@register("depth")
+@register_operation("depth")
 def cumulative_sum(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The sum over the layers up to each."""
     return torch.cumsum(x, -1)
 
 
-@register("reduce", levels=("layers",))
+@register_operation("reduce", levels=("layers",))
 def last(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The number of the last layer."""
     return x.select(-1, -1).double()

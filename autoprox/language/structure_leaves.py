@@ -6,53 +6,51 @@ from collections.abc import Callable
 
 import sympy as sp
 
-from autoprox.language.leaves import LEAVES, LeafKind
-from autoprox.language.types import BLOCK
-from autoprox.language.vocabulary import STRUCTURE
+from autoprox.language.leaf_kinds import LEAVES, LeafKind
+from autoprox.language.value_types import PER_BLOCK
 from autoprox.primitives import Formula
 
+STRUCTURE = ("width", "tokens", "heads", "one")
 _MEANINGS = {
     "width": "width of each block",
     "tokens": "tokens that each block sees",
     "heads": "attention heads of each block",
+    "one": "",
 }
-_FUNCTIONS = {"width": "widths", "tokens": "tokens_of", "heads": "heads_of_blocks"}
-_WORDS = {name: name for name in STRUCTURE}
-
-
-def _sympy(name: str) -> sp.Expr:
-    # The number 1 would let sympy compute towers of powers.
-    return sp.Symbol("1" if name == "one" else name, positive=True)
+_CALLS = {
+    "width": "widths(model, layers)",
+    "tokens": "tokens_of(model, layers, inputs)",
+    "heads": "heads_of_blocks(model, layers)",
+}
 
 
 def _python(name: str, add: Callable[[str, str], None]) -> str:
     if name == "one":
         add("autoprox.models.layers", "blocks")
-        values = "[1.0] * len(blocks(layers))"
-    else:
-        add("autoprox.models.structure", _FUNCTIONS[name])
-        inputs = ", inputs" if name == "tokens" else ""
-        values = f"{_FUNCTIONS[name]}(model, layers{inputs})"
-    return f"torch.tensor({values}, dtype=torch.float64)"
+        return "torch.tensor([1.0] * len(blocks(layers)), dtype=torch.float64)"
+    add("autoprox.models.structure", _CALLS[name].partition("(")[0])
+    return f"torch.tensor({_CALLS[name]}, dtype=torch.float64)"
 
 
 LEAVES.register(
     "structure",
-    LeafKind(
+    LeafKind[str](
         name="structure",
-        read=_WORDS.get,
+        read=lambda word: word if word in STRUCTURE else None,
         write=str,
-        type=lambda name: BLOCK,
+        type=lambda name: PER_BLOCK,
         latex=lambda name: Formula(
             "1" if name == "one" else rf"\mathrm{{{name}}}_{{k}}", nonnegative=True
         ),
-        sympy=_sympy,
+        # The number 1 would let sympy compute towers of powers.
+        sympy=lambda name: sp.Symbol("1" if name == "one" else name, positive=True),
         python=_python,
         values=lambda name, network: [
             1.0 if name == "one" else float(getattr(block, name)) for block in network.blocks
         ],
         nonnegative=lambda name: True,
+        is_one=lambda name: name == "one",
         words=lambda: STRUCTURE,
-        meaning=lambda name: _MEANINGS.get(name, ""),
+        meaning=_MEANINGS.__getitem__,
     ),
 )

@@ -7,12 +7,11 @@ from decimal import Decimal
 
 import sympy as sp
 
-from autoprox.language.leaves import LEAVES, LeafKind
-from autoprox.language.types import NETWORK
-from autoprox.language.vocabulary import LanguageError, quote
+from autoprox.language.leaf_kinds import LEAVES, LanguageError, LeafKind, quote
+from autoprox.language.value_types import NETWORK
 from autoprox.primitives import Binding, Formula
 
-MAX_DIGITS = 15  # as many as a float64 keeps, so that different numbers have different values
+MAX_NUMBER_DIGITS = 15  # those that a float64 keeps, so that different numbers differ in value
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 
@@ -21,17 +20,15 @@ def _read(word: str) -> Decimal | None:
         return None
     whole, _, decimals = word.removeprefix("-").partition(".")
     digits = (whole.lstrip("0") or "0") + decimals.rstrip("0")
-    if len(digits) > MAX_DIGITS:
-        raise LanguageError(f"a number has at most {MAX_DIGITS} digits, got {quote(word)}")
+    if len(digits) > MAX_NUMBER_DIGITS:
+        raise LanguageError(f"a number has at most {MAX_NUMBER_DIGITS} digits, got {quote(word)}")
     return Decimal(word)
 
 
 def _write(number: Decimal) -> str:
-    text = f"{number:f}"
+    text = f"{number.copy_abs():f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
-    whole, point, decimals = text.removeprefix("-").partition(".")
-    size = f"{whole.lstrip('0') or '0'}{point}{decimals}"
-    return f"-{size}" if number < 0 else size
+    return f"-{text}" if number < 0 else text
 
 
 def _sympy(number: Decimal) -> sp.Expr:
@@ -41,7 +38,7 @@ def _sympy(number: Decimal) -> sp.Expr:
 
 LEAVES.register(
     "number",
-    LeafKind(
+    LeafKind[Decimal](
         name="number",
         read=_read,
         write=_write,
@@ -53,5 +50,6 @@ LEAVES.register(
         python=lambda number, add: f"torch.tensor({float(number)!r}, dtype=torch.float64)",
         values=lambda number, network: [float(number)],
         nonnegative=lambda number: number >= 0,
+        is_one=lambda number: number == 1,
     ),
 )

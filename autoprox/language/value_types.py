@@ -11,7 +11,7 @@ from autoprox.language.domains import DOMAINS
 
 @dataclass(frozen=True)
 class Type:
-    """What a value is for one network: a matrix per layer, a number per layer, or one number."""
+    """The type of a value of a network: a matrix per layer, a number per layer, or one number."""
 
     level: Literal["Matrix", "Layers", "Network"]
     domain: str | None = None
@@ -21,8 +21,8 @@ class Type:
 
 
 NETWORK = Type("Network")
-BLOCK = Type("Layers", "block")
-REDUCED: Mapping[Type, Type] = {
+PER_BLOCK = Type("Layers", "block")
+REDUCED_TYPES: Mapping[Type, Type] = {
     Type("Matrix", "act"): Type("Layers", "mlp"),
     **{Type("Matrix", d): Type("Layers", d) for d in DOMAINS},
     **{Type("Layers", d): NETWORK for d in (*DOMAINS, "block")},

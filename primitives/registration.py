@@ -1,4 +1,4 @@
-"""The registry of operations, open to packages that are installed beside autoprox."""
+"""The registry of operations, and the decorators that make and register one."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -9,15 +9,14 @@ from torch import Tensor
 
 from autoprox.registry import Registry, View
 
-from .base import Kind, Primitive, PrimitiveError
-from .difference import prove_different
 from .notation import Binding, Operation
-from .proof import prove
+from .primitive import Kind, Primitive, PrimitiveError
+from .validation import require_unique, validate
 
 
 def _prove(name: str, primitive: Primitive) -> None:
-    prove(name, primitive)
-    prove_different(primitive, OPERATIONS.registered)
+    validate(name, primitive)
+    require_unique(primitive, OPERATIONS.registered)
 
 
 OPERATIONS: Registry[Primitive] = Registry("operations", "operation", PrimitiveError, _prove)
@@ -25,11 +24,10 @@ PRIMITIVES: Mapping[str, Primitive] = View(
     OPERATIONS, lambda: {name: p for name, p in OPERATIONS.items() if p.kind != "combinator"}
 )
 COMBINATORS: Mapping[str, Primitive] = View(
-    OPERATIONS,
-    lambda: {name: p for name, p in OPERATIONS.items() if "network" in p.levels},
+    OPERATIONS, lambda: {name: p for name, p in OPERATIONS.items() if "network" in p.levels}
 )
 
-Function = TypeVar("Function", bound=Callable[..., Tensor])
+TensorFunction = TypeVar("TensorFunction", bound=Callable[..., Tensor])
 
 
 def operation(
@@ -45,40 +43,34 @@ def operation(
 
     Without `sympy`, its sympy form is a function of that name, pretty-printed by the template
     `text`; without templates it is written as name(x), the axis as a subscript. `fields` are
-    further ones of the record. What an installed package makes so is registered by its entry point.
+    further fields of the record. An installed package registers its records by entry points.
     """
 
     def make(function: Callable[..., Tensor]) -> Primitive:
         name = function.__name__.rstrip("_")
         made = Primitive(name, kind, function, sympy or sp.Function(name), "", binding, **fields)
-        template = latex or _call(made)
-        form = sympy or Operation.named(
-            name,
-            text or f"{name}<axis>(<x>)",
-            template,
-            arity=made.arity,
-            reduces=made.reduces,
-            nonnegative=made.nonnegative,
-        )
-        return replace(made, latex=template, sympy=form)
+        # matplotlib's mathtext has no underscore within a name.
+        call = rf"\operatorname{{{name.replace('_', '')}}}"
+        call += "_{<axis>}" if made.along_axis else ""
+        call += rf"\left({'<x>, <y>' if made.arity == 2 else '<x>'}\right)"
+        attributes = {
+            "text": text or f"{name}<axis>(<x>)",
+            "latex": latex or call,
+            **{field: getattr(made, field) for field in ("arity", "reduces", "nonnegative")},
+            **({"is_nonnegative": True} if made.nonnegative else {}),
+        }
+        form = sympy or type(name, (Operation,), attributes)
+        return replace(made, latex=latex or call, sympy=form)
 
     return make
 
 
-def register(kind: Kind, **details: Any) -> Callable[[Function], Function]:
+def register_operation(kind: Kind, **details: Any) -> Callable[[TensorFunction], TensorFunction]:
     """Register the `operation` of the decorated function, which stays a function."""
 
-    def enter(function: Function) -> Function:
+    def enter(function: TensorFunction) -> TensorFunction:
         primitive = operation(kind, **details)(function)
         OPERATIONS.register(primitive.name, primitive)
         return function
 
     return enter
-
-
-def _call(primitive: Primitive) -> str:
-    # matplotlib's mathtext has no underscore within a name.
-    name = primitive.name.replace("_", "")
-    subscript = "_{<axis>}" if primitive.along_axis else ""
-    arguments = "<x>, <y>" if primitive.arity == 2 else "<x>"
-    return rf"\operatorname{{{name}}}{subscript}\left({arguments}\right)"
