@@ -56,9 +56,9 @@ def _show_one(proxy: str, form: str | None, json: bool) -> None:
     from autoprox.report.terminal import layout
     from autoprox.report.terminal.proxy import proxy_details, proxy_report
     from autoprox.runs.folder import as_written
-    from autoprox.zoo.loading import load
+    from autoprox.zoo.proxy_loading import load_proxy
 
-    loaded = load(proxy)
+    loaded = load_proxy(proxy)
     if form is not None:
         print(EXPORTERS.find(form)(loaded.tree))
     elif json:
@@ -84,9 +84,9 @@ def _show_several(proxies: list[str], json: bool) -> None:
 def _show_front(run: str, json: bool) -> None:
     from autoprox.report.terminal import layout  # with torch, as above
     from autoprox.report.terminal.runs import front_report
-    from autoprox.zoo.loading import formulas_of
+    from autoprox.zoo.proxy_loading import run_formulas
 
-    rows = formulas_of(Path(run))
+    rows = run_formulas(Path(run))
     if json:
         layout.show_json(rows)
     else:

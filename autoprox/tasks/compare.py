@@ -18,7 +18,7 @@ from autoprox.tasks.configurations import CompareConfig, RankConfig
 from autoprox.tasks.estimate import Estimate
 from autoprox.tasks.proxies import all_proxies
 from autoprox.tasks.rank import Rank, Records
-from autoprox.zoo.loading import run_of
+from autoprox.zoo.proxy_loading import find_run
 
 FEWEST = 10  # networks to compare on
 SAME = ("benchmark", "space", "label", "subset", "ties")
@@ -104,7 +104,7 @@ def _runs(names: Sequence[str]) -> dict[str, dict[str, Any]]:
     for name in names:
         if name in all_proxies():
             continue
-        place = run_of(name)
+        place = find_run(name)
         if place is None:
             rule = "a proxy must be a run of evolve, RUN:N or a published name"
             raise ConfigError(f"{rule}, so that it is known what it was evolved on, got {name!r}")

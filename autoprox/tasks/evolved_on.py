@@ -10,7 +10,7 @@ from autoprox.scoring.correlations import split
 from autoprox.searchspaces import Architecture
 from autoprox.tasks.base import benchmark_of
 from autoprox.tasks.configurations import RankConfig
-from autoprox.zoo.loading import load, run_of
+from autoprox.zoo.proxy_loading import find_run, load_proxy
 
 
 def split_record(
@@ -50,13 +50,13 @@ def training_architectures(
 
 def _splits(proxy: str) -> Sequence[Mapping[str, Any]]:
     """Return the recorded splits; an earlier version's run of one space has one in its config."""
-    found = load(proxy).found
+    found = load_proxy(proxy).found
     if found is None:
         return ()
     if "evolved_on" in found:
         recorded: Sequence[Mapping[str, Any]] = found["evolved_on"]
         return recorded
-    place = None if Path(proxy).is_file() else run_of(proxy)
+    place = None if Path(proxy).is_file() else find_run(proxy)
     if place is None or (run := Run.open(place[0])).kind != "evolve":
         return ()
     config = run.read_config()

@@ -24,10 +24,10 @@ from autoprox.statistics.collector import Capture, Measured, Passes, Setting, co
 from autoprox.statistics.networks import SpaceNetwork, UntrainedNetwork
 from autoprox.statistics.sources import Do, Needs, StreamedMatrices, attempt
 from autoprox.zoo.expressions import PROXIES
-from autoprox.zoo.functions import MEASURES, measure_all
-from autoprox.zoo.functions import passes as measures
-from autoprox.zoo.functions.passes import MeasureError, captures
-from autoprox.zoo.loading import load
+from autoprox.zoo.functions import FUNCTION_PROXIES, measure_all
+from autoprox.zoo.functions import measure_passes as measures
+from autoprox.zoo.functions.measure_passes import MeasureError, captures
+from autoprox.zoo.proxy_loading import load_proxy
 
 COUNTS = ("params", "flops")
 Values = dict[str, dict[str, float]]  # by dataset and name
@@ -40,11 +40,11 @@ class Proxies:
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
         self.trees = {
-            name: require_network(load(name).tree)
+            name: require_network(load_proxy(name).tree)
             for name in names
-            if name not in COUNTS and name not in MEASURES
+            if name not in COUNTS and name not in FUNCTION_PROXIES
         }
-        self.functions = [name for name in names if name in MEASURES]
+        self.functions = [name for name in names if name in FUNCTION_PROXIES]
         self.terms = list(dict.fromkeys(t for tree in self.trees.values() for t in terms_of(tree)))
 
     def measured(
@@ -102,7 +102,7 @@ class Proxies:
                 )
                 failures.extend([reason] if reason else [])
 
-        read = captures({need for name in self.functions for need in MEASURES[name].needs})
+        read = captures({need for name in self.functions for need in FUNCTION_PROXIES[name].needs})
         together = _Together(
             setting.batches, setting.thin, setting.device,
             other=other, needs=needs, do=do, captures=read, functions=functions,
@@ -132,10 +132,10 @@ class Proxies:
             if prepare is None or any(torch.equal(batch.inputs, own) for own in seen):
                 continue
             seen.append(batch.inputs)
-            passes = measures.Passes(prepare(batch.classes), batch, seed)
+            passes = measures.MeasurePasses(prepare(batch.classes), batch, seed)
             for name in self.functions:
                 try:
-                    MEASURES[name].function(passes)
+                    FUNCTION_PROXIES[name].function(passes)
                 except MeasureError as error:
                     found[name] = str(error)
         return found
@@ -213,6 +213,6 @@ def _known(
             return {
                 name: value
                 for name, value in found[other].items()
-                if name in MEASURES and MEASURES[name].trunk
+                if name in FUNCTION_PROXIES and FUNCTION_PROXIES[name].trunk
             }
     return {}

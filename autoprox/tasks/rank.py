@@ -48,7 +48,7 @@ from autoprox.tasks.configurations import RankConfig
 from autoprox.tasks.estimate import Estimate, middle
 from autoprox.tasks.evolved_on import training_architectures
 from autoprox.tasks.proxies import COUNTS, Proxies, named_proxies
-from autoprox.zoo.published import compared, published
+from autoprox.zoo.published_correlations import compare_with_published, published_correlations
 
 Records = Sequence[Mapping[str, Any]]
 MakeJudge = Callable[[tuple[int, ...]], Judge]
@@ -218,7 +218,7 @@ def summarise(ranking: Rank, records: Records) -> dict[str, Any]:
     beside = (benchmark.name, benchmark.space, benchmark.label)
     return {
         "rows": rows,
-        **({"published": compared(rows, *beside)} if config.published else {}),
+        **({"published": compare_with_published(rows, *beside)} if config.published else {}),
         **overall(ranking, judge, scores, failed),
         **({"evolved_on": evolved_on} if evolved_on else {}),
         "invalid": _left_out(records, scores),
@@ -250,8 +250,8 @@ def _row(
         if name != "kendall":
             row["interval"][name] = _interval(correlation, scores[:, valid], truth, config.seed)
     row["invalid"] = scores.shape[1] - len(valid)
-    papers = published(benchmark.name, benchmark.space, benchmark.label, dataset, proxy)
-    return {**row, "published": papers._asdict()}
+    place = (benchmark.name, benchmark.space, benchmark.label, dataset)
+    return {**row, "published": published_correlations(*place, proxy)._asdict()}
 
 
 def _interval(

@@ -23,7 +23,7 @@ from autoprox.statistics.sources import MeasureAlong
 from autoprox.tasks.base import crew_of
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.proxies import Proxies
-from autoprox.zoo.functions import MEASURES
+from autoprox.zoo.functions import FUNCTION_PROXIES
 
 
 class Zoo(NamedTuple):
@@ -60,7 +60,7 @@ class PublishedProxies:
         """All that values depend on besides the network."""
         proxies, batches = self._proxies, self._setting.batches
         inputs = {dataset: batch.digest for dataset, batch in batches.items()}
-        functions = [MEASURES[name].function for name in proxies.functions]
+        functions = [FUNCTION_PROXIES[name].function for name in proxies.functions]
         code = code_digest(*functions, *(own.function for own in PRIMITIVES.values()))
         versions = code, torch.__version__, __version__
         return [*proxies.names, *map(str, proxies.terms), inputs, *versions]

@@ -8,8 +8,8 @@ from autoprox.language import canonical, parse, require_network
 from autoprox.searchspaces import TransformerNetwork
 from autoprox.testing.require import require
 from autoprox.zoo import EXPRESSIONS, ExpressionProxy
-from autoprox.zoo.functions import FunctionProxy, Passes
-from autoprox.zoo.functions.passes import SHARED
+from autoprox.zoo.functions import FunctionProxy, MeasurePasses
+from autoprox.zoo.functions.measure_passes import SHARED_PASSES
 
 
 def check_proxy(proxy: ExpressionProxy) -> None:
@@ -30,12 +30,12 @@ def check_function_proxy(
     for text in (proxy.citation, proxy.equation, proxy.function.__doc__):
         require(text and text.strip(), f"{name} has a citation, an equation and a docstring")
     parameters = [(p, p.detach().clone(), p.requires_grad) for p in network.parameters()]
-    passes = Passes(network, batch, seed)
+    passes = MeasurePasses(network, batch, seed)
     value = proxy.function(passes)
     require(isinstance(value, float) and not math.isnan(value), f"{name} is a number, got {value}")
-    used = {shared for shared in SHARED if shared in vars(passes)}
+    used = {shared for shared in SHARED_PASSES if shared in vars(passes)}
     require(used == proxy.needs, f"{name} reads {sorted(used)}, but needs {sorted(proxy.needs)}")
-    again = proxy.function(Passes(network, batch, seed))
+    again = proxy.function(MeasurePasses(network, batch, seed))
     require(again == value, f"{name} is {value}, then {again} for the same network")
     for parameter, before, grad in parameters:
         same = bool((parameter == before).all()) and parameter.requires_grad == grad

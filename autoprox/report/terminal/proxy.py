@@ -14,13 +14,13 @@ from autoprox.language.quantities import QUANTITIES
 from autoprox.report.terminal.layout import Part, aligned, new_table, number
 from autoprox.report.terminal.worth import equal_size_parts, nature, size_parts
 from autoprox.zoo.functions import FunctionProxy
-from autoprox.zoo.loading import Loaded
+from autoprox.zoo.proxy_loading import LoadedProxy
 
 # What of a run's summary is said of its proxy, by which name: its size is the number of nodes.
 OF_RUN = {"size": "size_check", "means": "means", "seed_share": "seed_share"}
 
 
-def proxy_details(loaded: Loaded) -> dict[str, Any]:
+def proxy_details(loaded: LoadedProxy) -> dict[str, Any]:
     """All that `autoprox show --json` says."""
     if isinstance(loaded.proxy, FunctionProxy):
         return _function_facts(loaded.proxy)
@@ -43,7 +43,7 @@ def proxy_details(loaded: Loaded) -> dict[str, Any]:
     }
 
 
-def proxy_report(loaded: Loaded) -> list[Part]:
+def proxy_report(loaded: LoadedProxy) -> list[Part]:
     """The formula with its legend, the tree's facts, where it was found, and its taus."""
     if isinstance(loaded.proxy, FunctionProxy):
         formula, rule, *rest = _function_facts(loaded.proxy).items()

@@ -1,4 +1,4 @@
-"""The record of a function proxy, and the measurement of many at once."""
+"""The record of a proxy that is a function, and the measurement of several at once."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -11,48 +11,50 @@ from autoprox.registry import View
 from autoprox.searchspaces import TransformerNetwork
 from autoprox.statistics import collector
 from autoprox.zoo.expressions import PROXIES, Proxy
-from autoprox.zoo.functions.passes import SHARED, MeasureError, Passes
+from autoprox.zoo.functions.measure_passes import SHARED_PASSES, MeasureError, MeasurePasses
 
-Function = Callable[[Passes], float]
+MeasureFunction = Callable[[MeasurePasses], float]
 
 
 @dataclass(frozen=True)
 class FunctionProxy(Proxy):
     """A published proxy as a function of one network's passes.
 
-    `needs` are the shared passes that it reads, and those that they are made of; where that isn't
-    all, it runs passes of its own. `trunk` says that neither the head nor the labels matter: for
-    datasets of the same inputs it is the same.
+    `needs` are the shared passes that it reads, and those that they are made of; without any, it
+    runs passes of its own. `trunk` means that neither the head nor the labels matter: for datasets
+    of the same inputs it is the same.
     """
 
     name: str
-    function: Function
+    function: MeasureFunction
     equation: str
     needs: frozenset[str]
     trunk: bool
 
 
-MEASURES: Mapping[str, FunctionProxy] = View(
+FUNCTION_PROXIES: Mapping[str, FunctionProxy] = View(
     PROXIES, lambda: {name: p for name, p in PROXIES.items() if isinstance(p, FunctionProxy)}
 )
 
 
 def function_proxy(
     name: str, citation: str, equation: str, needs: Sequence[str] = (), trunk: bool = False
-) -> Callable[[Function], FunctionProxy]:
-    """Make a record of the decorated function, which an entry point or `register` enters."""
-    if unknown := set(needs) - set(SHARED):
-        choices = ", ".join(SHARED)
+) -> Callable[[MeasureFunction], FunctionProxy]:
+    """Make a record of the decorated function, to be registered by an entry point or as below."""
+    if unknown := set(needs) - set(SHARED_PASSES):
+        choices = ", ".join(SHARED_PASSES)
         raise MeasureError(f"{name} must need passes of {choices}, but got {', '.join(unknown)}")
     return lambda function: FunctionProxy(
         citation, name, function, equation, frozenset(needs), trunk
     )
 
 
-def register(name: str, *details: Any, **options: Any) -> Callable[[Function], Function]:
+def register_function(
+    name: str, *details: Any, **options: Any
+) -> Callable[[MeasureFunction], MeasureFunction]:
     """Register the `function_proxy` of the decorated function, which stays a function."""
 
-    def enter(function: Function) -> Function:
+    def enter(function: MeasureFunction) -> MeasureFunction:
         PROXIES.register(name, function_proxy(name, *details, **options)(function))
         return function
 
@@ -66,18 +68,20 @@ def measure_all(
     seed: int = 0,
     shared: collector.Passes | None = None,
 ) -> dict[str, float]:
-    """The measures of these names, with the passes that they share run once.
+    """Compute the measures of these names, running the passes that they share once.
 
     Passes that were run for the network's statistics may be `shared` too. The measures are nan for
     a network whose outputs aren't finite, which some of them wouldn't notice.
     """
     for name in names:
-        if name not in MEASURES:
-            raise MeasureError(f"unknown measure {name!r}{nearest(name, MEASURES)}")
-    passes = Passes(network, batch, seed, shared)
+        if name not in FUNCTION_PROXIES:
+            raise MeasureError(f"unknown measure {name!r}{nearest(name, FUNCTION_PROXIES)}")
+    passes = MeasurePasses(network, batch, seed, shared)
     values = dict.fromkeys(names, math.nan)
     # Those with the most shared passes first, so that none is kept while others run their own.
-    todo = sorted((MEASURES[name] for name in values), key=lambda m: len(m.needs), reverse=True)
+    todo = sorted(
+        (FUNCTION_PROXIES[name] for name in values), key=lambda m: len(m.needs), reverse=True
+    )
     while todo:
         measure = todo.pop(0)
         if not measure.needs or passes.finite:

@@ -1,4 +1,4 @@
-"""Finds the proxy that a word means: a published name, a run, a proxy file, or an expression."""
+"""Loads a proxy by a published name, a run, a proxy file, or an expression."""
 
 import os
 import re
@@ -13,14 +13,14 @@ from autoprox.language import Tree, parse
 from autoprox.runs.folder import HALL_OF_FAME, Run
 from autoprox.runs.proxy_file import read_proxy
 from autoprox.zoo.expressions import EXPRESSIONS, ProxyError, load_expression
-from autoprox.zoo.functions import MEASURES, FunctionProxy
+from autoprox.zoo.functions import FUNCTION_PROXIES, FunctionProxy
 
 NUMBERED = re.compile(r"(.+):(\d+)")  # a formula of a run
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """A tree, which need not be a complete proxy, or a function, and what is known of it."""
+class LoadedProxy:
+    """A tree, which need not be a complete proxy, or a function, and its record."""
 
     proxy: Tree | FunctionProxy
     citation: str | None = None  # of a published one
@@ -30,49 +30,56 @@ class Loaded:
 
     @property
     def tree(self) -> Tree:
-        """The expression, of which a function has none."""
+        """The expression; a function has none, which is an error."""
         if isinstance(self.proxy, Tree):
             return self.proxy
         raise ProxyError(f"an expression is needed, but {self.proxy.name} is a function")
 
 
-def load(source: str) -> Loaded:
-    """What `source` means; of a run, the proxy that it chose, of RUN:N its formula N."""
-    if source in MEASURES:
-        return Loaded(MEASURES[source], citation=MEASURES[source].citation)
+def load_proxy(source: str) -> LoadedProxy:
+    """Load a proxy by its name, file or text; the proxy that a run chose, or the Nth by RUN:N."""
+    if source in FUNCTION_PROXIES:
+        return LoadedProxy(FUNCTION_PROXIES[source], citation=FUNCTION_PROXIES[source].citation)
     if source in EXPRESSIONS:
-        return Loaded(load_expression(source), citation=EXPRESSIONS[source].citation)
+        return LoadedProxy(load_expression(source), citation=EXPRESSIONS[source].citation)
     if os.path.isfile(source) or source.endswith(".json"):
-        return _of_record(read_proxy(Path(source)))
-    if (run := run_of(source)) is not None:
-        return _of_run(*run)
-    return Loaded(load_expression(source))
+        return _from_file(Path(source))
+    if (run := find_run(source)) is None:
+        return LoadedProxy(load_expression(source))
+    path, number = run
+    _require_ended(path)
+    file = path / HALL_OF_FAME / f"{number}.json"
+    if not file.exists():
+        count = len(list(file.parent.glob("*.json")))
+        raise RunError(f"{path} has the formulas 1 to {count}, but got {path}:{number}")
+    return replace(_from_file(file), summary=Run.open(path).read_summary() if number == 1 else None)
 
 
-def run_of(source: str) -> tuple[Path, int] | None:
-    """The folder of a run and the number of the formula that are meant; None if no run is."""
+def find_run(source: str) -> tuple[Path, int] | None:
+    """The folder of a run and the number of a formula that a source names; None if it is no run."""
     numbered = NUMBERED.fullmatch(source)
     if numbered and not os.path.isdir(source) and _is_folder(numbered[1]):
         return Path(numbered[1]), int(numbered[2])
     return (Path(source), 1) if _is_folder(source) else None
 
 
-def formulas_of(path: Path) -> list[dict[str, Any]]:
+def run_formulas(path: Path) -> list[dict[str, Any]]:
     """A run's formulas, the chosen one first: number, size, mean taus and expression of each."""
     _require_ended(path)
-    files = sorted((path / HALL_OF_FAME).glob("*.json"), key=lambda file: int(file.stem))
-    return [_row(int(file.stem), read_proxy(file)) for file in files]
-
-
-def _row(number: int, record: Mapping[str, Any]) -> dict[str, Any]:
-    taus = record["taus"]
-    return {
-        "number": number,
-        "size": parse(record["expression"]).size,
-        "train": _mean(taus.get("train") or taus.get("evolution")),
-        "test": _mean(taus.get("test")),
-        "expression": record["expression"],
-    }
+    rows = []
+    for file in sorted((path / HALL_OF_FAME).glob("*.json"), key=lambda file: int(file.stem)):
+        record = read_proxy(file)
+        expression, taus = record["expression"], record["taus"]
+        rows.append(
+            {
+                "number": int(file.stem),
+                "size": parse(expression).size,
+                "train": _mean(taus.get("train") or taus.get("evolution")),
+                "test": _mean(taus.get("test")),
+                "expression": expression,
+            }
+        )
+    return rows
 
 
 def _mean(taus: Mapping[str, float | None] | None) -> float | None:
@@ -82,16 +89,6 @@ def _mean(taus: Mapping[str, float | None] | None) -> float | None:
 
 def _is_folder(source: str) -> bool:
     return os.path.isdir(source) or os.sep in source
-
-
-def _of_run(path: Path, number: int) -> Loaded:
-    _require_ended(path)
-    file = path / HALL_OF_FAME / f"{number}.json"
-    if not file.exists():
-        count = len(list(file.parent.glob("*.json")))
-        raise RunError(f"{path} has the formulas 1 to {count}, but got {path}:{number}")
-    record = _of_record(read_proxy(file))
-    return replace(record, summary=Run.open(path).read_summary() if number == 1 else None)
 
 
 def _require_ended(run: Path) -> None:
@@ -105,5 +102,6 @@ def _require_ended(run: Path) -> None:
         )
 
 
-def _of_record(record: Mapping[str, Any]) -> Loaded:
-    return Loaded(parse(record["expression"]), found=record["found"], taus=record["taus"])
+def _from_file(path: Path) -> LoadedProxy:
+    record = read_proxy(path)
+    return LoadedProxy(parse(record["expression"]), found=record["found"], taus=record["taus"])

@@ -1,4 +1,4 @@
-"""Correlations that papers report, to stand beside those measured here.
+"""Correlations that papers report, to compare with those measured here.
 
 Auto-Prox is Wei et al., AAAI 2024, its tables 2 (ViT-Bench-101 with distillation), 5 (AutoFormer's
 ImageNet supernet) and 6 (PiT without distillation, Spearman only); NAS-Bench-BERT is Serianni and
@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 
-class Figures(NamedTuple):
-    """Correlations between -1 and 1; None where a paper doesn't give one."""
+class PublishedCorrelations(NamedTuple):
+    """Correlations between -1 and 1; None if a paper doesn't give one."""
 
     kendall: float | None = None
     spearman: float | None = None
     pearson: float | None = None
 
 
-TRAINED = ("cifar100", "flowers", "chaoyang")
+_DATASETS = ("cifar100", "flowers", "chaoyang")
 
-# proxy -> Kendall, Spearman and Pearson in percent, for each of TRAINED
+# proxy -> Kendall, Spearman and Pearson in percent, for each of _DATASETS
 _AUTOFORMER = {
     "grasp": ((0.84, 1.35, 0.82), (0.82, -7.33, -4.14), (-4.42, -6.53, 6.26)),
     "synflow": ((37.66, 52.89, 52.01), (62.59, 82.13, 62.26), (27.87, 39.30, 41.08)),
@@ -52,10 +52,7 @@ _SUPERNET = {
     "dss": (14.52, 29.93, 48.70),
     "autoprox-a": (25.44, 37.10, 51.84),
 }
-_GLUE = {
-    "params": 45.4,
-    "head_confidence": 47.8,
-}
+_GLUE = {"params": 45.4, "head_confidence": 47.8}
 _RANGES = ("5 to 7 M", "15 to 19 M", "23 to 25 M")  # parameters of the slices
 _SLICES = {  # Kendall for each of _RANGES
     "snip": (48.1, 2.8, -28.2),
@@ -110,98 +107,94 @@ _ETAS_GPT2 = {  # Kendall and Spearman for each of _TEXTS
 
 
 @dataclass(frozen=True)
-class Report:
-    """What a paper reports of proxies: on a benchmark and label, or on networks of its own."""
+class PublishedTable:
+    """The correlations of a paper: on a benchmark and label, or on networks of its own."""
 
     source: str
     space: str
     dataset: str
-    figures: Mapping[str, Figures]  # of each proxy
+    correlations: Mapping[str, PublishedCorrelations]  # of each proxy
     benchmark: str | None = None
     label: str | None = None
 
 
-def _column(table: Mapping[str, Sequence[Any]], index: int) -> dict[str, Figures]:
-    """One column of a table: correlations, or Kendall's alone."""
-    return {
-        proxy: _figures(*(rows[index] if isinstance(rows[index], tuple) else (rows[index],)))
-        for proxy, rows in table.items()
-    }
+def _correlations(
+    table: Mapping[str, Any], column: int | None = None, alone: str = "kendall"
+) -> dict[str, PublishedCorrelations]:
+    """A table, or one column of it; a number that isn't in a tuple is the correlation `alone`."""
+    found = {}
+    for proxy, row in table.items():
+        cell = row if column is None else row[column]
+        names = PublishedCorrelations._fields if isinstance(cell, tuple) else (alone,)
+        percent = zip(names, cell if isinstance(cell, tuple) else (cell,), strict=False)
+        found[proxy] = PublishedCorrelations(**{n: round(p / 100, 4) for n, p in percent})
+    return found
 
 
-def _figures(*percent: float | None) -> Figures:
-    return Figures(*(None if value is None else round(value / 100, 4) for value in percent))
-
-
-def _on_benchmarks() -> Iterator[Report]:
-    vit, autoformer = "vit-bench-101", "autoformer-ti"
-    for i, dataset in enumerate(TRAINED):
-        for space, table in ((autoformer, _AUTOFORMER), ("pit", _PIT)):
-            figures = _column(table, i)
-            yield Report("Auto-Prox, table 2", space, dataset, figures, vit, "kd")
-        figures = {proxy: _figures(None, values[i]) for proxy, values in _PIT_BASE.items()}
-        yield Report("Auto-Prox, table 6", "pit", dataset, figures, vit, "base")
-    figures = {proxy: _figures(*values) for proxy, values in _SUPERNET.items()}
-    yield Report("Auto-Prox, table 5", autoformer, "imagenet", figures, vit, "supernet")
-    figures = {proxy: _figures(value) for proxy, value in _GLUE.items()}
-    yield Report("NAS-Bench-BERT", "flexibert", "glue", figures, "nas-bench-bert", "score")
-
-
-def _on_other_networks() -> Iterator[Report]:
+def _tables() -> Iterator[PublishedTable]:
+    vit, ti = "vit-bench-101", "autoformer-ti"
+    for i, dataset in enumerate(_DATASETS):
+        for space, table in ((ti, _AUTOFORMER), ("pit", _PIT)):
+            kd = _correlations(table, i)
+            yield PublishedTable("Auto-Prox, table 2", space, dataset, kd, vit, "kd")
+        base = _correlations(_PIT_BASE, i, "spearman")
+        yield PublishedTable("Auto-Prox, table 6", "pit", dataset, base, vit, "base")
+    supernet, glue = _correlations(_SUPERNET), _correlations(_GLUE)
+    yield PublishedTable("Auto-Prox, table 5", ti, "imagenet", supernet, vit, "supernet")
+    yield PublishedTable("NAS-Bench-BERT", "flexibert", "glue", glue, "nas-bench-bert", "score")
     for size, space in enumerate(f"autoformer-supernet-{name}" for name in _SIZES):
         for i, params in enumerate(_RANGES):
             if size == min(i, 1):  # Tiny has 5 to 11 M parameters, Small 13 to 35 M
                 source = f"T-Razor, table X, {params}"
-                yield Report(source, space, "imagenet", _column(_SLICES, i))
+                yield PublishedTable(source, space, "imagenet", _correlations(_SLICES, i))
         if size == 0:
-            means = {proxy: _figures(value) for proxy, value in _SEEDS.items()}
-            yield Report("T-Razor, table XII, 4 seeds", space, "imagenet", means)
-        yield Report("ETAS, table 1", space, "imagenet", _column(_ETAS_VIT, size))
+            source = "T-Razor, table XII, 4 seeds"
+            yield PublishedTable(source, space, "imagenet", _correlations(_SEEDS))
+        yield PublishedTable("ETAS, table 1", space, "imagenet", _correlations(_ETAS_VIT, size))
     for i, dataset in enumerate(_TEXTS):
-        yield Report("ETAS, table 3", "gpt2", dataset, _column(_ETAS_GPT2, i))
+        yield PublishedTable("ETAS, table 3", "gpt2", dataset, _correlations(_ETAS_GPT2, i))
 
 
-REPORTS = (*_on_benchmarks(), *_on_other_networks())
+PUBLISHED_TABLES = tuple(_tables())
 
 
-def reports(benchmark: str, space: str, label: str, dataset: str) -> list[Report]:
-    """What papers report of these scores; or else, of other networks of the space."""
-    near = [r for r in REPORTS if (r.space, r.dataset) == (space, dataset)]
-    same = [r for r in near if (r.benchmark, r.label) == (benchmark, label)]
-    return same or [r for r in near if r.benchmark is None]
+def find_published(benchmark: str, space: str, label: str, dataset: str) -> list[PublishedTable]:
+    """The published tables on these scores; if there are none, on other networks of the space."""
+    near = [t for t in PUBLISHED_TABLES if (t.space, t.dataset) == (space, dataset)]
+    same = [t for t in near if (t.benchmark, t.label) == (benchmark, label)]
+    return same or [t for t in near if t.benchmark is None]
 
 
-def published(benchmark: str, space: str, label: str, dataset: str, proxy: str) -> Figures:
-    """What a paper reports of a proxy on these very networks; empty where none does."""
-    for report in reports(benchmark, space, label, dataset):
-        if report.benchmark and proxy in report.figures:
-            return report.figures[proxy]
-    return Figures()
+def published_correlations(
+    benchmark: str, space: str, label: str, dataset: str, proxy: str
+) -> PublishedCorrelations:
+    """The published correlations of a proxy on exactly these networks; empty if there are none."""
+    for table in find_published(benchmark, space, label, dataset):
+        if table.benchmark and proxy in table.correlations:
+            return table.correlations[proxy]
+    return PublishedCorrelations()
 
 
-def compared(
+def compare_with_published(
     rows: Sequence[Mapping[str, Any]], benchmark: str, space: str, label: str
 ) -> dict[str, Any]:
-    """Rows of a ranking beside what papers report, and the proxies of which none does."""
+    """Rows of a ranking next to what papers report, and the proxies of which none reports."""
     found = [
         {
             "proxy": row["proxy"],
             "dataset": row["dataset"],
-            "source": report.source,
-            "same_networks": report.benchmark is not None,
+            "source": table.source,
+            "same_networks": table.benchmark is not None,
             **{
                 name: {"ours": row[name], "published": value}
-                for name, value in report.figures[row["proxy"]]._asdict().items()
+                for name, value in table.correlations[row["proxy"]]._asdict().items()
                 if value is not None
             },
         }
         for row in rows
-        for report in reports(benchmark, space, label, row["dataset"])
-        if row["proxy"] in report.figures
+        for table in find_published(benchmark, space, label, row["dataset"])
+        if row["proxy"] in table.correlations
     ]
-    proxies = dict.fromkeys(row["proxy"] for row in rows)
     known = {entry["proxy"] for entry in found}
-    return {
-        "rows": found,
-        "without": [proxy for proxy in proxies if proxy not in known],
-    }
+    proxies = dict.fromkeys(row["proxy"] for row in rows)
+    return {"rows": found, "without": [proxy for proxy in proxies if proxy not in known]}

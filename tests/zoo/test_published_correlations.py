@@ -5,7 +5,13 @@ import pytest
 from autoprox.report.terminal.published import published_markdown, published_parts
 from autoprox.searchspaces import SPACES
 from autoprox.tasks.proxies import all_proxies
-from autoprox.zoo.published import REPORTS, Figures, compared, published, reports
+from autoprox.zoo.published_correlations import (
+    PUBLISHED_TABLES,
+    PublishedCorrelations,
+    compare_with_published,
+    find_published,
+    published_correlations,
+)
 
 VIT = "vit-bench-101"
 
@@ -25,7 +31,7 @@ VIT = "vit-bench-101"
 def test_figures_of_these_networks(
     place: tuple[str, str, str, str], proxy: str, figures: tuple[float | None, ...]
 ) -> None:
-    assert published(*place, proxy) == Figures(*figures)
+    assert published_correlations(*place, proxy) == PublishedCorrelations(*figures)
 
 
 @pytest.mark.parametrize(
@@ -47,21 +53,22 @@ def test_figures_of_these_networks(
 def test_figures_of_other_networks_of_a_space(
     space: str, dataset: str, source: str, proxy: str, figures: tuple[float, float | None]
 ) -> None:
-    found = reports("mine", space, "score", dataset)
+    found = find_published("mine", space, "score", dataset)
     [report] = [r for r in found if r.source.startswith(source)]
-    assert report.figures[proxy][:2] == figures
+    assert report.correlations[proxy][:2] == figures
     assert report.benchmark is None
 
 
 def test_reports_are_of_what_there_is_and_possible() -> None:
-    for report in REPORTS:
+    for report in PUBLISHED_TABLES:
         assert report.space in SPACES
-        assert set(report.figures) <= set(all_proxies())
-        for figures in report.figures.values():
+        assert set(report.correlations) <= set(all_proxies())
+        for figures in report.correlations.values():
             assert any(value is not None for value in figures)
             assert all(-1 <= value <= 1 for value in figures if value is not None)
-    assert not any("supernet" in r.space for r in REPORTS if r.source.startswith("Auto-Prox"))
-    others = [r for r in REPORTS if r.source.startswith(("T-Razor", "ETAS, table 1"))]
+    own = [r for r in PUBLISHED_TABLES if r.source.startswith("Auto-Prox")]
+    assert not any("supernet" in r.space for r in own)
+    others = [r for r in PUBLISHED_TABLES if r.source.startswith(("T-Razor", "ETAS, table 1"))]
     assert {r.space for r in others} == {f"autoformer-supernet-{size}" for size in ("ti", "s", "b")}
 
 
@@ -72,7 +79,7 @@ ROWS = [
 
 
 def test_ours_stand_beside_the_published() -> None:
-    beside = compared(ROWS, VIT, "autoformer-ti", "kd")
+    beside = compare_with_published(ROWS, VIT, "autoformer-ti", "kd")
     [row] = beside["rows"]
     assert row["kendall"] == {"ours": 0.46, "published": 0.3589}
     assert row["pearson"] == {"ours": None, "published": 0.5051}
@@ -85,7 +92,7 @@ def test_ours_stand_beside_the_published() -> None:
 
 def test_figures_of_other_networks_are_said_to_be() -> None:
     rows = [{**row, "dataset": "imagenet"} for row in ROWS]
-    beside = compared(rows, "mine", "autoformer-supernet-ti", "score")
+    beside = compare_with_published(rows, "mine", "autoformer-supernet-ti", "score")
     assert {row["same_networks"] for row in beside["rows"]} == {False}
     assert [row["source"][:7] for row in beside["rows"]] == [
         "T-Razor",
@@ -98,6 +105,6 @@ def test_figures_of_other_networks_are_said_to_be() -> None:
 
 
 def test_where_nothing_is_published_that_is_said() -> None:
-    beside = compared(ROWS, "mine", "gpt2", "score")
+    beside = compare_with_published(ROWS, "mine", "gpt2", "score")
     assert published_parts(beside) == ["No paper reports a figure for these networks."]
     assert beside["without"] == ["dss", "params"]

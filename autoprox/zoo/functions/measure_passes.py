@@ -1,45 +1,82 @@
 """The passes through one untrained network that measures share, each run once and when needed."""
 
 import copy
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
 
 from autoprox.errors import AutoproxError
 from autoprox.inputs.batch import IGNORED, Batch
 from autoprox.searchspaces import TransformerNetwork
 from autoprox.statistics import collector
-from autoprox.zoo.functions.attention import ExplicitAttention
 
-DOMAINS = ("msa", "mlp")  # of the linear layers in blocks
-Seen = dict[nn.Linear, tuple[Tensor, Tensor]]  # inputs and outputs of linear layers, in depth order
-SHARED = ("forward", "loss_gradients", "weight_gradients", "logit_gradients", "kernel")
+BLOCK_DOMAINS = ("msa", "mlp")  # of the linear layers in blocks
+SHARED_PASSES = ("forward", "loss_gradients", "weight_gradients", "logit_gradients", "kernel")
+# Inputs and outputs of linear layers, in depth order.
+_LayerValues = dict[nn.Linear, tuple[Tensor, Tensor]]
+
+
+class MeasureError(AutoproxError):
+    """A measure that doesn't exist, or that can't be computed for this network or batch."""
 
 
 def captures(needs: Collection[str]) -> set[collector.Capture]:
-    """What measures that need these passes read of the passes for statistics."""
+    """The values that measures with these needs read of the passes for statistics."""
     if not needs:
         return set()
     kinds = ("input", "output", *(["output_grad"] if "loss_gradients" in needs else []))
     # The gradient of the source is taken of the logits alone, from the forward pass's graph.
     found = {("source", "output"), ("source", "output_grad")}
-    return found | {(domain, kind) for domain in DOMAINS for kind in kinds}
+    return found | {(domain, kind) for domain in BLOCK_DOMAINS for kind in kinds}
 
 
-class MeasureError(AutoproxError):
-    """A measure that doesn't exist, or is asked of what it can't be computed for."""
+class ExplicitAttention(TorchFunctionMode):
+    """Computes attention by operations that can be differentiated twice: the fused kernel can't."""
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Called for every torch function, whose value it replaces."""
+        fused = func is functional.scaled_dot_product_attention
+        return (explicit_attention if fused else func)(*args, **(kwargs or {}))
+
+
+def explicit_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    *,
+    is_causal: bool = False,
+    scale: float | None = None,
+) -> Tensor:
+    """Compute `scaled_dot_product_attention` without dropout."""
+    scores = query @ key.mT * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+    if attn_mask is not None:
+        is_bool = attn_mask.dtype == torch.bool
+        scores = scores.masked_fill(~attn_mask, -torch.inf) if is_bool else scores + attn_mask
+    return scores.softmax(-1) @ value
 
 
 @dataclass(frozen=True)
-class Layer:
+class MeasuredLayer:
     """A linear layer in a forward pass; input and output are [samples, tokens, features].
 
-    `name` is that of the attribute which it is in its block.
+    `name` is that of the attribute of its block.
     """
 
     name: str
@@ -50,27 +87,28 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Forward:
+class ForwardPass:
     """A forward pass with its autograd graph: from the source by the layers' outputs to logits."""
 
     source: Tensor
     outputs: list[Tensor]
     logits: Tensor
-    blocks: list[list[Layer]]
+    blocks: list[list[MeasuredLayer]]
 
     @property
-    def layers(self) -> list[Layer]:
+    def layers(self) -> list[MeasuredLayer]:
         """The linear layers of all blocks, in depth order."""
         return [layer for block in self.blocks for layer in block]
 
 
-class Passes:
-    """What measures read of one network and one batch, computed when it is first read.
+class MeasurePasses:
+    """The passes of one network and one batch that measures read, run when they are first read.
 
-    The network is left as it was found: its parameters take part detached, its hooks are removed.
-    A sample is an image or a sequence. Samples mustn't influence each other, as they would by batch
-    norm in training mode. `seed` draws what is random in a measure, the curve of `ld` and the
-    weights of `naswot`: networks to be compared are given the same.
+    The network stays as it was: its parameters take part detached, its hooks are removed. A sample
+    is an image or a sequence. Samples mustn't influence each other, as they would by batch norm in
+    training mode. `seed` draws what is random in a measure, the curve of `ld` and the weights of
+    `naswot`: networks to be compared are given the same. `shared` are passes of the network, of
+    which `captures` were read.
     """
 
     def __init__(
@@ -80,7 +118,6 @@ class Passes:
         seed: int = 0,
         shared: collector.Passes | None = None,
     ) -> None:
-        """`shared` are passes of the network, of which `captures` were read."""
         self._batch, self._shared = batch, shared
         self.network = network
         self.inputs = batch.inputs.to(network.device)
@@ -88,8 +125,8 @@ class Passes:
         self.seed = seed
         self.parameters = {name: p.detach() for name, p in network.named_parameters()}
 
-    def redrawn(self) -> "Passes":
-        """The same with weights of linear layers and convolutions from N(0, 1), and biases 0."""
+    def redrawn(self) -> "MeasurePasses":
+        """The same passes with linear layers and convolutions redrawn from N(0, 1), biases 0."""
         other = copy.copy(self)
         other.release(())
         other._shared = None
@@ -109,7 +146,7 @@ class Passes:
         return len(self.inputs)
 
     def require_samples(self, name: str) -> None:
-        """Raise the error of a measure that compares samples, if there is but one."""
+        """Raise the error of a measure that compares samples if there is only one."""
         if self.samples < 2:
             raise MeasureError(
                 f"{name} compares samples: the batch must have at least 2, but has {self.samples}"
@@ -117,7 +154,7 @@ class Passes:
 
     def release(self, needed: Collection[str]) -> None:
         """Forget the shared passes that aren't needed any more, and free their memory."""
-        for name in SHARED:
+        for name in SHARED_PASSES:
             if name not in needed:
                 self.__dict__.pop(name, None)
 
@@ -127,23 +164,26 @@ class Passes:
         return collector.source_of(self.network, self.inputs)
 
     @cached_property
-    def forward(self) -> Forward:
+    def forward(self) -> ForwardPass:
         """A forward pass of the batch."""
-        seen, source, logits = self._own_forward() if self._shared is None else self._known()
+        if self._shared is None:
+            seen, source, logits = self._own_forward()
+        else:
+            seen, source, logits = self._shared_forward(self._shared)
         names = {module: name.split(".")[-1] for name, module in self.network.named_modules()}
 
-        def layer(domain: str, linear: nn.Linear) -> Layer:
+        def layer(domain: str, linear: nn.Linear) -> MeasuredLayer:
             input_, output = map(self._by_sample, seen[linear])
-            return Layer(names[linear], domain, linear.weight.detach(), input_, output)
+            return MeasuredLayer(names[linear], domain, linear.weight.detach(), input_, output)
 
         blocks = [
             [layer(domain, linear) for domain, linear in block.linears()]
             for block in self.network.transformer_blocks
         ]
-        return Forward(source, [output for _, output in seen.values()], logits, blocks)
+        return ForwardPass(source, [output for _, output in seen.values()], logits, blocks)
 
-    def _own_forward(self) -> tuple[Seen, Tensor, Tensor]:
-        seen: Seen = {}
+    def _own_forward(self) -> tuple[_LayerValues, Tensor, Tensor]:
+        seen: _LayerValues = {}
 
         def keep(layer: nn.Linear, inputs: tuple[Tensor], output: Tensor) -> None:
             seen[layer] = (inputs[0], output)
@@ -155,18 +195,17 @@ class Passes:
             logits: Tensor = functional_call(self.network, self.parameters, (source,))
         return {linear: seen[linear] for _, linear in self.network.layers()}, source, logits
 
-    def _known(self) -> tuple[Seen, Tensor, Tensor]:
-        """The forward pass that the network's statistics were read of."""
-        assert self._shared is not None
-        forward = self._shared.forward(self.network, self._batch)
+    def _shared_forward(self, shared: collector.Passes) -> tuple[_LayerValues, Tensor, Tensor]:
+        """The forward pass from which the network's statistics were read."""
+        forward = shared.forward(self.network, self._batch)
         read = forward.captured
-        pairs = {d: zip(read[d, "input"], read[d, "output"], strict=True) for d in DOMAINS}
+        pairs = {d: zip(read[d, "input"], read[d, "output"], strict=True) for d in BLOCK_DOMAINS}
         seen = {linear: next(pairs[domain]) for domain, linear in self.network.layers()}
         return seen, read["source", "output"][0], forward.output
 
     @cached_property
     def finite(self) -> bool:
-        """Whether all that the network puts out is."""
+        """Whether all logits are finite."""
         return bool(self.forward.logits.isfinite().all())
 
     def _by_sample(self, values: Tensor) -> Tensor:
@@ -175,11 +214,11 @@ class Passes:
 
     @cached_property
     def loss_gradients(self) -> list[Tensor]:
-        """Of the batch's mean cross-entropy, at each layer's output [samples, tokens, features]."""
+        """Gradients of the mean cross-entropy by layers' outputs [samples, tokens, features]."""
         if self._shared is not None:
-            wanted = [(domain, "output_grad") for domain in DOMAINS]
+            wanted = [(domain, "output_grad") for domain in BLOCK_DOMAINS]
             found = self._shared.run(self.network, self._batch, "data", wanted, 0)
-            each = {domain: iter(found[domain, "output_grad"]) for domain in DOMAINS}
+            each = {domain: iter(found[domain, "output_grad"]) for domain in BLOCK_DOMAINS}
             gradients = [next(each[domain]) for domain, _ in self.network.layers()]
             return list(map(self._by_sample, gradients))
         with torch.enable_grad():
@@ -188,7 +227,7 @@ class Passes:
 
     @cached_property
     def logit_gradients(self) -> tuple[list[Tensor], Tensor]:
-        """Of the sum of all logits: at each layer's output, and at the source [samples, ...]."""
+        """Gradients of the sum of all logits, by layers' outputs and by the source."""
         with torch.enable_grad():
             total = self.forward.logits.sum()
         *deltas, source = _backward(total, [*self.forward.outputs, self.forward.source])
@@ -196,12 +235,12 @@ class Passes:
 
     @cached_property
     def weight_gradients(self) -> list[Tensor]:
-        """Of the batch's mean cross-entropy, for each layer's weight."""
+        """Gradients of the batch's mean cross-entropy by each layer's weight."""
         pairs = zip(self.loss_gradients, self.forward.layers, strict=True)
         return [delta.flatten(0, 1).mT @ layer.input.flatten(0, 1) for delta, layer in pairs]
 
     def sample_gradients(self) -> Iterator[Tensor]:
-        """Of each sample's own mean cross-entropy: [samples, out, in], one layer after another."""
+        """Gradients of each sample's mean cross-entropy by a layer's weight: [samples, out, in]."""
         counts = self.labels.ne(IGNORED).reshape(self.samples, -1).sum(1)
         share = (counts / counts.sum()).view(-1, 1, 1)
         for delta, layer in zip(self.loss_gradients, self.forward.layers, strict=True):
