@@ -187,9 +187,9 @@ def resume(
 def load_proxy(source: str | Path) -> Tree:
     """The proxy in a run folder or proxy file, of a published name, or of an expression."""
     from autoprox.language import require_network
-    from autoprox.zoo.proxy_loading import load_proxy
+    from autoprox.zoo.proxy_loading import resolve_proxy
 
-    return require_network(load_proxy(str(source)).tree)
+    return require_network(resolve_proxy(str(source)).tree)
 
 
 def score(

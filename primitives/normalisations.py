@@ -18,7 +18,7 @@ def centred(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     return shifted.sub_(shifted.mean(-1, keepdim=True).mean(dims, keepdim=True))
 
 
-def count(x: Tensor, dims: tuple[int, ...]) -> int:
+def element_count(x: Tensor, dims: tuple[int, ...]) -> int:
     """The number of elements of each value."""
     return math.prod(x.shape[dim] for dim in dims)
 
@@ -46,7 +46,7 @@ def min_max(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 def z_score(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """(x - mean) / population standard deviation, and 0 where all elements are equal."""
     deviation = centred(x, dims)
-    spread = euclidean(deviation, dims, keepdim=True) / math.sqrt(count(x, dims))
+    spread = euclidean(deviation, dims, keepdim=True) / math.sqrt(element_count(x, dims))
     return deviation.div_(infinite_if_zero(spread.to(x.dtype)))
 
 

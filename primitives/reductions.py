@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .elementwise import by_numpy, exp
-from .normalisations import centred, count, euclidean, infinite_if_zero, unit, z_score
+from .normalisations import centred, element_count, euclidean, infinite_if_zero, unit, z_score
 from .notation import Binding
 from .registration import register_operation
 
@@ -31,13 +31,13 @@ def sum_(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 @register_operation("reduce")
 def mean(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The mean of all elements."""
-    return total(x, dims) / count(x, dims)
+    return total(x, dims) / element_count(x, dims)
 
 
 @register_operation("reduce", mirrored=True, nonnegative=True)
 def std(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The population standard deviation of all elements."""
-    return euclidean(centred(x, dims), dims) / math.sqrt(count(x, dims))
+    return euclidean(centred(x, dims), dims) / math.sqrt(element_count(x, dims))
 
 
 @register_operation("reduce", mirrored=True, nonnegative=True)
@@ -104,7 +104,7 @@ def min_(x: Tensor, dims: tuple[int, ...]) -> Tensor:
         x.double()
         .flatten(-len(dims))
         .sort(-1)
-        .values[..., [(count(x, dims) - 1) // 2, count(x, dims) // 2]]
+        .values[..., [(element_count(x, dims) - 1) // 2, element_count(x, dims) // 2]]
         .mean(-1)
     ),
 )
@@ -142,7 +142,7 @@ def sparsity(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 
     It is 0 for zeros only, and where n is 1.
     """
-    root = math.sqrt(count(x, dims))
+    root = math.sqrt(element_count(x, dims))
     norm = euclidean(x, dims)
     if root == 1:
         return norm * 0

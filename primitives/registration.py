@@ -11,11 +11,11 @@ from autoprox.registry import Registry, View
 
 from .notation import Binding, Operation
 from .primitive import Kind, Primitive, PrimitiveError
-from .validation import require_unique, validate
+from .validation import require_unique, validate_operation
 
 
 def _prove(name: str, primitive: Primitive) -> None:
-    validate(name, primitive)
+    validate_operation(name, primitive)
     require_unique(primitive, OPERATIONS.registered)
 
 

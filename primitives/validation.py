@@ -1,6 +1,7 @@
 """The validation of operations: they are called before they are registered.
 
-`validate` checks each rule on values of every size, `require_unique` that no other is the same.
+`validate_operation` checks each rule on values of every size; `require_unique` compares them with
+all others.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +43,7 @@ FLAGS: Mapping[str, Callable[[Call, Sequence[Tensor]], bool]] = {
 }
 
 
-def validate(name: str, primitive: Primitive) -> None:
+def validate_operation(name: str, primitive: Primitive) -> None:
     """Raise `PrimitiveError` with the first rule that the primitive breaks, and where."""
     if not isinstance(primitive, Primitive) or primitive.name != name:
         raise PrimitiveError(f"an operation is a record of its name, but {name} is {primitive!r}")

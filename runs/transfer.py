@@ -29,7 +29,7 @@ from autoprox.scoring.tables import Judge, baselines, fitted_ridge
 from autoprox.statistics.sources import StreamedMatrices
 from autoprox.tasks.configurations import EvolveConfig
 from autoprox.tasks.evolve import Evolve
-from autoprox.zoo.proxy_loading import load_proxy
+from autoprox.zoo.proxy_loading import resolve_proxy
 
 SPACES = ("autoformer-nano", "pit-nano", "autoformer-ti", "pit")
 BASELINES = {"params": "parameter count", "ridge": "ridge regression on 60 %"}
@@ -46,7 +46,7 @@ class Proxy(NamedTuple):
 
 def read_proxy(source: str, seed: int) -> Proxy:
     """What a word of the command line means."""
-    loaded, path = load_proxy(source), Path(source)
+    loaded, path = resolve_proxy(source), Path(source)
     tree = require_network(loaded.tree)
     if path.is_dir():
         config = Run.open(path).read_config()

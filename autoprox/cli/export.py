@@ -83,9 +83,9 @@ def proxy(
     from autoprox.export import EXPORTERS  # with torch, which takes seconds to import
     from autoprox.files.atomic import write_text
     from autoprox.report.terminal import layout
-    from autoprox.zoo.proxy_loading import load_proxy
+    from autoprox.zoo.proxy_loading import resolve_proxy
 
-    tree = load_proxy(proxy).tree
+    tree = resolve_proxy(proxy).tree
     text = EXPORTERS.find(to)(tree)
     if out is not None:
         write_text(out, f"{text.rstrip()}\n")

@@ -66,9 +66,9 @@ def score(
     from autoprox.report.terminal import layout  # with torch, which takes seconds to import
     from autoprox.report.terminal.scores import score_report
     from autoprox.tasks.score import Inputs, score_references
-    from autoprox.zoo.proxy_loading import load_proxy
+    from autoprox.zoo.proxy_loading import resolve_proxy
 
-    tree = load_proxy(proxy).tree
+    tree = resolve_proxy(proxy).tree
     inputs = Inputs(images, text, batch_size, length, seed)
     names = [model, *(compare or ())]
     patterns = {domain: given for domain, given in (("msa", msa), ("mlp", mlp)) if given}

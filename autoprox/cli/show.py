@@ -56,9 +56,9 @@ def _show_one(proxy: str, form: str | None, json: bool) -> None:
     from autoprox.report.terminal import layout
     from autoprox.report.terminal.proxy import proxy_details, proxy_report
     from autoprox.runs.folder import as_written
-    from autoprox.zoo.proxy_loading import load_proxy
+    from autoprox.zoo.proxy_loading import resolve_proxy
 
-    loaded = load_proxy(proxy)
+    loaded = resolve_proxy(proxy)
     if form is not None:
         print(EXPORTERS.find(form)(loaded.tree))
     elif json:

@@ -45,7 +45,8 @@ def architecture_files(
     written: Files = {"architecture.json": f"{to_json(architecture.to_json(), indent=2)}\n"}
     written.update(chosen.write(space, architecture, classes))
     if chosen.trains:
-        kind, values = "images", {"CLASSES": classes, "SIDE": space.input_shape[-1]}
+        kind = "images"
+        values: dict[str, int | None] = {"CLASSES": classes, "SIDE": space.input_shape[-1]}
         if isinstance(space, TokenSpace):
             kind, values = "tokens", {"CONTEXT": min(space.context, 128)}
             values |= {"VOCABULARY": space.vocabulary, "MASK": space.mask}

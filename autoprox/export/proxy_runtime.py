@@ -33,7 +33,7 @@ def layers_of(model: nn.Module, patterns: Patterns | None = None) -> dict[str, s
     return layers
 
 
-def measure(
+def measure_model(
     model: nn.Module,
     layers: Mapping[str, Sequence[str]],
     probe: str,

@@ -188,10 +188,12 @@ class _File:
             self.bundle.add(LAYER_NAMES, function.partition("(")[0])
             lines.append(f"domains = {function}")
         for probe in sorted({statistic.probe for statistic in self.needs}):
-            self.bundle.add(RUNTIME, "measure")
+            self.bundle.add(RUNTIME, "measure_model")
             quantities = {s.quantity for s in self.needs if s.probe == probe}
             kind = "none" if quantities == {"weight"} else probe
-            lines.append(f'{probe} = measure(model, domains, "{kind}", inputs, targets, seed)')
+            lines.append(
+                f'{probe} = measure_model(model, domains, "{kind}", inputs, targets, seed)'
+            )
         for node, leaf in sorted(self.tree.leaves.items(), key=lambda item: str(item[0])):
             if node.type.level == "Layers":
                 lines.append(f"{node} = {leaf.kind.python(leaf.payload, self.bundle.add)}")

@@ -54,7 +54,7 @@ class NetworkModel(PreTrainedModel):
 '''
 
 
-class Task(NamedTuple):
+class TransformersTask(NamedTuple):
     """A task of a space's networks, as transformers names it, and its loss."""
 
     auto: str
@@ -62,18 +62,18 @@ class Task(NamedTuple):
     loss: str
 
 
-TASKS = {
-    "images": Task(
+TRANSFORMERS_TASKS = {
+    "images": TransformersTask(
         "AutoModelForImageClassification",
         "ImageClassifierOutput",
         "loss = functional.cross_entropy(logits, labels)",
     ),
-    "masked": Task(
+    "masked": TransformersTask(
         "AutoModelForMaskedLM",
         "MaskedLMOutput",
         "loss = functional.cross_entropy(logits.flatten(0, 1), labels.flatten())",
     ),
-    "causal": Task(
+    "causal": TransformersTask(
         "AutoModelForCausalLM",
         "CausalLMOutput",
         "before, after = logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten()\n"
@@ -100,7 +100,7 @@ def transformers_files(
     space: SearchSpace, architecture: Architecture, classes: int
 ) -> dict[str, str | bytes]:
     """The files of a model folder, with a `network.py` that builds the model."""
-    task = TASKS[space.objective if isinstance(space, TokenSpace) else "images"]
+    task = TRANSFORMERS_TASKS[space.objective if isinstance(space, TokenSpace) else "images"]
     if (config := _uniform(space, architecture)) is not None:
         build = BUILD.format(auto=task.auto, trust="", more="")
         return {"config.json": f"{to_json(config, indent=2)}\n", "network.py": build}
@@ -166,7 +166,7 @@ def _uniform(space: SearchSpace, architecture: Architecture) -> dict[str, Any] |
     return None
 
 
-def _modeling(space: SearchSpace, source: str, task: Task) -> str:
+def _modeling(space: SearchSpace, source: str, task: TransformersTask) -> str:
     """The network's source, and a model of transformers around it."""
     head, _, rest = source.partition("import torch\n")
     lines, _, definitions = rest.partition("\n\n")

@@ -10,7 +10,7 @@ from autoprox.scoring.correlations import split
 from autoprox.searchspaces import Architecture
 from autoprox.tasks.base import benchmark_of
 from autoprox.tasks.configurations import RankConfig
-from autoprox.zoo.proxy_loading import find_run, load_proxy
+from autoprox.zoo.proxy_loading import find_run, resolve_proxy
 
 
 def split_record(
@@ -50,7 +50,7 @@ def training_architectures(
 
 def _splits(proxy: str) -> Sequence[Mapping[str, Any]]:
     """Return the recorded splits; an earlier version's run of one space has one in its config."""
-    found = load_proxy(proxy).found
+    found = resolve_proxy(proxy).found
     if found is None:
         return ()
     if "evolved_on" in found:

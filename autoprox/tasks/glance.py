@@ -6,7 +6,7 @@ from typing import Any
 from autoprox.report.terminal.proxy import proxy_details
 from autoprox.runs.folder import Run
 from autoprox.runs.overview import overview
-from autoprox.zoo.proxy_loading import find_run, load_proxy
+from autoprox.zoo.proxy_loading import find_run, resolve_proxy
 
 WITH_PROXY = ("evolve", "rediscover")
 
@@ -21,7 +21,7 @@ def glance(source: str) -> dict[str, Any]:
         found["settings"] = run.read_config()
         if run.kind not in WITH_PROXY or run.read_summary() is None:
             return found
-    loaded = load_proxy(source)
+    loaded = resolve_proxy(source)
     details = proxy_details(replace(loaded, summary=None))
     return {
         **found,

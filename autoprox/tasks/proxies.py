@@ -27,7 +27,7 @@ from autoprox.zoo.expressions import PROXIES
 from autoprox.zoo.functions import FUNCTION_PROXIES, measure_all
 from autoprox.zoo.functions import measure_passes as measures
 from autoprox.zoo.functions.measure_passes import MeasureError, captures
-from autoprox.zoo.proxy_loading import load_proxy
+from autoprox.zoo.proxy_loading import resolve_proxy
 
 COUNTS = ("params", "flops")
 Values = dict[str, dict[str, float]]  # by dataset and name
@@ -40,7 +40,7 @@ class Proxies:
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
         self.trees = {
-            name: require_network(load_proxy(name).tree)
+            name: require_network(resolve_proxy(name).tree)
             for name in names
             if name not in COUNTS and name not in FUNCTION_PROXIES
         }

@@ -48,7 +48,7 @@ from autoprox.statistics.sources import StreamedMatrices
 from autoprox.tasks.base import Task, completed, digests
 from autoprox.tasks.cache import kept_of
 from autoprox.tasks.configurations import RediscoverConfig
-from autoprox.zoo.proxy_loading import load_proxy
+from autoprox.zoo.proxy_loading import resolve_proxy
 
 SMALL_PIT = PiTSpace(
     "pit-small",
@@ -88,7 +88,7 @@ class Rediscover(Task[RediscoverConfig]):
         fresh: Networks | None = None,
     ) -> None:
         super().__init__(completed(config, device=resolve_device(config.device)))
-        self.target = require_network(load_proxy(str(config.proxy)).tree)
+        self.target = require_network(resolve_proxy(str(config.proxy)).tree)
         self.evolved = evolved or Networks(SMALL_PIT, 48, thin=4)
         self.fresh = fresh or Networks(get_space("autoformer-ti"), 64)
 

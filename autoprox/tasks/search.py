@@ -43,7 +43,7 @@ from autoprox.tasks.base import (
 from autoprox.tasks.configurations import SearchConfig
 from autoprox.tasks.estimate import Estimate
 from autoprox.tasks.sized import size_summary, worth_of_evaluated
-from autoprox.zoo.proxy_loading import load_proxy
+from autoprox.zoo.proxy_loading import resolve_proxy
 
 EVALUATIONS = "evaluations.jsonl"
 TOP = "top.json"
@@ -58,7 +58,7 @@ class Search(Task[SearchConfig]):
         config = with_heads(config)
         self.space = get_space(str(config.space))
         self.strategy, self.parameters = _strategy(config)
-        tree = load_proxy(str(config.proxy)).tree
+        tree = resolve_proxy(str(config.proxy)).tree
         self.proxy = SplitProxy(tree, self.strategy.by_block)
         require_choice("weights", config.weights, WEIGHTS)
         require_choice("objective", config.objective, OBJECTIVES)

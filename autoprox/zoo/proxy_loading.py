@@ -36,7 +36,7 @@ class LoadedProxy:
         raise ProxyError(f"an expression is needed, but {self.proxy.name} is a function")
 
 
-def load_proxy(source: str) -> LoadedProxy:
+def resolve_proxy(source: str) -> LoadedProxy:
     """Load a proxy by its name, file or text; the proxy that a run chose, or the Nth by RUN:N."""
     if source in FUNCTION_PROXIES:
         return LoadedProxy(FUNCTION_PROXIES[source], citation=FUNCTION_PROXIES[source].citation)

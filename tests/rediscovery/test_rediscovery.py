@@ -33,7 +33,7 @@ from autoprox.rediscovery.growth import (
 )
 from autoprox.rediscovery.search import NICHE, Archive, FormulaSearch, Goal, ranks_in
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.zoo.proxy_loading import load_proxy
+from autoprox.zoo.proxy_loading import resolve_proxy
 
 SNIP = "sum(sum(abs(mul(all.weight, all.grad))))"
 NANO = get_space("autoformer-nano")
@@ -221,7 +221,7 @@ def found_in(engine: Engine, target: str, seed: int) -> list[Tree]:
     ],
 )
 def test_terms_of_one_round_are_put_together(engine: Engine, target: str) -> None:
-    tree = load_proxy(target).tree
+    tree = resolve_proxy(target).tree
     scores = engine.evaluate([tree]).values[0, 0]
     search = FormulaSearch(engine, scores, random.Random(0))
     found = search.round() + search.round()

@@ -24,7 +24,7 @@ from autoprox.tasks.evolve import Evolve
 from autoprox.tasks.halving import STOPPED, Halving, blocks
 from autoprox.tasks.results import EvolveResult
 from autoprox.tasks.spaces import EvolveSpaces
-from autoprox.zoo.proxy_loading import load_proxy
+from autoprox.zoo.proxy_loading import resolve_proxy
 
 Options = dict[str, Any]
 NETWORKS = 24
@@ -165,7 +165,7 @@ def test_one_space_is_held_out_and_all_are_reported(
         if (row["part"], row["dataset"], row["scored_by"]) == ("test", "other/wide", "flops")
     ]
     assert row == own["baselines"]["flops"]["test"]["wide"]
-    assert load_proxy(summary["run"]).found["datasets"] == ["mine/wide", "mine/deep"]  # type: ignore[index]
+    assert resolve_proxy(summary["run"]).found["datasets"] == ["mine/wide", "mine/deep"]  # type: ignore[index]
     show(*many_report(summary))
     *lines, _, _ = capsys.readouterr().out.splitlines()  # the last name the run's folder
     assert max(map(len, lines)) <= 80

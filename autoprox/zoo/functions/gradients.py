@@ -78,7 +78,7 @@ def zico(passes: MeasurePasses) -> float:
     "∑ₗ ‖θₗ ⊙ ∂L/∂θₗ‖₁ / (‖θₗ‖₁ ‖∂L/∂θₗ‖₁)",
     needs=("forward", "loss_gradients", "weight_gradients"),
 )
-def prenas(passes: MeasurePasses) -> float:
+def relative_snip(passes: MeasurePasses) -> float:
     """SNIP, each layer's relative to the size of its weights and of its gradients.
 
     PreNAS takes both sizes from the largest network of a supernet, of which a candidate's layers

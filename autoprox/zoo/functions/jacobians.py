@@ -16,7 +16,7 @@ from autoprox.zoo.functions.measure_passes import MeasurePasses
 
 K = 1e-5  # keeps an eigenvalue of zero finite
 CORNERS = 8  # of the polygon that stands for a curve
-KERNEL = ("forward", "logit_gradients", "kernel")
+KERNEL_PASSES = ("forward", "logit_gradients", "kernel")
 
 
 @register_function(
@@ -63,7 +63,7 @@ def ld(passes: MeasurePasses) -> float:
     "Chen et al., Neural Architecture Search on ImageNet in Four GPU Hours: A Theoretically "
     "Inspired Perspective, ICLR 2021",
     "-λ_max(Θ) / λ_min(Θ), Θₘₙ = ⟨∂f(xₘ)/∂θ, ∂f(xₙ)/∂θ⟩",
-    needs=KERNEL,
+    needs=KERNEL_PASSES,
 )
 def te_nas(passes: MeasurePasses) -> float:
     """How evenly the samples can be learnt: the kernel's condition number, negative.
@@ -85,7 +85,7 @@ def te_nas(passes: MeasurePasses) -> float:
     "ICLR 2022; as a score: Shu et al., Unifying and Boosting Gradient-Based Training-Free Neural "
     "Architecture Search, NeurIPS 2022",
     "√(tr Θ / N), Θₘₙ = ⟨∂f(xₘ)/∂θ, ∂f(xₙ)/∂θ⟩",
-    needs=KERNEL,
+    needs=KERNEL_PASSES,
 )
 def ntk_trace(passes: MeasurePasses) -> float:
     """How far one step of gradient descent moves the outputs of the N samples."""
@@ -96,7 +96,7 @@ def ntk_trace(passes: MeasurePasses) -> float:
     "mgm",
     "Xu et al., KNAS: Green Neural Architecture Search, ICML 2021",
     "∑ₘₙ Θₘₙ / N², Θₘₙ = ⟨∂f(xₘ)/∂θ, ∂f(xₙ)/∂θ⟩",
-    needs=KERNEL,
+    needs=KERNEL_PASSES,
 )
 def mgm(passes: MeasurePasses) -> float:
     """The mean of the Gram matrix of the samples' gradients."""

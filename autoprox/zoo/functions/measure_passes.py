@@ -18,7 +18,7 @@ from autoprox.inputs.batch import IGNORED, Batch
 from autoprox.searchspaces import TransformerNetwork
 from autoprox.statistics import collector
 
-BLOCK_DOMAINS = ("msa", "mlp")  # of the linear layers in blocks
+LINEAR_DOMAINS = ("msa", "mlp")  # of the linear layers in blocks
 SHARED_PASSES = ("forward", "loss_gradients", "weight_gradients", "logit_gradients", "kernel")
 # Inputs and outputs of linear layers, in depth order.
 _LayerValues = dict[nn.Linear, tuple[Tensor, Tensor]]
@@ -35,7 +35,7 @@ def captures(needs: Collection[str]) -> set[collector.Capture]:
     kinds = ("input", "output", *(["output_grad"] if "loss_gradients" in needs else []))
     # The gradient of the source is taken of the logits alone, from the forward pass's graph.
     found = {("source", "output"), ("source", "output_grad")}
-    return found | {(domain, kind) for domain in BLOCK_DOMAINS for kind in kinds}
+    return found | {(domain, kind) for domain in LINEAR_DOMAINS for kind in kinds}
 
 
 class ExplicitAttention(TorchFunctionMode):
@@ -199,7 +199,7 @@ class MeasurePasses:
         """The forward pass from which the network's statistics were read."""
         forward = shared.forward(self.network, self._batch)
         read = forward.captured
-        pairs = {d: zip(read[d, "input"], read[d, "output"], strict=True) for d in BLOCK_DOMAINS}
+        pairs = {d: zip(read[d, "input"], read[d, "output"], strict=True) for d in LINEAR_DOMAINS}
         seen = {linear: next(pairs[domain]) for domain, linear in self.network.layers()}
         return seen, read["source", "output"][0], forward.output
 
@@ -216,9 +216,9 @@ class MeasurePasses:
     def loss_gradients(self) -> list[Tensor]:
         """Gradients of the mean cross-entropy by layers' outputs [samples, tokens, features]."""
         if self._shared is not None:
-            wanted = [(domain, "output_grad") for domain in BLOCK_DOMAINS]
+            wanted = [(domain, "output_grad") for domain in LINEAR_DOMAINS]
             found = self._shared.run(self.network, self._batch, "data", wanted, 0)
-            each = {domain: iter(found[domain, "output_grad"]) for domain in BLOCK_DOMAINS}
+            each = {domain: iter(found[domain, "output_grad"]) for domain in LINEAR_DOMAINS}
             gradients = [next(each[domain]) for domain, _ in self.network.layers()]
             return list(map(self._by_sample, gradients))
         with torch.enable_grad():
