@@ -137,7 +137,7 @@ class LoadedRun:
             test=test,
             expression=getattr(self.summary, "expression", None),
             seconds=self.seconds,
-            begun=time and time.isoformat(),
+            begun=time.isoformat() if time else None,
             ended=self.finished,
         )
 
@@ -206,10 +206,11 @@ class EvolveResult(LoadedRun):
         ]
 
     def _tables(self, part: str, name: str = "proxy") -> dict[str, DatasetMetrics]:
-        return self._ended().metrics(part, name)
+        found: dict[str, DatasetMetrics] = self._ended().metrics(part, name)
+        return found
 
     def _figures(self) -> tuple[float | None, float | None]:
-        if self.summary is None:
+        if not self.finished:
             return None, None
         chosen = (next(i for i in fold.front if i.chosen) for fold in self.summary.folds)
         metric = "partial_tau" if self.summary.objective == "size-adjusted" else "jcm"

@@ -17,7 +17,7 @@ from typing import Any
 
 from autoprox.report.terminal.layout import markdown_line
 from autoprox.runs.folder import Run
-from autoprox.zoo.published import REPORTS, compared
+from autoprox.zoo.published_correlations import PUBLISHED_TABLES, compare_with_published
 
 HEADINGS = ("source", "space", "proxy", "correlation", "published", "ours", "setting", "verdict")
 NAMES = {"kendall": "Kendall", "spearman": "Spearman"}
@@ -46,7 +46,7 @@ def rows_of(path: Path, tolerance: float) -> Iterator[Sequence[str]]:
     if summary is None:
         raise SystemExit(f"{path} isn't finished: autoprox resume {path}")
     space, label = str(config["space"]), str(config["label"])
-    beside = compared(summary["rows"], str(config["benchmark"]), space, label)["rows"]
+    beside = compare_with_published(summary["rows"], str(config["benchmark"]), space, label)["rows"]
     seeds = f"{summary['seeds']} seed{'s' if summary['seeds'] > 1 else ''}"
     setting = f"`{label}`, {summary['networks']} networks, {seeds}, {config['images'] or 'noise'}"
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
@@ -70,10 +70,12 @@ def _verdict(pairs: Iterable[tuple[float, float | None]], tolerance: float, reas
 
 def without_labels() -> Iterator[Sequence[str]]:
     """A line for each table on networks that aren't published."""
-    for report in REPORTS:
+    for report in PUBLISHED_TABLES:
         if report.benchmark is None:
-            best = max(report.figures, key=lambda proxy: report.figures[proxy].kendall or -1)
-            figure = _listed([report.figures[best].kendall])
+            best = max(
+                report.correlations, key=lambda proxy: report.correlations[proxy].kendall or -1
+            )
+            figure = _listed([report.correlations[best].kendall])
             yield (
                 report.source,
                 report.space,

@@ -22,7 +22,7 @@ from autoprox.runner import read_config
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import Floats, kendall, kendall_unordered_ties
 from autoprox.statistics.sources import UncachedMatrices
-from autoprox.zoo.loading import load
+from autoprox.zoo.proxy_loading import resolve_proxy
 
 
 def scores_of(problem: Evolve, tree: Tree, networks: list[int]) -> Floats:
@@ -47,7 +47,7 @@ def lines(path: Path, within: str | None, workers: int) -> Iterator[str]:
     """A table's lines on the proxy of a run and on the parameter count."""
     config = read_config(Run.open(path, "evolve"), workers=workers)
     assert isinstance(config, EvolveConfig)
-    problem, tree = Evolve(config), load(str(path)).tree
+    problem, tree = Evolve(config), resolve_proxy(str(path)).tree
     test = problem.parts["test"].tolist()
     truth = np.stack([scores[test] for scores in problem.benchmark.scores.values()])
     architectures = [problem.benchmark.architectures[n] for n in test]

@@ -23,7 +23,7 @@ class CacheFacts(Document):
     oldest: str | None
     limit: int
     age: int
-    superfluous_files: int
+    superfluous: int
     writable: bool
 
 

@@ -49,7 +49,7 @@ from autoprox.language import (
 from autoprox.language.grammar import Grammar
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import Run, as_written
-from autoprox.runs.proxy_file import Found, ProxyRecord
+from autoprox.runs.proxy_file import Found, ProxyRecord, Taus
 from autoprox.runs.summary import Summary
 from autoprox.scoring.correlations import TIES, jcm
 from autoprox.scoring.evaluation_set import MetricsTable
@@ -62,7 +62,6 @@ REPRESENTATIONS: Mapping[str, Callable[[Grammar], Representation]] = {
     "two-inputs": TwoInputs,
 }
 EACH = "each"
-Taus = dict[str, dict[str, float | None]]
 Sources = Mapping[str, Sequence[CachedMatrices]]  # by space, one for each part of the halving
 
 

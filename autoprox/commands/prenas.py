@@ -145,8 +145,8 @@ class Prenas(Task[PrenasConfig, PrenasSummary]):
         largest = self.space.params(self.space.largest(), self.classes)
         within = sum(own.size <= largest for own in sizes)
         reason = (
-            f"are within {self.space.name}, whose largest network has {compact(largest)} parameters: "
-            "below the others the choice is of all networks"
+            f"are within {self.space.name}, whose largest network has {compact(largest)} "
+            "parameters: below the others the choice is of all networks"
         )
         yield Shortfall("sizes", len(sizes), within, reason)
 

@@ -1,4 +1,4 @@
-"""The command `s3`: search_subnets a search_subnets space, and then the best network of the last space.
+"""The command `s3`: search a search space, and then the best network of the last space.
 
 The run's folder has one folder for each round, with the space, the supernet's weights, the errors
 of random architectures and the changes of the options.
@@ -96,7 +96,7 @@ class S3Summary(Summary):
 
 
 class S3(Task[S3Config, S3Summary]):
-    """The search_subnets of a search_subnets space: train, measure and evolve it, then search_subnets its networks."""
+    """The search of a search space: train, measure and evolve it, then search its networks."""
 
     summary = S3Summary
 
@@ -119,7 +119,7 @@ class S3(Task[S3Config, S3Summary]):
         return [batch_shortfall(self.recipe, self.data)]
 
     def work(self, run: Run, progress: Progress) -> S3Summary:
-        """Do all rounds, and search_subnets the last space; what is on the disk isn't done again.
+        """Do all rounds, and search the last space; what is on the disk isn't done again.
 
         The rounds end before a space that has no network within the limits.
         """
@@ -226,7 +226,7 @@ class S3(Task[S3Config, S3Summary]):
         )
 
     def _found(self, rounds: Sequence[SpaceRound], best: S3Architecture) -> Iterator[Shortfall]:
-        """Compare what the rounds and the search_subnets did with what was asked for."""
+        """Compare what the rounds and the search did with what was asked for."""
         config = self.config
         yield Shortfall("rounds", config.rounds, len(rounds), "had a space within the limits")
         for number, own in enumerate(rounds):
@@ -266,7 +266,7 @@ def space_with_steps(name: str) -> SwinSpace:
     space = get_space(name)
     if not isinstance(space, SwinSpace):
         names = ", ".join(name for name, other in SPACES.items() if isinstance(other, SwinSpace))
-        rule = "the search_subnets of the search_subnets space needs a space whose options move by steps"
+        rule = "the search of the search space needs a space whose options move by steps"
         raise ConfigError(f"{rule}, which {space.name} is not; choose from {names}")
     return space
 

@@ -272,7 +272,7 @@ def _require_layers(tree: Tree, name: str, model: nn.Module, layers: dict[str, s
 def _network(
     tree: Tree, model: nn.Module, layers: dict[str, str], inputs: Tensor, seed: int
 ) -> ModuleNetwork:
-    """Return the model as a network, with the structure of its block_layers that the proxy reads."""
+    """Return the model as a network, with the structure of its blocks that the proxy reads."""
     symbols = _symbols(tree)
     count = len(block_layers(layers))
     nothing = [0] * count
@@ -305,7 +305,7 @@ def _short(names: Iterable[str]) -> list[str]:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """Join the first compact names, and count the others."""
+    """Join the first short names, and count the others."""
     compact = _short(names)
     more = f" and {len(compact) - MAX_NAMES} more" if len(compact) > MAX_NAMES else ""
     return ", ".join(compact[:MAX_NAMES]) + more

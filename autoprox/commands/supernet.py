@@ -97,7 +97,7 @@ class SupernetEvalSummary(Summary):
     space: str
     dataset: str
     architectures: int
-    held_out_indices: int
+    held_out: int
     lowest: float
     median: float
     highest: float

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -32,10 +32,10 @@ class BlockShape(NamedTuple):
 
 @dataclass(frozen=True)
 class Structure:
-    """The layers and block_layers of a network; a network that can't be built has none."""
+    """The layers and blocks of a network; a network that can't be built has none."""
 
     domains: tuple[tuple[str, ...], ...] = ()  # of each block's linear layers, in depth order
-    block_layers: tuple[BlockSpec | BlockShape, ...] = ()
+    blocks: tuple[BlockSpec | BlockShape, ...] = ()
     extra: tuple[tuple[int, str], ...] = ()  # other single domains, each before or in a block
 
     def layers(self, domain: str) -> list[tuple[str, int | None]]:
@@ -56,7 +56,7 @@ class LayerTable:
 
     @cached_property
     def starts(self) -> dict[str, np.ndarray]:
-        """The first index of each network's layers, [networks + 1], for each domain and block_layers."""
+        """The first index of each network's layers, [networks + 1], for each domain and block."""
         kinds = [
             Counter([*(d for block in s.domains for d in block), *(kind for _, kind in s.extra)])
             for s in self.structures
@@ -75,14 +75,14 @@ class UntrainedNetwork(Protocol):
 
     @property
     def identity(self) -> Sequence[str | int]:
-        """Everything that the layer_weights depend on, except the classes of the head."""
+        """Everything that the weights depend on, except the classes of the head."""
 
     @property
     def seed(self) -> int:
         """The seed of what is random in measuring the network."""
 
     def structure(self) -> Structure:
-        """Return the layers and block_layers, without building the layer_weights."""
+        """Return the layers and blocks, without building the weights."""
 
     def build(self, device: torch.device) -> Callable[[int], MeasurableNetwork]:
         """Build the network once; the result gives it a head for a number of classes."""
@@ -104,7 +104,7 @@ class SpaceNetwork:
 
     @cached_property
     def seed(self) -> int:
-        """The seed of the layer_weights, which depends on no other network."""
+        """The seed of the weights, which depends on no other network."""
         digest = hashlib.sha256(f"{self.run_seed}:{self.architecture.digest}".encode()).digest()
         return int.from_bytes(digest[:7], "big")
 
@@ -152,9 +152,9 @@ def _extra_layers(network: MeasurableNetwork) -> list[tuple[str, Layer]]:
 
 def structure_of(network: TransformerNetwork, shapes: tuple[BlockSpec, ...]) -> Structure:
     """Return the structure of a network, which may be on the meta device."""
-    block_layers = network.transformer_blocks
-    domains = tuple(tuple(domain for domain, _ in block.linears()) for block in block_layers)
-    owners = {id(own): i for i, block in enumerate(block_layers) for own in block.projections()}
+    blocks = network.transformer_blocks
+    domains = tuple(tuple(domain for domain, _ in block.linears()) for block in blocks)
+    owners = {id(own): i for i, block in enumerate(blocks) for own in block.projections()}
     found, place = [], 0
     for domain, layer in _extra_layers(network):
         index = owners.get(id(layer), place)
@@ -180,7 +180,7 @@ class ModuleNetwork:
         Besides ``msa`` and ``mlp`` there may be ``qkv``, ``stem``, ``pool`` and ``head``.
         """
         self.seed = seed
-        self._blocks = tuple(block_layers)
+        self._blocks = tuple(blocks)
         depth = {name: place for place, (name, _) in enumerate(module.named_modules())}
         named = [(domain, name) for domain, names in layers.items() for name in names]
         found = {pair: _find_layer(module, *pair) for pair in named}
@@ -208,7 +208,7 @@ class ModuleNetwork:
         domains = tuple(
             tuple(kinds[name] for name in names) for names in block_layers(kinds).values()
         )
-        # The head is after the block_layers, other layers are before the first.
+        # The head is after the blocks, other layers are before the first.
         extra = ((len(domains) * (d == "head"), d) for d, _ in _extra_layers(self._network))
         return Structure(domains, self._blocks, tuple(extra))
 
@@ -251,7 +251,7 @@ class NamedLayers(nn.Module):
         return outputs
 
 
-MeasurableNetwork = TransformerNetwork | NamedLayers
+MeasurableNetwork: TypeAlias = TransformerNetwork | NamedLayers
 
 
 def _find_layer(module: nn.Module, domain: str, name: str) -> Layer:

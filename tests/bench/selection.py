@@ -32,7 +32,7 @@ from autoprox.evolution import (
     State,
     evolve,
 )
-from autoprox.language import Tree, make
+from autoprox.language import Tree, make_tree
 from autoprox.scoring.bootstrap import split_networks
 from autoprox.scoring.correlations import kendall, kendall_unordered_ties
 
@@ -41,7 +41,7 @@ Rule = Callable[[list[Individual], FitnessEvaluator], Tree]
 
 
 def rank_sum(individuals: Sequence[Individual]) -> Tree:
-    return reduce(partial(make, "add"), [make("rank", i.tree) for i in individuals])
+    return reduce(partial(make_tree, "add"), [make_tree("rank", i.tree) for i in individuals])
 
 
 def by_worth(individuals: list[Individual], parsimony: float) -> list[Individual]:
@@ -74,9 +74,9 @@ def of_the_front(individuals: list[Individual], trial: FitnessEvaluator) -> Tree
 def joined(individuals: list[Individual], trial: FitnessEvaluator) -> Tree:
     """Ranks added to the best formula's as long as each raises the fitness by 0.005."""
     leaders = by_worth(individuals, 0.001)[:100]
-    chosen, ranks = leaders[0], make("rank", leaders[0].tree)
+    chosen, ranks = leaders[0], make_tree("rank", leaders[0].tree)
     while True:
-        sums = [make("add", ranks, make("rank", other.tree)) for other in leaders]
+        sums = [make_tree("add", ranks, make_tree("rank", other.tree)) for other in leaders]
         within = [tree for tree in sums if EvolveConfig().allow(tree)]
         found = [i for i in trial.individuals(within) if i.valid]
         fittest = max(found, key=lambda i: i.fitness, default=chosen)

@@ -34,7 +34,7 @@ from autoprox.statistics.networks import SpaceNetwork, space_networks
 from autoprox.statistics.sources import UncachedMatrices
 from autoprox.zoo import PROXIES as PUBLISHED
 from autoprox.zoo.functions import measure_all
-from autoprox.zoo.loading import load
+from autoprox.zoo.proxy_loading import resolve_proxy
 
 MIXED = "rank(add(rank(snip), sum(width)))"
 PROXIES = ("params", "snip", "dss++", MIXED, "naswot")
@@ -68,7 +68,7 @@ def independent(proxy: str, dataset: str, seed: int) -> Sequence[float]:
         return [SPACE.params(a, classes[dataset]) for a in ARCHITECTURES]
     if proxy != "naswot":
         engine = Engine(UncachedMatrices(setting, space_networks(SPACE, ARCHITECTURES, seed)))
-        return list(engine.evaluate([load(proxy).tree]).values[0, 0])
+        return list(engine.evaluate([resolve_proxy(proxy).tree]).values[0, 0])
     values = []
     for arch in ARCHITECTURES:
         network = SPACE.build(arch, classes[dataset], SpaceNetwork(SPACE, arch, seed).seed)
@@ -287,7 +287,7 @@ def test_another_commands_run_is_refused(summary: dict[str, Any], run: Command) 
         RunError,
         match=r"in a run of `autoprox evolve` or `autoprox rediscover`, but .* `autoprox r",
     ):
-        load(summary["run"])
+        resolve_proxy(summary["run"])
     result = run("evolve", "--resume", summary["run"])
     assert (result.code, result.err.count("\n")) == (2, 1)
     result = run("rank", "--resume", summary["run"], "--seed", "3")

@@ -17,13 +17,13 @@ from autoprox.engine.evaluator import Engine, SourceNetworks, evaluate_sources
 from autoprox.errors import AutoproxError, ConfigError, RunError
 from autoprox.evaluation.successive_halving import STOPPED, SuccessiveHalving, blocks
 from autoprox.evolution import Individual
-from autoprox.language import Tree, make, parse
+from autoprox.language import Tree, make_tree, parse
 from autoprox.loaded_runs import EvolveResult
 from autoprox.report.terminal.layout import show
 from autoprox.report.terminal.many import held_out_parts, held_out_row, many_report
 from autoprox.runner import resume, start
 from autoprox.runs.folder import Run
-from autoprox.zoo.loading import load
+from autoprox.zoo.proxy_loading import resolve_proxy
 
 Options = dict[str, Any]
 NETWORKS = 24
@@ -164,7 +164,7 @@ def test_one_space_is_held_out_and_all_are_reported(
         if (row["part"], row["dataset"], row["scored_by"]) == ("test", "other/wide", "flops")
     ]
     assert row == own["baselines"]["flops"]["test"]["wide"]
-    assert load(summary["run"]).found["datasets"] == ["mine/wide", "mine/deep"]  # type: ignore[index]
+    assert resolve_proxy(summary["run"]).found["datasets"] == ["mine/wide", "mine/deep"]  # type: ignore[index]
     show(*many_report(summary))
     *lines, _, _ = capsys.readouterr().out.splitlines()  # the last name the run's folder
     assert max(map(len, lines)) <= 80
@@ -212,7 +212,7 @@ def test_blocks_rank_together(options: Options) -> None:
     parts = blocks(train, "mine")
     assert sorted(np.concatenate(parts)) == sorted(train)
     terms = [parse("sum(sum(abs(all.weight)))"), parse("mean(std(all.weight))")]
-    ranked = make("add", *(make("rank", term) for term in terms))
+    ranked = make_tree("add", *(make_tree("rank", term) for term in terms))
     several = [field.collect(part=part) for part in parts]
     split = evaluate_sources(
         [SourceNetworks(Engine(own), own.alive) for own in several], [ranked, *terms]

@@ -10,7 +10,7 @@ from autoprox.evolution.two_inputs import DEPTH, SIZE, TwoInputs
 from autoprox.evolution_parameters import TreeLimits
 from autoprox.language import NETWORK, STATISTICS, Tree, parse
 from autoprox.language.grammar import Grammar
-from autoprox.language.vocabulary import LanguageError
+from autoprox.language.leaf_kinds import LanguageError
 from autoprox.primitives import OPERATIONS
 
 READ = ("msa.weight", "msa.grad", "mlp.weight", "mlp.grad", "mlp.act", "mlp.act_grad")
