@@ -21,7 +21,7 @@ OPTIONAL_PACKAGES = (
     *("matplotlib", "pandas"),  # plots and data frames
     "distributed",  # the backend dask
 )
-SECONDS = 120  # for the imports
+IMPORT_SECONDS = 120  # for the imports
 MARK = "autoprox imports"
 PROGRAM = """
 import sys
@@ -87,11 +87,11 @@ def failed_imports(names: Sequence[str] = OPTIONAL_PACKAGES) -> dict[str, str]:
     while left:
         command, ended = [sys.executable, "-c", PROGRAM, MARK, *left], ""
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=IMPORT_SECONDS)
             out, ended = done.stdout, f"its process ended with the code {done.returncode}"
         except subprocess.TimeoutExpired as error:
             out = error.stdout.decode() if isinstance(error.stdout, bytes) else error.stdout or ""
-            ended = f"no end after {SECONDS} seconds"
+            ended = f"no end after {IMPORT_SECONDS} seconds"
         lines = [line.split(" ", 3) for line in out.splitlines() if line.startswith(f"{MARK} ")]
         found |= {name: reason for _, _, name, reason in lines if reason}
         left = left[len(lines) :]

@@ -60,7 +60,7 @@ SMALL_PIT = PiTSpace(
 )
 NOISE, NOISE_CLASSES, NOISE_BATCH = "noise", 10, 2
 SCREENED = 8  # fresh networks that show most formulas to be wrong, before all are measured
-COMPARED = 32  # formulas that fit and are compared with the proxy at a time, the smallest
+COMPARED_AT_ONCE = 32  # formulas that fit and are compared with the proxy at a time, the smallest
 
 
 class RediscoveryTarget(Document):
@@ -249,13 +249,13 @@ class TargetComparison:
     def first_equivalent(self, found: Sequence[Tree]) -> tuple[Tree, EqualityEvidence] | None:
         """Return the smallest formula that is the proxy, by the first kind of evidence for any.
 
-        At most COMPARED formulas are compared by sympy and on networks, the others later.
+        At most COMPARED_AT_ONCE formulas are compared by sympy and on networks, the others later.
         """
         self._add(found)
         pending = self._smallest()
         for compare, trees in (
             (equality_by_tree, pending),
-            (equality_by_sympy, pending[:COMPARED]),
+            (equality_by_sympy, pending[:COMPARED_AT_ONCE]),
         ):
             for tree in trees:
                 if evidence := compare(tree, self._task.target):
@@ -277,7 +277,7 @@ class TargetComparison:
 
     def _take(self) -> list[Tree]:
         """Remove the smallest formulas from those that are pending."""
-        chosen = self._smallest()[:COMPARED]
+        chosen = self._smallest()[:COMPARED_AT_ONCE]
         self._compared.update(chosen)
         for tree in chosen:
             del self._pending[tree]

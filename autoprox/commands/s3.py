@@ -95,7 +95,7 @@ class S3Summary(Summary):
     seconds: float
 
 
-class S3(Task[S3Config, S3Summary]):
+class S3Search(Task[S3Config, S3Summary]):
     """The search of a search space: train, measure and evolve it, then search its networks."""
 
     summary = S3Summary

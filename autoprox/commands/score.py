@@ -53,7 +53,6 @@ from autoprox.statistics.sources import UncachedMatrices
 
 MAX_NAMES = 12  # in a message
 DEFAULT_BATCH = 4  # images or sequences
-INPUTS = "inputs"
 REQUIRED_DOMAINS = {"msa", "mlp"}  # domains that a model must have if the proxy reads them
 
 
@@ -228,7 +227,7 @@ def _measure(
     """Measure the terms of one model, which is left as it was."""
     try:
         network = _network(tree, model, layers, batch.inputs, seed)
-        source = UncachedMatrices(Setting({INPUTS: batch}), [network], max_failed=1)
+        source = UncachedMatrices(Setting({"inputs": batch}), [network], max_failed=1)
         values: list[float] = Engine(source).evaluate(terms).values[:, 0, 0].tolist()
     except AutoproxError:
         raise

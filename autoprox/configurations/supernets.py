@@ -154,7 +154,7 @@ class S3Config(SpreadOptions, TrainingOptions, TaskConfig):
     """The options of `s3`, the search of a search space."""
 
     kind = "s3"
-    task = "autoprox.commands.s3:S3"
+    task = "autoprox.commands.s3:S3Search"
     noun = "a search of the search space"
 
     space: Annotated[str, Option("Search space to begin with; needed.", PROBLEM)]

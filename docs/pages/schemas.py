@@ -9,10 +9,12 @@ from pydantic import TypeAdapter
 from autoprox.benchmarks.table import BenchmarkTable
 from autoprox.commands.build_benchmark import BuildSummary
 from autoprox.commands.cache import ClearedCache
+from autoprox.commands.compare import CompareSummary
 from autoprox.commands.doctor import MachineFacts
+from autoprox.commands.evolve import EvolveSummary
 from autoprox.commands.export_network import ExportedArchitecture, ExportedProxy
 from autoprox.commands.prenas import PrenasSummary
-from autoprox.commands.rank import Line
+from autoprox.commands.rank import RankLogLine, RankSummary
 from autoprox.commands.rediscover import RediscoverSummary
 from autoprox.commands.s3 import S3Summary
 from autoprox.commands.score import ModelScores
@@ -20,24 +22,27 @@ from autoprox.commands.search import CandidateLine, SearchSummary
 from autoprox.commands.supernet import ExtractedSubnet, SupernetEvalSummary, SupernetTrainSummary
 from autoprox.configurations.commands import CONFIGURATIONS
 from autoprox.configurations.shared_options import TaskConfig
+from autoprox.evaluation.time_estimate import DryRun
+from autoprox.loaded_runs import Overview
+from autoprox.report.terminal.proxy_report import ExpressionDetails, FunctionDetails, ProxyGlance
 from autoprox.runs.proxy_file import ProxyFile
 from autoprox.runs.summary import ArchitectureDocument
+from autoprox.zoo.proxy_loading import NumberedFormula
 
-from .documents import looks, worth
+from . import documents
 
 FILES: Mapping[str, Any] = {
     "proxy-file": ProxyFile,
     "benchmark-table": BenchmarkTable,
     "architecture": ArchitectureDocument,
-    "rank-log-line": Line,
+    "rank-log-line": RankLogLine,
     "search-candidate": CandidateLine,
-    "environment": looks.Environment,
+    "environment": documents.Environment,
 }
 PRINTED: Mapping[str, Any] = {
-    "evolve": worth.Evolve,
-    "evolve-spaces": worth.EvolveSpaces,
-    "rank": worth.Rank,
-    "compare": worth.Compare,
+    "evolve": EvolveSummary,
+    "rank": RankSummary,
+    "compare": CompareSummary,
     "search": SearchSummary,
     "rediscover": RediscoverSummary,
     "prenas": PrenasSummary,
@@ -45,22 +50,22 @@ PRINTED: Mapping[str, Any] = {
     "supernet-train": SupernetTrainSummary,
     "supernet-eval": SupernetEvalSummary,
     "supernet-extract": ExtractedSubnet,
-    "bench-list": looks.Benchmarks,
-    "bench-info": looks.Info,
-    "bench-fetch": looks.Fetched,
+    "bench-list": list[documents.Info],
+    "bench-info": documents.Info,
+    "bench-fetch": list[documents.FetchedFile],
     "bench-build": BuildSummary,
-    "dry-run": worth.DryRun,
-    "show": looks.Show,
-    "show-several": looks.ShowSeveral,
-    "show-all": looks.ShowAll,
-    "show-operations": looks.ShowOperations,
-    "runs": looks.Runs,
+    "dry-run": DryRun,
+    "show": ExpressionDetails | FunctionDetails,
+    "show-several": list[ProxyGlance],
+    "show-all": list[NumberedFormula],
+    "show-operations": list[documents.Operation],
+    "runs": list[Overview],
     "cache": ClearedCache,
     "doctor": MachineFacts,
     "score": ModelScores,
     "export-arch": ExportedArchitecture,
     "export-proxy": ExportedProxy,
-    "report": looks.Report,
+    "report": documents.Report,
 }
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -73,9 +78,13 @@ def all_schemas() -> Iterator[tuple[str, str]]:
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Every schema by its name."""
-    known = {**FILES, **PRINTED}
-    made = {name: TypeAdapter(kind).json_schema() for name, kind in known.items()}
-    return made | {f"config-{kind}": of_config(own) for kind, own in CONFIGURATIONS.items()}
+    read = {name: TypeAdapter(kind).json_schema() for name, kind in FILES.items()}
+    printed = {
+        name: TypeAdapter(kind).json_schema(mode="serialization") for name, kind in PRINTED.items()
+    }
+    return {**read, **printed} | {
+        f"config-{kind}": of_config(own) for kind, own in CONFIGURATIONS.items()
+    }
 
 
 def of_config(config: type[TaskConfig]) -> dict[str, Any]:

@@ -208,7 +208,7 @@ def test_imports_that_fail_are_found_in_another_process(
         (tmp_path / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(doctor, "SECONDS", 8)
+    monkeypatch.setattr(doctor, "IMPORT_SECONDS", 8)
     names = ("json", "raising", "ending", "absent", "csv", "endless", "calendar")
     assert doctor.failed_imports(names) == {
         "raising": "RuntimeError: no such thing",

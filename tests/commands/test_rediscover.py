@@ -15,7 +15,13 @@ from scipy import stats
 
 from autoprox import runner
 from autoprox.commands import rediscover as rediscovery
-from autoprox.commands.rediscover import SMALL_PIT, NetworkSample, Rediscover, TargetComparison
+from autoprox.commands.rediscover import (
+    SMALL_PIT,
+    NetworkSample,
+    Rediscover,
+    RediscoverSummary,
+    TargetComparison,
+)
 from autoprox.configurations.commands import RediscoverConfig
 from autoprox.engine.evaluator import Engine
 from autoprox.errors import AutoproxError
@@ -25,10 +31,10 @@ from autoprox.rediscovery import formula_growth, formula_search
 from autoprox.rediscovery.formula_equality import equality_by_networks
 from autoprox.runner import begin, finish
 from autoprox.runs.folder import Run
+from autoprox.runs.summary import Summary
 from autoprox.searchspaces import get_space
 from autoprox.statistics.networks import space_networks
 from autoprox.statistics.sources import UncachedMatrices
-from autoprox.zoo.proxy_loading import resolve_proxy
 
 NANO = get_space("autoformer-nano")
 
@@ -60,9 +66,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_rediscoveries(cache: Path, tmp_path: Path, target: str, kind: str) -> None:
     summary = begin(task(cache, target, runs=tmp_path))
-    assert summary["success"]
-    assert summary["evidence"]["kind"] == kind
-    found, wanted = parse(summary["expression"]), resolve_proxy(target).tree
+    assert summary.success
+    assert summary.evidence.kind == kind
+    found, wanted = parse(summary.expression), load(target).tree
     assert (canonical(found) == canonical(wanted)) is (kind == "tree")
     if kind == "networks":
         fresh = task(cache, target).fresh
@@ -76,30 +82,31 @@ def test_rediscoveries(cache: Path, tmp_path: Path, target: str, kind: str) -> N
         world = random_world(5, networks=4)
         one, other = (naive_evaluate(tree, world) for tree in (found, wanted))
         np.testing.assert_allclose(one / one[0], other / other[0], rtol=1e-9)
-    run = Run.open(Path(summary["run"]))
-    assert {"run": summary["run"], **(run.read_summary() or {})} == summary
-    assert resolve_proxy(summary["run"]).tree == found
+    run = Run.open(Path(summary.run))
+    assert {"run": summary.run, **(run.read_summary() or {})} == summary.to_json()
+    assert load(summary.run).tree == found
     log = run.read_log()
-    assert [line["round"] for line in log] == list(range(1, summary["rounds"] + 1))
-    assert log[-1]["evaluations"] == summary["evaluations"]
+    assert [line["round"] for line in log] == list(range(1, summary.rounds + 1))
+    assert log[-1]["evaluations"] == summary.evaluations
     assert run.read_config()["proxy"] == target
 
 
 def test_a_rediscovery_does_not_depend_on_the_workers(cache: Path, tmp_path: Path) -> None:
     def result(**changed: Any) -> dict[str, Any]:
-        found = begin(task(cache, "rank(sum(sum(msa.weight)))", runs=tmp_path, **changed))
-        return {name: value for name, value in found.items() if name not in ("run", "seconds")}
+        return comparable(
+            begin(task(cache, "rank(sum(sum(msa.weight)))", runs=tmp_path, **changed))
+        )
 
     assert result() == result(workers=2)
 
 
 def test_what_is_not_found_in_time(cache: Path, tmp_path: Path) -> None:
     summary = begin(task(cache, "sum(width)", seconds=1e-6, runs=tmp_path))
-    assert not summary["success"]
-    assert summary["evidence"] is None
-    assert summary["rounds"] == 0
-    assert summary["correlation"] < 1
-    assert not (Path(summary["run"]) / "hall_of_fame").exists()
+    assert not summary.success
+    assert summary.evidence is None
+    assert summary.rounds == 0
+    assert summary.correlation < 1
+    assert not (Path(summary.run) / "hall_of_fame").exists()
 
 
 def test_a_formula_that_only_fits_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +155,7 @@ class Stopped(Exception):  # noqa: N818
     """What ends a run in the middle."""
 
 
-def cut_and_resumed(whole: Callable[[Path], Any], runs: Path, rounds: int) -> dict[str, Any]:
+def cut_and_resumed(whole: Callable[[Path], Any], runs: Path, rounds: int) -> Summary:
     """The summary of a rediscovery that was stopped after some rounds and goes on."""
 
     def stopped(run: Run, record: dict[str, Any]) -> None:
@@ -166,8 +173,8 @@ def cut_and_resumed(whole: Callable[[Path], Any], runs: Path, rounds: int) -> di
         return finish(whole(runs), run)
 
 
-def comparable(summary: dict[str, Any]) -> dict[str, Any]:
-    return {name: v for name, v in summary.items() if name not in ("run", "seconds")}
+def comparable(summary: Summary) -> dict[str, Any]:
+    return {name: v for name, v in summary.to_json().items() if name not in ("run", "seconds")}
 
 
 def test_an_interrupted_rediscovery_goes_on_to_the_same_result(
@@ -180,11 +187,11 @@ def test_an_interrupted_rediscovery_goes_on_to_the_same_result(
         return task(cache, "sum(sum(log(abs(msa.weight))))", runs=runs)
 
     whole = begin(rediscover(tmp_path / "whole"))
-    rounds = whole["rounds"]
+    rounds = whole.rounds
     assert rounds > 1
     again = cut_and_resumed(rediscover, tmp_path / "cut", rounds - 1)
     assert comparable(again) == comparable(whole)
-    numbers = [line["round"] for line in Run.open(Path(again["run"])).read_log()]
+    numbers = [line["round"] for line in Run.open(Path(again.run)).read_log()]
     assert numbers == list(range(1, rounds + 1))
 
 
@@ -197,7 +204,7 @@ RIGHT = parse("rank(add(sum(width), sum(width)))")
 
 
 class Scripted:
-    """A formula_search that finds wrong formulas, others and an old one, none, and the right one."""
+    """A search that finds wrong formulas, others and an old one, none, and the right one."""
 
     def __init__(self, *_: Any) -> None:
         self.population = [Individual(WRONG[0], (0.5,), 0.5)]
@@ -233,7 +240,7 @@ def test_what_rounds_on_record_found_is_not_judged_again(
     monkeypatch.setattr(rediscovery, "FormulaSearch", Scripted)
     monkeypatch.setattr(rediscovery, "by_networks", measure)
     whole = begin(rediscover(tmp_path / "whole"))
-    assert (whole["expression"], whole["rounds"]) == (str(RIGHT), 4)
+    assert (whole.expression, whole.rounds) == (str(RIGHT), 4)
     assert seen == [32, 8, 1, 1]
     again = cut_and_resumed(rediscover, tmp_path / "cut", rounds)
     assert comparable(again) == comparable(whole)
@@ -268,10 +275,11 @@ def pretended(monkeypatch: pytest.MonkeyPatch, run: Command) -> Callable[..., An
     """The command, whose rediscovery ends with this summary, or in this error."""
 
     def call(*arguments: str, error: BaseException | None = None, **changed: Any) -> Any:
-        def start(config: RediscoverConfig, progress: Any, **_: Any) -> dict[str, Any]:
+        def start(config: RediscoverConfig, progress: Any, **_: Any) -> RediscoverSummary:
             if error is not None:
                 raise error
-            return {**SUMMARY, "seed": config.seed, **changed}
+            found = {**SUMMARY, "seed": config.seed, **changed}
+            return RediscoverSummary.model_validate(found, strict=False)
 
         monkeypatch.setattr(runner, "start", start)
         return run("rediscover", *arguments)

@@ -17,6 +17,7 @@ from helpers.shortfalls import counted
 import autoprox
 from autoprox.benchmarks import load_benchmark
 from autoprox.commands.export_network import read_architecture
+from autoprox.commands.search import SearchSummary
 from autoprox.declared_options import read_assignments
 from autoprox.errors import AutoproxError, ConfigError, MeasurementError, RunError
 from autoprox.files.json_documents import JSONFileError
@@ -24,7 +25,7 @@ from autoprox.nas.evaluators import EvaluatorError, load_evaluator
 from autoprox.nas.searcher import Searcher
 from autoprox.nas.strategies import SEARCH_STRATEGIES, SearchParameters, SearchStrategy
 from autoprox.report.terminal.layout import show
-from autoprox.report.terminal.summaries import report_of
+from autoprox.report.terminal.run_report import run_report
 from autoprox.searchspaces import from_json, get_space
 from autoprox.zoo.proxy_loading import resolve_proxy
 
@@ -259,7 +260,7 @@ def test_where_an_evaluator_fails_the_next_ones_are_asked(
     assert counted(summary).get("top", (top, top)) == (top, min(top, len(valued)))
     assert len(summary["top"]) == min(top, len(valued))
     assert all(row["value"] is not None for row in summary["top"])
-    show(*report_of("search", summary))
+    show(*run_report("search", SearchSummary.model_validate(summary, strict=False)))
     told = f"top: {top} asked for, {len(valued)} have a value\n"
     assert (told in capsys.readouterr().out) == (top > len(valued))
     (run / "summary.json").unlink()
@@ -274,7 +275,7 @@ def test_more_than_there_are_is_told(top: int, capsys: pytest.CaptureFixture[str
     summary = search(top=top)
     assert counted(summary).get("top", (top, top)) == (top, len(summary["top"]))
     assert len(summary["top"]) == min(top, 60)
-    show(*report_of("search", summary))
+    show(*run_report("search", SearchSummary.model_validate(summary, strict=False)))
     told = f"top: {top} asked for, 60 candidates have a score\n"
     assert (told in capsys.readouterr().out) == (top > 60)
 

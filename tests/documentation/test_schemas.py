@@ -19,8 +19,6 @@ SMALL = (
 )
 COMMANDS = {  # by schema; RUN[name] is the run of the command of that schema
     "evolve": f"evolve --benchmark=my-vits.json --zoo=snip {SMALL}",
-    "evolve-spaces": "evolve --spaces=my-vits.json,others.json --hold-out=each --no-halving "
-    f"--zoo=none {SMALL}",
     "dry-run": "search --space=autoformer-nano --proxy=snip --samples=2 --dry-run",
     "rank": "rank --benchmark=my-vits.json --proxies=snip,params --published --batch-size=1",
     "compare": "compare RUN[evolve] snip --batch-size=1",
@@ -50,6 +48,8 @@ COMMANDS = {  # by schema; RUN[name] is the run of the command of that schema
     "cache": "cache",
 }
 MORE = {  # other documents of the same schemas
+    "evolve --spaces=my-vits.json,others.json --hold-out=each --no-halving "
+    f"--zoo=none {SMALL}": "evolve",
     "show snip": "show",
     "show naswot": "show",
     "export arch best.json --to=json": "export-arch",
@@ -108,7 +108,9 @@ def test_documents_and_files_are_as_their_schemas_say(
     for command, (schema, document) in documents.items():
         errors = [*VALIDATORS[schema].iter_errors(document)]
         told = [f"{'/'.join(map(str, e.absolute_path))}: {e.message[:200]}" for e in errors]
-        assert told == [], f"autoprox {command}: see docs/pages/documents"
+        assert told == [], (
+            f"autoprox {command}: see its model in the package, or docs/pages/documents.py"
+        )
     assert {schema for _, _, schema in checked(folder)} == {*FILES, *CONFIGS}
     for file, text, schema in checked(folder):
         errors = [*VALIDATORS[schema].iter_errors(json.loads(text))]

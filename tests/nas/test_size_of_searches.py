@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import spearmanr
 
 import autoprox
+from autoprox.commands.search import SearchSummary
 from autoprox.errors import AutoproxError
 from autoprox.files.human_readable import parse_size
 from autoprox.report.terminal.layout import show
@@ -28,7 +29,7 @@ def search(**options: Any) -> dict[str, Any]:
 
 
 def words(summary: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> str:
-    show(*search_report(summary))
+    show(*search_report(SearchSummary.model_validate(summary, strict=False)))
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
     return " ".join(out.split())
@@ -75,7 +76,7 @@ def test_the_largest_is_evaluated_beside_the_pick(capsys: pytest.CaptureFixture[
     assert set(worth["comparison"]) == {"params", "flops"}
     told = words(summary, capsys)
     assert "The proxy's pick (candidate" in told
-    assert "tau given the size" in told
+    assert "partial tau" in told
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ def test_the_largest_is_evaluated_beside_the_pick(capsys: pytest.CaptureFixture[
         ({"match_size": "0"}, r"match_size must be a size >= 1, for example 6M, but got '0'"),
         ({"match_size": "1G"}, r"none is within params 980M:1.02G"),
         ({"match_size": "60K", "params": "1K:"}, r"either params or match_size must be given"),
-        ({"objective": "jcm"}, r"unknown objective 'jcm'; choose from score, equal-size"),
+        ({"objective": "jcm"}, r"unknown objective 'jcm'; choose from score, size-adjusted"),
     ],
 )
 def test_bad_input(options: dict[str, Any], message: str) -> None:

@@ -8,11 +8,12 @@ import pytest
 from helpers.images import save_images
 from helpers.shortfalls import counted, is_told
 
+from autoprox import runner
+from autoprox.commands.s3 import S3Summary
+from autoprox.configurations.supernets import S3Config
 from autoprox.report.terminal.layout import show
-from autoprox.report.terminal.summaries import report_of
+from autoprox.report.terminal.run_report import run_report
 from autoprox.searchspaces import get_space
-from autoprox.tasks import base
-from autoprox.tasks.s3_configuration import S3Config
 
 SPACE = get_space("swin-nano")
 LEAST = SPACE.flops(SPACE.smallest(), 2)
@@ -32,7 +33,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run_s3(images: Path, runs: Path, follow: Any = None, **options: Any) -> dict[str, Any]:
     config = S3Config(**{**TINY, "images": str(images), "runs": str(runs), **options})
-    return base.start(config, follow or (lambda *told: None))
+    return runner.start(config, follow or (lambda *told: None)).to_json()
 
 
 def lines(run: str, name: str) -> list[dict[str, Any]]:
@@ -100,7 +101,7 @@ def test_what_was_done_is_what_was_asked_for_or_told(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     summary = run_s3(images, tmp_path, **options)
-    show(*report_of("s3", summary))
+    show(*run_report("s3", S3Summary.model_validate(summary, strict=False)))
     agrees(summary, options, capsys.readouterr().out)
     assert summary["shortfalls"] or options.get("flops") != NARROW
 
@@ -126,8 +127,8 @@ def test_a_resumed_run_falls_short_of_the_same(
     with pytest.raises(KeyboardInterrupt):
         run_s3(images, tmp_path, stop, **options)
     [run] = tmp_path.iterdir()
-    summary = base.resume(run)
-    show(*report_of("s3", summary))
+    summary = runner.resume(run).to_json()
+    show(*run_report("s3", S3Summary.model_validate(summary, strict=False)))
     agrees(summary, options, capsys.readouterr().out)
 
 

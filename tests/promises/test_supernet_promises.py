@@ -14,12 +14,12 @@ from helpers.shortfalls import counted, is_told
 from safetensors import safe_open
 from torch import Tensor, nn
 
+from autoprox import runner
 from autoprox.benchmarks import load_benchmark
 from autoprox.configurations.supernets import SupernetEvalConfig, SupernetTrainConfig
 from autoprox.oneshot.supernet import inherited_accuracy
 from autoprox.oneshot.supernet.training import SupernetRecipe, SupernetTraining
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.tasks import base
 
 SPACE = get_space("autoformer-nano")
 SMALL = [{"hidden_dim": 16, "depth": 1, "mlp_ratio": [r], "num_heads": [h]}
@@ -90,9 +90,9 @@ def test_an_interrupted_training_does_all_epochs(trained: Train, tmp_path: Path)
 
     config = SupernetTrainConfig(space=SPACE.name, images="small.npz", epochs=7, batch_size=32)
     with pytest.raises(KeyboardInterrupt):
-        base.start(config, stop)
+        runner.start(config, stop)
     [run] = (tmp_path / "runs").iterdir()
-    summary = base.resume(run)
+    summary = runner.resume(run).to_json()
     assert len((run / "log.jsonl").read_text().splitlines()) == summary["epochs"] == 7
     assert steps_of(summary["weights"]) == (7, summary["steps"]) == (7, 14)
 
@@ -163,7 +163,7 @@ def test_as_many_subnets_are_evaluated_as_are_asked_for(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        base.start(config, stop)
+        runner.start(config, stop)
     path = max(Path("runs").iterdir(), key=lambda own: "eval" in own.name)
     for _ in range(2):  # gone on with, and then read
         summary = run("resume", str(path), "--json").json

@@ -6,7 +6,7 @@ from autoprox.files.human_readable import compact
 from autoprox.files.shell_command import command_line
 from autoprox.report.terminal.layout import Part, aligned
 
-OPERATORS = "torchvision::"  # of a torchvision that was built for another torch
+TORCHVISION = "torchvision::"  # of a torchvision that was built for another torch
 WORKAROUND = " (autoprox declares these operators itself, and can use it)"
 
 
@@ -26,7 +26,7 @@ def machine_report(facts: MachineFacts) -> list[Part]:
         lines["no data of"] = f"{', '.join(lacking)} ({command_line('bench', 'fetch', 'NAME')})"
     problems = [f"Not writable: {o.folder}" for o in (facts.cache, facts.runs) if not o.writable]
     problems += [
-        f"{name} can't be imported: {reason}" + (WORKAROUND if OPERATORS in reason else "")
+        f"{name} can't be imported: {reason}" + (WORKAROUND if TORCHVISION in reason else "")
         for name, reason in facts.imports.items()
     ]
     return [aligned(lines), "\n".join(problems) or "No problems found."]
