@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from deap import base
-from helpers.folds import only_fold, only_quality
+from helpers.evolutions import only_fold, only_problem, only_quality
 from helpers.tables import table
 from scipy import stats
 
-from autoprox.commands.evolve import Evolve, EvolutionCounts, EvolveSummary
 from autoprox.commands.evolve import Count as Done
+from autoprox.commands.evolve import EvolutionCounts, Evolve, EvolveSummary
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.errors import AutoproxError
 from autoprox.evaluation.cached_zoo import ZooScores
@@ -302,7 +302,7 @@ def test_every_requested_published_proxy_has_metrics(
 ) -> None:
     config = EvolveConfig(**{**options, "zoo": zoo, "iterations": 1}, runs=tmp_path)
     summary = start(config)
-    quality, (problem,) = only_quality(summary), Evolve(config).problems.values()
+    quality, problem = only_quality(summary), only_problem(Evolve(config))
     names = list(dict.fromkeys(zoo))
     assert quality.zoo.compared == names
     assert quality.zoo.missing == {}
@@ -339,7 +339,7 @@ def test_every_requested_published_proxy_has_metrics(
 def test_networks_without_a_value_of_a_published_proxy_are_reported(
     options: Options, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (problem,) = Evolve(EvolveConfig(**{**options, "zoo": ZOO}, runs=tmp_path)).problems.values()
+    problem = only_problem(Evolve(EvolveConfig(**{**options, "zoo": ZOO}, runs=tmp_path)))
     scores, refused = problem.zoo_scores()
     lacking = {dataset: own.copy() for dataset, own in scores["snip"].items()}
     lacking["wide"][[0, 3]] = np.nan

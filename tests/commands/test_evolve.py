@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.commands import Command
-from helpers.folds import only_fold, only_quality
+from helpers.evolutions import only_fold, only_problem, only_quality
 from helpers.networks import SPACE
 from scipy import stats
 from torch.nn import functional
@@ -156,11 +156,10 @@ def test_a_seed_gives_the_same_result(
     assert other[1][0] != uninterrupted[1][0]
 
 
-@pytest.mark.parametrize("changed", [{"workers": 2}, {"memory": 1}, {"cache": "elsewhere"}])
 def test_resources_do_not_change_the_result(
-    uninterrupted: Results, options: dict[str, Any], tmp_path: Path, changed: dict[str, Any]
+    uninterrupted: Results, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    changed = {n: str(tmp_path / v) if n == "cache" else v for n, v in changed.items()}
+    changed = {"workers": 2, "memory": 1, "cache": str(tmp_path / "elsewhere")}
     found = results(start(EvolveConfig(**{**options, **changed}, runs=tmp_path / "runs")))
     assert found == uninterrupted
 
@@ -177,16 +176,16 @@ def stop_at(task: str, done: int) -> Callable[[str, int, int, str], None]:
     return progress
 
 
-@pytest.mark.parametrize(
-    ("task", "done"), [("collect", 5), ("evolve", 0), ("evolve", 1), ("evolve", 5), ("measure", 1)]
-)
-def test_an_interrupted_run_goes_on_to_the_same_result(
-    uninterrupted: Results, options: dict[str, Any], tmp_path: Path, task: str, done: int
+def test_a_run_that_is_interrupted_again_and_again_ends_with_the_same_result(
+    uninterrupted: Results, options: dict[str, Any], tmp_path: Path
 ) -> None:
     with pytest.raises(Stopped):
-        start(EvolveConfig(**options, runs=tmp_path), stop_at(task, done))
+        start(EvolveConfig(**options, runs=tmp_path), stop_at("collect", 5))
     (run,) = tmp_path.iterdir()
-    assert not (run / "summary.json").exists()
+    for task, done in (("evolve", 0), ("evolve", 1), ("evolve", 5), ("measure", 1)):
+        with pytest.raises(Stopped):
+            resume(run, stop_at(task, done))
+        assert not (run / "summary.json").exists()
     assert results(resume(run)) == uninterrupted
 
 
@@ -235,17 +234,14 @@ def test_lines_after_the_last_checkpoint_are_written_again(
     assert results(resume(run)) == uninterrupted
 
 
-def test_a_finished_run_may_be_resumed(
-    uninterrupted: Results, options: dict[str, Any], tmp_path: Path
-) -> None:
-    run = Path(start(EvolveConfig(**options, runs=tmp_path)).run)
-    assert results(resume(run)) == uninterrupted
+def test_a_finished_run_may_be_resumed(finished: EvolveSummary, uninterrupted: Results) -> None:
+    assert resume(Path(finished.run)) == finished
+    assert results(finished) == uninterrupted
 
 
 def problem_of(options: dict[str, Any]) -> SpaceProblem:
     """The problem that the space of an evolution poses."""
-    (problem,) = Evolve(EvolveConfig(**options)).problems.values()
-    return problem
+    return only_problem(Evolve(EvolveConfig(**options)))
 
 
 def snip(problem: SpaceProblem, dataset: str, arch: Architecture) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.commands import Command
-from helpers.folds import only_fold
+from helpers.evolutions import only_fold, only_problem
 from helpers.tables import table
 
 from autoprox.commands.evolve import Evolve
@@ -46,8 +46,7 @@ def options(tmp_path_factory: pytest.TempPathFactory) -> Options:
 
 def problem_of(options: Options) -> SpaceProblem:
     """The problem that the space of an evolution poses."""
-    (problem,) = Evolve(EvolveConfig(**options)).problems.values()
-    return problem
+    return only_problem(Evolve(EvolveConfig(**options)))
 
 
 @pytest.mark.parametrize("objective", METRICS)

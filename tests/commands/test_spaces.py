@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.folds import only_fold
+from helpers.evolutions import only_fold
 from helpers.tables import table
 from scipy import stats
 
@@ -127,17 +127,17 @@ def stop_at(task: str, occurrence: int) -> Callable[[str, int, int, str], None]:
     return progress
 
 
-@pytest.mark.parametrize(
-    ("task", "occurrence"),
-    [("collect", 3), ("evolve", 3), ("evolve", 6), ("measure", 2), ("evolve", 11)],
-)
-def test_an_interrupted_run_goes_on_to_the_same_result(
-    uninterrupted: Results, options: Options, tmp_path: Path, task: str, occurrence: int
+def test_a_run_that_is_interrupted_again_and_again_ends_with_the_same_result(
+    uninterrupted: Results, options: Options, tmp_path: Path
 ) -> None:
     config = EvolveConfig(**options, hold_out="each", islands=2, runs=tmp_path)
     with pytest.raises(Stopped):
-        start(config, stop_at(task, occurrence))
+        start(config, stop_at("collect", 3))
     [run] = tmp_path.iterdir()
+    # In the first island, in the second one, at the end of the first fold, and in the second fold.
+    for task, occurrence in (("evolve", 3), ("evolve", 4), ("measure", 2), ("evolve", 5)):
+        with pytest.raises(Stopped):
+            resume(run, stop_at(task, occurrence))
     assert results(resume(run, workers=2)) == uninterrupted
 
 
