@@ -147,11 +147,17 @@ def test_sequences_are_as_long_as_asked(run: Command, length: int, code: int) ->
         assert str(length) in result.err
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.mark.parametrize("seconds", [0.01, 3.0])
-def test_a_rediscovery_ends_after_its_seconds(run: Command, seconds: float) -> None:
+def test_a_rediscovery_ends_after_its_seconds(run: Command, cache: str, seconds: float) -> None:
     """It ends after the round in which they are over."""
     target = "sum(sum(abs(mul(mul(mlp.weight, mlp.grad), mul(mlp.weight, mlp.weight)))))"
-    result = run("rediscover", target, "--seconds", str(seconds), "--quiet", "--json")
+    limits = ("--seconds", str(seconds), "--cache", cache)
+    result = run("rediscover", target, *limits, "--quiet", "--json")
     found, log = result.json, log_of(result.json)
     assert len(log) == found["rounds"]
     assert found["success"] or found["seconds"] >= seconds

@@ -45,10 +45,9 @@ def test_the_estimate_of_an_evolution_follows_its_size() -> None:
         assert estimate is not None
         return estimate.stages
 
-    long, short = stages(iterations=400, zoo=("none",)), stages(iterations=4, zoo=("snip",))
+    long, short = stages(iterations=400, zoo=("none",)), stages(iterations=4, zoo=("grasp",))
     assert long["evolve"] > 10 * short["evolve"]
-    both = {name: stages(train=0.6, zoo=(name,))["collect"] for name in ("none", "grasp")}
-    assert both["grasp"] > both["none"]
+    assert short["collect"] > long["collect"]  # published proxies are measured then
 
 
 def test_a_dry_run_estimates_time_and_cache(

@@ -1,4 +1,4 @@
-"""Discoveries end to end on a tiny table: repeated, interrupted, and reported."""
+"""Evolutions end to end on a tiny table: repeated, interrupted, and reported."""
 
 import itertools
 import json
@@ -39,7 +39,7 @@ SNIP = parse("sum(sum(abs(mul(all.weight, all.grad))))")
 
 
 def architectures() -> list[Architecture]:
-    """The smallest networks of the nano space, in an order of no meaning."""
+    """The smallest networks of the nano space, in random order."""
     found = {}
     rng = random.Random(4)
     while len(found) < NETWORKS:
@@ -83,7 +83,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def options(table: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """A discovery of a few seconds, whose statistics the tests share."""
+    """An evolution of a few seconds, whose cache the tests share."""
     return {
         "benchmark": str(table),
         "batch_size": 2,
@@ -407,7 +407,7 @@ def test_a_training_part_whose_scores_are_all_the_same_is_an_error(
 def test_too_few_training_networks_are_named(
     options: dict[str, Any], tmp_path: Path, train: int
 ) -> None:
-    """Of n networks, formulas have n (n - 1) + 1 strict taus at most, however many formulas."""
+    """All formulas on n networks together have at most n (n - 1) + 1 taus."""
     changed = {"datasets": ("few",), "train": train / NETWORKS, "population": 8}
     with pytest.raises(EvolutionError) as error:
         start(EvolveConfig(**{**options, **changed}, runs=tmp_path))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.tables import table
 
 import autoprox
 from autoprox.configurations.commands import EvolveConfig
@@ -57,9 +58,11 @@ class StoppedError(Exception):
 
 
 def test_a_resumed_run_keeps_its_preset(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text(json.dumps(table(24)))
     options: dict[str, Any] = {
         "preset": "auto-prox",
-        "datasets": ["fashion-mnist"],
+        "benchmark": tmp_path / "mine.json",
+        "datasets": ["wide"],
         "iterations": 4,
         "population": 5,
         "statistics": ["msa.weight", "mlp.weight"],

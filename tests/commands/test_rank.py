@@ -5,7 +5,8 @@ import io
 import json
 import math
 from collections.abc import Callable, Sequence
-from itertools import combinations
+from functools import cache
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +31,7 @@ from autoprox.runs.folder import Run
 from autoprox.scoring.bootstrap import split_networks
 from autoprox.searchspaces import TransformerNetwork, get_space
 from autoprox.statistics.collector import Setting
-from autoprox.statistics.networks import SpaceNetwork, space_networks
+from autoprox.statistics.networks import space_networks
 from autoprox.statistics.sources import StreamedMatrices
 from autoprox.zoo import PROXIES as PUBLISHED
 from autoprox.zoo.functions import measure_all
@@ -59,21 +60,23 @@ def summary(benchmark: Path, tmp_path_factory: pytest.TempPathFactory) -> RankSu
     return start(config(benchmark, runs=tmp_path_factory.mktemp("runs")))
 
 
-def independent(proxy: str, dataset: str, seed: int) -> Sequence[float]:
-    """The scores of all networks, from all of them at once."""
+@cache
+def independent(proxy: str, seed: int) -> dict[str, Sequence[float]]:
+    """The scores of all networks on each dataset, from all networks at once."""
     classes = {"wide": 10, "deep": 4}
-    batches = load_batches(SPACE, {dataset: classes[dataset]}, batch_size=2, seed=seed)
-    setting = Setting(batches)
+    batches = load_batches(SPACE, classes, batch_size=2, seed=seed)
     if proxy == "params":
-        return [SPACE.params(a, classes[dataset]) for a in ARCHITECTURES]
+        return {d: [SPACE.params(a, count) for a in ARCHITECTURES] for d, count in classes.items()}
+    networks = space_networks(SPACE, ARCHITECTURES, seed)
     if proxy != "naswot":
-        engine = Engine(StreamedMatrices(setting, space_networks(SPACE, ARCHITECTURES, seed)))
-        return list(engine.evaluate([load(proxy).tree]).values[0, 0])
-    values = []
-    for arch in ARCHITECTURES:
-        network = SPACE.build(arch, classes[dataset], SpaceNetwork(SPACE, arch, seed).seed)
-        values.append(measure_all(network, batches[dataset], [proxy], seed)[proxy])
-    return values
+        engine = Engine(StreamedMatrices(Setting(batches), networks))
+        values = engine.evaluate([load(proxy).tree]).values[0]
+        return dict(zip(classes, values, strict=True))
+    found: dict[str, list[float]] = {dataset: [] for dataset in classes}
+    for dataset, network in product(classes, networks):
+        built = SPACE.build(network.architecture, classes[dataset], network.seed)
+        found[dataset].append(measure_all(built, batches[dataset], [proxy], seed)[proxy])
+    return dict(found)
 
 
 class Strict(NamedTuple):
@@ -94,7 +97,7 @@ def test_rows_are_means_and_deviations_over_seeds(summary: RankSummary) -> None:
     }
     assert len(summary.rows) == len(PROXIES) * 2
     for row in summary.rows:
-        scores = [independent(row.proxy, row.dataset, seed) for seed in (0, 1)]
+        scores = [independent(row.proxy, seed)[row.dataset] for seed in (0, 1)]
         for name, function in (
             ("kendall", strict_tau),
             ("spearman", spearmanr),

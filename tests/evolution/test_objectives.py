@@ -108,6 +108,6 @@ def test_the_front_of_both_metrics_and_size_is_kept(strategy: str) -> None:
     state = State(random.Random(0))
     evolve(toolbox, STRATEGIES[strategy], parameters, state, lambda state: None)
     assert {point(i) for i in state.front} == {p for p in asked if not dominated(p, asked)}
-    alive = [point(i) for i in state.population]
-    assert len(alive) == 8
-    assert not dominated(alive[0], alive)
+    kept = [point(i) for i in state.population]
+    assert len(kept) == 8
+    assert not dominated(kept[0], kept)

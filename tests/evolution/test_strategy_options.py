@@ -39,14 +39,19 @@ def vary(
 SHARE = EvolutionStrategy(vary, parameters=ShareParameters)
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.fixture
-def options(tmp_path: Path) -> dict[str, Any]:
+def options(tmp_path: Path, cache: str) -> dict[str, Any]:
     """A quick evolution."""
     SEEN.clear()
     (tmp_path / "mine.json").write_text(json.dumps(table(24)))
     return {
         "benchmark": str(tmp_path / "mine.json"),
-        **{"cache": str(tmp_path / "cache"), "batch_size": 2, "workers": 1, "zoo": ("none",)},
+        **{"cache": cache, "batch_size": 2, "workers": 1, "zoo": ("none",)},
         **{"statistics": ("all.weight",), "population": 6, "iterations": 3, "children": 4},
         **{"max_size": 8, "max_depth": 6, "runs": tmp_path / "runs", "strategy": "share"},
     }
