@@ -57,7 +57,7 @@ def comparison_parts(comparison: Mapping[str, MetricDifferences]) -> list[Part]:
             own = getattr(differences, metric)
             shown = "-" if own.difference is None else f"{own.difference:+.3f}"
             table.add_row(f"  {name}", shown, interval(own.interval), VERDICTS[own.verdict])
-    return [f"The proxy compared with the baselines ({LEGEND})", table]
+    return [textwrap.fill(f"The proxy compared with the baselines ({LEGEND})", WIDTH), table]
 
 
 def verdict_parts(
