@@ -1,10 +1,10 @@
-"""What the reference proxies are worth on test networks: `python tests/bench/quality.py [RUN ...]`.
+"""Compares how well the reference proxies rank: `python tests/bench/quality.py [RUN ...]`.
 
-Reads the summaries of runs of `autoprox evolve` (those in runs/reference without arguments), groups
-them by space and prints the means over the runs as JSON, or with `--markdown` as tables. Ties are
-worth nothing. *Best of the zoo* is the published proxy that was best on the training part of each
-split, by the tau or by the partial one. Regret is the mean over five budgets and the datasets of
-what a pick loses, in the datasets' units.
+Reads the summaries of runs of `autoprox evolve` on one space (those in runs/reference without
+arguments), groups them by space and prints the means over the runs on the test networks as JSON, or
+with `--markdown` as tables. Ties count as unordered. *Best of the zoo* is the published proxy that
+was best on the training part of each split, by tau or by partial tau. Regret is the mean over five
+budgets and the datasets of what a pick loses, in the datasets' units.
 """
 
 from __future__ import annotations
@@ -16,50 +16,54 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from autoprox.evaluation.full_resolution import RankingQuality
+from autoprox.loaded_runs import load_run
+
 REFERENCE = Path(__file__).parents[2] / "runs" / "reference"
-FIGURES = {"kendall": "tau", "partial_tau": "given the size", "near_size_tau": "at equal size"}
+FIGURES = {"kendall": "tau", "partial_tau": "partial tau", "near_size_tau": "near-size tau"}
 FIXED = ("proxy", "params", "flops", "ridge")
 BEST = "best of the zoo"
 Row = dict[str, float | None]
 
 
-def figures(summary: dict[str, Any], name: str) -> Row:
-    """Those of a proxy or baseline on the test part, means over the datasets."""
-    own = summary["means"][name]["test"]
-    table = summary["test"] if name == "proxy" else summary["baselines"][name]["test"]
-    losses = [loss for row in table.values() for loss in row["regret"]]
-    return {**{f: own[f] for f in FIGURES}, "regret": None if None in losses else mean(losses)}
+def figures(quality: RankingQuality, name: str) -> Row:
+    """Return the metrics of a proxy or baseline on the test part, means over the datasets."""
+    own = quality.means[name].test
+    losses = [loss for row in quality.tables[name].test.values() for loss in row.regret]
+    known = [loss for loss in losses if loss is not None]
+    regret = mean(known) if len(known) == len(losses) else None
+    return {**{figure: getattr(own, figure) for figure in FIGURES}, "regret": regret}
 
 
-def best_of_zoo(summary: dict[str, Any]) -> Row:
-    """By each figure that of the proxy that was best by it in training; its tau else."""
-    best = summary["zoo"]["best"]
-    rows = {figure: figures(summary, name) for figure, name in best.items()}
-    at_size = rows["partial_tau"]
+def best_of_zoo(quality: RankingQuality) -> Row:
+    """Return each metric of the proxy that was best by it, or else by tau, in training."""
+    rows = {figure: figures(quality, name) for figure, name in quality.zoo.best.items()}
+    by_size = rows["partial_tau"]
     return {
         **rows["kendall"],
-        "partial_tau": at_size["partial_tau"],
-        "near_size_tau": at_size["near_size_tau"],
+        "partial_tau": by_size["partial_tau"],
+        "near_size_tau": by_size["near_size_tau"],
     }
 
 
 def read(paths: list[Path]) -> dict[str, Any]:
-    """By space: every run's formula and figures, and their means."""
+    """Return every run's formula and metrics, and their means, by space."""
     spaces: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for path in paths:
-        config = json.loads((path / "config.json").read_text())
-        summary = json.loads((path / "summary.json").read_text())
-        rows = {name: figures(summary, name) for name in FIXED}
-        if summary["zoo"]["best"]:
-            rows[BEST] = best_of_zoo(summary)
+        run = load_run(path)
+        (fold,) = run.summary.folds
+        ((space, quality),) = fold.spaces.items()
+        rows = {name: figures(quality, name) for name in FIXED}
+        if quality.zoo.best:
+            rows[BEST] = best_of_zoo(quality)
         verdicts = {
-            name: {figure: own[figure]["verdict"] for figure in FIGURES}
-            for name, own in summary["comparison"].items()
+            name: {figure: getattr(own, figure).verdict for figure in FIGURES}
+            for name, own in quality.comparison.items()
         }
-        facts = {"run": path.name, "split": config["split_seed"], "seconds": summary["seconds"]}
-        facts |= {"tau_with_params": summary["size"]["test"]["params"]}
-        facts |= {"seed_share": summary["seed_share"], "expression": summary["expression"]}
-        spaces[config["space"]].append({**facts, "rows": rows, "verdicts": verdicts})
+        facts = {"run": path.name, "split": run.config["split_seed"], "seconds": run.seconds}
+        facts |= {"tau_with_params": quality.size["test"].params}
+        facts |= {"seed_share": quality.seed_share, "expression": quality.expression}
+        spaces[space].append({**facts, "rows": rows, "verdicts": verdicts})
     return {
         space: {
             "runs": sorted(runs, key=lambda run: run["split"]),
@@ -70,7 +74,7 @@ def read(paths: list[Path]) -> dict[str, Any]:
 
 
 def means(tables: list[dict[str, Row]]) -> dict[str, Row]:
-    """Of each figure, where every run has it."""
+    """Return the mean of each metric, if every run has it."""
     found: dict[str, Row] = {}
     for name in tables[0]:
         found[name] = {}
@@ -94,7 +98,7 @@ def markdown(results: dict[str, Any]) -> str:
             lines.append(f"| {name} | " + " | ".join(map(_cell, row.values())) + " |")
         lines += [
             "",
-            "| split | proxy | params | ridge | given the size | tau with params | formula |",
+            "| split | proxy | params | ridge | partial tau | tau with params | formula |",
         ]
         lines.append("|---" * 7 + "|")
         for run in result["runs"]:

@@ -1,9 +1,10 @@
-"""What a formula is worth on a space that it never saw: `python tests/bench/spaces.py`.
+"""Measures how well formulas rank a held-out space: `python tests/bench/spaces.py`.
 
-One evolution for each split and each space held out, by the defaults but for the budget; each split
-is a run below --runs, and a run that was stopped goes on, a finished one is read. Prints a line in
-Markdown for each space held out, means over the splits: tau, that of the parameter count, their
-difference and in how many splits its interval lies above 0, and the tau given the size likewise.
+There is one evolution for each split and held-out space, by the defaults but for the budget. Each
+split is a run below --runs; a run that was interrupted is resumed, a finished one is read. Prints a
+line in Markdown for each held-out space, with means over the splits: tau, that of the parameter
+count, their difference and in how many splits its interval lies above 0, and the partial tau
+likewise.
 """
 
 from __future__ import annotations
@@ -12,23 +13,24 @@ import argparse
 import sys
 from pathlib import Path
 from statistics import mean
-from typing import Any
 
+from autoprox.commands.evolve import EvolveSummary, Fold
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.configurations.shared_options import names
+from autoprox.report.terminal.evolve_report import HeldOutRow, held_out_row
 from autoprox.report.terminal.layout import markdown_line, number
-from autoprox.report.terminal.many import held_out_row
 from autoprox.runner import resume, start
+from autoprox.runs.summary import Summary
 
 SPACES = "autoformer,pit,autoformer-nano,pit-nano"
-HEADINGS = ("held out", "tau", "params", "difference", "above 0", "given size", "above 0")
+HEADINGS = ("held out", "tau", "params", "difference", "above 0", "partial tau", "above 0")
 
 
-def folds(options: argparse.Namespace, seed: int) -> list[dict[str, Any]]:
-    """Those of a split, from its run if there is one."""
+def folds(options: argparse.Namespace, seed: int) -> tuple[Fold, ...]:
+    """Return the folds of a split, from its run if there is one."""
     runs = options.runs / f"split{seed}"
     if made := sorted(runs.glob("*Z-*")):
-        return list(resume(made[0], workers=options.workers)["folds"])
+        return folds_of(resume(made[0], workers=options.workers))
     config = EvolveConfig(
         spaces=names(options.spaces),
         hold_out="each",
@@ -40,21 +42,28 @@ def folds(options: argparse.Namespace, seed: int) -> list[dict[str, Any]]:
         workers=options.workers,
         runs=runs,
     )
-    return list(start(config)["folds"])
+    return folds_of(start(config))
 
 
-def line(rows: list[dict[str, Any]]) -> str:
-    """One space's, of all splits."""
+def folds_of(summary: Summary) -> tuple[Fold, ...]:
+    """Return the folds of an evolution."""
+    assert isinstance(summary, EvolveSummary)
+    return summary.folds
+
+
+def line(rows: list[HeldOutRow]) -> str:
+    """Return a space's line, of all splits."""
 
     def above(name: str) -> str:
-        return f"{sum((row[name][0] or 0) > 0 for row in rows)} of {len(rows)}"
+        return f"{sum((getattr(row, name)[0] or 0) > 0 for row in rows)} of {len(rows)}"
 
     tau, params, difference, partial_tau = (
-        number(mean(row[name] for row in rows))
+        number(mean(getattr(row, name) for row in rows))
         for name in ("tau", "params", "difference", "partial_tau")
     )
-    cells = (tau, params, difference, above("interval"), partial_tau, above("at_size"))
-    return markdown_line((rows[0]["held_out"], *cells))
+    above_zero = above("interval"), above("partial_tau_interval")
+    cells = (tau, params, difference, above_zero[0], partial_tau, above_zero[1])
+    return markdown_line((rows[0].held_out, *cells))
 
 
 def main() -> None:
@@ -67,10 +76,11 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--runs", type=Path, default=Path("runs/spaces"))
     options = parser.parse_args()
-    found: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, list[HeldOutRow]] = {}
     for seed in map(int, options.splits.split(",")):
         for fold in folds(options, seed):
-            found.setdefault(fold["held_out"], []).append(held_out_row(fold))
+            row = held_out_row(fold)
+            found.setdefault(row.held_out, []).append(row)
         print(f"split {seed} done", file=sys.stderr, flush=True)
     print(markdown_line(HEADINGS))
     print(markdown_line(["---"] * len(HEADINGS)))

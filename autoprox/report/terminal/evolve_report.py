@@ -1,7 +1,7 @@
 """The report of evolve: the formula, and how well it ranks each space's test networks."""
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -244,11 +244,10 @@ def held_out_parts(folds: Sequence[Fold]) -> list[Part]:
     table = named_table("\nheld out", *headings)
     rows = [held_out_row(fold) for fold in folds]
     none: Interval = (None, None)
-    columns: Mapping[str, Iterator[Number]] = {
-        name: (getattr(row, name) for row in rows)
+    tau, params, difference, partial = (
+        _mean([getattr(row, name) for row in rows])
         for name in ("tau", "params", "difference", "partial_tau")
-    }
-    tau, params, difference, partial = (_mean(list(own)) for own in columns.values())
+    )
     for row in (*rows, HeldOutRow("mean", tau, params, difference, none, partial, none)):
         less = "-" if row.difference is None else f"{row.difference:+.3f}"
         table.add_row(

@@ -13,9 +13,20 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from autoprox.errors import AutoproxError
-from autoprox.scoring import correlations as fitness
-from autoprox.scoring.bootstrap import bootstrap_interval, ridge_scores, split_networks
-from autoprox.scoring.correlations import CORRELATIONS, jcm, kendall, kendall_unordered_ties
+from autoprox.scoring import correlations
+from autoprox.scoring.bootstrap import (
+    RIDGE_ALPHAS,
+    bootstrap_interval,
+    ridge_scores,
+    split_networks,
+)
+from autoprox.scoring.correlations import (
+    CORRELATIONS,
+    jcm,
+    kendall,
+    kendall_unordered_ties,
+    pearson,
+)
 from autoprox.scoring.joint_metric import size_adjusted
 
 SCIPY: dict[str, Callable[..., tuple[float, float]]] = {
@@ -83,11 +94,11 @@ def test_kendall_is_the_same_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     scores, truth = rng.integers(0, 20, (9, 3, 30)), rng.integers(0, 20, (3, 30))
     whole = kendall(scores, truth)
-    monkeypatch.setattr(fitness, "_PAIRS_AT_ONCE", 1000)
+    monkeypatch.setattr(correlations, "_PAIRS_AT_ONCE", 1000)
     np.testing.assert_array_equal(kendall(scores, truth), whole)
 
 
-def test_kendall_takes_little_memory_however_much_is_compared() -> None:
+def test_kendall_takes_little_memory() -> None:
     rng = np.random.default_rng(0)
     tracemalloc.start()
     try:
@@ -113,7 +124,7 @@ def test_kendall_does_not_mistake_one_truth_for_another() -> None:
 def test_pearson_keeps_huge_and_tiny_scores(scale: float) -> None:
     scores, truth = np.array([1.0, 2.0, 4.0, 3.0]), np.array([2.0, 1.0, 5.0, 3.0])
     expected = stats.pearsonr(scores, truth)[0]
-    assert fitness.pearson(scores * scale, truth) == pytest.approx(expected, abs=1e-12)
+    assert pearson(scores * scale, truth) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", CORRELATIONS)
@@ -138,7 +149,7 @@ def test_jcm_is_the_plain_mean_for_equal_weights() -> None:
     np.testing.assert_allclose(jcm(taus, [2, 2, 2]), [0.3, 0.0], atol=1e-15)
 
 
-def test_jcm_weighs() -> None:
+def test_jcm_is_weighted() -> None:
     assert jcm([0.1, 0.2, 0.6], [2, 1, 1]) == pytest.approx((0.2 + 0.2 + 0.6) / 4)
     assert jcm([0.1, 0.2], [0, 3]) == pytest.approx(0.2)
     assert math.isnan(jcm([0.1, math.nan]))
@@ -159,7 +170,7 @@ def test_split_is_a_partition(networks: int, seed: int, train: float) -> None:
     assert list(right) == sorted(right)
 
 
-def test_split_is_pinned_for_good() -> None:
+def test_split_never_changes() -> None:
     train, test = split_networks(10, seed=0)
     assert (list(train), list(test)) == ([0, 1, 2, 3, 6, 8], [4, 5, 7, 9])
 
@@ -183,7 +194,7 @@ def test_bootstrap_agrees_with_scipy() -> None:
     rng = np.random.default_rng(1)
     truth = rng.standard_normal(40)
     scores = truth + rng.standard_normal(40)
-    low, high = bootstrap_interval(fitness.pearson, scores, truth, seed=0, draws=4000)
+    low, high = bootstrap_interval(pearson, scores, truth, seed=0, draws=4000)
     expected = stats.bootstrap(
         (scores, truth),
         lambda a, b: stats.pearsonr(a, b)[0],
@@ -194,7 +205,7 @@ def test_bootstrap_agrees_with_scipy() -> None:
         random_state=5,
     ).confidence_interval
     assert (low, high) == pytest.approx((expected.low, expected.high), abs=0.03)
-    assert low < fitness.pearson(scores, truth) < high
+    assert low < pearson(scores, truth) < high
 
 
 def test_bootstrap_is_seeded() -> None:
@@ -249,8 +260,8 @@ def test_ridge_takes_the_alpha_of_least_leave_one_out_error(seed: int) -> None:
         predictions = [naive_ridge(x, y, train, train[train != i], alpha)[i] for i in train]
         return float(np.sum((np.array(predictions) - stats.rankdata(y[train])) ** 2))
 
-    errors = [error(alpha) for alpha in fitness.RIDGE_ALPHAS]
-    best = fitness.RIDGE_ALPHAS[int(np.argmin(errors))]
+    errors = [error(alpha) for alpha in RIDGE_ALPHAS]
+    best = RIDGE_ALPHAS[int(np.argmin(errors))]
     np.testing.assert_allclose(
         ridge_scores(x, y, train), naive_ridge(x, y, train, train, best), rtol=1e-10
     )
@@ -270,7 +281,7 @@ def test_ridge_without_any_feature_predicts_the_mean_rank() -> None:
 
 
 @pytest.mark.parametrize("levels", [2, 3, 6, 100])
-def test_breaking_ties_against_random_orders(levels: int) -> None:
+def test_unordered_ties_are_the_mean_over_random_orders(levels: int) -> None:
     rng = np.random.default_rng(levels)
     scores, truth = rng.integers(levels, size=30), rng.integers(20, size=30)
     orders = scores + 0.5 * rng.random((4000, 30))
@@ -279,7 +290,7 @@ def test_breaking_ties_against_random_orders(levels: int) -> None:
     assert abs(kendall_unordered_ties(scores, truth)) <= abs(float(kendall(scores, truth)))
 
 
-def test_without_ties_there_is_nothing_to_break() -> None:
+def test_without_ties_both_taus_are_the_same() -> None:
     scores, truth = [3.0, 1.0, 2.0, 9.0], [1, 1, 2, 3]
     assert kendall_unordered_ties(scores, truth) == pytest.approx(
         float(kendall(scores, truth)), abs=1e-12
@@ -287,7 +298,7 @@ def test_without_ties_there_is_nothing_to_break() -> None:
     assert np.isnan(kendall_unordered_ties([1.0, 1.0], [1, 2]))
 
 
-def test_ranks_beyond_size_are_residuals_of_a_line() -> None:
+def test_size_adjusted_ranks_are_residuals_of_a_line() -> None:
     rng = np.random.default_rng(0)
     params = rng.integers(1, 9, 30).astype(float)
     scores = params + rng.normal(size=30)

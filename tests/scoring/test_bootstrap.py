@@ -1,4 +1,4 @@
-"""Taus that ties or size are left out of, against scipy and loops over pairs."""
+"""Kendall tau with ties or size controlled for, against scipy and loops over pairs."""
 
 import math
 from itertools import combinations
@@ -10,21 +10,23 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
 from autoprox.scoring.bootstrap import (
+    BootstrapMetrics,
     BootstrapSample,
     bootstrap_metrics,
     count_near_size_pairs,
     mean_metrics,
 )
-from autoprox.scoring.correlations import compared, kendall, kendall_unordered_ties
-from autoprox.scoring.joint_metric import TrueScores, fitness_taus
+from autoprox.scoring.correlations import kendall, kendall_unordered_ties
+from autoprox.scoring.joint_metric import TrueScores, fitness_taus, partial_kendall
 
 RNG = np.random.default_rng(5)
+SAME = "not significantly different"
 
 
 def naive_tau(
     scores: np.ndarray, truth: np.ndarray, params: np.ndarray | None = None
 ) -> tuple[float, int]:
-    """Ties in the score worth nothing, of all pairs or those of equal size; and how many."""
+    """Tau with tied scores as unordered, over all pairs or those near in size, and their number."""
     surplus = pairs = ordered = 0
     for i, j in combinations(range(len(scores)), 2):
         if params is not None and max(params[i], params[j]) >= 1.1 * min(params[i], params[j]):
@@ -55,7 +57,7 @@ def drawn(networks: int = 40, levels: int = 8) -> tuple[np.ndarray, np.ndarray, 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=3, max_size=12))
-def test_ties_are_worth_nothing(pairs: list[tuple[int, int]]) -> None:
+def test_tied_scores_count_as_unordered(pairs: list[tuple[int, int]]) -> None:
     scores, truth = np.array(pairs, dtype=float).T
     if len(set(scores)) > 1 and len(set(truth)) > 1:
         expected = kendalltau(scores, truth).statistic * math.sqrt(share_untied(scores))
@@ -75,23 +77,23 @@ def test_fitness_of_two_spaces_equals_loops() -> None:
     targets = [TrueScores(*map(np.array, list(zip(*space, strict=True))[1:])) for space in spaces]
     trees = [[RNG.permuted(own) for own, _, _ in (*spaces[0], *spaces[1])] for _ in range(4)]
     scores = [np.array([t[:3] for t in trees]), np.array([t[3:] for t in trees])]
-    plain, partial = fitness_taus(scores, targets, "unordered")
+    taus, partial = fitness_taus(scores, targets, "unordered")
     columns = [*spaces[0], *spaces[1]]
     for row, own in zip(range(4), trees, strict=True):
         for i, (_, truth, params) in enumerate(columns):
-            assert plain[row, i] == pytest.approx(naive_tau(own[i], truth)[0], abs=1e-12)
+            assert taus[row, i] == pytest.approx(naive_tau(own[i], truth)[0], abs=1e-12)
             assert partial[row, i] == pytest.approx(naive_partial(own[i], truth, params), abs=1e-12)
 
 
-def test_forgiven_ties_are_tau_b() -> None:
+def test_ties_may_be_those_of_tau_b() -> None:
     scores, truth, params = drawn()
-    (plain,), (partial,) = fitness_taus(
+    (taus,), (partial,) = fitness_taus(
         [scores[None, None]], [TrueScores(truth[None], params[None])], "tau-b"
     )
     xy, xz, yz = (
         kendalltau(*pair).statistic for pair in ((scores, truth), (scores, params), (truth, params))
     )
-    assert plain[0] == pytest.approx(xy, abs=1e-12)
+    assert taus[0] == pytest.approx(xy, abs=1e-12)
     assert partial[0] == pytest.approx((xy - xz * yz) / math.sqrt((1 - xz**2) * (1 - yz**2)))
 
 
@@ -109,25 +111,25 @@ def test_partial_tau(own: float, with_size: float, truth_with_size: float, expec
     assert partial_kendall(own, with_size, truth_with_size) == pytest.approx(expected)
 
 
-def test_scores_that_rank_nothing_have_no_partial_tau() -> None:
+def test_constant_scores_have_no_partial_tau() -> None:
     target = TrueScores(np.arange(5.0)[None], np.arange(5.0)[None])
-    plain, partial = target.taus(np.ones((1, 1, 5)), "unordered")
-    assert np.isnan([plain, partial]).all()
+    taus, partial = target.taus(np.ones((1, 1, 5)), "unordered")
+    assert np.isnan([taus, partial]).all()
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_sample_equals_loops_in_full(seed: int) -> None:
+def test_metrics_of_all_networks_equal_loops(seed: int) -> None:
     scores, truth, params = drawn()
     found = bootstrap_metrics(scores, truth, params, BootstrapSample(40, seed))
-    at_size, pairs = naive_tau(scores, truth, params)
+    near_size, pairs = naive_tau(scores, truth, params)
     assert found.kendall[0] == pytest.approx(naive_tau(scores, truth)[0])
     assert found.partial_tau[0] == pytest.approx(naive_partial(scores, truth, params))
-    assert found.near_size_tau[0] == pytest.approx(at_size)
+    assert found.near_size_tau[0] == pytest.approx(near_size)
     assert count_near_size_pairs(params) == pairs > 30
 
 
 def test_a_draw_equals_loops_over_its_networks() -> None:
-    """Copies of a network are no pair, but pair with all others as often as they are there."""
+    """Copies of a network are no pair, but each of them is a pair with every other network."""
     scores, truth, params = drawn(30)
     sample = BootstrapSample(30, seed=3, draws=20)
     found = bootstrap_metrics(scores, truth, params, sample, "tau-b").kendall
@@ -137,7 +139,7 @@ def test_a_draw_equals_loops_over_its_networks() -> None:
     assert (sample.counts[1:].sum(axis=1) == 30).all()
 
 
-def test_broken_ties_are_not_those_of_copies() -> None:
+def test_copies_of_a_network_are_not_ties() -> None:
     scores, truth = RNG.permutation(30).astype(float), np.arange(30.0)
     sample = BootstrapSample(30, seed=3, draws=50)
     np.testing.assert_allclose(
@@ -145,14 +147,14 @@ def test_broken_ties_are_not_those_of_copies() -> None:
     )
 
 
-def test_too_few_pairs_of_equal_size_say_nothing() -> None:
+def test_too_few_pairs_near_in_size_have_no_tau() -> None:
     scores, truth = RNG.normal(size=(2, 20))
-    row = bootstrap_metrics(scores, truth, 2.0 ** np.arange(20), BootstrapSample(20, 0)).row()
-    assert (row["near_size_tau"], row["near_size_tau_interval"]) == (None, [None, None])
-    assert row["partial_tau"] is not None
+    row = bootstrap_metrics(scores, truth, 2.0 ** np.arange(20), BootstrapSample(20, 0)).summary()
+    assert (row.near_size_tau, row.near_size_tau_interval) == (None, (None, None))
+    assert row.partial_tau is not None
 
 
-@pytest.mark.parametrize(("noise", "verdict"), [(0.1, "better"), (1.0, "level"), (30.0, "worse")])
+@pytest.mark.parametrize(("noise", "verdict"), [(0.1, "better"), (1.0, SAME), (30.0, "worse")])
 def test_two_proxies_are_compared_on_the_same_draws(noise: float, verdict: str) -> None:
     rng = np.random.default_rng(0)
     truth = rng.normal(size=80)
@@ -162,14 +164,22 @@ def test_two_proxies_are_compared_on_the_same_draws(noise: float, verdict: str) 
         bootstrap_metrics(truth + scale * rng.normal(size=80), truth, params, sample)
         for scale in (noise, 1.0)
     )
-    found = own.less(other)
-    assert found["kendall"]["verdict"] == found["near_size_tau"]["verdict"] == verdict
-    assert found["kendall"]["difference"] == pytest.approx(own.kendall[0] - other.kendall[0])
-    assert own.less(own)["kendall"] == {"difference": 0, "interval": [0, 0], "verdict": "level"}
+    found = own.minus(other)
+    assert found.kendall.verdict == found.near_size_tau.verdict == verdict
+    assert found.kendall.difference == pytest.approx(own.kendall[0] - other.kendall[0])
+    itself = own.minus(own).kendall
+    assert (itself.difference, itself.interval, itself.verdict) == (0, (0, 0), SAME)
 
 
-def test_a_difference_that_is_not_there_has_no_verdict() -> None:
-    assert compared(np.full(10, np.nan))["verdict"] is None
+def test_an_unknown_difference_has_no_verdict() -> None:
+    known, unknown = np.zeros(10), np.full(10, np.nan)
+    found = BootstrapMetrics(known, known, unknown).minus(BootstrapMetrics(known, known, known))
+    assert found.near_size_tau.model_dump() == {
+        "difference": None,
+        "interval": (None, None),
+        "verdict": None,
+    }
+    assert found.kendall.verdict == SAME
 
 
 def test_means_are_taken_draw_by_draw() -> None:
