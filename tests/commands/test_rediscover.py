@@ -35,6 +35,7 @@ from autoprox.runs.summary import Summary
 from autoprox.searchspaces import get_space
 from autoprox.statistics.networks import space_networks
 from autoprox.statistics.sources import UncachedMatrices
+from autoprox.zoo.proxy_loading import resolve_proxy
 
 NANO = get_space("autoformer-nano")
 
