@@ -40,7 +40,9 @@ from autoprox.loaded_runs import (
     SearchResult,
     SupernetResult,
     SupernetTableResult,
-    load_run,
+)
+from autoprox.loaded_runs import (
+    load_run as load_run,
 )
 from autoprox.progress import Progress, silent
 
@@ -186,9 +188,9 @@ def resume(
 def load_proxy(source: str | Path) -> Tree:
     """The proxy in a run folder or proxy file, of a published name, or of an expression."""
     from autoprox.language import require_network
-    from autoprox.zoo.loading import load
+    from autoprox.zoo.proxy_loading import resolve_proxy
 
-    return require_network(load(str(source)).tree)
+    return require_network(resolve_proxy(str(source)).tree)
 
 
 def score(

@@ -1,13 +1,13 @@
-"""The operations of the proxy language: one record each, proved when it is registered.
+"""The operations of the proxy language: one record each, validated when it is registered.
 
 They import errors, registries and threads, and give `OPERATIONS`, `apply` and two decorators:
-`operation` makes a record of a function, `register` enters it too.
+`operation` makes a record of a function, `register_operation` registers it too.
 """
 
-from . import combine, depth, maps, normalise, pairs, reduce, spectral  # noqa: F401
-from .base import DIMS, Level, Primitive, PrimitiveError, apply
+from . import combinators, depth_operations, normalisations, reductions, spectral  # noqa: F401
 from .notation import Binding, Formula, Operation, fill
-from .registry import COMBINATORS, OPERATIONS, PRIMITIVES, operation, register
+from .primitive import DIMS, Level, Primitive, PrimitiveError, apply
+from .registration import COMBINATORS, OPERATIONS, PRIMITIVES, operation, register_operation
 
 __all__ = [
     "COMBINATORS",
@@ -23,5 +23,5 @@ __all__ = [
     "apply",
     "fill",
     "operation",
-    "register",
+    "register_operation",
 ]

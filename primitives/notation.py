@@ -1,4 +1,4 @@
-"""How an operation is written: LaTeX templates, and sympy functions for what sympy lacks.
+"""The notation of operations: LaTeX templates, and sympy functions for what sympy lacks.
 
 A template holds `<x>` and `<y>`, `<axis>` (the indices an operation runs over), `<row>` (the last
 of them) and `<times>`. `<x:PRODUCT>` puts an x that binds more loosely than a product in
@@ -8,7 +8,6 @@ parentheses; `<x:|>` puts an x that may be negative between bars.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar
@@ -20,7 +19,7 @@ SUBSCRIPTS = {"i": "ᵢ", "j": "ⱼ", "k": "ₖ", "l": "ₗ"}
 
 
 class Binding(IntEnum):
-    """How tightly a formula holds together."""
+    """How tightly a formula binds, from the loosest."""
 
     SIGNED = 0
     TERM = 1
@@ -32,33 +31,34 @@ class Binding(IntEnum):
 
 @dataclass(frozen=True)
 class Formula:
-    """LaTeX text, with what a formula around it must know."""
+    """LaTeX text, with its binding and its sign for the formula around it."""
 
     text: str
     binding: Binding = Binding.ATOM
     nonnegative: bool = False
 
-    def within(self, place: str) -> str:
-        if place == "|":
+    def within(self, context: str) -> str:
+        """The text where a template has `<x:context>`, in parentheses or bars if it needs them."""
+        if context == "|":
             return self.text if self.nonnegative else rf"\left|{self.text}\right|"
-        if place and self.binding < Binding[place]:
+        if context and self.binding < Binding[context]:
             return rf"\left({self.text}\right)"
         return self.text
 
 
 def fill(template: str, axis: str = "", **parts: Formula) -> str:
-    """The template with every place filled; `axis` has one letter an index."""
+    """Fill the placeholders of a template; `axis` has one letter for each index."""
     parts |= {"axis": Formula(",".join(axis)), "row": Formula(axis[-1:])}
-    return re.sub(r"<(\w+):?([A-Z|]*)>", lambda place: parts[place[1]].within(place[2]), template)
+    return re.sub(r"<(\w+):?([A-Z|]*)>", lambda match: parts[match[1]].within(match[2]), template)
 
 
-def places(template: str) -> set[str]:
-    """The names of a template's places."""
+def placeholders(template: str) -> set[str]:
+    """The names of a template's placeholders."""
     return set(re.findall(r"<(\w+)[:>]", template))
 
 
 class Operation(sympy.Function):  # type: ignore[misc]
-    """A sympy function for an operation of ours: of `arity` values, and of the axis if it has one.
+    """A sympy function for one of our operations: of `arity` values, then of its axis, if any.
 
     `text` is the template of its pretty form, in which `<x>` stands for all values, separated by
     commas; brackets around it grow with what they enclose.
@@ -71,28 +71,14 @@ class Operation(sympy.Function):  # type: ignore[misc]
     nonnegative: ClassVar[bool]
     is_real = True
 
-    @classmethod
-    def named(
-        cls, name: str, text: str, latex: str, *, arity: int, reduces: bool, nonnegative: bool
-    ) -> type[Operation]:
-        attributes: dict[str, Any] = {"text": text, "latex": latex, "arity": arity}
-        attributes |= {"reduces": reduces, "nonnegative": nonnegative}
-        if nonnegative:
-            attributes["is_nonnegative"] = True
-        return type(name, (cls,), attributes)
-
-    @property
-    def values(self) -> tuple[sympy.Expr, ...]:
-        return tuple(self.args[: self.arity])
-
     @property
     def axis(self) -> str:
         return "".join(symbol.name for symbol in self.args[self.arity :])
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         named = {
-            place: Formula(printer._print(x), Binding.TERM if is_sum(x) else Binding.ATOM)
-            for place, x in zip("xy", self.values, strict=False)
+            name: Formula(printer._print(x), Binding.TERM if is_sum(x) else Binding.ATOM)
+            for name, x in zip("xy", self.args[: self.arity], strict=False)
         }
         text = fill(self.latex, self.axis, **named)
         return text if exp is None else rf"\left({text}\right)^{{{exp}}}"
@@ -100,30 +86,29 @@ class Operation(sympy.Function):  # type: ignore[misc]
     def _pretty(self, printer: Any) -> prettyForm:
         axis = "".join(SUBSCRIPTS[index] for index in self.axis)
         head, tail = self.text.replace("<axis>", axis).replace("<row>", axis[-1:]).split("<x>")
-        form = separated([printer._print(x) for x in self.values], printer)
+        form = self._separated([printer._print(x) for x in self.args[: self.arity]], printer)
         if tail:
-            form = enclose(form, head[-1], tail[0])
-            form = prettyForm(*form.left(head[:-1]))
-            return prettyForm(*form.right(tail[1:]))
+            form = _enclosed(form, head[-1], tail[0])
+            return prettyForm(*prettyForm(*form.left(head[:-1])).right(tail[1:]))
         if is_sum(self.args[0]):
-            form = enclose(form, "(", ")")
+            form = prettyForm(*form.parens())
         return prettyForm(*form.left(head), binding=prettyForm.ADD)
 
+    @staticmethod
+    def _separated(forms: list[prettyForm], printer: Any) -> prettyForm:
+        """Pretty forms with commas between, in a column where the printer lacks the room."""
+        marked = [*(prettyForm(*form.right(",")) for form in forms[:-1]), forms[-1]]
+        line = marked[0]
+        for form in marked[1:]:
+            line = prettyForm(*stringPict.next(line, " ", form))
+        if len(forms) == 1 or line.width() <= getattr(printer, "room", line.width()):
+            return line
+        lines = [text for form in marked for text in form.picture]
+        width = max(map(len, lines))
+        return prettyForm("\n".join(text.ljust(width) for text in lines), marked[0].baseline)
 
-def separated(forms: Sequence[prettyForm], printer: Any) -> prettyForm:
-    """Pretty forms with commas between, one below the other where the printer lacks the room."""
-    marked = [*(prettyForm(*form.right(",")) for form in forms[:-1]), forms[-1]]
-    line = marked[0]
-    for form in marked[1:]:
-        line = prettyForm(*stringPict.next(line, " ", form))
-    if len(forms) == 1 or line.width() <= getattr(printer, "room", line.width()):
-        return line
-    lines = [text for form in marked for text in form.picture]
-    width = max(map(len, lines))
-    return prettyForm("\n".join(text.ljust(width) for text in lines), marked[0].baseline)
 
-
-def enclose(form: prettyForm, left: str, right: str) -> prettyForm:
+def _enclosed(form: prettyForm, left: str, right: str) -> prettyForm:
     """A pretty form between brackets of its own height."""
     if left == "(":
         return prettyForm(*form.parens(left, right))
@@ -132,7 +117,7 @@ def enclose(form: prettyForm, left: str, right: str) -> prettyForm:
 
 
 def magnitude(x: sympy.Expr) -> sympy.Expr:
-    """|x|, or x itself where that is plain; sympy's own inquiry can take minutes."""
+    """|x|, or x itself if it is plainly nonnegative; sympy's own test can take minutes."""
     plain = (
         (x.is_Atom and x.is_nonnegative)
         or isinstance(x, (sympy.Abs, sympy.exp, sympy.Max))

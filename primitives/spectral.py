@@ -1,6 +1,6 @@
-"""Reductions of the singular values of a matrix, which they share, to one float64.
+"""Reductions of the singular values of a matrix, computed once for all of them, to one float64.
 
-A layer vector has a single one, its norm, so that these are operations on matrices alone.
+A layer vector has a single one, its norm: these are operations on matrices alone.
 """
 
 from functools import partial
@@ -10,9 +10,9 @@ from torch import Tensor
 from torch.linalg import eigvalsh
 from torch.nn.functional import pad
 
-from .maps import log1p
-from .normalise import euclidean, infinite_if_zero
-from .registry import register
+from .elementwise import log1p
+from .normalisations import euclidean, infinite_if_zero
+from .registration import register_operation
 
 
 def singular_values(x: Tensor, dims: tuple[int, ...]) -> Tensor:
@@ -37,13 +37,8 @@ def singular_values(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     return squares.masked_fill_(squares <= noise, 0.0).sqrt_().masked_fill_(overflow, torch.nan)
 
 
-def _shares(values: Tensor) -> Tensor:
-    """Each value over their sum, and 0 where all are 0."""
-    return values / infinite_if_zero(values.sum(-1, keepdim=True))
-
-
 reduction = partial(
-    register,
+    register_operation,
     "reduce",
     mirrored=True,
     nonnegative=True,
@@ -52,50 +47,36 @@ reduction = partial(
 )
 
 
-@reduction(
-    latex=r"\left\Vert <x>\right\Vert_{*}",
-    text="‖<x>‖⋆",
-    formerly=("layers",),
-)
+@reduction(latex=r"\left\Vert <x>\right\Vert_{*}", text="‖<x>‖⋆", formerly=("layers",))
 def nuclear_norm(values: Tensor) -> Tensor:
     """The sum of singular values."""
     return values.sum(-1)
 
 
-@reduction(
-    latex=r"\left\Vert <x>\right\Vert_{2}",
-    text="‖<x>‖₂",
-)
+@reduction(latex=r"\left\Vert <x>\right\Vert_{2}", text="‖<x>‖₂")
 def spectral_norm(values: Tensor) -> Tensor:
     """The largest singular value."""
     return values.amax(-1)
 
 
 @reduction(
-    latex=r"\operatorname{erank}\left(<x>\right)",
-    text="effective_rank(<x>)",
-    formerly=("layers",),
+    latex=r"\operatorname{erank}\left(<x>\right)", text="effective_rank(<x>)", formerly=("layers",)
 )
 def effective_rank(values: Tensor) -> Tensor:
     """e to the entropy of the normalised singular values (Roy & Vetterli), and 0 for zeros only."""
-    rank: Tensor = torch.special.entr(_shares(values)).sum(-1).exp_()
-    return rank.masked_fill_(values.sum(-1) == 0, 0.0)
+    total = values.sum(-1, keepdim=True)
+    rank: Tensor = torch.special.entr(values / infinite_if_zero(total)).sum(-1).exp_()
+    return rank.masked_fill_(total.squeeze(-1) == 0, 0.0)
 
 
-@reduction(
-    latex=r"\operatorname{srank}\left(<x>\right)",
-    text="stable_rank(<x>)",
-)
+@reduction(latex=r"\operatorname{srank}\left(<x>\right)", text="stable_rank(<x>)")
 def stable_rank(values: Tensor) -> Tensor:
     """The sum of squared singular values over the largest of them, and 0 for zeros only."""
     largest = infinite_if_zero(values.amax(-1, keepdim=True))
     return (values / largest).square_().sum(-1)
 
 
-@reduction(
-    latex=r"\operatorname{prank}\left(<x>\right)",
-    text="participation_ratio(<x>)",
-)
+@reduction(latex=r"\operatorname{prank}\left(<x>\right)", text="participation_ratio(<x>)")
 def participation_ratio(values: Tensor) -> Tensor:
     """(sum of s^2)^2 / (sum of s^4) of the singular values s, and 0 for zeros only."""
     largest = infinite_if_zero(values.amax(-1, keepdim=True))
@@ -103,10 +84,7 @@ def participation_ratio(values: Tensor) -> Tensor:
     return squares.sum(-1).square_() / infinite_if_zero(squares.square().sum(-1))
 
 
-@reduction(
-    latex=r"\operatorname{logdet}\left(<x>\right)",
-    text="log_det(<x>)",
-)
+@reduction(latex=r"\operatorname{logdet}\left(<x>\right)", text="log_det(<x>)")
 def log_det(values: Tensor) -> Tensor:
     """ln(det(1 + X X^T)), the sum of ln(1 + s^2) over the singular values s."""
     return log1p(values.square()).sum(-1)

@@ -84,9 +84,9 @@ def proxy(
     from autoprox.export import EXPORTERS  # with torch, which takes seconds to import
     from autoprox.files.atomic_writes import write_text
     from autoprox.report.terminal import layout
-    from autoprox.zoo.loading import load
+    from autoprox.zoo.proxy_loading import resolve_proxy
 
-    tree = load(proxy).tree
+    tree = resolve_proxy(proxy).tree
     text = EXPORTERS.find(to)(tree)
     if out is not None:
         write_text(out, f"{text.rstrip()}\n")

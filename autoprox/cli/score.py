@@ -66,9 +66,9 @@ def score(
     from autoprox.commands.score import ModelInputs, score_references
     from autoprox.report.terminal import layout  # with torch, which takes seconds to import
     from autoprox.report.terminal.score_report import score_report
-    from autoprox.zoo.loading import load
+    from autoprox.zoo.proxy_loading import resolve_proxy
 
-    tree = load(proxy).tree
+    tree = resolve_proxy(proxy).tree
     inputs = ModelInputs(images, text, batch_size, length, seed)
     names = [model, *(compare or ())]
     patterns = {domain: given for domain, given in (("msa", msa), ("mlp", mlp)) if given}

@@ -57,9 +57,9 @@ def _show_one(proxy: str, format_: str | None, json: bool) -> None:
     from autoprox.report.terminal import layout
     from autoprox.report.terminal.proxy_report import proxy_details, proxy_report
     from autoprox.runs.folder import as_written
-    from autoprox.zoo.loading import load
+    from autoprox.zoo.proxy_loading import resolve_proxy
 
-    loaded = load(proxy)
+    loaded = resolve_proxy(proxy)
     if format_ is not None:
         print(EXPORTERS.find(format_)(loaded.tree))
     elif json:
@@ -85,9 +85,9 @@ def _show_several(proxies: list[str], json: bool) -> None:
 def _show_formulas(run: str, json: bool) -> None:
     from autoprox.report.terminal import layout  # with torch, as above
     from autoprox.report.terminal.run_lists import formulas_report
-    from autoprox.zoo.loading import formulas_of
+    from autoprox.zoo.proxy_loading import run_formulas
 
-    rows = formulas_of(Path(run))
+    rows = run_formulas(Path(run))
     if json:
         layout.show_json([row.model_dump() for row in rows])
     else:

@@ -19,7 +19,7 @@ from autoprox.runs.folder import Run, as_written
 from autoprox.scoring.bootstrap import Number, finite_or_none, split_networks
 from autoprox.scoring.correlations import kendall
 from autoprox.shortfalls import Shortfall
-from autoprox.zoo.loading import run_of
+from autoprox.zoo.proxy_loading import find_run
 
 MIN_UNSEEN = 10  # networks to compare on
 SAME = ("benchmark", "space", "label", "subset", "ties")
@@ -119,7 +119,7 @@ def _configurations(names: Sequence[str]) -> dict[str, dict[str, Any]]:
     for name in names:
         if name in all_proxies():
             continue
-        if (run := run_of(name)) is None:
+        if (run := find_run(name)) is None:
             rule = "a proxy must be a run of evolve, RUN:N or a published name"
             raise ConfigError(f"{rule}, so that it is known what it was evolved on, got {name!r}")
         config = Run.open(Path(run[0]), "evolve").read_config()

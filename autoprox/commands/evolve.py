@@ -49,7 +49,7 @@ from autoprox.language import (
 from autoprox.language.grammar import Grammar
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import Run, as_written
-from autoprox.runs.proxy_file import Found, ProxyRecord
+from autoprox.runs.proxy_file import Found, ProxyRecord, Taus
 from autoprox.runs.summary import Summary
 from autoprox.scoring.correlations import TIES, jcm
 from autoprox.scoring.evaluation_set import MetricsTable
@@ -62,7 +62,6 @@ REPRESENTATIONS: Mapping[str, Callable[[Grammar], Representation]] = {
     "two-inputs": TwoInputs,
 }
 EACH = "each"
-Taus = dict[str, dict[str, float | None]]
 Sources = Mapping[str, Sequence[CachedMatrices]]  # by space, one for each part of the halving
 
 
@@ -206,14 +205,13 @@ class Evolve(Task[EvolveConfig, EvolveSummary]):
             }
         )
         self.problems = space_problems(filled)
+        held_out = self._held_out(config)
         if config.spaces is None:
             (problem,) = self.problems.values()
             filled = problem.config
         else:
             tables = (absolute(e) if e.endswith(".json") else e for e in config.spaces)
-            filled = filled.model_copy(
-                update={"spaces": tuple(tables), "hold_out": self._held_out(config)}
-            )
+            filled = filled.model_copy(update={"spaces": tuple(tables), "hold_out": held_out})
         several = len(self.problems) > 1
         halving = several if config.halving is None else config.halving
         super().__init__(filled.model_copy(update={"halving": halving}))
@@ -231,7 +229,7 @@ class Evolve(Task[EvolveConfig, EvolveSummary]):
 
     def _held_out(self, config: EvolveConfig) -> str | None:
         """Return the name of the problem that is held out, or `each`."""
-        names = dict(zip(config.spaces or (), self.problems, strict=True))
+        names = dict(zip(config.spaces or self.problems, self.problems, strict=True))
         held_out = names.get(str(config.hold_out), config.hold_out)
         if held_out is not None and held_out not in (*self.problems, EACH):
             known = nearest(held_out, [*self.problems, EACH])

@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 
 from autoprox.declared_options import Positive
 from autoprox.errors import ConfigError
-from autoprox.export.targets import architecture_files
+from autoprox.export.architecture_formats import architecture_files
 from autoprox.files.atomic_writes import atomic_file, to_json, write_text
 from autoprox.files.json_documents import Document, parse_json, read_json
 from autoprox.files.shell_command import command_line

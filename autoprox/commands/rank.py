@@ -58,7 +58,11 @@ from autoprox.searchspaces import get_space
 from autoprox.shortfalls import Shortfall
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import space_networks
-from autoprox.zoo.published import PublishedTable, compare_published, published_correlations
+from autoprox.zoo.published_correlations import (
+    PublishedComparison,
+    compare_with_published,
+    published_correlations,
+)
 
 NETWORK_FAILED, NOT_FINITE = "network failed", "not finite"  # reasons to leave networks out
 MakeSet = Callable[[tuple[int, ...]], EvaluationSet]
@@ -138,7 +142,7 @@ class RankSummary(Summary):
     """The summary of `autoprox rank`."""
 
     rows: tuple[RankRow, ...]
-    published: PublishedTable | None
+    published: PublishedComparison | None
     means: dict[str, RankingMetrics]
     comparison: dict[str, dict[str, MetricDifferences]]
     size: dict[str, SizeCheck]
@@ -306,7 +310,7 @@ class Rank(Task[RankConfig, RankSummary]):
         figures = [(row.proxy, row.dataset, row.kendall, row.spearman, row.pearson) for row in rows]
         return RankSummary(
             rows=tuple(rows),
-            published=compare_published(figures, *table) if config.published else None,
+            published=compare_with_published(figures, *table) if config.published else None,
             **self._compared_with_baselines(make_set, scores, failed),
             chosen=self._chosen(make_set, scores),
             choices_alone=tuple(p for p in scores if self._is_of_choices(p, scores[p])),

@@ -27,7 +27,7 @@ from autoprox.evaluation.configured_inputs import digests
 from autoprox.export import pretty
 from autoprox.files.json_documents import Document
 from autoprox.inputs.batch_loading import load_batches
-from autoprox.language import Tree, make, require_network, statistics
+from autoprox.language import Tree, make_tree, require_network, statistics
 from autoprox.progress import Note, Progress
 from autoprox.rediscovery.formula_equality import (
     EqualityEvidence,
@@ -38,7 +38,7 @@ from autoprox.rediscovery.formula_equality import (
 from autoprox.rediscovery.formula_growth import REDISCOVERY_WORDS
 from autoprox.rediscovery.formula_search import FormulaSearch
 from autoprox.runs.folder import NAME, Run
-from autoprox.runs.proxy_file import Found, ProxyRecord
+from autoprox.runs.proxy_file import Found, ProxyRecord, Taus
 from autoprox.runs.summary import Summary
 from autoprox.scoring.bootstrap import Number
 from autoprox.scoring.correlations import Floats
@@ -51,7 +51,7 @@ from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.networks import space_networks
 from autoprox.statistics.sources import UncachedMatrices
-from autoprox.zoo.loading import load
+from autoprox.zoo.proxy_loading import resolve_proxy
 
 SMALL_PIT = PiTSpace(
     "pit-small",
@@ -114,7 +114,7 @@ class Rediscover(Task[RediscoverConfig, RediscoverSummary]):
         fresh: NetworkSample | None = None,
     ) -> None:
         super().__init__(completed(config, device=resolve_device(config.device)))
-        self.target = require_network(load(str(config.proxy)).tree)
+        self.target = require_network(resolve_proxy(str(config.proxy)).tree)
         self.evolved = evolved or NetworkSample(SMALL_PIT, 48, stride=4)
         self.fresh = fresh or NetworkSample(get_space("autoformer-ti"), 64)
 
@@ -200,7 +200,7 @@ class Rediscover(Task[RediscoverConfig, RediscoverSummary]):
     def _measured(self, rng: Random, progress: Progress) -> CachedMatrices:
         """Measure all statistics of the networks to evolve on, whichever the proxy reads."""
         architectures = self.evolved.architectures(rng)
-        trees = (*map(make, REDISCOVERY_WORDS), self.target)
+        trees = (*map(make_tree, REDISCOVERY_WORDS), self.target)
         matrices = CachedMatrices(
             self.evolved.setting(self.config.seed, self.device),
             space_networks(self.evolved.space, architectures, self.config.seed),
@@ -233,7 +233,7 @@ class Rediscover(Task[RediscoverConfig, RediscoverSummary]):
             datasets=[NOISE],
             seed=self.config.seed,
         )
-        taus = {} if evidence.tau is None else {"fresh": {NOISE: evidence.tau}}
+        taus: Taus = {} if evidence.tau is None else {"fresh": {NOISE: evidence.tau}}
         run.write_proxies([ProxyRecord(str(tree), pretty(tree), found, taus)])
 
 

@@ -304,7 +304,7 @@ def _short(names: Iterable[str]) -> list[str]:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """Join the first compact names, and count the others."""
+    """Join the first short names, and count the others."""
     compact = _short(names)
     more = f" and {len(compact) - MAX_NAMES} more" if len(compact) > MAX_NAMES else ""
     return ", ".join(compact[:MAX_NAMES]) + more

@@ -48,7 +48,7 @@ from autoprox.searchspaces.size_limits import SIZE_TOLERANCE, SizeLimits, matche
 from autoprox.shortfalls import Shortfall, unmet
 from autoprox.statistics.collector import Setting, resolve_device
 from autoprox.statistics.slices import require_slices
-from autoprox.zoo.loading import load
+from autoprox.zoo.proxy_loading import resolve_proxy
 
 EVALUATIONS_FILE, TOP_FILE = "evaluations.jsonl", "top.json"
 SCORERS: Mapping[str, Callable[..., Scorer]] = {"fresh": OwnWeights, "inherited": SlicedWeights}
@@ -149,7 +149,7 @@ class Search(Task[SearchConfig, SearchSummary]):
         self.parameters = self.strategy.settings(
             **read_set(config.strategy, options, config.set or {})
         )
-        tree = load(str(config.proxy)).tree
+        tree = resolve_proxy(str(config.proxy)).tree
         self.proxy = SearchProxy(tree, self.strategy.by_block)
         require_choice("weights", config.weights, SCORERS)
         require_choice("objective", config.objective, SEARCH_OBJECTIVES)

@@ -13,8 +13,8 @@ from autoprox.language import (
     Statistic,
     Tree,
     canonical,
-    make,
-    nonnegative,
+    is_nonnegative,
+    make_tree,
     statistics,
 )
 from autoprox.language.domains import PARTS
@@ -51,7 +51,7 @@ class Program:
             register = self._registers[tree] = len(self._registers)
             if args:
                 primitive = PRIMITIVES[tree.symbol]
-                if all(map(nonnegative, tree.args)):
+                if all(map(is_nonnegative, tree.args)):
                     primitive = primitive.on_nonnegative
                 self.steps.append((primitive, tuple(args), register))
             else:
@@ -121,7 +121,7 @@ def over_single_domains(tree: Tree) -> list[Tree]:
 
 def over_domain(tree: Tree, domain: str, other: str) -> Tree:
     """Return a tree over matrices of a domain as the same tree over another domain."""
-    return tree.fold(lambda t, args: make(t.symbol.replace(f"{domain}.", f"{other}."), *args))
+    return tree.fold(lambda t, args: make_tree(t.symbol.replace(f"{domain}.", f"{other}."), *args))
 
 
 def group_by_statistics(trees: Iterable[Tree]) -> dict[Group, list[Tree]]:

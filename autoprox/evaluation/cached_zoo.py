@@ -23,7 +23,7 @@ from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import UntrainedNetwork, space_networks
 from autoprox.statistics.sources import MeasureNetwork
-from autoprox.zoo.functions import MEASURES
+from autoprox.zoo.functions import FUNCTION_PROXIES
 
 
 class ZooScores(NamedTuple):
@@ -57,7 +57,7 @@ class PublishedProxies:
         """Everything that values depend on apart from the network."""
         proxies, batches = self._proxies, self._setting.batches
         inputs = {dataset: batch.digest for dataset, batch in batches.items()}
-        functions = [MEASURES[name].function for name in proxies.functions]
+        functions = [FUNCTION_PROXIES[name].function for name in proxies.functions]
         code = code_digest(*functions, *(own.function for own in PRIMITIVES.values()))
         versions = code, torch.__version__, version("autoprox")
         return [*proxies.names, *map(str, proxies.terms), inputs, *versions]

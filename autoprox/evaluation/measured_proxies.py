@@ -31,10 +31,10 @@ from autoprox.statistics.collector import (
 from autoprox.statistics.networks import SpaceNetwork, UntrainedNetwork
 from autoprox.statistics.sources import Needs, TakeMeasured, UncachedMatrices, attempt
 from autoprox.zoo.expressions import PROXIES
-from autoprox.zoo.functions import MEASURES, measure_all
-from autoprox.zoo.functions import passes as measures
-from autoprox.zoo.functions.passes import MeasureError, captures
-from autoprox.zoo.loading import load
+from autoprox.zoo.functions import FUNCTION_PROXIES, measure_all
+from autoprox.zoo.functions import measure_passes as measures
+from autoprox.zoo.functions.measure_passes import MeasureError, captures
+from autoprox.zoo.proxy_loading import resolve_proxy
 
 COUNTS = ("params", "flops")
 WORD = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*")
@@ -54,11 +54,11 @@ class Proxies:
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
         self.trees = {
-            name: require_network(load(name).tree)
+            name: require_network(resolve_proxy(name).tree)
             for name in names
-            if name not in COUNTS and name not in MEASURES
+            if name not in COUNTS and name not in FUNCTION_PROXIES
         }
-        self.functions = [name for name in names if name in MEASURES]
+        self.functions = [name for name in names if name in FUNCTION_PROXIES]
         self.terms = list(dict.fromkeys(t for tree in self.trees.values() for t in terms_of(tree)))
 
     def measured(
@@ -118,7 +118,7 @@ class Proxies:
                 )
                 failures.extend([reason] if reason else [])
 
-        read = captures({need for name in self.functions for need in MEASURES[name].needs})
+        read = captures({need for name in self.functions for need in FUNCTION_PROXIES[name].needs})
         together = _Together(
             setting.batches, setting.stride, setting.device,
             other=other, needs=needs, do=do, captures=read, functions=functions,
@@ -149,10 +149,10 @@ class Proxies:
             if prepare is None or any(torch.equal(batch.inputs, own) for own in seen):
                 continue
             seen.append(batch.inputs)
-            passes = measures.Passes(prepare(batch.classes), batch, seed)
+            passes = measures.MeasurePasses(prepare(batch.classes), batch, seed)
             for name in self.functions:
                 try:
-                    MEASURES[name].function(passes)
+                    FUNCTION_PROXIES[name].function(passes)
                 except MeasureError as error:
                     found[name] = str(error)
         return found
@@ -229,6 +229,6 @@ def _known(
             return {
                 name: value
                 for name, value in found[other].items()
-                if name in MEASURES and MEASURES[name].trunk
+                if name in FUNCTION_PROXIES and FUNCTION_PROXIES[name].trunk
             }
     return {}

@@ -6,7 +6,7 @@ from autoprox.evaluation.configured_inputs import benchmark_of
 from autoprox.runs.proxy_file import Split
 from autoprox.scoring.bootstrap import split_networks
 from autoprox.searchspaces import Architecture
-from autoprox.zoo.loading import load
+from autoprox.zoo.proxy_loading import resolve_proxy
 
 
 def split_record(benchmark: Benchmark, subset: str, train: float, split_seed: int) -> Split:
@@ -29,7 +29,7 @@ def training_architectures(
     None are known of a published name, an expression, or a file of another benchmark.
     """
     found: set[Architecture] = set()
-    proxy_file = load(proxy).found
+    proxy_file = resolve_proxy(proxy).found
     for split in proxy_file.evolved_on if proxy_file else ():
         if (split.benchmark, split.space) != (benchmark.name, benchmark.space):
             continue

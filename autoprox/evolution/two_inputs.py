@@ -12,11 +12,10 @@ and differences is the same.
 from collections.abc import Sequence
 from random import Random
 
-from autoprox.language import NETWORK, Tree
+from autoprox.language import NETWORK, LanguageError, Tree
 from autoprox.language.grammar import DEAP_TYPES, Grammar
-from autoprox.language.tree import make
-from autoprox.language.types import Type
-from autoprox.language.vocabulary import LanguageError
+from autoprox.language.tree import make_tree
+from autoprox.language.value_types import Type
 from autoprox.primitives import OPERATIONS
 
 SIZE, DEPTH = 11, 5  # of the largest of these trees
@@ -36,7 +35,9 @@ class TwoInputs:
                 f"got {limits.max_size} and {limits.max_depth}"
             )
         self._grammar = grammar
-        self._statistics = [name for name in grammar.terminals if make(name).type.level == "Matrix"]
+        self._statistics = [
+            name for name in grammar.terminals if make_tree(name).type.level == "Matrix"
+        ]
 
     def generate(self, rng: Random) -> Tree:
         """A random tree."""
@@ -56,16 +57,16 @@ class TwoInputs:
         if left.type != right.type:
             left, right = (_reduced(operand) for operand in (left, right))
         if left.type != right.type:
-            left, right = (make("mean", operand) for operand in (left, right))
-        joined = make(self._drawn(wanted[6], self._words(left.type, 2), rng), left, right)
+            left, right = (make_tree("mean", operand) for operand in (left, right))
+        joined = make_tree(self._drawn(wanted[6], self._words(left.type, 2), rng), left, right)
         while joined.type != NETWORK:
-            joined = make("mean", joined)
+            joined = make_tree("mean", joined)
         return joined
 
     def _operand(self, wanted: Sequence[str | None], rng: Random) -> Tree:
-        operand = make(self._drawn(wanted[0], self._statistics, rng))
+        operand = make_tree(self._drawn(wanted[0], self._statistics, rng))
         for name in wanted[1:]:
-            operand = make(self._drawn(name, self._unaries(operand.type), rng), operand)
+            operand = make_tree(self._drawn(name, self._unaries(operand.type), rng), operand)
         return operand
 
     @staticmethod
@@ -96,4 +97,4 @@ def _chain(operand: Tree) -> list[str]:
 
 
 def _reduced(operand: Tree) -> Tree:
-    return make("mean", operand) if operand.type.level == "Matrix" else operand
+    return make_tree("mean", operand) if operand.type.level == "Matrix" else operand

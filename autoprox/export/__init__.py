@@ -1,17 +1,33 @@
-"""The forms in which a proxy is written: text, LaTeX, MathML, branches, and those of plug-ins.
+"""The formats in which a proxy is written: text, LaTeX, MathML, Python, and those of plug-ins.
 
-It imports the language and sympy, and gives the registry `EXPORTERS` and each form as a function.
+It imports the language and sympy, and gives the registry `EXPORTERS` and each format as a function.
 """
 
-from autoprox.export import data_forms  # noqa: F401
-from autoprox.export.latex_form import latex
-from autoprox.export.mathml_form import mathml
-from autoprox.export.pretty_form import pretty
-from autoprox.export.python_form import python
-from autoprox.export.registry import EXPORTERS, Exporter, ExportError
-from autoprox.export.symbols import legend
-from autoprox.export.sympy_form import to_sympy
-from autoprox.export.tree_form import ascii_tree
+from autoprox.export.formats import (
+    EXPORTERS,
+    Exporter,
+    ExportError,
+    ascii_tree,
+    expression_text,
+    json_text,
+    latex,
+    legend,
+    sympy_text,
+    to_sympy,
+)
+from autoprox.export.mathml_format import mathml
+from autoprox.export.pretty_format import pretty
+from autoprox.export.python_format import python
+
+EXPORTERS.register("sympy", sympy_text)
+EXPORTERS.register("json", json_text)
+EXPORTERS.register("latex", latex)
+EXPORTERS.register("mathml", mathml)
+EXPORTERS.register("pretty", pretty)
+EXPORTERS.register("python", python)
+EXPORTERS.register("torch", python)
+EXPORTERS.register("text", expression_text)
+EXPORTERS.register("tree", ascii_tree)
 
 __all__ = [
     "EXPORTERS",

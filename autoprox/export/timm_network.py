@@ -3,34 +3,34 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from autoprox.export.registry import ExportError
+from autoprox.export.formats import ExportError
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.searchspaces.autoformer import AutoFormer, AutoFormerSpace, NanoFormer
 from autoprox.searchspaces.pit import PiT, PiTNano, PiTSpace
 from autoprox.searchspaces.swin import NanoSwin, Swin, SwinSpace
 
-FILE = '''"""A network of the search space {space}, as timm makes it. Written by autoprox."""
+VIT_FILE = '''"""A network of the search space {space}, as timm makes it. Written by autoprox."""
 
 {standard}import timm
 import torch
 {imports}
 OPTIONS = {{
-{options}}}{block}
+{options}}}{definitions}
 
 
 def build(seed: int = 0) -> torch.nn.Module:
     """The network, its weights drawn by timm's rule."""
     torch.manual_seed(seed)
-    return timm.create_model({arguments})
+    return timm.create_model("{model}", **OPTIONS{arguments})
 '''
-BLOCK = '''
+BLOCK_BY_BLOCK = '''
 
 HEADS = {heads}
 MLP_RATIOS = {ratios}
 
 
 def block_by_block() -> Callable[..., Block]:
-    """What makes the blocks one after another, each with its own heads and MLP."""
+    """Make the blocks one after another, each with its own heads and MLP."""
     layers = iter(zip(HEADS, MLP_RATIOS, strict=True))
 
     def block(num_heads: int, mlp_ratio: float, **options: Any) -> Block:
@@ -38,7 +38,7 @@ def block_by_block() -> Callable[..., Block]:
         return Block(num_heads=heads, mlp_ratio=ratio, **options)
 
     return block'''
-ATTENTION = '''
+HEADS_OF_WIDTH = '''
 
 
 class Heads(Attention):
@@ -47,7 +47,7 @@ class Heads(Attention):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, attn_head_dim={width}, **options)'''
 
-SWIN = '''"""A network of the search space {space}, as timm makes it. Written by autoprox."""
+SWIN_FILE = '''"""A network of the search space {space}, as timm makes it. Written by autoprox."""
 
 from typing import Any
 
@@ -57,7 +57,7 @@ from timm.layers import PatchEmbed
 from timm.models.swin_transformer import SwinTransformerBlock, SwinTransformerStage
 
 WIDTHS = {widths}
-# Of each stage, block by block: heads, window, MLP ratio.
+# Heads, window and MLP ratio of each block, stage by stage.
 BLOCKS = [
 {blocks}]
 SIDE = {side}  # tokens in a row of the first stage's grid
@@ -66,7 +66,7 @@ OPTIONS = {{
 
 
 def embedding(embed_dim: int, **options: Any) -> PatchEmbed:
-    """What embeds patches, as wide as the first stage."""
+    """Embed patches, as wide as the first stage."""
     return PatchEmbed(embed_dim=WIDTHS[0], **options)
 
 
@@ -80,10 +80,10 @@ def stage(number: int) -> SwinTransformerStage:
             num_heads=heads,
             head_dim={head_dim},
             window_size=window,
-            shift_size=window // 2 if place % 2 else 0,
+            shift_size=window // 2 if index % 2 else 0,
             mlp_ratio=ratio,
         )
-        for place, (heads, window, ratio) in enumerate(BLOCKS[number])
+        for index, (heads, window, ratio) in enumerate(BLOCKS[number])
     ]
     before = max(number - 1, 0)
     made = SwinTransformerStage(
@@ -103,8 +103,8 @@ def build(seed: int = 0) -> torch.nn.Module:
     torch.manual_seed(seed)
     network = timm.create_model("swin_tiny_patch4_window7_224", **OPTIONS, embed_layer=embedding)
     network.layers = torch.nn.Sequential(*map(stage, range(len(WIDTHS))))
-    for told, width in zip(network.feature_info, WIDTHS, strict=True):
-        told["num_chs"] = width
+    for info, width in zip(network.feature_info, WIDTHS, strict=True):
+        info["num_chs"] = width
     network.init_weights()
     return network
 '''
@@ -136,18 +136,26 @@ def _vit(space: SearchSpace, architecture: Architecture, classes: int) -> str:
         "global_pool": "avg",
         "fc_norm": False,
     }
-    imports, standard, block, more = [], [], "", ""
+    standard, imports, definitions, arguments = "", "", "", ""
     if space.head_dim is not None:
-        standard.append("from typing import Any")
-        imports.append("from timm.layers import Attention")
-        block = ATTENTION.format(width=space.head_dim)
-        more = ", attn_layer=Heads"
+        standard = "from typing import Any\n\n"
+        imports = "from timm.layers import Attention\n"
+        definitions = HEADS_OF_WIDTH.format(width=space.head_dim)
+        arguments = ", attn_layer=Heads"
     if len(set(heads)) > 1 or len(set(ratios)) > 1:
-        standard = ["from collections.abc import Callable", "from typing import Any"]
-        imports.append("from timm.models.vision_transformer import Block")
-        block += BLOCK.format(heads=heads, ratios=ratios)
-        more += ", block_fn=block_by_block()"
-    return _file(space, "vit_tiny_patch16_224", options, standard, imports, block, more)
+        standard = "from collections.abc import Callable\nfrom typing import Any\n\n"
+        imports += "from timm.models.vision_transformer import Block\n"
+        definitions += BLOCK_BY_BLOCK.format(heads=heads, ratios=ratios)
+        arguments += ", block_fn=block_by_block()"
+    return VIT_FILE.format(
+        space=space.name,
+        model="vit_tiny_patch16_224",
+        options=_options(options),
+        standard=standard,
+        imports=imports,
+        definitions=definitions,
+        arguments=arguments,
+    )
 
 
 def _pit(space: SearchSpace, architecture: Architecture, classes: int) -> str:
@@ -163,20 +171,21 @@ def _pit(space: SearchSpace, architecture: Architecture, classes: int) -> str:
         "heads": list(architecture["num_heads"]),
         "mlp_ratio": architecture["mlp_ratio"],
     }
-    return _file(space, "pit_ti_224", options)
+    empty = dict.fromkeys(("standard", "imports", "definitions", "arguments"), "")
+    return VIT_FILE.format(space=space.name, model="pit_ti_224", options=_options(options), **empty)
 
 
 def _swin(space: SearchSpace, architecture: Architecture, classes: int) -> str:
     """timm's Swin with stages of any widths, and blocks that differ."""
     if not isinstance(space, SwinSpace):
         raise TypeError(f"a Swin must be of its own spaces, but {space.name} is another")
-    stages = space.stages(architecture)
-    for shape in (block for stage in stages for block in stage):
+    for shape in space.blocks(architecture):
         if shape.side % shape.window:
             raise ExportError(
                 f"timm has no network like those of {space.name} whose windows don't divide the "
                 f"grid, as {shape.window} tokens don't divide {shape.side}: use torch"
             )
+    stages = space.shapes(architecture)
     widths = [stage[0].width for stage in stages]
     options = {
         "img_size": space.input_shape[-1],
@@ -189,9 +198,9 @@ def _swin(space: SearchSpace, architecture: Architecture, classes: int) -> str:
     }
     blocks = [
         [(b.heads, b.window, r) for b, r in zip(stage, architecture[f"mlp_ratio_{n}"], strict=True)]
-        for n, stage in zip(space.stage_numbers, stages, strict=True)
+        for n, stage in zip(space.stages, stages, strict=True)
     ]
-    return SWIN.format(
+    return SWIN_FILE.format(
         space=space.name,
         widths=widths,
         blocks="".join(f"    {own},\n" for own in blocks),
@@ -206,27 +215,7 @@ def _options(options: Mapping[str, Any]) -> str:
     return lines.replace("'", '"')
 
 
-def _file(
-    space: SearchSpace,
-    model: str,
-    options: Mapping[str, Any],
-    standard: list[str] | None = None,
-    imports: list[str] | None = None,
-    block: str = "",
-    more: str = "",
-) -> str:
-    return FILE.format(
-        space=space.name,
-        options=_options(options),
-        standard="".join(f"{line}\n" for line in standard or ()) + ("\n" if standard else ""),
-        imports="".join(f"{line}\n" for line in imports or ()),
-        block=block,
-        arguments=f'"{model}", **OPTIONS{more}',
-    )
-
-
-Writer = Callable[[SearchSpace, Architecture, int], str]
-WRITERS: Mapping[type, Writer] = {
+WRITERS: Mapping[type, Callable[[SearchSpace, Architecture, int], str]] = {
     **{AutoFormer: _vit, NanoFormer: _vit},
     **{PiT: _pit, PiTNano: _pit},
     **{Swin: _swin, NanoSwin: _swin},

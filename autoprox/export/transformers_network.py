@@ -4,8 +4,7 @@ Uniform networks of `bert` and `gpt2` are transformers' own. Any other is a fold
 `AutoModel.from_pretrained(..., trust_remote_code=True)` loads, with initialised weights.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from safetensors.torch import save
 
@@ -17,8 +16,6 @@ from autoprox.searchspaces.gpt2 import GPT2NanoSpace, GPT2Space
 from autoprox.searchspaces.language_models import TokenSpace
 
 MODELING = "modeling_network"
-FUNCTIONAL = "from torch.nn import functional"
-ANY = "from typing import Any"
 WRAPPER = '''
 
 class NetworkConfig(PretrainedConfig):
@@ -44,33 +41,43 @@ class NetworkModel(PreTrainedModel):
         self.post_init()
 
     def _init_weights(self, module: nn.Module) -> None:
-        """Nothing: `build` has done it."""
+        """Do nothing: `build` has initialised the network."""
 
     def forward(self, {inputs}: Tensor, labels: Tensor | None = None, **_: Any) -> {output}:
-        """Logits, and where labels are given the loss; -100 stands for what isn't predicted."""
+        """Logits, and the loss if there are labels; -100 is a token that isn't predicted."""
         logits = self.network({inputs})
         loss = None
         if labels is not None:
             {loss}
         return {output}(loss=loss, logits=logits)
 '''
-LOSSES = {
-    "images": "loss = functional.cross_entropy(logits, labels)",
-    "masked": "loss = functional.cross_entropy(logits.flatten(0, 1), labels.flatten())",
-    "causal": (
-        "before, after = logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten()\n"
-        "            loss = functional.cross_entropy(before, after)"
+
+
+class TransformersTask(NamedTuple):
+    """A task of a space's networks, as transformers names it, and its loss."""
+
+    auto: str
+    output: str
+    loss: str
+
+
+TRANSFORMERS_TASKS = {
+    "images": TransformersTask(
+        "AutoModelForImageClassification",
+        "ImageClassifierOutput",
+        "loss = functional.cross_entropy(logits, labels)",
     ),
-}
-OUTPUTS = {
-    "images": "ImageClassifierOutput",
-    "masked": "MaskedLMOutput",
-    "causal": "CausalLMOutput",
-}
-CLASSES = {
-    "images": "AutoModelForImageClassification",
-    "masked": "AutoModelForMaskedLM",
-    "causal": "AutoModelForCausalLM",
+    "masked": TransformersTask(
+        "AutoModelForMaskedLM",
+        "MaskedLMOutput",
+        "loss = functional.cross_entropy(logits.flatten(0, 1), labels.flatten())",
+    ),
+    "causal": TransformersTask(
+        "AutoModelForCausalLM",
+        "CausalLMOutput",
+        "before, after = logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten()\n"
+        "            loss = functional.cross_entropy(before, after)",
+    ),
 }
 BUILD = '''"""The model in this folder. Written by autoprox."""
 
@@ -92,30 +99,32 @@ def transformers_files(
     space: SearchSpace, architecture: Architecture, classes: int
 ) -> dict[str, str | bytes]:
     """The files of a model folder, with a `network.py` that builds the model."""
-    config = _uniform(space, architecture)
-    auto = CLASSES[_kind(space)]
-    if config is not None:
-        build = BUILD.format(auto=auto, trust="", more="")
-        return {"config.json": _json(config), "network.py": build}
+    task = TRANSFORMERS_TASKS[space.objective if isinstance(space, TokenSpace) else "images"]
+    if (config := _uniform(space, architecture)) is not None:
+        build = BUILD.format(auto=task.auto, trust="", more="")
+        return {"config.json": f"{to_json(config, indent=2)}\n", "network.py": build}
     network = space.build(architecture, classes)
     weights = {f"network.{name}": value for name, value in network.state_dict().items()}
+    model = f"{MODELING}.NetworkModel"
+    config = {
+        "architectures": ["NetworkModel"],
+        "model_type": f"autoprox-{space.name}",
+        "auto_map": {
+            "AutoConfig": f"{MODELING}.NetworkConfig",
+            "AutoModel": model,
+            task.auto: model,
+        },
+        "architecture": architecture.to_json(),
+    }
     build = BUILD.format(
         auto="AutoModel", trust=", trust_remote_code=True", more="    config.seed = seed\n"
     )
     return {
-        "config.json": _json(_custom(space, architecture, auto)),
-        f"{MODELING}.py": _modeling(space, architecture, classes),
+        "config.json": f"{to_json(config, indent=2)}\n",
+        f"{MODELING}.py": _modeling(space, torch_source(space, architecture, classes), task),
         "model.safetensors": save(weights, {"format": "pt"}),
         "network.py": build,
     }
-
-
-def _kind(space: SearchSpace) -> str:
-    return space.objective if isinstance(space, TokenSpace) else "images"
-
-
-def _json(config: Mapping[str, Any]) -> str:
-    return f"{to_json(config, indent=2)}\n"
 
 
 def _uniform(space: SearchSpace, architecture: Architecture) -> dict[str, Any] | None:
@@ -156,34 +165,22 @@ def _uniform(space: SearchSpace, architecture: Architecture) -> dict[str, Any] |
     return None
 
 
-def _custom(space: SearchSpace, architecture: Architecture, auto: str) -> dict[str, Any]:
-    model = f"{MODELING}.NetworkModel"
-    return {
-        "architectures": ["NetworkModel"],
-        "model_type": f"autoprox-{space.name}",
-        "auto_map": {"AutoConfig": f"{MODELING}.NetworkConfig", "AutoModel": model, auto: model},
-        "architecture": architecture.to_json(),
-    }
-
-
-def _modeling(space: SearchSpace, architecture: Architecture, classes: int) -> str:
+def _modeling(space: SearchSpace, source: str, task: TransformersTask) -> str:
     """The network's source, and a model of transformers around it."""
-    kind = _kind(space)
-    source = torch_source(space, architecture, classes)
-    imports = (
-        "from transformers import PretrainedConfig, PreTrainedModel\n"
-        f"from transformers.modeling_outputs import {OUTPUTS[kind]}\n"
-    )
-    marker = "import torch\n"
-    head, _, rest = source.partition(marker)
+    head, _, rest = source.partition("import torch\n")
     lines, _, definitions = rest.partition("\n\n")
-    named = list(dict.fromkeys([marker.strip(), *lines.splitlines(), FUNCTIONAL]))
-    if ANY not in head:
-        head = f"{head.rstrip()}\n{ANY}\n\n"
+    functional = "from torch.nn import functional"
+    named = "\n".join(dict.fromkeys(["import torch", *lines.splitlines(), functional]))
+    if "from typing import Any" not in head:
+        head = f"{head.rstrip()}\nfrom typing import Any\n\n"
     wrapper = WRAPPER.format(
         model_type=f"autoprox-{space.name}",
-        inputs="pixel_values" if kind == "images" else "input_ids",
-        output=OUTPUTS[kind],
-        loss=LOSSES[kind],
+        inputs="input_ids" if isinstance(space, TokenSpace) else "pixel_values",
+        output=task.output,
+        loss=task.loss,
     )
-    return head + "\n".join(named) + "\n" + imports + "\n" + definitions + wrapper
+    imports = (
+        "from transformers import PretrainedConfig, PreTrainedModel\n"
+        f"from transformers.modeling_outputs import {task.output}\n"
+    )
+    return f"{head}{named}\n{imports}\n{definitions}{wrapper}"

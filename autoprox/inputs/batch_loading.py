@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import chain, zip_longest
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -26,7 +27,7 @@ MAX_TEXT_BYTES = 2**28  # of a file, whose tokens take eight times as much
 MASKED_SHARE = 0.15  # of the tokens that a masked language model must predict, as BERT's
 
 Tokens = NDArray[np.int64]
-TokenReader = TokenSpace | TokenInput
+TokenReader: TypeAlias = TokenSpace | TokenInput
 
 
 def load_batches(

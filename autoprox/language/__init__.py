@@ -1,34 +1,26 @@
 """The language of proxies: typed trees, their words, text, canonical form and grammar.
 
-It imports errors, registries and primitives, and gives `parse`, `Tree` and what asks about trees.
+It imports errors, registries and primitives, and gives `parse`, `Tree` and functions of trees.
 `grammar`, which needs DEAP, is imported by itself.
 """
 
-from autoprox.language import numbers, statistic, structure  # noqa: F401
-from autoprox.language.canonical import canonical, digest, nonnegative, statistics
-from autoprox.language.leaves import LEAVES, Leaf, LeafKind
+from autoprox.language import number_leaves  # noqa: F401
+from autoprox.language.canonical_form import canonical, digest, is_nonnegative
+from autoprox.language.leaf_kinds import LEAVES, LanguageError, Leaf, LeafKind
 from autoprox.language.parser import MAX_LENGTH, parse
-from autoprox.language.tree import Tree, make, require_network
-from autoprox.language.types import NETWORK, REDUCED, Type
-from autoprox.language.vocabulary import (
-    EVERY_STATISTIC,
-    STATISTICS,
-    STRUCTURE,
-    TERMINALS,
-    LanguageError,
-    Statistic,
-    result_type,
-)
+from autoprox.language.statistic_leaves import EVERY_STATISTIC, STATISTICS, Statistic, statistics
+from autoprox.language.structure_leaves import STRUCTURE
+from autoprox.language.tree import Tree, make_tree, require_network, result_type
+from autoprox.language.value_types import NETWORK, REDUCED_TYPES, Type
 
 __all__ = [
     "EVERY_STATISTIC",
     "LEAVES",
     "MAX_LENGTH",
     "NETWORK",
-    "REDUCED",
+    "REDUCED_TYPES",
     "STATISTICS",
     "STRUCTURE",
-    "TERMINALS",
     "LanguageError",
     "Leaf",
     "LeafKind",
@@ -37,8 +29,8 @@ __all__ = [
     "Type",
     "canonical",
     "digest",
-    "make",
-    "nonnegative",
+    "is_nonnegative",
+    "make_tree",
     "parse",
     "require_network",
     "result_type",

@@ -14,22 +14,18 @@ from typing import Any, NamedTuple, TypeAlias
 from deap import gp
 
 from autoprox.evolution_parameters import TreeLimits
-from autoprox.language.canonical import canonical
-from autoprox.language.tree import Tree, make
-from autoprox.language.types import NETWORK, REDUCED, Type
-from autoprox.language.vocabulary import (
-    EVERY_STATISTIC,
-    LEVELS,
-    STATISTICS,
-    STRUCTURE,
-    LanguageError,
-    Statistic,
-    result_type,
-)
+from autoprox.language.canonical_form import canonical
+from autoprox.language.leaf_kinds import LanguageError
+from autoprox.language.statistic_leaves import EVERY_STATISTIC, STATISTICS, Statistic
+from autoprox.language.structure_leaves import STRUCTURE
+from autoprox.language.tree import Tree, make_tree, result_type
+from autoprox.language.value_types import NETWORK, REDUCED_TYPES, Type
 from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES
 
-DEAP_TYPES: Mapping[Type, type] = {t: type(str(t), (), {"type": t}) for t in (*REDUCED, NETWORK)}
-Node: TypeAlias = Any  # gp.Primitive or gp.Terminal, which have no annotations
+DEAP_TYPES: Mapping[Type, type] = {
+    t: type(str(t), (), {"type": t}) for t in (*REDUCED_TYPES, NETWORK)
+}
+DeapNode: TypeAlias = Any  # gp.Primitive or gp.Terminal, which have no annotations
 
 
 class Least(NamedTuple):
@@ -40,7 +36,7 @@ class Least(NamedTuple):
 
 
 class Room(NamedTuple):
-    """What a subtree must fit: how deep at least, how deep and how large at most."""
+    """The limits of a subtree."""
 
     min_depth: int
     max_depth: int
@@ -48,31 +44,31 @@ class Room(NamedTuple):
 
 
 def primitive_set(terminals: Sequence[str], combinators: Iterable[str]) -> gp.PrimitiveSetTyped:
-    """All that a node can be where these are the terminals and the combinators.
+    """DEAP's set of the nodes that trees of these terminals and combinators can have.
 
     Its `mapping` has one entry for the operations of one name, so texts are for `language.parse`.
     """
     pset = gp.PrimitiveSetTyped("proxy", [], DEAP_TYPES[NETWORK])
-    leaves = [make(name) for name in terminals]
+    leaves = [make_tree(name) for name in terminals]
     for leaf in leaves:
         pset.addTerminal(leaf.symbol, DEAP_TYPES[leaf.type], leaf.symbol)
     types = {leaf.type for leaf in leaves}
     for _ in range(2):
-        types |= {REDUCED[t] for t in types if t != NETWORK}
+        types |= {REDUCED_TYPES[t] for t in types if t != NETWORK}
     for t in sorted(types, key=str):
         for name in sorted(combinators if t == NETWORK else PRIMITIVES):
-            if not OPERATIONS[name].drawn or LEVELS[t.level] not in OPERATIONS[name].levels:
-                continue
-            args = (t,) * OPERATIONS[name].arity
-            ret = DEAP_TYPES[result_type(name, args)]
-            pset.addPrimitive(OPERATIONS[name].function, [DEAP_TYPES[t]] * len(args), ret, name)
+            operation = OPERATIONS[name]
+            if operation.drawn and t.level.lower() in operation.levels:
+                args = (t,) * operation.arity
+                ret = DEAP_TYPES[result_type(name, args)]
+                pset.addPrimitive(operation.function, [DEAP_TYPES[t]] * len(args), ret, name)
     return pset
 
 
 def least_trees(pset: gp.PrimitiveSetTyped) -> dict[Type, Least]:
     """The smallest tree of every type; proves every type terminated and reachable from the root."""
     nodes = chain(*pset.terminals.values(), *pset.primitives.values())
-    signatures = [(node.ret.type, _arguments(node)) for node in nodes]
+    signatures = [(node.ret.type, _argument_types(node)) for node in nodes]
     least: dict[Type, Least] = {}
     before = None
     while before != least:
@@ -109,14 +105,14 @@ class Grammar:
         rank: bool = True,
         limits: TreeLimits | None = None,
     ) -> None:
-        scores = [name for name in COMBINATORS if combinators and (rank or name != "rank")]
-        spelled = _spelled(STATISTICS if statistics is None else statistics)
+        scores = [n for n, p in COMBINATORS.items() if rank or not p.compares_networks]
+        spelled = map(_canonical_name, STATISTICS if statistics is None else statistics)
         self.terminals = sorted({*spelled, *(STRUCTURE if structure else ())})
         self.limits = limits or TreeLimits()
-        self.pset = primitive_set(self.terminals, scores)
+        self.pset = primitive_set(self.terminals, scores if combinators else [])
         self.least = least_trees(self.pset)
-        if not self._is_room(NETWORK, self.limits.max_depth, self.limits.max_size):
-            size, depth = self.least[NETWORK]
+        size, depth = self.least[NETWORK]
+        if not (depth <= self.limits.max_depth and size <= self.limits.max_size):
             raise LanguageError(
                 f"a proxy needs max_size >= {size} and max_depth >= {depth}, "
                 f"got {self.limits.max_size} and {self.limits.max_depth}"
@@ -134,13 +130,20 @@ class Grammar:
 
     @staticmethod
     def to_deap(tree: Tree) -> gp.PrimitiveTree:
-        return gp.PrimitiveTree([_node(t) for t, _ in _preorder(tree)])
+        return gp.PrimitiveTree(
+            [
+                gp.Primitive(t.symbol, [DEAP_TYPES[arg.type] for arg in t.args], DEAP_TYPES[t.type])
+                if t.args
+                else gp.Terminal(t.symbol, True, DEAP_TYPES[t.type])
+                for t, _ in _preorder(tree)
+            ]
+        )
 
     @staticmethod
     def from_deap(nodes: gp.PrimitiveTree) -> Tree:
         stack: list[Tree] = []
         for node in reversed(nodes):
-            stack.append(make(node.name, *(stack.pop() for _ in range(node.arity))))
+            stack.append(make_tree(node.name, *(stack.pop() for _ in range(node.arity))))
         return stack.pop()
 
     def generate(
@@ -164,55 +167,60 @@ class Grammar:
         return self.from_deap(self._grow(rng, type_, room, full=rng.random() < 0.5))
 
     def mutate(self, tree: Tree, rng: Random) -> Tree:
-        """One of the two mutations, equally likely."""
+        """Apply one of the two mutations, equally likely."""
         return (self.mutate_subtree if rng.random() < 0.5 else self.mutate_points)(tree, rng)
 
     def mutate_subtree(self, tree: Tree, rng: Random) -> Tree:
-        """The tree with the subtree of one node grown anew, up to a depth that is drawn first."""
+        """Replace the subtree of one node by a random one, up to a depth that is drawn first."""
         self._require(tree)
-        places = [
-            (index, old.type, depth, size)
-            for index, old, depth, size in self._places(tree)
-            if self._is_room(old.type, depth, size)
-        ]
-        if not places:
+        candidates = []
+        for index, old, depth, size in self._subtrees(tree):
+            least = self.least.get(old.type)
+            if least is not None and least.depth <= depth and least.size <= size:
+                candidates.append((index, old.type, depth, size))
+        if not candidates:
             return tree
-        index, type_, depth, size = rng.choice(places)
+        index, type_, depth, size = rng.choice(candidates)
         room = Room(0, rng.randint(self.least[type_].depth, depth), size)
         nodes = self.to_deap(tree)
         nodes[nodes.searchSubtree(index)] = self._grow(rng, type_, room)
         return self.from_deap(nodes)
 
     def mutate_points(self, tree: Tree, rng: Random, probability: float = 0.5) -> Tree:
-        """The tree with each symbol, at this probability, replaced by another of its signature."""
+        """Replace each symbol, with this probability, by another one of its signature."""
         self._require(tree)
         nodes = self.to_deap(tree)
         for index, old in enumerate(self.to_deap(tree)):
-            others = [node for node in self._alike(old) if node != old]
+            others = [node for node in self._same_signature(old) if node != old]
             if others and rng.random() < probability:
                 nodes[index] = rng.choice(others)
         return self.from_deap(nodes)
 
     def crossover(self, tree: Tree, donor: Tree, rng: Random) -> Tree:
-        """The tree with one subtree, other than the whole, replaced by one of the donor's.
+        """Replace one subtree, other than the whole tree, by one of the donor's.
 
         Its type is drawn first, then the pair of subtrees, out of all that differ and keep the
-        limits. Where there is no such pair, as of trees of two domains, a binary combinator joins
-        the trees; where that doesn't fit either, the tree itself is returned.
+        limits. If there is no such pair, as of trees of two domains, a binary combinator joins
+        the trees; if that doesn't fit either, the tree itself is returned.
         """
         self._require(tree)
         self._require(donor)
         pairs: dict[Type, list[tuple[int, int]]] = defaultdict(list)
-        for i, old, depth, size in self._places(tree)[1:]:
-            for j, new, _, _ in self._places(donor):
+        for i, old, depth, size in self._subtrees(tree)[1:]:
+            for j, new, _, _ in self._subtrees(donor):
                 if new.type == old.type and new != old and new.depth <= depth and new.size <= size:
                     pairs[old.type].append((i, j))
-        if not pairs:
-            return self._join(tree, donor, rng)
-        i, j = rng.choice(pairs[rng.choice(sorted(pairs, key=str))])
-        nodes, donated = self.to_deap(tree), self.to_deap(donor)
-        nodes[nodes.searchSubtree(i)] = donated[donated.searchSubtree(j)]
-        return self.from_deap(nodes)
+        if pairs:
+            i, j = rng.choice(pairs[rng.choice(sorted(pairs, key=str))])
+            nodes, donated = self.to_deap(tree), self.to_deap(donor)
+            nodes[nodes.searchSubtree(i)] = donated[donated.searchSubtree(j)]
+            return self.from_deap(nodes)
+        types = [DEAP_TYPES[t.type] for t in (tree, donor)]
+        combinators = self._same_signature(gp.Primitive("", types, DEAP_TYPES[NETWORK]))
+        size, depth = tree.size + donor.size, max(tree.depth, donor.depth)
+        if not combinators or size >= self.limits.max_size or depth >= self.limits.max_depth:
+            return tree
+        return make_tree(rng.choice(combinators).name, tree, donor)
 
     def _require(self, tree: Tree) -> None:
         if not self.limits.allow(tree):
@@ -221,58 +229,48 @@ class Grammar:
                 f"{self.limits.max_depth}, got {tree.size} and {tree.depth}: {tree}"
             )
 
-    def _join(self, tree: Tree, donor: Tree, rng: Random) -> Tree:
-        join = gp.Primitive("", [DEAP_TYPES[t.type] for t in (tree, donor)], DEAP_TYPES[NETWORK])
-        combinators = self._alike(join)
-        size, depth = tree.size + donor.size, max(tree.depth, donor.depth)
-        if not combinators or size >= self.limits.max_size or depth >= self.limits.max_depth:
-            return tree
-        return make(rng.choice(combinators).name, tree, donor)
-
-    def _places(self, tree: Tree) -> list[tuple[int, Tree, int, int]]:
-        """Each node's index, its subtree, and the depth and size that may take its place."""
+    def _subtrees(self, tree: Tree) -> list[tuple[int, Tree, int, int]]:
+        """Each node's index, its subtree, and the depth and size that a replacement may have."""
         spare = self.limits.max_size - tree.size
         return [
             (index, subtree, self.limits.max_depth - above, spare + subtree.size)
             for index, (subtree, above) in enumerate(_preorder(tree))
         ]
 
-    def _is_room(self, type_: Type, depth: int, size: int) -> bool:
-        least = self.least.get(type_)
-        return least is not None and least.depth <= depth and least.size <= size
+    def _same_signature(self, node: DeapNode) -> list[DeapNode]:
+        table = self.pset.primitives if node.arity else self.pset.terminals
+        types = _argument_types(node)
+        return [other for other in table.get(node.ret, ()) if _argument_types(other) == types]
 
-    def _grow(self, rng: Random, type_: Type, room: Room, full: bool = False) -> list[Node]:
+    def _grow(self, rng: Random, type_: Type, room: Room, full: bool = False) -> list[DeapNode]:
+        """The nodes of a random tree of a type, each drawn from those that fit the room."""
         ret = DEAP_TYPES[type_]
         words = (*self.pset.terminals.get(ret, ()), *self.pset.primitives.get(ret, ()))
         fitting = [node for node in words if self._fits(node, room)]
         chosen = rng.choice([node for node in fitting if node.arity or not full] or fitting)
         nodes = [chosen]
-        for arg, share in zip(_arguments(chosen), self._shares(rng, chosen, room), strict=True):
+        for arg, share in zip(
+            _argument_types(chosen), self._shares(rng, chosen, room), strict=True
+        ):
             nodes += self._grow(rng, arg, share, full)
         return nodes
 
-    def _alike(self, node: Node) -> list[Node]:
-        """The words of the same type, of the same arguments."""
-        table = self.pset.primitives if node.arity else self.pset.terminals
-        own = table.get(node.ret, ())
-        return [other for other in own if _arguments(other) == _arguments(node)]
-
-    def _fits(self, node: Node, room: Room) -> bool:
+    def _fits(self, node: DeapNode, room: Room) -> bool:
         if not node.arity:
             return room.min_depth == 0
-        shallow = all(self.least[arg].depth < room.max_depth for arg in _arguments(node))
+        shallow = all(self.least[arg].depth < room.max_depth for arg in _argument_types(node))
         return shallow and sum(self._needs(node, room)) < room.max_size
 
-    def _needs(self, node: Node, room: Room, deep: int = 0) -> list[int]:
+    def _needs(self, node: DeapNode, room: Room, deep: int = 0) -> list[int]:
         """The least sizes of the arguments, where the one numbered `deep` gives the depth.
 
         A tree of a type can be made one deeper by one node, since maps keep the type.
         """
-        sizes = [self.least[arg].size for arg in _arguments(node)]
+        sizes = [self.least[arg].size for arg in _argument_types(node)]
         sizes[deep] = max(sizes[deep], room.min_depth)
         return sizes
 
-    def _shares(self, rng: Random, chosen: Node, room: Room) -> Iterator[Room]:
+    def _shares(self, rng: Random, chosen: DeapNode, room: Room) -> Iterator[Room]:
         """Deal a node's room out to its arguments: the depth to one of them, the size at random."""
         if not chosen.arity:
             return
@@ -280,21 +278,19 @@ class Grammar:
         needs = self._needs(chosen, room, deep)
         spare = room.max_size - 1 - sum(needs)
         for number, need in enumerate(needs):
-            last = number == len(needs) - 1
-            extra = spare if last else rng.randint(0, spare)
+            extra = spare if number == len(needs) - 1 else rng.randint(0, spare)
             spare -= extra
             min_depth = max(room.min_depth - 1, 0) if number == deep else 0
             yield Room(min_depth, room.max_depth - 1, need + extra)
 
 
-def _spelled(statistics: Iterable[Statistic | str]) -> Iterator[str]:
-    """The names of statistics, those of one value once, under the canonical name."""
-    for name in map(str, statistics):
-        terminal = make(name)
-        if terminal.symbol not in EVERY_STATISTIC:
-            raise LanguageError(f"a statistic is one of {', '.join(EVERY_STATISTIC)}, got {name}")
-        same = canonical(terminal)
-        yield terminal.symbol if same.args else same.symbol
+def _canonical_name(statistic: Statistic | str) -> str:
+    """The canonical name of a statistic: statistics of one value have one, unless it has `abs`."""
+    terminal = make_tree(str(statistic))
+    if terminal.symbol not in EVERY_STATISTIC:
+        raise LanguageError(f"a statistic is one of {', '.join(EVERY_STATISTIC)}, got {statistic}")
+    same = canonical(terminal)
+    return terminal.symbol if same.args else same.symbol
 
 
 def _preorder(tree: Tree) -> Iterator[tuple[Tree, int]]:
@@ -306,12 +302,5 @@ def _preorder(tree: Tree) -> Iterator[tuple[Tree, int]]:
         stack.extend((arg, above + 1) for arg in reversed(subtree.args))
 
 
-def _node(tree: Tree) -> Node:
-    ret = DEAP_TYPES[tree.type]
-    if not tree.args:
-        return gp.Terminal(tree.symbol, True, ret)
-    return gp.Primitive(tree.symbol, [DEAP_TYPES[arg.type] for arg in tree.args], ret)
-
-
-def _arguments(node: Node) -> list[Type]:
+def _argument_types(node: DeapNode) -> list[Type]:
     return [arg.type for arg in node.args] if node.arity else []

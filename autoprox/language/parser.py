@@ -1,6 +1,6 @@
 """The parser of the text form, `sum(sum(abs(mul(all.weight, all.grad))))`.
 
-Text is read here and by nothing else, and never evaluated.
+All text is parsed here, and never evaluated.
 """
 
 import re
@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from autoprox.evolution_parameters import MAX_DEPTH
-from autoprox.language.leaves import find_leaf, leaf_words
-from autoprox.language.tree import Tree, make
-from autoprox.language.vocabulary import LanguageError, quote, unknown
+from autoprox.language.leaf_kinds import LanguageError, find_leaf, leaf_words, quote
+from autoprox.language.tree import Tree, make_tree, unknown_name
 from autoprox.primitives import OPERATIONS
 
 MAX_LENGTH = 20_000
+_TOKEN = re.compile(r"[A-Za-z_][A-Za-z0-9_.+-]*|[(),]|[^\sA-Za-z_(),]+", re.ASCII)
 
 
 def parse(text: str, names: Mapping[str, str | Tree] = MappingProxyType({})) -> Tree:
@@ -22,9 +22,6 @@ def parse(text: str, names: Mapping[str, str | Tree] = MappingProxyType({})) -> 
     The language's own words come first: a name can't change their meaning.
     """
     return _Parser(text, names).whole()
-
-
-_TOKEN = re.compile(r"[A-Za-z_][A-Za-z0-9_.+-]*|[(),]|[^\sA-Za-z_(),]+", re.ASCII)
 
 
 class _Parser:
@@ -73,19 +70,20 @@ class _Parser:
         name, column = self.tokens[self.position]
         if self.nesting > MAX_DEPTH:
             raise LanguageError(f"column {column}: an expression nests at most {MAX_DEPTH} deep")
-        if not (re.match("[A-Za-z_]", name) or self.is_leaf(name, column)):
+        try:
+            is_name = re.match("[A-Za-z_]", name) or find_leaf(name)
+        except LanguageError as error:
+            raise LanguageError(f"column {column}: {error}") from None
+        if not is_name:
             raise self.unexpected("an operation, a terminal or a proxy's name")
         self.position += 1
         args = self.arguments() if self.token == "(" else []
         try:
-            return self.application(name, args) if args else self.word(name)
-        except LanguageError as error:
-            raise LanguageError(f"column {column}: {error}") from None
-
-    @staticmethod
-    def is_leaf(token: str, column: int) -> bool:
-        try:
-            return find_leaf(token) is not None
+            if not args:
+                return self.word(name)
+            if name in self.names and name not in OPERATIONS:
+                raise LanguageError(f"{quote(name)} takes no arguments")
+            return make_tree(name, *args)
         except LanguageError as error:
             raise LanguageError(f"column {column}: {error}") from None
 
@@ -101,25 +99,20 @@ class _Parser:
         self.nesting -= 1
         return args
 
-    def application(self, name: str, args: list[Tree]) -> Tree:
-        if name in self.names and name not in OPERATIONS:
-            raise LanguageError(f"{quote(name)} takes no arguments")
-        return make(name, *args)
-
     def word(self, name: str) -> Tree:
         if name in OPERATIONS:
             raise LanguageError(f"`{name}` needs its arguments in parentheses")
         if find_leaf(name):
-            return make(name)
+            return make_tree(name)
         if name not in self.names:
-            raise unknown(name, [*leaf_words(), *OPERATIONS, *self.names])
+            raise unknown_name(name, [*leaf_words(), *OPERATIONS, *self.names])
         if name in self.opened:
             raise LanguageError(f"{quote(name)} is defined by itself")
         definition = self.names[name]
         if isinstance(definition, Tree):
             return definition
-        opened = (*self.opened, name)
         try:
+            opened = (*self.opened, name)
             return _Parser(definition, self.names, opened, self.nesting + 1).whole()
         except LanguageError as error:
             raise LanguageError(f"in {quote(name)}, {error}") from None

@@ -15,7 +15,7 @@ from autoprox.registry import Registry
 if TYPE_CHECKING:
     from torch import Tensor
 
-Capture = Literal["weight", "weight_grad", "input", "output", "output_grad"]
+CapturePoint = Literal["weight", "weight_grad", "input", "output", "output_grad"]
 Like = Literal["weight", "activation"]
 CAPTURES = ("weight", "weight_grad", "input", "output", "output_grad")
 
@@ -35,7 +35,7 @@ class Quantity:
 
     name: str
     like: Like
-    reads: tuple[Capture, ...]
+    reads: tuple[CapturePoint, ...]
     matrix: Callable[..., Tensor]  # takes what is read, in this order
     letter: str = ""
     meaning: str = ""
@@ -82,7 +82,7 @@ def _prove(name: str, quantity: Quantity) -> None:
 QUANTITIES: Registry[Quantity] = Registry("statistics", "quantity", QuantityError, _prove)
 
 
-def _register(name: str, like: Like, reads: Capture, letter: str, meaning: str) -> None:
+def _register(name: str, like: Like, reads: CapturePoint, letter: str, meaning: str) -> None:
     QUANTITIES.register(name, Quantity(name, like, (reads,), lambda x: x, letter, meaning))
 
 

@@ -113,7 +113,7 @@ class Searcher:
         self._known: dict[Architecture, Candidate] = {}
         self._failures: Counter[str] = Counter()
         # If a score depends on other candidates, all are computed again after each new one.
-        self._comparing = size_adjusted or proxy.compares
+        self._comparing = adjusts_for_size or proxy.compares
         self._scores: dict[int, float] = {}
         self._order: list[tuple[float, int]] = []
         self._outdated = False

@@ -22,7 +22,7 @@ import torch
 
 from autoprox.engine.evaluator import Engine, Vectors
 from autoprox.engine.program import over_domain
-from autoprox.language import EVERY_STATISTIC, REDUCED, Tree, Type, canonical, make
+from autoprox.language import EVERY_STATISTIC, REDUCED_TYPES, Tree, Type, canonical, make_tree
 from autoprox.language.domains import BLOCK_DOMAINS
 from autoprox.language.grammar import Grammar
 from autoprox.primitives import PRIMITIVES, apply
@@ -91,7 +91,7 @@ class FormulaDraft(NamedTuple):
         return 1 + sum(arg.size for arg in self.args)
 
     def make(self) -> Tree:
-        return make(self.symbol, *self.args)
+        return make_tree(self.symbol, *self.args)
 
 
 class PartsOfType:
@@ -156,7 +156,7 @@ class FormulaGrowth:
         self._types = {
             t: PartsOfType(REDISCOVERY_GRAMMAR.maps(t)) for t in REDISCOVERY_GRAMMAR.types
         }
-        self._terminals = [make(name) for name in REDISCOVERY_GRAMMAR.terminals]
+        self._terminals = [make_tree(name) for name in REDISCOVERY_GRAMMAR.terminals]
         rng.shuffle(self._terminals)
         self._generator = torch.Generator().manual_seed(rng.getrandbits(63))
 
@@ -168,7 +168,7 @@ class FormulaGrowth:
             if matrix.type.domain == "all":
                 matrices += [over_domain(matrix, "all", domain) for domain in SUBSTITUTES]
             for part in matrices:
-                drafts[REDUCED[part.type]].append(FormulaDraft(name, (part,)))
+                drafts[REDUCED_TYPES[part.type]].append(FormulaDraft(name, (part,)))
         formulas = []
         for type_, known in self._types.items():
             if type_.level == "Layers":
@@ -194,7 +194,7 @@ class FormulaGrowth:
         for symbol in known.symbols:
             count = MATRICES_AT_ONCE[PRIMITIVES[symbol].arity]
             for arguments in known.next_arguments(symbol, count):
-                made.append(make(symbol, *(known.parts[a] for a in arguments)))
+                made.append(make_tree(symbol, *(known.parts[a] for a in arguments)))
         for tree in made:
             if canonical(tree) not in known.seen:
                 known.seen.add(canonical(tree))
@@ -249,7 +249,7 @@ class FormulaGrowth:
 
         def tree(k: int) -> Tree:
             name, reduced = drafts[k]
-            return make(name, reduced if isinstance(reduced, Tree) else reduced.make())
+            return make_tree(name, reduced if isinstance(reduced, Tree) else reduced.make())
 
         return ScoredFormulas(np.concatenate(scores), sizes, tree).varying()
 

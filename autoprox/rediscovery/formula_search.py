@@ -38,7 +38,7 @@ from autoprox.evolution import (
     make_toolbox,
     survivors,
 )
-from autoprox.language import Tree, make
+from autoprox.language import Tree, make_tree
 from autoprox.primitives import COMBINATORS
 from autoprox.rediscovery.formula_growth import (
     REDISCOVERY_GRAMMAR,
@@ -115,10 +115,13 @@ class SearchGoal:
         """Return the formulas for the scores of the whole search."""
         if self.kind == "scores":
             return list(seconds)
-        ranked = [make("rank", tree) for tree in seconds]
+        ranked = [make_tree("rank", tree) for tree in seconds]
         if self.kind == "ranks":
             return ranked
-        return [make("add", make("rank", one), other) for one, other in product(firsts, ranked)]
+        return [
+            make_tree("add", make_tree("rank", one), other)
+            for one, other in product(firsts, ranked)
+        ]
 
 
 class TermArchive:
@@ -153,11 +156,11 @@ class TermArchive:
             (whole,), keys = self._key(kind, scores[None]), self._key(kind, terms.scores)
             room = EQUAL_KEYS * (abs(whole) if kind == "sum" else 1.0)
             for k, other in self._near(kind, whole - keys, room):
-                yield make(direct, terms.tree(k), other)
+                yield make_tree(direct, terms.tree(k), other)
             for k, other in self._near(kind, keys - whole, room):
-                yield make(inverse, terms.tree(k), other)
+                yield make_tree(inverse, terms.tree(k), other)
             for k, other in self._near(kind, keys + whole, room):
-                yield make(inverse, other, terms.tree(k))
+                yield make_tree(inverse, other, terms.tree(k))
 
     def _near(self, kind: str, wanted: Floats, room: float) -> Iterator[tuple[int, Tree]]:
         """Yield the index of a wanted key, and a kept term that has it."""
@@ -291,7 +294,7 @@ def combine(symbol: str, tree: Tree, scores: Floats, terms: ScoredFormulas) -> S
 
     def tree_of(k: int) -> Tree:
         other = terms.tree(k % count)
-        return make(symbol, tree, other) if k < count else make(symbol, other, tree)
+        return make_tree(symbol, tree, other) if k < count else make_tree(symbol, other, tree)
 
     return ScoredFormulas(values, np.tile(1 + tree.size + terms.sizes, 2), tree_of).varying()
 

@@ -19,6 +19,7 @@ from autoprox.files.json_documents import (
 from autoprox.language import digest, parse, require_network
 
 VERSION = 1
+Taus = dict[str, dict[str, float | None]]  # by part of the split and dataset
 
 Name = Annotated[str, Field(max_length=2000)]  # for it is a heading, or a line
 Tau = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
@@ -71,7 +72,7 @@ class ProxyRecord:
     expression: str
     formula: str
     found: Found
-    taus: dict[str, dict[str, float | None]]
+    taus: Taus
 
 
 def write_proxy(path: Path, record: ProxyRecord) -> None:

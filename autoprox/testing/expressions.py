@@ -11,7 +11,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 from autoprox.export import EXPORTERS, Exporter, ExportError, to_sympy
 from autoprox.inputs.batch import Batch
 from autoprox.inputs.batch_loading import load_image_batch
-from autoprox.language import STATISTICS, Tree, canonical, make, parse, require_network
+from autoprox.language import STATISTICS, Tree, canonical, make_tree, parse, require_network
 from autoprox.language.grammar import DEAP_TYPES, Grammar
 from autoprox.language.quantities import QUANTITIES, Quantity
 from autoprox.primitives import OPERATIONS, Level, Primitive, apply
@@ -19,8 +19,8 @@ from autoprox.searchspaces import TransformerNetwork, get_space
 from autoprox.statistics.collector import collect
 from autoprox.testing.require import require
 from autoprox.zoo import EXPRESSIONS, ExpressionProxy, load_expression
-from autoprox.zoo.functions import FunctionProxy, Passes
-from autoprox.zoo.functions.passes import SHARED
+from autoprox.zoo.functions import FunctionProxy, MeasurePasses
+from autoprox.zoo.functions.measure_passes import SHARED_PASSES
 
 OPERATION_ARGUMENTS: dict[Level, tuple[str, str]] = {
     "matrix": ("all.weight", "all.grad"),
@@ -38,7 +38,7 @@ def check_operation(operation: Primitive) -> None:
     with OPERATIONS.trial(name, operation):
         pset = Grammar().pset
         for level in operation.levels:
-            tree = make(name, *map(parse, OPERATION_ARGUMENTS[level][: operation.arity]))
+            tree = make_tree(name, *map(parse, OPERATION_ARGUMENTS[level][: operation.arity]))
             _check_text(tree)
             types = [DEAP_TYPES[arg.type] for arg in tree.args]
             nodes = pset.primitives[DEAP_TYPES[tree.type]]
@@ -65,7 +65,7 @@ def check_statistic(quantity: Quantity) -> None:
         require(len(shared) == 1, f"a quantity's letter is its own, not that of {shared}")
         statistics = [s for s in STATISTICS.values() if s.quantity == name]
         for statistic in statistics:
-            _check_text(make(str(statistic)))
+            _check_text(make_tree(str(statistic)))
         words = {*map(str, statistics)}.intersection(Grammar(statistics).terminals)
         require(words, f"`{name}` is a word of the grammar")
         network = space.build(space.sample(Random(0)), classes=4, seed=1)
@@ -120,12 +120,12 @@ def check_function_proxy(
     for text in (proxy.citation, proxy.equation, proxy.function.__doc__):
         require(text and text.strip(), f"{name} has a citation, an equation and a docstring")
     parameters = [(p, p.detach().clone(), p.requires_grad) for p in network.parameters()]
-    passes = Passes(network, batch, seed)
+    passes = MeasurePasses(network, batch, seed)
     value = proxy.function(passes)
     require(isinstance(value, float) and not math.isnan(value), f"{name} is a number, got {value}")
-    used = {shared for shared in SHARED if shared in vars(passes)}
+    used = {shared for shared in SHARED_PASSES if shared in vars(passes)}
     require(used == proxy.needs, f"{name} reads {sorted(used)}, but needs {sorted(proxy.needs)}")
-    again = proxy.function(Passes(network, batch, seed))
+    again = proxy.function(MeasurePasses(network, batch, seed))
     require(again == value, f"{name} is {value}, then {again} for the same network")
     for parameter, before, grad in parameters:
         same = bool((parameter == before).all()) and parameter.requires_grad == grad
@@ -135,7 +135,10 @@ def check_function_proxy(
 def _check_text(tree: Tree) -> None:
     require(parse(str(tree)) == tree, f"`{tree}` is read as it is written")
     form = canonical(tree)
-    require(canonical(form) == form, f"the canonical form of `{tree}` is its own canonical form")
+    require(
+        canonical(form) == form,
+        f"the canonical form of `{tree}` is its own canonical form",
+    )
     for name, exporter in EXPORTERS.items():
         with suppress(ExportError):  # a form may be one of complete proxies alone
             require(exporter(tree).strip(), f"`{tree}` is displayed in the form {name}")

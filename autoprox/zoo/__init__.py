@@ -1,7 +1,7 @@
 """The zoo: published proxies, expressions and functions, the papers' figures, and proxy files.
 
 It imports the language, inputs, search spaces and files, and gives the registry `PROXIES`;
-`functions` and `loading`, which need more, are imported by themselves.
+`functions` and `proxy_loading`, which need more, are imported by themselves.
 """
 
 from autoprox.zoo.expressions import (

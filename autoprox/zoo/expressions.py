@@ -1,4 +1,4 @@
-"""The registry of proxies, expressions and functions side by side, and published expressions."""
+"""The registry of published proxies, and those of them that are expressions."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from autoprox.language import Tree, parse
 from autoprox.registry import Registry, View
 
 ABDELFATTAH = "Abdelfattah et al., Zero-Cost Proxies for Lightweight NAS, ICLR 2021"
-AUTO_PROX = (
+AUTO_PROX_PAPER = (
     "Wei et al., Auto-Prox: Training-Free Vision Transformer Architecture Search via Automatic "
     "Proxy Discovery, AAAI 2024"
 )
@@ -31,7 +31,7 @@ ETAS = (
     "Yang and Liu, ETAS: Zero-Shot Transformer Architecture Search via Network Trainability and "
     "Expressivity, Findings of ACL 2024"
 )
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*")
+PROXY_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*")
 
 
 class ProxyError(AutoproxError):
@@ -40,7 +40,7 @@ class ProxyError(AutoproxError):
 
 @dataclass(frozen=True)
 class Proxy:
-    """What the registry knows of every proxy: where it comes from."""
+    """The record of a proxy: the paper that it comes from."""
 
     citation: str
 
@@ -48,7 +48,7 @@ class Proxy:
 def _prove(name: str, proxy: Proxy) -> None:
     if not isinstance(proxy, Proxy) or not proxy.citation:
         raise ProxyError(f"a proxy is a record with a citation, but {name} is {proxy!r}")
-    if not NAME.fullmatch(name):
+    if not PROXY_NAME.fullmatch(name):
         raise ProxyError(f"a proxy's name is a letter, then letters, digits, _ + -, got {name!r}")
 
 
@@ -57,7 +57,7 @@ PROXIES: Registry[Proxy] = Registry("proxies", "proxy", ProxyError, _prove)
 
 @dataclass(frozen=True)
 class ExpressionProxy(Proxy):
-    """A proxy's expression, which may use others by name, and where it comes from."""
+    """A proxy that is an expression, which may use others by name."""
 
     expression: str
 
@@ -67,65 +67,64 @@ EXPRESSIONS: Mapping[str, ExpressionProxy] = View(
 )
 
 
-def register(name: str, expression: str, citation: str) -> None:
-    """Register an expression."""
+def register_expression(name: str, expression: str, citation: str) -> None:
     PROXIES.register(name, ExpressionProxy(citation, expression))
 
 
-register("plain", "sum(sum(mul(all.weight, all.grad)))", ABDELFATTAH)
-register("grad_norm", "sum(frobenius_norm(all.grad))", ABDELFATTAH)
-register("l2_norm", "sum(frobenius_norm(all.weight))", f"{ABDELFATTAH} (its code)")
-register("snip", "sum(sum(abs(mul(all.weight, all.grad))))", SNIP)
-register("synflow", "sum(sum(abs(mul(ones.net.weight, ones.net.grad))))", SYNFLOW)
-register("fisher", "sum(sum(square(mul(mlp.act, mlp.act_grad))))", FISHER)
-register(
+register_expression("plain", "sum(sum(mul(all.weight, all.grad)))", ABDELFATTAH)
+register_expression("grad_norm", "sum(frobenius_norm(all.grad))", ABDELFATTAH)
+register_expression("l2_norm", "sum(frobenius_norm(all.weight))", f"{ABDELFATTAH} (its code)")
+register_expression("snip", "sum(sum(abs(mul(all.weight, all.grad))))", SNIP)
+register_expression("synflow", "sum(sum(abs(mul(ones.net.weight, ones.net.grad))))", SYNFLOW)
+register_expression("fisher", "sum(sum(square(mul(mlp.act, mlp.act_grad))))", FISHER)
+register_expression(
     "dss",
     "add(sum(mul(nuclear_norm(ones.diverse.grad), nuclear_norm(ones.diverse.weight))), "
     "sum(sum(abs(mul(ones.salient.grad, ones.salient.weight)))))",
     TF_TAS,
 )
-register(
+register_expression(
     "dss++",
     "add(rank(sum(mul(nuclear_norm(ones.diverse.grad), nuclear_norm(ones.diverse.weight)))), "
     "rank(sum(sum(abs(mul(ones.salient.grad, ones.salient.weight))))))",
     T_RAZOR,
 )
-# T, the length of what the last block puts out, is the least of the blocks' lengths.
-LENGTH = "sum(mul(tokens, softmax(neg(tokens))))"
-register(
+# T, the length of the last block's output, is the least of the blocks' lengths.
+_LENGTH = "sum(mul(tokens, softmax(neg(tokens))))"
+register_expression(
     "ntkt",
-    f"div(div(sum(square(frobenius_norm(ntk.all.grad))), {LENGTH}), {LENGTH})",
+    f"div(div(sum(square(frobenius_norm(ntk.all.grad))), {_LENGTH}), {_LENGTH})",
     f"{ETAS}, eq. 13",
 )
-register(
+register_expression(
     "sept",
     "add(logsumexp(log(width)), "
     "logsumexp(sub(mul(add(tokens, one), log(width)), log(sub(width, one)))))",
     ETAS,
 )
-register("ntsr", "add(rank(ntkt), rank(sept))", ETAS)
-register(
+register_expression("ntsr", "add(rank(ntkt), rank(sept))", ETAS)
+register_expression(
     "autoprox-a",
     "add(sum(l1_norm(qkv.grad)), sum(mean(sigmoid(mlp.grad))))",
-    f"{AUTO_PROX}, eq. 2, layers added up",
+    f"{AUTO_PROX_PAPER}, eq. 2, layers added up",
 )
-register(
+register_expression(
     "autoprox-p",
     "sub(mean(frobenius_norm(sigmoid(qkv.weight))), mean(mean(log_softmax(abs(mlp.weight)))))",
-    f"{AUTO_PROX}, eq. 3, the mean over layers and elements",
+    f"{AUTO_PROX_PAPER}, eq. 3, the mean over layers and elements",
 )
-# What the authors' code leaves open is chosen so: the weights are those of all linear layers, the
-# gradients of activations those of the outputs of the MLPs' linear layers, a matrix that isn't yet
-# one number is replaced by its mean, and layers are added up.
-register(
+# The authors' code leaves some choices open, made here so: the weights are those of all linear
+# layers, the gradients of activations those of the outputs of the MLPs' linear layers, a matrix
+# that isn't yet one number is replaced by its mean, and layers are added up.
+register_expression(
     "autoprox-a-released",
     "add(sum(frobenius_norm(min_max(all.weight))), sum(mean(sqrt(sigmoid(mlp.act_grad)))))",
-    f"{AUTO_PROX}, in the form of the configurations of its code",
+    f"{AUTO_PROX_PAPER}, in the form of the configurations of its code",
 )
-register(
+register_expression(
     "autoprox-p-released",
     "sub(sum(frobenius_norm(all.weight)), sum(log(mean(abs(mlp.act_grad)))))",
-    f"{AUTO_PROX}, in the form of the code of PicoNAS",
+    f"{AUTO_PROX_PAPER}, in the form of the code of PicoNAS",
 )
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from itertools import groupby
 
-from autoprox.export.mathml_form import mathml_of
-from autoprox.export.symbols import MEANINGS, unicode
+from autoprox.export.mathml_format import mathml_of
+from autoprox.language import EVERY_STATISTIC, STATISTICS, STRUCTURE
 from autoprox.language.domains import DOMAINS, PARTS
 from autoprox.language.quantities import QUANTITIES
-from autoprox.language.vocabulary import EVERY_STATISTIC, STATISTICS, STRUCTURE
+from autoprox.language.statistic_leaves import MEANINGS, unicode_letter
 from autoprox.primitives import OPERATIONS, Formula, fill
 from autoprox.report.terminal.operations import operation_details
 
@@ -78,7 +78,7 @@ def drawn_formula(name: str) -> str:
 def quantities() -> Iterator[list[str]]:
     """A line for each thing that is measured of a layer."""
     for quantity in QUANTITIES.values():
-        letter = unicode(quantity.symbol)
+        letter = unicode_letter(quantity.symbol)
         yield [code(quantity.name), code(letter), quantity.meaning, quantity.needs, quantity.like]
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from autoprox.primitives import OPERATIONS, Primitive
-from autoprox.primitives.base import apply
+from autoprox.primitives.primitive import apply
 
 WIDTH, HEIGHT, MARGIN = 132, 84, 6
 ACROSS = torch.linspace(-3.0, 3.0, 61, dtype=torch.float64)

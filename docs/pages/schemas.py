@@ -31,7 +31,7 @@ from autoprox.report.terminal.proxy_report import ExpressionDetails, FunctionDet
 from autoprox.runs.folder import FORMAT, RunEnvironment
 from autoprox.runs.proxy_file import ProxyFile
 from autoprox.runs.summary import ArchitectureDocument
-from autoprox.zoo.loading import NumberedFormula
+from autoprox.zoo.proxy_loading import NumberedFormula
 
 FILES: Mapping[str, Any] = {
     "proxy-file": ProxyFile,

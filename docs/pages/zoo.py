@@ -2,9 +2,9 @@
 
 import inspect
 
-from autoprox.export.pretty_form import pretty
+from autoprox.export.pretty_format import pretty
 from autoprox.zoo.expressions import EXPRESSIONS, load_expression
-from autoprox.zoo.functions.registry import MEASURES
+from autoprox.zoo.functions import FUNCTION_PROXIES
 
 from . import text
 from .text import block, code
@@ -14,14 +14,14 @@ def page() -> str:
     """The whole page."""
     return text.page(
         "Published proxies",
-        f"{len(EXPRESSIONS)} are expressions of the language, {len(MEASURES)} functions that "
-        "run passes of their own; `params` and `flops` stand beside them as counts. `autoprox "
+        f"{len(EXPRESSIONS)} are expressions of the language, {len(FUNCTION_PROXIES)} functions "
+        "that run passes of their own; `params` and `flops` stand beside them as counts. `autoprox "
         "rank --proxies all` measures all of them, `autoprox show NAME` explains one. Where "
         "text and released code of a paper differ, what counts here is said with the proxy.",
         "## Expressions",
         *map(expression, EXPRESSIONS),
         "## Functions",
-        *map(function, MEASURES),
+        *map(function, FUNCTION_PROXIES),
     )
 
 
@@ -36,6 +36,6 @@ def expression(name: str) -> str:
 
 def function(name: str) -> str:
     """A proxy that is a function: paper, equation, what it says."""
-    own = MEASURES[name]
+    own = FUNCTION_PROXIES[name]
     rule = inspect.getdoc(own.function) or ""
     return "\n\n".join([f"### {name}", f"{own.citation}.", block("text", own.equation), rule])

@@ -23,7 +23,7 @@ from autoprox.runner import read_config
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import Floats, kendall, kendall_unordered_ties
 from autoprox.statistics.sources import UncachedMatrices
-from autoprox.zoo.loading import load
+from autoprox.zoo.proxy_loading import resolve_proxy
 
 
 def scores_of(problem: SpaceProblem, tree: Tree, networks: list[int]) -> Floats:
@@ -49,7 +49,7 @@ def lines(path: Path, within: str | None, workers: int) -> Iterator[str]:
     config = read_config(Run.open(path, "evolve"), workers=workers)
     assert isinstance(config, EvolveConfig)
     [problem] = Evolve(config).problems.values()
-    tree, test = load(str(path)).tree, problem.parts["test"].tolist()
+    tree, test = resolve_proxy(str(path)).tree, problem.parts["test"].tolist()
     truth = np.stack([scores[test] for scores in problem.benchmark.scores.values()])
     architectures = [problem.benchmark.architectures[n] for n in test]
     values = sorted({arch[within] for arch in architectures}) if within else []

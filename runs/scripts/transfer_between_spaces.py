@@ -30,7 +30,7 @@ from autoprox.scoring.bootstrap import split_networks
 from autoprox.scoring.correlations import Floats
 from autoprox.scoring.evaluation_set import EvaluationSet, ridge_baseline, size_baselines
 from autoprox.statistics.sources import UncachedMatrices
-from autoprox.zoo.loading import load
+from autoprox.zoo.proxy_loading import resolve_proxy
 
 SPACES = ("autoformer-nano", "pit-nano", "autoformer-ti", "pit")
 BASELINES = {"params": "parameter count", "ridge": "ridge regression on 60 %"}
@@ -47,7 +47,7 @@ class Proxy(NamedTuple):
 
 def read_proxy(source: str, seed: int) -> Proxy:
     """Return the proxy that a word of the command line means."""
-    loaded, path = load(source), Path(source)
+    loaded, path = resolve_proxy(source), Path(source)
     tree = require_network(loaded.tree)
     if path.is_dir():
         config = Run.open(path).read_config()

@@ -7,7 +7,7 @@ Parts:
 - candidates: seconds for a new candidate, the published way (every network built, forward and
   backward, for each candidate) against the engine's
 - collection: collecting the statistics of the `data` probe against the bare passes
-- final: a formula on whole matrices, as an evolution measures it, against the bare passes
+- final: a formula at full resolution, as an evolution measures it, against the bare passes
 - evolution: the paper's whole evolution (P = 20, T = 200) on collected statistics
 - command: `autoprox evolve` with an empty cache: seconds and processor time of each stage
 - formulas: CPU time of an evolution on four spaces with halving, for 20,000 formulas
@@ -38,14 +38,15 @@ from estimate import staged
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from helpers.evolutions import only_problem
 from helpers.random_matrices import RandomMatrices
 from torch.nn import functional
 
 from autoprox.commands.evolve import Evolve
-from autoprox.commands.spaces import EvolveSpaces
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.engine.evaluator import Engine
 from autoprox.engine.program import reductions
+from autoprox.evaluation.space_problem import SpaceProblem
 from autoprox.evaluation.successive_halving import SuccessiveHalving
 from autoprox.evolution import STRATEGIES, EvolutionParameters, State, evolve, make_toolbox
 from autoprox.files.folders import user_cache
@@ -88,22 +89,23 @@ def cpu_seconds(call: Callable[[], Any], repeats: int = 7) -> float:
     return min(timings)
 
 
-def random_store(problem: Evolve, needs: Iterable[Statistic]) -> RandomMatrices:
+def random_store(task: Evolve, needs: Iterable[Statistic]) -> RandomMatrices:
+    problem = only_problem(task)
     every = problem.networks()
     chosen = [every[n] for n in problem.parts["train"]]
     return RandomMatrices(problem.setting(), chosen, needs)
 
 
 def store_of(
-    problem: Evolve, folder: Path, networks: int, needs: Iterable[Statistic] = ()
+    task: Evolve, folder: Path, networks: int, needs: Iterable[Statistic] = ()
 ) -> CachedMatrices:
-    config = problem.config
+    config, problem = task.config, only_problem(task)
     every = problem.networks()
     chosen = [every[n] for n in problem.parts["train"][:networks]]
     matrices = CachedMatrices(
         problem.setting(),
         chosen,
-        needs or problem.needs(),
+        needs or task.needs(),
         folder=folder,
         memory=config.memory,
         pool=WorkerPool(config.workers),
@@ -130,10 +132,10 @@ def bytes_read(store: CachedMatrices, expression: str) -> int:
     )
 
 
-def bandwidth(problem: Evolve) -> dict[str, Any]:
-    """One thread's, against its own copy."""
+def bandwidth(task: Evolve) -> dict[str, Any]:
+    """Measure one thread against its own copy."""
     needs = {statistic for expression in ELEMENTWISE for statistic in inputs(expression)}
-    store = random_store(problem, needs)
+    store = random_store(task, needs)
     source = torch.randn(2**24)  # twice the last cache
     target = torch.empty_like(source)
     torch.set_num_threads(1)
@@ -153,14 +155,14 @@ def bandwidth(problem: Evolve) -> dict[str, Any]:
                 "ratio": (taken - overhead) / least,
             }
         )
-    return {"copy_gb_per_second": speed / 1e9, "thin": problem.config.stride, "trees": rows}
+    return {"copy_gb_per_second": speed / 1e9, "stride": task.config.stride, "trees": rows}
 
 
-def workers(problem: Evolve) -> dict[str, Any]:
-    """How much sooner two threads are done than one: of an idle machine with two cores."""
-    store = random_store(problem, problem.needs())
+def workers(task: Evolve) -> dict[str, Any]:
+    """Compare two threads with one, on an idle machine of two cores."""
+    store = random_store(task, task.needs())
     rng = random.Random(2)
-    trees = [problem.grammar.generate(rng) for _ in range(100)]
+    trees = [task.grammar.generate(rng) for _ in range(100)]
     taken = {}
     for count in (1, 2):
         store.pool = WorkerPool(count)
@@ -176,24 +178,22 @@ def formulas(options: argparse.Namespace) -> dict[str, Any]:
     """Evolution on four spaces, whose matrices are random, as if they were collected."""
     spaces = ("autoformer", "pit", "autoformer-nano", "pit-nano")
     budget = options.formulas
-    task = EvolveSpaces(
-        EvolveConfig(spaces=spaces, evaluations=budget, iterations=budget, workers=1)
-    )
-    (fold,) = task.folds
+    task = Evolve(EvolveConfig(spaces=spaces, evaluations=budget, iterations=budget, workers=1))
+    (plan,) = task.folds
     sources = {
         name: [
-            RandomMatrices(field.setting(), [field.networks()[n] for n in part], field.needs())
-            for part in task.blocks[name]
+            RandomMatrices(problem.setting(), [problem.networks()[n] for n in part], task.needs())
+            for part in task.parts[name]
         ]
-        for name, field in task.fields.items()
+        for name, problem in task.problems.items()
     }
     count = sum(len(s.networks) * len(s.datasets) for own in sources.values() for s in own)
     for source in (s for own in sources.values() for s in own):
         _ = source.packed
     strategy, state = STRATEGIES[task.config.strategy], State(random.Random(0))
     start = time.process_time()
-    individuals = SuccessiveHalving(task.trials(fold, sources)).individuals
-    toolbox = make_toolbox(task.form, individuals, strategy, task.config)
+    evaluate = SuccessiveHalving(task.evaluators(plan, sources)).evaluate
+    toolbox = make_toolbox(task.representation, evaluate, strategy, task.config)
     evolve(toolbox, strategy, task.config, state, lambda state: None)
     taken = time.process_time() - start
     return {
@@ -208,13 +208,13 @@ def formulas(options: argparse.Namespace) -> dict[str, Any]:
 def command(options: argparse.Namespace) -> dict[str, Any]:
     """The shares of the stages, with the published proxies that are compared by default."""
     given = {"space": options.space, "datasets": DATASETS, "workers": options.workers}
-    found = staged({**given, "strategy": options.strategy, "thin": options.stride})
+    found = staged({**given, "strategy": options.strategy, "stride": options.stride})
     seconds = found["measured"]
     shares = {stage: own / seconds["all"] for stage, own in seconds.items() if stage != "all"}
     return {**found, "shares": shares}
 
 
-def published_way(problem: Evolve) -> float:
+def published_way(problem: SpaceProblem) -> float:
     """Seconds for one candidate on 60 networks and 3 datasets, extrapolated from a few networks."""
     torch.set_num_threads(os.cpu_count() or 1)
     archs = [problem.benchmark.architectures[n] for n in problem.parts["train"]]
@@ -232,12 +232,12 @@ def published_way(problem: Evolve) -> float:
     return sum(timings) / len(timings) * len(archs)
 
 
-def candidates(problem: Evolve, folder: Path) -> dict[str, Any]:
+def candidates(task: Evolve, folder: Path) -> dict[str, Any]:
     """Random new trees, in batches of ten: none has been evaluated before."""
-    store = store_of(problem, folder, 60)
+    store = store_of(task, folder, 60)
     rng, trees = random.Random(1), dict[str, Tree]()
     while len(trees) < 500:
-        tree = canonical(problem.grammar.generate(rng))
+        tree = canonical(task.grammar.generate(rng))
         trees[digest(tree)] = tree
     fresh = list(trees.values())
     engine = Engine(store)
@@ -245,7 +245,7 @@ def candidates(problem: Evolve, folder: Path) -> dict[str, Any]:
     for first in range(0, len(fresh), 10):
         engine.evaluate(fresh[first : first + 10])
     ours = (time.perf_counter() - start) / len(fresh)
-    published = published_way(problem)
+    published = published_way(only_problem(task))
     return {
         "published_seconds": published,
         "published_measured_on": f"{PUBLISHED_NETWORKS} of 60 networks",
@@ -255,9 +255,10 @@ def candidates(problem: Evolve, folder: Path) -> dict[str, Any]:
     }
 
 
-def collection(problem: Evolve) -> dict[str, Any]:
-    """The `data` probe of a few networks, thinned and written to files, against its bare passes."""
-    needs = [s for s in problem.needs() if s.probe == "data"]
+def collection(task: Evolve) -> dict[str, Any]:
+    """Collect the subsampled `data` probe of a few networks, against its bare passes."""
+    problem = only_problem(task)
+    needs = [s for s in task.needs() if s.probe == "data"]
 
     def collected(networks: Sequence[SpaceNetwork]) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -266,8 +267,9 @@ def collection(problem: Evolve) -> dict[str, Any]:
     return against_bare_passes(problem, collected)
 
 
-def final(problem: Evolve) -> dict[str, Any]:
-    """A formula on the whole matrices of a few networks, as at the end of an evolution."""
+def final(task: Evolve) -> dict[str, Any]:
+    """Measure a formula at full resolution on a few networks, as at the end of an evolution."""
+    problem = only_problem(task)
 
     def measured(networks: Sequence[SpaceNetwork]) -> None:
         source = UncachedMatrices(problem.setting(stride=1), networks)
@@ -277,7 +279,7 @@ def final(problem: Evolve) -> dict[str, Any]:
 
 
 def against_bare_passes(
-    problem: Evolve, do: Callable[[Sequence[SpaceNetwork]], None]
+    problem: SpaceProblem, do: Callable[[Sequence[SpaceNetwork]], None]
 ) -> dict[str, Any]:
     """Processor time of one thread, of a few networks on all datasets."""
     archs = [problem.benchmark.architectures[n] for n in problem.parts["train"]][:4]
@@ -300,15 +302,17 @@ def against_bare_passes(
     }
 
 
-def evolution(problem: Evolve, folder: Path) -> dict[str, Any]:
+def evolution(task: Evolve, folder: Path) -> dict[str, Any]:
     """Auto-Prox's settings, 20 proxies and 200 iterations, with the configured strategy."""
-    store = store_of(problem, folder, 60)
+    store = store_of(task, folder, 60)
     state, settings = State(random.Random(0)), EvolutionParameters(population=20, iterations=200)
     start = time.perf_counter()
-    toolbox = problem.toolbox(Engine(store))
-    evolve(toolbox, STRATEGIES[problem.config.strategy], settings, state, lambda state: None)
+    (plan,), strategy = task.folds, STRATEGIES[task.config.strategy]
+    (evaluator,) = task.evaluators(plan, {name: [store] for name in task.problems})
+    toolbox = make_toolbox(task.representation, evaluator.evaluate, strategy, settings)
+    evolve(toolbox, strategy, settings, state, lambda state: None)
     return {
-        "strategy": problem.config.strategy,
+        "strategy": task.config.strategy,
         "population": settings.population,
         "iterations": settings.iterations,
         "seconds": time.perf_counter() - start,
@@ -319,14 +323,14 @@ def evolution(problem: Evolve, folder: Path) -> dict[str, Any]:
 
 def main() -> None:
     parts: dict[str, Callable[[Evolve, Path], dict[str, Any]]] = {
-        "bandwidth": lambda problem, folder: bandwidth(problem),
-        "workers": lambda problem, folder: workers(problem),
-        "formulas": lambda problem, folder: formulas(options),
+        "bandwidth": lambda task, folder: bandwidth(task),
+        "workers": lambda task, folder: workers(task),
+        "formulas": lambda task, folder: formulas(options),
         "candidates": candidates,
-        "collection": lambda problem, folder: collection(problem),
-        "final": lambda problem, folder: final(problem),
+        "collection": lambda task, folder: collection(task),
+        "final": lambda task, folder: final(task),
         "evolution": evolution,
-        "command": lambda problem, folder: command(options),
+        "command": lambda task, folder: command(options),
     }
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=[[], *parts], default=[])
@@ -344,10 +348,10 @@ def main() -> None:
         stride=options.stride,
         workers=options.workers,
     )
-    problem = Evolve(config)
+    task = Evolve(config)
     results = {}
     for name in options.parts or parts:
-        results[name] = parts[name](problem, options.cache)
+        results[name] = parts[name](task, options.cache)
         print(f"{name} done", file=sys.stderr, flush=True)
     machine = {"platform": platform.platform(), "cores": os.cpu_count(), "torch": torch.__version__}
     json.dump(

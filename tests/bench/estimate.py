@@ -19,7 +19,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from autoprox.commands.evolve import Evolve
+from autoprox.commands.evolve import Evolve, EvolveSummary
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.runner import begin
 
@@ -60,8 +60,10 @@ def staged(options: dict[str, Any]) -> dict[str, Any]:
         started = time.monotonic()
         estimate = task.estimate()
         estimating = time.monotonic() - started
+        assert estimate is not None  # on one space
         stages, started, cpu = Stages(), time.monotonic(), time.process_time()
         summary = begin(task, stages)
+        assert isinstance(summary, EvolveSummary)
         stages("end", 0, 0, "")
         seconds = time.monotonic() - started
         return {
@@ -71,7 +73,7 @@ def staged(options: dict[str, Any]) -> dict[str, Any]:
             "cpu": {**stages.cpu, "all": time.process_time() - cpu},
             "ratio": estimate.seconds / seconds,
             "estimating": estimating,
-            "expression": summary["expression"],
+            "expression": summary.expression,
         }
 
 

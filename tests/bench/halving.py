@@ -1,4 +1,4 @@
-"""What halving costs and gains: `python tests/bench/halving.py [--seeds 3] [--minutes 1.5]`.
+"""Compares kinds of successive halving: `python tests/bench/halving.py [--seeds 3] [--minutes 1]`.
 
 Evolves on PiT and two nano spaces with the first measurement on all training networks, on a quarter
 and on an eighth of them, each for as much processor time after collection, and prints the fitness
@@ -13,7 +13,7 @@ import sys
 import time
 from contextlib import suppress
 
-from autoprox.commands.spaces import EvolveSpaces
+from autoprox.commands.evolve import Evolve
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.evaluation.successive_halving import SuccessiveHalving
 from autoprox.evolution import STRATEGIES, State, evolve, make_toolbox
@@ -27,26 +27,25 @@ class TimeUpError(Exception):
 
 
 def best(steps: tuple[int, ...], seed: int, minutes: float) -> dict[str, float]:
-    """The best fitness that an evolution reaches, and of how many formulas."""
-    task = EvolveSpaces(EvolveConfig(spaces=SPACES, seed=0, workers=1, iterations=10**6))
-    for name, field in task.fields.items():
-        train, taken = field.parts["train"], 0
-        task.blocks[name] = []
+    """Return the best fitness of an evolution, and the number of formulas it evaluated."""
+    task = Evolve(EvolveConfig(spaces=SPACES, seed=0, workers=1, iterations=10**6))
+    for name, problem in task.problems.items():
+        train, taken = problem.parts["train"], 0
+        task.parts[name] = []
         for share in steps:
             count = len(train) // share
-            task.blocks[name].append(train[taken:count])
+            task.parts[name].append(train[taken:count])
             taken = count
-    (fold,) = task.folds
+    (plan,) = task.folds
+    memory = task.config.memory // (len(SPACES) * len(steps))
     sources = {
-        name: [
-            field.collect(part=part, share=len(SPACES) * len(steps)) for part in task.blocks[name]
-        ]
-        for name, field in task.fields.items()
+        name: [problem.collect(task.needs(), part, memory) for part in task.parts[name]]
+        for name, problem in task.problems.items()
     }
-    trials = task.trials(fold, sources)
+    evaluators = task.evaluators(plan, sources)
     toolbox = make_toolbox(
-        task.form,
-        SuccessiveHalving(trials).individuals,
+        task.representation,
+        SuccessiveHalving(evaluators).evaluate,
         STRATEGIES[task.config.strategy],
         task.config,
     )

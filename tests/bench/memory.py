@@ -28,7 +28,11 @@ from typing import Any
 
 import torch
 
-from autoprox.commands.evolve import Evolve
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from helpers.evolutions import only_fold, only_problem, only_quality
+
+from autoprox.commands.evolve import Evolve, EvolveSummary
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.engine.evaluator import Engine
 from autoprox.evolution import EvolutionParameters
@@ -48,15 +52,16 @@ EVERY_KIND = (
 
 
 def idle(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
-    return {"networks": len(Evolve(config).benchmark.architectures)}
+    return {"networks": len(only_problem(Evolve(config)).benchmark.architectures)}
 
 
 def store(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
-    problem = Evolve(config)
+    task = Evolve(config)
+    problem = only_problem(task)
     source = CachedMatrices(
         problem.setting(config.stride),
         problem.networks()[: options.networks],
-        problem.needs(),
+        task.needs(),
         folder=Path(str(config.cache)) / "statistics",
         memory=config.memory,
         pool=WorkerPool(config.workers),
@@ -65,7 +70,7 @@ def store(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
     collected = peak()
     rng, engine = random.Random(0), Engine(source)
     for _ in range(0, options.trees, 10):
-        engine.evaluate([problem.grammar.generate(rng) for _ in range(10)])
+        engine.evaluate([task.grammar.generate(rng) for _ in range(10)])
     packed = set(source.packed.values())
     return {
         "networks": len(source.measurable),
@@ -77,7 +82,7 @@ def store(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def fresh(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
-    problem = Evolve(config)
+    problem = only_problem(Evolve(config))
     networks = problem.networks()[: options.networks]
     source = UncachedMatrices(problem.setting(stride=1), networks, WorkerPool(config.workers))
     Engine(source).evaluate([parse(text) for text in EVERY_KIND])
@@ -87,7 +92,13 @@ def fresh(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
 def evolve(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         summary = start(config.model_copy(update={"runs": folder}))
-    return {name: summary[name] for name in ("expression", "evaluations", "failed_networks")}
+    assert isinstance(summary, EvolveSummary)
+    failed = only_quality(summary).failed_networks
+    return {
+        "expression": summary.expression,
+        "evaluations": only_fold(summary).evaluations,
+        "failed_networks": failed,
+    }
 
 
 PARTS: dict[str, Callable[[EvolveConfig, argparse.Namespace], dict[str, Any]]] = {

@@ -19,16 +19,20 @@ import torch
 from autoprox.commands.rank import Rank
 from autoprox.configurations.commands import RankConfig
 from autoprox.evaluation.measured_proxies import all_proxies
+from autoprox.statistics.networks import space_networks
 
 DATASETS = ("cifar100", "flowers", "chaoyang")
 
 
 def seconds(proxies: tuple[str, ...], networks: int, workers: int) -> float:
-    """What measuring these proxies on the first networks takes."""
+    """Measure these proxies on the first networks, and return the time it takes."""
     config = RankConfig(proxies=proxies, space="autoformer", datasets=DATASETS, workers=workers)
     ranking = Rank(config)
+    architectures = ranking.benchmark.architectures[:networks]
+    untrained = space_networks(ranking.space, architectures, config.seed)
+    setting = ranking.setting(config.seed)
     start = time.perf_counter()
-    ranking.measured(config.seed, range(networks), lambda record: None)
+    ranking.proxies.measured(untrained, setting, config.seed, ranking.pool, lambda values: None)
     return time.perf_counter() - start
 
 

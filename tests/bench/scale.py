@@ -45,7 +45,8 @@ Part = tuple[Callable[..., Any], tuple[Any, ...], list[Any]]  # function, what i
 def rank(options: argparse.Namespace) -> Part:
     """Some of the zoo on AutoFormers of a benchmark."""
     task = Rank(RankConfig(proxies=options.proxies.split(","), space=options.space))
-    networks = Evolve(EvolveConfig(space=options.space)).networks()[: options.networks]
+    (problem,) = Evolve(EvolveConfig(space=options.space)).problems.values()
+    networks = problem.networks()[: options.networks]
     return Proxies.of_network, (task.proxies, task.setting(0), 0), networks
 
 
@@ -61,10 +62,11 @@ def search(options: argparse.Namespace) -> Part:
 def collect(options: argparse.Namespace) -> Part:
     """The statistics of the same networks, as evolution reads them, brought back as files."""
     task = Evolve(EvolveConfig(space=options.space))
-    networks = task.networks()[: options.networks]
-    datasets = list(task.batches)
+    (problem,) = task.problems.values()
+    networks = problem.networks()[: options.networks]
+    datasets = list(problem.batches)
     names = {d: {s: f"{d}-{s}" for s in task.needs()} for d in datasets[:1]}
-    return _write_measured, (task.setting(), []), [(network, names) for network in networks]
+    return _write_measured, (problem.setting(), []), [(network, names) for network in networks]
 
 
 def itself(item: int) -> int:

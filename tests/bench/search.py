@@ -35,7 +35,7 @@ from autoprox.benchmarks import load_benchmark
 from autoprox.commands.search import Search
 from autoprox.configurations.commands import SearchConfig
 from autoprox.files.atomic_writes import write_json
-from autoprox.language import Tree, make
+from autoprox.language import Tree, make_tree
 from autoprox.nas.candidate_measurement import Outcome, SearchProxy
 from autoprox.scoring.correlations import kendall
 from autoprox.searchspaces import Architecture, get_space
@@ -57,9 +57,9 @@ def problem_of(proxy: str, **options: Any) -> Search:
 def together(names: Sequence[str]) -> str:
     """One proxy that measures the terms of several in the same passes."""
     trees = [load_expression(name) for name in names]
-    whole: Tree = make("rank", make("sum", make("one")))
+    whole: Tree = make_tree("rank", make_tree("sum", make_tree("one")))
     for tree in trees:
-        whole = make("add", whole, make("rank", tree))
+        whole = make_tree("add", whole, make_tree("rank", tree))
     return str(whole)
 
 

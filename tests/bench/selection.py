@@ -1,9 +1,9 @@
 """Compares rules for the final formula: `python tests/bench/selection.py SPACE [--splits 0,1,2]`.
 
-Nothing is read of a split's test networks: two thirds of its training networks evolve, by the
-default settings, and the others say what each rule's formula is worth. Prints JSON: for every rule
-the mean tau-b, and with ties broken, less that of the best formula by fitness less 0.001 a node,
-with the standard errors over the splits (too small, for the splits share networks).
+A split's test networks are never read: two thirds of its training networks evolve, by the
+default settings, and each rule's formula ranks the others. Prints JSON: for every rule the mean
+tau-b, and the tau with unordered ties, minus that of the best formula by fitness minus 0.001 a
+node, with the standard errors over the splits (too small, for the splits share networks).
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from autoprox.evolution import (
     Individual,
     State,
     evolve,
+    make_toolbox,
 )
-from autoprox.language import Tree, make
+from autoprox.language import Tree, make_tree
 from autoprox.scoring.bootstrap import split_networks
 from autoprox.scoring.correlations import kendall, kendall_unordered_ties
 
@@ -41,20 +42,22 @@ Rule = Callable[[list[Individual], FitnessEvaluator], Tree]
 
 
 def rank_sum(individuals: Sequence[Individual]) -> Tree:
-    return reduce(partial(make, "add"), [make("rank", i.tree) for i in individuals])
+    return reduce(partial(make_tree, "add"), [make_tree("rank", i.tree) for i in individuals])
 
 
-def by_worth(individuals: list[Individual], parsimony: float) -> list[Individual]:
-    """The best when each node has to be worth something."""
+def by_parsimony(individuals: list[Individual], parsimony: float) -> list[Individual]:
+    """Sort by the joint metric minus a cost of each node, best first."""
     return sorted(individuals, key=lambda i: (i.jcm - parsimony * i.tree.size, -i.tree.size))[::-1]
 
 
-def best(parsimony: float, individuals: list[Individual], trial: FitnessEvaluator) -> Tree:
-    return by_worth(individuals, parsimony)[0].tree
+def best(parsimony: float, individuals: list[Individual], evaluator: FitnessEvaluator) -> Tree:
+    return by_parsimony(individuals, parsimony)[0].tree
 
 
-def near_the_best(tolerance: float, individuals: list[Individual], trial: FitnessEvaluator) -> Tree:
-    return trial.choose(front_of(individuals), tolerance).tree
+def near_the_best(
+    tolerance: float, individuals: list[Individual], evaluator: FitnessEvaluator
+) -> Tree:
+    return evaluator.choose(front_of(individuals), tolerance).tree
 
 
 def front_of(individuals: list[Individual]) -> list[Individual]:
@@ -63,22 +66,22 @@ def front_of(individuals: list[Individual]) -> list[Individual]:
     return list(front)
 
 
-def of_the_best(individuals: list[Individual], trial: FitnessEvaluator) -> Tree:
-    return rank_sum(by_worth(individuals, 0.001)[:10])
+def of_the_best(individuals: list[Individual], evaluator: FitnessEvaluator) -> Tree:
+    return rank_sum(by_parsimony(individuals, 0.001)[:10])
 
 
-def of_the_front(individuals: list[Individual], trial: FitnessEvaluator) -> Tree:
+def of_the_front(individuals: list[Individual], evaluator: FitnessEvaluator) -> Tree:
     return rank_sum(front_of(individuals))
 
 
-def joined(individuals: list[Individual], trial: FitnessEvaluator) -> Tree:
-    """Ranks added to the best formula's as long as each raises the fitness by 0.005."""
-    leaders = by_worth(individuals, 0.001)[:100]
-    chosen, ranks = leaders[0], make("rank", leaders[0].tree)
+def rank_sum_while_better(individuals: list[Individual], evaluator: FitnessEvaluator) -> Tree:
+    """Add ranks to the best formula's as long as each raises the fitness by 0.005."""
+    leaders = by_parsimony(individuals, 0.001)[:100]
+    chosen, ranks = leaders[0], make_tree("rank", leaders[0].tree)
     while True:
-        sums = [make("add", ranks, make("rank", other.tree)) for other in leaders]
+        sums = [make_tree("add", ranks, make_tree("rank", other.tree)) for other in leaders]
         within = [tree for tree in sums if EvolveConfig().allow(tree)]
-        found = [i for i in trial.individuals(within) if i.valid]
+        found = [i for i in evaluator.evaluate(within) if i.valid]
         fittest = max(found, key=lambda i: i.fitness, default=chosen)
         if fittest.jcm - chosen.jcm <= 0.005:
             return chosen.tree
@@ -91,43 +94,39 @@ RULES: dict[str, Rule] = {
     "0.002 a node": partial(best, 0.002),
     "rank sum of the 10 best": of_the_best,
     "rank sum of the front": of_the_front,
-    "ranks that are worth it": joined,
+    "ranks that raise the fitness": rank_sum_while_better,
     "the shortest within an error": partial(near_the_best, 1.0),
     "the shortest within half an error": partial(near_the_best, 0.5),
 }
 
 
-def worth(problem: Evolve, split_seed: int) -> dict[str, tuple[float, float]]:
-    """For each rule tau-b and tau with ties broken, the means over the datasets."""
-    store = problem.collect()
+def ranking_quality(task: Evolve, split_seed: int) -> dict[str, tuple[float, float]]:
+    """Return tau-b and tau with unordered ties for each rule, means over the datasets."""
+    (problem,), strategy = task.problems.values(), STRATEGIES[task.config.strategy]
+    store = problem.collect(task.needs(), problem.parts["train"], task.config.memory)
     engine = Engine(store)
-    toolbox = problem.toolbox(engine)
     fit, rest = (part.tolist() for part in split_networks(len(store.networks), split_seed, 2 / 3))
     seen: dict[Tree, Individual] = {}
 
     train = problem.parts["train"]
-    ground = MeasuredNetworks(problem.judge(train[fit].tolist()), [SourceNetworks(engine, fit)])
-    trial = FitnessEvaluator(problem.config, [ground])
+    fitted = MeasuredNetworks(
+        problem.evaluation_set(train[fit].tolist()), [SourceNetworks(engine, fit)]
+    )
+    evaluator = FitnessEvaluator(task.config, [fitted])
 
     def evaluate(trees: Sequence[Tree]) -> list[Individual]:
-        found = trial.individuals(trees)
+        found = evaluator.evaluate(trees)
         seen.update({i.tree: i for i in found if i.valid})
         return found
 
-    toolbox.register("evaluate", evaluate)
-    state = State(random.Random(split_seed))
-    evolve(
-        toolbox,
-        STRATEGIES[problem.config.strategy],
-        EvolutionParameters(),
-        state,
-        lambda state: None,
-    )
+    parameters, state = EvolutionParameters(), State(random.Random(split_seed))
+    toolbox = make_toolbox(task.representation, evaluate, strategy, parameters)
+    evolve(toolbox, strategy, parameters, state, lambda state: None)
     individuals = list(seen.values())
     truth = [scores[train[rest]] for scores in problem.benchmark.scores.values()]
     found = {}
     for name, rule in RULES.items():
-        scores = engine.evaluate([rule(individuals, trial)], rest).values[0]
+        scores = engine.evaluate([rule(individuals, evaluator)], rest).values[0]
         pairs = list(zip(scores, truth, strict=True))
         found[name] = (
             mean(float(kendall(*pair)) for pair in pairs),
@@ -155,10 +154,8 @@ def main() -> None:
     options = parser.parse_args()
     rows = []
     for seed in map(int, options.splits.split(",")):
-        problem = Evolve(
-            EvolveConfig(space=options.space, split_seed=seed, workers=options.workers)
-        )
-        rows.append(worth(problem, seed))
+        config = EvolveConfig(space=options.space, split_seed=seed, workers=options.workers)
+        rows.append(ranking_quality(Evolve(config), seed))
         print(f"split {seed} done", file=sys.stderr, flush=True)
     json.dump({"command": sys.argv[1:], **summary(rows)}, sys.stdout, indent=2)
     print()

@@ -2,8 +2,8 @@
 
 Every strategy starts from the same seeds on the same training networks; with `--space autoformer
 --preset auto-prox --strategies elitist,naive,random` that is Auto-Prox's figure 5, left. The result
-is a table of curves in JSON and a plot beside it; seeds that are in the table already are not run
-again, so that a stopped measurement goes on.
+is a table of curves in JSON and a plot next to it; seeds that are in the table already are not run
+again, so that an interrupted measurement can be resumed.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import numpy as np
 
 from autoprox.commands.evolve import Evolve
 from autoprox.configurations.commands import EvolveConfig
-from autoprox.engine.evaluator import Engine
-from autoprox.evolution import STRATEGIES, State, evolve
+from autoprox.evolution import STRATEGIES, State, evolve, make_toolbox
 from autoprox.files.atomic_writes import write_json
+from autoprox.statistics.cached import CachedMatrices
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -29,8 +29,8 @@ from matplotlib import pyplot as plt
 FOLDER = Path(__file__).parents[2] / "runs" / "strategies"
 
 
-def problem_of(strategy: str, options: argparse.Namespace) -> Evolve:
-    """An evolution by this strategy, without an end but the number of formulas."""
+def task_of(strategy: str, options: argparse.Namespace) -> Evolve:
+    """Return an evolution by this strategy that ends with the budget of formulas."""
     given = {"preset": options.preset} if options.preset else {}
     budget = options.budget
     return Evolve(
@@ -40,8 +40,8 @@ def problem_of(strategy: str, options: argparse.Namespace) -> Evolve:
     )
 
 
-def curve(problem: Evolve, engine: Engine, seed: int) -> list[tuple[int, float]]:
-    """[evaluations, best joint correlation so far], at every improvement."""
+def curve(task: Evolve, store: CachedMatrices, seed: int) -> list[tuple[int, float]]:
+    """Return [evaluations, best joint metric so far] at every improvement."""
     points: list[tuple[int, float]] = []
 
     def record(state: State) -> None:
@@ -49,9 +49,10 @@ def curve(problem: Evolve, engine: Engine, seed: int) -> list[tuple[int, float]]
         if not points or best > points[-1][1]:
             points.append((state.evaluations, best))
 
-    strategy = STRATEGIES[problem.config.strategy]
-    state = State(random.Random(seed))
-    evolve(problem.toolbox(engine), strategy, problem.config, state, record)
+    (plan,), strategy = task.folds, STRATEGIES[task.config.strategy]
+    (evaluator,) = task.evaluators(plan, {name: [store] for name in task.problems})
+    toolbox = make_toolbox(task.representation, evaluator.evaluate, strategy, task.config)
+    evolve(toolbox, strategy, task.config, State(random.Random(seed)), record)
     return points
 
 
@@ -82,7 +83,9 @@ def plot(results: dict[str, Any], path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--space", default="autoformer-nano")
-    parser.add_argument("--preset", help="auto-prox: the form and settings of its authors")
+    parser.add_argument(
+        "--preset", help="auto-prox: the representation and settings of its authors"
+    )
     parser.add_argument("--strategies", default=",".join(STRATEGIES))
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--budget", type=int, default=1000)
@@ -100,10 +103,11 @@ def main() -> None:
         results["curves"] |= json.loads(path.read_text())["curves"]
     path.parent.mkdir(parents=True, exist_ok=True)
     for strategy in strategies:
-        problem, curves = problem_of(strategy, options), results["curves"][strategy]
-        store = problem.collect()
+        task, curves = task_of(strategy, options), results["curves"][strategy]
+        (problem,) = task.problems.values()
+        store = problem.collect(task.needs(), problem.parts["train"], task.config.memory)
         for seed in (seed for seed in range(options.seeds) if str(seed) not in curves):
-            curves[str(seed)] = curve(problem, Engine(store), seed)
+            curves[str(seed)] = curve(task, store, seed)
             write_json(path, results)
     plot(results, path.with_suffix(".png"))
     for strategy, curves in results["curves"].items():

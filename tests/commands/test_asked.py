@@ -1,4 +1,4 @@
-"""What is asked of a count, a list or a budget is what the run's files show."""
+"""Requested counts, lists and budgets are those in the run's files."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from helpers.commands import Command
 from helpers.furnished import furnish
-from helpers.records import record
+from helpers.records import proxy_record
 
 from autoprox.configurations.commands import RankConfig
 from autoprox.errors import MeasurementError
@@ -76,13 +76,13 @@ def test_every_network_is_ranked_with_every_seed(
     ],
 )
 def test_every_proxy_is_ranked_once(run: Command, asked: str, expected: list[str]) -> None:
-    """One that is named twice is the same proxy, of which one row says all."""
+    """A proxy that is named twice has one row."""
     found = run(*RANK, "--proxies", asked).json
     assert Counter(row["proxy"] for row in found["rows"]) == Counter(expected)
     config = json.loads(Path(found["run"], "config.json").read_text())
     assert config["proxies"] == expected
-    told = run("resume", found["run"]).out
-    assert all(name in told for name in expected)
+    shown = run("resume", found["run"]).out
+    assert all(name in shown for name in expected)
 
 
 @pytest.mark.parametrize(
@@ -95,9 +95,7 @@ def test_every_proxy_is_ranked_once(run: Command, asked: str, expected: list[str
         (("--subset", "some"), "some"),
     ],
 )
-def test_what_there_is_not_is_an_error(
-    run: Command, options: tuple[str, ...], message: str
-) -> None:
+def test_unknown_names_are_an_error(run: Command, options: tuple[str, ...], message: str) -> None:
     result = run(*RANK, *options)
     assert (result.code, result.err.count("\n")) == (2, 1)
     assert message in result.err
@@ -105,15 +103,14 @@ def test_what_there_is_not_is_an_error(
 
 
 def discovered(name: str, expressions: list[str], train: float = 0.5) -> str:
-    """A finished run of evolve."""
+    """A run of evolve with proxies."""
     config = {
         **{"kind": "evolve", "benchmark": "my-vits.json", "space": "autoformer-nano"},
         **{"datasets": ["photos"], "label": "score", "subset": "main", "ties": "unordered"},
         **{"split_seed": 0, "train": train, "seed": 0},
     }
     with Run.create(Path("runs"), name, config) as run:
-        run.write_proxies([{**record(), "expression": text} for text in expressions])
-        run.write_summary({})
+        run.write_proxies([proxy_record(expression=text) for text in expressions])
         return str(run.path)
 
 
@@ -128,7 +125,7 @@ def test_proxies_are_compared_with_every_seed(run: Command, seeds: int) -> None:
 
 @pytest.mark.parametrize("others", [0, 1, 3])
 def test_every_model_is_scored(run: Command, others: int) -> None:
-    """Also one that is named several times, which has the same score each time."""
+    """A model that is named several times has as many rows."""
     compared = ("--compare", "mine:model") * others
     found = run("score", "--proxy", "snip", "--model", "mine:model", *compared, "--json").json
     assert len(found["models"]) == 1 + others
@@ -139,7 +136,7 @@ def test_every_model_is_scored(run: Command, others: int) -> None:
 
 @pytest.mark.parametrize(("length", "code"), [(2, 0), (37, 0), (512, 0), (513, 2)])
 def test_sequences_are_as_long_as_asked(run: Command, length: int, code: int) -> None:
-    """Beyond the model's context there is an error of one line, which says what it is."""
+    """Longer sequences than the model's context are an error of one line."""
     given = ("--batch-size", "1", "--length", str(length), "--json")
     result = run("score", "--proxy", "sum(tokens)", "--model", "transformers:bert", *given)
     assert result.code == code
@@ -150,11 +147,17 @@ def test_sequences_are_as_long_as_asked(run: Command, length: int, code: int) ->
         assert str(length) in result.err
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.mark.parametrize("seconds", [0.01, 3.0])
-def test_a_rediscovery_ends_with_its_time(run: Command, seconds: float) -> None:
-    """After the round in which it is up, of which there is one at least if it isn't at once."""
+def test_a_rediscovery_ends_after_its_seconds(run: Command, cache: str, seconds: float) -> None:
+    """It ends after the round in which they are over."""
     target = "sum(sum(abs(mul(mul(mlp.weight, mlp.grad), mul(mlp.weight, mlp.weight)))))"
-    result = run("rediscover", target, "--seconds", str(seconds), "--quiet", "--json")
+    limits = ("--seconds", str(seconds), "--cache", cache)
+    result = run("rediscover", target, *limits, "--quiet", "--json")
     found, log = result.json, log_of(result.json)
     assert len(log) == found["rounds"]
     assert found["success"] or found["seconds"] >= seconds
@@ -186,12 +189,12 @@ def cached(folder: Path, count: int) -> list[Path]:
         ("--beyond", "0", 0),
     ],
 )
-def test_the_cache_keeps_what_was_asked(
+def test_the_cache_keeps_the_requested_files(
     run: Command, tmp_path: Path, option: str, value: str, left: int
 ) -> None:
-    place = tmp_path / "kept"
-    files = cached(place, 5)
-    found = run("cache", "--cache", str(place), "--clear", option, value, "--json").json
+    folder = tmp_path / "kept"
+    files = cached(folder, 5)
+    found = run("cache", "--cache", str(folder), "--clear", option, value, "--json").json
     assert [file.exists() for file in files] == [number < left for number in range(5)]
     assert found["removed"] == 1000 * (5 - left)
     assert found["parts"]["statistics"] >= 1000 * left
@@ -199,7 +202,7 @@ def test_the_cache_keeps_what_was_asked(
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_all_runs_and_formulas_are_shown(run: Command, count: int) -> None:
-    """As often as they are named."""
+    """A run that is named twice is shown twice."""
     expressions = [f"sum({own})" for own in ("width", "tokens", "heads")[:count]]
     runs = [discovered(f"run{number}", expressions) for number in range(count)]
     assert len(run("runs", "--json").json) == count

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.commands import Command
-from helpers.records import record
+from helpers.records import proxy_record
 from helpers.tables import table
 from scipy.stats import kendalltau
 
@@ -28,19 +28,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def discovered(expression: str, split_seed: int, **changes: Any) -> str:
-    """The folder of a finished discovery."""
+    """The folder of a run of evolve with a proxy."""
     config = {
         **{"kind": "evolve", "benchmark": "mine.json", "space": "autoformer-nano"},
         **{"datasets": ["wide"], "label": "score", "subset": "main", "ties": "unordered"},
         **{"split_seed": split_seed, "train": 0.5, **changes},
     }
     with Run.create(Path("runs"), f"split{split_seed}", config) as run:
-        run.write_proxies([{**record(), "expression": expression}])
-        run.write_summary({})
+        run.write_proxies([proxy_record(expression=expression)])
         return str(run.path)
 
 
-def test_on_networks_that_no_run_has_seen(run: Command) -> None:
+def test_proxies_are_compared_on_unseen_networks(run: Command) -> None:
     first, second = discovered("sum(width)", 0), discovered("sum(tokens)", 1)
     found = run("compare", first, second, "params", "--json").json
     benchmark = load_benchmark("mine.json")
@@ -57,9 +56,9 @@ def test_on_networks_that_no_run_has_seen(run: Command) -> None:
     expected = kendalltau(widths, tokens).statistic
     assert found["between"][first][second] == pytest.approx(expected)
     assert found["between"][first][first] == pytest.approx(1)
-    told = run("compare", first, second).out
-    assert f"On the {len(new)} networks that no run was evolved on" in told
-    assert "…" not in told
+    shown = run("compare", first, second).out
+    assert f"On the {len(new)} networks that no run was evolved on" in shown
+    assert "…" not in shown
 
 
 @pytest.mark.parametrize(
@@ -70,7 +69,7 @@ def test_on_networks_that_no_run_has_seen(run: Command) -> None:
         (["runs/none"], "a run must be a folder, but runs/none does not exist"),
     ],
 )
-def test_what_cannot_be_compared(others: list[str], message: str, run: Command) -> None:
+def test_proxies_that_cannot_be_compared(others: list[str], message: str, run: Command) -> None:
     result = run("compare", discovered("sum(width)", 0), *others)
     assert result.code == 2
     assert message in result.err

@@ -58,7 +58,7 @@ NEEDED: dict[str, dict[str, Any]] = {
         (BuildConfig, {"space": "pit", "out": "x", "mirror": "a"}, "mirror must be a list of te"),
     ],
 )
-def test_what_breaks_a_rule_is_told(
+def test_a_broken_rule_is_an_error_of_one_line(
     config: type[TaskConfig], given: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ConfigError, match=message) as error:
@@ -75,7 +75,7 @@ def test_json_and_back(kind: str) -> None:
     assert set(stored) == set(type(config).model_fields) - {"runs", "name", "progress"}
 
 
-def test_what_people_have_at_hand_is_taken() -> None:
+def test_other_common_types_are_accepted() -> None:
     config = EvolveConfig(datasets=["a"], seed=np.int64(3), images=Path("photos"), train=0.5)
     assert (config.datasets, config.seed, config.images) == (("a",), 3, "photos")
     assert type(config.seed) is int

@@ -1,11 +1,11 @@
-"""Discoveries end to end on a tiny table: repeated, interrupted, and reported."""
+"""Evolutions end to end on a tiny table: repeated, interrupted, and reported."""
 
 import itertools
 import json
 import random
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +13,24 @@ import numpy as np
 import pytest
 import torch
 from helpers.commands import Command
+from helpers.evolutions import only_fold, only_problem, only_quality
 from helpers.networks import SPACE
 from scipy import stats
 from torch.nn import functional
 
-from autoprox.commands.evolve import Evolve
+from autoprox.commands.evolve import Evolve, EvolveSummary
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.errors import AutoproxError, MeasurementError
-from autoprox.evaluation.cached_zoo import Zoo
+from autoprox.evaluation.cached_zoo import ZooScores
+from autoprox.evaluation.full_resolution import choose_at_full_resolution
+from autoprox.evaluation.space_problem import SpaceProblem
 from autoprox.evolution import EvolutionError, Individual
 from autoprox.language import STATISTICS, Tree, parse
-from autoprox.progress import Note
+from autoprox.progress import Note, silent
 from autoprox.runner import resume, start
 from autoprox.runs.folder import Run
 from autoprox.runs.proxy_file import read_proxy
+from autoprox.scoring.evaluation_set import DatasetMetrics
 from autoprox.searchspaces import SPACES, Architecture, TransformerNetwork
 from autoprox.statistics.networks import SpaceNetwork
 
@@ -35,7 +39,7 @@ SNIP = parse("sum(sum(abs(mul(all.weight, all.grad))))")
 
 
 def architectures() -> list[Architecture]:
-    """The smallest networks of the nano space, in an order of no meaning."""
+    """The smallest networks of the nano space, in random order."""
     found = {}
     rng = random.Random(4)
     while len(found) < NETWORKS:
@@ -60,7 +64,7 @@ TRUTH = {
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A benchmark in a file of its own."""
+    """A benchmark in a file."""
     path = tmp_path_factory.mktemp("table") / "tiny.json"
     rows = [
         {"arch": arch.to_json()["choices"], "scores": {d: float(v[i]) for d, v in TRUTH.items()}}
@@ -79,7 +83,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def options(table: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """A discovery of a few seconds, whose statistics the tests share."""
+    """An evolution of a few seconds, whose cache the tests share."""
     return {
         "benchmark": str(table),
         "batch_size": 2,
@@ -100,37 +104,46 @@ def options(table: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 Results = tuple[dict[str, Any], list[Any], list[Any]]
 
 
-def results(summary: dict[str, Any]) -> Results:
-    """What a run found: its summary, log and proxies, without the times and the run's name."""
-    run = Run.open(Path(summary["run"]))
-    written = {**run.read_summary(), "run": summary["run"]}
-    assert written == json.loads(json.dumps(summary))
-    kept = {name: v for name, v in summary.items() if name not in ("run", "seconds")}
+def results(summary: EvolveSummary) -> Results:
+    """The summary, log and proxies of a run, without the times and the run's name."""
+    run = Run.open(Path(summary.run))
+    document = summary.to_json()
+    assert {**run.read_summary(), "run": summary.run} == document
+    kept = {name: v for name, v in document.items() if name not in ("run", "seconds")}
     log = [{n: v for n, v in line.items() if n != "seconds"} for line in run.read_log()]
     folder = run.path / "hall_of_fame"
     count = len(list(folder.iterdir()))
     proxies = [read_proxy(folder / f"{rank}.json") for rank in range(1, count + 1)]
-    for proxy in proxies:
-        assert proxy["found"].pop("run") == run.name
-    return kept, log, proxies
+    assert {proxy.found.run for proxy in proxies} == {run.name}
+    return kept, log, [proxy.model_dump(exclude={"found": {"run"}}) for proxy in proxies]
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(options: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Results:
-    return results(start(EvolveConfig(**options, runs=tmp_path_factory.mktemp("runs"))))
+def finished(options: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> EvolveSummary:
+    return start(EvolveConfig(**options, runs=tmp_path_factory.mktemp("runs")))
 
 
-def test_a_run_is_complete(uninterrupted: Results, options: dict[str, Any]) -> None:
-    summary, log, proxies = uninterrupted
+@pytest.fixture(scope="module")
+def uninterrupted(finished: EvolveSummary) -> Results:
+    return results(finished)
+
+
+def test_a_run_is_complete(finished: EvolveSummary, uninterrupted: Results) -> None:
+    _, log, proxies = uninterrupted
+    fold, quality = only_fold(finished), only_quality(finished)
     assert [line["iteration"] for line in log] == [1, 2, 3, 4, 5]
-    assert log[-1]["evaluations"] == summary["evaluations"]
-    assert log[-1]["invalid"] == sum(summary["invalid"].values())
-    assert proxies[0]["expression"] == summary["expression"]
+    assert {(line["held_out"], line["island"]) for line in log} == {(None, 0)}
+    assert log[-1]["evaluations"] == fold.evaluations
+    assert log[-1]["invalid"] == sum(fold.invalid.values())
+    assert fold.stopped == 0  # without successive halving
+    assert proxies[0]["expression"] == finished.expression == fold.expression == quality.expression
     assert len({proxy["hash"] for proxy in proxies}) == len(proxies)
-    assert summary["failed_networks"] == {}
-    assert summary["inputs"] == {"few": "gaussian noise", "many": "gaussian noise"}
+    assert quality.failed_networks == {}
+    assert list(fold.spaces) == list(finished.spaces) == list(fold.trained) == [SPACE.name]
+    inputs = {"few": "gaussian noise", "many": "gaussian noise"}
+    assert finished.spaces[SPACE.name].inputs == inputs
     for part in ("train", "test"):
-        taus = {dataset: row["kendall"] for dataset, row in summary[part].items()}
+        taus = {dataset: row.kendall for dataset, row in getattr(quality, part).items()}
         assert proxies[0]["taus"][part] == taus
         assert set(taus) == set(TRUTH)
 
@@ -143,17 +156,16 @@ def test_a_seed_gives_the_same_result(
     assert other[1][0] != uninterrupted[1][0]
 
 
-@pytest.mark.parametrize("changed", [{"workers": 2}, {"memory": 1}, {"cache": "elsewhere"}])
 def test_resources_do_not_change_the_result(
-    uninterrupted: Results, options: dict[str, Any], tmp_path: Path, changed: dict[str, Any]
+    uninterrupted: Results, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    changed = {n: str(tmp_path / v) if n == "cache" else v for n, v in changed.items()}
+    changed = {"workers": 2, "memory": 1, "cache": str(tmp_path / "elsewhere")}
     found = results(start(EvolveConfig(**{**options, **changed}, runs=tmp_path / "runs")))
     assert found == uninterrupted
 
 
 class Stopped(Exception):  # noqa: N818
-    """What ends a run in the middle."""
+    """The exception that interrupts a run."""
 
 
 def stop_at(task: str, done: int) -> Callable[[str, int, int, str], None]:
@@ -164,20 +176,22 @@ def stop_at(task: str, done: int) -> Callable[[str, int, int, str], None]:
     return progress
 
 
-@pytest.mark.parametrize(
-    ("task", "done"), [("collect", 5), ("evolve", 0), ("evolve", 1), ("evolve", 5), ("measure", 1)]
-)
-def test_an_interrupted_run_goes_on_to_the_same_result(
-    uninterrupted: Results, options: dict[str, Any], tmp_path: Path, task: str, done: int
+def test_a_run_that_is_interrupted_again_and_again_ends_with_the_same_result(
+    uninterrupted: Results, options: dict[str, Any], tmp_path: Path
 ) -> None:
     with pytest.raises(Stopped):
-        start(EvolveConfig(**options, runs=tmp_path), stop_at(task, done))
+        start(EvolveConfig(**options, runs=tmp_path), stop_at("collect", 5))
     (run,) = tmp_path.iterdir()
-    assert not (run / "summary.json").exists()
+    for task, done in (("evolve", 0), ("evolve", 1), ("evolve", 5), ("measure", 1)):
+        with pytest.raises(Stopped):
+            resume(run, stop_at(task, done))
+        assert not (run / "summary.json").exists()
     assert results(resume(run)) == uninterrupted
 
 
-def test_the_progress_has_the_figures_of_the_log(options: dict[str, Any], tmp_path: Path) -> None:
+def test_the_progress_and_the_log_have_the_same_figures(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
     notes: list[Note] = []
 
     def progress(task: str, done: int, total: int, note: str) -> None:
@@ -186,16 +200,18 @@ def test_the_progress_has_the_figures_of_the_log(options: dict[str, Any], tmp_pa
             notes.append(note)
 
     summary = start(EvolveConfig(**options, runs=tmp_path), progress)
-    log = Run.open(Path(summary["run"])).read_log()
-    begun, *told = notes
+    log = Run.open(Path(summary.run)).read_log()
+    begun, *others = notes
     assert (begun, begun.value, begun.tried, begun.invalid) == ("", None, 0, 0)
-    assert [(n.value, n.formula) for n in told] == [(own["best"], own["expression"]) for own in log]
-    assert [(n.tried, n.invalid) for n in told] == [(o["evaluations"], o["invalid"]) for o in log]
-    assert told[-1] == f"best {log[-1]['best']:.4f}  {log[-1]['expression']}"
+    assert [(n.value, n.formula) for n in others] == [
+        (own["best"], own["expression"]) for own in log
+    ]
+    assert [(n.tried, n.invalid) for n in others] == [(o["evaluations"], o["invalid"]) for o in log]
+    assert others[-1] == f"best {log[-1]['best']:.4f}  {log[-1]['expression']}"
 
 
 @pytest.mark.parametrize("iteration", [1, 3])
-def test_what_was_logged_after_the_last_checkpoint_is_made_again(
+def test_lines_after_the_last_checkpoint_are_written_again(
     uninterrupted: Results,
     options: dict[str, Any],
     tmp_path: Path,
@@ -205,7 +221,7 @@ def test_what_was_logged_after_the_last_checkpoint_is_made_again(
     checkpoint = Run.checkpoint
 
     def killed(self: Run, state: dict[str, Any]) -> None:
-        if state["iteration"] == iteration:
+        if [island["iteration"] for island in state["islands"]] == [iteration]:
             raise Stopped
         checkpoint(self, state)
 
@@ -218,16 +234,19 @@ def test_what_was_logged_after_the_last_checkpoint_is_made_again(
     assert results(resume(run)) == uninterrupted
 
 
-def test_a_finished_run_may_be_resumed(
-    uninterrupted: Results, options: dict[str, Any], tmp_path: Path
-) -> None:
-    run = Path(start(EvolveConfig(**options, runs=tmp_path))["run"])
-    assert results(resume(run)) == uninterrupted
+def test_a_finished_run_may_be_resumed(finished: EvolveSummary, uninterrupted: Results) -> None:
+    assert resume(Path(finished.run)) == finished
+    assert results(finished) == uninterrupted
 
 
-def snip(task: Evolve, dataset: str, arch: Architecture) -> float:
+def problem_of(options: dict[str, Any]) -> SpaceProblem:
+    """The problem that the space of an evolution poses."""
+    return only_problem(Evolve(EvolveConfig(**options)))
+
+
+def snip(problem: SpaceProblem, dataset: str, arch: Architecture) -> float:
     """|weight * gradient| of every linear layer of the blocks, by plain PyTorch."""
-    batch, seed = task.batches[dataset], SpaceNetwork(SPACE, arch, task.config.seed).seed
+    batch, seed = problem.batches[dataset], SpaceNetwork(SPACE, arch, problem.config.seed).seed
     network = SPACE.build(arch, batch.classes, seed)
     functional.cross_entropy(network(batch.inputs), batch.labels).backward()
     linear = (layer for block in network.blocks for layer in block.modules())
@@ -236,79 +255,85 @@ def snip(task: Evolve, dataset: str, arch: Architecture) -> float:
 
 
 def tau_of_untied(scores: np.ndarray, truth: np.ndarray) -> float:
-    """Kendall's tau-b, less for the pairs that the scores don't tell apart."""
+    """Kendall's tau-b times the root of the share of pairs with different scores."""
     pairs = itertools.combinations(range(len(scores)), 2)
     untied = np.mean([scores[one] != scores[other] for one, other in pairs])
     return float(stats.kendalltau(scores, truth).statistic * untied**0.5)
 
 
-def assert_row(row: dict[str, Any], scores: np.ndarray, truth: np.ndarray) -> None:
+def assert_row(row: DatasetMetrics, scores: np.ndarray, truth: np.ndarray) -> None:
     expected = {
         "kendall": tau_of_untied(scores, truth),
         "spearman": stats.spearmanr(scores, truth).statistic,
         "pearson": stats.pearsonr(scores, truth).statistic,
     }
-    found = {name: row[name] for name in expected}
+    found = {name: getattr(row, name) for name in expected}
     assert found == pytest.approx(expected, abs=1e-6)
-    low, high = row["interval"]
-    assert -1 <= low < row["kendall"] < high <= 1
+    low, high = row.interval
+    assert -1 <= low < row.kendall < high <= 1
 
 
-def test_the_report_is_what_scipy_says(options: dict[str, Any]) -> None:
-    problem = Evolve(EvolveConfig(**options))
-    found = problem.whole({}).measured(SNIP, problem.zoo())
+def test_the_ranking_quality_agrees_with_scipy(options: dict[str, Any]) -> None:
+    problem = problem_of(options)
+    found = problem.full_resolution({}).ranking_quality(SNIP, problem.zoo_scores())
     parts = problem.parts
     assert sorted([*parts["train"], *parts["test"]]) == list(range(NETWORKS))
     assert len(parts["train"]) == 12
-    assert found["expression"] == str(SNIP)
+    assert found.expression == str(SNIP)
     for dataset, truth in TRUTH.items():
         scores = np.array([snip(problem, dataset, arch) for arch in ARCHS])
         classes = {"few": 4, "many": 10}[dataset]
         networks = [SPACE.build(arch, classes) for arch in ARCHS]
         params = np.array([sum(p.numel() for p in net.parameters()) for net in networks])
         for part, chosen in parts.items():
-            assert_row(found[part][dataset], scores[chosen], truth[chosen])
-            counted = found["baselines"]["params"][part][dataset]
+            assert_row(getattr(found, part)[dataset], scores[chosen], truth[chosen])
+            counted = getattr(found.baselines["params"], part)[dataset]
             assert_row(counted, params[chosen].astype(float), truth[chosen])
-    assert found["baselines"].keys() >= {"params", "flops", "ridge"}
+    assert found.baselines.keys() >= {"params", "flops", "ridge"}
 
 
-def test_a_proxy_is_chosen_anew_where_it_does_not_hold(options: dict[str, Any]) -> None:
-    whole = Evolve(EvolveConfig(**options, tolerance=0.0)).whole({})
+def test_another_formula_is_chosen_if_full_resolution_is_worse(options: dict[str, Any]) -> None:
+    problem = problem_of({**options, "tolerance": 0.0})
+    networks = problem.full_resolution({})
     texts = ("sum(one)", "sum(width)", "sum(heads)", "sum(sum(mlp.act))")
     trees = [parse(text) for text in texts]
+    front = [Individual(tree, jcm=0.1 * i) for i, tree in enumerate(trees)]
 
     def fitness(tree: Tree) -> float:
-        return float(whole.measured(tree, Zoo({}, {}))["means"]["proxy"]["train"]["kendall"])
+        means = networks.ranking_quality(tree, ZooScores({}, {})).means["proxy"]
+        return float(means.train.kendall or 0)
 
-    def chosen(expected: float) -> Tree:
-        front = [Individual(tree, jcm=0.1 * i) for i, tree in enumerate(trees)]
-        return whole.chosen(Individual(SNIP, jcm=expected), front)
+    def chosen(expected: float, front: Sequence[Individual] = ()) -> Tree:
+        found = Individual(SNIP, jcm=expected)
+        return choose_at_full_resolution([networks], problem.config, found, front, silent)
 
     for expected in (fitness(SNIP), fitness(SNIP) + 0.004):
-        assert chosen(expected) == SNIP
-    assert chosen(fitness(SNIP) + 0.006) == max(trees, key=fitness)
-    assert whole.chosen(Individual(SNIP, jcm=2.0), []) == SNIP
+        assert chosen(expected, front) == SNIP
+    assert chosen(fitness(SNIP) + 0.006, front) == max(trees, key=fitness)
+    assert chosen(2.0) == SNIP
 
 
-def test_evolution_is_blind_to_the_test_part(
-    uninterrupted: Results, options: dict[str, Any], table: Path, tmp_path: Path
+def test_evolution_never_reads_the_test_part(
+    finished: EvolveSummary,
+    uninterrupted: Results,
+    options: dict[str, Any],
+    table: Path,
+    tmp_path: Path,
 ) -> None:
-    """With other scores of the test networks everything but their own figures is the same."""
+    """With other scores of the test networks everything but their own metrics is the same."""
     content = json.loads(table.read_text())
-    for index in Evolve(EvolveConfig(**options)).parts["test"]:
+    for index in problem_of(options).parts["test"]:
         content["architectures"][index]["scores"] = {"few": float(index), "many": -float(index)}
     changed = tmp_path / "tiny.json"
     changed.write_text(json.dumps(content))
-    summary, log, proxies = results(
-        start(EvolveConfig(**{**options, "benchmark": str(changed)}, runs=tmp_path / "runs"))
-    )
+    summary = start(EvolveConfig(**{**options, "benchmark": str(changed)}, runs=tmp_path / "runs"))
+    _, log, proxies = results(summary)
     assert log == uninterrupted[1]
-    assert summary["train"] == uninterrupted[0]["train"]
-    ridge, before = (found["baselines"]["ridge"] for found in (summary, uninterrupted[0]))
-    assert ridge["train"] == before["train"]
-    assert ridge["test"] != before["test"]
-    assert summary["test"] != uninterrupted[0]["test"]
+    own, before = only_quality(summary), only_quality(finished)
+    assert own.train == before.train
+    assert own.baselines["ridge"].train == before.baselines["ridge"].train
+    assert own.baselines["ridge"].test != before.baselines["ridge"].test
+    assert own.test != before.test
     assert [p["expression"] for p in proxies] == [p["expression"] for p in uninterrupted[2]]
 
 
@@ -342,20 +367,21 @@ class FailingSpace(type(SPACE)):  # type: ignore[misc]
 def test_a_network_that_fails_is_reported_and_left_out(
     options: dict[str, Any], tmp_path: Path, part: str
 ) -> None:
-    problem = Evolve(EvolveConfig(**options))
+    problem = problem_of(options)
     network = int(problem.parts[part][2])
     with SPACES.trial(SPACE.name, FailingSpace([ARCHS[network]])):
         summary = start(EvolveConfig(**{**options, "iterations": 1}, runs=tmp_path))
-    assert summary["failed_networks"] == {str(network): "ValueError: too large"}
+    quality = only_quality(summary)
+    assert quality.failed_networks == {str(network): "ValueError: too large"}
     left = [n for n in problem.parts[part] if n != network]
     for dataset, truth in TRUTH.items():
         params = np.array([SPACE.params(ARCHS[n], problem.batches[dataset].classes) for n in left])
-        expected = tau_of_untied(params, truth[left])
-        assert summary["baselines"]["params"][part][dataset]["kendall"] == pytest.approx(expected)
+        row = getattr(quality.baselines["params"], part)[dataset]
+        assert row.kendall == pytest.approx(tau_of_untied(params, truth[left]))
 
 
 def test_too_many_failures_stop_the_run(options: dict[str, Any], tmp_path: Path) -> None:
-    chosen = Evolve(EvolveConfig(**options)).parts["train"][:2]
+    chosen = problem_of(options).parts["train"][:2]
     space = FailingSpace([ARCHS[n] for n in chosen])
     with (
         SPACES.trial(SPACE.name, space),
@@ -368,7 +394,7 @@ def test_a_training_part_whose_scores_are_all_the_same_is_an_error(
     options: dict[str, Any], table: Path, tmp_path: Path
 ) -> None:
     content = json.loads(table.read_text())
-    for index in Evolve(EvolveConfig(**options)).parts["train"]:
+    for index in problem_of(options).parts["train"]:
         content["architectures"][index]["scores"]["many"] = 40.0
     flat = tmp_path / "tiny.json"
     flat.write_text(json.dumps(content))
@@ -381,7 +407,7 @@ def test_a_training_part_whose_scores_are_all_the_same_is_an_error(
 def test_too_few_training_networks_are_named(
     options: dict[str, Any], tmp_path: Path, train: int
 ) -> None:
-    """Of n networks, formulas have n (n - 1) + 1 strict taus at most, however many formulas."""
+    """All formulas on n networks together have at most n (n - 1) + 1 taus."""
     changed = {"datasets": ("few",), "train": train / NETWORKS, "population": 8}
     with pytest.raises(EvolutionError) as error:
         start(EvolveConfig(**{**options, **changed}, runs=tmp_path))

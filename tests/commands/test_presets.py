@@ -1,4 +1,4 @@
-"""Presets: what they set, what is given beside them, and how a run with one goes on."""
+"""Presets: the options they set, options given as well, and resumed runs."""
 
 import inspect
 import json
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.tables import table
 
 import autoprox
 from autoprox.configurations.commands import EvolveConfig
@@ -29,21 +30,21 @@ def test_the_preset_of_auto_prox_is_as_published() -> None:
     assert config.margin == 0.1 / 100
 
 
-def test_what_is_given_counts_more_than_a_preset() -> None:
+def test_given_options_override_a_preset() -> None:
     config = EvolveConfig(preset="auto-prox", iterations=7, margin=0.0, strategy="random")
     assert (config.iterations, config.margin, config.strategy) == (7, 0.0, "random")
     assert config.population == 20
     assert EvolveConfig(iterations=7).representation == "free"
 
 
-def test_the_help_says_what_a_preset_sets() -> None:
+def test_the_help_lists_the_options_of_a_preset() -> None:
     said = {n: o.help for n, _, o in EvolveConfig.described()}["preset"]
     assert "auto-prox: --representation two-inputs --strategy elitist" in said
     assert "--population 20 --iterations 200 --children 1" in said
     assert "preset" in inspect.signature(autoprox.evolve).parameters
 
 
-def test_an_unknown_preset_or_form_is_an_error() -> None:
+def test_an_unknown_preset_or_representation_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"^unknown preset 'autoprox' \(did you mean auto-prox\?"):
         EvolveConfig(preset="autoprox")
     with pytest.raises(
@@ -53,17 +54,20 @@ def test_an_unknown_preset_or_form_is_an_error() -> None:
 
 
 class StoppedError(Exception):
-    """What ends a run in the middle."""
+    """The exception that interrupts a run."""
 
 
-def test_a_run_with_a_preset_goes_on_as_it_was_begun(tmp_path: Path) -> None:
+def test_a_resumed_run_keeps_its_preset(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text(json.dumps(table(24)))
     options: dict[str, Any] = {
         "preset": "auto-prox",
-        "datasets": ["fashion-mnist"],
+        "benchmark": tmp_path / "mine.json",
+        "datasets": ["wide"],
         "iterations": 4,
         "population": 5,
         "statistics": ["msa.weight", "mlp.weight"],
         "batch_size": 1,
+        "zoo": ["none"],
         "runs": tmp_path,
         "cache": tmp_path / "cache",
     }

@@ -5,18 +5,19 @@ import io
 import json
 import math
 from collections.abc import Callable, Sequence
-from itertools import combinations
+from functools import cache
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from helpers.commands import Command
-from helpers.records import record
+from helpers.records import proxy_record, record
 from helpers.tables import table
 from scipy.stats import kendalltau, pearsonr, spearmanr
 
-from autoprox.commands.rank import Rank
+from autoprox.commands.rank import CorrelationIntervals, EvolvedOn, Rank, RankSummary
 from autoprox.configurations.commands import RankConfig
 from autoprox.configurations.shared_options import names
 from autoprox.engine.evaluator import Engine
@@ -24,17 +25,17 @@ from autoprox.errors import ConfigError, MeasurementError, RunError
 from autoprox.evaluation import measured_proxies as proxies_module
 from autoprox.evaluation.measured_proxies import COUNTS, named_proxies
 from autoprox.inputs.batch_loading import load_batches
-from autoprox.report.terminal.ranking import UNEQUAL, as_csv, rank_report
+from autoprox.report.terminal.rank_report import UNEQUAL, as_csv, rank_report
 from autoprox.runner import resume, start
 from autoprox.runs.folder import Run
 from autoprox.scoring.bootstrap import split_networks
 from autoprox.searchspaces import TransformerNetwork, get_space
 from autoprox.statistics.collector import Setting
-from autoprox.statistics.networks import SpaceNetwork, space_networks
+from autoprox.statistics.networks import space_networks
 from autoprox.statistics.sources import UncachedMatrices
 from autoprox.zoo import PROXIES as PUBLISHED
 from autoprox.zoo.functions import measure_all
-from autoprox.zoo.loading import load
+from autoprox.zoo.proxy_loading import resolve_proxy
 
 MIXED = "rank(add(rank(snip), sum(width)))"
 PROXIES = ("params", "snip", "dss++", MIXED, "naswot")
@@ -55,25 +56,27 @@ def config(benchmark: Path, **changed: Any) -> RankConfig:
 
 
 @pytest.fixture(scope="module")
-def summary(benchmark: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def summary(benchmark: Path, tmp_path_factory: pytest.TempPathFactory) -> RankSummary:
     return start(config(benchmark, runs=tmp_path_factory.mktemp("runs")))
 
 
-def independent(proxy: str, dataset: str, seed: int) -> Sequence[float]:
-    """The scores of all networks, from all of them at once."""
+@cache
+def independent(proxy: str, seed: int) -> dict[str, Sequence[float]]:
+    """The scores of all networks on each dataset, from all networks at once."""
     classes = {"wide": 10, "deep": 4}
-    batches = load_batches(SPACE, {dataset: classes[dataset]}, batch_size=2, seed=seed)
-    setting = Setting(batches)
+    batches = load_batches(SPACE, classes, batch_size=2, seed=seed)
     if proxy == "params":
-        return [SPACE.params(a, classes[dataset]) for a in ARCHITECTURES]
+        return {d: [SPACE.params(a, count) for a in ARCHITECTURES] for d, count in classes.items()}
+    networks = space_networks(SPACE, ARCHITECTURES, seed)
     if proxy != "naswot":
-        engine = Engine(UncachedMatrices(setting, space_networks(SPACE, ARCHITECTURES, seed)))
-        return list(engine.evaluate([load(proxy).tree]).values[0, 0])
-    values = []
-    for arch in ARCHITECTURES:
-        network = SPACE.build(arch, classes[dataset], SpaceNetwork(SPACE, arch, seed).seed)
-        values.append(measure_all(network, batches[dataset], [proxy], seed)[proxy])
-    return values
+        engine = Engine(UncachedMatrices(Setting(batches), networks))
+        values = engine.evaluate([resolve_proxy(proxy).tree]).values[0]
+        return dict(zip(classes, values, strict=True))
+    found: dict[str, list[float]] = {dataset: [] for dataset in classes}
+    for dataset, network in product(classes, networks):
+        built = SPACE.build(network.architecture, classes[dataset], network.seed)
+        found[dataset].append(measure_all(built, batches[dataset], [proxy], seed)[proxy])
+    return dict(found)
 
 
 class Strict(NamedTuple):
@@ -87,84 +90,82 @@ def strict_tau(scores: Sequence[float], truth: Sequence[float]) -> Strict:
     return Strict(kendalltau(scores, truth).statistic * math.sqrt(share))
 
 
-def test_rows_are_means_and_deviations_over_seeds(summary: dict[str, Any]) -> None:
+def test_rows_are_means_and_deviations_over_seeds(summary: RankSummary) -> None:
     truth = {
         dataset: [row["scores"][dataset] for row in table()["architectures"]]
         for dataset in ("wide", "deep")
     }
-    assert len(summary["rows"]) == len(PROXIES) * 2
-    for row in summary["rows"]:
-        scores = [independent(row["proxy"], row["dataset"], seed) for seed in (0, 1)]
+    assert len(summary.rows) == len(PROXIES) * 2
+    for row in summary.rows:
+        scores = [independent(row.proxy, seed)[row.dataset] for seed in (0, 1)]
         for name, function in (
             ("kendall", strict_tau),
             ("spearman", spearmanr),
             ("pearson", pearsonr),
         ):
-            each = [function(own, truth[row["dataset"]]).statistic for own in scores]
-            assert row[name] == pytest.approx(np.mean(each), abs=1e-6)
-            assert row["std"][name] == pytest.approx(np.std(each), abs=1e-6)
-            low, high = row["interval"][name]
-            assert low <= row[name] <= high
-        assert row["invalid"] == 0
-    assert summary["invalid"] == {}
+            each = [function(own, truth[row.dataset]).statistic for own in scores]
+            assert getattr(row, name) == pytest.approx(np.mean(each), abs=1e-6)
+            assert getattr(row.std, name) == pytest.approx(np.std(each), abs=1e-6)
+            low, high = getattr(row.interval, name)
+            assert low <= getattr(row, name) <= high
+        assert row.invalid == 0
+    assert summary.invalid == {}
 
 
-def test_rows_are_ordered_by_kendall(summary: dict[str, Any]) -> None:
+def test_rows_are_ordered_by_kendall(summary: RankSummary) -> None:
     for dataset in ("wide", "deep"):
-        taus = [row["kendall"] for row in summary["rows"] if row["dataset"] == dataset]
+        taus = [row.kendall for row in summary.rows if row.dataset == dataset]
         assert taus == sorted(taus, reverse=True)
 
 
-def test_files_of_the_run_say_the_same(summary: dict[str, Any]) -> None:
-    run = Path(summary["run"])
-    assert json.loads((run / "summary.json").read_text())["rows"] == summary["rows"]
+def test_all_files_of_the_run_have_the_same_rows(summary: RankSummary) -> None:
+    run = Path(summary.run)
+    assert json.loads((run / "summary.json").read_text())["rows"] == summary.to_json()["rows"]
     found = list(csv.DictReader(io.StringIO((run / "table.csv").read_text())))
-    assert [row["proxy"] for row in found] == [row["proxy"] for row in summary["rows"]]
-    for line, row in zip(found, summary["rows"], strict=True):
-        assert float(line["kendall"]) == row["kendall"]
-        assert float(line["pearson_high"]) == row["interval"]["pearson"][1]
+    assert [row["proxy"] for row in found] == [row.proxy for row in summary.rows]
+    for line, row in zip(found, summary.rows, strict=True):
+        assert float(line["kendall"]) == row.kendall
+        assert float(line["pearson_high"]) == row.interval.pearson[1]
         assert line["spearman_published"] == ""
     markdown = (run / "table.md").read_text()
-    for row in summary["rows"]:
-        assert f"| `{row['proxy']}` | {row['kendall']:.3f} ± {row['std']['kendall']:.3f} |" in (
-            markdown
-        )
+    for row in summary.rows:
+        assert f"| `{row.proxy}` | {row.kendall:.3f} ± {row.std.kendall:.3f} |" in markdown
 
 
-def test_what_papers_report_is_told_where_it_is_asked_for(
-    summary: dict[str, Any], benchmark: Path, tmp_path: Path
+def test_published_correlations_are_shown_if_requested(
+    summary: RankSummary, benchmark: Path, tmp_path: Path
 ) -> None:
-    """Of this benchmark none does."""
-    assert "published" not in summary
+    """No paper reports any for this benchmark."""
+    assert summary.published is None
     found = start(config(benchmark, seeds=1, published=True, runs=tmp_path))
-    assert found["published"]["rows"] == []
-    assert set(found["published"]["without"]) == {row["proxy"] for row in found["rows"]}
-    markdown = (Path(found["run"]) / "table.md").read_text()
+    assert not found.published.rows
+    assert set(found.published.without) == {row.proxy for row in found.rows}
+    markdown = (Path(found.run) / "table.md").read_text()
     assert markdown.endswith("No paper reports a figure for these networks.\n")
 
 
-def test_a_killed_ranking_goes_on(
-    summary: dict[str, Any], benchmark: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_killed_ranking_is_resumed(
+    summary: RankSummary, benchmark: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is on record isn't measured again; a line that was cut is."""
-    run = Path(start(config(benchmark, seeds=1, runs=tmp_path))["run"])
+    """Networks in the log aren't measured again; that of a truncated line is."""
+    first = start(config(benchmark, seeds=1, runs=tmp_path))
+    run = Path(first.run)
     (run / "summary.json").unlink()
     lines = (run / "log.jsonl").read_bytes().splitlines(keepends=True)
     (run / "log.jsonl").write_bytes(b"".join(lines[:7]) + lines[7][:20])
-    whole = Rank.measured
-    asked: list[int] = []
+    measure = Rank._measure
+    measured: list[int] = []
 
     def counted(ranking: Any, seed: int, networks: Sequence[int], take: Any) -> None:
-        asked.extend(networks)
-        whole(ranking, seed, networks, take)
+        measured.extend(networks)
+        measure(ranking, seed, networks, take)
 
-    monkeypatch.setattr(Rank, "measured", counted)
+    monkeypatch.setattr(Rank, "_measure", counted)
     again = resume(run, workers=1)
-    assert asked == list(range(7, 12))
-    first = start(config(benchmark, seeds=1, runs=tmp_path))
-    assert again["rows"] == first["rows"]
-    assert resume(run)["rows"] == first["rows"]
-    assert asked == [*range(7, 12), *range(12)]
+    assert measured == list(range(7, 12))
+    assert again.rows == first.rows
+    assert resume(run).rows == first.rows
+    assert measured == list(range(7, 12))
 
 
 def test_a_proxy_is_ranked_on_the_networks_for_which_it_has_a_value(
@@ -181,20 +182,24 @@ def test_a_proxy_is_ranked_on_the_networks_for_which_it_has_a_value(
     names = ("naswot", "grasp", "params")
     found = start(config(benchmark, proxies=names, seeds=1, runs=tmp_path))
     left_out = sum(arch["depth"] == count for arch in ARCHITECTURES)
-    assert found["invalid"] == {
+    assert found.invalid == {
         "naswot": {"not finite": left_out},
         "grasp": {"not finite": 12},
     }
-    rows = {(row["proxy"], row["dataset"]): row for row in found["rows"]}
+    rows = {(row.proxy, row.dataset): row for row in found.rows}
     rest = [i for i in range(12) if ARCHITECTURES[i]["depth"] != count]
     truth = [table()["architectures"][i]["scores"]["deep"] for i in rest]
     expected = strict_tau([ARCHITECTURES[i]["depth"] for i in rest], truth).statistic
-    assert rows["naswot", "deep"]["kendall"] == pytest.approx(expected)
-    assert rows["naswot", "deep"]["invalid"] == left_out
-    assert rows["grasp", "deep"]["kendall"] is None
-    assert rows["grasp", "deep"]["interval"]["kendall"] == [None, None]
-    assert found["rows"][-1]["proxy"] == "grasp"
-    assert as_csv(found["rows"]).count("\n") == 7
+    assert rows["naswot", "deep"].kendall == pytest.approx(expected)
+    assert rows["naswot", "deep"].invalid == left_out
+    none = (None, None)
+    assert rows["grasp", "deep"].kendall is None
+    assert rows["grasp", "deep"].interval == CorrelationIntervals(
+        kendall=none, spearman=none, pearson=none
+    )
+    assert found.rows[-1].proxy == "grasp"
+    assert as_csv(found.rows).count("\n") == 7
+    assert set(found.means) == {"naswot", "params"}
 
 
 def test_a_network_that_fails_is_left_out_of_all(
@@ -210,21 +215,21 @@ def test_a_network_that_fails_is_left_out_of_all(
 
     monkeypatch.setattr(type(SPACE), "build", fail)
     found = start(config(benchmark, seeds=1, runs=tmp_path))
-    assert found["invalid"] == {proxy: {"network failed": 1} for proxy in PROXIES}
+    assert found.invalid == {proxy: {"network failed": 1} for proxy in PROXIES}
     left = [n for n in range(12) if n != 3]
     truth = np.array([entry["scores"]["deep"] for entry in table()["architectures"]])[left]
     params = [SPACE.params(ARCHITECTURES[n], 4) for n in left]
     expected = strict_tau(params, truth).statistic
-    [row] = [r for r in found["rows"] if (r["proxy"], r["dataset"]) == ("params", "deep")]
-    assert row["kendall"] == pytest.approx(expected)
-    assert found["baselines"]["params"]["deep"]["kendall"] == pytest.approx(expected)
+    [row] = [r for r in found.rows if (r.proxy, r.dataset) == ("params", "deep")]
+    assert row.kendall == pytest.approx(expected)
+    assert found.baselines["params"]["deep"].kendall == pytest.approx(expected)
     shown = " ".join(str(part) for part in rank_report(found))
     assert "left out" in shown
     assert UNEQUAL not in shown
 
 
-def test_proxies_that_are_compared_on_other_networks_are_told(summary: dict[str, Any]) -> None:
-    left_out = {**summary, "invalid": {"naswot": {"not finite": 1}}}
+def test_proxies_compared_on_different_networks_are_reported(summary: RankSummary) -> None:
+    left_out = summary.model_copy(update={"invalid": {"naswot": {"not finite": 1}}})
     assert UNEQUAL in " ".join(str(part) for part in rank_report(left_out))
 
 
@@ -241,7 +246,7 @@ def test_networks_that_all_fail(
 
 
 def test_too_little_memory_stops_the_ranking_and_is_measured_again(
-    benchmark: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    summary: RankSummary, benchmark: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build: Callable[..., Any] = type(SPACE).build
 
@@ -258,13 +263,12 @@ def test_too_little_memory_stops_the_ranking_and_is_measured_again(
     records = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
     assert records
     assert not [record for record in records if record["failure"]]
-    recorded = {**records[2], "failure": "MemoryError: no message"}  # as it once was
+    recorded = {**records[2], "failure": "MemoryError: no message"}
     lines = [*records[:2], recorded, *records[3:]]
     (run / "log.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     found = resume(run)
-    assert found["invalid"] == {}
-    whole = start(config(benchmark, runs=tmp_path))
-    assert found["rows"] == whole["rows"]
+    assert found.invalid == {}
+    assert found.rows == summary.rows
 
 
 def test_named_proxies() -> None:
@@ -282,15 +286,15 @@ def test_named_proxies() -> None:
     )
 
 
-def test_another_commands_run_is_refused(summary: dict[str, Any], run: Command) -> None:
+def test_another_commands_run_is_refused(summary: RankSummary, run: Command) -> None:
     with pytest.raises(
         RunError,
         match=r"in a run of `autoprox evolve` or `autoprox rediscover`, but .* `autoprox r",
     ):
-        load(summary["run"])
-    result = run("evolve", "--resume", summary["run"])
+        resolve_proxy(summary.run)
+    result = run("evolve", "--resume", summary.run)
     assert (result.code, result.err.count("\n")) == (2, 1)
-    result = run("rank", "--resume", summary["run"], "--seed", "3")
+    result = run("rank", "--resume", summary.run, "--seed", "3")
     assert result.code == 2
     assert (
         "keeps its own configuration but for workers, backend, scheduler, but got seed"
@@ -344,28 +348,19 @@ def test_wrong_use_is_one_line_and_writes_nothing(
     assert not Path("runs").exists()
 
 
-def discovery(folder: Path, split_seed: int, train: float, recorded: bool) -> str:
-    """A run of evolve on the table; its proxy file, or else its config alone, has the split."""
-    config = {
-        **{"kind": "evolve", "benchmark": "mine", "space": "autoformer-nano", "subset": "main"},
-        **{"split_seed": split_seed, "train": train},
-    }
-    found = {**record()["found"], "benchmark": "mine", "space": "autoformer-nano"}
-    if recorded:
-        names = ("benchmark", "space", "subset", "split_seed", "train")
-        found["evolved_on"] = [{"networks": 12, **{name: config[name] for name in names}}]
-    with Run.create(folder, f"evolved{split_seed}", config) as run:
-        run.write_proxies([{**record(), "expression": "sum(width)", "found": found}])
-        run.write_summary({})
+def discovery(folder: Path, split_seed: int, train: float) -> str:
+    """A run of evolve on the table, whose proxy file records the split."""
+    table_of = {"benchmark": "mine", "space": "autoformer-nano"}
+    split = {**table_of, "subset": "main", "split_seed": split_seed, "train": train}
+    found = {**record()["found"], **table_of, "evolved_on": [{"networks": 12, **split}]}
+    with Run.create(folder, f"evolved{split_seed}", {"kind": "evolve", **split}) as run:
+        run.write_proxies([proxy_record(expression="sum(width)", found=found)])
         return str(run.path)
 
 
-@pytest.mark.parametrize("recorded", [True, False])
-def test_networks_that_a_proxy_was_evolved_on_are_told(
-    benchmark: Path, tmp_path: Path, recorded: bool
-) -> None:
-    """Of a run, and of a proxy file that has its split; scipy has the tau on the others."""
-    own = discovery(tmp_path / "discoveries", 3, 0.5, recorded)
+def test_networks_that_a_proxy_was_evolved_on_are_reported(benchmark: Path, tmp_path: Path) -> None:
+    """They are those of the split in a proxy file, in a run or alone; the oracle is scipy."""
+    own = discovery(tmp_path / "discoveries", 3, 0.5)
     copied = str(tmp_path / "copied.json")
     Path(copied).write_text((Path(own) / "hall_of_fame" / "1.json").read_text())
     given = {"proxies": (own, copied, "snip", "params"), "seeds": 1, "runs": tmp_path}
@@ -373,31 +368,29 @@ def test_networks_that_a_proxy_was_evolved_on_are_told(
     train, test = split_networks(12, 3, 0.5)
     widths = np.array([a["hidden_dim"] * a["depth"] for a in ARCHITECTURES])
     truth = [[row["scores"][d] for row in table()["architectures"]] for d in ("wide", "deep")]
-    known = [own, copied] if recorded else [own]
-    assert list(found["evolved_on"]) == known
-    for name in known:
-        seen = found["evolved_on"][name]
-        assert (seen["networks"], seen["others"]) == (len(train), len(test)) == (6, 6)
+    assert list(found.evolved_on) == [own, copied]
+    for name, seen in found.evolved_on.items():
+        assert (seen.networks, seen.others) == (len(train), len(test)) == (6, 6)
         taus = [strict_tau(widths[test], np.array(t)[test]).statistic for t in truth]
-        assert seen["on_others"]["kendall"] == pytest.approx(np.mean(taus))
+        assert seen.on_others.kendall == pytest.approx(np.mean(taus))
         text = f"{name} was evolved on 6 of the 12 networks; its Kendall tau on the other 6: "
         assert text in " ".join(map(str, rank_report(found)))
-        assert text in Path(found["run"], "table.md").read_text()
+        assert text in Path(found.run, "table.md").read_text()
 
 
-def test_nothing_is_told_of_another_benchmark(benchmark: Path, tmp_path: Path) -> None:
-    own = discovery(tmp_path / "discoveries", 3, 0.5, recorded=True)
+def test_networks_of_another_benchmark_are_all_unseen(benchmark: Path, tmp_path: Path) -> None:
+    own = discovery(tmp_path / "discoveries", 3, 0.5)
     other = tmp_path / "other.json"
     other.write_text(json.dumps({**table(), "name": "other"}))
     longer = tmp_path / "mine.json"
     longer.write_text(json.dumps(table(13)))
     for file in (other, longer):
         found = start(config(file, proxies=(own, "params"), seeds=1, runs=tmp_path))
-        assert "evolved_on" not in found
+        assert found.evolved_on == {}
 
 
 def test_too_few_other_networks_have_no_tau(benchmark: Path, tmp_path: Path) -> None:
-    own = discovery(tmp_path / "discoveries", 0, 0.9, recorded=True)
+    own = discovery(tmp_path / "discoveries", 0, 0.9)
     found = start(config(benchmark, proxies=(own,), seeds=1, runs=tmp_path))
-    assert found["evolved_on"][own] == {"networks": 11, "others": 1, "on_others": None}
+    assert found.evolved_on[own] == EvolvedOn(networks=11, others=1, on_others=None)
     assert "there are too few others for a tau" in " ".join(map(str, rank_report(found)))

@@ -35,7 +35,7 @@ from autoprox.runs.summary import Summary
 from autoprox.searchspaces import get_space
 from autoprox.statistics.networks import space_networks
 from autoprox.statistics.sources import UncachedMatrices
-from autoprox.zoo.loading import load
+from autoprox.zoo.proxy_loading import resolve_proxy
 
 NANO = get_space("autoformer-nano")
 
@@ -69,7 +69,7 @@ def test_rediscoveries(cache: Path, tmp_path: Path, target: str, kind: str) -> N
     summary = begin(task(cache, target, runs=tmp_path))
     assert summary.success
     assert summary.evidence.kind == kind
-    found, wanted = parse(summary.expression), load(target).tree
+    found, wanted = parse(summary.expression), resolve_proxy(target).tree
     assert (canonical(found) == canonical(wanted)) is (kind == "tree")
     if kind == "networks":
         fresh = task(cache, target).fresh
@@ -85,7 +85,7 @@ def test_rediscoveries(cache: Path, tmp_path: Path, target: str, kind: str) -> N
         np.testing.assert_allclose(one / one[0], other / other[0], rtol=1e-9)
     run = Run.open(Path(summary.run))
     assert {"run": summary.run, **(run.read_summary() or {})} == summary.to_json()
-    assert load(summary.run).tree == found
+    assert resolve_proxy(summary.run).tree == found
     log = run.read_log()
     assert [line["round"] for line in log] == list(range(1, summary.rounds + 1))
     assert log[-1]["evaluations"] == summary.evaluations

@@ -27,7 +27,7 @@ from autoprox.nas.strategies import SEARCH_STRATEGIES, SearchParameters, SearchS
 from autoprox.report.terminal.layout import show
 from autoprox.report.terminal.run_report import run_report
 from autoprox.searchspaces import from_json, get_space
-from autoprox.zoo.loading import load
+from autoprox.zoo.proxy_loading import resolve_proxy
 
 SPACE = get_space("autoformer-nano")
 HEADS = "sum(mul(width, heads))"
@@ -200,7 +200,7 @@ def test_a_record_of_another_search_is_refused() -> None:
 
 def test_a_run_without_a_proxy() -> None:
     with pytest.raises(RunError, match=r"in a run of `autoprox evolve` or .* one of `autoprox s"):
-        load(search()["run"])
+        resolve_proxy(search()["run"])
 
 
 def test_an_evaluator_sees_the_best_and_orders_them() -> None:

@@ -1,4 +1,4 @@
-"""What was asked of an option and what was done are both recorded where less was possible."""
+"""Shortfalls: the number that was requested and the smaller one that was possible."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ from helpers.shortfalls import counted, is_told
 from autoprox.inputs.batch import Batch
 from autoprox.statistics.collector import Setting
 
-IMAGES = 13  # in the folder; of which two are held out of a training
+IMAGES = 13  # in the folder; a training holds two of them out
 NANO = "--space=autoformer-nano"
 BENCHMARK = ("--benchmark=my-vits.json", "--images=few.npz")
 EVOLVE = ("evolve", *BENCHMARK, "--zoo=none", "--statistics=mlp.weight,all.grad")
@@ -38,7 +38,7 @@ TRAININGS: Mapping[str, tuple[str, ...]] = {
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """With a table and few images of two classes."""
+    """A folder with a table and few images of two classes."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -50,7 +50,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> set[int]:
-    """The sizes of the batches that networks were measured on."""
+    """A set to which the size of every batch is added that networks are measured on."""
     sizes: set[int] = set()
     made = Setting.__init__
 
@@ -84,14 +84,13 @@ def test_a_step_has_no_more_images_than_there_are(
 
 
 def test_repeats_make_a_step_smaller(folder: Path, run: Command) -> None:
-    """Of 11 images a step has three, each of them three times."""
+    """A step has three of the 11 images, each of them three times."""
     given = (*TRAININGS["supernet-train"], "--batch-size=12", "--repeats=3", "--json", "--quiet")
     check(run, run(*given).json, 12, 9, "can be taken of 11 images")
 
 
 def check(run: Command, found: dict[str, Any], asked: int, used: int, reason: str) -> None:
-    """Both numbers are in the document, in the summary, in the report and its page, and there
-    again when the run is shown later."""
+    """Both numbers are in the document, the summary, the report of a finished run and the page."""
     config = json.loads(Path(found["run"], "config.json").read_text())
     assert config.get("batch_size", asked) == asked
     report, page = run("resume", found["run"]).out, Path(found["run"], "report.html").read_text()
@@ -105,7 +104,7 @@ def check(run: Command, found: dict[str, Any], asked: int, used: int, reason: st
 
 
 @pytest.mark.parametrize("asked", [1, IMAGES, 1000])
-def test_scores_are_of_all_images_there_are(folder: Path, run: Command, asked: int) -> None:
+def test_scores_are_of_all_available_images(folder: Path, run: Command, asked: int) -> None:
     (folder / "vit.py").write_text(
         "from timm.models import VisionTransformer\n\n\ndef make():\n"
         "    return VisionTransformer(img_size=224, patch_size=56, embed_dim=8, depth=1, "

@@ -10,7 +10,7 @@ import pytest
 from pages import plots, results
 
 from autoprox.primitives import OPERATIONS
-from autoprox.primitives.base import apply
+from autoprox.primitives.primitive import apply
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")

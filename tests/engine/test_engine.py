@@ -23,15 +23,7 @@ from helpers.trees import (
 from scipy.stats import rankdata
 
 from autoprox.engine.evaluator import Engine, ProxyScores
-from autoprox.language import (
-    STATISTICS,
-    STRUCTURE,
-    TERMINALS,
-    Tree,
-    canonical,
-    make,
-    parse,
-)
+from autoprox.language import STATISTICS, STRUCTURE, Tree, canonical, make_tree, parse
 from autoprox.primitives import OPERATIONS
 from autoprox.searchspaces import Architecture
 from autoprox.statistics import sources as store
@@ -135,7 +127,7 @@ def test_random_trees_against_the_naive_evaluator(
     chosen, trees = setting(), random_trees(300, seed=0) + [parse(text) for text in ALIASES]
     rng = random.Random(0)
     trees += [with_numbers(tree, rng) for tree in trees[:150]]
-    words = {*OPERATIONS, *TERMINALS, *NUMBERS}
+    words = {*OPERATIONS, *STATISTICS, *STRUCTURE, *NUMBERS}
     assert {n.symbol for tree in trees for n in distinct(tree)} == words
     worlds = [world_of(chosen, dataset, architectures) for dataset in chosen.batches]
     found = Engine(streamed(chosen, architectures, 1)).evaluate(trees)
@@ -257,7 +249,7 @@ def test_no_matrix_is_read_twice_for_the_same_expression(counted: Counted) -> No
     first = engine.evaluate(trees)
     assert len(counted.visits) == 1
     assert_same_bits(engine.evaluate(trees), first)
-    engine.evaluate([make("rank", tree) for tree in trees])
+    engine.evaluate([make_tree("rank", tree) for tree in trees])
     assert len(counted.visits) == 1
 
 
@@ -317,7 +309,7 @@ def test_layer_vectors_are_ordered_by_depth(
     chosen = setting()
     engine = Engine(streamed(chosen, architectures, 1))
     norms = canonical(parse("l1_norm(all.weight)"))
-    engine.evaluate([make("sum", norms)])
+    engine.evaluate([make_tree("sum", norms)])
     expected = world_of(chosen, "few", architectures)["all.weight"]
     found = dict(zip(map(tuple, engine.layers.sets), engine.vectors([norms]), strict=True))
     for networks, vectors in found.items():

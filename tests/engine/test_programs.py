@@ -10,12 +10,7 @@ from helpers.trees import distinct, random_trees
 from torch import Tensor
 
 from autoprox.engine.program import Program, reductions
-from autoprox.language import (
-    STATISTICS,
-    canonical,
-    parse,
-    statistics,
-)
+from autoprox.language import STATISTICS, canonical, parse, statistics
 from autoprox.primitives import OPERATIONS, PRIMITIVES, Primitive, apply, operation
 from autoprox.statistics.packed_matrices import MatrixChunk
 

@@ -5,7 +5,6 @@ import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from deap import base
@@ -20,7 +19,7 @@ from autoprox.evolution import (
     evolve,
     survivors,
 )
-from autoprox.evolution.checkpoint import checkpoint, restored
+from autoprox.evolution.checkpoint import SavedState
 from autoprox.evolution.strategies import select_of_sample
 from autoprox.evolution_parameters import TreeLimits
 from autoprox.language import Tree, digest, parse
@@ -306,19 +305,10 @@ def test_a_population_that_cannot_be_found_is_an_error() -> None:
         few.run("random")
 
 
-class SavedRun:
-    """A run's checkpoint, after JSON."""
-
-    def __init__(self, state: State | None) -> None:
-        self.saved = state and json.loads(json.dumps(checkpoint(state, 3.0)))
-        self.kept = -1
-        self.path = Path("run")
-
-    def read_checkpoint(self) -> object:
-        return self.saved
-
-    def truncate_log(self, iterations: int) -> None:
-        self.kept = iterations
+def saved(state: State) -> SavedState:
+    """The state as a checkpoint has it, written to JSON and read again."""
+    written = SavedState.of(state).model_dump_json()
+    return SavedState.model_validate(json.loads(written), strict=False)
 
 
 def everything(state: State) -> object:
@@ -336,10 +326,9 @@ def test_a_restored_evolution_goes_on_as_if_it_had_never_stopped(strategy: str, 
     whole, _ = Made().run(strategy, seed=seed)
     half = EvolutionParameters(**{**vars(SMALL), "iterations": 5})
     stopped, _ = Made().run(strategy, half, seed=seed)
-    run = SavedRun(stopped)
-    again, seconds = restored(run, 0, 2, "jcm")
+    again = saved(stopped).restored(2, "jcm")
     assert everything(again) == everything(stopped)
-    assert (run.kept, seconds) == (5, 3.0)
+    assert (again.lines, again.drawn) == (5, stopped.drawn)
     resumed, history = Made().run(strategy, state=again)
     assert len(history) == SMALL.iterations - 5
     assert everything(resumed) == everything(whole)
@@ -351,7 +340,7 @@ def test_a_restored_front_keeps_the_order_of_equals() -> None:
     for individual in alike:
         state.front.update([individual])
     assert len(state.front) == 4
-    assert everything(restored(SavedRun(state), 0, 2, "jcm")[0]) == everything(state)
+    assert everything(saved(state).restored(2, "jcm")) == everything(state)
 
 
 @pytest.mark.parametrize(

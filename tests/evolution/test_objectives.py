@@ -21,7 +21,7 @@ from autoprox.language import Tree, digest, parse
 from autoprox.language.grammar import Grammar
 
 GRAMMAR = Grammar(limits=TreeLimits(max_size=12, max_depth=6))
-Point = tuple[float, float, int]  # joint metric, that given the size, nodes
+Point = tuple[float, float, int]  # joint metrics of tau and partial tau, nodes
 
 
 def sized(size: int, jcm: float, partial_tau: float = 0.0, objective: str = "jcm") -> Individual:
@@ -83,7 +83,7 @@ def test_survivors_by_both_metrics_are_those_of_nsga_2() -> None:
     assert [point(i) for i in survivors(individuals, 3)][:3] == found[:3]
 
 
-def test_equal_size_alone_sorts_by_it() -> None:
+def test_the_size_adjusted_objective_sorts_by_the_partial_tau() -> None:
     individuals = [sized(3, 0.9, 0.1, "size-adjusted"), sized(4, 0.1, 0.9, "size-adjusted")]
     assert [i.tree.size for i in survivors(individuals, 2)] == [4, 3]
 
@@ -108,6 +108,6 @@ def test_the_front_of_both_metrics_and_size_is_kept(strategy: str) -> None:
     state = State(random.Random(0))
     evolve(toolbox, STRATEGIES[strategy], parameters, state, lambda state: None)
     assert {point(i) for i in state.front} == {p for p in asked if not dominated(p, asked)}
-    alive = [point(i) for i in state.population]
-    assert len(alive) == 8
-    assert not dominated(alive[0], alive)
+    kept = [point(i) for i in state.population]
+    assert len(kept) == 8
+    assert not dominated(kept[0], kept)

@@ -10,7 +10,7 @@ from autoprox.evolution.two_inputs import DEPTH, SIZE, TwoInputs
 from autoprox.evolution_parameters import TreeLimits
 from autoprox.language import NETWORK, STATISTICS, Tree, parse
 from autoprox.language.grammar import Grammar
-from autoprox.language.vocabulary import LanguageError
+from autoprox.language.leaf_kinds import LanguageError
 from autoprox.primitives import OPERATIONS
 
 READ = ("msa.weight", "msa.grad", "mlp.weight", "mlp.grad", "mlp.act", "mlp.act_grad")
@@ -82,7 +82,7 @@ def test_a_value_is_the_mean_over_layers_of_what_the_tree_gives_for_each() -> No
     assert naive_evaluate(tree, world)[0] == pytest.approx(np.mean(each))
 
 
-def test_half_of_the_nodes_are_drawn_anew() -> None:
+def test_a_mutation_redraws_half_of_the_nodes() -> None:
     rng, kept = random.Random(1), []
     for tree in drawn(400):
         before, after = parts(tree), parts(FORM.mutate(tree, rng))

@@ -12,7 +12,7 @@ from matplotlib.mathtext import MathTextParser
 
 from autoprox.evolution_parameters import TreeLimits
 from autoprox.export import ascii_tree, latex, legend, pretty, to_sympy
-from autoprox.language import NETWORK, TERMINALS, make, parse
+from autoprox.language import NETWORK, STATISTICS, STRUCTURE, make_tree, parse
 from autoprox.language.grammar import Grammar
 from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES, apply
 
@@ -101,34 +101,34 @@ def test_random_trees_fit_the_page_and_matplotlib_can_draw_them():
 
 
 def test_displays_of_different_operations_differ():
-    x, y = make("msa.weight"), make("msa.grad")
-    layers = make("mean", x), make("mean", y)
+    x, y = make_tree("msa.weight"), make_tree("msa.grad")
+    layers = make_tree("mean", x), make_tree("mean", y)
     words = [
-        make(name, *((x, y) if "matrix" in p.levels else layers)[: p.arity])
+        make_tree(name, *((x, y) if "matrix" in p.levels else layers)[: p.arity])
         for name, p in PRIMITIVES.items()
         if p.levels != ("network",)
     ]
-    scores = make("sum", make("sum", x)), make("sum", make("mean", y))
-    networks = [make(name, *scores[: p.arity]) for name, p in COMBINATORS.items()]
-    shown = [*words, *networks, *map(make, TERMINALS)]
+    scores = make_tree("sum", make_tree("sum", x)), make_tree("sum", make_tree("mean", y))
+    networks = [make_tree(name, *scores[: p.arity]) for name, p in COMBINATORS.items()]
+    shown = [*words, *networks, *map(make_tree, (*STATISTICS, *STRUCTURE))]
     for display in (pretty, latex, ascii_tree, lambda tree: str(to_sympy(tree))):
         assert len({display(tree) for tree in shown}) == len(shown)
 
 
 @pytest.mark.parametrize("name", ["sub", "div", "square", "sqrt", "inverse", "exp", "z_score"])
 def test_deep_trees(name):
-    tree = make("all.weight")
+    tree = make_tree("all.weight")
     for _ in range(40):
-        tree = make(name, *[tree, make("all.grad")][: OPERATIONS[name].arity])
+        tree = make_tree(name, *[tree, make_tree("all.grad")][: OPERATIONS[name].arity])
     assert max(map(len, pretty(tree).splitlines())) <= 80
     assert latex(tree).count("W") == 1
 
 
 def test_constants_of_any_size_are_not_computed():
-    tree = make("one")
+    tree = make_tree("one")
     for _ in range(30):
-        tree = make("exp", tree)
-    tree = make("sum", make("log", make("sub", tree, make("exp", tree))))
+        tree = make_tree("exp", tree)
+    tree = make_tree("sum", make_tree("log", make_tree("sub", tree, make_tree("exp", tree))))
     assert str(to_sympy(tree)).count("exp(") == latex(tree).count("e^") == 61
     assert "↪" in pretty(tree)
 
@@ -219,9 +219,9 @@ TEXTS = {
     [(name, level) for name, p in PRIMITIVES.items() for level in TEXTS if level in p.levels],
 )
 def test_the_sympy_form_means_what_is_computed(name, level):
-    tree = make(name, *map(parse, TEXTS[level][: PRIMITIVES[name].arity]))
+    tree = make_tree(name, *map(parse, TEXTS[level][: PRIMITIVES[name].arity]))
     while tree.type != NETWORK:
-        tree = make("l1_norm", tree)
+        tree = make_tree("l1_norm", tree)
     rng = np.random.default_rng(0)
     arrays = {"W_msa": rng.normal(size=(6, 3, 4)), "G_msa": rng.normal(size=(6, 3, 4))}
     form = sympy.lambdify([*arrays, *AXES], to_sympy(tree), modules=[MEANING, "numpy"])

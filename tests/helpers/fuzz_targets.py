@@ -111,15 +111,15 @@ def images(dataset: str, classes: int = 10) -> Callable[[Path], object]:
 @target
 def expression() -> Target:
     from autoprox.language import canonical, parse
-    from autoprox.language.leaves import leaf_words
+    from autoprox.language.leaf_kinds import leaf_words
     from autoprox.primitives import OPERATIONS
     from autoprox.report.terminal.proxy_report import proxy_report
-    from autoprox.zoo.loading import load
+    from autoprox.zoo.proxy_loading import resolve_proxy
 
     def read(content: bytes) -> None:
         text = content.decode(errors="surrogateescape")
         canonical(parse(text))
-        proxy_report(load(text))
+        proxy_report(resolve_proxy(text))
 
     words = (*OPERATIONS, *leaf_words(), *"(),. ", "power(", "))", "add(width,")
     words += ("pow(", "-1.5", "0.37", "2.0", "1e3", "-", "9" * 400)

@@ -8,7 +8,7 @@ import numpy as np
 from autoprox.engine.evaluator import ProxyScores
 from autoprox.engine.program import reductions
 from autoprox.evolution_parameters import TreeLimits
-from autoprox.language import NETWORK, Tree, canonical, make, statistics
+from autoprox.language import NETWORK, Tree, canonical, make_tree, statistics
 from autoprox.language.grammar import Grammar
 
 GRAMMAR = Grammar(limits=TreeLimits(max_size=25, max_depth=8))
@@ -52,7 +52,10 @@ def with_numbers(tree: Tree, rng: random.Random) -> Tree:
         made = Tree(node.symbol, tuple(args)) if args else node
         if made.type != NETWORK or rng.random() < 0.3:
             return made
-        number, symbol = make(rng.choice(NUMBERS)), rng.choice(["pow", "add", "sub", "mul", "div"])
+        number, symbol = (
+            make_tree(rng.choice(NUMBERS)),
+            rng.choice(["pow", "add", "sub", "mul", "div"]),
+        )
         pair = (made, number) if symbol == "pow" or rng.random() < 0.5 else (number, made)
         return Tree(symbol, rng.choice([pair, pair, pair, (number, number)]))
 

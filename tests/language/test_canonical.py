@@ -69,7 +69,7 @@ def test_the_digest_is_the_hash_of_the_canonical_text() -> None:
         ("ntk.mlp.act", "mlp.act"),
     ],
 )
-def test_the_canonical_form(text: str, expected: str) -> None:
+def test_the_canonical(text: str, expected: str) -> None:
     assert str(canonical(parse(text))) == expected
     assert str(canonical(parse(expected))) == expected
     assert digest(parse(text)) == digest(parse(expected))
@@ -208,7 +208,7 @@ def test_words_that_layers_had_before_keep_hash_and_value(
     torch.testing.assert_close(torch_evaluate(parse(text), world), expected, rtol=1e-15, atol=0)
 
 
-def test_statistics_are_those_of_the_canonical_form() -> None:
+def test_statistics_are_those_of_the_canonical() -> None:
     tree = parse("add(sum(sum(mul(ones.msa.weight, ntk.msa.weight))), sum(std(ntk.mlp.act_grad)))")
     assert statistics(tree) == {
         Statistic("data", "msa", "weight"),

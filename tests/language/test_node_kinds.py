@@ -16,11 +16,11 @@ from torch import Tensor
 from autoprox.engine.evaluator import Engine
 from autoprox.export import EXPORTERS, latex, mathml, pretty, to_sympy
 from autoprox.language import LEAVES, LanguageError, LeafKind, canonical, digest, parse
-from autoprox.language.leaves import LeafError, find_leaf
-from autoprox.language.types import BLOCK, NETWORK
+from autoprox.language.leaf_kinds import LeafError, find_leaf
+from autoprox.language.value_types import NETWORK, PER_BLOCK
 from autoprox.nas.candidate_measurement import SearchProxy
 from autoprox.primitives import OPERATIONS, Formula, operation
-from autoprox.report.html.page import render_macro
+from autoprox.report.html.page_content import formula_section
 from autoprox.testing import check_operation
 
 SETTING = Conditions(SPACE, {"noise": noise(10)})
@@ -50,7 +50,7 @@ POSITION = LeafKind(
     name="position",
     read=lambda word: 1 if word == "position" else None,
     write=lambda first: "position",
-    type=lambda first: BLOCK,
+    type=lambda first: PER_BLOCK,
     latex=lambda first: Formula("k", nonnegative=True),
     sympy=lambda first: sympy.Symbol("k", positive=True),
     python=lambda first, add: "torch.arange(len(layers), dtype=torch.float64) + 1",
@@ -89,7 +89,7 @@ def test_a_kind_of_leaf_is_printed() -> None:
     assert latex(tree).endswith(r"\cdot N_{3}")
     assert "<msub><mi>N</mi><mn>3</mn></msub>" in mathml(tree)
     assert to_sympy(parse("#3")).is_positive
-    assert "3 times the number of blocks" in render_macro("sections.html.j2", "formula", tree)
+    assert "3 times the number of blocks" in str(formula_section(tree))
     for exporter in EXPORTERS.values():
         assert exporter(tree)
 

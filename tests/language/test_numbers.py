@@ -17,12 +17,20 @@ from helpers.trees import GRAMMAR, NUMBERS, with_numbers
 
 from autoprox.engine.evaluator import Engine
 from autoprox.export import EXPORTERS, ascii_tree, latex, mathml, pretty, to_sympy
-from autoprox.language import LanguageError, Tree, canonical, digest, make, parse, statistics
+from autoprox.language import (
+    LanguageError,
+    Tree,
+    canonical,
+    digest,
+    make_tree,
+    parse,
+    statistics,
+)
 from autoprox.language.grammar import Grammar
-from autoprox.language.numbers import MAX_DIGITS
+from autoprox.language.number_leaves import MAX_NUMBER_DIGITS
 from autoprox.nas.candidate_measurement import SearchProxy
 from autoprox.primitives import COMBINATORS, OPERATIONS, apply
-from autoprox.report.html.page import render_macro
+from autoprox.report.html.page_content import formula_section
 from autoprox.report.terminal.proxy import terminals
 
 SETTING = Conditions(SPACE, {"noise": noise(10)})
@@ -50,12 +58,12 @@ def test_a_number_has_one_spelling_and_one_hash(text: str, word: str) -> None:
     assert str(tree) == word
     assert Fraction(word) == Fraction(text)
     assert str(tree.type) == "Network"
-    assert parse(word) == tree == make(text)
+    assert parse(word) == tree == make_tree(text)
     assert digest(parse(f"mul(sum(width), {text})")) == digest(parse(f"mul({word}, sum(width))"))
 
 
 def test_different_numbers_have_different_values_and_hashes() -> None:
-    largest = 10**MAX_DIGITS - 1
+    largest = 10**MAX_NUMBER_DIGITS - 1
     for numbers in (NUMBERS, [str(largest), str(largest - 1), f"-{largest}", "0.37", "0.3700001"]):
         assert len({digest(parse(n)) for n in numbers}) == len(numbers)
         assert len({naive_evaluate(parse(n), {"one": [0]})[0] for n in numbers}) == len(numbers)
@@ -64,7 +72,7 @@ def test_different_numbers_have_different_values_and_hashes() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("9" * 16, f"column 1: a number has at most {MAX_DIGITS} digits, got `9{{16}}`"),
+        ("9" * 16, f"column 1: a number has at most {MAX_NUMBER_DIGITS} digits, got `9{{16}}`"),
         ("add(sum(width), 0.000000000000001)", "column 17: a number has at most 15 digits"),
         ("9" * 400, r"at most 15 digits, got `9{40}\.\.\.`"),
         (".5", r"column 1: expected an operation, .* found `\.5`"),
@@ -178,11 +186,11 @@ def test_numbers_in_a_tree_a_report_and_a_page() -> None:
     assert "    `-- -1.5: Network" in ascii_tree(tree)
     assert terminals(tree) == ["heads", "width"]
     assert statistics(tree) == frozenset()
-    page = render_macro("sections.html.j2", "formula", tree)
+    page = str(formula_section(tree))
     assert "<mn>1.5</mn>" in page
     assert ">-1.5</text>" in page
     assert "width of each block" in page
-    negative = render_macro("sections.html.j2", "formula", parse("add(sum(width), -2)"))
+    negative = str(formula_section(parse("add(sum(width), -2)")))
     assert '<mo>+</mo><mrow><mo fence="true" stretchy="true">(</mo>' in negative
 
 

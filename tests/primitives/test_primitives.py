@@ -15,7 +15,7 @@ from autoprox.primitives import (
     PRIMITIVES,
     apply,
 )
-from autoprox.primitives.base import DIMS
+from autoprox.primitives.primitive import DIMS
 
 LEVELS = ("matrix", "layers")
 RANK = COMBINATORS["rank"]
@@ -136,6 +136,8 @@ def test_flags():
     spectral = {p.name for p in EVERY if p.shared}
     assert flagged("mirrored") == {"std", "var", "kurtosis", *spectral}
     assert flagged("idempotent") == {"abs", "sign", "relu", "heaviside", "min_max", "rank"}
+    assert flagged("right_identity") == {"mul", "div"}
+    assert flagged("keeps_nonnegative") == {"abs", "relu", "pow"}
     assert {"exp", "softmax", "std", "rank", "power", *spectral} < flagged("nonnegative")
     assert not flagged("nonnegative") & {"neg", "sum", "log", "tanh", "sub", "skewness", "max"}
 

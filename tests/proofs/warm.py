@@ -29,7 +29,7 @@ def main() -> None:
     tasks = [config.task.partition(":")[0] for config in CONFIGURATIONS.values()]
     late = [
         *("cli", "report.html.page"),
-        *(f"report.terminal.{name}" for name in ("summaries", "progress", "spaces")),
+        *(f"report.terminal.{name}" for name in ("run_report", "progress", "run_lists")),
     ]
     for module in [*tasks, *(f"autoprox.{name}" for name in late), "torch._dynamo"]:
         import_module(module)

@@ -17,7 +17,7 @@ from autoprox.engine.evaluator import Engine
 from autoprox.engine.program import over_single_domains
 from autoprox.evolution import Individual
 from autoprox.evolution_parameters import TreeLimits
-from autoprox.language import Tree, Type, canonical, make, parse, statistics
+from autoprox.language import Tree, Type, canonical, make_tree, parse, statistics
 from autoprox.language.grammar import Grammar
 from autoprox.rediscovery import formula_search
 from autoprox.rediscovery.formula_equality import (
@@ -44,7 +44,7 @@ from autoprox.rediscovery.formula_search import (
     count_ranks,
 )
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.zoo.loading import load
+from autoprox.zoo.proxy_loading import resolve_proxy
 
 SNIP = "sum(sum(abs(mul(all.weight, all.grad))))"
 NANO = get_space("autoformer-nano")
@@ -59,7 +59,9 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
         arch = NANO.sample(rng)
         if arch["hidden_dim"] <= 24 and arch["depth"] <= 3:
             architectures[arch] = None
-    needs = {part for name in REDISCOVERY_WORDS for s in statistics(make(name)) for part in s.parts}
+    needs = {
+        part for name in REDISCOVERY_WORDS for s in statistics(make_tree(name)) for part in s.parts
+    }
     store = cached(
         Conditions(NANO, {"noise": noise(4)}, stride=2),
         list(architectures),
@@ -168,7 +170,7 @@ def test_each_type_has_room_in_the_pool(engine: Engine, monkeypatch: pytest.Monk
 def test_partners_are_found(symbol: str, combine: Callable[..., Any]) -> None:
     scores = np.random.default_rng(1).normal(size=(3, 30))
     terms = some_terms(scores)
-    whole = make(symbol, parse("sum(width)"), parse("sum(tokens)"))
+    whole = make_tree(symbol, parse("sum(width)"), parse("sum(tokens)"))
     for old, new in ([2, 0], [1]), ([1, 2], [0]):
         archive = TermArchive(30, random.Random(0))
         archive.add(terms.choose(np.array(old[:1])))
@@ -237,7 +239,7 @@ def found_in(engine: Engine, target: str, seed: int) -> list[Tree]:
     ],
 )
 def test_terms_of_one_round_are_put_together(engine: Engine, target: str) -> None:
-    tree = load(target).tree
+    tree = resolve_proxy(target).tree
     scores = engine.evaluate([tree]).values[0, 0]
     search = FormulaSearch(engine, scores, random.Random(0))
     found = search.round() + search.round()

@@ -1,18 +1,18 @@
-"""What picks within budgets lose, worked out by hand."""
+"""The regret within parameter budgets, worked out by hand."""
 
 import numpy as np
 import pytest
 
-from autoprox.scoring.evaluation_set import budget_table, regrets
+from autoprox.scoring.evaluation_set import Budgets, budget_table, regrets
 
 PARAMS = np.array([50.0, 10, 40, 20, 30])
 TRUTH = np.array([7.0, 1, 9, 4, 6])
 
 
-def test_budgets_are_those_of_a_fifth_of_the_networks_each() -> None:
-    expected = {"params": [10, 20, 30, 40, 50], "networks": [1, 2, 3, 4, 5]}
+def test_each_budget_adds_a_fifth_of_the_networks() -> None:
+    expected = Budgets(params=[10, 20, 30, 40, 50], networks=[1, 2, 3, 4, 5])
     assert budget_table(PARAMS) == expected
-    assert budget_table(np.full(7, 3.0)) == {"params": [3] * 5, "networks": [7] * 5}
+    assert budget_table(np.full(7, 3.0)) == Budgets(params=[3] * 5, networks=[7] * 5)
 
 
 @pytest.mark.parametrize(

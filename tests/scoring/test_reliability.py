@@ -1,4 +1,4 @@
-"""What true scores are worth at equal size, against simulated trainings and plain loops."""
+"""The reliability of true scores near in size, against simulated trainings and plain loops."""
 
 from itertools import combinations
 
@@ -10,7 +10,7 @@ from autoprox.scoring.reliability import reliability
 
 
 def trained(networks: int, seeds: int, noise: float, seed: int = 0) -> tuple[Floats, Floats]:
-    """Runs [networks, seeds] whose truth is a network's own, and parameters within 30 %."""
+    """Runs [networks, seeds] of networks with noise among the seeds, and sizes within 30 %."""
     rng = np.random.default_rng(seed)
     truth = rng.normal(size=(networks, 1))
     return truth + noise * rng.normal(size=(networks, seeds)), rng.uniform(100, 130, networks)
@@ -28,8 +28,8 @@ def test_two_seeds_are_compared_pair_by_pair() -> None:
 
 
 @pytest.mark.parametrize("seeds", [2, 4, 6])
-def test_more_seeds_are_worth_more(seeds: int) -> None:
-    """From half of the seeds, what the tau with as many others is: the mean of five trainings."""
+def test_the_estimate_is_the_tau_with_as_many_other_seeds(seeds: int) -> None:
+    """Half of the seeds predict the tau with the other half: the mean of five trainings."""
     gaps = []
     for draw in range(5):
         runs, params = trained(400, 2 * seeds, noise=1.0, seed=draw)
@@ -53,12 +53,12 @@ def test_with_three_seeds_the_halves_are_single_seeds() -> None:
     assert found == pytest.approx(np.arcsin(expected) / np.pi * 2, abs=0.02)
 
 
-def test_seeds_that_disagree_are_worth_nothing() -> None:
+def test_seeds_that_disagree_have_no_reliability() -> None:
     runs, params = trained(40, 1, noise=0.0)
     assert reliability(np.hstack([runs, -runs]), params) == 0.0
 
 
-def test_nothing_is_said_of_too_little() -> None:
+def test_too_few_seeds_or_pairs_have_no_reliability() -> None:
     runs, params = trained(40, 2, noise=0.1)
     assert reliability(runs[:, :1], params) is None
     assert reliability(runs, 2.0 ** np.arange(40)) is None

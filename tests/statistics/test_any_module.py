@@ -14,7 +14,7 @@ from autoprox.language import STATISTICS
 from autoprox.statistics.collector import Setting
 from autoprox.statistics.networks import BlockShape, ModuleNetwork
 from autoprox.statistics.sources import UncachedMatrices
-from autoprox.zoo.loading import load
+from autoprox.zoo.proxy_loading import resolve_proxy
 
 BLOCKS, WIDTH, CLASSES = 2, 12, 3
 LAYERS = {
@@ -63,7 +63,7 @@ def layers(module: nn.Module, domain: str) -> Iterator[nn.Linear]:
 
 def scores(module: nn.Module, *proxies: str) -> list[float]:
     source = UncachedMatrices(Setting({"noise": batch()}), [network(module)])
-    values = Engine(source).evaluate([load(proxy).tree for proxy in proxies]).values
+    values = Engine(source).evaluate([resolve_proxy(proxy).tree for proxy in proxies]).values
     return [float(value) for value in values[:, 0, 0]]
 
 

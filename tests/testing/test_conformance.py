@@ -29,7 +29,7 @@ from autoprox.testing import (
     check_statistic,
 )
 from autoprox.zoo import EXPRESSIONS, ExpressionProxy
-from autoprox.zoo.functions import MEASURES, Passes, function_proxy
+from autoprox.zoo.functions import FUNCTION_PROXIES, MeasurePasses, function_proxy
 
 SMALL = {
     "random": random_search.RandomParameters(samples=60),
@@ -66,10 +66,10 @@ def test_expressions(name: str) -> None:
     check_proxy(EXPRESSIONS[name])
 
 
-@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("name", FUNCTION_PROXIES)
 def test_functions(name: str) -> None:
     network = SPACE.build(tiny(8, (1, 2.0), (2, 1.0)), classes=4, seed=1)
-    check_function_proxy(MEASURES[name], network, noise(4))
+    check_function_proxy(FUNCTION_PROXIES[name], network, noise(4))
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -137,7 +137,7 @@ def test_a_proxy_that_is_no_score_is_refused() -> None:
 
 def test_a_function_that_hides_what_it_reads_is_refused() -> None:
     @function_proxy("hidden", "Nobody, 2020", "tr(Θ)")
-    def hidden(passes: Passes) -> float:
+    def hidden(passes: MeasurePasses) -> float:
         """Reads the kernel."""
         return float(passes.kernel.trace())
 

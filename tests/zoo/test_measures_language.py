@@ -11,7 +11,7 @@ from autoprox.inputs.batch_loading import load_token_batch
 from autoprox.searchspaces import Architecture, TransformerNetwork, get_space
 from autoprox.searchspaces.gpt2 import GPT2Space
 from autoprox.searchspaces.language_models import TokenSpace
-from autoprox.zoo.functions import MEASURES, measure_all
+from autoprox.zoo.functions import FUNCTION_PROXIES, measure_all
 
 
 class Small(GPT2Space):
@@ -37,7 +37,7 @@ def network() -> TransformerNetwork:
     return SPACE.build(Architecture(SPACE.name, CHOICES), seed=1)
 
 
-@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("name", FUNCTION_PROXIES)
 def test_each_measure_is_its_equation(network: TransformerNetwork, name: str) -> None:
     batch = causal_batch()
     found = measure_all(network, batch, [name], SEED)[name]
@@ -75,7 +75,7 @@ def test_every_hidden_layer_has_units() -> None:
     outputs: list[Tensor] = []
     for layer in (*network.blocks[0].hidden, *network.blocks[1].hidden):
         layer.register_forward_hook(lambda *seen: outputs.append(seen[2].detach()))
-    values = measure_all(network, batch, list(MEASURES))
+    values = measure_all(network, batch, list(FUNCTION_PROXIES))
     assert np.isfinite(list(values.values())).all()
     outputs.clear()
     assert measure_all(network, batch, ["naswot"])["naswot"] == values["naswot"]

@@ -14,14 +14,13 @@ from autoprox.searchspaces import TransformerNetwork
 from autoprox.searchspaces.transformer import EncoderBlock
 from autoprox.zoo import EXPRESSIONS, ProxyError
 from autoprox.zoo.functions import (
-    MEASURES,
+    FUNCTION_PROXIES,
     MeasureError,
-    Passes,
+    MeasurePasses,
     measure_all,
-    register,
+    register_function,
 )
-from autoprox.zoo.functions.attention import ExplicitAttention
-from autoprox.zoo.functions.passes import SHARED
+from autoprox.zoo.functions.measure_passes import SHARED_PASSES, ExplicitAttention
 
 ARCH = tiny(8, (2, 2.0), (1, 1.0))
 BATCH = noise(4, size=3)
@@ -33,22 +32,22 @@ def network() -> TransformerNetwork:
 
 
 @pytest.mark.parametrize("grad", [False, True])
-@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("name", FUNCTION_PROXIES)
 def test_the_network_is_left_as_it_was_found(
     network: TransformerNetwork, name: str, grad: bool
 ) -> None:
     inputs, labels = BATCH.inputs.clone(), BATCH.labels.clone()
-    expected = MEASURES[name].function(Passes(network, BATCH))
+    expected = FUNCTION_PROXIES[name].function(MeasurePasses(network, BATCH))
     with torch.set_grad_enabled(grad):
         before = list(everything(prepared(network)))
-        assert MEASURES[name].function(Passes(network, BATCH)) == expected
+        assert FUNCTION_PROXIES[name].function(MeasurePasses(network, BATCH)) == expected
         assert list(everything(network)) == before
     assert torch.equal(BATCH.inputs, inputs)
     assert torch.equal(BATCH.labels, labels)
     assert not BATCH.inputs.requires_grad
 
 
-@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("name", FUNCTION_PROXIES)
 def test_the_network_is_left_as_it_was_found_by_a_pass_that_fails(
     network: TransformerNetwork, name: str
 ) -> None:
@@ -62,11 +61,12 @@ def test_the_network_is_left_as_it_was_found_by_a_pass_that_fails(
     assert list(everything(network)) == before
 
 
-@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("name", FUNCTION_PROXIES)
 def test_a_measure_needs_what_it_says(network: TransformerNetwork, name: str) -> None:
-    passes = Passes(network, BATCH)
-    MEASURES[name].function(passes)
-    assert {shared for shared in SHARED if shared in vars(passes)} == MEASURES[name].needs
+    passes = MeasurePasses(network, BATCH)
+    FUNCTION_PROXIES[name].function(passes)
+    used = {shared for shared in SHARED_PASSES if shared in vars(passes)}
+    assert used == FUNCTION_PROXIES[name].needs
 
 
 def test_shared_passes_are_run_once(
@@ -79,15 +79,15 @@ def test_shared_passes_are_run_once(
         torch.autograd, "grad", lambda *args, **kw: backwards.append(args) or grad(*args, **kw)
     )
     network.register_forward_hook(lambda *seen: forwards.append(seen))
-    measure_all(network, BATCH, [name for name in MEASURES if MEASURES[name].needs])
+    measure_all(network, BATCH, [name for name in FUNCTION_PROXIES if FUNCTION_PROXIES[name].needs])
     assert (len(forwards), len(backwards)) == (1, 2)
-    measure_all(network, BATCH, list(MEASURES))
+    measure_all(network, BATCH, list(FUNCTION_PROXIES))
     assert (len(forwards), len(backwards)) == (1 + 1 + 1 + 1 + 3, 2 + 2 + 2)
 
 
 def test_together_as_alone(network: TransformerNetwork) -> None:
-    together = measure_all(network, BATCH, list(MEASURES), seed=5)
-    assert list(together) == list(MEASURES)
+    together = measure_all(network, BATCH, list(FUNCTION_PROXIES), seed=5)
+    assert list(together) == list(FUNCTION_PROXIES)
     for name, value in together.items():
         assert measure_all(network, BATCH, [name], seed=5) == {name: value}
     assert measure_all(network, BATCH, ["mgm", "grasp"]) == {
@@ -100,36 +100,36 @@ def test_no_shared_pass_is_kept_during_others(
     network: TransformerNetwork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept: list[set[str]] = []
-    loss = Passes.loss
+    loss = MeasurePasses.loss
 
-    def observed(passes: Passes, weights: dict[str, Tensor]) -> Tensor:
-        kept.append(set(vars(passes)) & set(SHARED))
+    def observed(passes: MeasurePasses, weights: dict[str, Tensor]) -> Tensor:
+        kept.append(set(vars(passes)) & set(SHARED_PASSES))
         return loss(passes, weights)
 
-    monkeypatch.setattr(Passes, "loss", observed)
-    measure_all(network, BATCH, list(MEASURES))
+    monkeypatch.setattr(MeasurePasses, "loss", observed)
+    measure_all(network, BATCH, list(FUNCTION_PROXIES))
     assert kept == [set()]
 
 
-@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("name", FUNCTION_PROXIES)
 def test_only_measures_of_the_trunk_ignore_head_and_labels(
     network: TransformerNetwork, name: str
 ) -> None:
     before = measure_all(network, BATCH, [name])
     other = Batch(BATCH.inputs, torch.tensor([0, 4, 2]), 5, "")
     network.reset_head(5, seed=8)
-    assert (measure_all(network, other, [name]) == before) == MEASURES[name].trunk
+    assert (measure_all(network, other, [name]) == before) == FUNCTION_PROXIES[name].trunk
 
 
 def test_only_curve_and_redrawn_weights_are_random(network: TransformerNetwork) -> None:
-    one, other = (measure_all(network, BATCH, list(MEASURES), seed=seed) for seed in (0, 1))
-    assert [name for name in MEASURES if one[name] != other[name]] == ["naswot", "ld"]
+    one, other = (measure_all(network, BATCH, list(FUNCTION_PROXIES), seed=seed) for seed in (0, 1))
+    assert [name for name in FUNCTION_PROXIES if one[name] != other[name]] == ["naswot", "ld"]
 
 
 def test_a_pass_mixes_no_devices() -> None:
     with torch.device("meta"):
         network = SPACE.build(ARCH, classes=4)
-    passes = Passes(network, BATCH)
+    passes = MeasurePasses(network, BATCH)
     found = [*passes.loss_gradients, *passes.weight_gradients, *passes.sample_gradients()]
     found += [passes.logit_gradients[1], passes.features(passes.source)]
     found.append(passes.loss(passes.weights()))
@@ -149,7 +149,7 @@ def test_a_layer_may_see_a_sample_in_parts(network: TransformerNetwork) -> None:
     block = Windows(SPACE.blocks(ARCH)[1])
     block.load_state_dict(network.blocks[1].state_dict())
     network.blocks[1] = block
-    *_, found = Passes(network, BATCH).sample_gradients()
+    *_, found = MeasurePasses(network, BATCH).sample_gradients()
     for sample, (image, label) in enumerate(zip(BATCH.inputs, BATCH.labels, strict=True)):
         loss = functional.cross_entropy(network(image[None]), label[None])
         (expected,) = torch.autograd.grad(loss, block.fc2.weight)
@@ -184,7 +184,7 @@ def test_one_sample_is_not_enough_to_compare(network: TransformerNetwork, name: 
 
 
 def test_the_others_take_one_sample(network: TransformerNetwork) -> None:
-    names = set(MEASURES) - {"zico", "gradsign", "te-nas", "naswot", "jacobian"}
+    names = set(FUNCTION_PROXIES) - {"zico", "gradsign", "te-nas", "naswot", "jacobian"}
     values = measure_all(network, noise(4, size=1), sorted(names))
     assert np.isfinite(list(values.values())).all()
 
@@ -205,13 +205,13 @@ def test_confidence_needs_the_projections_of_heads(network: TransformerNetwork) 
     rule = "head_confidence needs linear layers named q, kv, qkv, .* but this NanoFormer has none"
     with pytest.raises(MeasureError, match=rule):
         measure_all(network, BATCH, ["head_confidence"])
-    others = measure_all(network, BATCH, [name for name in MEASURES if name != "head_confidence"])
+    others = measure_all(network, BATCH, [n for n in FUNCTION_PROXIES if n != "head_confidence"])
     assert np.isfinite(list(others.values())).all()
 
 
 def test_a_network_that_is_not_finite_has_no_values(network: TransformerNetwork) -> None:
     network.blocks[0].fc1.weight.data[0, 0] = torch.nan
-    found = measure_all(network, BATCH, list(MEASURES))
+    found = measure_all(network, BATCH, list(FUNCTION_PROXIES))
     assert np.isfinite(found.pop("naswot"))  # of weights drawn anew
     assert np.isnan(list(found.values())).all()
 
@@ -224,15 +224,15 @@ def test_an_unknown_measure_is_refused_with_the_nearest(network: TransformerNetw
 
 def test_a_name_is_registered_once_and_its_needs_exist() -> None:
     with pytest.raises(ProxyError, match="the name of a new proxy must be new, but got 'zico'"):
-        register("zico", "Somebody, 2020", "")(MEASURES["zico"].function)
+        register_function("zico", "Somebody, 2020", "")(FUNCTION_PROXIES["zico"].function)
     with pytest.raises(MeasureError, match=r"novel must need passes of forward, .* got hessian"):
-        register("novel", "", "", needs=("forward", "hessian"))(MEASURES["zico"].function)
-    assert "novel" not in MEASURES
+        register_function("novel", "", "", needs=("forward", "hessian"))
+    assert "novel" not in FUNCTION_PROXIES
 
 
 def test_each_measure_is_described_and_has_a_name_of_its_own() -> None:
-    assert not set(MEASURES) & set(EXPRESSIONS)
-    for name, measure in MEASURES.items():
+    assert not set(FUNCTION_PROXIES) & set(EXPRESSIONS)
+    for name, measure in FUNCTION_PROXIES.items():
         assert measure.name == name
         assert re.search(r"\b20[12]\d\b", measure.citation)
         assert len(measure.equation) > 10

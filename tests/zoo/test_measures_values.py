@@ -5,7 +5,7 @@ from helpers.networks import SPACE, noise
 from helpers.plain_measures import ARCH, PLAIN, SEED, Plain
 
 from autoprox.searchspaces import TransformerNetwork
-from autoprox.zoo.functions import MEASURES, measure_all
+from autoprox.zoo.functions import FUNCTION_PROXIES, measure_all
 
 BATCH = noise(4, size=4)
 
@@ -15,7 +15,7 @@ def network() -> TransformerNetwork:
     return SPACE.build(ARCH, classes=4, seed=1)
 
 
-@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("name", FUNCTION_PROXIES)
 def test_each_measure_is_its_equation(network: TransformerNetwork, name: str) -> None:
     found = measure_all(network, BATCH, [name], SEED)[name]
     assert found == pytest.approx(

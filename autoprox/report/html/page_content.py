@@ -17,8 +17,8 @@ from autoprox.commands.rank import RankSummary
 from autoprox.commands.s3 import S3Summary
 from autoprox.evaluation.full_resolution import NetworkScores, RankingQuality
 from autoprox.export import legend
-from autoprox.export.latex_form import latex, latex_formula
-from autoprox.export.mathml_form import mathml_of
+from autoprox.export.formats import latex, latex_formula
+from autoprox.export.mathml_format import mathml_of
 from autoprox.files.human_readable import compact
 from autoprox.files.json_documents import read_object
 from autoprox.language import Tree, parse
@@ -102,8 +102,9 @@ def formula_lines(tree: Tree) -> list[str]:
 def symbol_meanings(tree: Tree) -> dict[str, str]:
     """Return the meaning of each letter, and of each leaf that is written as a word."""
     letters = {normalize("NFKC", label): meaning for label, meaning in legend(tree).items()}
-    leaves = {node.symbol: node.leaf.meaning for node in _nodes(tree) if node.leaf}
-    return letters | {symbol: meaning for symbol, meaning in leaves.items() if meaning}
+    leaves = [(node.symbol, node.leaf) for node in _nodes(tree) if node.leaf]
+    meanings = {symbol: leaf.kind.meaning(leaf.payload) for symbol, leaf in leaves}
+    return letters | {symbol: meaning for symbol, meaning in meanings.items() if meaning}
 
 
 def operations_used(tree: Tree) -> list[tuple[str, str, str]]:

@@ -8,7 +8,7 @@ import sympy
 from rich import box
 from rich.table import Table
 
-from autoprox.export.pretty_form import pretty_expression
+from autoprox.export.pretty_format import pretty_expression
 from autoprox.files.json_documents import Document
 from autoprox.primitives import OPERATIONS, Formula, Primitive, fill
 from autoprox.report.terminal.layout import WIDTH, Part

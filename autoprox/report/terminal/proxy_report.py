@@ -11,7 +11,7 @@ from autoprox.evaluation.full_resolution import RankingQuality, SplitMeans
 from autoprox.export import latex, legend, pretty
 from autoprox.files.json_documents import Document
 from autoprox.language import Tree, canonical, digest, statistics
-from autoprox.language.leaves import leaf_words
+from autoprox.language.leaf_kinds import leaf_words
 from autoprox.language.quantities import QUANTITIES
 from autoprox.loaded_runs import EvolveResult, load_run
 from autoprox.report.terminal.layout import Part, aligned, new_table, number
@@ -19,7 +19,7 @@ from autoprox.report.terminal.metric_tables import near_size_parts, size_and_see
 from autoprox.runs.proxy_file import Found
 from autoprox.scoring.evaluation_set import SizeCheck
 from autoprox.zoo.functions import FunctionProxy
-from autoprox.zoo.loading import Loaded, load, run_of
+from autoprox.zoo.proxy_loading import LoadedProxy, find_run, resolve_proxy
 
 WITH_PROXY = ("evolve", "rediscover")
 
@@ -75,7 +75,7 @@ class ProxyGlance(Document):
     depth: int | None = None
 
 
-def proxy_details(loaded: Loaded) -> ExpressionDetails | FunctionDetails:
+def proxy_details(loaded: LoadedProxy) -> ExpressionDetails | FunctionDetails:
     """Return everything that `autoprox show --json` says."""
     if isinstance(loaded.proxy, FunctionProxy):
         return _function_details(loaded.proxy)
@@ -94,29 +94,29 @@ def proxy_details(loaded: Loaded) -> ExpressionDetails | FunctionDetails:
         citation=loaded.citation,
         found=loaded.found,
         taus=loaded.taus,
-        size_check=None if quality is None else quality.size,
-        means=None if quality is None else quality.means,
-        seed_share=None if quality is None else quality.seed_share,
+        size_check=quality.size if quality else None,
+        means=quality.means if quality else None,
+        seed_share=quality.seed_share if quality else None,
     )
 
 
 def proxy_glance(source: str) -> ProxyGlance:
     """Return the facts of a proxy or a run, and of the run that it is from."""
     found: dict[str, Any] = {"name": source}
-    if (numbered := run_of(source)) is not None:
+    if (numbered := find_run(source)) is not None:
         path, formula = numbered
         run = load_run(path)
         found |= run.overview().model_dump() if formula == 1 else {}
         found["settings"] = run.config
         if run.kind not in WITH_PROXY or not run.finished:
             return ProxyGlance(**found)
-    details = proxy_details(load(source))
+    details = proxy_details(resolve_proxy(source))
     if isinstance(details, ExpressionDetails):
         found |= {"expression": details.expression, "nodes": details.size, "depth": details.depth}
     return ProxyGlance(**found, formula=details.formula)
 
 
-def proxy_report(loaded: Loaded) -> list[Part]:
+def proxy_report(loaded: LoadedProxy) -> list[Part]:
     """Show the formula with its legend, the tree's facts, where it was found, and its taus."""
     if isinstance(loaded.proxy, FunctionProxy):
         details = _function_details(loaded.proxy)
@@ -151,7 +151,7 @@ def proxy_report(loaded: Loaded) -> list[Part]:
     return parts
 
 
-def _quality(loaded: Loaded) -> RankingQuality | None:
+def _quality(loaded: LoadedProxy) -> RankingQuality | None:
     """Return what the run that found a proxy measured of it, if it was on one space."""
     if loaded.run is None or not isinstance(run := load_run(loaded.run), EvolveResult):
         return None

@@ -27,7 +27,7 @@ from autoprox.report.terminal.metric_tables import (
 )
 from autoprox.scoring.correlations import CORRELATIONS
 from autoprox.scoring.evaluation_set import MOSTLY_SIZE
-from autoprox.zoo.published import PublishedRow, PublishedTable
+from autoprox.zoo.published_correlations import PublishedComparison, PublishedRow
 
 HEADINGS = ("proxy", "Kendall", "95 % interval", "Spearman", "Pearson", "published KT", "invalid")
 UNEQUAL = "So not all proxies are compared on the same networks."
@@ -146,7 +146,7 @@ def _reasons(summary: RankSummary) -> list[str]:
     return [*lines, UNEQUAL] if unequal else lines
 
 
-def _published_parts(table: PublishedTable) -> list[Part]:
+def _published_parts(table: PublishedComparison) -> list[Part]:
     """Show correlations next to those that papers report."""
     if not table.rows:
         return [NO_PAPER]
@@ -163,7 +163,7 @@ def _published_parts(table: PublishedTable) -> list[Part]:
     return [shown, textwrap.fill(_unreported(table), WIDTH)]
 
 
-def _by_source(table: PublishedTable) -> dict[str, list[PublishedRow]]:
+def _by_source(table: PublishedComparison) -> dict[str, list[PublishedRow]]:
     found: dict[str, list[PublishedRow]] = {}
     for row in table.rows:
         others = "" if row.same_networks else ", on other networks of the space"
@@ -180,7 +180,7 @@ def _ours_and_published(row: PublishedRow) -> list[str]:
     ]
 
 
-def _unreported(table: PublishedTable) -> str:
+def _unreported(table: PublishedComparison) -> str:
     names = ", ".join(table.without)
     return f"No paper reports a figure here for: {names}" if names else "All have a figure."
 

@@ -9,7 +9,7 @@ from autoprox.loaded_runs import Overview
 from autoprox.report.terminal.layout import WIDTH, Part, new_table, number
 from autoprox.report.terminal.metric_tables import named_table
 from autoprox.report.terminal.proxy_report import ProxyGlance
-from autoprox.zoo.loading import NumberedFormula
+from autoprox.zoo.proxy_loading import NumberedFormula
 
 AGES = (("d", 86400), ("h", 3600), ("min", 60))
 FACTS = ("kind", "benchmark", "space", "seed", "fitness", "test", "nodes", "depth", "seconds")

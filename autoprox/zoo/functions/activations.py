@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from autoprox.zoo.functions.passes import MeasureError, Passes
-from autoprox.zoo.functions.registry import register
+from autoprox.zoo.functions.function_proxies import register_function
+from autoprox.zoo.functions.measure_passes import MeasureError, MeasurePasses
 
 SERIANNI = (
     "Serianni and Kalita, Training-free Neural Architecture Search for RNNs and Transformers, "
@@ -21,7 +21,7 @@ SERIANNI = (
 PROJECTIONS = {"q": 1, "kv": 2, "qkv": 3, "input": 1, "weight": 1}
 
 
-def _active(passes: Passes) -> Iterator[Tensor]:
+def _active(passes: MeasurePasses) -> Iterator[Tensor]:
     """Of each hidden layer of the MLPs, which units are active: [samples, tokens, units]."""
     for block in passes.forward.blocks:
         *hidden, _ = [layer for layer in block if layer.domain == "mlp"]
@@ -29,13 +29,13 @@ def _active(passes: Passes) -> Iterator[Tensor]:
             yield layer.output > 0
 
 
-@register(
+@register_function(
     "naswot",
     "Mellor et al., Neural Architecture Search without Training, ICML 2021",
     "log |det K|, Kₘₙ = N_A - Hamming distance of cₘ and cₙ",
     trunk=True,
 )
-def naswot(passes: Passes) -> float:
+def naswot(passes: MeasurePasses) -> float:
     """How different the samples' codes are: which of all N_A units of all tokens are active.
 
     As in the code of Auto-Prox, weights are drawn anew from N(0, 1), and biases are 0.
@@ -48,14 +48,14 @@ def naswot(passes: Passes) -> float:
     return float(torch.linalg.slogdet(kernel).logabsdet)
 
 
-@register(
+@register_function(
     "activation_distance",
     f"{SERIANNI}, after Mellor et al., Neural Architecture Search without Training, ICML 2021",
     "∑ₗ ∑ₜₛ N_A - Hamming distance of cₗₜ and cₗₛ",
     needs=("forward",),
     trunk=True,
 )
-def activation_distance(passes: Passes) -> float:
+def activation_distance(passes: MeasurePasses) -> float:
     """How alike the tokens' codes are: which of the N_A units of a hidden layer l are active.
 
     As in the published code it is a sum over all pairs of a sequence's tokens t and s, each also
@@ -69,7 +69,7 @@ def activation_distance(passes: Passes) -> float:
     return total / passes.samples
 
 
-@register(
+@register_function(
     "meco",
     "Jiang et al., MeCo: Zero-Shot NAS with One Data and Single Forward Pass via Minimum "
     "Eigenvalue of Correlation, NeurIPS 2023",
@@ -77,7 +77,7 @@ def activation_distance(passes: Passes) -> float:
     needs=("forward",),
     trunk=True,
 )
-def meco(passes: Passes) -> float:
+def meco(passes: MeasurePasses) -> float:
     """How independent the tokens of the first sample are in the output of each linear layer.
 
     A feature map is a linear layer's output, its rows are the tokens: what the published code
@@ -91,7 +91,7 @@ def meco(passes: Passes) -> float:
     return total
 
 
-@register(
+@register_function(
     "head_confidence",
     f"{SERIANNI}, after Voita et al., Analyzing Multi-Head Self-Attention: Specialized Heads Do "
     "the Heavy Lifting, the Rest Can Be Pruned, ACL 2019",
@@ -99,7 +99,7 @@ def meco(passes: Passes) -> float:
     needs=("forward",),
     trunk=True,
 )
-def head_confidence(passes: Passes) -> float:
+def head_confidence(passes: MeasurePasses) -> float:
     """How far each feature of the heads stands out at one token: the mean of its maximum over them.
 
     This is what the published code computes, and gets the published correlation with; it has the

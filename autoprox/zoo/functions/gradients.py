@@ -9,17 +9,17 @@ import math
 
 import torch
 
-from autoprox.zoo.functions.passes import Passes
-from autoprox.zoo.functions.registry import register
+from autoprox.zoo.functions.function_proxies import register_function
+from autoprox.zoo.functions.measure_passes import MeasurePasses
 
 
-@register(
+@register_function(
     "grasp",
     "Wang et al., Picking Winning Tickets Before Training by Preserving Gradient Flow, ICLR 2020; "
     "as a score: Abdelfattah et al., Zero-Cost Proxies for Lightweight NAS, ICLR 2021",
     "-∑ θ ⊙ H ∂L/∂θ",
 )
-def grasp(passes: Passes) -> float:
+def grasp(passes: MeasurePasses) -> float:
     """How fast half the squared norm of the gradient falls as all weights grow alike.
 
     H is the Hessian of the loss by the weights θ; its product with the gradient is exact.
@@ -34,26 +34,26 @@ def grasp(passes: Passes) -> float:
     return -sum(float((w.detach() * hg).sum(dtype=torch.float64)) for w, hg in pairs)
 
 
-@register(
+@register_function(
     "gradsign",
     "Zhang and Jia, GradSign: Model Performance Inference with Theoretical Insights, ICLR 2022",
     "∑ₖ |∑ₙ sign(∂Lₙ/∂θₖ)|",
     needs=("forward", "loss_gradients"),
 )
-def gradsign(passes: Passes) -> float:
+def gradsign(passes: MeasurePasses) -> float:
     """How far the samples agree on the direction of each weight's step."""
     passes.require_samples("gradsign")
     agreements = (g.sign_().sum(0).abs_() for g in passes.sample_gradients())
     return sum(float(agreement.sum(dtype=torch.float64)) for agreement in agreements)
 
 
-@register(
+@register_function(
     "zico",
     "Li et al., ZiCo: Zero-shot NAS via Inverse Coefficient of Variation on Gradients, ICLR 2023",
     "∑ₗ log ∑ₖ E|∂Lₙ/∂θₖ| / √Var|∂Lₙ/∂θₖ|, k over the weights of layer l",
     needs=("forward", "loss_gradients"),
 )
-def zico(passes: Passes) -> float:
+def zico(passes: MeasurePasses) -> float:
     """How large the gradients of the samples are, relative to how much they differ.
 
     Each sample is a mini-batch; the variance is the population's. Weights without variance are left
@@ -71,14 +71,14 @@ def zico(passes: Passes) -> float:
     return total
 
 
-@register(
+@register_function(
     "prenas",
     "Wang et al., PreNAS: Preferred One-Shot Learning Towards Efficient Neural Architecture "
     "Search, ICML 2023, eq. 13",
     "∑ₗ ‖θₗ ⊙ ∂L/∂θₗ‖₁ / (‖θₗ‖₁ ‖∂L/∂θₗ‖₁)",
     needs=("forward", "loss_gradients", "weight_gradients"),
 )
-def prenas(passes: Passes) -> float:
+def relative_snip(passes: MeasurePasses) -> float:
     """SNIP, each layer's relative to the size of its weights and of its gradients.
 
     PreNAS takes both sizes from the largest network of a supernet, of which a candidate's layers

@@ -11,22 +11,22 @@ import torch
 from torch import Tensor
 
 from autoprox.zoo.functions.activations import SERIANNI
-from autoprox.zoo.functions.passes import Passes
-from autoprox.zoo.functions.registry import register
+from autoprox.zoo.functions.function_proxies import register_function
+from autoprox.zoo.functions.measure_passes import MeasurePasses
 
 K = 1e-5  # keeps an eigenvalue of zero finite
 CORNERS = 8  # of the polygon that stands for a curve
-KERNEL = ("forward", "logit_gradients", "kernel")
+KERNEL_PASSES = ("forward", "logit_gradients", "kernel")
 
 
-@register(
+@register_function(
     "jacobian",
     f"{SERIANNI}, after the first version of Mellor et al., Neural Architecture Search without "
     "Training (arXiv, 2020)",
     "-∑ᵢ log(vᵢ + k) + 1 / (vᵢ + k), v the eigenvalues of the correlations of ∂f(xₙ)/∂xₙ",
     needs=("forward", "logit_gradients"),
 )
-def jacobian(passes: Passes) -> float:
+def jacobian(passes: MeasurePasses) -> float:
     """How uncorrelated the samples' derivatives are, f being the sum of a sample's logits."""
     passes.require_samples("jacobian")
     correlations = torch.corrcoef(passes.logit_gradients[1].flatten(1).double())
@@ -36,13 +36,13 @@ def jacobian(passes: Passes) -> float:
     return -float((shifted.log() + 1 / shifted).sum())
 
 
-@register(
+@register_function(
     "ld",
     "Chen et al., Auto-scaling Vision Transformers without Training, ICLR 2022",
     "∫ ‖∂z(h(φ))/∂φ‖ dφ / ∫ ‖∂h(φ)/∂φ‖ dφ, h(φ) = √N r (u₁ cos φ + u₂ sin φ)",
     trunk=True,
 )
-def ld(passes: Passes) -> float:
+def ld(passes: MeasurePasses) -> float:
     """Length distortion: how much longer a circle of inputs gets on its way through the blocks.
 
     u are orthonormal directions in the N dimensions of one sample, drawn by the seed, and r is the
@@ -58,14 +58,14 @@ def ld(passes: Passes) -> float:
     return _length(outputs) / _length(inputs)
 
 
-@register(
+@register_function(
     "te-nas",
     "Chen et al., Neural Architecture Search on ImageNet in Four GPU Hours: A Theoretically "
     "Inspired Perspective, ICLR 2021",
     "-λ_max(Θ) / λ_min(Θ), Θₘₙ = ⟨∂f(xₘ)/∂θ, ∂f(xₙ)/∂θ⟩",
-    needs=KERNEL,
+    needs=KERNEL_PASSES,
 )
-def te_nas(passes: Passes) -> float:
+def te_nas(passes: MeasurePasses) -> float:
     """How evenly the samples can be learnt: the kernel's condition number, negative.
 
     TE-NAS adds the rank of the number of linear regions, which networks with GELU don't have; this
@@ -79,26 +79,26 @@ def te_nas(passes: Passes) -> float:
     return -high / low if low > 0 else -math.inf
 
 
-@register(
+@register_function(
     "ntk-trace",
     "Shu et al., NASI: Label- and Data-agnostic Neural Architecture Search at Initialization, "
     "ICLR 2022; as a score: Shu et al., Unifying and Boosting Gradient-Based Training-Free Neural "
     "Architecture Search, NeurIPS 2022",
     "√(tr Θ / N), Θₘₙ = ⟨∂f(xₘ)/∂θ, ∂f(xₙ)/∂θ⟩",
-    needs=KERNEL,
+    needs=KERNEL_PASSES,
 )
-def ntk_trace(passes: Passes) -> float:
+def ntk_trace(passes: MeasurePasses) -> float:
     """How far one step of gradient descent moves the outputs of the N samples."""
     return math.sqrt(float(passes.kernel.trace()) / passes.samples)
 
 
-@register(
+@register_function(
     "mgm",
     "Xu et al., KNAS: Green Neural Architecture Search, ICML 2021",
     "∑ₘₙ Θₘₙ / N², Θₘₙ = ⟨∂f(xₘ)/∂θ, ∂f(xₙ)/∂θ⟩",
-    needs=KERNEL,
+    needs=KERNEL_PASSES,
 )
-def mgm(passes: Passes) -> float:
+def mgm(passes: MeasurePasses) -> float:
     """The mean of the Gram matrix of the samples' gradients."""
     return float(passes.kernel.mean())
 

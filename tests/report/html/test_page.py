@@ -12,7 +12,7 @@ from helpers.pages import COMMITTED, discovery, read_summary, search_run, spaces
 from autoprox.errors import ConfigError, RunError
 from autoprox.evolution_parameters import MAX_DEPTH
 from autoprox.export import mathml
-from autoprox.export.mathml_form import mathml_of
+from autoprox.export.mathml_format import mathml_of
 from autoprox.language import parse
 from autoprox.primitives import OPERATIONS, Formula, fill
 from autoprox.report.html.figures import Point, Series, pareto_front, plot

@@ -20,7 +20,7 @@ from autoprox.nas.strategies import SearchParameters, SearchStrategy
 from autoprox.primitives import operation
 from autoprox.searchspaces import get_space
 from autoprox.zoo import ExpressionProxy
-from autoprox.zoo.functions import Passes, function_proxy
+from autoprox.zoo.functions import MeasurePasses, function_proxy
 
 
 @operation("map")
@@ -46,7 +46,7 @@ SMOOTHNESS = ExpressionProxy("Nobody, 2026", "sum(mean(softsign(all.grad)))")
 
 
 @function_proxy("first-loss", "Nobody, 2026", "-L", needs=("forward",))
-def first_loss(passes: Passes) -> float:
+def first_loss(passes: MeasurePasses) -> float:
     """How little the untrained network errs."""
     logits = passes.forward.logits
     return -functional.cross_entropy(logits, passes.labels).item()

@@ -1,0 +1,116 @@
+"""Loads a proxy by a published name, a run, a proxy file, or an expression."""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from autoprox.errors import RunError
+from autoprox.files.json_documents import Document
+from autoprox.files.shell_command import command_line
+from autoprox.language import Tree, parse
+from autoprox.runs.folder import HALL_OF_FAME, Run
+from autoprox.runs.proxy_file import Found, read_proxy
+from autoprox.zoo.expressions import EXPRESSIONS, ProxyError, load_expression
+from autoprox.zoo.functions import FUNCTION_PROXIES, FunctionProxy
+
+NUMBERED = re.compile(r"(.+):(\d+)")  # a formula of a run
+
+
+@dataclass(frozen=True)
+class LoadedProxy:
+    """A tree, which need not be a complete proxy, or a function, and its record."""
+
+    proxy: Tree | FunctionProxy
+    citation: str | None = None  # of a published one
+    found: Found | None = None  # of a proxy file
+    taus: dict[str, dict[str, float | None]] | None = None
+    run: Path | None = None  # that chose it
+
+    @property
+    def tree(self) -> Tree:
+        """The expression; a function has none, which is an error."""
+        if isinstance(self.proxy, Tree):
+            return self.proxy
+        raise ProxyError(f"an expression is needed, but {self.proxy.name} is a function")
+
+
+def resolve_proxy(source: str) -> LoadedProxy:
+    """Load a proxy by its name, file or text; the proxy that a run chose, or the Nth by RUN:N."""
+    if source in FUNCTION_PROXIES:
+        return LoadedProxy(FUNCTION_PROXIES[source], citation=FUNCTION_PROXIES[source].citation)
+    if source in EXPRESSIONS:
+        return LoadedProxy(load_expression(source), citation=EXPRESSIONS[source].citation)
+    if os.path.isfile(source) or source.endswith(".json"):
+        return _from_file(Path(source))
+    if (run := find_run(source)) is None:
+        return LoadedProxy(load_expression(source))
+    path, number = run
+    _require_ended(path)
+    file = path / HALL_OF_FAME / f"{number}.json"
+    if not file.exists():
+        count = len(list(file.parent.glob("*.json")))
+        raise RunError(f"{path} has the formulas 1 to {count}, but got {path}:{number}")
+    return replace(_from_file(file), run=path if number == 1 else None)
+
+
+def find_run(source: str) -> tuple[Path, int] | None:
+    """The folder of a run and the number of a formula that a source names; None if it is no run."""
+    numbered = NUMBERED.fullmatch(source)
+    if numbered and not os.path.isdir(source) and _is_folder(numbered[1]):
+        return Path(numbered[1]), int(numbered[2])
+    return (Path(source), 1) if _is_folder(source) else None
+
+
+class NumberedFormula(Document):
+    """A formula of a run by its number, with its mean taus."""
+
+    number: int
+    size: int
+    train: float | None
+    test: float | None
+    expression: str
+
+
+def run_formulas(path: Path) -> list[NumberedFormula]:
+    """Return a run's formulas, the chosen one first."""
+    _require_ended(path)
+    rows = []
+    for file in sorted((path / HALL_OF_FAME).glob("*.json"), key=lambda file: int(file.stem)):
+        proxy = read_proxy(file)
+        rows.append(
+            NumberedFormula(
+                number=int(file.stem),
+                size=parse(proxy.expression).size,
+                train=_mean(proxy.taus.get("train") or proxy.taus.get("evolution")),
+                test=_mean(proxy.taus.get("test")),
+                expression=proxy.expression,
+            )
+        )
+    return rows
+
+
+def _mean(taus: Mapping[str, float | None] | None) -> float | None:
+    known = [tau for tau in (taus or {}).values() if tau is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _is_folder(source: str) -> bool:
+    return os.path.isdir(source) or os.sep in source
+
+
+def _require_ended(run: Path) -> None:
+    if (kind := Run.open(run).kind) not in ("evolve", "rediscover"):
+        known = "`autoprox evolve` or `autoprox rediscover`"
+        raise RunError(f"a proxy is in a run of {known}, but {run} is one of `autoprox {kind}`")
+    if not (run / HALL_OF_FAME / "1.json").exists():
+        raise RunError(
+            f"a run must have ended to have a proxy, but {run} has not: "
+            f"`{command_line('resume', run)}` goes on with it"
+        )
+
+
+def _from_file(path: Path) -> LoadedProxy:
+    proxy = read_proxy(path)
+    return LoadedProxy(parse(proxy.expression), found=proxy.found, taus=proxy.taus)
