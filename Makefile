@@ -4,7 +4,8 @@ BIN := .venv/bin
 LOWEST ?= tests/files tests/language tests/scoring tests/inputs tests/runs tests/statistics \
 	tests/cli/test_help.py tests/cli/test_commands.py
 STAMP := .venv/installed
-SCRIPTS := $(wildcard tests/bench/*.py tests/proofs/*.py tests/fuzz/*.py runs/*.py runs/s*/*.py runs/nano-bench/*.py)
+SCRIPTS := $(wildcard tests/bench/*.py tests/proofs/*.py tests/fuzz/*.py) \
+	$(filter-out %_pilot.py,$(wildcard runs/scripts/*.py))
 
 ifneq ($(wildcard ../shared/data),)
 export AUTOPROX_DATA ?= $(abspath ../shared/data)
@@ -43,7 +44,7 @@ types: $(STAMP)
 	$(BIN)/pip install -q --no-deps --no-build-isolation --no-index --target build/mypy .
 	cd build/mypy && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache -p autoprox
 	cd build/mypy && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache ../../tests/typed_use.py
-	cd build/mypy && MYPYPATH=../../tests:../../tests/bench:../../tests/proofs:../../runs/nano-bench ../../$(BIN)/mypy --config-file= --ignore-missing-imports --check-untyped-defs --disable-error-code misc --cache-dir ../../.mypy_cache/scripts $(SCRIPTS:%=../../%)
+	cd build/mypy && MYPYPATH=../../tests:../../tests/bench:../../tests/proofs:../../runs/scripts ../../$(BIN)/mypy --config-file= --ignore-missing-imports --check-untyped-defs --disable-error-code misc --cache-dir ../../.mypy_cache/scripts $(SCRIPTS:%=../../%)
 
 tests: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal

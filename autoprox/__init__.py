@@ -1,6 +1,5 @@
 """Automatic discovery of zero-cost proxies for transformers, and architecture search with them."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,7 +10,6 @@ if TYPE_CHECKING:
         evaluate_supernet,
         evolve,
         load_proxy,
-        load_run,
         prefer,
         rank,
         rediscover,
@@ -21,6 +19,7 @@ if TYPE_CHECKING:
         search_space,
         train_supernet,
     )
+    from autoprox.loaded_runs import load_run
 
     __version__: str
 
@@ -50,8 +49,6 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("autoprox")
-    if name == "runs":
-        return import_module("autoprox.runs")  # `from autoprox import runs` would ask here again
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from autoprox import api

@@ -1,4 +1,4 @@
-"""Writes what of the documentation follows from the code and the runs: `python docs/make.py`."""
+"""Writes the documentation that follows from the code and the runs: `python docs/make.py`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ README = DOCS.parent / "README.md"
 
 
 def written() -> Iterator[tuple[Path, str]]:
-    """Every file that is written, with its content."""
+    """Yield every file that is written, with its content."""
     yield DOCS / "options.md", commands.page()
     yield DOCS / "api.md", api.page()
     yield DOCS / "operations.md", language.operations()
@@ -21,9 +21,8 @@ def written() -> Iterator[tuple[Path, str]]:
         yield DOCS / "plots" / f"{name}.svg", drawing
     for name, schema in schemas.all_schemas():
         yield DOCS / "schemas" / f"{name}.schema.json", schema
-    yield README, results.told(README.read_text())
-    if (drawing := results.scatter()) is not None:
-        yield DOCS / "scatter.svg", drawing
+    yield README, results.with_results(README.read_text())
+    yield DOCS / "scatter.svg", results.scatter()
 
 
 if __name__ == "__main__":

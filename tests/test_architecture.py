@@ -8,22 +8,23 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 ORDER = (
-    *("errors", "registry", "progress", "options", "parameters", "shortfalls"),
-    *("parallel", "files"),
+    *("errors", "registry", "progress", "declared_options", "evolution_parameters"),
+    *("parallel", "files", "shortfalls"),
     *("primitives", "searchspaces"),
     *("language", "models", "export", "runs", "inputs", "benchmarks", "scoring"),
-    *("statistics", "engine", "zoo", "training", "evolution"),
-    *("rediscovery", "nas", "oneshot", "report", "tasks", "api"),
-    *("cli", "__main__", "testing"),
+    *("statistics", "engine", "zoo", "training", "evolution", "rediscovery", "nas", "oneshot"),
+    *("configurations", "evaluation", "commands", "loaded_runs", "report", "runner"),
+    *("api", "cli", "__main__", "testing"),
 )
 LATE = {  # modules that import late: help and the package itself must be there at once
     *("autoprox", "autoprox.api", "autoprox.benchmarks", "autoprox.loaded_runs"),
     *("autoprox.files.data_frames", "autoprox.nas.blockwise"),
     *("autoprox.inputs.isolated_reading", "autoprox.__main__", "autoprox.parallel.cluster"),
+    "autoprox.configurations.shared_options",
     *(
         "autoprox.cli.bench",
         "autoprox.cli.cache",
-        "autoprox.cli.command",
+        "autoprox.cli.command_factory",
         "autoprox.cli.doctor",
         "autoprox.cli.export",
         "autoprox.cli.report",

@@ -11,10 +11,16 @@ rows: list[dict[str, object]] = autoprox.rank(proxies=["snip", "params"], progre
 best: dict[str, object] = autoprox.search(space="pit", proxy=Path("runs/x"), params="5M:7M").best
 success: bool = autoprox.rediscover(proxy="snip", seconds=60).success
 file: Path = autoprox.build_benchmark(space="pit", images=[Path("photos")], out="mine.json").file
-again: Path = autoprox.resume("runs/x", workers=1).run
+again: Path = autoprox.resume("runs/x", workers=1).path
+tau: float | None = found.test["cifar10"].kendall
+islands: int = len(found.summary.folds[0].islands)
+ranked: float | None = autoprox.rank(proxies=["snip"]).summary.rows[0].near_size_tau
+between: float | None = autoprox.compare(proxies=["runs/x", "runs/y"]).between["runs/x"]["runs/y"]
+loaded: str = autoprox.load_run("runs/x").kind
 
 autoprox.evolve(spac="pit")  # type: ignore[call-arg]
 autoprox.evolve(seed="x")  # type: ignore[arg-type]
 autoprox.search(space="pit")  # type: ignore[call-arg]
 autoprox.search(space="pit", proxy="snip", strategy="blockwise", population=20)
+print(found.summary.fold)  # type: ignore[attr-defined]
 print(found.best)  # type: ignore[attr-defined]

@@ -4,10 +4,16 @@ import hashlib
 import os
 import time
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from autoprox.benchmarks.benchmark import BenchmarkError
 from autoprox.benchmarks.builtin import BENCHMARKS, BuiltInBenchmark, DataFile
+from autoprox.benchmarks.descriptions import (
+    BenchmarkFile,
+    BenchmarkInfo,
+    FetchedFile,
+    FileStatus,
+)
 from autoprox.errors import FailureError, one_line
 from autoprox.files.folders import require_folder, user_cache
 from autoprox.files.shell_command import command_line
@@ -23,52 +29,52 @@ class DownloadError(BenchmarkError, FailureError):
     """A file that its public source didn't give."""
 
 
-def list_benchmarks(data_dir: Path | None = None) -> list[dict[str, Any]]:
-    """The `benchmark_info` of every built-in benchmark."""
+def list_benchmarks(data_dir: Path | None = None) -> list[BenchmarkInfo]:
+    """Describe every built-in benchmark."""
     return [benchmark_info(name, data_dir) for name in BENCHMARKS]
 
 
-def benchmark_info(name: str, data_dir: Path | None = None) -> dict[str, Any]:
-    """The content of a built-in benchmark, its licence and source, and the state of its files."""
+def benchmark_info(name: str, data_dir: Path | None = None) -> BenchmarkInfo:
+    """Describe a built-in benchmark, its licence and source, and the state of its files."""
     source = BENCHMARKS.find(name)
-    files: list[dict[str, Any]] = []
-    for file in source.files:
-        path = find(source, file, data_dir)
-        try:
-            state = status(path, file)
-        except BenchmarkError:  # of one file, which mustn't hide the others
-            state = "unreadable"
-        files.append(
-            {
-                "file": file.name,
-                "space": file.space,
-                "subset": file.subset,
-                "architectures": file.architectures,
-                "bytes": file.size,
-                "sha256": file.sha256,
-                "status": state,
-                "path": None if path is None else str(path),
-            }
-        )
-    main = [file["status"] for file in files if file["subset"] == "main"]
-    return {
-        "name": source.name,
-        "description": source.description,
-        "spaces": list(source.labels),
-        "labels": {
+    files = [_file_info(source, file, data_dir) for file in source.files]
+    return BenchmarkInfo(
+        name=source.name,
+        description=source.description,
+        spaces=list(source.labels),
+        labels={
             space: {label: list(datasets) for label, datasets in labels.items()}
             for space, labels in source.labels.items()
         },
-        "datasets": {dataset: source.classes[dataset] for dataset in source.datasets},
-        "architectures": sum(file.architectures for file in source.files),
-        "licence": source.licence,
-        "source": source.origin,
-        "reliability": {space: dict(taus) for space, taus in source.reliability.items()},
-        "embedded": source.embedded,
-        "installed": all(state == "installed" for state in main),
-        "folders": [str(folder) for folder in data_folders(source, data_dir)],
-        "files": files,
-    }
+        datasets={dataset: source.classes[dataset] for dataset in source.datasets},
+        architectures=sum(file.architectures for file in source.files),
+        licence=source.licence,
+        source=source.origin,
+        reliability={space: dict(taus) for space, taus in source.reliability.items()},
+        embedded=source.embedded,
+        installed=all(file.status == "installed" for file in files if file.subset == "main"),
+        folders=[str(folder) for folder in data_folders(source, data_dir)],
+        files=files,
+    )
+
+
+def _file_info(source: BuiltInBenchmark, file: DataFile, data_dir: Path | None) -> BenchmarkFile:
+    path = find(source, file, data_dir)
+    state: FileStatus
+    try:
+        state = status(path, file)
+    except BenchmarkError:  # of one file, which mustn't hide the others
+        state = "unreadable"
+    return BenchmarkFile(
+        file=file.name,
+        space=file.space,
+        subset=file.subset,
+        architectures=file.architectures,
+        bytes=file.size,
+        sha256=file.sha256,
+        status=state,
+        path=None if path is None else str(path),
+    )
 
 
 def data_folders(source: BuiltInBenchmark, data_dir: Path | None) -> list[Path]:
@@ -91,7 +97,7 @@ def find(source: BuiltInBenchmark, file: DataFile, data_dir: Path | None) -> Pat
     return next((path for path in paths if os.path.exists(path)), None)
 
 
-def status(path: Path | None, file: DataFile) -> str:
+def status(path: Path | None, file: DataFile) -> FileStatus:
     """`absent`, `changed` (it isn't the published file) or `installed`."""
     if path is None:
         return "absent"
@@ -127,31 +133,30 @@ def _content(path: Path) -> bytes:
         raise BenchmarkError(f"{path} must be a readable file, but got: {got}") from error
 
 
-def fetch_benchmark(name: str, data_dir: Path | None = None) -> list[dict[str, str]]:
+def fetch_benchmark(name: str, data_dir: Path | None = None) -> list[FetchedFile]:
     """Download the files of a benchmark that are absent or changed, checked by their sha256.
 
     A new file goes below `data_dir`, or else the user's cache; a changed one is replaced where it
-    is. Returns `file`, `path` and `status` (`installed` or `downloaded`) of each; nothing if they
-    come with the package.
+    is. Returns nothing if the files come with the package.
     """
     source = BENCHMARKS.find(name)
     data_folders(source, data_dir)  # which must be folders
     return [] if source.embedded else fetch_files(source, data_dir)
 
 
-def fetch_files(source: BuiltInBenchmark, data_dir: Path | None) -> list[dict[str, str]]:
+def fetch_files(source: BuiltInBenchmark, data_dir: Path | None) -> list[FetchedFile]:
     """Download what is absent or wrong; say for each file what was done."""
-    done = []
+    done: list[FetchedFile] = []
     for file in source.files:
         path = find(source, file, data_dir)
-        result = status(path, file)
+        installed = status(path, file) == "installed"
         if path is None:
             folders = data_folders(source, data_dir)
             path = folders[0 if data_dir else -1] / file.name
-        if result != "installed":
+        if not installed:
             _download(f"{source.url}/", file, path)
-            result = "downloaded"
-        done.append({"file": file.name, "path": str(path), "status": result})
+        state: Literal["installed", "downloaded"] = "installed" if installed else "downloaded"
+        done.append(FetchedFile(file=file.name, path=str(path), status=state))
     return done
 
 

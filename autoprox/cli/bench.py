@@ -26,7 +26,7 @@ def list_(data_dir: DataDir = None, json: Json = False, debug: Debug = False) ->
 
     found = list_benchmarks(_path(data_dir))
     if json:
-        layout.show_json(found)
+        layout.show_json([own.model_dump() for own in found])
     else:
         layout.show(benchmark_reports.benchmark_table(found))
 
@@ -39,7 +39,7 @@ def info(name: Name, data_dir: DataDir = None, json: Json = False, debug: Debug 
 
     found = benchmark_info(name, _path(data_dir))
     if json:
-        layout.show_json(found)
+        layout.show_json(found.model_dump())
     else:
         layout.show(*benchmark_reports.benchmark_details(found))
 
@@ -52,7 +52,7 @@ def fetch(name: Name, data_dir: DataDir = None, json: Json = False, debug: Debug
 
     done = fetch_benchmark(name, _path(data_dir))
     if json:
-        layout.show_json(done)
+        layout.show_json([own.model_dump() for own in done])
     elif done:
         layout.show(benchmark_reports.file_table(done))
     else:

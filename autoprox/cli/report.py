@@ -6,6 +6,15 @@ from typing import Annotated
 import typer
 
 from autoprox.cli.common_options import Debug, Json, path
+from autoprox.files.json_documents import Document
+
+
+class WrittenReport(Document):
+    """A page of runs that was written."""
+
+    file: str
+    format: str
+    runs: list[str]
 
 
 def report(
@@ -31,6 +40,7 @@ def report(
 
     file = write_report(runs, format_, out)
     if json:
-        layout.show_json({"file": str(file), "format": format_, "runs": [str(run) for run in runs]})
+        written = WrittenReport(file=str(file), format=format_, runs=[str(run) for run in runs])
+        layout.show_json(written.model_dump())
     else:
         print(f"Report: {file}")

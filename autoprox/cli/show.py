@@ -26,12 +26,12 @@ def show(
     tree: Annotated[bool, typer.Option("--tree", help="Only the tree, with types.")] = False,
     format_: Annotated[
         str | None,
-        typer.Option(help="Only this format_: text, pretty, latex, tree or a plug-in's."),
+        typer.Option(help="Only this format: text, pretty, latex, tree or a plug-in's."),
     ] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show a proxy: its formula, what it reads, where it was found and what it is worth."""
+    """Show a proxy: its formula, what it reads, where it was found and how well it ranks."""
     if (not proxies) != operations:
         raise typer.BadParameter("either a proxy or --operations must be given")
     if len(proxies or ()) > 1 and (latex or tree or format_ is not None or all_):
@@ -99,6 +99,6 @@ def _show_operations(json: bool) -> None:
     from autoprox.report.terminal.operations import operation_details, operations_report
 
     if json:
-        layout.show_json(operation_details())
+        layout.show_json([row.model_dump() for row in operation_details()])
     else:
         layout.show(*operations_report())

@@ -64,10 +64,9 @@ def machine_facts(data_dir: Path | None = None) -> MachineFacts:
     """Return the facts of this machine."""
     known = environment(resolve_device("auto"))
     return MachineFacts(
-        **{name: known[name] for name in ("python", "packages", "platform", "device", "threads")},
+        **known.model_dump(include={"python", "packages", "platform", "device", "threads"}),
         benchmarks={
-            found["name"]: bool(found["embedded"] or found["installed"])
-            for found in list_benchmarks(data_dir)
+            found.name: found.embedded or found.installed for found in list_benchmarks(data_dir)
         },
         imports=failed_imports(),
         cache=cache_facts(),

@@ -10,7 +10,6 @@ from typing import Annotated, Any, ClassVar, TypeVar
 from annotated_types import Ge, Le
 from pydantic import AfterValidator
 
-from autoprox.benchmarks import BENCHMARKS
 from autoprox.declared_options import Names, Option, Options, PathText, Positive, Whole
 from autoprox.errors import ConfigError, nearest
 from autoprox.files.human_readable import parse_bytes, parse_days, parse_range
@@ -230,6 +229,8 @@ def absolute(value: Any) -> Any:
     """Paths that exist, one or several of them, from the root on; names as they are."""
     if isinstance(value, tuple):
         return tuple(map(absolute, value))
+    from autoprox.benchmarks import BENCHMARKS  # with numpy, which help does without
+
     is_path = isinstance(value, str) and value not in BENCHMARKS and Path(value).exists()
     return str(Path(value).absolute()) if is_path else value
 

@@ -3,12 +3,12 @@
 import hashlib
 from collections.abc import Mapping
 from functools import cached_property, partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
-from autoprox import __version__
 from autoprox.benchmarks import Benchmark
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.evaluation.configured_inputs import worker_pool_of
@@ -59,7 +59,7 @@ class PublishedProxies:
         inputs = {dataset: batch.digest for dataset, batch in batches.items()}
         functions = [FUNCTION_PROXIES[name].function for name in proxies.functions]
         code = code_digest(*functions, *(own.function for own in PRIMITIVES.values()))
-        versions = code, torch.__version__, __version__
+        versions = code, torch.__version__, version("autoprox")
         return [*proxies.names, *map(str, proxies.terms), inputs, *versions]
 
     def _path(self, network: UntrainedNetwork) -> Path:

@@ -63,6 +63,30 @@ class TimedLine(Excerpt):
     seconds: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 
 
+class Environment(Document):
+    """What a result may depend on besides the configuration."""
+
+    command: list[str]
+    python: str
+    packages: dict[str, str]
+    platform: str
+    instructions: str
+    commit: str | None
+    device: str
+    threads: int
+
+
+class RunEnvironment(Environment):
+    """The environment.json of a run."""
+
+    read: Annotated[dict[str, str], Field(description="A digest of each thing that was read.")]
+    summary: Annotated[str | None, Field(description="The digest of the summary.")] = None
+    forced: Annotated[
+        list[list[str]] | None,
+        Field(description="What was different whenever the run was resumed by force."),
+    ] = None
+
+
 class Run:
     """A folder of config, environment, log, checkpoint, hall of fame and summary.
 
@@ -101,7 +125,8 @@ class Run:
             lock = locked(new, name=f"{LOCK}{UNFINISHED}")
             os.rename(new / f"{LOCK}{UNFINISHED}", new / LOCK)  # which is held when it appears
             (new / LOG).touch()
-            write_json(new / ENVIRONMENT, {**environment(device), "read": dict(read or {})})
+            own = RunEnvironment(**dict(environment(device)), read=dict(read or {}))
+            write_json(new / ENVIRONMENT, own.model_dump(exclude_unset=True))
             write_json(new / CONFIG, {"format": FORMAT, **config})
             path = _placed(new, stem)
         except BaseException:
@@ -142,8 +167,8 @@ class Run:
         Versions, the processor's instructions, and the digests of what is read.
         """
         then, now = read_object(self.path / ENVIRONMENT), environment("")
-        pairs = [("instructions", then.get("instructions"), now["instructions"])]
-        for group, current in (("packages", now["packages"]), ("read", read)):
+        pairs = [("instructions", then.get("instructions"), now.instructions)]
+        for group, current in (("packages", now.packages), ("read", read)):
             known = then.get(group)
             if not isinstance(known, dict):
                 rule = f"must be an object, but is {known!r}"
@@ -278,19 +303,19 @@ class Run:
             raise RuntimeError(f"{self.path} is open to read only: use Run.create or Run.resume")
 
 
-def environment(device: str) -> dict[str, Any]:
-    """What a result may depend on beside the configuration."""
+def environment(device: str) -> Environment:
+    """Return the environment of this process."""
     program, *arguments = sys.argv
-    return {
-        "command": [Path(program).name, *arguments],
-        "python": platform.python_version(),
-        "packages": {name: version(name) for name in PACKAGES},
-        "platform": platform.platform(),
-        "instructions": torch.backends.cpu.get_cpu_capability(),
-        "commit": _commit(),
-        "device": device,
-        "threads": torch.get_num_threads(),
-    }
+    return Environment(
+        command=[Path(program).name, *arguments],
+        python=platform.python_version(),
+        packages={name: version(name) for name in PACKAGES},
+        platform=platform.platform(),
+        instructions=torch.backends.cpu.get_cpu_capability(),
+        commit=_commit(),
+        device=device,
+        threads=torch.get_num_threads(),
+    )
 
 
 def rng_state(rng: random.Random) -> list[Any]:

@@ -19,8 +19,9 @@ def check_benchmark(benchmark: BuiltInBenchmark, data_dir: Path | None = None) -
     name = benchmark.name
     with BENCHMARKS.trial(name, benchmark):
         info = benchmark_info(name, data_dir)
-        require(json.loads(json.dumps(info)) == info, f"what is listed of {name} is JSON")
-        require(info["installed"], f"the files of {name} are those that it pins")
+        found = json.loads(json.dumps(info.model_dump()))
+        require(found == info.model_dump(), f"the description of {name} is JSON")
+        require(info.installed, f"the files of {name} are those that it pins")
         for space, labels in benchmark.labels.items():
             files = [f for f in benchmark.files if f.space == space and f.subset == "main"]
             rated = set(benchmark.reliability.get(space, ()))

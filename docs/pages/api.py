@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import autoprox
-from autoprox import api, results, runs
+from autoprox import api, loaded_runs
+from autoprox.commands.task import task_type
+from autoprox.runs.summary import Summary
 
 from . import text
 from .text import block, code
@@ -15,21 +17,19 @@ from .text import block, code
 def page() -> str:
     """The whole page."""
     functions = [name for name in autoprox.__all__ if not name.startswith("__")]
-    made = [kind for _, kind in inspect.getmembers(results, inspect.isclass)]
-    kinds = [kind for kind in made if issubclass(kind, results.Result)]
+    models = {kind: task_type(kind).summary for kind in loaded_runs.RESULTS}
     return text.page(
         "Python",
         "The functions are those of `import autoprox`; importing it takes no time, for torch "
         "is loaded with the first call. An option means what it means on the command line "
         "([all of them](options.md)).",
         *(function(f"autoprox.{name}", getattr(api, name)) for name in functions),
-        function("autoprox.runs.load", runs.load),
-        "## Results",
-        "What a task returns. All of them have the members of `Result`.",
-        *(
-            kind_of_result(kind)
-            for kind in sorted(kinds, key=lambda kind: kind is not results.Result)
-        ),
+        "## Runs",
+        "What a task and `load_run` return. Each class has the members of `LoadedRun`, too. Its "
+        "`summary` has a field for each key of the document that the command prints with `--json` "
+        "([file formats](files.md)).",
+        kind_of_run(loaded_runs.LoadedRun),
+        *(kind_of_run(own, models[kind]) for kind, own in loaded_runs.RESULTS.items()),
     )
 
 
@@ -68,14 +68,17 @@ def plain(annotation: Any) -> str:
     return re.sub(r"\b(?:collections\.abc|autoprox|typing|pathlib)\.(?:\w+\.)*", "", name)
 
 
-def kind_of_result(kind: type[results.Result]) -> str:
-    """A class of results and its members."""
+def kind_of_run(kind: type[loaded_runs.LoadedRun], summary: type[Summary] | None = None) -> str:
+    """Describe a class of runs, its members, and the fields of its summary."""
     lines = [f"- {code(name)}: {about}" for name, about in members(kind)]
+    if summary is not None:
+        fields = ", ".join(map(code, summary.model_fields))
+        lines.insert(0, f"- `summary`: a `{summary.__name__}` of {fields}")
     return "\n\n".join([f"### {kind.__name__}", inspect.getdoc(kind) or "", "\n".join(lines)])
 
 
-def members(kind: type[results.Result]) -> Iterator[tuple[str, str]]:
-    """The members that a class has itself, with the first line on each."""
+def members(kind: type[loaded_runs.LoadedRun]) -> Iterator[tuple[str, str]]:
+    """Yield the members that a class has itself, with the first line on each."""
     for name, member in vars(kind).items():
         if not name.startswith("_"):
             about = (inspect.getdoc(member) or "").split("\n")[0]

@@ -44,13 +44,13 @@ MEANT = {
 def operations() -> str:
     """The page on operations."""
     parts = []
-    details = sorted(operation_details(), key=lambda row: [*KINDS].index(row["kind"]))
-    for kind, rows in groupby(details, key=lambda row: row["kind"]):
+    details = sorted(operation_details(), key=lambda row: [*KINDS].index(row.kind))
+    for kind, rows in groupby(details, key=lambda row: row.kind):
         lines = [
             [
-                f"<a id='{row['name']}'></a>{code(row['name'])}",
-                f"![plot of {row['name']}](plots/{row['name']}.svg)",
-                *(drawn_formula(row["name"]), row["rule"], "<br>".join(row["types"])),
+                f"<a id='{row.name}'></a>{code(row.name)}",
+                f"![plot of {row.name}](plots/{row.name}.svg)",
+                *(drawn_formula(row.name), row.rule, "<br>".join(row.types)),
             ]
             for row in rows
         ]

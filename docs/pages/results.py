@@ -1,21 +1,24 @@
-"""What README tells of the reference runs: a formula, its scatter plot, and a table."""
+"""What README says about the reference runs: a formula, its scatter plot, and a table."""
 
 import html
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any
 
+from autoprox import load_run
+from autoprox.evaluation.full_resolution import NetworkScores, RankingQuality
 from autoprox.evaluation.time_estimate import span
+from autoprox.loaded_runs import EvolveResult
+from autoprox.report.html import figures
 from autoprox.report.html.figures import Point, Series, plot
-from autoprox.report.html.style import CSS
+from autoprox.report.html.page import render_macro
 
 from .text import block, table
 
 REFERENCE = Path(__file__).parent.parent.parent / "runs" / "reference"
+STYLE = Path(figures.__file__).parent / "templates" / "style.css"
 SHOWN = "pit"  # whose formula and scatter README has
 FIGURE = re.compile(r"<svg.*?</svg>", re.DOTALL)
 PLACES = {  # how README names them
@@ -27,56 +30,59 @@ PLACES = {  # how README names them
     "flexibert": "NAS-Bench-BERT",
     "gpt2-hw": "HW-GPT-Bench",
 }
-Run = tuple[Mapping[str, Any], Mapping[str, Any]]  # configuration and summary
 
 
-def reference_runs() -> dict[str, list[Run]]:
-    """By space, the newest finished run of each split that has its means."""
-    found: dict[tuple[str, int], Run] = {}
+def reference_runs() -> dict[str, list[EvolveResult]]:
+    """Return the newest finished run of each split, by space."""
+    found: dict[tuple[str, int], EvolveResult] = {}
     for folder in sorted(REFERENCE.glob("2*")):
-        config, file = json.loads((folder / "config.json").read_text()), folder / "summary.json"
-        summary = json.loads(file.read_text()) if file.is_file() else {}
-        if config["kind"] == "evolve" and "means" in summary and config["objective"] == "jcm":
-            found[config["space"], config["split_seed"]] = config, summary
-    spaces: dict[str, list[Run]] = defaultdict(list)
+        run = load_run(folder)
+        if isinstance(run, EvolveResult) and run.finished and run.config["objective"] == "jcm":
+            found[run.config["space"], run.config["split_seed"]] = run
+    spaces: dict[str, list[EvolveResult]] = defaultdict(list)
     for (space, _), run in sorted(found.items()):
         spaces[space].append(run)
     return spaces
 
 
+def quality_of(run: EvolveResult) -> RankingQuality:
+    """Return how well the formula of a run on one space ranks."""
+    [quality] = run.summary.folds[0].spaces.values()
+    return quality
+
+
 def rows() -> Iterator[Sequence[str]]:
-    """A line of the table for each space, the means over its splits."""
+    """Yield a line of the table for each space, with the means over its splits."""
     runs = reference_runs()
     for space in (*PLACES, *(own for own in runs if own not in PLACES)):
         if space in runs:
-            found = [summary for _, summary in runs[space]]
-            means = [summary["means"] for summary in found]
-            tau = {name: of_test(means, name, "kendall") for name in ("proxy", "params", "ridge")}
-            left = {name: of_test(means, name, "partial_tau") for name in ("proxy", "ridge")}
-            forgiven = fmean(row["tau_b"] for summary in found for row in summary["test"].values())
+            found = [quality_of(run) for run in runs[space]]
+            tau = {name: mean_of(found, name, "kendall") for name in ("proxy", "params", "ridge")}
+            left = {name: mean_of(found, name, "partial_tau") for name in ("proxy", "ridge")}
+            tau_b = fmean(row.tau_b or 0.0 for own in found for row in own.test.values())
             best = max(tau.values())
             shown = [f"**{v:.3f}**" if v == best else f"{v:.3f}" for v in tau.values()]
             yield (
-                PLACES.get(space, space), str(len(found)), f"{forgiven:.3f}", shown[0],
+                PLACES.get(space, space), str(len(found)), f"{tau_b:.3f}", shown[0],
                 f"{left['proxy']:.3f}", shown[1], shown[2], f"{left['ridge']:.3f}",
-                span(median(summary["seconds"] for summary in found)),
+                span(median(run.summary.seconds for run in runs[space])),
             )  # fmt: skip
 
 
-def of_test(means: Sequence[Mapping[str, Any]], name: str, figure: str) -> float:
-    """The mean over splits of a figure on the networks that evolution didn't see."""
-    return fmean(own[name]["test"][figure] for own in means)
+def mean_of(found: Sequence[RankingQuality], name: str, metric: str) -> float:
+    """Return the mean over splits of a metric on the test networks."""
+    return fmean(getattr(own.means[name].test, metric) for own in found)
 
 
-def told(readme: str) -> str:
-    """README with the formula and the table as the runs have them."""
+def with_results(readme: str) -> str:
+    """Return README with the formula and the table as the runs have them."""
     headings = (
-        "benchmark", "splits", "proxy", "ties broken", "at equal size", "params", "ridge",
-        "ridge at equal size", "time",
+        "benchmark", "splits", "proxy: tau-b", "proxy: tau", "proxy: partial tau",
+        "parameters: tau", "ridge: tau", "ridge: partial tau", "time",
     )  # fmt: skip
-    _, summary = reference_runs()[SHOWN][0]
+    shown = reference_runs()[SHOWN][0].summary
     parts = {
-        "formula": f"{block('text', summary['formula'])}\n\n`{summary['expression']}`",
+        "formula": f"{block('text', shown.formula)}\n\n`{shown.expression}`",
         "table": table(headings, rows()),
     }
     for name, content in parts.items():
@@ -85,24 +91,22 @@ def told(readme: str) -> str:
     return readme
 
 
-def scatter() -> str | None:
-    """The scatter plot of the run that README shows; None where an earlier version made it."""
-    config, summary = reference_runs()[SHOWN][0]
-    if "networks" not in summary:
-        return None
-    return drawn(config["datasets"][0], summary["networks"])
+def scatter() -> str:
+    """Return the scatter plot of the run that README shows."""
+    run = reference_runs()[SHOWN][0]
+    return drawn(run.config["datasets"][0], quality_of(run).networks)
 
 
-def drawn(dataset: str, networks: Mapping[str, Any]) -> str:
-    """Score against accuracy, the networks that evolution saw and the others."""
+def drawn(dataset: str, networks: Mapping[str, NetworkScores]) -> str:
+    """Draw scores against accuracies of the networks that evolution saw and of the others."""
     series = []
-    for part, name in (("train", "seen by evolution"), ("test", "not seen")):
-        pairs = zip(
-            networks[part]["scores"][dataset], networks[part]["truth"][dataset], strict=True
-        )
-        series.append(Series(name, [Point(x, y, "·") for x, y in pairs]))
-    page = plot(series, "score, untrained", f"accuracy on {dataset}, trained", "score and accuracy")
+    for part, name in (("train", "training networks"), ("test", "test networks")):
+        pairs = zip(networks[part].scores[dataset], networks[part].truth[dataset], strict=True)
+        series.append(Series(name, [Point(x, y) for x, y in pairs if x is not None]))
+    labels = "score, untrained", f"accuracy on {dataset}, trained"
+    page = render_macro("figures.html.j2", "plot", plot("score and accuracy", *labels, *series))
     [figure] = FIGURE.findall(page)
-    style = f"<style>{html.escape(CSS, quote=False)} svg {{ max-width: none; }}</style>"
-    plain = re.sub(r"><title>·</title></circle>", "/>", figure)
-    return plain.replace("</title>", f"</title>{style}", 1) + "\n"
+    style = (
+        f"<style>{html.escape(STYLE.read_text(), quote=False)} svg {{ max-width: none; }}</style>"
+    )
+    return figure.replace("</title>", f"</title>{style}", 1) + "\n"

@@ -6,7 +6,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from autoprox.benchmarks.descriptions import BenchmarkInfo, FetchedFile
 from autoprox.benchmarks.table import BenchmarkTable
+from autoprox.cli.report import WrittenReport
 from autoprox.commands.build_benchmark import BuildSummary
 from autoprox.commands.cache import ClearedCache
 from autoprox.commands.compare import CompareSummary
@@ -24,12 +26,12 @@ from autoprox.configurations.commands import CONFIGURATIONS
 from autoprox.configurations.shared_options import TaskConfig
 from autoprox.evaluation.time_estimate import DryRun
 from autoprox.loaded_runs import Overview
+from autoprox.report.terminal.operations import OperationDetails
 from autoprox.report.terminal.proxy_report import ExpressionDetails, FunctionDetails, ProxyGlance
+from autoprox.runs.folder import FORMAT, RunEnvironment
 from autoprox.runs.proxy_file import ProxyFile
 from autoprox.runs.summary import ArchitectureDocument
 from autoprox.zoo.proxy_loading import NumberedFormula
-
-from . import documents
 
 FILES: Mapping[str, Any] = {
     "proxy-file": ProxyFile,
@@ -37,7 +39,7 @@ FILES: Mapping[str, Any] = {
     "architecture": ArchitectureDocument,
     "rank-log-line": RankLogLine,
     "search-candidate": CandidateLine,
-    "environment": documents.Environment,
+    "environment": RunEnvironment,
 }
 PRINTED: Mapping[str, Any] = {
     "evolve": EvolveSummary,
@@ -50,34 +52,34 @@ PRINTED: Mapping[str, Any] = {
     "supernet-train": SupernetTrainSummary,
     "supernet-eval": SupernetEvalSummary,
     "supernet-extract": ExtractedSubnet,
-    "bench-list": list[documents.Info],
-    "bench-info": documents.Info,
-    "bench-fetch": list[documents.FetchedFile],
+    "bench-list": list[BenchmarkInfo],
+    "bench-info": BenchmarkInfo,
+    "bench-fetch": list[FetchedFile],
     "bench-build": BuildSummary,
     "dry-run": DryRun,
     "show": ExpressionDetails | FunctionDetails,
     "show-several": list[ProxyGlance],
     "show-all": list[NumberedFormula],
-    "show-operations": list[documents.Operation],
+    "show-operations": list[OperationDetails],
     "runs": list[Overview],
     "cache": ClearedCache,
     "doctor": MachineFacts,
     "score": ModelScores,
     "export-arch": ExportedArchitecture,
     "export-proxy": ExportedProxy,
-    "report": documents.Report,
+    "report": WrittenReport,
 }
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def all_schemas() -> Iterator[tuple[str, str]]:
-    """The name and the text of each schema."""
+    """Yield the name and the text of each schema."""
     for name, schema in schemas().items():
         yield name, json.dumps({"$schema": DIALECT, **schema}, indent=1, ensure_ascii=False) + "\n"
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """Every schema by its name."""
+    """Return every schema by its name."""
     read = {name: TypeAdapter(kind).json_schema() for name, kind in FILES.items()}
     printed = {
         name: TypeAdapter(kind).json_schema(mode="serialization") for name, kind in PRINTED.items()
@@ -88,10 +90,10 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 
 def of_config(config: type[TaskConfig]) -> dict[str, Any]:
-    """That of a run's config.json: its kind, and every option, resolved."""
+    """Return the schema of a run's config.json: its format, its kind, and every option."""
     schema = TypeAdapter(config).json_schema(mode="serialization")
     stored = set(config.named(stored=True)) & set(schema["properties"])
-    properties = {"kind": {"const": config.kind}}
+    properties = {"format": {"const": FORMAT}, "kind": {"const": config.kind}}
     for name, _, option in config.described():
         if name in stored:
             properties[name] = {**schema["properties"][name], "description": option.help}

@@ -131,7 +131,7 @@ def test_changed_file_is_not_read(nowhere: Path, content: bytes) -> None:
     rule = rf"gt_pit\.pth must have sha256 bdda8984\w+, but has {found} \({len(content)} bytes of 1"
     with pytest.raises(BenchmarkError, match=rule):
         load_benchmark(VIT, space="pit")
-    assert benchmark_info(VIT)["files"][2]["status"] == "changed"
+    assert benchmark_info(VIT).files[2].status == "changed"
 
 
 def test_unknown_benchmark() -> None:
@@ -150,12 +150,12 @@ def test_a_file_that_can_not_be_read_hides_no_benchmark(
     tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AUTOPROX_DATA", str(tmp_path))
-    fifo = tmp_path / "vit-bench-101" / benchmark_info("vit-bench-101")["files"][0]["file"]
+    fifo = tmp_path / "vit-bench-101" / benchmark_info("vit-bench-101").files[0].file
     fifo.parent.mkdir()
     os.mkfifo(fifo)
-    [found] = [info for info in list_benchmarks() if info["name"] == "vit-bench-101"]
-    assert [file["status"] for file in found["files"]].count("unreadable") == 1
-    assert not found["installed"]
+    [found] = [info for info in list_benchmarks() if info.name == "vit-bench-101"]
+    assert [file.status for file in found.files].count("unreadable") == 1
+    assert not found.installed
     assert "unreadable:" in (listed := run("bench", "list")).out
     assert "nas-bench-bert" in listed.out
     assert "must be a readable file" in run("bench", "fetch", "vit-bench-101").err
@@ -302,7 +302,7 @@ def test_search_order(pinned: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     pinned([entry(a, c100_kd_acc=float(i)) for i, a in enumerate(architectures(12))], [])
 
     def found() -> str:
-        return str(benchmark_info(VIT, tmp_path / "given")["files"][0]["path"])
+        return str(benchmark_info(VIT, tmp_path / "given").files[0].path)
 
     content = Path(found()).read_bytes()
     assert Path(found()).is_relative_to(tmp_path / "xdg")
@@ -315,17 +315,17 @@ def test_search_order(pinned: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_info_is_plain_data(nowhere: Path) -> None:
-    listed = {info["name"]: info for info in list_benchmarks()}
+    listed = {info.name: info for info in list_benchmarks()}
     assert list(listed) == list(BENCHMARKS)
     assert json.loads(json.dumps(listed)) == listed
     info = listed[VIT]
-    assert info["spaces"] == ["autoformer-ti", "pit"]
-    assert list(info["labels"]["pit"]) == ["kd", "base"]
-    assert info["datasets"] == {"cifar100": 100, "flowers": 102, "chaoyang": 4, "imagenet": 1000}
-    assert (info["architectures"], info["licence"], info["installed"]) == (300, "Apache-2.0", False)
-    assert (info["embedded"], info["reliability"]) == (False, {})
-    assert info["folders"] == [str(nowhere)]
-    assert [file["status"] for file in info["files"]] == ["absent"] * 3
+    assert info.spaces == ["autoformer-ti", "pit"]
+    assert list(info.labels["pit"]) == ["kd", "base"]
+    assert info.datasets == {"cifar100": 100, "flowers": 102, "chaoyang": 4, "imagenet": 1000}
+    assert (info.architectures, info.licence, info.installed) == (300, "Apache-2.0", False)
+    assert (info.embedded, info.reliability) == (False, {})
+    assert info.folders == [str(nowhere)]
+    assert [file.status for file in info.files] == ["absent"] * 3
 
 
 # ---- the registry

@@ -78,14 +78,14 @@ def test_fetch_into_the_cache_and_again(nowhere: Path, served: tuple[str, Path])
     _, folder = served
     source = published(served)
     done = fetch_files(source, None)
-    assert [item["status"] for item in done] == ["downloaded"] * 2
+    assert [item.status for item in done] == ["downloaded"] * 2
     assert {p.name: p.read_bytes() for p in nowhere.iterdir()} == {
         "gt_autoformer.pth": b"first",
         "gt_autoformer_2.pth": b"second",
     }
     for path in folder.iterdir():
         path.unlink()
-    assert [item["status"] for item in fetch_files(source, None)] == ["installed"] * 2
+    assert [item.status for item in fetch_files(source, None)] == ["installed"] * 2
 
 
 def test_fetch_replaces_a_changed_file_where_it_lies(
@@ -95,7 +95,7 @@ def test_fetch_replaces_a_changed_file_where_it_lies(
     given.parent.mkdir(parents=True)
     given.write_bytes(b"fir")
     done = fetch_files(published(served), tmp_path / "given")
-    assert [Path(item["path"]).parent for item in done] == [given.parent] * 2
+    assert [Path(item.path).parent for item in done] == [given.parent] * 2
     assert given.read_bytes() == b"first"
     assert not nowhere.exists()
 
@@ -127,7 +127,7 @@ def test_fetch_tries_again(
 ) -> None:
     monkeypatch.setattr(data_files, "RETRIES", 1)
     monkeypatch.setattr(QuietHandler, "failures", 1)
-    assert [item["status"] for item in fetch_files(published(served), None)] == ["downloaded"] * 2
+    assert [item.status for item in fetch_files(published(served), None)] == ["downloaded"] * 2
     assert (nowhere / "gt_autoformer.pth").read_bytes() == b"first"
 
 

@@ -54,31 +54,40 @@ def comparable(summary: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in summary.items() if k not in ("run", "seconds")}
 
 
+def only(summary: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the evolution on one space, and how well its formula ranks."""
+    [fold] = summary["folds"]
+    [quality] = fold["spaces"].values()
+    return fold, quality
+
+
 def test_evolve(evolve: Command, run: Command, folder: Path) -> None:
     result = evolve("--json", "--name", "first")
     assert result.code == 0
     summary = result.json
     figures = {"kendall", "tau_b", "spearman", "pearson", "interval", "regret"}
     figures |= {"partial_tau", "partial_tau_interval", "near_size_tau", "near_size_tau_interval"}
-    scored = [summary, *summary["baselines"].values()]
+    fold, quality = only(summary)
+    scored = [quality, *quality["baselines"].values()]
     for part in (part[name] for part in scored for name in ("train", "test")):
         assert {dataset: set(row) for dataset, row in part.items()} == {
             "wide": figures,
             "deep": figures,
         }
-    assert set(summary["baselines"]) >= {"params", "flops", "ridge"}
-    assert summary["evaluations"] >= 4 + 3 * 2
-    assert sum(summary["invalid"].values()) < summary["evaluations"]
+    assert set(quality["baselines"]) >= {"params", "flops", "ridge"}
+    assert fold["evaluations"] >= 4 + 3 * 2
+    assert sum(fold["invalid"].values()) < fold["evaluations"]
+    assert (fold["stopped"], len(fold["islands"])) == (0, 1)
     assert "first" in summary["run"]
     assert json.loads((folder / summary["run"] / "summary.json").read_text()) == {
         k: v for k, v in summary.items() if k != "run"
     }
     shown = run("show", summary["run"], "--json").json
     assert shown["expression"] == summary["expression"]
-    assert shown["taus"]["test"]["deep"] == summary["test"]["deep"]["kendall"]
-    assert shown["size_check"] == summary["size"]
+    assert shown["taus"]["test"]["deep"] == quality["test"]["deep"]["kendall"]
+    assert (shown["size_check"], shown["means"]) == (quality["size"], quality["means"])
     told = run("show", summary["run"]).out
-    assert "Size check: Kendall's tau of the scores with" in told
+    assert "Size check: Kendall tau of the scores with" in told
     assert "Another seed changes its scores" in told or "choices alone" in told
     assert str(autoprox.load_proxy(folder / summary["run"])) == summary["expression"]
 
@@ -98,15 +107,23 @@ def test_report_and_second_run(evolve: Command, run: Command, folder: Path) -> N
     long = [line for line in first.out.splitlines() if len(line) > 80]
     assert set(long) <= {second["expression"], f"Next: autoprox show runs/{path.name}"}
     lines = [line.split()[:2] for line in first.out.splitlines()]
-    for name, parts in second["means"].items():
+    _, quality = only(second)
+    for name, parts in quality["means"].items():
         assert [name, f"{parts['test']['kendall']:.3f}"] in lines
     for name in ("params", "flops", "ridge"):
-        assert [name, f"{second['baselines'][name]['test']['wide']['kendall']:.3f}"] in lines
+        assert [name, f"{quality['baselines'][name]['test']['wide']['kendall']:.3f}"] in lines
 
 
-def test_killed_and_resumed(evolve: Command, run: Command, folder: Path) -> None:
+@pytest.mark.parametrize("more", [(), ("--halving", "--islands", "2", "--train", "0.9")])
+def test_killed_and_resumed(
+    more: tuple[str, ...], evolve: Command, run: Command, folder: Path
+) -> None:
     """Killed between the log and the checkpoint of an iteration; then as if it hadn't been."""
-    whole = evolve("--json").json
+    (folder / "mine.json").write_text(json.dumps(table(20)))
+    whole = evolve("--json", *more).json
+    islands = 2 if more else 1
+    assert len(only(whole)[0]["islands"]) == islands
+    assert (only(whole)[0]["stopped"] > 0) == bool(more)
     code = (
         "import os, signal, sys; from autoprox import cli\n"
         "from autoprox.runs import folder as runs\n"
@@ -117,7 +134,7 @@ def test_killed_and_resumed(evolve: Command, run: Command, folder: Path) -> None
         "runs.Run.log = kill\n"
         "cli.main(sys.argv[1:])"
     )
-    command = [sys.executable, "-c", code, "evolve", *small(), "--name", "killed"]
+    command = [sys.executable, "-c", code, "evolve", *small(), "--name", "killed", *more]
     done = subprocess.run(command, capture_output=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
     [path] = folder.glob("runs/*-killed")
@@ -126,7 +143,10 @@ def test_killed_and_resumed(evolve: Command, run: Command, folder: Path) -> None
     assert f"`autoprox resume {path}` goes on" in unfinished.err
     resumed = run("evolve", "--resume", str(path), "--json").json
     assert comparable(resumed) == comparable(whole)
-    assert len((path / "log.jsonl").read_text().splitlines()) == 3
+    lines = [json.loads(line) for line in (path / "log.jsonl").read_text().splitlines()]
+    assert [(line["island"], line["iteration"]) for line in lines] == [
+        (island, iteration) for island in range(islands) for iteration in (1, 2, 3)
+    ]
     again = run("evolve", "--resume", str(path), "--json").json
     assert comparable(again) == comparable(whole)
 
@@ -238,10 +258,16 @@ def test_one_resume_for_every_kind(run: Command, evolve: Command, finished: str)
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{}", "config.json must say the kind of the run, but says None"),
-        ('{"kind": "evolv"}', "must be one of evolve, rank"),
-        ('{"kind": "evolve", "sed": 1}', "config.json: unknown option 'sed' (did you mean seed?)"),
-        ('{"kind": "evolve", "seed": "1"}', "config.json: seed must be a whole number >= 0"),
+        ('{"format": 3}', "config.json must say the kind of the run, but says None"),
+        ('{"format": 3, "kind": "evolv"}', "must be one of evolve, rank"),
+        (
+            '{"format": 3, "kind": "evolve", "sed": 1}',
+            "config.json: unknown option 'sed' (did you mean seed?)",
+        ),
+        (
+            '{"format": 3, "kind": "evolve", "seed": "1"}',
+            "config.json: seed must be a whole number >= 0",
+        ),
         ("[]", "must be an object"),
         ("{", "config.json:1: the file must be complete JSON"),
     ],
@@ -305,7 +331,7 @@ def test_show_one_form(run: Command) -> None:
         (["show", "add(width, msa.grad)"], "`add` needs two values of one type"),
         (["show", ""], "column 1: expected an operation"),
         (["evolve", "--resume", "none"], "a run must be a folder, but none does not exist"),
-        (["evolve", "--resume", "."], "a run must hold config.json, environment.json, log.jsonl"),
+        (["evolve", "--resume", "."], "a run must hold config.json, but . lacks config.json"),
         (["show", "runs/none"], "a run must be a folder, but runs/none does not exist"),
         (["show", "none.json"], "none.json must be a JSON file, but there is no such file"),
         (["show", "mine.json"], "mine.json:1: the file must have the key version"),
@@ -316,7 +342,7 @@ def test_show_one_form(run: Command) -> None:
         ),
         (["show"], "either a proxy or --operations must be given"),
         (["show", "snip", "--operations"], "either a proxy or --operations must be given"),
-        (["show", "--operations", "--tree"], "--operations has no other form than --json"),
+        (["show", "--operations", "--tree"], "--operations has no other format than --json"),
         (["evolv"], "No such command 'evolv'. Did you mean 'evolve'; choose from evolve, search"),
         (["bench"], "Missing command; choose from list, info, fetch"),
         (["bench", "info", "vit-bench"], "did you mean vit-bench-101?"),
@@ -374,4 +400,4 @@ def test_python_evolves_like_the_command(evolve: Command, folder: Path) -> None:
     assert comparable(same.to_dict()) == comparable(summary)
     assert str(same.proxy) == summary["expression"]
     assert list(dict.fromkeys(seen)) == ["run", "collect", "evolve", "measure"]
-    assert same.run.parent == folder / "python"
+    assert same.path.parent == folder / "python"

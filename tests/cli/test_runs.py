@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from filelock import ReadWriteLock
 from helpers.commands import Command
-from helpers.pages import NANO, PIT, search_run, spaces_run, whole
-from helpers.records import record
+from helpers.pages import NANO, PIT, read_summary, search_run, spaces_run
+from helpers.records import proxy_record
 from helpers.tables import table
 
 from autoprox.commands import doctor
@@ -24,17 +24,31 @@ EXPRESSIONS = ("sum(sum(abs(msa.grad)))", "sum(sum(msa.weight))", "sum(width)")
 def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A finished discovery of three formulas."""
     monkeypatch.chdir(tmp_path)
+    summary = read_summary(NANO)
     (tmp_path / "mine.json").write_text(json.dumps(table()))
     config = {"kind": "evolve", "benchmark": "mine.json", "seed": 7, "train": 0.6}
+    taus: list[dict[str, dict[str, float | None]]] = [
+        {"train": {"wide": 0.5, "deep": 0.7}, "test": {"wide": 0.25}},
+        {"evolution": {"wide": 0.1, "deep": 0.3}},
+        {},
+    ]
     with Run.create(Path("runs"), "found", config) as run:
-        proxies = [{**record(), "expression": text} for text in EXPRESSIONS]
-        proxies[0]["taus"] = {"train": {"wide": 0.5, "deep": 0.7}, "test": {"wide": 0.25}}
-        proxies[1]["taus"] = {"evolution": {"wide": 0.1, "deep": 0.3}}
-        run.write_proxies(proxies)
-        front = [{"jcm": 0.6, "partial_tau": 0.2, "chosen": True}]
-        means = {"proxy": {"test": {"kendall": 0.25}}}
-        run.write_summary({"front": front, "objective": "jcm", "means": means})
+        run.write_proxies(
+            [
+                proxy_record(expression=text, taus=own)
+                for text, own in zip(EXPRESSIONS, taus, strict=True)
+            ]
+        )
+        run.write_summary(summary)
         return str(run.path)
+
+
+def figures(run: Path) -> tuple[float, float]:
+    """Return the fitness of a committed discovery, and its mean test tau."""
+    [fold] = read_summary(run)["folds"]
+    [quality] = fold["spaces"].values()
+    [fitness] = [own["jcm"] for own in fold["front"] if own["chosen"]]
+    return fitness, quality["means"]["proxy"]["test"]["kendall"]
 
 
 def test_runs_are_listed(run: Command, found: str) -> None:
@@ -43,10 +57,11 @@ def test_runs_are_listed(run: Command, found: str) -> None:
     rows = {row["run"]: row for row in run("runs", "--json").json}
     assert set(rows) == {found, unfinished}
     assert (rows[found]["kind"], rows[found]["benchmark"]) == ("evolve", "mine.json")
-    assert (rows[found]["fitness"], rows[found]["test"], rows[found]["ended"]) == (0.6, 0.25, True)
+    assert (rows[found]["fitness"], rows[found]["test"]) == figures(NANO)
+    assert rows[found]["ended"]
     shown = run("runs").out
     assert f"{unfinished} (unfinished)\n" in shown
-    assert "0.600" in shown
+    assert f"{figures(NANO)[0]:.3f}" in shown
     assert max(map(len, shown.splitlines()[:5])) <= 80
     assert run("runs", "nowhere").code == 2
 
@@ -55,10 +70,8 @@ def test_a_discovery_on_several_spaces_is_listed(run: Command, tmp_path: Path) -
     """By the means over its evolutions, and over the spaces on which they were measured."""
     spaces_run(tmp_path / "runs")
     [row] = run("runs", str(tmp_path), "--json").json
-    nano, pit = (whole(own) for own in (NANO, PIT))
-    fitness = [next(f["jcm"] for f in own["front"] if f["chosen"]) for own in (nano, pit)]
+    fitness, taus = zip(figures(NANO), figures(PIT), strict=True)
     assert row["fitness"] == pytest.approx(sum(fitness) / 2)
-    taus = [own["means"]["proxy"]["test"]["kendall"] for own in (nano, pit)]
     assert row["test"] == pytest.approx(sum(taus) / 2)
 
 
@@ -66,7 +79,7 @@ def test_a_report_is_written_of_runs_alone(run: Command, tmp_path: Path) -> None
     made = str(search_run(tmp_path / "begun", 3))
     told = run("report", made, "--out", str(tmp_path / "page.html"), "--json").json
     assert told == {"runs": [made], "format": "html", "file": str(tmp_path / "page.html")}
-    assert "isn&#x27;t finished" in (tmp_path / "page.html").read_text()
+    assert "isn&#39;t finished" in (tmp_path / "page.html").read_text()
     for wrong in (str(tmp_path / "absent"), str(tmp_path)):
         result = run("report", made, wrong)
         assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)

@@ -108,9 +108,7 @@ def test_documents_and_files_are_as_their_schemas_say(
     for command, (schema, document) in documents.items():
         errors = [*VALIDATORS[schema].iter_errors(document)]
         told = [f"{'/'.join(map(str, e.absolute_path))}: {e.message[:200]}" for e in errors]
-        assert told == [], (
-            f"autoprox {command}: see its model in the package, or docs/pages/documents.py"
-        )
+        assert told == [], f"autoprox {command}: see its model in docs/pages/schemas.py"
     assert {schema for _, _, schema in checked(folder)} == {*FILES, *CONFIGS}
     for file, text, schema in checked(folder):
         errors = [*VALIDATORS[schema].iter_errors(json.loads(text))]

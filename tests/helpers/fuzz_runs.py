@@ -68,7 +68,7 @@ def finished(kind: str) -> Path:
     """A run that has ended, and isn't changed by what is read of it."""
     from autoprox.runner import start
 
-    return Path(start(small_runs()[kind])["run"])
+    return Path(start(small_runs()[kind]).run)
 
 
 def put(path: Path, name: str, content: bytes) -> Path:
@@ -100,10 +100,10 @@ def read_by(path: Path, name: str, *readers: Callable[[Path], object]) -> Target
 
 def looked_at(path: Path) -> None:
     """All ways to show a run."""
-    from autoprox.runs import load
+    from autoprox.loaded_runs import load_run
 
     def loaded() -> None:
-        run = load(path)
+        run = load_run(path)
         run._repr_html_()
         run._repr_latex_()
 
@@ -165,8 +165,8 @@ def forged(kind: str) -> Target:
 
 @target
 def log() -> Target:
+    from autoprox.loaded_runs import load_run
     from autoprox.runner import resume
-    from autoprox.runs import load
 
     path = finished("rank")
     (path / "summary.json").unlink()
@@ -174,7 +174,7 @@ def log() -> Target:
     def read(content: bytes) -> None:
         copy = put(path, "log.jsonl", content)
         several(
-            lambda: load(copy).records(),
+            lambda: load_run(copy).log,
             command("report", copy, "--out", "page.html"),
             lambda: resume(copy),
         )
@@ -184,8 +184,8 @@ def log() -> Target:
 
 @target
 def candidates() -> Target:
+    from autoprox.loaded_runs import load_run
     from autoprox.runner import resume
-    from autoprox.runs import load
 
     path = finished("search")
     (path / "summary.json").unlink()
@@ -193,7 +193,7 @@ def candidates() -> Target:
     def read(content: bytes) -> None:
         copy = put(path, "candidates.jsonl", content)
         several(
-            lambda: load(copy).records("candidates"),
+            lambda: load_run(copy).candidates,
             command("report", copy, "--out", "page.html"),
             lambda: resume(copy),
         )

@@ -18,7 +18,7 @@ from PIL import Image
 
 from helpers import hostile
 from helpers.images import save_images
-from helpers.records import record
+from helpers.records import proxy_record
 from helpers.tables import table
 
 
@@ -113,7 +113,7 @@ def expression() -> Target:
     from autoprox.language import canonical, parse
     from autoprox.language.leaf_kinds import leaf_words
     from autoprox.primitives import OPERATIONS
-    from autoprox.report.terminal.proxy import proxy_report
+    from autoprox.report.terminal.proxy_report import proxy_report
     from autoprox.zoo.proxy_loading import resolve_proxy
 
     def read(content: bytes) -> None:
@@ -133,7 +133,7 @@ def expression() -> Target:
 def proxy() -> Target:
     from autoprox.runs.proxy_file import read_proxy, write_proxy
 
-    write_proxy(Path("seed.json"), record())
+    write_proxy(Path("seed.json"), proxy_record())
     read = file_reader("proxy.json", read_proxy, lambda path: command("show", path)())
     return Target([Path("seed.json").read_bytes()], read)
 
@@ -163,14 +163,14 @@ def pth() -> Target:
     name = VIT_BENCH_101.files[0].name
     assert VIT_BENCH_101.name in BENCHMARKS
 
-    def load(path: Path) -> None:
+    def resolve_proxy(path: Path) -> None:
         load_benchmark("vit-bench-101", space="autoformer", data_dir=Path().absolute())
 
     def status(path: Path) -> None:
         command("bench", "list", "--data-dir", ".")()
 
     seeds = [content.getvalue(), pickle.dumps(Evil()), b""]
-    reader = file_reader(f"vit-bench-101/{name}", load, status)
+    reader = file_reader(f"vit-bench-101/{name}", resolve_proxy, status)
     return Target(seeds, reader, hostile.mutate_zip)
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 RUNS = Path(__file__).parents[2] / "runs"
-OLD = sorted((RUNS / "reference").iterdir())[0]  # of before the front was recorded
 [NANO], [PIT] = (
     [*(RUNS / "reference").glob(f"*-{name}-split0")] for name in ("autoformer-nano", "pit")
 )
@@ -14,62 +13,56 @@ RANK = sorted((RUNS / "ranks").iterdir())[0]
 COMMITTED = (NANO, PIT, RANK)
 
 
-def discovery(folder: Path, committed: Path = NANO) -> Path:
-    """A copy of a committed discovery, with scores of single networks."""
-    shutil.copytree(committed, folder)
-    summary = whole(committed)
-    replace_summary(folder, summary)
+def discovery(folder: Path) -> Path:
+    """Copy a committed discovery, with a log, an environment, and a network without a score."""
+    shutil.copytree(NANO, folder)
+    summary = read_summary(NANO)
+    [quality] = summary["folds"][0]["spaces"].values()
+    for scores in quality["networks"]["test"]["scores"].values():
+        scores[0] = None
+    (folder / "summary.json").write_text(json.dumps(summary))
+    (folder / "environment.json").write_text('{"command": ["autoprox", "evolve"]}')
+    write_log(folder, [None])
     return folder
 
 
-def replace_summary(folder: Path, summary: dict[str, Any]) -> None:
-    """Write another one, and no digest that would refuse it."""
-    file = folder / "environment.json"
-    known = json.loads(file.read_text())
-    known.pop("summary", None)
-    file.write_text(json.dumps(known))
-    (folder / "summary.json").write_text(json.dumps(summary))
-
-
-def whole(committed: Path) -> dict[str, Any]:
-    """The summary of a committed discovery, with scores of single networks, the first without."""
-    summary: dict[str, Any] = json.loads((committed / "summary.json").read_text())
-    parts = {part: {d: list(range(12)) for d in summary[part]} for part in ("test", "train")}
-    summary["networks"] = {
-        part: {
-            "network": list(range(12)),
-            "params": [1000 * n for n in range(12)],
-            "scores": {d: [None, *own[1:]] for d, own in scores.items()},
-            "truth": scores,
-        }
-        for part, scores in parts.items()
-    }
+def read_summary(run: Path) -> dict[str, Any]:
+    """Return the summary of a committed run."""
+    summary: dict[str, Any] = json.loads((run / "summary.json").read_text())
     return summary
 
 
-def spaces_run(folder: Path) -> Path:
-    """A discovery on two spaces, each held out once, made of two that are committed."""
-    shutil.copytree(NANO, folder)
-    summaries = [whole(run) for run in (NANO, PIT)]
-    names = [("one", "two"), ("two", "one")]
-    folds = [
-        {
-            **{name: own[name] for name in ("expression", "formula", "front", "evaluations")},
-            **{"held_out": held_out, "trained": [trained], "stopped": 0, "invalid": {}},
-            "spaces": {held_out: other},
-        }
-        for own, other, (held_out, trained) in zip(summaries, summaries[::-1], names, strict=True)
+def write_log(folder: Path, held_out: list[str | None]) -> None:
+    """Write three lines of a log for each fold."""
+    lines = [
+        {"held_out": own, "island": 0, "evaluations": 100 * n, "best": n / 10, "mean": None}
+        for own in held_out
+        for n in (1, 2, 3)
     ]
-    named = {name: summaries[0][name] for name in ("expression", "formula", "objective", "ties")}
-    replace_summary(folder, {**named, "folds": folds, "spaces": {}, "seconds": 1.0})
-    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()[:3]]
-    told = [{**line, "held_out": own, "island": 0} for own in ("one", "two") for line in lines]
-    (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in told))
+    (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def spaces_run(folder: Path) -> Path:
+    """Make a discovery on two spaces, each held out once, of two committed ones on one space."""
+    shutil.copytree(NANO, folder)
+    summaries = [read_summary(run) for run in (NANO, PIT)]
+    folds = [own["folds"][0] for own in summaries]
+    measured = [next(iter(fold["spaces"].values())) for fold in folds]
+    names = [("one", "two"), ("two", "one")]
+    made = [
+        {**fold, "held_out": held_out, "trained": [trained], "spaces": {held_out: quality}}
+        for fold, quality, (held_out, trained) in zip(folds, measured[::-1], names, strict=True)
+    ]
+    [source] = summaries[0]["spaces"].values()
+    summary = {**summaries[0], "folds": made, "hold_out": "each"}
+    summary["spaces"] = dict.fromkeys(("one", "two"), source)
+    (folder / "summary.json").write_text(json.dumps(summary))
+    write_log(folder, ["one", "two"])
     return folder
 
 
 def search_run(folder: Path, candidates: int, proxy: str = "sum(sum(abs(all.weight)))") -> Path:
-    """An unfinished search's folder, by hand."""
+    """Make an unfinished search's folder by hand."""
     folder.mkdir()
     lines = [
         {"arch": {"depth": 1, "mlp_ratio": [2.0]}, "params": 1000 + n, "flops": n,
@@ -78,7 +71,7 @@ def search_run(folder: Path, candidates: int, proxy: str = "sum(sum(abs(all.weig
     ]  # fmt: skip
     (folder / "candidates.jsonl").write_text("".join(json.dumps(own) + "\n" for own in lines))
     (folder / "log.jsonl").touch()
-    config = {"kind": "search", "proxy": proxy, "space": "<script>alert(1)</script>"}
+    config = {"format": 3, "kind": "search", "proxy": proxy, "space": "<script>alert(1)</script>"}
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "environment.json").write_text('{"command": ["autoprox", "search"]}')
     return folder

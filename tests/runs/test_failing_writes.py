@@ -59,7 +59,7 @@ def test_every_write_may_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n
     original = getattr(os, name)
     counting, calls = failing(original, 0, ERRORS[0])
     monkeypatch.setattr(os, name, counting)
-    expected = contents(Path(start(config("whole"))["run"]))
+    expected = contents(Path(start(config("whole")).run))
     total = len(calls)
     assert total > 10
     for at in (2, total // 2, total):
@@ -74,4 +74,4 @@ def test_every_write_may_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n
             json.loads(path.read_text())
         begun = [path.parent for path in runs.glob("*/config.json")]
         finished = resume(begun[0]) if begun else start(config(str(runs)))
-        assert contents(Path(finished["run"])) == expected
+        assert contents(Path(finished.run)) == expected

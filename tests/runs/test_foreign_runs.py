@@ -64,7 +64,7 @@ def test_a_function_is_called_only_if_it_is_named_again(here: Path) -> None:
     with pytest.raises(AutoproxError, match=rule):
         resume(path)
     assert not Path("called").exists()
-    assert resume(path, evaluator="foreign:worth")["top"]
+    assert resume(path, evaluator="foreign:worth").top
     assert Path("called").exists()
 
 
@@ -132,10 +132,10 @@ def test_a_run_goes_on_from_another_folder(here: Path, monkeypatch: pytest.Monke
     other = table()
     other["architectures"].reverse()
     write_json(Path("mine.json"), other)  # of the same name, and not the run's
-    assert resume(path)["expression"] == whole["expression"]
+    assert resume(path).expression == whole.expression
 
 
-@pytest.mark.parametrize("change", [{"iteration": 9}, {"evaluations": 7}, {"leaders": []}])
+@pytest.mark.parametrize("change", [{"lines": 9}, {"seconds": 7}, {"islands": []}])
 def test_an_edited_checkpoint_is_told(here: Path, change: dict[str, Any]) -> None:
     path = stopped(evolution(), "evolve")
     saved = read(path / "checkpoint.json")

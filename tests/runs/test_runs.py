@@ -15,10 +15,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.disks import full_disk
-from helpers.records import record
+from helpers.records import proxy_record
 
 from autoprox.errors import ConfigError, RunError
 from autoprox.files.json_documents import JSONFileError
+from autoprox.loaded_runs import load_run
 from autoprox.runs.folder import Run, restored_rng, rng_state
 from autoprox.runs.proxy_file import read_proxy
 
@@ -106,6 +107,36 @@ def test_a_folder_that_is_not_a_run_is_told_what_it_lacks(run: Run) -> None:
     (run.path / "config.json").unlink()
     with pytest.raises(RunError, match=r"must hold config.json, .* lacks config.json$"):
         Run.open(run.path)
+
+
+def change_config(run: Run, **changed: object) -> None:
+    content = json.loads((run.path / "config.json").read_text())
+    kept = {name: own for name, own in (content | changed).items() if own is not None}
+    (run.path / "config.json").write_text(json.dumps(kept))
+
+
+@pytest.mark.parametrize(
+    ("number", "made"), [(None, "autoprox 0.2 or earlier"), (2, "format 2"), (4, "format 4")]
+)
+def test_a_run_of_another_format_is_refused(run: Run, number: int | None, made: str) -> None:
+    assert json.loads((run.path / "config.json").read_text())["format"] == 3
+    change_config(run, format=number)
+    rule = f"must be of format 3, but .* is of {made}: use the version of autoprox that made it"
+    for opening in (Run.open, Run.resume, load_run):
+        with pytest.raises(RunError, match=rule):
+            opening(run.path)
+
+
+@pytest.mark.parametrize("name", ["environment.json", "log.jsonl"])
+def test_a_run_without_its_log_or_environment_is_read_and_not_resumed(run: Run, name: str) -> None:
+    run.close()
+    (run.path / name).unlink()
+    loaded = load_run(run.path)
+    assert (loaded.kind, loaded.finished, loaded.config["space"]) == ("evolve", False, "pit")
+    assert loaded.environment == {} or name != "environment.json"
+    assert loaded.log == []
+    with pytest.raises(RunError, match=rf"must hold config.json, .* lacks {name}$"):
+        Run.resume(run.path)
 
 
 def test_an_absent_run_is_told_its_neighbours(run: Run) -> None:
@@ -197,11 +228,11 @@ def test_the_hall_of_fame_is_replaced_and_keeps_its_order(run: Run) -> None:
     def formulas() -> dict[str, str]:
         """Those of the files, by rank."""
         paths = sorted((run.path / "hall_of_fame").iterdir(), key=lambda path: int(path.stem))
-        return {path.name: read_proxy(path)["formula"] for path in paths}
+        return {path.name: read_proxy(path).formula for path in paths}
 
-    run.write_proxies([record(formula=str(rank)) for rank in range(12)])
+    run.write_proxies([proxy_record(formula=str(rank)) for rank in range(12)])
     assert formulas() == {f"{rank + 1}.json": str(rank) for rank in range(12)}
-    run.write_proxies([record(formula="best"), record(formula="second")])
+    run.write_proxies([proxy_record(formula="best"), proxy_record(formula="second")])
     assert formulas() == {"1.json": "best", "2.json": "second"}
 
 

@@ -98,7 +98,7 @@ def test_a_begun_run(here: Path, kind: str, name: str) -> None:
     [("rank", "log.jsonl"), ("search", "candidates.jsonl"), ("search", "log.jsonl")],
 )
 def test_a_tampered_line(here: Path, kind: str, name: str) -> None:
-    path = Path(start(CONFIGS[kind]())["run"])
+    path = Path(start(CONFIGS[kind]()).run)
     (path / "summary.json").unlink()
     file = path / name
     first, *others = file.read_text().splitlines()
@@ -114,10 +114,10 @@ def test_a_tampered_line(here: Path, kind: str, name: str) -> None:
 
 
 def test_a_tampered_summary(here: Path, run: Command) -> None:
-    path = Path(start(CONFIGS["rank"]())["run"])
+    path = Path(start(CONFIGS["rank"]()).run)
     summary = path / "summary.json"
     content = json.loads(summary.read_text())
-    assert resume(path) == {"run": str(path), **content}
+    assert resume(path).to_json() == {"run": str(path), **content}
     for other in ({**content, "rows": None}, {**content, "seeds": 2}, {}):
         summary.write_text(json.dumps(other))
         with pytest.raises(RunError, match=r"summary\.json must stay as it was written, but was"):

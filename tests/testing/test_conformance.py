@@ -51,7 +51,7 @@ def test_statistics(name: str) -> None:
 
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_benchmarks(name: str) -> None:
-    if not benchmark_info(name)["installed"]:
+    if not benchmark_info(name).installed:
         pytest.skip(f"needs the files of {name}: set AUTOPROX_DATA to a folder that has them")
     check_benchmark(BENCHMARKS[name])
 

@@ -1,77 +1,78 @@
 """The tables of the benchmarks and of their files."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from rich.table import Table
 
+from autoprox.benchmarks.descriptions import BenchmarkFile, BenchmarkInfo, FetchedFile
 from autoprox.files.shell_command import command_line
 from autoprox.report.terminal.layout import Part, aligned, new_table, number
 
 RELIABILITY = "Reliability of the first label (near-size tau of two such means):"
 
 
-def benchmark_table(benchmarks: Iterable[Mapping[str, Any]]) -> Table:
+def benchmark_table(benchmarks: Iterable[BenchmarkInfo]) -> Table:
     """Return a table with a row for each benchmark."""
     table = new_table("benchmark")
     for heading in ("spaces", "datasets", "networks", "installed"):
         table.add_column(heading, justify="right" if heading == "networks" else "left")
     for found in benchmarks:
         table.add_row(
-            found["name"],
-            "\n".join(found["spaces"]),
-            "\n".join(found["datasets"]),
-            str(found["architectures"]),
+            found.name,
+            "\n".join(found.spaces),
+            "\n".join(found.datasets),
+            str(found.architectures),
             _installed(found),
         )
     return table
 
 
-def _installed(found: Mapping[str, Any]) -> str:
-    if found["embedded"]:
+def _installed(found: BenchmarkInfo) -> str:
+    if found.embedded:
         return "embedded"
-    unreadable = [file["path"] for file in found["files"] if file["status"] == "unreadable"]
+    unreadable = [str(file.path) for file in found.files if file.status == "unreadable"]
     if unreadable:
         return f"unreadable: {', '.join(unreadable)}"
-    if not found["installed"]:
-        return f"no: {command_line('bench', 'fetch', found['name'])}"
-    there = sum(file["status"] == "installed" for file in found["files"])
-    return "yes" if there == len(found["files"]) else f"{there} of {len(found['files'])} files"
+    if not found.installed:
+        return f"no: {command_line('bench', 'fetch', found.name)}"
+    there = sum(file.status == "installed" for file in found.files)
+    return "yes" if there == len(found.files) else f"{there} of {len(found.files)} files"
 
 
-def benchmark_details(found: Mapping[str, Any]) -> list[Part]:
+def benchmark_details(found: BenchmarkInfo) -> list[Part]:
     """Show a benchmark's labels, datasets, licence, source, reliability and files."""
     labels = new_table("space")
     labels.add_column("label")
     labels.add_column("datasets")
-    for space, own in found["labels"].items():
+    for space, own in found.labels.items():
         for label, datasets in own.items():
             labels.add_row(space, label, ", ".join(datasets))
     reliable = "\n".join(
         f"{space}: " + ", ".join(f"{dataset} {number(tau)}" for dataset, tau in taus.items())
-        for space, taus in found["reliability"].items()
+        for space, taus in found.reliability.items()
     )
     facts = {
-        "datasets": ", ".join(f"{d} ({count} classes)" for d, count in found["datasets"].items()),
-        "licence": found["licence"],
-        "source": found["source"],
-        "embedded" if found["embedded"] else "looked in": ", ".join(found["folders"]),
+        "datasets": ", ".join(f"{d} ({count} classes)" for d, count in found.datasets.items()),
+        "licence": found.licence,
+        "source": found.source,
+        "embedded" if found.embedded else "looked in": ", ".join(found.folders),
     }
     return [
-        f"{found['name']}: {found['description']}",
+        f"{found.name}: {found.description}",
         labels,
         aligned(facts),
         *([f"{RELIABILITY}\n{reliable}"] if reliable else []),
-        file_table(found["files"]),
+        file_table(found.files),
     ]
 
 
-def file_table(files: Sequence[Mapping[str, Any]]) -> Table:
+def file_table(files: Sequence[BenchmarkFile | FetchedFile]) -> Table:
     """Return a table of a benchmark's files, with their status."""
-    columns = [name for name in ("file", "subset", "architectures", "status") if name in files[0]]
+    names = ("file", "subset", "architectures", "status")
+    columns = [name for name in names if name in type(files[0]).model_fields]
     table = new_table(columns[0])
     for column in columns[1:]:
         table.add_column(column)
     for file in files:
-        table.add_row(*(str(file[column]) for column in columns))
+        table.add_row(*(str(getattr(file, column)) for column in columns))
     return table

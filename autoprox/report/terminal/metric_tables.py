@@ -17,7 +17,7 @@ from autoprox.scoring.bootstrap import (
 )
 from autoprox.scoring.evaluation_set import MOSTLY_SIZE, SEED_SHARE, Budgets, SizeCheck
 
-MIN_NAME_WIDTH = 26
+MIN_NAME_WIDTH = 15
 METRICS = {"kendall": "tau", "partial_tau": "partial tau"}
 SIZES = {"params": "params", "flops": "FLOPs", "depth": "depth"}
 VERDICTS: Mapping[Verdict | None, str] = {
@@ -57,7 +57,8 @@ def comparison_parts(comparison: Mapping[str, MetricDifferences]) -> list[Part]:
             own = getattr(differences, metric)
             shown = "-" if own.difference is None else f"{own.difference:+.3f}"
             table.add_row(f"  {name}", shown, interval(own.interval), VERDICTS[own.verdict])
-    return [textwrap.fill(f"The proxy compared with the baselines ({LEGEND})", WIDTH), table]
+    title = f"The proxy compared with the baselines ({LEGEND})"
+    return [textwrap.fill(title, WIDTH), table]
 
 
 def verdict_parts(

@@ -2,14 +2,14 @@
 
 import textwrap
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import sympy
 from rich import box
 from rich.table import Table
 
 from autoprox.export.pretty_format import pretty_expression
+from autoprox.files.json_documents import Document
 from autoprox.primitives import OPERATIONS, Formula, Primitive, fill
 from autoprox.report.terminal.layout import WIDTH, Part
 
@@ -17,33 +17,44 @@ REDUCED = {"Matrix": "Layers", "Layers": "Network"}
 FORMULA_WIDTH = 23
 
 
-def operation_details() -> list[dict[str, Any]]:
-    """All that `autoprox show --operations --json` says, by kind."""
+class OperationDetails(Document):
+    """An operation of the language."""
+
+    name: str
+    kind: str
+    types: list[str]
+    formula: str
+    latex: str
+    rule: str
+
+
+def operation_details() -> list[OperationDetails]:
+    """Return all that `autoprox show --operations --json` says, by kind."""
     kinds = list(dict.fromkeys(operation.kind for operation in OPERATIONS.values()))
     found = sorted(OPERATIONS.values(), key=lambda operation: kinds.index(operation.kind))
     return [
-        {
-            "name": operation.name,
-            "kind": operation.kind,
-            "types": types(operation),
-            "formula": formula(operation),
-            "latex": fill(operation.latex, x=Formula("x"), y=Formula("y"), times=Formula(r"\cdot")),
-            "rule": " ".join(operation.rule.split()),
-        }
+        OperationDetails(
+            name=operation.name,
+            kind=operation.kind,
+            types=types(operation),
+            formula=formula(operation),
+            latex=fill(operation.latex, x=Formula("x"), y=Formula("y"), times=Formula(r"\cdot")),
+            rule=" ".join(operation.rule.split()),
+        )
         for operation in found
     ]
 
 
 def operations_report() -> list[Part]:
-    """A table for the operations of each kind and of the same types."""
-    groups: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    """Show a table for the operations of each kind and of the same types."""
+    groups: dict[str, list[OperationDetails]] = defaultdict(list)
     for operation in operation_details():
-        groups[f"{operation['kind']}: {'; '.join(operation['types'])}"].append(operation)
+        groups[f"{operation.kind}: {'; '.join(operation.types)}"].append(operation)
     return [_table(heading, rows) for heading, rows in groups.items()]
 
 
 def types(operation: Primitive) -> list[str]:
-    """Its types, one a level."""
+    """Return the types of an operation, one for each level."""
     found = []
     for level in operation.levels:
         value = level.capitalize()
@@ -53,13 +64,13 @@ def types(operation: Primitive) -> list[str]:
 
 
 def formula(operation: Primitive) -> str:
-    """Its pretty form, of x and y."""
+    """Return the pretty form of an operation on x and y."""
     values = [sympy.Symbol(name, real=True) for name in "xy"[: operation.arity]]
     axis = [sympy.Symbol("")] if operation.along_axis else []
     return pretty_expression(operation.sympy(*values, *axis), WIDTH)
 
 
-def _table(heading: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+def _table(heading: str, rows: Sequence[OperationDetails]) -> Table:
     table = Table(
         box=box.SIMPLE,
         title=textwrap.fill(heading, WIDTH, break_on_hyphens=False),
@@ -74,5 +85,5 @@ def _table(heading: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     for width in (name_width, FORMULA_WIDTH, WIDTH - name_width - FORMULA_WIDTH - 4):
         table.add_column(width=width)
     for row in rows:
-        table.add_row(row["name"], row["formula"], row["rule"])
+        table.add_row(row.name, row.formula, row.rule)
     return table

@@ -7,9 +7,9 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
-from helpers.pages import COMMITTED, OLD, discovery, replace_summary, search_run, spaces_run
+from helpers.pages import COMMITTED, discovery, read_summary, search_run, spaces_run
 
-from autoprox.errors import ConfigError
+from autoprox.errors import ConfigError, RunError
 from autoprox.evolution_parameters import MAX_DEPTH
 from autoprox.export import mathml
 from autoprox.export.mathml_format import mathml_of
@@ -29,7 +29,7 @@ def parsed(page: str) -> ElementTree.Element:
     return ElementTree.fromstring(page.removeprefix("<!DOCTYPE html>\n"))
 
 
-@pytest.mark.parametrize("run", [*COMMITTED, OLD], ids=lambda run: str(run.name))
+@pytest.mark.parametrize("run", COMMITTED, ids=lambda run: str(run.name))
 def test_the_page_of_a_run_is_whole(run: Path) -> None:
     page = page_of([run])
     headings = [element.text for element in parsed(page).iter("h2")]
@@ -50,7 +50,7 @@ def test_the_page_of_a_discovery_has_all_that_was_promised(tmp_path: Path) -> No
         *("Score and true score", "Results", "All correlations", "Size and fitness", "Fitness"),
         *("Every setting", "The environment", "How to repeat it"),
     ]
-    assert page.count("Regret:") == page.count("At equal size:") == 1
+    assert page.count("Regret:") == page.count("Size controlled for:") == 1
     assert "<math" in page
     [tree] = [d for d in parsed(page).iter("details") if d.findtext("summary") == "As a tree"]
     assert "open" in tree.attrib
@@ -107,20 +107,14 @@ def test_a_discovery_on_several_spaces_is_compared(tmp_path: Path) -> None:
     assert f"{COMMITTED[0].name}, one/cifar100: -" in tiles
 
 
-def test_what_a_runs_files_lack_is_named(tmp_path: Path) -> None:
-    """Other versions wrote other files."""
+def test_a_summary_of_another_version_is_refused(tmp_path: Path) -> None:
     run = discovery(tmp_path / "run")
-    summary = json.loads((run / "summary.json").read_text())
-    for entry in summary["front"]:
-        del entry["jcm"]
-    del summary["baselines"]
-    replace_summary(run, summary)
-    notes = [own.text for own in parsed(page_of([run])).iter("p") if own.get("class") == "note"]
-    lacking = [
-        f"This run's files lack '{key}': another version wrote them"
-        for key in ("baselines", "baselines", "jcm")
-    ]
-    assert [note for note in notes if note and "lack" in note] == lacking
+    summary = read_summary(run)
+    del summary["folds"][0]["front"][0]["jcm"]
+    (run / "summary.json").write_text(json.dumps(summary))
+    with pytest.raises(RunError, match="must hold what this version writes") as refused:
+        page_of([run])
+    assert "\n" not in str(refused.value)
 
 
 def test_the_deepest_formula_is_drawn() -> None:

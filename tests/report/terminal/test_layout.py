@@ -3,12 +3,14 @@
 import pytest
 
 from autoprox.report.terminal.layout import INTERVAL, WIDTH, room, show
-from autoprox.report.terminal.worth import (
+from autoprox.report.terminal.metric_tables import (
     named_table,
     near_size_parts,
     regret_parts,
     verdict_parts,
 )
+from autoprox.scoring.bootstrap import MetricDifferences, RankingMetrics, TauDifference
+from autoprox.scoring.evaluation_set import Budgets
 
 
 def test_names_have_the_room_that_figures_leave(capsys: pytest.CaptureFixture[str]) -> None:
@@ -28,16 +30,15 @@ def test_names_have_their_least_room_beside_many_figures() -> None:
 
 def test_a_long_expression_is_cut_and_no_figure(capsys: pytest.CaptureFixture[str]) -> None:
     name = f"sum({20 * 'mul(width, '}one{21 * ')'}"
-    bounds = [-0.25, -0.125]
-    row = {
-        **{"partial_tau": -0.25, "partial_tau_interval": bounds},
-        **{"near_size_tau": -0.25, "near_size_tau_interval": bounds},
-    }
-    figure = {"verdict": "better"}
-    rivals = {
-        own: {"kendall": figure, "partial_tau": figure} for own in ("params", "flops", "ridge")
-    }
-    sizes = {"params": [5_734_567 + n for n in range(5)], "networks": [20, 40, 61, 80, 100]}
+    bounds = (-0.25, -0.125)
+    row = RankingMetrics(
+        **dict.fromkeys(("kendall", "partial_tau", "near_size_tau"), -0.25),
+        **dict.fromkeys(("interval", "partial_tau_interval", "near_size_tau_interval"), bounds),
+    )
+    figure = TauDifference(difference=0.1, interval=(0.05, 0.15), verdict="better")
+    rival = MetricDifferences(kendall=figure, partial_tau=figure, near_size_tau=figure)
+    rivals = dict.fromkeys(("params", "flops", "ridge"), rival)
+    sizes = Budgets(params=[5_734_567 + n for n in range(5)], networks=[20, 40, 61, 80, 100])
     show(
         *near_size_parts({name: row}, 100, 1452),
         *verdict_parts({name: rivals}, list(rivals)),
@@ -53,7 +54,7 @@ def test_a_long_expression_is_cut_and_no_figure(capsys: pytest.CaptureFixture[st
 
 
 def test_small_regrets_have_a_decimal_more(capsys: pytest.CaptureFixture[str]) -> None:
-    sizes = {"params": [10, 20], "networks": [1, 2]}
+    sizes = Budgets(params=[10, 20], networks=[1, 2])
     regrets = {"snip": {"nats": [0.0125, None], "points": [0.0125, 1.5]}}
     show(*regret_parts({"nats": sizes, "points": sizes}, regrets))
     rows = [line.split() for line in capsys.readouterr().out.splitlines() if "snip" in line]

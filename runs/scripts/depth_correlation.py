@@ -1,7 +1,7 @@
-"""What depth is worth at equal size: `python runs/depth.py SPACE ...`.
+"""Partial tau of the number of blocks: `python runs/scripts/depth_correlation.py SPACE ...`.
 
-Kendall's partial tau, given the parameter count, of the number of blocks with the true scores, by
-dataset: how far spaces agree on whether deep networks are the better ones.
+It is that with the true scores of each dataset, controlling for parameter count: it shows whether
+spaces agree that deep networks are the better ones.
 """
 
 import argparse
@@ -21,9 +21,10 @@ def main() -> None:
         benchmark = load_benchmark(space=name)
         space, architectures = get_space(benchmark.space), benchmark.architectures
         depths = np.array([len(space.blocks(arch)) for arch in architectures], dtype=np.float64)
-        judge = EvaluationSet(benchmark, range(len(architectures)), 0, "tau-b")
+        networks = EvaluationSet(benchmark, range(len(architectures)), 0, "tau-b")
         for dataset in benchmark.datasets:
-            print(f"{name:16} {dataset:16} {judge.worth(depths, dataset).partial_tau[0]:6.2f}")
+            partial_tau = networks.metrics(depths, dataset).partial_tau[0]
+            print(f"{name:16} {dataset:16} {partial_tau:6.2f}")
 
 
 if __name__ == "__main__":

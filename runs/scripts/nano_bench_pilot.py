@@ -1,6 +1,6 @@
-"""Trains some shapes of one size in a trial regime; appends what every checkpoint is worth.
+"""Trains some shapes of one size in a trial regime; appends the scores of every checkpoint.
 
-    python pilot.py SPACE DATASET OUT --size 40000 --shapes 20 --seeds 2 ...
+    python runs/scripts/nano_bench_pilot.py SPACE DATASET OUT --size 40000 --shapes 20 --seeds 2 ...
 
 The learning rate warms up and stays; checkpoints are averages of the weights (exponential), so that
 one training shows what shorter ones would have given. With --schedule cosine the last counts.
@@ -22,7 +22,7 @@ from autoprox.searchspaces import SPACES
 
 torch.set_num_threads(1)
 torch.set_flush_denormal(True)
-DATA = Path("DATA")  # what prepare.py wrote
+DATA = Path("DATA")  # what nano_bench_data.py wrote
 TEXTS = ("python-sources", "english-docs")
 
 

@@ -1,8 +1,8 @@
-"""What the proxies of runs are worth beyond one tau: `python runs/ties.py RUN ...`.
+"""Kendall tau by both ways to count ties: `python runs/scripts/tau_with_ties.py RUN ...`.
 
-Prints a table of Kendall's tau on a run's test networks, the mean of its datasets, for the proxy
-and for the parameter count: tau-b, which forgives ties; its mean once ties are in random order; and
-with `--within FIELD` the tau-b among networks of equal FIELD, where size says less.
+Prints a table of the taus on a run's test networks, means over its datasets, for the proxy and for
+the parameter count: tau-b; tau with ties counted as unordered; and with `--within FIELD` the tau-b
+among networks of equal FIELD, which differ less in size.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from autoprox.commands.evolve import Evolve
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.engine.evaluator import Engine
+from autoprox.evaluation.space_problem import SpaceProblem
 from autoprox.language import Tree
 from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.runner import read_config
@@ -25,7 +26,7 @@ from autoprox.statistics.sources import UncachedMatrices
 from autoprox.zoo.proxy_loading import resolve_proxy
 
 
-def scores_of(problem: Evolve, tree: Tree, networks: list[int]) -> Floats:
+def scores_of(problem: SpaceProblem, tree: Tree, networks: list[int]) -> Floats:
     every = problem.networks()
     chosen = [every[n] for n in networks]
     engine = Engine(
@@ -36,7 +37,7 @@ def scores_of(problem: Evolve, tree: Tree, networks: list[int]) -> Floats:
 
 
 def taus(scores: Floats, truth: Floats, groups: list[list[int]]) -> Iterator[Floats]:
-    """Each [datasets], from [datasets, networks]."""
+    """Yield taus [datasets] of scores and true scores [datasets, networks]."""
     yield kendall(scores, truth)
     yield np.array([kendall_unordered_ties(*pair) for pair in zip(scores, truth, strict=True)])
     for group in groups:
@@ -44,16 +45,16 @@ def taus(scores: Floats, truth: Floats, groups: list[list[int]]) -> Iterator[Flo
 
 
 def lines(path: Path, within: str | None, workers: int) -> Iterator[str]:
-    """A table's lines on the proxy of a run and on the parameter count."""
+    """Yield the lines of a table on the proxy of a run and on the parameter count."""
     config = read_config(Run.open(path, "evolve"), workers=workers)
     assert isinstance(config, EvolveConfig)
-    problem, tree = Evolve(config), resolve_proxy(str(path)).tree
-    test = problem.parts["test"].tolist()
+    [problem] = Evolve(config).problems.values()
+    tree, test = resolve_proxy(str(path)).tree, problem.parts["test"].tolist()
     truth = np.stack([scores[test] for scores in problem.benchmark.scores.values()])
     architectures = [problem.benchmark.architectures[n] for n in test]
     values = sorted({arch[within] for arch in architectures}) if within else []
     groups = [[i for i, arch in enumerate(architectures) if arch[within] == v] for v in values]
-    headings = ["tau-b", "ties broken", *(f"{within} {value}" for value in values)]
+    headings = ["tau-b", "ties unordered", *(f"{within} {value}" for value in values)]
     yield f"| {path.name} | distinct | {' | '.join(headings)} |"
     yield "|---" * (len(headings) + 2) + "|"
     classes = problem.benchmark.classes.values()

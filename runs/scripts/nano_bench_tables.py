@@ -1,9 +1,9 @@
 """Writes the tables of nano-bench, which the package has, from the trainings in parts/.
 
-    python tables.py [--seeds 2] [--parts FOLDER] [--out FOLDER]
+    python runs/scripts/nano_bench_tables.py [--seeds 2] [--parts FOLDER] [--out FOLDER]
 
 A table has the architectures that were trained on both datasets of their space with so many
-seeds, and in `training` the recipe and what the labels are worth. Prints what the package pins.
+seeds, and in `training` the recipe and the reliability of the labels. Prints what the package pins.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import autoprox
 from autoprox.files.atomic_writes import write_json
 from autoprox.scoring.reliability import reliability
 
-HERE = Path(__file__).resolve().parent
+FOLDER = Path(__file__).resolve().parents[1] / "nano-bench"
 PACKAGED = Path(autoprox.__file__).parent / "data" / "nano-bench"
 MEASURES = {"cross-entropy": "cross_entropy", "accuracy": "accuracy"}  # label -> in the parts
 BYTES, IMAGE_CLASSES = 256, 10
@@ -104,10 +104,10 @@ def main() -> None:
     """Write the tables, and print of each its hash, its size and its reliability."""
     parser = argparse.ArgumentParser(description="Write the tables of nano-bench.")
     parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--parts", type=Path, default=HERE / "parts")
+    parser.add_argument("--parts", type=Path, default=FOLDER / "parts")
     parser.add_argument("--out", type=Path, default=PACKAGED)
     options = parser.parse_args()
-    recipe = json.loads((HERE / "recipe.json").read_text())
+    recipe = json.loads((FOLDER / "recipe.json").read_text())
     options.out.mkdir(exist_ok=True)
     for plan in recipe["plans"]:
         path = options.out / f"{plan['space']}.json"

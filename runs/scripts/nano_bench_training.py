@@ -1,10 +1,11 @@
 """Trains the architectures of the nano tables, training by training.
 
-    python produce.py DATA [--workers 2] [--pids FILE]
+    python runs/scripts/nano_bench_training.py DATA [--workers 2] [--pids FILE]
 
-DATA is what prepare.py wrote. For each finished training a line is appended to parts/SPACE.jsonl
-beside this script; a training whose line is there isn't repeated, so a stopped run goes on where
-it was, on another machine too. The architectures are drawn once, into architectures/SPACE.json.
+DATA is what nano_bench_data.py wrote. For each finished training a line is appended to
+runs/nano-bench/parts/SPACE.jsonl; a training whose line is there isn't repeated, so a stopped run
+goes on where it was, on another machine too. The architectures are drawn once, into
+runs/nano-bench/architectures/SPACE.json.
 """
 
 import argparse
@@ -29,7 +30,7 @@ from torch.nn import functional
 
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
 
-HERE = Path(__file__).resolve().parent
+FOLDER = Path(__file__).resolve().parents[1] / "nano-bench"
 CLASSES = 10  # of both image datasets
 DRAWS = 1_000_000
 EVALUATION_BATCH = 500
@@ -201,7 +202,7 @@ def sample_bands(
 
 def architectures(plan: Plan) -> list[Architecture]:
     """Those of the table, drawn if they haven't been."""
-    space, path = get_space(plan.space), HERE / "architectures" / f"{plan.space}.json"
+    space, path = get_space(plan.space), FOLDER / "architectures" / f"{plan.space}.json"
     if not path.exists():
         bands = size_bands(plan.low, plan.high, plan.bands)
         drawn = sample_bands(space, bands, plan.count, random.Random(0))
@@ -339,10 +340,10 @@ def recipes(data: Path) -> dict[str, str]:
         parts = [plan.space, asdict(plan.recipe), used, beginning(plan)]
         hashes[plan.space] = _digest(json.dumps(parts).encode())[:12]
     plans = [{**asdict(plan), "recipe_hash": hashes[plan.space]} for plan in PLANS]
-    packages = json.loads((HERE / "packages.json").read_text())
+    packages = json.loads((FOLDER / "packages.json").read_text())
     versions = {"torch": torch.__version__, "numpy": np.__version__}
     content = {"plans": plans, "sha256": digests, "packages": packages, "versions": versions}
-    write(HERE / "recipe.json", content)
+    write(FOLDER / "recipe.json", content)
     return hashes
 
 
@@ -366,7 +367,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--pids", type=Path, help="where to write the workers' process ids")
     options = parser.parse_args()
-    folder = HERE / "parts"
+    folder = FOLDER / "parts"
     folder.mkdir(exist_ok=True)
     jobs = plan_jobs(recipes(options.data))
     done = finished(folder)

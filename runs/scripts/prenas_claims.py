@@ -1,4 +1,4 @@
-"""What PreNAS claims, tried at nano scale: `python runs/supernet/experiments.py OUT IMAGES`.
+"""What PreNAS claims, tried at nano scale: `python runs/scripts/prenas_claims.py OUT IMAGES`.
 
     claim    for each seed and size the accuracy of the best subnet after preferred, uniform and
              sandwich training, with the same number of steps, and of the preferred one alone
@@ -27,7 +27,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 import autoprox
-from autoprox.commands.rank import Rank
+from autoprox.commands.rank import Rank, RankLogLine
 from autoprox.files.atomic_writes import write_json
 from autoprox.files.json_documents import read_object
 from autoprox.inputs.datasets import Images, load_images
@@ -307,9 +307,9 @@ def zoo_scores(
     )
     folder = Run.open(Path(summary["run"]))
     ranking = Rank(read_config(folder))  # type: ignore[arg-type]
-    found = {}
+    lines, found = folder.read_log_as(RankLogLine), {}
     for proxy in ranking.config.proxies:
-        values = ranking.scores(folder.read_log(), proxy, experiment.data.name)[0]
+        values = ranking.scores(lines, proxy, experiment.data.name)[0]
         values = np.where(np.isfinite(values), values, -np.inf)
         found[proxy] = dict(zip(architectures, values.tolist(), strict=True))
     return found

@@ -1,4 +1,6 @@
-"""Prepares the images of the experiments: `python images.py SOURCE DATA [--images N]`.
+"""Prepares the images of the experiments:
+
+    python runs/scripts/supernet_images.py SOURCE DATA [--images N]
 
 SOURCE is filled as runs/nano-bench/README.md says. DATA gets cifar10.npz and fashion-mnist.npz in
 their full size, the first N images to train on and the first 5,000 that are held out, and below
@@ -6,15 +8,11 @@ DATA/small the first 4,000 and 2,000 of these in 16 x 16 pixels.
 """
 
 import argparse
-import sys
 from pathlib import Path
 
 import numpy as np
+from nano_bench_data import BATCHES, SIDE, Images, Labels, box, cifar10, fashion_mnist
 from PIL import Image
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "nano-bench"))
-
-from prepare import BATCHES, SIDE, Images, Labels, box, cifar10, fashion_mnist
 
 HELD_OUT = 5_000
 FEW, FEW_HELD_OUT = 4_000, 2_000

@@ -1,12 +1,12 @@
 """How proxies that were found on one search space rank the networks of the others.
 
-    python runs/transfer.py PROXY ... [--seed 0] [--workers 2] [--json FILE]
+    python runs/scripts/transfer_between_spaces.py PROXY ... [--seed 0] [--workers 2] [--json FILE]
 
-A PROXY is a run, a published name or an expression. Each is measured, on whole matrices, on the
-test part of every benchmark: that of its own run's split, so that on its own space too it meets
-only networks that it wasn't chosen by. Weights and noise are those of --seed. Prints Kendall's tau,
-the mean over the datasets, as a table in Markdown; FILE gets all correlations, dataset by dataset,
-space after space: those of the same proxies that it has aren't measured again.
+A PROXY is a run, a published name or an expression. Each is measured at full resolution on the test
+part of every benchmark, by the split of its own run, so that it wasn't chosen by any of these
+networks. Weights and noise are those of --seed. Prints the mean Kendall tau over the datasets as a
+table in Markdown. FILE gets all metrics by space and dataset; if it has those of the same proxies,
+they aren't measured again.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Proxy(NamedTuple):
 
 
 def read_proxy(source: str, seed: int) -> Proxy:
-    """What a word of the command line means."""
+    """Return the proxy that a word of the command line means."""
     loaded, path = resolve_proxy(source), Path(source)
     tree = require_network(loaded.tree)
     if path.is_dir():
@@ -61,8 +61,8 @@ def read_proxy(source: str, seed: int) -> Proxy:
 def measure(
     space: str, proxies: Sequence[Proxy], seed: int, workers: int
 ) -> dict[str, list[dict[str, Any]]]:
-    """What each proxy is worth by dataset, and each baseline on the same splits."""
-    problem = Evolve(EvolveConfig(space=space, seed=seed, workers=workers))
+    """Return the metrics of each proxy by dataset, and of each baseline on the same splits."""
+    [problem] = Evolve(EvolveConfig(space=space, seed=seed, workers=workers)).problems.values()
     benchmark = problem.benchmark
     source = UncachedMatrices(problem.setting(stride=1), problem.networks(), WorkerPool(workers))
     engine = Engine(source)
@@ -72,10 +72,15 @@ def measure(
     for proxy in proxies:
         parts = split_networks(len(benchmark.architectures), *proxy.split)
         train, test = ([n for n in part if n not in source.failures] for part in parts)
-        judge = EvaluationSet(benchmark, test, seed)
+        networks = EvaluationSet(benchmark, test, seed)
 
-        def rows(scores: Mapping[str, Floats], judge: EvaluationSet = judge) -> dict[str, Any]:
-            return {d: judge.worth(own, d).row() for d, own in scores.items()}
+        def rows(
+            scores: Mapping[str, Floats], networks: EvaluationSet = networks
+        ) -> dict[str, Any]:
+            return {
+                dataset: networks.metrics(own, dataset).summary().model_dump(mode="json")
+                for dataset, own in scores.items()
+            }
 
         values = engine.evaluate([proxy.tree], test).values[0]
         found["proxies"].append(rows(dict(zip(benchmark.scores, values, strict=True))))
@@ -93,7 +98,7 @@ def mean_tau(rows: Mapping[str, Any]) -> float:
 
 
 def markdown(proxies: Sequence[Proxy], results: dict[str, Any]) -> str:
-    """A row for each proxy, the mean of those of a space, and the baselines."""
+    """Return a row for each proxy, the mean of those of a space, and the baselines."""
     rows = [["found on", "proxy", *SPACES], ["---"] * (2 + len(SPACES))]
     means = {space: [mean_tau(rows) for rows in results[space]["proxies"]] for space in SPACES}
     for origin in dict.fromkeys(proxy.space for proxy in proxies):

@@ -1,6 +1,6 @@
 """Whether S3's claims hold for small networks: better spaces, weights worth inheriting.
 
-    python runs/s3/claims.py IMAGES OUT [--seeds 3] [--workers 2] [--epochs 3] [--alone 8] ...
+    python runs/scripts/s3_claims.py IMAGES OUT [--seeds 3] [--workers 2] [--epochs 3] ...
 
 For each seed `autoprox s3` runs in OUT/seedN. Then the best network is searched in the space of
 every round, and, with random ones of the last space, trained alone for as many epochs (the paper's
@@ -59,7 +59,7 @@ def run_of(given: argparse.Namespace, seed: int) -> Path:
     """The finished run of a seed; one that was begun goes on."""
     folder: Path = given.out / f"seed{seed}"
     if folder.exists() and (begun := sorted(folder.iterdir())):
-        return Path(runner.resume(begun[0])["run"])
+        return Path(runner.resume(begun[0]).run)
     names = ("epochs", "rounds", "samples", "top", "limit", "flops", "tau", "workers")
     chosen = {name: getattr(given, name) for name in names}
     config = S3Config(
@@ -73,7 +73,7 @@ def run_of(given: argparse.Namespace, seed: int) -> Path:
         seed=seed,
         **chosen,
     )
-    return Path(runner.start(config)["run"])
+    return Path(runner.start(config).run)
 
 
 def spaces_of(run: Path, task: S3Search) -> list[SwinSpace]:

@@ -1,7 +1,9 @@
-"""What the experiments on supernets came to: `python runs/verdicts.py SUPERNET S3`.
+"""The verdicts of the experiments on supernets.
 
-SUPERNET and S3 are the folders of runs/supernet/experiments.py and of runs/s3/claims.py, of which
-either may lack seeds, or be missing. Writes results.json, results.md and plots to runs/supernet and
+    python runs/scripts/oneshot_verdicts.py SUPERNET S3
+
+SUPERNET and S3 are the folders of prenas_claims.py and of s3_claims.py, of which either may lack
+seeds, or be missing. Writes results.json, results.md and plots to runs/supernet and
 runs/s3. An interval is that of Student's t over the seeds, 95 %.
 """
 
@@ -19,7 +21,7 @@ from scipy.stats import t
 from autoprox.files.atomic_writes import write_json
 from autoprox.files.human_readable import compact
 
-HERE = Path(__file__).resolve().parent
+RUNS = Path(__file__).resolve().parents[1]
 TRAININGS = ("preferred", "uniform", "sandwich", "alone")
 Row = Sequence[str]
 
@@ -181,19 +183,19 @@ def main(supernet: Path, spaces: Path) -> None:
     lines: list[str] = []
     found = {part: read(supernet, f"{part}-[0-9].json") for part in ("claim", "isomers", "alone")}
     if found["claim"]:
-        lines += claim(found["claim"], HERE / "supernet" / "accuracies.png")
+        lines += claim(found["claim"], RUNS / "supernet" / "accuracies.png")
     if found["isomers"]:
         lines += isomers(found["isomers"], found["alone"])
     if found["alone"]:
         lines += alone(found["alone"])
     if lines:
-        (HERE / "supernet" / "results.md").write_text("\n".join(lines).rstrip() + "\n")
-        write_json(HERE / "supernet" / "results.json", found)
+        (RUNS / "supernet" / "results.md").write_text("\n".join(lines).rstrip() + "\n")
+        write_json(RUNS / "supernet" / "results.json", found)
     if seeds := read(spaces, "seed[0-9].json"):
-        (HERE / "s3" / "results.md").write_text("\n".join(s3(seeds)).rstrip() + "\n")
-        write_json(HERE / "s3" / "results.json", seeds)
+        (RUNS / "s3" / "results.md").write_text("\n".join(s3(seeds)).rstrip() + "\n")
+        write_json(RUNS / "s3" / "results.json", seeds)
     for plot in sorted(spaces.glob("seed0/*/*.png")):
-        shutil.copyfile(plot, HERE / "s3" / plot.name)
+        shutil.copyfile(plot, RUNS / "s3" / plot.name)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Prepares the datasets of the tables: two of images, two of text, all from packages.
 
-    python prepare.py SOURCE DATA
+    python runs/scripts/nano_bench_data.py SOURCE DATA
 
-README.md says how SOURCE is filled. DATA gets NAME.npz and, of held-out images, NAME.test.npz for
-the images: `images` uint8 [n, 16, 16, 3] and `labels`; NAME.txt for the texts.
+runs/nano-bench/README.md says how SOURCE is filled. For images DATA gets NAME.npz and, with those
+that are held out, NAME.test.npz: `images` uint8 [n, 16, 16, 3] and `labels`; for texts NAME.txt.
 """
 
 import gzip

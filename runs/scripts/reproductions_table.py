@@ -1,6 +1,6 @@
 """The table of reproductions: what papers report beside what was measured here.
 
-    python runs/reproductions.py RANK-RUN ... [--figure5 FILE] [--tolerance 0.12]
+    python runs/scripts/reproductions_table.py RANK-RUN ... [--figure5 FILE] [--tolerance 0.12]
 
 A RANK-RUN is the folder of a run of `autoprox rank`; FILE is what
 `tests/bench/strategies.py --space autoformer --preset auto-prox` wrote. A figure
@@ -10,14 +10,14 @@ on the published architectures, is up to 0.11 away from what is printed.
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
+import autoprox
+from autoprox.loaded_runs import RankResult
 from autoprox.report.terminal.layout import markdown_line
-from autoprox.runs.folder import Run
-from autoprox.zoo.published_correlations import PUBLISHED_TABLES, compare_with_published
+from autoprox.zoo.published_correlations import PUBLISHED_TABLES, PublishedRow, compare_published
 
 HEADINGS = ("source", "space", "proxy", "correlation", "published", "ours", "setting", "verdict")
 NAMES = {"kendall": "Kendall", "spearman": "Spearman"}
@@ -40,22 +40,26 @@ UNPUBLISHED = "not reproducible, because the accuracies of its networks aren't p
 
 
 def rows_of(path: Path, tolerance: float) -> Iterator[Sequence[str]]:
-    """A line for each proxy of a ranking of which a paper reports something."""
-    run = Run.open(path)
-    config, summary = run.read_config(), run.read_summary()
-    if summary is None:
-        raise SystemExit(f"{path} isn't finished: autoprox resume {path}")
+    """Yield a line for each proxy of a ranking that a paper reports on."""
+    run = autoprox.load_run(path)
+    if not isinstance(run, RankResult) or not run.finished:
+        raise SystemExit(f"{path} must be a finished run of rank")
+    config, summary = run.config, run.summary
     space, label = str(config["space"]), str(config["label"])
-    beside = compare_with_published(summary["rows"], str(config["benchmark"]), space, label)["rows"]
-    seeds = f"{summary['seeds']} seed{'s' if summary['seeds'] > 1 else ''}"
-    setting = f"`{label}`, {summary['networks']} networks, {seeds}, {config['images'] or 'noise'}"
-    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for row in beside:
-        if row["same_networks"]:
-            groups.setdefault((row["source"], row["proxy"]), []).append(row)
+    rows = [
+        (row.proxy, row.dataset, row.kendall, row.spearman, row.pearson) for row in summary.rows
+    ]
+    table = compare_published(rows, str(config["benchmark"]), space, label)
+    seeds = f"{summary.seeds} seed{'s' if summary.seeds > 1 else ''}"
+    setting = f"`{label}`, {summary.networks} networks, {seeds}, {config['images'] or 'noise'}"
+    groups: dict[tuple[str, str], list[PublishedRow]] = {}
+    for row in table.rows:
+        if row.same_networks:
+            groups.setdefault((row.source, row.proxy), []).append(row)
     for (source, proxy), own in groups.items():
-        name = next(name for name in NAMES if all(name in row for row in own))
-        pairs = [(row[name]["published"], row[name]["ours"]) for row in own]
+        name = next(name for name in NAMES if all(getattr(row, name) for row in own))
+        figures = [getattr(row, name) for row in own]
+        pairs = [(figure.published, figure.ours) for figure in figures]
         reason = REASONS.get((source, space, proxy), REASONS.get((source, space, ""), ""))
         published, ours = (_listed(column) for column in zip(*pairs, strict=True))
         verdict = _verdict(pairs, tolerance, reason)
@@ -69,13 +73,11 @@ def _verdict(pairs: Iterable[tuple[float, float | None]], tolerance: float, reas
 
 
 def without_labels() -> Iterator[Sequence[str]]:
-    """A line for each table on networks that aren't published."""
+    """Yield a line for each table on networks that aren't published."""
     for report in PUBLISHED_TABLES:
         if report.benchmark is None:
-            best = max(
-                report.correlations, key=lambda proxy: report.correlations[proxy].kendall or -1
-            )
-            figure = _listed([report.correlations[best].kendall])
+            best = max(report.figures, key=lambda proxy: report.figures[proxy].kendall or -1)
+            figure = _listed([report.figures[best].kendall])
             yield (
                 report.source,
                 report.space,
@@ -89,7 +91,7 @@ def without_labels() -> Iterator[Sequence[str]]:
 
 
 def figure5(path: Path) -> Sequence[str]:
-    """Auto-Prox's claim that elitism finds better proxies than naive evolution and chance."""
+    """Return the line on Auto-Prox's claim that elitism finds the best proxies."""
     found = json.loads(path.read_text())
     finals = {
         strategy: [own[-1][1] for own in curves.values()]

@@ -1,6 +1,6 @@
-"""What the labels of the tables are worth, over the pairs of architectures of equal size.
+"""The reliability of the tables' labels over the pairs of architectures that are near in size.
 
-    python reliability.py
+    python runs/scripts/nano_bench_reliability.py
 
 The deviation of the scores and that between seeds, the reliability of the mean of all seeds, and
 Kendall's tau with it of the numbers of parameters, of FLOPs and of blocks.
