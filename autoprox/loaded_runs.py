@@ -124,8 +124,10 @@ class LoadedRun:
 
     def overview(self) -> Overview:
         """Return what a list of runs shows."""
-        begun = STARTED.match(self.name)
-        time = begun and datetime.strptime(begun[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=timezone.utc)
+        begun = None
+        if match := STARTED.match(self.name):
+            time = datetime.strptime(match[1], "%Y%m%dT%H%M%SZ")
+            begun = time.replace(tzinfo=timezone.utc).isoformat()
         fitness, test = self._figures()
         return Overview(
             run=str(self.path),
@@ -137,7 +139,7 @@ class LoadedRun:
             test=test,
             expression=getattr(self.summary, "expression", None),
             seconds=self.seconds,
-            begun=time.isoformat() if time else None,
+            begun=begun,
             ended=self.finished,
         )
 

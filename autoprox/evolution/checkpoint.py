@@ -1,7 +1,7 @@
 """The state of an evolution as a document, and back."""
 
 from collections import Counter
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -21,7 +21,7 @@ class SavedIndividual(Document):
     taus: tuple[Finite, ...]
     jcm: Finite
     partial_tau: Finite
-    objective: Literal["jcm", "size-adjusted", "both"]
+    objective: Annotated[str, Field(pattern="^(jcm|size-adjusted|both)$")]
 
     @classmethod
     def of(cls, individual: Individual) -> "SavedIndividual":
@@ -31,7 +31,7 @@ class SavedIndividual(Document):
             taus=individual.taus,
             jcm=individual.jcm,
             partial_tau=individual.partial_tau,
-            objective=cast(Any, individual.objective),
+            objective=individual.objective,
         )
 
     def restored(self) -> Individual:

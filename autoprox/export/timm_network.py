@@ -179,13 +179,13 @@ def _swin(space: SearchSpace, architecture: Architecture, classes: int) -> str:
     """timm's Swin with stages of any widths, and blocks that differ."""
     if not isinstance(space, SwinSpace):
         raise TypeError(f"a Swin must be of its own spaces, but {space.name} is another")
-    for shape in space.blocks(architecture):
+    stages = space.stages(architecture)
+    for shape in (block for stage in stages for block in stage):
         if shape.side % shape.window:
             raise ExportError(
                 f"timm has no network like those of {space.name} whose windows don't divide the "
                 f"grid, as {shape.window} tokens don't divide {shape.side}: use torch"
             )
-    stages = space.shapes(architecture)
     widths = [stage[0].width for stage in stages]
     options = {
         "img_size": space.input_shape[-1],
@@ -198,7 +198,7 @@ def _swin(space: SearchSpace, architecture: Architecture, classes: int) -> str:
     }
     blocks = [
         [(b.heads, b.window, r) for b, r in zip(stage, architecture[f"mlp_ratio_{n}"], strict=True)]
-        for n, stage in zip(space.stages, stages, strict=True)
+        for n, stage in zip(space.stage_numbers, stages, strict=True)
     ]
     return SWIN_FILE.format(
         space=space.name,

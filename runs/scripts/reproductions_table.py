@@ -80,10 +80,9 @@ def without_labels() -> Iterator[Sequence[str]]:
     """Yield a line for each table on networks that aren't published."""
     for report in PUBLISHED_TABLES:
         if report.benchmark is None:
-            best = max(
-                report.correlations, key=lambda proxy: report.correlations[proxy].kendall or -1
-            )
-            figure = _listed([report.correlations[best].kendall])
+            found = report.correlations
+            best = max(found, key=lambda proxy: found[proxy].kendall or -1)
+            figure = _listed([found[best].kendall])
             yield (
                 report.source,
                 report.space,

@@ -40,7 +40,7 @@ from autoprox.files.folders import user_cache
 from autoprox.language import parse
 from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.runner import start
-from autoprox.statistics.cached import GIB, CachedMatrices
+from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.sources import UncachedMatrices
 
 EVERY_KIND = (
@@ -49,6 +49,8 @@ EVERY_KIND = (
     "sum(frobenius_norm(ones.all.grad))",
     "sum(frobenius_norm(ntk.all.grad))",
 )
+
+GIB = 2**30
 
 
 def idle(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:

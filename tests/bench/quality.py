@@ -1,10 +1,10 @@
-"""Compares how well the reference proxies rank: `python tests/bench/quality.py [RUN ...]`.
+"""How well the reference proxies rank test networks: `python tests/bench/quality.py [RUN ...]`.
 
-Reads the summaries of runs of `autoprox evolve` on one space (those in runs/reference without
-arguments), groups them by space and prints the means over the runs on the test networks as JSON, or
-with `--markdown` as tables. Ties count as unordered. *Best of the zoo* is the published proxy that
-was best on the training part of each split, by tau or by partial tau. Regret is the mean over five
-budgets and the datasets of what a pick loses, in the datasets' units.
+Reads runs of `autoprox evolve` on one space (those in runs/reference without arguments), groups
+them by space and prints the means over the runs as JSON, or with `--markdown` as tables. Ties are
+counted as unordered. *Best of the zoo* is the published proxy that was best on the training part of
+each split, by tau or by partial tau. The regret is the mean over five budgets and the datasets, in
+the datasets' units.
 """
 
 from __future__ import annotations
@@ -16,33 +16,34 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import autoprox
 from autoprox.evaluation.full_resolution import RankingQuality
-from autoprox.loaded_runs import load_run
+from autoprox.loaded_runs import EvolveResult
 
 REFERENCE = Path(__file__).parents[2] / "runs" / "reference"
-FIGURES = {"kendall": "tau", "partial_tau": "partial tau", "near_size_tau": "near-size tau"}
+METRICS = {"kendall": "tau", "partial_tau": "partial tau", "near_size_tau": "near-size tau"}
 FIXED = ("proxy", "params", "flops", "ridge")
 BEST = "best of the zoo"
 Row = dict[str, float | None]
 
 
-def figures(quality: RankingQuality, name: str) -> Row:
-    """Return the metrics of a proxy or baseline on the test part, means over the datasets."""
+def metrics(quality: RankingQuality, name: str) -> Row:
+    """Return those of a proxy or baseline on the test part, means over the datasets."""
     own = quality.means[name].test
     losses = [loss for row in quality.tables[name].test.values() for loss in row.regret]
     known = [loss for loss in losses if loss is not None]
     regret = mean(known) if len(known) == len(losses) else None
-    return {**{figure: getattr(own, figure) for figure in FIGURES}, "regret": regret}
+    return {**{metric: getattr(own, metric) for metric in METRICS}, "regret": regret}
 
 
 def best_of_zoo(quality: RankingQuality) -> Row:
-    """Return each metric of the proxy that was best by it, or else by tau, in training."""
-    rows = {figure: figures(quality, name) for figure, name in quality.zoo.best.items()}
-    by_size = rows["partial_tau"]
+    """Return the taus of the proxy that is best by tau, the others of that by partial tau."""
+    rows = {metric: metrics(quality, name) for metric, name in quality.zoo.best.items()}
+    by_partial_tau = rows["partial_tau"]
     return {
         **rows["kendall"],
-        "partial_tau": by_size["partial_tau"],
-        "near_size_tau": by_size["near_size_tau"],
+        "partial_tau": by_partial_tau["partial_tau"],
+        "near_size_tau": by_partial_tau["near_size_tau"],
     }
 
 
@@ -50,20 +51,21 @@ def read(paths: list[Path]) -> dict[str, Any]:
     """Return every run's formula and metrics, and their means, by space."""
     spaces: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for path in paths:
-        run = load_run(path)
-        (fold,) = run.summary.folds
-        ((space, quality),) = fold.spaces.items()
-        rows = {name: figures(quality, name) for name in FIXED}
+        run = autoprox.load_run(path)
+        if not isinstance(run, EvolveResult):
+            raise SystemExit(f"{path} must be a run of evolve")
+        [quality] = run.summary.folds[0].spaces.values()
+        rows = {name: metrics(quality, name) for name in FIXED}
         if quality.zoo.best:
             rows[BEST] = best_of_zoo(quality)
         verdicts = {
-            name: {figure: getattr(own, figure).verdict for figure in FIGURES}
+            name: {metric: getattr(own, metric).verdict for metric in METRICS}
             for name, own in quality.comparison.items()
         }
         facts = {"run": path.name, "split": run.config["split_seed"], "seconds": run.seconds}
         facts |= {"tau_with_params": quality.size["test"].params}
-        facts |= {"seed_share": quality.seed_share, "expression": quality.expression}
-        spaces[space].append({**facts, "rows": rows, "verdicts": verdicts})
+        facts |= {"seed_share": quality.seed_share, "expression": run.expression}
+        spaces[run.config["space"]].append({**facts, "rows": rows, "verdicts": verdicts})
     return {
         space: {
             "runs": sorted(runs, key=lambda run: run["split"]),
@@ -74,7 +76,7 @@ def read(paths: list[Path]) -> dict[str, Any]:
 
 
 def means(tables: list[dict[str, Row]]) -> dict[str, Row]:
-    """Return the mean of each metric, if every run has it."""
+    """Return the mean of each metric that every run has."""
     found: dict[str, Row] = {}
     for name in tables[0]:
         found[name] = {}
@@ -93,7 +95,7 @@ def markdown(results: dict[str, Any]) -> str:
             f"### {space}: test networks, {f'mean of {count} splits' if count > 1 else '1 split'}",
             "",
         ]
-        lines += [f"| scored by | {' | '.join(FIGURES.values())} | regret |", "|---" * 5 + "|"]
+        lines += [f"| scored by | {' | '.join(METRICS.values())} | regret |", "|---" * 5 + "|"]
         for name, row in result["mean"].items():
             lines.append(f"| {name} | " + " | ".join(map(_cell, row.values())) + " |")
         lines += [

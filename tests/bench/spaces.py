@@ -1,10 +1,9 @@
-"""Measures how well formulas rank a held-out space: `python tests/bench/spaces.py`.
+"""How well a formula ranks a space that was held out: `python tests/bench/spaces.py`.
 
-There is one evolution for each split and held-out space, by the defaults but for the budget. Each
-split is a run below --runs; a run that was interrupted is resumed, a finished one is read. Prints a
-line in Markdown for each held-out space, with means over the splits: tau, that of the parameter
-count, their difference and in how many splits its interval lies above 0, and the partial tau
-likewise.
+One evolution for each split and each space held out, by the defaults but for the budget; each split
+is a run below --runs, and a run that was stopped goes on, a finished one is read. Prints a line in
+Markdown for each held-out space, with means over the splits: tau, that of the parameter count,
+their difference and in how many splits its interval lies above 0, and the same for partial tau.
 """
 
 from __future__ import annotations
@@ -20,17 +19,18 @@ from autoprox.configurations.shared_options import names
 from autoprox.report.terminal.evolve_report import HeldOutRow, held_out_row
 from autoprox.report.terminal.layout import markdown_line, number
 from autoprox.runner import resume, start
-from autoprox.runs.summary import Summary
 
 SPACES = "autoformer,pit,autoformer-nano,pit-nano"
 HEADINGS = ("held out", "tau", "params", "difference", "above 0", "partial tau", "above 0")
 
 
 def folds(options: argparse.Namespace, seed: int) -> tuple[Fold, ...]:
-    """Return the folds of a split, from its run if there is one."""
+    """Return those of a split, from its run if there is one."""
     runs = options.runs / f"split{seed}"
     if made := sorted(runs.glob("*Z-*")):
-        return folds_of(resume(made[0], workers=options.workers))
+        found = resume(made[0], workers=options.workers)
+        assert isinstance(found, EvolveSummary)
+        return found.folds
     config = EvolveConfig(
         spaces=names(options.spaces),
         hold_out="each",
@@ -42,17 +42,13 @@ def folds(options: argparse.Namespace, seed: int) -> tuple[Fold, ...]:
         workers=options.workers,
         runs=runs,
     )
-    return folds_of(start(config))
-
-
-def folds_of(summary: Summary) -> tuple[Fold, ...]:
-    """Return the folds of an evolution."""
+    summary = start(config)
     assert isinstance(summary, EvolveSummary)
     return summary.folds
 
 
 def line(rows: list[HeldOutRow]) -> str:
-    """Return a space's line, of all splits."""
+    """Return the line of a space, of all splits."""
 
     def above(name: str) -> str:
         return f"{sum((getattr(row, name)[0] or 0) > 0 for row in rows)} of {len(rows)}"
@@ -61,8 +57,7 @@ def line(rows: list[HeldOutRow]) -> str:
         number(mean(getattr(row, name) for row in rows))
         for name in ("tau", "params", "difference", "partial_tau")
     )
-    above_zero = above("interval"), above("partial_tau_interval")
-    cells = (tau, params, difference, above_zero[0], partial_tau, above_zero[1])
+    cells = (tau, params, difference, above("interval"), partial_tau, above("partial_tau_interval"))
     return markdown_line((rows[0].held_out, *cells))
 
 
@@ -79,8 +74,7 @@ def main() -> None:
     found: dict[str, list[HeldOutRow]] = {}
     for seed in map(int, options.splits.split(",")):
         for fold in folds(options, seed):
-            row = held_out_row(fold)
-            found.setdefault(row.held_out, []).append(row)
+            found.setdefault(str(fold.held_out), []).append(held_out_row(fold))
         print(f"split {seed} done", file=sys.stderr, flush=True)
     print(markdown_line(HEADINGS))
     print(markdown_line(["---"] * len(HEADINGS)))

@@ -163,14 +163,14 @@ def pth() -> Target:
     name = VIT_BENCH_101.files[0].name
     assert VIT_BENCH_101.name in BENCHMARKS
 
-    def load(path: Path) -> None:
+    def resolve_proxy(path: Path) -> None:
         load_benchmark("vit-bench-101", space="autoformer", data_dir=Path().absolute())
 
     def status(path: Path) -> None:
         command("bench", "list", "--data-dir", ".")()
 
     seeds = [content.getvalue(), pickle.dumps(Evil()), b""]
-    reader = file_reader(f"vit-bench-101/{name}", load, status)
+    reader = file_reader(f"vit-bench-101/{name}", resolve_proxy, status)
     return Target(seeds, reader, hostile.mutate_zip)
 
 

@@ -95,12 +95,13 @@ def _metrics_table(quality: RankingQuality, shown: Sequence[str]) -> Table:
         *(f"train n = {train}\nKendall", f"\n{INTERVAL}"),
     )
     names = ("proxy", *shown)
-    tables = {name: quality.tables[name] for name in names}
-    rows: dict[str, dict[str, tuple[RankingMetrics, RankingMetrics]]] = {
-        dataset: {n: (own.test[dataset], own.train[dataset]) for n, own in tables.items()}
+    rows: dict[str, dict[str, list[RankingMetrics]]] = {
+        dataset: {
+            n: [quality.tables[n].test[dataset], quality.tables[n].train[dataset]] for n in names
+        }
         for dataset in quality.test
     }
-    rows["mean"] = {n: (quality.means[n].test, quality.means[n].train) for n in names}
+    rows["mean"] = {n: [quality.means[n].test, quality.means[n].train] for n in names}
     for title, by_name in rows.items():
         table.add_row(title)
         for name, parts in by_name.items():

@@ -94,9 +94,9 @@ def proxy_details(loaded: LoadedProxy) -> ExpressionDetails | FunctionDetails:
         citation=loaded.citation,
         found=loaded.found,
         taus=loaded.taus,
-        size_check=quality.size if quality else None,
-        means=quality.means if quality else None,
-        seed_share=quality.seed_share if quality else None,
+        size_check=None if quality is None else quality.size,
+        means=None if quality is None else quality.means,
+        seed_share=None if quality is None else quality.seed_share,
     )
 
 
