@@ -19,7 +19,7 @@ SUBSCRIPTS = {"i": "ᵢ", "j": "ⱼ", "k": "ₖ", "l": "ₗ"}
 
 
 class Binding(IntEnum):
-    """How tightly a formula binds, from the loosest."""
+    """The tightness with which a formula binds, from the loosest."""
 
     SIGNED = 0
     TERM = 1

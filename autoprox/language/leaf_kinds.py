@@ -30,7 +30,7 @@ class LeafError(AutoproxError):
 
 
 class BlockStructure(Protocol):
-    """What is known of a network without its weights."""
+    """The structure of a network, known without its weights."""
 
     @property
     def blocks(self) -> Sequence[Any]:

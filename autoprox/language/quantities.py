@@ -1,4 +1,4 @@
-"""What is measured of a linear layer: an open registry of quantities, read without torch.
+"""Quantities that are measured of a linear layer: an open registry, read without torch.
 
 A package adds its own by an entry point of the group `autoprox.statistics`.
 """
@@ -54,7 +54,7 @@ class Quantity:
 
     @property
     def symbol(self) -> str:
-        """What stands for it in formulas: a word of letters and digits."""
+        """Its letter in formulas: a word of letters and digits."""
         return self.letter or self.name.replace("_", "")
 
 

@@ -152,7 +152,7 @@ def result_type(symbol: str, args: Sequence[Type]) -> Type:
 
 
 def _misplaced(operation: Primitive, value: Type) -> str:
-    """What an operation needs, and what can be done with a value of another level."""
+    """The levels that an operation needs, and how to use a value of another level."""
     levels = ["Matrix", "Layers", "Network"]
     needed = [name for name in levels if name.lower() in operation.levels]
     nouns = " or ".join("Layers" if name == "Layers" else f"a {name}" for name in needed)

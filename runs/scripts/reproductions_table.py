@@ -17,7 +17,11 @@ from statistics import fmean
 import autoprox
 from autoprox.loaded_runs import RankResult
 from autoprox.report.terminal.layout import markdown_line
-from autoprox.zoo.published_correlations import PUBLISHED_TABLES, PublishedRow, compare_published
+from autoprox.zoo.published_correlations import (
+    PUBLISHED_TABLES,
+    PublishedRow,
+    compare_with_published,
+)
 
 HEADINGS = ("source", "space", "proxy", "correlation", "published", "ours", "setting", "verdict")
 NAMES = {"kendall": "Kendall", "spearman": "Spearman"}
@@ -49,7 +53,7 @@ def rows_of(path: Path, tolerance: float) -> Iterator[Sequence[str]]:
     rows = [
         (row.proxy, row.dataset, row.kendall, row.spearman, row.pearson) for row in summary.rows
     ]
-    table = compare_published(rows, str(config["benchmark"]), space, label)
+    table = compare_with_published(rows, str(config["benchmark"]), space, label)
     seeds = f"{summary.seeds} seed{'s' if summary.seeds > 1 else ''}"
     setting = f"`{label}`, {summary.networks} networks, {seeds}, {config['images'] or 'noise'}"
     groups: dict[tuple[str, str], list[PublishedRow]] = {}
@@ -76,8 +80,9 @@ def without_labels() -> Iterator[Sequence[str]]:
     """Yield a line for each table on networks that aren't published."""
     for report in PUBLISHED_TABLES:
         if report.benchmark is None:
-            best = max(report.figures, key=lambda proxy: report.figures[proxy].kendall or -1)
-            figure = _listed([report.figures[best].kendall])
+            found = report.correlations
+            best = max(found, key=lambda proxy: found[proxy].kendall or -1)
+            figure = _listed([found[best].kendall])
             yield (
                 report.source,
                 report.space,

@@ -50,6 +50,8 @@ EVERY_KIND = (
     "sum(frobenius_norm(ntk.all.grad))",
 )
 
+GIB = 2**30
+
 
 def idle(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
     return {"networks": len(only_problem(Evolve(config)).benchmark.architectures)}

@@ -225,8 +225,9 @@ def test_an_unknown_measure_is_refused_with_the_nearest(network: TransformerNetw
 def test_a_name_is_registered_once_and_its_needs_exist() -> None:
     with pytest.raises(ProxyError, match="the name of a new proxy must be new, but got 'zico'"):
         register_function("zico", "Somebody, 2020", "")(FUNCTION_PROXIES["zico"].function)
+    function = FUNCTION_PROXIES["zico"].function
     with pytest.raises(MeasureError, match=r"novel must need passes of forward, .* got hessian"):
-        register_function("novel", "", "", needs=("forward", "hessian"))
+        register_function("novel", "", "", needs=("forward", "hessian"))(function)
     assert "novel" not in FUNCTION_PROXIES
 
 

@@ -1,7 +1,8 @@
-"""Measures of what a forward pass computes.
+"""Measures of the activations of a forward pass.
 
-Where the papers binarise what ReLU lets pass, here it is the inputs of the GELU in a block's MLP,
-the outputs of fc1 (and of further linear layers but the last): GELU keeps their sign.
+The papers binarise the activations by whether ReLU lets them pass. Here these are the inputs of the
+GELU in a block's MLP, the outputs of fc1 (and of further linear layers but the last), whose sign
+GELU keeps.
 """
 
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ PROJECTIONS = {"q": 1, "kv": 2, "qkv": 3, "input": 1, "weight": 1}
 
 
 def _active(passes: MeasurePasses) -> Iterator[Tensor]:
-    """Of each hidden layer of the MLPs, which units are active: [samples, tokens, units]."""
+    """Yield the active units of each hidden layer of the MLPs: [samples, tokens, units]."""
     for block in passes.forward.blocks:
         *hidden, _ = [layer for layer in block if layer.domain == "mlp"]
         for layer in hidden:
@@ -36,7 +37,7 @@ def _active(passes: MeasurePasses) -> Iterator[Tensor]:
     trunk=True,
 )
 def naswot(passes: MeasurePasses) -> float:
-    """How different the samples' codes are: which of all N_A units of all tokens are active.
+    """The diversity of the samples' codes: which of all N_A units of all tokens are active.
 
     As in the code of Auto-Prox, weights are drawn anew from N(0, 1), and biases are 0.
     """
@@ -56,7 +57,7 @@ def naswot(passes: MeasurePasses) -> float:
     trunk=True,
 )
 def activation_distance(passes: MeasurePasses) -> float:
-    """How alike the tokens' codes are: which of the N_A units of a hidden layer l are active.
+    """The similarity of the tokens' codes: which of the N_A units of a hidden layer l are active.
 
     As in the published code it is a sum over all pairs of a sequence's tokens t and s, each also
     paired with itself; here the mean of it over the samples, there the first one's.
@@ -78,7 +79,7 @@ def activation_distance(passes: MeasurePasses) -> float:
     trunk=True,
 )
 def meco(passes: MeasurePasses) -> float:
-    """How independent the tokens of the first sample are in the output of each linear layer.
+    """The independence of the first sample's tokens in the output of each linear layer.
 
     A feature map is a linear layer's output, its rows are the tokens: what the published code
     compares there, and the features, more than tokens, would always be dependent. As there, a token
@@ -100,7 +101,7 @@ def meco(passes: MeasurePasses) -> float:
     trunk=True,
 )
 def head_confidence(passes: MeasurePasses) -> float:
-    """How far each feature of the heads stands out at one token: the mean of its maximum over them.
+    """The confidence of the heads: the mean over their features of the maximum over tokens.
 
     This is what the published code computes, and gets the published correlation with; it has the
     confidence of the softmax too, which is lower. A linear layer of all queries, keys and values

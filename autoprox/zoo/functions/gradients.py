@@ -20,7 +20,7 @@ from autoprox.zoo.functions.measure_passes import MeasurePasses
     "-∑ θ ⊙ H ∂L/∂θ",
 )
 def grasp(passes: MeasurePasses) -> float:
-    """How fast half the squared norm of the gradient falls as all weights grow alike.
+    """The rate at which half the squared gradient norm falls as all weights grow alike.
 
     H is the Hessian of the loss by the weights θ; its product with the gradient is exact.
     """
@@ -41,7 +41,7 @@ def grasp(passes: MeasurePasses) -> float:
     needs=("forward", "loss_gradients"),
 )
 def gradsign(passes: MeasurePasses) -> float:
-    """How far the samples agree on the direction of each weight's step."""
+    """The agreement of the samples on the direction of each weight's step."""
     passes.require_samples("gradsign")
     agreements = (g.sign_().sum(0).abs_() for g in passes.sample_gradients())
     return sum(float(agreement.sum(dtype=torch.float64)) for agreement in agreements)
@@ -54,7 +54,7 @@ def gradsign(passes: MeasurePasses) -> float:
     needs=("forward", "loss_gradients"),
 )
 def zico(passes: MeasurePasses) -> float:
-    """How large the gradients of the samples are, relative to how much they differ.
+    """The size of the samples' gradients relative to their spread.
 
     Each sample is a mini-batch; the variance is the population's. Weights without variance are left
     out, and layers that have no others, as in the published code.

@@ -1,4 +1,4 @@
-"""Measures of how the outputs follow the input or the weights, by the neural tangent kernel.
+"""Measures of the outputs' derivatives by the input or the weights: the neural tangent kernel.
 
 The input of a language model are the embeddings of its tokens. The kernel's function is the sum of
 a sample's logits, as in TE-NAS's published code; its parameters are the weights of the blocks'
@@ -27,7 +27,7 @@ KERNEL_PASSES = ("forward", "logit_gradients", "kernel")
     needs=("forward", "logit_gradients"),
 )
 def jacobian(passes: MeasurePasses) -> float:
-    """How uncorrelated the samples' derivatives are, f being the sum of a sample's logits."""
+    """The lack of correlation of the samples' derivatives; f is the sum of a sample's logits."""
     passes.require_samples("jacobian")
     correlations = torch.corrcoef(passes.logit_gradients[1].flatten(1).double())
     if not correlations.isfinite().all():
@@ -66,7 +66,7 @@ def ld(passes: MeasurePasses) -> float:
     needs=KERNEL_PASSES,
 )
 def te_nas(passes: MeasurePasses) -> float:
-    """How evenly the samples can be learnt: the kernel's condition number, negative.
+    """The negative condition number of the kernel: how evenly the samples can be learnt.
 
     TE-NAS adds the rank of the number of linear regions, which networks with GELU don't have; this
     number alone is what the code of Auto-Prox compares with.
@@ -88,7 +88,7 @@ def te_nas(passes: MeasurePasses) -> float:
     needs=KERNEL_PASSES,
 )
 def ntk_trace(passes: MeasurePasses) -> float:
-    """How far one step of gradient descent moves the outputs of the N samples."""
+    """The distance that one step of gradient descent moves the outputs of the N samples."""
     return math.sqrt(float(passes.kernel.trace()) / passes.samples)
 
 
@@ -113,6 +113,6 @@ def _circle(dimensions: int, seed: int) -> Tensor:
 
 
 def _length(corners: Tensor) -> float:
-    """Of the closed polygon through these points."""
+    """The length of the closed polygon through these points."""
     sides = (corners.roll(-1, 0) - corners).flatten(1)
     return float(torch.linalg.vector_norm(sides, dim=1, dtype=torch.float64).sum())
