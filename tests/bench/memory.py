@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from helpers.evolutions import only_fold, only_problem, only_quality
 
 from autoprox.commands.evolve import Evolve, EvolveSummary
-from autoprox.configurations.commands import GIB, EvolveConfig
+from autoprox.configurations.commands import EvolveConfig
 from autoprox.engine.evaluator import Engine
 from autoprox.evolution import EvolutionParameters
 from autoprox.files.folders import user_cache
