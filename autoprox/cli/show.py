@@ -26,7 +26,9 @@ def show(
     tree: Annotated[bool, typer.Option("--tree", help="Only the tree, with types.")] = False,
     format_: Annotated[
         str | None,
-        typer.Option(help="Only this format: text, pretty, latex, tree or a plug-in's."),
+        typer.Option(
+            "--format", help="Only this format: text, pretty, latex, tree or a plug-in's."
+        ),
     ] = None,
     json: Json = False,
     debug: Debug = False,
