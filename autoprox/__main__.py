@@ -35,7 +35,7 @@ def program() -> None:
     busy = any("ThreadPool" in thread.name for thread in threading.enumerate())
     if code in (INTERRUPTED, TERMINATED) and busy:
         sys.stderr.flush()
-        os._exit(code)  # without waiting for threads, whose work is on record or begins anew
+        os._exit(code)  # without waiting for threads, whose work is on record or starts again
     sys.exit(code)
 
 

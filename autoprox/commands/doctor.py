@@ -44,7 +44,7 @@ class WritableFolder(Document):
 
 
 class MachineFacts(Document):
-    """What a bug report needs, and what can't be used."""
+    """The facts that a bug report needs, and the packages that can't be used."""
 
     python: str
     packages: dict[str, str]

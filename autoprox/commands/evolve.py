@@ -87,7 +87,7 @@ class Count(Document):
 
 
 class EvolutionCounts(Document):
-    """What an evolution was to do and what it did; of several islands, the one that did least."""
+    """The budgets of an evolution and what was done; of islands, the one that did least."""
 
     iterations: Count
     evaluations: Annotated[Count, Field(description="Of all islands together.")]

@@ -104,7 +104,7 @@ class CandidateRegret(Document):
 
 
 class EvaluatorCheck(Document):
-    """What the evaluator says of the proxy's pick and of the largest candidate, and how well the
+    """The evaluator's values of the proxy's pick and of the largest candidate, and how well the
     proxy, parameters and FLOPs rank the candidates by its values.
     """
 
@@ -128,7 +128,7 @@ class SearchSummary(Summary):
     top: tuple[TopCandidate, ...]
     evaluations: int
     size: SearchSizeCheck
-    worth: EvaluatorCheck | None
+    evaluator_check: EvaluatorCheck | None
     evaluator: str | None
     evaluated: int
     failed: dict[str, int]
@@ -331,7 +331,7 @@ class Search(Task[SearchConfig, SearchSummary]):
             evaluations=len(searcher.candidates),
             shortfalls=unmet(self._found(searcher, len(top))),
             size=size_check(searcher, best),
-            worth=check,
+            evaluator_check=check,
             evaluator=self.config.evaluator,
             evaluated=searcher.evaluations,
             failed=searcher.failures(),

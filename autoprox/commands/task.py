@@ -43,7 +43,7 @@ class Task(ABC, Generic[C, S]):
 
     @property
     def counts(self) -> list[Shortfall]:
-        """What was asked for and what there is, as far as that is known before the work."""
+        """Counts that were asked for and that exist, as far as they are known before the work."""
         return []
 
     def estimate(self) -> Estimate | None:

@@ -35,7 +35,7 @@ def benchmark_of(config: BenchmarkOptions) -> Benchmark:
 def batches_of(
     config: InputOptions, space: SearchSpace, classes: Mapping[str, int], seed: int
 ) -> dict[str, Batch]:
-    """What the networks see, of each dataset."""
+    """Return the batch of inputs of each dataset."""
     return load_batches(
         space,
         classes,
@@ -57,7 +57,7 @@ def digests(
 
 
 def worker_pool_of(config: TaskConfig) -> WorkerPool:
-    """Who does the calls that a task consists of."""
+    """Return the worker pool that a configuration asks for."""
     if not isinstance(config, SpreadOptions):
         return WorkerPool(config.workers)
     require_choice("backend", config.backend, BACKENDS)

@@ -44,7 +44,7 @@ class Estimate(Document):
 
 
 class DryRun(Document):
-    """What a command would do."""
+    """The result of a dry run: the name of the run, and an estimate of its time."""
 
     kind: str
     name: str

@@ -1,4 +1,4 @@
-"""What people see of a result: in the terminal, or as a page.
+"""Reports: runs shown in the terminal, or as a page.
 
 Both show the same summaries of runs: `terminal` as text and tables, `html` as one file with
 figures.

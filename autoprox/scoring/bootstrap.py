@@ -55,7 +55,7 @@ class TauDifference(Document):
 
 
 class MetricDifferences(Document):
-    """By how much a proxy ranks better than another, by each metric."""
+    """The differences of two proxies' metrics."""
 
     kendall: TauDifference
     partial_tau: TauDifference

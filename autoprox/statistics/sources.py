@@ -38,7 +38,7 @@ class MeasureNetwork(Protocol):
 
 
 class ExtraExpressions(Protocol):
-    """What else is measured of networks, in the passes for their statistics."""
+    """Extra expressions, measured in the same passes as the networks' statistics."""
 
     @property
     def measure(self) -> MeasureNetwork:

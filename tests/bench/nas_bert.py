@@ -5,6 +5,7 @@ confidence, as the encoders were chosen, and as the published code measured them
 chosen, 256 dimensions, and 1024 in feed-forward layers. Needs the benchmark's file.
 """
 
+import argparse
 import json
 import os
 import sys
@@ -57,6 +58,7 @@ def figures(entries: list[Mapping[str, Any]], geometry: str) -> dict[str, float]
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
     folder = Path(os.environ["AUTOPROX_DATA"]) / "nas-bench-bert"
     entries = json.loads((folder / "BERT_benchmark.json").read_text())
     print(json.dumps({"published": PUBLISHED}))

@@ -8,6 +8,7 @@ number is printed. The last column is the chi-square p-value of uniformity, for 
 hold, against their enumeration.
 """
 
+import argparse
 import random
 import sys
 import time
@@ -55,4 +56,6 @@ def uniform(space: SearchSpace, limits: SizeLimits) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("spaces", nargs="*", metavar="SPACE")
+    sys.exit(main(parser.parse_args().spaces))

@@ -236,8 +236,8 @@ def test_the_best_is_the_best_of_all_that_were_evaluated(strategy: str, top: int
     largest = max(summary["best"]["params"], summary["size"]["largest"]["params"])
     assert summary["size"]["largest"]["params"] == largest
     assert (
-        summary["worth"]["largest"]["regret"]
-        == max(v["value"] for v in records) - (summary["worth"]["largest"]["value"])
+        summary["evaluator_check"]["largest"]["regret"]
+        == max(v["value"] for v in records) - (summary["evaluator_check"]["largest"]["value"])
     )
     exported = read_architecture(str(run)).architecture
     assert exported == SPACE.architecture(summary["best"]["arch"])

@@ -290,7 +290,7 @@ def test_one_space_may_have_islands_and_successive_halving(
 ) -> None:
     """It is the same evolution, whether the space is given by --benchmark or --spaces."""
     own = {n: v for n, v in options.items() if n != "spaces"}
-    given = {"halving": True, "islands": 2, "children": 8}
+    given = {"halving": True, "islands": 2, "iterations": 2, "children": 6}
     table_file = options["spaces"][0]
     alone = EvolveConfig(**{**own, **given}, benchmark=table_file, runs=tmp_path / "alone")
     summary, log = results(start(alone))
@@ -300,7 +300,7 @@ def test_one_space_may_have_islands_and_successive_halving(
     assert fold.stopped > 0
     assert sum(island.evaluations for island in fold.islands) == fold.evaluations
     assert [(line["held_out"], line["island"]) for line in log] == [
-        (None, island) for island in (0, 1) for _ in range(3)
+        (None, island) for island in (0, 1) for _ in range(2)
     ]
     assert log == other_log
     assert list(fold.spaces.values()) == list(other_fold.spaces.values())
@@ -309,7 +309,7 @@ def test_one_space_may_have_islands_and_successive_halving(
         list(i.taus.values()) for i in other_fold.front
     ]
     with pytest.raises(Stopped):
-        start(alone.model_copy(update={"runs": tmp_path / "cut"}), stop_at("evolve", 6))
+        start(alone.model_copy(update={"runs": tmp_path / "cut"}), stop_at("evolve", 5))
     [run] = (tmp_path / "cut").iterdir()
     assert results(resume(run)) == (summary, log)
 

@@ -65,7 +65,7 @@ def test_the_largest_is_evaluated_beside_the_pick(capsys: pytest.CaptureFixture[
     """The evaluator is the benchmark's own count: what its value is can be worked out."""
     Path("counts.py").write_text("value = lambda a: -sum(a['choices']['num_heads'])")
     summary = search(top=12, evaluator="counts:value")
-    worth, top = summary["worth"], summary["top"]
+    worth, top = summary["evaluator_check"], summary["top"]
     assert worth["networks"] == 12
     pick = next(row for row in top if row["candidate"] == worth["pick"]["candidate"])
     assert pick["score"] == max(row["score"] for row in top)

@@ -10,7 +10,7 @@ from helpers.commands import Command
 from typer.testing import CliRunner
 
 import autoprox
-from autoprox.cli.command import command
+from autoprox.cli.command_factory import command
 from autoprox.configurations.commands import SearchConfig
 from autoprox.declared_options import Option, Options, Positive, described_together, rule_of
 from autoprox.errors import ConfigError

@@ -146,7 +146,7 @@ def test_all_rounds_are_done_or_the_others_told(
         wide = {name: (640,) for name in space.options if name.startswith("embed_dim")}
         return space.with_options({**space.options, **wide})
 
-    monkeypatch.setattr("autoprox.tasks.s3.evolve_space", evolved)
+    monkeypatch.setattr("autoprox.commands.s3.evolve_space", evolved)
     summary = run_s3(images, tmp_path, rounds=rounds)
     done = min(rounds, 2)
     assert len(summary["rounds"]) == len([*Path(summary["run"]).glob("round*")]) == done

@@ -7,6 +7,7 @@ is built for one version of it, stays as constraints.txt has it: its older build
 for processors alone.
 """
 
+import argparse
 import re
 import sys
 from collections.abc import Iterator
@@ -51,4 +52,6 @@ def main(extras: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("extras", nargs="*", metavar="EXTRA")
+    main(parser.parse_args().extras)

@@ -63,6 +63,7 @@ RENAMED_KEYS: Mapping[str, str] = {
     "partial_tau_interval": "given_size_interval",
     "near_size_tau": "equal_size",
     "near_size_tau_interval": "equal_size_interval",
+    "evaluator_check": "worth",
 }
 RENAMED_VALUES: Mapping[str, str] = {
     "not significantly different": "level",
@@ -70,7 +71,10 @@ RENAMED_VALUES: Mapping[str, str] = {
     "tau-b": "forgiven",
     "size-adjusted": "equal-size",
 }
-ABSENT_WITHOUT_VALUE = frozenset({"published", "evolved_on", "value", "worth"})  # in version 0.2
+# Keys that version 0.2 wrote only with a value.
+ABSENT_WITHOUT_VALUE = frozenset({"published", "evolved_on", "value", "evaluator_check"})
+    {"published", "evolved_on", "value", "evaluator_check"}
+)  # in version 0.2
 NEW_IN_FRONT = "taus"  # which version 0.2 had in proxy files alone
 
 

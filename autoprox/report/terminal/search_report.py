@@ -28,7 +28,7 @@ def search_report(summary: SearchSummary) -> list[Part]:
     return [
         choice_lines(summary.best.arch),
         table,
-        *(_evaluator_parts(summary.worth) if summary.worth else []),
+        *(_evaluator_parts(summary.evaluator_check) if summary.evaluator_check else []),
         textwrap.fill(_size_check(summary), WIDTH),
         textwrap.fill(f"{candidates}; {summary.seconds:.0f} s", WIDTH),
         f"Run: {summary.run}",

@@ -39,7 +39,7 @@ def _active(passes: MeasurePasses) -> Iterator[Tensor]:
 def naswot(passes: MeasurePasses) -> float:
     """The diversity of the samples' codes: which of all N_A units of all tokens are active.
 
-    As in the code of Auto-Prox, weights are drawn anew from N(0, 1), and biases are 0.
+    As in the code of Auto-Prox, weights are redrawn from N(0, 1), and biases are 0.
     """
     passes.require_samples("naswot")
     kernel = torch.zeros(passes.samples, passes.samples, dtype=torch.float64)
