@@ -124,24 +124,27 @@ class LoadedRun:
 
     def overview(self) -> Overview:
         """Return what a list of runs shows."""
-        begun = None
-        if match := STARTED.match(self.name):
-            time = datetime.strptime(match[1], "%Y%m%dT%H%M%SZ")
-            begun = time.replace(tzinfo=timezone.utc).isoformat()
-        fitness, test = self._figures()
-        return Overview(
-            run=str(self.path),
-            kind=self.command,
-            benchmark=self.config.get("benchmark") or self.config.get("space"),
-            space=self.config.get("space"),
-            seed=self.config.get("seed"),
-            fitness=fitness,
-            test=test,
-            expression=getattr(self.summary, "expression", None),
-            seconds=self.seconds,
-            begun=begun,
-            ended=self.finished,
-        )
+        from autoprox.runs.folder import as_written
+
+        with as_written(self.path):
+            begun = None
+            if match := STARTED.match(self.name):
+                time = datetime.strptime(match[1], "%Y%m%dT%H%M%SZ")
+                begun = time.replace(tzinfo=timezone.utc).isoformat()
+            fitness, test = self._figures()
+            return Overview(
+                run=str(self.path),
+                kind=self.command,
+                benchmark=self.config.get("benchmark") or self.config.get("space"),
+                space=self.config.get("space"),
+                seed=self.config.get("seed"),
+                fitness=fitness,
+                test=test,
+                expression=getattr(self.summary, "expression", None),
+                seconds=self.seconds,
+                begun=begun,
+                ended=self.finished,
+            )
 
     def _figures(self) -> tuple[float | None, float | None]:
         """Return the fitness and the test tau, if the run has them."""
@@ -214,7 +217,7 @@ class EvolveResult(LoadedRun):
     def _figures(self) -> tuple[float | None, float | None]:
         if not self.finished:
             return None, None
-        chosen = (next(i for i in fold.front if i.chosen) for fold in self.summary.folds)
+        chosen = [i for fold in self.summary.folds for i in fold.front if i.chosen]
         metric = "partial_tau" if self.summary.objective == "size-adjusted" else "jcm"
         tests = (
             own.means["proxy"].test.kendall

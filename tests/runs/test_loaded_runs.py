@@ -64,6 +64,17 @@ def test_an_overview_is_escaped(tmp_path: Path) -> None:
         run.rows()
 
 
+@pytest.mark.parametrize("change", [{"seed": "x"}, {"benchmark": ["a"]}, {"space": 3}])
+def test_an_overview_of_a_changed_configuration_is_refused(
+    tmp_path: Path, change: dict[str, object]
+) -> None:
+    with Run.create(tmp_path, "begun", {"kind": "rank", **change}) as begun:
+        run = load_run(begun.path)
+    with pytest.raises(RunError, match="must hold what this version writes") as refused:
+        run.overview()
+    assert "\n" not in str(refused.value)
+
+
 def test_a_run_lacks_what_another_has(
     search: SearchResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
