@@ -129,7 +129,7 @@ def test_its_statistic_is_measured_on_its_benchmark(done: dict[str, Result]) -> 
 
 
 def test_its_evolution_strategy_evolves(done: dict[str, Result]) -> None:
-    assert done["evolve"].json["evaluations"] >= 4 + 2 * 10
+    assert done["evolve"].json["folds"][0]["evaluations"] >= 4 + 2 * 10
 
 
 def test_an_option_of_its_evolution_strategy_is_set(done: dict[str, Result], folder: Path) -> None:
