@@ -117,7 +117,7 @@ def test_a_formula_that_only_fits_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         measured.append(len(trees))
         return equality_by_networks(trees, *rest)
 
-    monkeypatch.setattr(rediscovery, "by_networks", measure)
+    monkeypatch.setattr(rediscovery, "equality_by_networks", measure)
     comparison = TargetComparison(task(Path(), "rank(sum(width))", fresh=NetworkSample(NANO, 9)))
     by_depth, by_width = parse("rank(sum(one))"), parse("rank(add(sum(width), sum(width)))")
     assert comparison.first_equivalent([by_depth]) is None
@@ -182,7 +182,7 @@ def test_an_interrupted_rediscovery_goes_on_to_the_same_result(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(formula_growth, "LAYERS_AT_ONCE", 2)
-    monkeypatch.setattr(formula_search, "POOL", 20)
+    monkeypatch.setattr(formula_search, "POOL_ROOM", 20)
 
     def rediscover(runs: Path) -> Rediscover:
         return task(cache, "sum(sum(log(abs(msa.weight))))", runs=runs)
@@ -239,7 +239,7 @@ def test_what_rounds_on_record_found_is_not_judged_again(
         return task(tmp_path, "rank(sum(width))", fresh=NetworkSample(NANO, 9), runs=runs)
 
     monkeypatch.setattr(rediscovery, "FormulaSearch", Scripted)
-    monkeypatch.setattr(rediscovery, "by_networks", measure)
+    monkeypatch.setattr(rediscovery, "equality_by_networks", measure)
     whole = begin(rediscover(tmp_path / "whole"))
     assert (whole.expression, whole.rounds) == (str(RIGHT), 4)
     assert seen == [32, 8, 1, 1]

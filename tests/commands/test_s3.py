@@ -118,7 +118,7 @@ def test_rounds_end_before_a_space_beyond_the_limits(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """What was trained isn't lost: the search is in the space before."""
-    monkeypatch.setattr("autoprox.commands.s3.evolved", lambda space, found: widened(space))
+    monkeypatch.setattr("autoprox.commands.s3.evolve_space", lambda space, found: widened(space))
     summary = run_s3(images, tmp_path, rounds=3, population=2)
     assert len(summary["rounds"]) == 1
     assert "must be within the limits, but none is within flops :4M" in summary["ended"]

@@ -20,13 +20,13 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 import autoprox
+from autoprox.commands.export_network import export_architecture
 from autoprox.export import ExportError
 from autoprox.export.architecture_formats import architecture_files
 from autoprox.models.model_loading import import_library
 from autoprox.searchspaces import SPACES, Architecture, SearchSpace
 from autoprox.searchspaces.language_models import TokenSpace
 from autoprox.searchspaces.swin import SwinSpace
-from autoprox.tasks.export import export_architecture
 
 CLASSES = 7
 TIMM = {

@@ -73,8 +73,6 @@ RENAMED_VALUES: Mapping[str, str] = {
 }
 # Keys that version 0.2 wrote only with a value.
 ABSENT_WITHOUT_VALUE = frozenset({"published", "evolved_on", "value", "evaluator_check"})
-    {"published", "evolved_on", "value", "evaluator_check"}
-)  # in version 0.2
 NEW_IN_FRONT = "taus"  # which version 0.2 had in proxy files alone
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from autoprox.evaluation.measured_proxies import all_proxies
 from autoprox.report.terminal.published import published_markdown, published_parts
 from autoprox.searchspaces import SPACES
-from autoprox.tasks.proxies import all_proxies
 from autoprox.zoo.published_correlations import (
     PUBLISHED_TABLES,
     PublishedCorrelations,
