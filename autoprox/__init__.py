@@ -44,7 +44,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What is asked for is imported then, so that importing the package is quick."""
+    """Import attributes when they are used, so that importing the package is quick."""
     if name == "__version__":
         from importlib.metadata import version
 

@@ -1,6 +1,5 @@
 """The report of evolve: the formula, and how well it ranks each space's test networks."""
 
-import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,13 +9,20 @@ from rich.table import Table
 from autoprox.commands.evolve import EvolveSummary, Fold
 from autoprox.evaluation.full_resolution import RankingQuality
 from autoprox.files.shell_command import command_line
-from autoprox.report.terminal.layout import INTERVAL, WIDTH, Part, interval, number
+from autoprox.report.terminal.layout import (
+    INTERVAL,
+    WIDTH,
+    Part,
+    interval,
+    named_table,
+    number,
+    paragraph,
+)
 from autoprox.report.terminal.metric_tables import (
     LEGEND,
     METRICS,
     VERDICTS,
     comparison_parts,
-    named_table,
     near_size_parts,
     regret_parts,
     size_and_seed,
@@ -33,17 +39,17 @@ def evolve_report(summary: EvolveSummary) -> list[Part]:
     one = len(summary.spaces) == 1
     parts: list[Part] = []
     for fold in summary.folds:
-        parts += [] if one else [textwrap.fill(_title(fold), WIDTH)]
+        parts += [] if one else [paragraph(_title(fold))]
         parts += [fold.formula, fold.expression, *front_parts(fold, summary.objective)]
         parts += _detailed_parts(fold) if one else _overview_parts(fold)
-        parts += [textwrap.fill(f"{fold.ended}.", WIDTH)] if fold.ended else []
-        parts.append(textwrap.fill(_counts(fold, summary), WIDTH))
+        parts += [paragraph(f"{fold.ended}.")] if fold.ended else []
+        parts.append(paragraph(_counts(fold, summary)))
     if len(summary.folds) > 1:
         parts += held_out_parts(summary.folds)
     for name, source in summary.spaces.items():
         if source.lacking:
             lacking = ", ".join(source.lacking)
-            parts.append(textwrap.fill(f"{name} has no scores on {lacking}.", WIDTH))
+            parts.append(paragraph(f"{name} has no scores on {lacking}."))
     end = f"Run: {summary.run}\nNext: {command_line('show', summary.run)}"
     return [*parts, end if one else f"{summary.seconds:.0f} s\n{end}"]
 
@@ -81,7 +87,7 @@ def _detailed_parts(fold: Fold) -> list[Part]:
         *regret_parts(quality.budgets["test"], regrets),
         *_zoo_parts(quality),
         *size_parts(quality.size, "part"),
-        textwrap.fill(_verdict(quality), WIDTH),
+        paragraph(_verdict(quality)),
         size_and_seed(quality),
     ]
 
@@ -180,13 +186,12 @@ def _overview_parts(fold: Fold) -> list[Part]:
     sizes = {name: own.size["test"] for name, own in fold.spaces.items()}
     notes = {name: [size_and_seed(own), *without_metrics(own)] for name, own in fold.spaces.items()}
     return [
-        textwrap.fill(
-            f"Test networks, means over the datasets, and whether the proxy is better ({LEGEND})",
-            WIDTH,
+        paragraph(
+            f"Test networks, means over the datasets, and whether the proxy is better ({LEGEND})"
         ),
         table,
         *size_parts(sizes, "space"),
-        *(textwrap.fill(f"{name}: {' '.join(own)}", WIDTH) for name, own in notes.items()),
+        *(paragraph(f"{name}: {' '.join(own)}") for name, own in notes.items()),
     ]
 
 

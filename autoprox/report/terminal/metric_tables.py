@@ -1,13 +1,17 @@
 """Tables of how well proxies rank: taus with size controlled for, baselines, regret, size."""
 
-import textwrap
 from collections.abc import Mapping, Sequence
-
-from rich.table import Table
 
 from autoprox.evaluation.full_resolution import RankingQuality
 from autoprox.files.human_readable import compact
-from autoprox.report.terminal.layout import INTERVAL, WIDTH, Part, interval, new_table, number, room
+from autoprox.report.terminal.layout import (
+    INTERVAL,
+    Part,
+    interval,
+    named_table,
+    number,
+    paragraph,
+)
 from autoprox.scoring.bootstrap import (
     MIN_NEAR_SIZE_PAIRS,
     MetricDifferences,
@@ -17,7 +21,6 @@ from autoprox.scoring.bootstrap import (
 )
 from autoprox.scoring.evaluation_set import MOSTLY_SIZE, SEED_SHARE, Budgets, SizeCheck
 
-MIN_NAME_WIDTH = 15
 METRICS = {"kendall": "tau", "partial_tau": "partial tau"}
 SIZES = {"params": "params", "flops": "FLOPs", "depth": "depth"}
 VERDICTS: Mapping[Verdict | None, str] = {
@@ -45,7 +48,7 @@ def near_size_parts(means: Mapping[str, RankingMetrics], networks: int, pairs: i
         f"{networks} networks, and tau over the {pairs} pairs whose parameters differ by less than "
         "10 %"
     )
-    return [textwrap.fill(title, WIDTH), table]
+    return [paragraph(title), table]
 
 
 def comparison_parts(comparison: Mapping[str, MetricDifferences]) -> list[Part]:
@@ -58,7 +61,7 @@ def comparison_parts(comparison: Mapping[str, MetricDifferences]) -> list[Part]:
             shown = "-" if own.difference is None else f"{own.difference:+.3f}"
             table.add_row(f"  {name}", shown, interval(own.interval), VERDICTS[own.verdict])
     title = f"The proxy compared with the baselines ({LEGEND})"
-    return [textwrap.fill(title, WIDTH), table]
+    return [paragraph(title), table]
 
 
 def verdict_parts(
@@ -82,7 +85,7 @@ def verdict_parts(
         f"Compared with the baselines, means over the datasets ({LEGEND}; the ridge regression is "
         "cross-fitted in five folds)"
     )
-    return [textwrap.fill(title, WIDTH), table]
+    return [paragraph(title), table]
 
 
 def regret_parts(
@@ -135,13 +138,4 @@ def size_and_seed(quality: RankingQuality) -> str:
         )
     else:
         found.append(f"Another seed changes its scores by {share:.0%} of their spread.")
-    return textwrap.fill(" ".join(found), WIDTH)
-
-
-def named_table(first: str, *headings: str) -> Table:
-    """Return a table whose first column is names, the others numbers."""
-    table = new_table(first)
-    table.columns[0].no_wrap, table.columns[0].max_width = True, room(headings, MIN_NAME_WIDTH)
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
-    return table
+    return paragraph(" ".join(found))

@@ -192,9 +192,7 @@ def passes(tree: Tree) -> dict[str, str]:
 
 
 def _tau_table(taus: Mapping[str, Mapping[str, float | None]]) -> Table:
-    table = new_table("Kendall tau")
-    for part in taus:
-        table.add_column(part, justify="right")
+    table = new_table("Kendall tau", *taus)
     for dataset in dict.fromkeys(dataset for part in taus.values() for dataset in part):
         table.add_row(dataset, *(number(part.get(dataset)) for part in taus.values()))
     return table

@@ -2,24 +2,21 @@
 
 import csv
 import io
-import textwrap
 from collections.abc import Callable, Sequence
 
 from autoprox.commands.compare import CompareSummary
 from autoprox.commands.rank import NOT_FINITE, RankRow, RankSummary
 from autoprox.report.terminal.layout import (
     INTERVAL,
-    WIDTH,
     Part,
     interval,
     markdown_line,
-    new_table,
+    named_table,
     number,
-    room,
+    paragraph,
 )
 from autoprox.report.terminal.metric_tables import (
     METRICS,
-    named_table,
     near_size_parts,
     regret_parts,
     size_parts,
@@ -52,10 +49,7 @@ def rank_report(summary: RankSummary) -> list[Part]:
         del columns["pub-\nlished"]
     if not summary.invalid:
         del columns["left\nout"]
-    table = new_table("\nproxy")
-    table.columns[0].no_wrap, table.columns[0].max_width = True, room(columns, 26)
-    for heading in columns:
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = named_table("\nproxy", *columns, least=26)
     for dataset, rows in _by_dataset(summary).items():
         table.add_row(dataset)
         for row in rows:
@@ -79,7 +73,7 @@ def rank_report(summary: RankSummary) -> list[Part]:
         *verdict_parts(summary.comparison, list(summary.baseline_means)),
         *size_parts(summary.size, "proxy"),
         *regret_parts(summary.budgets, regrets),
-        textwrap.fill(_sentences(summary), WIDTH),
+        paragraph(_sentences(summary)),
         *(["\n".join(evolved_on)] if evolved_on else []),
         "\n".join([*_reasons(summary), counts]),
         f"Run: {summary.run}",
@@ -150,17 +144,15 @@ def _published_parts(table: PublishedComparison) -> list[Part]:
     """Show correlations next to those that papers report."""
     if not table.rows:
         return [NO_PAPER]
-    shown = new_table("\nproxy")
-    shown.columns[0].no_wrap, shown.columns[0].max_width = True, 24
-    for name in CORRELATIONS:
-        for source in ("ours", "paper"):
-            shown.add_column(f"{name.capitalize()}\n{source}", justify="right", no_wrap=True)
+    sources = (f"{n.capitalize()}\n{source}" for n in CORRELATIONS for source in ("ours", "paper"))
+    shown = named_table("\nproxy", *sources)
+    shown.columns[0].max_width = 24
     for heading, rows in _by_source(table).items():
         shown.add_section()
         shown.add_row(heading)
         for row in rows:
             shown.add_row(f"  {row.proxy}", *_ours_and_published(row))
-    return [shown, textwrap.fill(_unreported(table), WIDTH)]
+    return [shown, paragraph(_unreported(table))]
 
 
 def _by_source(table: PublishedComparison) -> dict[str, list[PublishedRow]]:

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from autoprox.loaded_runs import Overview
-from autoprox.report.terminal.layout import WIDTH, Part, new_table, number
-from autoprox.report.terminal.metric_tables import named_table
+from autoprox.report.terminal.layout import WIDTH, Part, named_table, new_table, number
 from autoprox.report.terminal.proxy_report import ProxyGlance
 from autoprox.zoo.proxy_loading import NumberedFormula
 
@@ -58,9 +57,7 @@ def side_by_side(rows: Sequence[ProxyGlance]) -> list[Part]:
 
 def formulas_report(rows: Sequence[NumberedFormula], run: str) -> list[Part]:
     """Show the formulas of a run by their numbers, in full."""
-    table = new_table("number")
-    for heading in ("size", "train", "test"):
-        table.add_column(heading, justify="right")
+    table = new_table("number", "size", "train", "test")
     table.add_column("expression", overflow="fold")
     for row in rows:
         mark = "> " if row.number == 1 else "  "

@@ -10,13 +10,11 @@ from autoprox.cli.common_options import Debug, Json
 Patterns = Annotated[
     list[str] | None,
     typer.Option(
-        help="Names of layers of this domain: blocks.*.attn.*. Repeat it for more.",
+        help="Names of this domain's layers: blocks.*.attn.*. Repeat it for more.",
         metavar="PATTERN",
         show_default="by known families",
     ),
 ]
-
-
 Proxy = Annotated[
     str,
     typer.Option(
@@ -33,7 +31,7 @@ Model = Annotated[
 ]
 
 
-def score(
+def score_by_proxy(
     proxy: Proxy,
     model: Model,
     compare: Annotated[
@@ -58,13 +56,13 @@ def score(
     length: Annotated[
         int | None, typer.Option(help="Tokens of a sequence.", min=2, show_default="64")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Fixes weights and noise.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the weights and the noise.", min=0)] = 0,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Score any model by a proxy: of timm, of transformers, or your own."""
     from autoprox.commands.score import ModelInputs, score_references
-    from autoprox.report.terminal import layout  # with torch, which takes seconds to import
+    from autoprox.report.terminal.layout import show_result  # with torch, slow to import
     from autoprox.report.terminal.score_report import score_report
     from autoprox.zoo.proxy_loading import resolve_proxy
 
@@ -73,7 +71,4 @@ def score(
     names = [model, *(compare or ())]
     patterns = {domain: given for domain, given in (("msa", msa), ("mlp", mlp)) if given}
     found = score_references(tree, names, inputs, patterns, pretrained)
-    if json:
-        layout.show_json(found.model_dump(mode="json"))
-    else:
-        layout.show(*score_report(found, layers))
+    show_result(json, found, lambda: score_report(found, layers))

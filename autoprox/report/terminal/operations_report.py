@@ -45,10 +45,10 @@ def operation_details() -> list[OperationDetails]:
     ]
 
 
-def operations_report() -> list[Part]:
+def operations_report(operations: Sequence[OperationDetails]) -> list[Part]:
     """Show a table for the operations of each kind and of the same types."""
     groups: dict[str, list[OperationDetails]] = defaultdict(list)
-    for operation in operation_details():
+    for operation in operations:
         groups[f"{operation.kind}: {'; '.join(operation.types)}"].append(operation)
     return [_table(heading, rows) for heading, rows in groups.items()]
 

@@ -1,22 +1,31 @@
-"""One live panel on a terminal: the stages of a run, and the figures of the one under way."""
+"""Progress: a live panel on a terminal, a line from time to time elsewhere.
+
+A task without a total is only announced.
+"""
 
 from __future__ import annotations
 
 import math
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 
 from rich.console import Console
+from rich.live import Live
 from rich.panel import Panel as Frame
 from rich.table import Table
 from rich.text import Text
 
 from autoprox.errors import printable
-from autoprox.progress import Note
+from autoprox.progress import Note, Progress
 
+LINE_INTERVAL = 10.0  # seconds between two lines
+LINE = 100  # characters
 SHOWN = 6  # stages, at most
 BAR = 16  # characters
 CURVE = 40  # characters
@@ -73,8 +82,8 @@ class Stages(dict[str, Stage]):
         return self[task]
 
 
-class Panel:
-    """What a live display shows: to be called from any thread."""
+class ProgressPanel:
+    """The contents of a live display, which any thread may update by a call."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
@@ -150,3 +159,45 @@ def clock_time(seconds: float) -> str:
     """As hours, minutes and seconds."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+
+
+@contextmanager
+def progress_on(stream: TextIO | None = None) -> Iterator[Progress]:
+    """Yield a function that shows progress on a stream (stderr), to be called from any thread."""
+    stream = stream or sys.stderr
+    console = Console(file=stream)
+    plain = console.is_dumb_terminal or console.options.ascii_only
+    if not console.is_terminal or plain:
+        yield ProgressLines(stream)
+        return
+    panel = ProgressPanel(console)
+    with Live(
+        get_renderable=panel.__rich__, console=console, refresh_per_second=4, redirect_stdout=False
+    ):
+        yield panel
+
+
+class ProgressLines:
+    """A line when a task ends, and before that one every LINE_INTERVAL seconds at most."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._shown = clock()
+        self._stages = Stages()
+        self._lock = threading.Lock()
+
+    def __call__(self, task: str, done: int, total: int, note: str) -> None:
+        with self._lock:
+            now = self._clock()
+            stage = self._stages.tell(now, task, done, total, note)
+            if done < total and now - self._shown < LINE_INTERVAL:
+                return
+            self._shown = now
+            words = [f"{task} {done}/{total}" if total else task]
+            if done < total and (left := stage.left(now)) is not None:
+                words.append(f"{clock_time(left)} left")
+            line = printable("  ".join([*words, note]).rstrip())
+            if total and len(line) > LINE:
+                line = f"{line[: LINE - 3]}..."
+            print(line, file=self._stream, flush=True)
