@@ -14,7 +14,9 @@ bench = typer.Typer(
     epilog="Example: autoprox bench list",
 )
 
-Name = Annotated[str, typer.Argument(help="A benchmark's name, as `autoprox bench list` shows it.")]
+BenchmarkName = Annotated[
+    str, typer.Argument(help="A benchmark's name, as `autoprox bench list` shows it.")
+]
 
 
 @bench.command("list", epilog="Example: autoprox bench list")
@@ -29,7 +31,9 @@ def list_(data_dir: DataDir = None, json: Json = False, debug: Debug = False) ->
 
 
 @bench.command(epilog="Example: autoprox bench info vit-bench-101")
-def info(name: Name, data_dir: DataDir = None, json: Json = False, debug: Debug = False) -> None:
+def info(
+    name: BenchmarkName, data_dir: DataDir = None, json: Json = False, debug: Debug = False
+) -> None:
     """Show a benchmark's datasets, labels, licence, source and files."""
     from autoprox.benchmarks import benchmark_info
     from autoprox.report.terminal.benchmark_reports import benchmark_details
@@ -40,7 +44,9 @@ def info(name: Name, data_dir: DataDir = None, json: Json = False, debug: Debug 
 
 
 @bench.command(epilog="Example: autoprox bench fetch vit-bench-101")
-def fetch(name: Name, data_dir: DataDir = None, json: Json = False, debug: Debug = False) -> None:
+def fetch(
+    name: BenchmarkName, data_dir: DataDir = None, json: Json = False, debug: Debug = False
+) -> None:
     """Download a benchmark's files from their public source, checked by their sha256."""
     from autoprox.benchmarks import fetch_benchmark
     from autoprox.report.terminal.benchmark_reports import file_table

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic.fields import FieldInfo
 
-from autoprox.cli.common_options import Debug, DryRun, Json, Quiet
+from autoprox.cli.common_options import Debug, DryRunFlag, Json, Quiet
 from autoprox.configurations.shared_options import TaskConfig
 from autoprox.declared_options import GENERAL, Option, plain_type
 from autoprox.errors import (
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 FAILURE = 1
 UNUSABLE_PATHS = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
-STOPPED = (
+STOPPING_ERRORS = (
     *(KeyboardInterrupt, TerminatedError, ClusterError),
     *(OSError, MemoryError, RuntimeError),
 )
@@ -85,7 +85,7 @@ def command(config: type[TaskConfig]) -> Callable[..., None]:
         Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context),
         *(option_parameter(name, field, option) for name, field, option in listed),
         Parameter("resume", Parameter.KEYWORD_ONLY, default=None, annotation=Resume),
-        *flags(json=Json, dry_run=DryRun, quiet=Quiet, debug=Debug),
+        *flags(json=Json, dry_run=DryRunFlag, quiet=Quiet, debug=Debug),
     )
 
 
@@ -120,7 +120,7 @@ def with_progress(
     try:
         with nullcontext(silent) if quiet else progress_on() as progress:
             return call(follow)
-    except STOPPED as error:
+    except STOPPING_ERRORS as error:
         on = f"; `{command_line('resume', folder)}` goes on" if folder else ""
         if isinstance(error, KeyboardInterrupt | TerminatedError):
             word, code = ended_by(error)

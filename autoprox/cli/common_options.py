@@ -17,7 +17,7 @@ def path(text: str) -> Path:
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show an error's traceback.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
-DryRun = Annotated[
+DryRunFlag = Annotated[
     bool, typer.Option("--dry-run", help="Check everything, estimate the time, and stop.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]

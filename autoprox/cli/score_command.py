@@ -7,7 +7,7 @@ import typer
 
 from autoprox.cli.common_options import Debug, Json
 
-Patterns = Annotated[
+LayerPatterns = Annotated[
     list[str] | None,
     typer.Option(
         help="Names of this domain's layers: blocks.*.attn.*. Repeat it for more.",
@@ -15,7 +15,7 @@ Patterns = Annotated[
         show_default="by known families",
     ),
 ]
-Proxy = Annotated[
+ScoredBy = Annotated[
     str,
     typer.Option(
         help="A run, a proxy file, a published name or an expression; needed.", show_default=False
@@ -32,7 +32,7 @@ Model = Annotated[
 
 
 def score_by_proxy(
-    proxy: Proxy,
+    proxy: ScoredBy,
     model: Model,
     compare: Annotated[
         list[str] | None, typer.Option(help="A further model. Repeat it for more.")
@@ -46,8 +46,8 @@ def score_by_proxy(
             help="A text file, read byte by byte.", metavar="FILE", show_default="random tokens"
         ),
     ] = None,
-    msa: Patterns = None,
-    mlp: Patterns = None,
+    msa: LayerPatterns = None,
+    mlp: LayerPatterns = None,
     pretrained: Annotated[bool, typer.Option("--pretrained", help="With trained weights.")] = False,
     layers: Annotated[bool, typer.Option("--layers", help="Show which layers are read.")] = False,
     batch_size: Annotated[

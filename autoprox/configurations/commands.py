@@ -19,7 +19,7 @@ from autoprox.configurations.shared_options import (
     MachineOption,
     ParamsRange,
     ProxyText,
-    Range,
+    RangeText,
     Resource,
     ScoringOptions,
     Seeds,
@@ -53,8 +53,8 @@ from autoprox.files.human_readable import parse_bytes, parse_range, parse_size
 from autoprox.nas.strategies import SEARCH_STRATEGIES
 
 GIB = 2**30
-SPACES = "Several spaces"
-SHARED = "Several strategies"
+SPACES_GROUP = "Several spaces"
+SHARED_GROUP = "Several strategies"
 ZOO = ("snip", "synflow", "dss++", "naswot", "zico", "head_confidence", "activation_distance")
 # Options of evolve under one name. Auto-Prox's margin of 0.1 is in percent; it mutates until a
 # child is better, uses tau-b, and returns the fittest formula.
@@ -131,7 +131,7 @@ class EvolveConfig(
         Option(
             "One formula for all of these: a search space, BENCHMARK:SPACE, or a JSON table of "
             "your own. The joint metric is over all pairs of a space and a dataset.",
-            "A,B,C", "one: --space", names, SPACES,
+            "A,B,C", "one: --space", names, SPACES_GROUP,
         ),
     ] = None  # fmt: skip
     hold_out: Annotated[
@@ -139,7 +139,7 @@ class EvolveConfig(
         Option(
             "Evolve on the other --spaces, and report on this one too; each: one evolution for "
             "each of them.",
-            "SPACE|each", "none", group=SPACES,
+            "SPACE|each", "none", group=SPACES_GROUP,
         ),
     ] = None  # fmt: skip
     islands: Annotated[
@@ -353,7 +353,7 @@ class SearchConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, Task
         """Yield each option, those of the registered strategies among them."""
         yield from super().described()
         settings = {name: own.settings for name, own in SEARCH_STRATEGIES.registered.items()}
-        for name, field, option in described_together(settings, SHARED):
+        for name, field, option in described_together(settings, SHARED_GROUP):
             if name not in cls.model_fields:  # others can only be set by --set
                 yield name, field, option
 
@@ -439,7 +439,7 @@ class BuildConfig(SpreadOptions, TaskConfig):
     ] = ()  # fmt: skip
     samples: Annotated[Many, Option("Architectures to train.")] = 64
     sizes: Annotated[
-        Range,
+        RangeText,
         AfterValidator(partial(parse_range, "sizes")),
         Option(
             "Parameters of the architectures, spread evenly over the bands: 12K:48K.",

@@ -24,14 +24,14 @@ StrategyOption = partial(Option, group="Strategy")
 MachineOption = partial(Option, group="Machine")
 Resource = partial(MachineOption, resource=True)
 
-Range = str | Sequence[int | None] | None
+RangeText = str | Sequence[int | None] | None
 ParamsRange = Annotated[
-    Range,
+    RangeText,
     AfterValidator(partial(parse_range, "params")),
     Option("Parameters: 10M:40M, 5M: or :6M.", "LOW:HIGH", "any", str),
 ]
 FlopsRange = Annotated[
-    Range,
+    RangeText,
     AfterValidator(partial(parse_range, "flops")),
     Option("Multiply-accumulates for one input: 1.2G:2G.", "LOW:HIGH", "any", str),
 ]

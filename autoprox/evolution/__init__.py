@@ -3,6 +3,12 @@
 It imports the language and gives `evolve`, the registry `STRATEGIES`, and what `evolve` needs.
 """
 
+from autoprox.evolution.evolution_strategies import (
+    STRATEGIES,
+    EvolutionStrategy,
+    Representation,
+    make_toolbox,
+)
 from autoprox.evolution.individuals import (
     METRICS,
     EvolutionError,
@@ -12,12 +18,6 @@ from autoprox.evolution.individuals import (
     survivors,
 )
 from autoprox.evolution.loop import State, evolve, first_population, require_formula
-from autoprox.evolution.strategies import (
-    STRATEGIES,
-    EvolutionStrategy,
-    Representation,
-    make_toolbox,
-)
 from autoprox.evolution_parameters import EvolutionParameters
 
 __all__ = [

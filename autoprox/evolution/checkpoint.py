@@ -11,8 +11,8 @@ from autoprox.files.json_documents import Document, Finite
 from autoprox.language import parse
 from autoprox.runs.folder import restored_rng, rng_state
 
-COUNTS = ("iteration", "evaluations", "drawn", "lines")
-Count = Annotated[int, Field(ge=0, le=10**12)]
+STATE_COUNTERS = ("iteration", "evaluations", "drawn", "lines")
+Counted = Annotated[int, Field(ge=0, le=10**12)]
 
 
 class SavedIndividual(Document):
@@ -39,11 +39,11 @@ class SavedIndividual(Document):
 class SavedState(Document):
     """Everything that the next iteration of an evolution depends on."""
 
-    iteration: Count
-    evaluations: Count
-    drawn: Count
-    lines: Count
-    invalid: dict[str, Count]
+    iteration: Counted
+    evaluations: Counted
+    drawn: Counted
+    lines: Counted
+    invalid: dict[str, Counted]
     rng: list[Any]
     population: tuple[SavedIndividual, ...]  # empty if a budget found no valid formula
     front: tuple[SavedIndividual, ...]
@@ -52,7 +52,7 @@ class SavedState(Document):
     def of(cls, state: State) -> "SavedState":
         """Save a state."""
         return cls(
-            **{name: getattr(state, name) for name in COUNTS},
+            **{name: getattr(state, name) for name in STATE_COUNTERS},
             invalid=dict(state.invalid),
             rng=rng_state(state.rng),
             population=tuple(map(SavedIndividual.of, state.population)),
@@ -70,7 +70,7 @@ class SavedState(Document):
         state = State(
             restored_rng(self.rng),
             [own.restored() for own in self.population],
-            **{name: getattr(self, name) for name in COUNTS},
+            **{name: getattr(self, name) for name in STATE_COUNTERS},
             invalid=Counter(self.invalid),
         )
         # In reverse: a front puts the last of equals first.

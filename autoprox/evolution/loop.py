@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from deap import base, tools
 
+from autoprox.evolution.evolution_strategies import Evaluate, EvolutionStrategy
 from autoprox.evolution.individuals import EvolutionError, Individual, survivors
-from autoprox.evolution.strategies import Evaluate, EvolutionStrategy
 from autoprox.evolution_parameters import EvolutionParameters
 from autoprox.language import Tree
 

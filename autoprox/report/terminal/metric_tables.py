@@ -21,7 +21,12 @@ from autoprox.scoring.bootstrap import (
 )
 from autoprox.scoring.evaluation_set import MOSTLY_SIZE, SEED_SHARE, Budgets, SizeCheck
 
-METRICS = {"kendall": "tau", "partial_tau": "partial tau"}
+METRIC_TITLES = {"kendall": "tau", "partial_tau": "partial tau"}
+INTERVALS = {
+    "kendall": "interval",
+    "partial_tau": "partial_tau_interval",
+    "near_size_tau": "near_size_tau_interval",
+}
 SIZES = {"params": "params", "flops": "FLOPs", "depth": "depth"}
 VERDICTS: Mapping[Verdict | None, str] = {
     "better": "better",
@@ -32,17 +37,19 @@ VERDICTS: Mapping[Verdict | None, str] = {
 LEGEND = "paired bootstrap; n.s.: not significantly different"
 
 
+def metric_cells(row: RankingMetrics, metric: str) -> tuple[str, str]:
+    """Return a metric and its interval."""
+    return number(getattr(row, metric)), interval(getattr(row, INTERVALS[metric]))
+
+
 def near_size_parts(means: Mapping[str, RankingMetrics], networks: int, pairs: int) -> list[Part]:
     """Show the partial tau and the near-size tau of each proxy, means over the datasets."""
     headings = "partial\ntau", f"\n{INTERVAL}", "near-size\ntau", f"\n{INTERVAL}"
     table = named_table("\nscored by", *headings)
     for name, row in means.items():
-        near = "too few" if pairs < MIN_NEAR_SIZE_PAIRS else number(row.near_size_tau)
-        table.add_row(
-            name,
-            *(number(row.partial_tau), interval(row.partial_tau_interval)),
-            *(near, interval(row.near_size_tau_interval)),
-        )
+        near, bounds = metric_cells(row, "near_size_tau")
+        near = "too few" if pairs < MIN_NEAR_SIZE_PAIRS else near
+        table.add_row(name, *metric_cells(row, "partial_tau"), near, bounds)
     title = (
         f"Size controlled for: Kendall's partial tau, controlling for parameter count, on "
         f"{networks} networks, and tau over the {pairs} pairs whose parameters differ by less than "
@@ -54,7 +61,7 @@ def near_size_parts(means: Mapping[str, RankingMetrics], networks: int, pairs: i
 def comparison_parts(comparison: Mapping[str, MetricDifferences]) -> list[Part]:
     """Show by how much the proxy is better than each baseline, by tau and by partial tau."""
     table = named_table("the proxy minus", "difference", INTERVAL, "verdict")
-    for metric, title in METRICS.items():
+    for metric, title in METRIC_TITLES.items():
         table.add_row(title)
         for name, differences in comparison.items():
             own = getattr(differences, metric)
@@ -69,18 +76,14 @@ def verdict_parts(
 ) -> list[Part]:
     """Show whether each proxy is better than each baseline, by tau and by partial tau."""
     headings = [
-        f"{'' if place else metric}\n{name}"
-        for metric in METRICS.values()
-        for place, name in enumerate(baselines)
+        f"{metric if name == baselines[0] else ''}\n{name}"
+        for metric in METRIC_TITLES.values()
+        for name in baselines
     ]
     table = named_table("\nproxy", *headings)
     for proxy, rivals in comparison.items():
-        verdicts = [
-            VERDICTS[getattr(rivals[name], metric).verdict]
-            for metric in METRICS
-            for name in baselines
-        ]
-        table.add_row(proxy, *verdicts)
+        found = (getattr(rivals[name], metric) for metric in METRIC_TITLES for name in baselines)
+        table.add_row(proxy, *(VERDICTS[own.verdict] for own in found))
     title = (
         f"Compared with the baselines, means over the datasets ({LEGEND}; the ridge regression is "
         "cross-fitted in five folds)"
@@ -125,17 +128,14 @@ def size_and_seed(quality: RankingQuality) -> str:
     """Say whether a proxy is mostly size, and how much the seed changes its scores."""
     found, check, share = [], quality.size["test"], quality.seed_share or 0.0
     if check.mostly_size:
-        taus = [
-            f"{number(getattr(check, name))} with {SIZES[name]}" for name in ("params", "flops")
-        ]
+        taus = (f"{number(getattr(check, n))} with {SIZES[n]}" for n in ("params", "flops"))
         found.append(
             f"This proxy is mostly size: its tau is {', '.join(taus)} (from {MOSTLY_SIZE:g} on)."
         )
+    changes = "another seed changes its scores by"
     if share < SEED_SHARE:
-        found.append(
-            "It is a function of the architecture's choices alone: another seed changes its "
-            f"scores by {share:.2%} of their spread."
-        )
+        rule = "It is a function of the architecture's choices alone"
+        found.append(f"{rule}: {changes} {share:.2%} of their spread.")
     else:
-        found.append(f"Another seed changes its scores by {share:.0%} of their spread.")
+        found.append(f"{changes.capitalize()} {share:.0%} of their spread.")
     return paragraph(" ".join(found))

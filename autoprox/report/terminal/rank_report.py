@@ -16,7 +16,8 @@ from autoprox.report.terminal.layout import (
     paragraph,
 )
 from autoprox.report.terminal.metric_tables import (
-    METRICS,
+    METRIC_TITLES,
+    metric_cells,
     near_size_parts,
     regret_parts,
     size_parts,
@@ -29,7 +30,6 @@ from autoprox.zoo.published_correlations import PublishedComparison, PublishedRo
 HEADINGS = ("proxy", "Kendall", "95 % interval", "Spearman", "Pearson", "published KT", "invalid")
 UNEQUAL = "So not all proxies are compared on the same networks."
 NO_PAPER = "No paper reports a figure for these networks."
-INTERVALS = {"kendall": "interval", "partial_tau": "partial_tau_interval"}
 
 
 def rank_report(summary: RankSummary) -> list[Part]:
@@ -63,6 +63,13 @@ def rank_report(summary: RankSummary) -> list[Part]:
         name: {dataset: own.regret for dataset, own in metrics.items()}
         for name, metrics in summary.baselines.items()
     }
+    reasons = [
+        f"{proxy}: {count} networks left out, {reason}"
+        for proxy, found in summary.invalid.items()
+        for reason, count in found.items()
+    ]
+    if any(NOT_FINITE in found for found in summary.invalid.values()):
+        reasons.append(UNEQUAL)
     evolved_on = _evolved_on(summary)
     ties = "tau-b; " if summary.ties == "tau-b" else ""
     counts = f"{summary.networks} networks, seeds: {summary.seeds}; {ties}{summary.seconds:.0f} s"
@@ -75,7 +82,7 @@ def rank_report(summary: RankSummary) -> list[Part]:
         *regret_parts(summary.budgets, regrets),
         paragraph(_sentences(summary)),
         *(["\n".join(evolved_on)] if evolved_on else []),
-        "\n".join([*_reasons(summary), counts]),
+        "\n".join([*reasons, counts]),
         f"Run: {summary.run}",
     ]
 
@@ -107,12 +114,11 @@ def _sentences(summary: RankSummary) -> str:
         names_alone = ", ".join(summary.choices_alone)
         found.append(f"Functions of the architecture's choices alone: {names_alone}.")
     chosen = summary.chosen
-    for metric, title in METRICS.items():
+    for metric, title in METRIC_TITLES.items():
         if best := chosen.by.get(metric):
-            bounds = interval(getattr(best.test, INTERVALS[metric]))
             found.append(
                 f"Best by {title} on {chosen.train} of the networks: {best.proxy}, which has "
-                f"{number(getattr(best.test, metric))} {bounds} on the other {chosen.test}."
+                f"{' '.join(metric_cells(best.test, metric))} on the other {chosen.test}."
             )
     return " ".join(found)
 
@@ -128,16 +134,6 @@ def _evolved_on(summary: RankSummary) -> list[str]:
             tau = f"{number(own.on_others.kendall)} {interval(own.on_others.interval)}"
             lines.append(f"{line}; its Kendall tau on the other {own.others}: {tau}.")
     return lines
-
-
-def _reasons(summary: RankSummary) -> list[str]:
-    lines = [
-        f"{proxy}: {count} networks left out, {reason}"
-        for proxy, found in summary.invalid.items()
-        for reason, count in found.items()
-    ]
-    unequal = any(NOT_FINITE in found for found in summary.invalid.values())
-    return [*lines, UNEQUAL] if unequal else lines
 
 
 def _published_parts(table: PublishedComparison) -> list[Part]:

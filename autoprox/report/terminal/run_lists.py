@@ -12,7 +12,7 @@ from autoprox.zoo.proxy_loading import NumberedFormula
 
 AGES = (("d", 86400), ("h", 3600), ("min", 60))
 FACTS = ("kind", "benchmark", "space", "seed", "fitness", "test", "nodes", "depth", "seconds")
-FIGURES = ("fitness", "test")
+TAU_FACTS = ("fitness", "test")
 
 
 def runs_report(rows: Sequence[Overview], folder: Path) -> list[Part]:
@@ -20,15 +20,14 @@ def runs_report(rows: Sequence[Overview], folder: Path) -> list[Part]:
     if not rows:
         return [f"{folder} has no runs"]
     table = named_table("", "kind", "benchmark", "fitness", "test", "age")
+    names = []
     for place, row in enumerate(rows, start=1):
         begun = datetime.fromisoformat(row.begun) if row.begun else None
         benchmark = Path(row.benchmark or "-").name
         figures = [number(row.fitness), number(row.test)]
         table.add_row(str(place), row.kind, benchmark, *figures, _age(begun))
-    names = [
-        f"{place}: {row.run}{'' if row.ended else ' (unfinished)'}"
-        for place, row in enumerate(rows, start=1)
-    ]
+        unfinished = "" if row.ended else " (unfinished)"
+        names.append(f"{place}: {row.run}{unfinished}")
     return [table, "\n".join(names)]
 
 
@@ -73,7 +72,7 @@ def formulas_report(rows: Sequence[NumberedFormula], run: str) -> list[Part]:
 def _shown(fact: str, value: Any) -> str:
     if value is None:
         return "-"
-    if fact in FIGURES:
+    if fact in TAU_FACTS:
         return number(value)
     if isinstance(value, list):
         return ",".join(map(str, value)) if any(own is not None for own in value) else "-"
