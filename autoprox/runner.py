@@ -80,7 +80,7 @@ def resume(
         if differences := run.differences(task.read):
             if not force:
                 raise RunError(
-                    f"{path} must be resumed with what it was begun with, but is otherwise: "
+                    f"{path} must be resumed with the same versions and inputs, but these differ: "
                     f"{'; '.join(differences)}; `{command_line('resume', path, '--force')}` goes on"
                 )
             run.record_differences(differences)

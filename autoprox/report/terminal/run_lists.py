@@ -63,10 +63,10 @@ def formulas_report(rows: Sequence[NumberedFormula], run: str) -> list[Part]:
         taus = number(row.train), number(row.test)
         table.add_row(f"{mark}{row.number}", str(row.size), *taus, row.expression)
     note = (
-        "Taus are means over the datasets: of 1, which was chosen, at full resolution; of\n"
-        "the others as evolution measured them, on the training networks."
+        "Taus are means over the datasets: at full resolution for 1, which was chosen; as\n"
+        "measured during the evolution, on the training networks, for the others."
     )
-    return [table, note, f"A formula is taken by its number: {run}:{rows[-1].number}"]
+    return [table, note, f"Use a formula by its number: {run}:{rows[-1].number}"]
 
 
 def _shown(fact: str, value: Any) -> str:

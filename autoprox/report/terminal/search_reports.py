@@ -1,13 +1,10 @@
 """The reports of searches: of architectures, and of a known proxy."""
 
-import textwrap
-
 from autoprox.commands.rediscover import RediscoverSummary
 from autoprox.commands.search import EvaluatorCheck, SearchSummary
 from autoprox.files.human_readable import compact
-from autoprox.report.terminal.layout import WIDTH, Part, new_table, number, paragraph
+from autoprox.report.terminal.layout import Part, aligned, new_table, number, paragraph
 from autoprox.report.terminal.metric_tables import comparison_parts, near_size_parts
-from autoprox.runs.summary import Choices
 
 
 def search_report(summary: SearchSummary) -> list[Part]:
@@ -23,26 +20,20 @@ def search_report(summary: SearchSummary) -> list[Part]:
     if summary.failed:
         reasons = ", ".join(f"{count} {reason}" for reason, count in summary.failed.items())
         failed += f" ({reasons})"
+    best = {
+        name: " ".join(map(str, value)) if isinstance(value, list) else str(value)
+        for name, value in summary.best.arch.items()
+    }
     evaluated = f", {summary.evaluated} evaluated" if summary.evaluator else ""
     candidates = f"Candidates: {summary.evaluations}{evaluated}, {failed}"
     return [
-        choice_lines(summary.best.arch),
+        aligned(best),
         table,
         *(_evaluator_parts(summary.worth) if summary.worth else []),
         paragraph(_size_check(summary)),
         paragraph(f"{candidates}; {summary.seconds:.0f} s"),
         f"Run: {summary.run}",
     ]
-
-
-def choice_lines(arch: Choices) -> str:
-    """Return a line for each choice, lists without brackets."""
-    width = max(map(len, arch)) + 2
-    lines = []
-    for name, value in arch.items():
-        text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
-        lines.append(textwrap.fill(f"{name:{width}}{text}", WIDTH, subsequent_indent=width * " "))
-    return "\n".join(lines)
 
 
 def _size_check(summary: SearchSummary) -> str:
