@@ -44,7 +44,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import attributes when they are used, so that importing the package is quick."""
+    """Import a name when it is first used, so that importing the package is quick."""
     if name == "__version__":
         from importlib.metadata import version
 

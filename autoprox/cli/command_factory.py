@@ -36,7 +36,7 @@ STOPPING_ERRORS = (
 )
 OUT_OF_MEMORY = "out of memory"
 Resume = Annotated[
-    Path | None, typer.Option(help="Go on with this run, with its options.", metavar="RUN")
+    Path | None, typer.Option(help="Go on with this run and its options.", metavar="RUN")
 ]
 
 

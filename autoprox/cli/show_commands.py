@@ -37,7 +37,9 @@ def show_proxies(
     tree: Annotated[bool, typer.Option("--tree", help="Only the tree, with types.")] = False,
     format_: Annotated[
         str | None,
-        typer.Option(help="Only this format: text, pretty, latex, tree or a plug-in's."),
+        typer.Option(
+            "--format", help="Only this format: text, pretty, latex, tree or a plug-in's."
+        ),
     ] = None,
     json: Json = False,
     debug: Debug = False,
