@@ -2,7 +2,7 @@
 
 The options, with their types and defaults, are the fields of the configuration; `name`, `runs` and
 `progress` are among them: False for no panel, or a function that is called instead, as
-`autoprox.progress` says, with what is done, how much of it, of how much, and a note.
+`autoprox.progress` describes.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from autoprox.configurations.build import BuildConfig
 from autoprox.configurations.commands import (
+    BuildConfig,
     CompareConfig,
     EvolveConfig,
     RankConfig,
@@ -59,9 +59,7 @@ R = TypeVar("R", bound=LoadedRun)
 # Torch takes seconds to import: what needs it is imported when a function is called.
 
 
-def _function(
-    name: str, config: Callable[P, TaskConfig], result: type[R], text: str
-) -> Callable[P, R]:
+def _function(config: Callable[P, TaskConfig], result: type[R], example: str) -> Callable[P, R]:
     """Return the function of a command, with the signature of its configuration."""
 
     def call(*args: P.args, **options: P.kwargs) -> R:
@@ -71,9 +69,10 @@ def _function(
         summary = _with_progress(given.progress, lambda own: runner.start(given, own))
         return result(summary.run)
 
-    call.__name__ = call.__qualname__ = name
+    call.__name__ = call.__qualname__ = example.partition("(")[0]
     if isinstance(config, type) and issubclass(config, TaskConfig):
-        call.__doc__ = f"{text}\n\n{config.explained()}"
+        first = str(config.__doc__).partition("\n")[0]
+        call.__doc__ = f"{first}\n\nExample: {example}.\n\n{config.option_lines()}"
         signature = config.signature().replace(return_annotation=result)
         call.__signature__ = signature  # type: ignore[attr-defined]
     return call
@@ -82,67 +81,36 @@ def _function(
 def _with_progress(wanted: Progress | bool, call: Callable[[Progress], T]) -> T:
     """Return what `call` returns, its progress shown in a panel or passed to a function."""
     if wanted is True:
-        from autoprox.report.terminal.progress import progress_on
+        from autoprox.report.terminal.progress_display import progress_on
 
         with progress_on() as progress:
             return call(progress)
     return call(wanted or silent)
 
 
-evolve = _function(
-    "evolve", EvolveConfig, EvolveResult, "Discover a proxy: evolve(space='pit', seed=1)."
-)
-rank = _function(
-    "rank", RankConfig, RankResult, "Rank proxies side by side: rank(proxies=['snip', 'params'])."
-)
-compare = _function(
-    "compare",
-    CompareConfig,
-    CompareResult,
-    "Compare discoveries on networks that none has seen: compare(proxies=[one.run, other.run]).",
-)
+evolve = _function(EvolveConfig, EvolveResult, "evolve(space='pit', seed=1)")
+rank = _function(RankConfig, RankResult, "rank(proxies=['snip', 'params'])")
+compare = _function(CompareConfig, CompareResult, "compare(proxies=[one.run, other.run])")
 search = _function(
-    "search",
-    SearchConfig,
-    SearchResult,
-    "Search architectures: search(space='pit', proxy='dss++', params='5M:10M').",
+    SearchConfig, SearchResult, "search(space='pit', proxy='dss++', params='5M:10M')"
 )
-rediscover = _function(
-    "rediscover",
-    RediscoverConfig,
-    RediscoverResult,
-    "Rediscover a known proxy: rediscover(proxy='snip').",
-)
+rediscover = _function(RediscoverConfig, RediscoverResult, "rediscover(proxy='snip')")
 search_space = _function(
-    "search_space",
-    S3Config,
-    S3Result,
-    "Search the search space: search_space(space='swin-nano', images='photos', rounds=3).",
+    S3Config, S3Result, "search_space(space='swin-nano', images='photos', rounds=3)"
 )
 build_benchmark = _function(
-    "build_benchmark",
-    BuildConfig,
-    BuildResult,
-    "Train a benchmark: build_benchmark(space=..., images=[...], out='mine.json').",
+    BuildConfig, BuildResult, "build_benchmark(space=..., images=[...], out='mine.json')"
 )
-
 train_supernet = _function(
-    "train_supernet",
     SupernetTrainConfig,
     SupernetResult,
-    "Train a supernet: train_supernet(space='autoformer-nano', images='photos').",
+    "train_supernet(space='autoformer-nano', images='photos')",
 )
 evaluate_supernet = _function(
-    "evaluate_supernet",
-    SupernetEvalConfig,
-    SupernetTableResult,
-    "Evaluate subnets: evaluate_supernet(supernet=trained.run, samples=1000).",
+    SupernetEvalConfig, SupernetTableResult, "evaluate_supernet(supernet=trained.run, samples=1000)"
 )
 prefer = _function(
-    "prefer",
-    PrenasConfig,
-    PrenasResult,
-    "Prefer architectures by PreNAS: prefer(space='autoformer-supernet-ti', sizes='5M:12M:1M').",
+    PrenasConfig, PrenasResult, "prefer(space='autoformer-supernet-ti', sizes='5M:12M:1M')"
 )
 
 
@@ -186,7 +154,7 @@ def resume(
 
 
 def load_proxy(source: str | Path) -> Tree:
-    """The proxy in a run folder or proxy file, of a published name, or of an expression."""
+    """Load a proxy from a run folder, a proxy file, a published name or an expression."""
     from autoprox.language import require_network
     from autoprox.zoo.proxy_loading import resolve_proxy
 
@@ -203,12 +171,12 @@ def score(
     mlp: Sequence[str] = (),
     seed: int = 0,
 ) -> float | list[float]:
-    """The proxy's score of any model, or its scores of several, which are left as they were.
+    """Score any model by a proxy, or several models; they are left unchanged.
 
     `inputs` are images [batch, channels, height, width] with targets [batch], or tokens
     [batch, length] with a target for each, -100 where there is none. `msa` and `mlp` are patterns
     of the names of layers, by default those of known families. A proxy that ranks needs several
-    models; what isn't finite is nan.
+    models; scores that aren't finite are nan.
     """
     from autoprox.commands.score import score_models
     from autoprox.inputs.batch import Batch
@@ -229,7 +197,7 @@ def score(
 def build(
     architecture: Architecture | Mapping[str, Any], *, classes: int = 1000, seed: int = 0
 ) -> TransformerNetwork:
-    """The network of an architecture, {space, choices}, initialised by its published rule."""
+    """Build the network of an architecture, {space, choices}, by its published initialisation."""
     from autoprox.searchspaces import Architecture, from_json, get_space
 
     given = architecture if isinstance(architecture, Architecture) else from_json(architecture)

@@ -2,10 +2,8 @@
 
 A model of options is a pydantic model whose fields are annotated with an `Option`. The command
 line, the Python functions, config.json and the documentation are all derived from it. Values are
-checked strictly: a text is no list, 3.0 no whole number, True no number at all.
-
-pydantic checks, and typer makes the commands (`cli.command`). cyclopts, tried beside it, reads such
-models by itself, but hands them the texts of the command line, which strict fields refuse.
+checked strictly: a text is not a list, 3.0 not a whole number, True not a number. pydantic checks
+them, and typer makes the commands (`cli.command_factory`).
 """
 
 import json
@@ -28,33 +26,35 @@ from autoprox.errors import ConfigError, nearest
 
 FAR = 1_001
 MOST = 10**6
-END = 2**63  # JSON readers, numpy and torch all take whole numbers below
+END = 2**63  # JSON readers, numpy and torch all take whole numbers below it
+
+
+GENERAL = "Options"  # the group of --help itself
 
 
 @dataclass(frozen=True)
 class Option:
-    """What is said of an option beside its type, its constraints and its default."""
+    """What an option's type, constraints and default don't say."""
 
     help: str
-    group: str = "Options"
     metavar: str | None = None
-    default: str | None = None  # in words, where the value doesn't say what it means
-    read: Callable[[str], Any] | None = None  # how its text on the command line becomes a value
-    argument: bool = False  # given by its place, without its name
+    default: str | None = None  # in words, if the value doesn't say what it means
+    read: Callable[[str], Any] | None = None  # turns the text on the command line into a value
+    group: str = "Problem"  # of the help
+    argument: bool = False  # given by its position instead of by name
     repeated: bool = False  # given once for each entry of a list
-    resource: bool = False  # what a resumed run may have otherwise: results don't depend on it
+    resource: bool = False  # may change when a run is resumed: results don't depend on it
     code: bool = False  # names a function, which a resumed run calls only if it is given again
-    stored: bool = True  # a part of config.json
+    stored: bool = True  # in config.json
     listed: bool = True  # on the command line
 
 
 def _whole(value: Any) -> Any:
-    """numpy's whole numbers are whole numbers too."""
+    """Turn whole numbers of numpy into ints."""
     return value if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
 
 
 def _path(value: str | os.PathLike[str]) -> str:
-    """A path as a text, which names something, as no system lets a null character do."""
     if not (text := os.fspath(value)) or "\0" in text:
         raise ValueError(value)
     return text
@@ -84,19 +84,19 @@ class Options(BaseModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise ConfigError(self._told(error)) from None
+            raise ConfigError(self._message(error)) from None
 
     @classmethod
     def described(cls) -> Iterator[tuple[str, FieldInfo, Option]]:
-        """Each field of which something is said, with that."""
+        """Yield each field that has an `Option`, with it."""
         for name, field in cls.model_fields.items():
-            for said in field.metadata:
-                if isinstance(said, Option):
-                    yield name, field, said
+            for option in field.metadata:
+                if isinstance(option, Option):
+                    yield name, field, option
 
     @classmethod
     def named(cls, **wanted: bool) -> tuple[str, ...]:
-        """The names of the options of which all this is so: `named(resource=True)`."""
+        """Return the names of the options with these properties: `named(resource=True)`."""
         return tuple(
             name
             for name, _, option in cls.described()
@@ -105,33 +105,30 @@ class Options(BaseModel):
 
     @classmethod
     def paths(cls) -> tuple[str, ...]:
-        """The names of the options that are paths, or may be."""
+        """Return the names of the options that may be paths."""
         return tuple(n for n, field, _ in cls.described() if "PathLike" in str(field.annotation))
 
     @classmethod
     def signature(cls) -> Signature:
-        """That of a function with these options as keywords, for people to read."""
-        return Signature(
-            [
-                Parameter(
-                    name,
-                    Parameter.KEYWORD_ONLY,
-                    default=Parameter.empty if field.is_required() else field.default,
-                    annotation=_bare(field.annotation),
-                )
-                for name, field, _ in cls.described()
-            ]
-        )
+        """Return the readable signature of a function with these options as keywords."""
+        parameters = []
+        for name, field, _ in cls.described():
+            default = Parameter.empty if field.is_required() else field.default
+            kind = _without_constraints(field.annotation)
+            parameters.append(
+                Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+            )
+        return Signature(parameters)
 
     @classmethod
-    def explained(cls) -> str:
-        """A line for each option, with its help."""
+    def option_lines(cls) -> str:
+        """Return a line for each option, with its help."""
         return "\n".join(f"{name}: {option.help}" for name, _, option in cls.described())
 
     @classmethod
-    def _told(cls, error: ValidationError) -> str:
+    def _message(cls, error: ValidationError) -> str:
         first = error.errors(include_url=False)[0]
-        if not first["loc"]:  # a name that is no text, such as half a character
+        if not first["loc"]:  # a name that isn't text, such as a lone surrogate
             return f"{cls.noun} needs options by their names, but {first['msg']}"
         name, value = str(first["loc"][0]), first["input"]
         if first["type"] == "extra_forbidden":
@@ -167,19 +164,19 @@ def read_set(
 
 
 def read_value(field: FieldInfo, value: Any) -> Any:
-    """Read a text as JSON if the field isn't one of texts; other values are taken as they are."""
+    """Read a text as JSON unless the field takes texts; return other values unchanged."""
     if not isinstance(value, str) or plain_type(field)[0] is str:
         return value
     try:
         return json.loads(value)
     except ValueError:
-        return value  # which the field's model refuses, unless it takes texts too
+        return value  # the field's model checks it
 
 
 def rule_of(field: FieldInfo, value: Any = None) -> str:
-    """What a value must be, by the field's type and constraints: a whole number >= 1.
+    """Return what a value must be by the field's type and constraints: a whole number >= 1.
 
-    Limits that nobody comes near are only said of a value beyond them, all but END in general.
+    Very large limits are only mentioned if the value exceeds them; without a value, all but END.
     """
     kind, constraints = plain_type(field)
     if get_origin(kind) is Mapping:
@@ -190,22 +187,26 @@ def rule_of(field: FieldInfo, value: Any = None) -> str:
         "a text or a path" if "PathLike" in str(field.annotation) else NOUNS.get(kind, str(kind))
     ]
     for signs, tightest in (((Ge, Gt), max), ((Le, Lt), min)):
-        bounds = [(_bound(c), type(c)) for c in constraints if isinstance(c, signs)]
-        bounds = [pair for pair in bounds if _is_said(pair[0], value)]
+        bounds = [
+            (getattr(c, type(c).__name__.lower()), type(c))
+            for c in constraints
+            if isinstance(c, signs)
+        ]
+        bounds = [pair for pair in bounds if _is_mentioned(pair[0], value)]
         if bounds:
             bound, sign = tightest(bounds, key=lambda pair: pair[0])
             words.append(f"{SIGNS[sign]} {'2**63' if bound == END else f'{bound:.7g}'}")
     return " and ".join(words).replace(" and ", " ", 1)
 
 
-def _is_said(bound: float, value: Any) -> bool:
+def _is_mentioned(bound: float, value: Any) -> bool:
     if bound < FAR:
         return True
     return bound != END if value is None else isinstance(value, int) and value >= bound
 
 
 def plain_type(field: FieldInfo) -> tuple[Any, list[Any]]:
-    """The type of a field without None, and its constraints."""
+    """Return the type of a field without None, and its constraints."""
     kind, constraints = field.annotation, [*field.metadata]
     while get_origin(kind) in (Annotated, Union, UnionType):
         if get_origin(kind) is Annotated:
@@ -221,52 +222,45 @@ def described_together(
 ) -> Iterator[tuple[str, FieldInfo, Option]]:
     """Yield the options of several models by name, each once, for the command line.
 
-    One that several models have is in the `group`; the others are in a group with the name of their
-    model. The default in words is that of each model. The value is None unless it is given.
+    Options that several models share are in `group`, the others in a group with the name of their
+    model. The default in words lists that of each model; the value is None unless it is given, and
+    the model that is chosen reads its text.
     """
     found: dict[str, dict[str, tuple[FieldInfo, Option]]] = {}
     for owner, model in models.items():
         for name, field, option in model.described():
             found.setdefault(name, {})[owner] = field, option
     for name, own in sorted(found.items(), key=lambda item: len(item[1]) == 1):
-        yield name, *_together(own, group)
-
-
-def _together(own: Mapping[str, tuple[FieldInfo, Option]], group: str) -> tuple[FieldInfo, Option]:
-    """Return one option for those of the same name; the model that is chosen reads its text."""
-    first, option = next(iter(own.values()))
-    helps: dict[str, list[str]] = {}
-    for owner, (_, other) in own.items():
-        helps.setdefault(other.help, []).append(owner)
-    field = copy(first)
-    field.annotation, field.default = _or_none(first.annotation), None
-    said = Option(
-        " ".join(f"{', '.join(owners)}: {text}" for text, owners in helps.items())
-        if len(helps) > 1
-        else option.help,
-        group if len(own) > 1 else next(iter(own)),
-        option.metavar or METAVARS.get(plain_type(first)[0]),
-        ", ".join(f"{owner} {other.default}" for owner, (other, _) in own.items()),
-        read=str,
-        stored=False,
-    )
-    return field, said
+        first, option = next(iter(own.values()))
+        helps: dict[str, list[str]] = {}
+        for owner, (_, other) in own.items():
+            helps.setdefault(other.help, []).append(owner)
+        each = " ".join(f"{', '.join(owners)}: {text}" for text, owners in helps.items())
+        field = copy(first)
+        field.annotation, field.default = _or_none(first.annotation), None
+        yield (
+            name,
+            field,
+            Option(
+                each if len(helps) > 1 else option.help,
+                option.metavar or METAVARS.get(plain_type(first)[0]),
+                ", ".join(f"{owner} {other.default}" for owner, (other, _) in own.items()),
+                read=str,
+                group=group if len(own) > 1 else next(iter(own)),
+                stored=False,
+            ),
+        )
 
 
 def _or_none(annotation: Any) -> Any:
     return annotation | None
 
 
-def _bare(annotation: Any) -> Any:
-    """A type without constraints."""
+def _without_constraints(annotation: Any) -> Any:
     if get_origin(annotation) is Annotated:
-        return _bare(get_args(annotation)[0])
+        return _without_constraints(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
-        return reduce(or_, map(_bare, get_args(annotation)))
+        return reduce(or_, map(_without_constraints, get_args(annotation)))
     if get_origin(annotation) is Sequence:
-        return Sequence[_bare(get_args(annotation)[0])]  # type: ignore[misc]
+        return Sequence[_without_constraints(get_args(annotation)[0])]  # type: ignore[misc]
     return annotation
-
-
-def _bound(constraint: Any) -> Any:
-    return getattr(constraint, type(constraint).__name__.lower())

@@ -13,7 +13,7 @@ class TerminatedError(BaseException):
 
 
 def ended_by(signal: BaseException) -> tuple[str, int]:
-    """How the program says that a signal ended it, and the exit code."""
+    """Return the message about the signal that ended the program, and the exit code."""
     terminated = isinstance(signal, TerminatedError)
     return ("terminated", TERMINATED) if terminated else ("interrupted", INTERRUPTED)
 
@@ -23,7 +23,7 @@ class AutoproxError(Exception):
 
 
 class FailureError(AutoproxError):
-    """What went wrong although nothing was used wrongly (exit code 1)."""
+    """A failure that isn't wrong use (exit code 1)."""
 
 
 class MeasurementError(FailureError):
@@ -31,7 +31,7 @@ class MeasurementError(FailureError):
 
 
 class ClusterError(FailureError):
-    """A scheduler that isn't there, or workers that can't do what they are to do."""
+    """A scheduler that doesn't answer, or workers that can't do their tasks."""
 
 
 class ConfigError(AutoproxError):
@@ -43,7 +43,7 @@ class RunError(AutoproxError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: the nearest known one, and all of them."""
+    """Return the end of a message about an unknown name: the nearest known one, and all names."""
     names = list(known)
     close = get_close_matches(name[:LONGEST], names, n=1)
     hint = f" (did you mean {close[0]}?)" if close else ""
@@ -51,39 +51,39 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def printable(text: str) -> str:
-    """A text from outside without what a terminal would obey: escape sequences are spelt out."""
+    """Spell out the escape sequences of a text from outside, which a terminal would obey."""
     return "".join(
         c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text
     )
 
 
 def shown(text: str) -> str:
-    """A text from outside as one line of bounded length, as an error shows it."""
+    """Return a text from outside as one line of bounded length."""
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]} [...] {text[-LONGEST // 2 :]}"
     return printable(text).replace("\n", "\\n")
 
 
 def one_line(error: BaseException) -> str:
-    """An error of whatever kind, with its type, as one line."""
+    """Return an error, with its type, as one line."""
     reason = str(error).strip().partition("\n")[0] or "no message"
     return f"{type(error).__name__}: {reason}"
 
 
 def failure_of(error: BaseException) -> str:
-    """Why a network failed, as one line; the machine's lack of memory says nothing of a network."""
+    """Return a network's failure as one line; re-raise a lack of memory, the machine's failure."""
     if is_out_of_memory(error):
         raise MemoryError(str(error)) from error
     return one_line(error)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether the machine, or its graphics card, had too little memory."""
+    """Return whether the machine, or its graphics card, had too little memory."""
     is_runtime = isinstance(error, RuntimeError)
     return isinstance(error, MemoryError) or (is_runtime and lacked_memory(str(error)))
 
 
 def lacked_memory(reason: str | None) -> bool:
-    """Whether the recorded reason of a failure is that the machine had too little memory."""
+    """Return whether the recorded reason of a failure is a lack of memory."""
     text = (reason or "").lower()
     return text.startswith("memoryerror") or any(words in text for words in EXHAUSTED)

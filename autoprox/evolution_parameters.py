@@ -1,18 +1,19 @@
 """The parameters of evolutions and trees, declared where commands can show them without torch."""
 
+from functools import partial
 from typing import Annotated, Protocol
 
 from annotated_types import Ge, Gt, Le
 
 from autoprox.declared_options import Many, Option, Options, Positive, Whole
 
-GROUP = "Evolution"
 MAX_SIZE = 1_000
 MAX_DEPTH = 100
+EvolutionOption = partial(Option, group="Evolution")
 
 
 class Sized(Protocol):
-    """What has the size of a tree."""
+    """Anything with the size and the depth of a tree."""
 
     @property
     def size(self) -> int: ...
@@ -26,13 +27,13 @@ class TreeLimits(Options):
 
     noun = "a grammar"
 
-    max_size: Annotated[Positive, Le(MAX_SIZE), Option("Nodes of a formula.", GROUP)] = 40
+    max_size: Annotated[Positive, Le(MAX_SIZE), EvolutionOption("Nodes of a formula.")] = 40
     max_depth: Annotated[
-        Positive, Le(MAX_DEPTH), Option("Nested operations of a formula.", GROUP)
+        Positive, Le(MAX_DEPTH), EvolutionOption("Nested operations of a formula.")
     ] = 10
 
     def allow(self, tree: Sized) -> bool:
-        """Whether a tree keeps them."""
+        """Return whether a tree is within the limits."""
         return tree.size <= self.max_size and tree.depth <= self.max_depth
 
 
@@ -41,42 +42,48 @@ class EvolutionParameters(Options):
 
     noun = "an evolution"
 
-    strategy: Annotated[str, Option("mixture, elitist (Auto-Prox), naive or random.", GROUP)] = (
+    strategy: Annotated[str, EvolutionOption("mixture, elitist (Auto-Prox), naive or random.")] = (
         "mixture"
     )
     representation: Annotated[
-        str, Option("Form of the formulas: free, or two-inputs (Auto-Prox).", GROUP)
+        str, EvolutionOption("Form of the formulas: free, or two-inputs (Auto-Prox).")
     ] = "free"
-    population: Annotated[Many, Ge(2), Option("Formulas that survive an iteration.", GROUP)] = 20
-    iterations: Annotated[Positive, Option("How often children are made.", GROUP)] = 200
-    children: Annotated[Many, Option("New formulas an iteration.", GROUP)] = 10
+    population: Annotated[Many, Ge(2), EvolutionOption("Formulas that survive an iteration.")] = 20
+    iterations: Annotated[Positive, EvolutionOption("How often children are made.")] = 200
+    children: Annotated[Many, EvolutionOption("New formulas in each iteration.")] = 10
     sample_ratio: Annotated[
-        float, Gt(0), Le(1), Option("Part of the population that parents are drawn from.", GROUP)
-    ] = 0.5
-    top: Annotated[Positive, Option("A parent is one of the best so many of that part.", GROUP)] = 5
+        float, Gt(0), Le(1),
+        EvolutionOption("Share of the population that parents are drawn from."),
+    ] = 0.5  # fmt: skip
+    top: Annotated[
+        Positive, EvolutionOption("Parents are among this many best of that sample.")
+    ] = 5
     margin: Annotated[
-        float, Ge(0), Le(2), Option("How much better than its parent a child is (elitist).", GROUP)
-    ] = 0.001
-    retries: Annotated[Whole, Option("How often a child that isn't is mutated again.", GROUP)] = 3
+        float, Ge(0), Le(2),
+        EvolutionOption("How much better than its parent a child must be (elitist)."),
+    ] = 0.001  # fmt: skip
+    retries: Annotated[
+        Whole, EvolutionOption("How often a child that isn't better is mutated again.")
+    ] = 3
     objective: Annotated[
         str,
-        Option(
-            "jcm (Auto-Prox's joint metric of Kendall's taus), equal-size (that of the taus given "
-            "the parameter count), or both (NSGA-II on both and the size of formulas).",
-            GROUP,
+        EvolutionOption(
+            "jcm (Auto-Prox's joint metric of Kendall's taus), size-adjusted (that of the partial "
+            "taus, controlling for parameter count), or both (NSGA-II on both and the size of "
+            "formulas)."
         ),
     ] = "jcm"
     tolerance: Annotated[
-        float,
-        Ge(0),
-        Option("The shortest formula is chosen within so many standard errors of the best.", GROUP),
-    ] = 1.0
+        float, Ge(0),
+        EvolutionOption(
+            "The shortest formula within this many standard errors of the best is chosen."
+        ),
+    ] = 1.0  # fmt: skip
     evaluations: Annotated[
         Positive | None,
-        Option(
+        EvolutionOption(
             "Formulas that an evolution evaluates at most, which may end it before its "
-            "iterations. With --hold-out each, every evolution has as many.",
-            GROUP,
+            "iterations. With --hold-out each, the limit is for each evolution.",
             default="none",
         ),
     ] = None

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # Torch takes seconds to import: what needs it is imported when it is used.
 
 STARTED = re.compile(r"(\d{8}T\d{6}Z)-")
-PARTS = ("table", "log", "candidates", "evaluations")
+ROW_PARTS = ("table", "log", "candidates", "evaluations")
 
 
 class Overview(Document):
@@ -114,8 +114,8 @@ class LoadedRun:
 
     def rows(self, part: str = "table") -> list[dict[str, Any]]:
         """Return the rows of the table, or the lines of the log, candidates or evaluations."""
-        if part not in PARTS:
-            raise ConfigError(f"unknown part of a run {part!r}{nearest(part, PARTS)}")
+        if part not in ROW_PARTS:
+            raise ConfigError(f"unknown part of a run {part!r}{nearest(part, ROW_PARTS)}")
         return self.table() if part == "table" else self._run.read_lines(part)
 
     def to_frame(self, part: str = "table") -> pandas.DataFrame:

@@ -1,20 +1,20 @@
-"""How whatever takes long tells how far it is.
+"""Progress of long tasks.
 
-It calls a function with what is done (`collect`, `evolve`), how much of it, of how much, and a
+A function is called with the task (`collect`, `evolve`), how much of it is done, the total, and a
 note. A total of 0 announces something once: the `run`, whose folder is the note; the `estimate`.
-The rest may come from any thread, a slower one later. A note is text; a `Note` has figures beside.
+Other calls may come from any thread, and out of order. A note is text; a `Note` also has figures.
 """
 
 from collections.abc import Callable
 
-Progress = Callable[[str, int, int, str], None]  # what is done, how much of it, of how much, a note
+Progress = Callable[[str, int, int, str], None]  # task, done, total, note
 
 
 class Note(str):
-    """A note, and the figures of which its text says the most important.
+    """A note with figures, the most important of which are in its text.
 
-    `value` is what is followed, and `of` says what that is: the fitness of the best formula, the
-    loss of a training. Of what has been tried so far, `invalid` have no score.
+    `value` is a metric and `of` its name: the fitness of the best formula, the loss of a training.
+    `tried` counts the formulas so far; `invalid` of them have no score.
     """
 
     value: float | None
@@ -33,7 +33,6 @@ class Note(str):
         tried: int | None = None,
         invalid: int | None = None,
     ) -> "Note":
-        """The text, and what figures there are."""
         note = super().__new__(cls, text)
         note.value, note.of, note.formula = value, of, formula
         note.tried, note.invalid = tried, invalid
@@ -41,4 +40,4 @@ class Note(str):
 
 
 def silent(task: str, done: int, total: int, note: str) -> None:
-    """Progress that nobody follows."""
+    """Ignore progress."""

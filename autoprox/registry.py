@@ -1,8 +1,8 @@
-"""Registries: what the program knows by name, open to packages that are installed beside it.
+"""Registries of named items, which other installed packages can extend.
 
-A package adds its own by an entry point of the group `autoprox.<kind>`: its name is that of the
-item, its value the place of the object, `package.module:NAME`. It is loaded when the registry is
-first asked for what it hasn't, and one that can't be is a warning that names it.
+A package adds items by entry points of the group `autoprox.<kind>`: the name is that of the item,
+the value the location of the object, `package.module:NAME`. They are loaded when the registry is
+first listed, or asked for an unknown name; those that can't be loaded are warnings.
 """
 
 import warnings
@@ -17,14 +17,13 @@ T = TypeVar("T")
 
 
 class PluginWarning(UserWarning):
-    """An installed package's item that can't be used."""
+    """A warning that an installed package's item can't be used."""
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """Items of one kind by name, in the order in which they were registered.
+    """Items of one kind by name, in the order of registration.
 
-    `prove` raises `error` for an item that breaks a rule of its kind; whatever is registered, by us
-    or by others, has passed it.
+    `prove` raises `error` for an item that breaks a rule of its kind; all registered items passed.
     """
 
     def __init__(
@@ -43,7 +42,7 @@ class Registry(Mapping[str, T], Generic[T]):
         self._loaded = False
 
     def register(self, name: str, item: T) -> T:
-        """Add an item under a new name, if it keeps the rules of its kind; returns it."""
+        """Add an item under a new name, if it satisfies the rules of its kind, and return it."""
         if name in self._items:
             raise self._error(f"the name of a new {self._noun} must be new, but got {name!r}")
         self._prove(name, item)
@@ -52,14 +51,14 @@ class Registry(Mapping[str, T], Generic[T]):
         return item
 
     def find(self, name: str) -> T:
-        """The item of a name, or an error that says which there are."""
+        """Return the item of a name, or raise an error that lists the names."""
         if name not in self:
             raise self._error(f"unknown {self._noun} {name!r}{nearest(name, self)}")
         return self[name]
 
     @contextmanager
     def trial(self, name: str, item: T) -> Iterator[T]:
-        """An item that is there within the context, in place of any other of its name."""
+        """Register an item within the context, in place of any other of its name."""
         before = self._all()
         self._items = {known: other for known, other in before.items() if known != name}
         try:
@@ -70,12 +69,12 @@ class Registry(Mapping[str, T], Generic[T]):
 
     @property
     def registered(self) -> Mapping[str, T]:
-        """What is there by now, without that of packages which weren't loaded yet."""
+        """The items so far, without those of packages that aren't loaded yet."""
         return self._items
 
     @property
     def changes(self) -> int:
-        """How often it has changed."""
+        """The number of changes."""
         self._all()
         return self._changes
 
@@ -91,7 +90,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def _all(self) -> dict[str, T]:
         if not self._loaded:
-            self._loaded = True  # before: what is loaded may read the registry
+            self._loaded = True  # first, because what is loaded may read the registry
             for point in sorted(entry_points(group=f"autoprox.{self.kind}")):
                 self._load(point)
         return self._items
@@ -99,7 +98,7 @@ class Registry(Mapping[str, T], Generic[T]):
     def _load(self, point: EntryPoint) -> None:
         try:
             self.register(point.name, point.load())
-        except Exception as error:  # it isn't our code
+        except Exception as error:  # of foreign code
             package = point.dist.name if point.dist else "an installed package"
             reason = one_line(error)
             message = f"{point.group} {point.name!r} of {package} is left out: {reason}"
@@ -107,7 +106,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
 
 class View(Mapping[str, T], Generic[T]):
-    """What a function makes of a registry, always as the registry is now."""
+    """A mapping that a function derives from a registry, updated with it."""
 
     def __init__(self, registry: Registry[Any], make: Callable[[], Mapping[str, T]]) -> None:
         self._registry = registry

@@ -1,4 +1,4 @@
-"""The life of a run: started, estimated, resumed and finished, with its summary and its page."""
+"""Runs from start to end: checks, estimates, the work, resuming, and the summary and page."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from autoprox.statistics.sources import FAILURES
 
 
 def start(config: TaskConfig, progress: Progress = silent, estimated: bool = False) -> Summary:
-    """Do what a configuration asks for in a new run, and return the run's summary.
+    """Do a configuration's task in a new run, and return the run's summary.
 
     If `estimated`, the progress begins with an estimate of what it takes.
     """
@@ -38,7 +38,7 @@ def start(config: TaskConfig, progress: Progress = silent, estimated: bool = Fal
 
 
 def dry_run(config: TaskConfig) -> DryRun:
-    """Estimate what a configuration asks for, after all checks; nothing is written."""
+    """Estimate a configuration's task after all checks; nothing is written."""
     task = _checked(config)
     with task.pool:
         estimate = _estimate(task)
@@ -67,8 +67,8 @@ def resume(
     """Go on with a run as if it had never stopped; a finished one is read.
 
     Only resources, which don't change the result, may differ from the run's configuration. If a
-    `kind` is given, the run must be of it. What it reads, and the versions, must be what they were
-    when it began, unless it is forced, which is recorded.
+    `kind` is given, the run must be of that kind. Versions and everything that the run reads must
+    be unchanged since it began, unless `force` is set, which is recorded.
     """
     with Run.resume(path, kind) as run:
         if (summary := read_summary(run)) is not None:
@@ -80,7 +80,7 @@ def resume(
         if differences := run.differences(task.read):
             if not force:
                 raise RunError(
-                    f"{path} must be resumed with what it was begun with, but is otherwise: "
+                    f"{path} must be resumed with the same versions and inputs, but these differ: "
                     f"{'; '.join(differences)}; `{command_line('resume', path, '--force')}` goes on"
                 )
             run.record_differences(differences)
@@ -109,9 +109,9 @@ def _write_reports(run: Run, summary: Summary) -> None:
 
 
 def read_config(run: Run, trusted: bool = False, **resources: Any) -> TaskConfig:
-    """The configuration that a run records, with other resources where they are given.
+    """Return the configuration that a run records, with the given resources replaced.
 
-    A function that it would call must be given again, unless the run is trusted: a run is data.
+    Functions that it would call must be named again, unless the run is trusted: a run is data.
     """
     stored = run.read_config()
     configuration = CONFIGURATIONS.get(str(stored.pop("kind", None)))

@@ -34,7 +34,7 @@ def test_the_signature_is_that_of_the_configuration(kind: str) -> None:
         assert required or parameter.default == fields[name].default
         assert required is fields[name].is_required()
     assert signature.return_annotation is RESULTS[kind]
-    assert "seed: Fixes" in (FUNCTIONS[kind].__doc__ or "")
+    assert "seed: Seed of" in (FUNCTIONS[kind].__doc__ or "")
 
 
 def test_names_are_completed() -> None:

@@ -4,23 +4,25 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 import autoprox
-from autoprox.cli.bench import bench
-from autoprox.cli.cache import cache
-from autoprox.cli.command_factory import FAILURE, OUT_OF_MEMORY, UNUSABLE_PATHS, system_message
-from autoprox.cli.doctor import doctor
-from autoprox.cli.export import export
-from autoprox.cli.report import report
-from autoprox.cli.resume import resume
-from autoprox.cli.run_commands import compare, evolve, prenas, rank, rediscover, s3, search
-from autoprox.cli.runs import runs
-from autoprox.cli.score import score
-from autoprox.cli.show import show
-from autoprox.cli.supernet import supernet
+from autoprox.cli.bench_commands import bench
+from autoprox.cli.command_factory import (
+    FAILURE,
+    OUT_OF_MEMORY,
+    UNUSABLE_PATHS,
+    add_command,
+    system_message,
+)
+from autoprox.cli.export_commands import export
+from autoprox.cli.machine_commands import check_machine, manage_cache
+from autoprox.cli.run_commands import RUN_COMMANDS, resume_run
+from autoprox.cli.score_command import score_by_proxy
+from autoprox.cli.show_commands import list_runs, report_runs, show_proxies
+from autoprox.cli.supernet_commands import supernet
 from autoprox.errors import (
     INTERRUPTED,
     AutoproxError,
@@ -49,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         code = app(given or ["--help"], prog_name="autoprox", standalone_mode=False)
         sys.stdout.flush()
-        if code == INTERRUPTED:  # as typer says it, before a run was begun
+        if code == INTERRUPTED:  # typer's code for an interrupt before a run
             raise KeyboardInterrupt
     except typer.Abort:
         code = INTERRUPTED
@@ -59,13 +61,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception as error:
         if "--debug" in given:
             raise
-        line, code = explained(error)
+        line, code = message_and_code(error)
         with suppress(OSError):  # the disk on which errors are kept may be full
             print(f"error: {shown(line)}", file=sys.stderr)
     sys.exit(code)
 
 
-def explained(error: Exception) -> tuple[str, int]:
+def message_and_code(error: Exception) -> tuple[str, int]:
     """Return the message of an error, and the exit code."""
     if isinstance(error, AutoproxError):
         return str(error), FAILURE if isinstance(error, FailureError) else WRONG_USE
@@ -74,18 +76,16 @@ def explained(error: Exception) -> tuple[str, int]:
     if isinstance(error, OSError):
         return system_message(error), WRONG_USE if error.errno in UNUSABLE_PATHS else FAILURE
     if hasattr(error, "format_message"):  # a typer usage error, whose class depends on its version
-        return _usage_message(error), WRONG_USE
+        message, context = str(error.format_message()).rstrip(".?"), getattr(error, "ctx", None)
+        if context is not None:
+            commands = getattr(context.command, "commands", None)
+            message += (
+                f"; choose from {', '.join(commands)}"
+                if commands
+                else f"; see {context.command_path} --help"
+            )
+        return message, WRONG_USE
     return f"{one_line(error)} (--debug shows where)", FAILURE
-
-
-def _usage_message(error: Any) -> str:
-    message = str(error.format_message()).rstrip(".?")
-    context = error.ctx
-    if context is None:
-        return message
-    if commands := getattr(context.command, "commands", None):
-        return f"{message}; choose from {', '.join(commands)}"
-    return f"{message}; see {context.command_path} --help"
 
 
 def _version(wanted: bool) -> None:
@@ -103,20 +103,15 @@ def autoprox_(
     """Discovers zero-cost proxies for transformers: formulas that rank untrained networks."""
 
 
+for name, config in RUN_COMMANDS:
+    add_command(app, name, config)
 for function, name, example in (
-    (evolve, "evolve", "evolve --space pit --datasets cifar100,flowers --seed 1"),
-    (search, "search", "search --space pit --proxy dss++ --params 5M:10M"),
-    (rank, "rank", "rank --proxies snip,dss++,params --space pit --seeds 3"),
-    (compare, "compare", "compare runs/20260102T030405Z-a runs/20260102T040506Z-b"),
-    (rediscover, "rediscover", "rediscover snip --seed 1"),
-    (prenas, "prenas", "prenas --space autoformer-supernet-ti --sizes 5M:12M:1M"),
-    (s3, "s3", "s3 --space swin-nano --images photos --rounds 3"),
-    (report, "report", "report runs/20260102T030405Z-mine"),
-    (resume, "resume", "resume runs/20260102T030405Z-mine"),
-    (score, "score", "score --proxy snip --model timm:vit_tiny_patch16_224"),
-    (show, "show", "show snip, or: autoprox show runs/20260102T030405Z-mine"),
-    (runs, "runs", "runs --json"),
-    (cache, "cache", "cache --clear"),
-    (doctor, "doctor", "doctor --json"),
+    (report_runs, "report", "report runs/20260102T030405Z-mine"),
+    (resume_run, "resume", "resume runs/20260102T030405Z-mine"),
+    (score_by_proxy, "score", "score --proxy snip --model timm:vit_tiny_patch16_224"),
+    (show_proxies, "show", "show snip, or: autoprox show runs/20260102T030405Z-mine"),
+    (list_runs, "runs", "runs --json"),
+    (manage_cache, "cache", "cache --clear"),
+    (check_machine, "doctor", "doctor --json"),
 ):
     app.command(name, epilog=f"Example: autoprox {example}")(function)

@@ -1,4 +1,4 @@
-"""The options that commands have beside those of a configuration."""
+"""Options of the command line that aren't in a configuration."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +9,7 @@ from autoprox.errors import ConfigError
 
 
 def path(text: str) -> Path:
-    """A path, which names something: of nothing pathlib would make the current folder."""
+    """Read a path; pathlib would take an empty text for the current folder."""
     if not text:
         raise ConfigError("a path must name something, but got nothing")
     return Path(text)
@@ -17,12 +17,12 @@ def path(text: str) -> Path:
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show an error's traceback.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Check all, say what it would take, and stop.")
+DryRunFlag = Annotated[
+    bool, typer.Option("--dry-run", help="Check everything, estimate the time, and stop.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 DataDir = Annotated[
-    str | None,
+    Path | None,
     typer.Option(
         help="Folder of the benchmarks' files.",
         show_default="$AUTOPROX_DATA, then the user's cache",

@@ -1,75 +1,82 @@
-"""The commands that make a run: evolve, rank, compare, search, rediscover, prenas, s3."""
+"""The commands that make a run, and `autoprox resume`, which goes on with any of them."""
 
-from autoprox.cli.command_factory import command
+from collections.abc import Iterator
+from dataclasses import replace
+from inspect import Parameter
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic.fields import FieldInfo
+
+from autoprox.cli.command_factory import (
+    flags,
+    option_parameter,
+    show_summary,
+    with_progress,
+    with_signature,
+)
+from autoprox.cli.common_options import Debug, Json, Quiet
 from autoprox.configurations.commands import (
+    CONFIGURATIONS,
     CompareConfig,
     EvolveConfig,
     RankConfig,
     RediscoverConfig,
     SearchConfig,
 )
+from autoprox.configurations.shared_options import TaskConfig
 from autoprox.configurations.supernets import PrenasConfig, S3Config
+from autoprox.declared_options import Option
 
-evolve = command(
-    EvolveConfig,
-    """Discover a proxy: a formula that ranks untrained networks as training would.
+RunFolder = Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)]
+Force = Annotated[
+    bool, typer.Option(help="Go on although versions, or what the run reads, have changed.")
+]
 
-    It is evolved on some of a benchmark's architectures and tested on the
-    others, next to the parameter count, the FLOPs and a ridge regression.
-    With --spaces it is one formula for several spaces.
-    Everything is kept in a new folder; `autoprox resume` goes on with an
-    interrupted run.
-    """,
+
+RUN_COMMANDS: tuple[tuple[str, type[TaskConfig]], ...] = (
+    ("evolve", EvolveConfig),
+    ("search", SearchConfig),
+    ("rank", RankConfig),
+    ("compare", CompareConfig),
+    ("rediscover", RediscoverConfig),
+    ("prenas", PrenasConfig),
+    ("s3", S3Config),
 )
-rank = command(
-    RankConfig,
-    """Rank proxies side by side by how well each orders a benchmark's networks.
 
-    Every proxy is measured on all networks, with each seed. The run's folder has
-    the table as JSON, CSV and Markdown. `autoprox resume` goes on with a killed
-    ranking.
-    """,
-)
-compare = command(
-    CompareConfig,
-    """Compare discoveries on the networks of their benchmark that none was evolved on.
 
-    Shown are their taus, overall and with size controlled for, and the taus of
-    their scores with each other's.
-    """,
-)
-search = command(
-    SearchConfig,
-    """Search the best architectures of a space by a proxy, without any training.
+def _changeable_options() -> Iterator[tuple[str, FieldInfo, Option]]:
+    """Yield the options of all commands that a resumed run may change, each once."""
+    seen: set[str] = set()
+    for config in CONFIGURATIONS.values():
+        for name, field, option in config.described():
+            if (option.resource or option.code) and name not in seen:
+                seen.add(name)
+                yield name, field, replace(option, default="as before")
 
-    Every candidate is kept in a new folder with its score. `autoprox resume` goes
-    on with an interrupted search, and measures nothing twice.
-    """,
-)
-rediscover = command(
-    RediscoverConfig,
-    """Rediscover a known proxy from its scores of small networks alone.
 
-    Formulas are evolved until one fits and is shown to be the proxy: by its
-    canonical form, by sympy, or by the scores of 64 new networks of another
-    space. The exit code is 1 if none is found in time.
-    """,
-)
-prenas = command(
-    PrenasConfig,
-    """Prefer architectures before any training, as PreNAS does, and train them in one supernet.
+def resume_run(**options: Any) -> None:
+    """Go on with a run of any command, as if it had never stopped; a finished one is shown."""
+    from autoprox import runner
+    from autoprox.runs.folder import Run  # with torch, which takes seconds to import
 
-    One random supernet scores all isomers; below each size the one with the
-    highest saliency is preferred. With --train, the supernet is trained on the
-    preferred architectures alone.
-    """,
-)
-s3 = command(
-    S3Config,
-    """Search the search space, and then the best network in it.
+    run, force, quiet = (options[name] for name in ("run", "force", "quiet"))
+    given = {
+        name: option.read(options[name]) if option.read else options[name]
+        for name, _, option in _changeable_options()
+        if options[name] is not None
+    }
+    kind = Run.open(run).kind
+    summary = with_progress(
+        lambda progress: runner.resume(run, progress, force=force, **given), run, quiet
+    )
+    show_summary(kind, summary, options["json"])
 
-    In each round a supernet of the space is trained, random networks are measured
-    with its weights, and the options of every dimension and stage move towards
-    less error. `autoprox resume` goes on with a stopped run.
-    """,
+
+with_signature(
+    resume_run,
+    Parameter("run", Parameter.POSITIONAL_OR_KEYWORD, annotation=RunFolder),
+    *(option_parameter(name, field, option) for name, field, option in _changeable_options()),
+    *flags(force=Force, quiet=Quiet, json=Json, debug=Debug),
 )

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from autoprox.benchmarks import MIN_ARCHITECTURES
 from autoprox.commands.task import Task
-from autoprox.configurations.build import BuildConfig
+from autoprox.configurations.commands import BuildConfig
 from autoprox.configurations.shared_options import completed
 from autoprox.errors import AutoproxError, ConfigError, lacked_memory
 from autoprox.evaluation.configured_inputs import digests

@@ -1,28 +1,30 @@
-"""The configurations of all tasks, quick to import: the commands' help is made of them."""
+"""The configurations of all commands that make runs, quick to import: help is made of them."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Gt, Lt
 from pydantic import AfterValidator, model_validator
 from pydantic.fields import FieldInfo
 
-from autoprox.configurations import presets
-from autoprox.configurations.build import BuildConfig
 from autoprox.configurations.shared_options import (
-    MACHINE,
-    PROBLEM,
-    STRATEGY,
     BenchmarkOptions,
     CacheOptions,
     DataOptions,
     DeviceOptions,
     FlopsRange,
     InputOptions,
+    MachineOption,
     ParamsRange,
+    ProxyText,
+    RangeText,
+    Resource,
     ScoringOptions,
+    Seeds,
     SpreadOptions,
+    StrategyOption,
     TaskConfig,
     names,
 )
@@ -33,6 +35,8 @@ from autoprox.configurations.supernets import (
     SupernetTrainConfig,
 )
 from autoprox.declared_options import (
+    GENERAL,
+    Many,
     Names,
     Numbers,
     Option,
@@ -43,23 +47,58 @@ from autoprox.declared_options import (
     described_together,
     read_assignments,
 )
-from autoprox.errors import ConfigError
-from autoprox.evolution_parameters import EvolutionParameters, TreeLimits
-from autoprox.files.human_readable import parse_bytes, parse_size
+from autoprox.errors import ConfigError, nearest
+from autoprox.evolution_parameters import EvolutionOption, EvolutionParameters, TreeLimits
+from autoprox.files.human_readable import parse_bytes, parse_range, parse_size
 from autoprox.nas.strategies import SEARCH_STRATEGIES
 
 GIB = 2**30
-SPACES = "Several spaces"
-SHARED = "Several strategies"
+SPACES_GROUP = "Several spaces"
+SHARED_GROUP = "Several strategies"
 ZOO = ("snip", "synflow", "dss++", "naswot", "zico", "head_confidence", "activation_distance")
+# Options of evolve under one name. Auto-Prox's margin of 0.1 is in percent; it mutates until a
+# child is better, uses tau-b, and returns the fittest formula.
+PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "auto-prox": MappingProxyType(
+            {
+                "representation": "two-inputs",
+                "strategy": "elitist",
+                "statistics": (
+                    *("msa.weight", "msa.grad"),
+                    *("mlp.weight", "mlp.grad", "mlp.act", "mlp.act_grad"),
+                ),
+                "population": 20,
+                "iterations": 200,
+                "children": 1,
+                "retries": 10,
+                "margin": 0.001,
+                "tolerance": 0.0,
+                "ties": "tau-b",
+            }
+        )
+    }
+)
 
 
 def numbers(text: str) -> tuple[float, ...]:
-    """The numbers in a list separated by commas."""
+    """Read a list of numbers separated by commas."""
     try:
         return tuple(float(number) for number in text.split(","))
     except ValueError:
         raise ConfigError(f"weights must be numbers separated by commas, got {text!r}") from None
+
+
+def _preset_lines() -> str:
+    """Write each preset as options of the command line."""
+    shown = {
+        name: " ".join(
+            f"--{option.replace('_', '-')} {','.join(v) if isinstance(v, tuple) else v}"
+            for option, v in preset.items()
+        )
+        for name, preset in PRESETS.items()
+    }
+    return "; ".join(f"{name}: {options}" for name, options in shown.items())
 
 
 class EvolveConfig(
@@ -73,18 +112,26 @@ class EvolveConfig(
     BenchmarkOptions,
     TaskConfig,
 ):
-    """What a discovery depends on, and what it may use."""
+    """Discover a proxy: a formula that ranks untrained networks as training would.
+
+    It is evolved on some of a benchmark's architectures and tested on the
+    others, next to the parameter count, the FLOPs and a ridge regression.
+    With --spaces it is one formula for several spaces.
+    Everything is kept in a new folder; `autoprox resume` goes on with an
+    interrupted run.
+    """
 
     kind = "evolve"
     task = "autoprox.commands.evolve:Evolve"
     noun = "an evolution"
+    example = "evolve --space pit --datasets cifar100,flowers --seed 1"
 
     spaces: Annotated[
         Names | None,
         Option(
             "One formula for all of these: a search space, BENCHMARK:SPACE, or a JSON table of "
             "your own. The joint metric is over all pairs of a space and a dataset.",
-            SPACES, "A,B,C", "one: --space", read=names,
+            "A,B,C", "one: --space", names, SPACES_GROUP,
         ),
     ] = None  # fmt: skip
     hold_out: Annotated[
@@ -92,177 +139,185 @@ class EvolveConfig(
         Option(
             "Evolve on the other --spaces, and report on this one too; each: one evolution for "
             "each of them.",
-            SPACES, "SPACE|each", "none",
+            "SPACE|each", "none", group=SPACES_GROUP,
         ),
     ] = None  # fmt: skip
     islands: Annotated[
         Positive,
-        Option(
+        EvolutionOption(
             "Separate populations, each with all iterations and its share of the evaluations, "
-            "whose best formulas are compared in the end.",
-            "Evolution",
+            "whose best formulas are compared in the end."
         ),
-    ] = 1  # fmt: skip
+    ] = 1
     halving: Annotated[
         bool | None,
-        Option(
+        EvolutionOption(
             "Successive halving: measure formulas on a quarter of each space's training networks, "
             "the better half of them on a half, and the better half of these on all.",
-            "Evolution", default="with several --spaces",
+            default="with several --spaces",
         ),
-    ] = None  # fmt: skip
+    ] = None
     preset: Annotated[
         str | None,
-        Option(
-            f"Options by one name; those given beside it count more. "
-            f"{presets.explained(presets.EVOLVE)}.",
-            "Evolution", default="none",
+        EvolutionOption(
+            "Several options under one name; options given as well override it. "
+            f"{_preset_lines()}.",
+            default="none",
         ),
-    ] = None  # fmt: skip
+    ] = None
     weights: Annotated[
         Numbers | None,
-        Option("How much each dataset counts.", PROBLEM, "X,Y,Z", "all the same", read=numbers),
+        Option("How much each dataset counts.", "X,Y,Z", "all the same", numbers),
     ] = None
     train: Annotated[
-        float, Gt(0), Lt(1),
-        Option("Part of the architectures to evolve on; the rest is the test.", PROBLEM),
-    ] = 0.6  # fmt: skip
-    split_seed: Annotated[Whole, Option("Fixes the split alone.", PROBLEM)] = 0
+        float,
+        Gt(0),
+        Lt(1),
+        Option("Share of the architectures to evolve on; the rest is the test."),
+    ] = 0.6
+    split_seed: Annotated[Whole, Option("Seed of the split alone.")] = 0
     statistics: Annotated[
         Names | None,
-        Option(
-            "What formulas may read: msa.grad,ones.mlp.weight.",
-            "Evolution", "A,B,C", "all", read=names,
-        ),
-    ] = None  # fmt: skip
+        EvolutionOption("What formulas may read: msa.grad,ones.mlp.weight.", "A,B,C", "all", names),
+    ] = None
     set: Annotated[
         Mapping[str, Any] | None,
-        Option(
+        EvolutionOption(
             "An option of the strategy's own, such as one of a plug-in's. Repeat it for more.",
-            "Evolution", "NAME=VALUE", "its own", read=read_assignments, repeated=True,
+            "NAME=VALUE", "its own", read_assignments, repeated=True,
         ),
     ] = None  # fmt: skip
     structure: Annotated[
-        bool, Option("Formulas may read the blocks' widths, tokens and heads too.", "Evolution")
+        bool, EvolutionOption("Formulas may read the blocks' widths, tokens and heads too.")
     ] = False
     zoo: Annotated[
         Names,
         Option(
             "Published proxies to compare with the one that is found: names, all or none.",
-            PROBLEM, "A,B,C", ",".join(ZOO), read=names,
+            "A,B,C", ",".join(ZOO), names,
         ),
     ] = ZOO  # fmt: skip
     memory: Annotated[
         Positive,
-        Option(
-            "For statistics, the others of which are read from the disk, and an eighth of it for "
-            "what formulas make of them.",
-            MACHINE, "SIZE", "4GiB", read=parse_bytes, resource=True,
+        Resource(
+            "Memory for statistics, the others of which are read from the disk; an eighth as much "
+            "again is for what formulas make of them.",
+            "SIZE", "4GiB", parse_bytes,
         ),
     ] = 4 * GIB  # fmt: skip
     stride: Annotated[
         Positive | None,
-        Option(
+        MachineOption(
             "Evolution reads every n-th row and column of a matrix; reports read all.",
-            MACHINE, default="by the size of the networks",
+            default="by the size of the networks",
         ),
-    ] = None  # fmt: skip
+    ] = None
 
     @model_validator(mode="before")
     @classmethod
-    def _of_preset(cls, given: dict[str, Any]) -> dict[str, Any]:
-        return presets.with_preset(presets.EVOLVE, given)
+    def _with_preset(cls, given: dict[str, Any]) -> dict[str, Any]:
+        name = given.get("preset")
+        if name is None:
+            return dict(given)
+        if not isinstance(name, str) or name not in PRESETS:
+            raise ConfigError(f"unknown preset {name!r}{nearest(str(name), PRESETS)}")
+        return {**PRESETS[name], **given}
 
 
 class RankConfig(
     SpreadOptions, DeviceOptions, InputOptions, ScoringOptions, BenchmarkOptions, TaskConfig
 ):
-    """What a ranking of proxies depends on, and what it may use."""
+    """Rank proxies side by side by how well each orders a benchmark's networks.
+
+    Every proxy is measured on all networks, with each seed. The run's folder has
+    the table as JSON, CSV and Markdown. `autoprox resume` goes on with a killed
+    ranking.
+    """
 
     kind = "rank"
     task = "autoprox.commands.rank:Rank"
     noun = "a ranking"
+    example = "rank --proxies snip,dss++,params --space pit --seeds 3"
 
     proxies: Annotated[
         Names,
         Option(
             "Names of the zoo, expressions, proxy files or runs; all: the whole zoo.",
-            PROBLEM, "A,B,C", "all", read=names,
+            "A,B,C", "all", names,
         ),
     ] = ("all",)  # fmt: skip
-    seeds: Annotated[
-        Positive, Option("How many seeds, from --seed on: weights and noise.", PROBLEM)
-    ] = 1
-    published: Annotated[
-        bool, Option("Show what papers report beside it.", PROBLEM)
-    ] = False  # fmt: skip
+    seeds: Seeds = 1
+    published: Annotated[bool, Option("Show what papers report next to it.")] = False
 
 
 class CompareConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, TaskConfig):
-    """What a comparison of discoveries depends on."""
+    """Compare discoveries on the networks of their benchmark that none was evolved on.
+
+    Shown are their taus, overall and controlling for size, and the taus of
+    their scores with each other's.
+    """
 
     kind = "compare"
     task = "autoprox.commands.compare:Compare"
     noun = "a comparison"
+    example = "compare runs/20260102T030405Z-a runs/20260102T040506Z-b"
 
     proxies: Annotated[
         Paths,
         Option(
             "Runs of evolve on one benchmark, formulas of them (RUN:N), and published names.",
-            argument=True, repeated=True,
+            group=GENERAL, argument=True, repeated=True,
         ),
     ]  # fmt: skip
-    seeds: Annotated[
-        Positive, Option("How many seeds, from --seed on: weights and noise.", PROBLEM)
-    ] = 1
+    seeds: Seeds = 1
 
 
 class SearchConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, TaskConfig):
-    """What a search of architectures depends on, and what it may use."""
+    """Search the best architectures of a space by a proxy, without any training.
+
+    Every candidate is kept in a new folder with its score. `autoprox resume` goes
+    on with an interrupted search, and measures nothing twice.
+    """
 
     kind = "search"
     task = "autoprox.commands.search:Search"
     noun = "a search"
+    example = "search --space pit --proxy dss++ --params 5M:10M"
 
-    space: Annotated[
-        str | None, Option("Search space; needed.", PROBLEM, default="the benchmark's")
-    ] = None
+    space: Annotated[str | None, Option("Search space; needed.", default="the benchmark's")] = None
     benchmark: Annotated[
         PathText | None,
         Option(
             "Whose space, dataset and classes are taken, if they aren't given.",
-            PROBLEM, "NAME|FILE", "none",
+            "NAME|FILE", "none",
         ),
     ] = None  # fmt: skip
-    proxy: Annotated[
-        PathText,
-        Option("A run, a proxy file, a published name or an expression; needed.", PROBLEM),
-    ]
+    proxy: ProxyText
     params: ParamsRange = (None, None)
     flops: FlopsRange = (None, None)
     match_size: Annotated[
         str | int | None,
         AfterValidator(partial(parse_size, "match_size")),
-        Option("Parameters within 2 % of this: 6M.", PROBLEM, "SIZE", "any", read=str),
+        Option("Parameters within 2 % of this: 6M.", "SIZE", "any", str),
     ] = None
     subnets: Annotated[
         PathText | None,
         Option(
-            "What random chooses from, as preferred.json and top.json have it.",
-            PROBLEM, "FILE", "the space",
+            "Architectures that random chooses from, as in preferred.json and top.json.",
+            "FILE", "the space",
         ),
     ] = None  # fmt: skip
     objective: Annotated[
         str,
         Option(
-            "score, or equal-size: what of the score's rank the parameters don't explain.", PROBLEM
+            "score, or size-adjusted: the part of the score's rank that the parameter count "
+            "doesn't explain."
         ),
     ] = "score"
     weights: Annotated[
         str,
         Option(
-            "fresh: each candidate is built and measured; inherited: it is a slice of the largest.",
-            PROBLEM,
+            "fresh: each candidate is built and measured; inherited: it is a slice of the largest."
         ),
     ] = "fresh"
     evaluator: Annotated[
@@ -272,25 +327,24 @@ class SearchConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, Task
             "{space, choices} and returns a number, higher is better. With any strategy but "
             "etas, it evaluates the best by the proxy in the end, until --top have a value, and "
             "the largest.",
-            PROBLEM, "NAME|MODULE:FUNCTION", "none", code=True,
+            "NAME|MODULE:FUNCTION", "none", code=True,
         ),
     ] = None  # fmt: skip
     dataset: Annotated[
-        str | None,
-        Option("Whose number of classes the heads have.", PROBLEM, default="imagenet"),
+        str | None, Option("Dataset that sets the number of classes.", default="imagenet")
     ] = None
     classes: Annotated[
-        Positive | None, Option("Of the heads.", PROBLEM, default="the dataset's")
+        Positive | None, Option("Classes of the heads.", default="the dataset's")
     ] = None
-    top: Annotated[Positive, Option("How many of the best are shown and kept.", PROBLEM)] = 10
+    top: Annotated[Positive, Option("How many of the best are shown and kept.")] = 10
     strategy: Annotated[
-        str, Option(f"{', '.join(SEARCH_STRATEGIES.registered)}, or one of a plug-in.", STRATEGY)
+        str, StrategyOption(f"{', '.join(SEARCH_STRATEGIES.registered)}, or one of a plug-in.")
     ] = "random"
     set: Annotated[
         Mapping[str, Any] | None,
-        Option(
+        StrategyOption(
             "Any option of the strategy, such as one of a plug-in's. Repeat it for more.",
-            STRATEGY, "NAME=VALUE", "its own", read=read_assignments, repeated=True,
+            "NAME=VALUE", "its own", read_assignments, repeated=True,
         ),
     ] = None  # fmt: skip
 
@@ -299,22 +353,22 @@ class SearchConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, Task
         """Yield each option, those of the registered strategies among them."""
         yield from super().described()
         settings = {name: own.settings for name, own in SEARCH_STRATEGIES.registered.items()}
-        for name, field, option in described_together(settings, SHARED):
-            if name not in cls.model_fields:  # such a one is only set by --set
+        for name, field, option in described_together(settings, SHARED_GROUP):
+            if name not in cls.model_fields:  # others can only be set by --set
                 yield name, field, option
 
-    if TYPE_CHECKING:  # no type checker knows the options of strategies, which are taken too
+    if TYPE_CHECKING:  # type checkers don't know the options of strategies
 
         def __init__(self, *, proxy: PathText, **options: Any) -> None: ...
 
     @model_validator(mode="before")
     @classmethod
     def _into_set(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Enter the options of strategies that are given by name into `set`."""
+        """Move the options of strategies that are given by name into `set`."""
         strategies = dict(SEARCH_STRATEGIES.registered)
         name = given.get("strategy")
         if isinstance(name, str) and name in SEARCH_STRATEGIES:
-            strategies[name] = SEARCH_STRATEGIES[name]  # which may be of a plug-in
+            strategies[name] = SEARCH_STRATEGIES[name]  # possibly a plug-in's
         names = {name for own in strategies.values() for name in own.settings.model_fields}
         own = {name: given[name] for name in given if name in names - cls.model_fields.keys()}
         others = {name: value for name, value in given.items() if name not in own}
@@ -329,19 +383,91 @@ class SearchConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, Task
 
 
 class RediscoverConfig(CacheOptions, DeviceOptions, TaskConfig):
-    """What the rediscovery of a known proxy depends on, and what it may use."""
+    """Rediscover a known proxy from its scores of small networks alone.
+
+    Formulas are evolved until one fits and is shown to be the proxy: by its
+    canonical form, by sympy, or by the scores of 64 new networks of another
+    space. The exit code is 1 if none is found in time.
+    """
 
     kind = "rediscover"
     task = "autoprox.commands.rediscover:Rediscover"
     noun = "a rediscovery"
+    example = "rediscover snip --seed 1"
 
     proxy: Annotated[
         PathText,
-        Option("A published name, a proxy file, a run or an expression.", argument=True),
+        Option(
+            "A published name, a proxy file, a run or an expression.", group=GENERAL, argument=True
+        ),
     ]
-    seconds: Annotated[
-        float, Gt(0), Option("When to give up.", PROBLEM)
-    ] = 600.0  # fmt: skip
+    seconds: Annotated[float, Gt(0), Option("When to give up.")] = 600.0
+
+
+class BuildConfig(SpreadOptions, TaskConfig):
+    """Build a benchmark of your own: train architectures of a space on your images or texts.
+
+    The score is the accuracy on images that are held out, or the perplexity for a
+    byte of a text's last fifth. A stopped build goes on with --resume, or when it
+    is started again; nothing is trained twice.
+    """
+
+    kind = "build"
+    task = "autoprox.commands.build_benchmark:Build"
+    noun = "a benchmark"
+    example = "bench build --space autoformer-nano --images photos --out p.json"
+
+    space: Annotated[str, Option("Search space to sample; needed.")]
+    out: Annotated[
+        PathText, Option("Table to write; needed. Results are collected in FILE.parts.", "FILE")
+    ]
+    images: Annotated[
+        Paths,
+        Option(
+            "Dataset to train on: a folder with one for each class, .npz, IDX or CIFAR binary "
+            "files. Repeat it for more datasets.",
+            "PATH", "none", repeated=True,
+        ),
+    ] = ()  # fmt: skip
+    text: Annotated[
+        Paths,
+        Option(
+            "Dataset to train language models on: a text file, read byte by byte. Repeat it for "
+            "more datasets.",
+            "FILE", "none", repeated=True,
+        ),
+    ] = ()  # fmt: skip
+    samples: Annotated[Many, Option("Architectures to train.")] = 64
+    sizes: Annotated[
+        RangeText,
+        AfterValidator(partial(parse_range, "sizes")),
+        Option(
+            "Parameters of the architectures, spread evenly over the bands: 12K:48K.",
+            "LOW:HIGH", "any", str,
+        ),
+    ] = (None, None)  # fmt: skip
+    bands: Annotated[
+        Positive | None,
+        Option("Bands of sizes, of equal width on a log scale; at most --samples.", default="8"),
+    ] = None
+    seeds: Annotated[Positive, Option("Trainings of each architecture on each dataset.")] = 2
+    epochs: Annotated[
+        Positive, Option("Passes over the data; incomplete last batches are left out.")
+    ] = 8
+    teacher: Annotated[
+        str | None,
+        Option(
+            "Distil from the network that this function returns for a dataset and its classes.",
+            "MODULE:FUNCTION", "none", code=True,
+        ),
+    ] = None  # fmt: skip
+    mirror: Annotated[
+        Names,
+        Option(
+            "Dataset whose images are mirrored at random. Repeat it for more.",
+            "DATASET", "none", repeated=True,
+        ),
+    ] = ()  # fmt: skip
 
 
 ALL: tuple[type[TaskConfig], ...] = (

@@ -1,31 +1,33 @@
 """The configurations of the commands that train or use supernets."""
 
+from functools import partial
 from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
 from pydantic import AfterValidator
 
 from autoprox.configurations.shared_options import (
-    MACHINE,
-    PROBLEM,
-    STRATEGY,
     DeviceOptions,
     FlopsRange,
+    MachineOption,
     ParamsRange,
+    SpaceText,
     SpreadOptions,
+    StrategyOption,
     TaskConfig,
     TrainingImages,
 )
-from autoprox.declared_options import Option, PathText, Positive, Probability, Whole
+from autoprox.declared_options import GENERAL, Option, PathText, Positive, Probability, Whole
 from autoprox.files.human_readable import parse_series
 
-TRAINING = "Training"
+TrainingOption = partial(Option, group="Training")
 
 Share = Annotated[float, Ge(0), Lt(1)]
 NotNegative = Annotated[float, Ge(0)]
+DropPath = Annotated[Share, TrainingOption("Stochastic depth of the last block.")]
 HeldOutLimit = Annotated[
     Positive | None,
-    Option("Use at most this many held-out images, balanced over classes.", PROBLEM, default="all"),
+    Option("Use at most this many held-out images, balanced over classes.", default="all"),
 ]
 
 
@@ -33,37 +35,33 @@ class TrainingOptions(DeviceOptions):
     """The options of training a supernet."""
 
     epochs: Annotated[
-        Positive,
-        Option("Passes over the images; incomplete last batches are left out.", TRAINING),
+        Positive, TrainingOption("Passes over the images; incomplete last batches are left out.")
     ] = 8
-    batch_size: Annotated[Positive, Option("Images of a step, of all processes.", TRAINING)] = 64
-    learning_rate: Annotated[
-        float, Gt(0), Option("Highest learning rate of AdamW.", TRAINING)
-    ] = 1e-3  # fmt: skip
+    batch_size: Annotated[Positive, TrainingOption("Images of a step, of all processes.")] = 64
+    learning_rate: Annotated[float, Gt(0), TrainingOption("Highest learning rate of AdamW.")] = 1e-3
     final_rate: Annotated[
-        NotNegative, Option("Last learning rate, reached along a cosine.", TRAINING)
+        NotNegative, TrainingOption("Last learning rate, reached along a cosine.")
     ] = 1e-5
     warmup: Annotated[
-        Share, Option("Share of the steps until the highest learning rate.", TRAINING)
+        Share, TrainingOption("Share of the steps until the highest learning rate.")
     ] = 0.05
-    weight_decay: Annotated[NotNegative, Option("Weight decay of layers.", TRAINING)] = 0.05
-    label_smoothing: Annotated[Share, Option("Label smoothing over all classes.", TRAINING)] = 0.1
-    drop_path: Annotated[Share, Option("Stochastic depth of the last block.", TRAINING)] = 0.1
-    crop: Annotated[Whole, Option("Pixels by which images are shifted.", TRAINING)] = 2
-    mirror: Annotated[bool, Option("Mirror half of the images.", TRAINING)] = False
+    weight_decay: Annotated[NotNegative, TrainingOption("Weight decay of layers.")] = 0.05
+    label_smoothing: Annotated[Share, TrainingOption("Label smoothing over all classes.")] = 0.1
+    drop_path: DropPath = 0.1
+    crop: Annotated[Whole, TrainingOption("Pixels by which images are shifted.")] = 2
+    mirror: Annotated[bool, TrainingOption("Mirror half of the images.")] = False
     repeats: Annotated[
         Positive,
-        Option(
+        TrainingOption(
             "How often an image is in a batch, augmented differently each time; an epoch has "
-            "fewer images by this factor.",
-            TRAINING,
+            "fewer images by this factor."
         ),
     ] = 1
-    mixup: Annotated[NotNegative, Option("Parameter of mixup; 0: none.", TRAINING)] = 0.0
-    cutmix: Annotated[NotNegative, Option("Parameter of cutmix; 0: none.", TRAINING)] = 0.0
-    erasing: Annotated[Share, Option("Probability of random erasing.", TRAINING)] = 0.0
+    mixup: Annotated[NotNegative, TrainingOption("Parameter of mixup; 0: none.")] = 0.0
+    cutmix: Annotated[NotNegative, TrainingOption("Parameter of cutmix; 0: none.")] = 0.0
+    erasing: Annotated[Share, TrainingOption("Probability of random erasing.")] = 0.0
     processes: Annotated[
-        Positive, Option("Processes that train together, each on a GPU or the CPU.", MACHINE)
+        Positive, MachineOption("Processes that train together, each on a GPU or the CPU.")
     ] = 1
 
 
@@ -73,115 +71,128 @@ RECIPE = tuple(
 
 
 class SupernetTrainConfig(TrainingOptions, TaskConfig):
-    """The options of `supernet train`."""
+    """Train a supernet, whose subnets inherit its weights.
+
+    A step trains the subnets that the sampler draws. Weights are kept after every
+    epoch; with --resume, a stopped training goes on.
+    """
 
     kind = "supernet-train"
     task = "autoprox.commands.supernet:SupernetTrain"
     noun = "a supernet"
+    example = "supernet train --space autoformer-nano --images photos"
 
-    space: Annotated[str, Option("Search space; needed.", PROBLEM)]
+    space: SpaceText
     images: TrainingImages
     sampler: Annotated[
         str,
         Option(
             "Subnets of a step. uniform: one of the space; sandwich: the largest, the smallest and "
-            "two others; preferred: one of --subnets; single: the one of --subnets.",
-            PROBLEM,
+            "two others; preferred: one of --subnets; single: the one of --subnets."
         ),
     ] = "uniform"
     subnets: Annotated[
         PathText | None,
-        Option("Their choices, as in preferred.json and top.json.", PROBLEM, "FILE", "none"),
+        Option("Their choices, as in preferred.json and top.json.", "FILE", "none"),
     ] = None
 
 
 class SupernetEvalConfig(SpreadOptions, TaskConfig):
-    """The options of `supernet eval`."""
+    """Evaluate random subnets with the weights that they inherit.
+
+    The table is a benchmark, for `evolve --benchmark` and `rank`.
+    """
 
     kind = "supernet-eval"
     task = "autoprox.commands.supernet:SupernetEval"
     noun = "an evaluation"
+    example = "supernet eval runs/20260102T030405Z-mine --samples 1000"
 
-    supernet: Annotated[PathText, Option("The run that trained it.", argument=True, metavar="RUN")]
-    samples: Annotated[Positive, Option("Random subnets to evaluate.", PROBLEM)] = 64
+    supernet: Annotated[
+        PathText, Option("The run that trained it.", "RUN", group=GENERAL, argument=True)
+    ]
+    samples: Annotated[Positive, Option("Random subnets to evaluate.")] = 64
     images: Annotated[
         PathText | None,
-        Option("Evaluate on held-out images of these.", PROBLEM, "PATH", "those of the training"),
+        Option("Evaluate on held-out images of these.", "PATH", "those of the training"),
     ] = None
     limit: HeldOutLimit = None
 
 
 class PrenasConfig(TrainingOptions, TaskConfig):
-    """The options of `prenas`."""
+    """Prefer architectures before any training, as PreNAS does, and train them in one supernet.
+
+    One random supernet scores all isomers; below each size the one with the
+    highest saliency is preferred. With --train, the supernet is trained on the
+    preferred architectures alone.
+    """
 
     kind = "prenas"
     task = "autoprox.commands.prenas:Prenas"
     noun = "a selection"
+    example = "prenas --space autoformer-supernet-ti --sizes 5M:12M:1M"
 
-    space: Annotated[str, Option("Search space; needed.", PROBLEM)]
+    space: SpaceText
     sizes: Annotated[
         str,
         AfterValidator(lambda text: parse_series("sizes", text) and text),
-        Option(
-            "Parameter counts below each of which some are preferred; needed.",
-            PROBLEM,
-            "LOW:HIGH:STEP",
-        ),
+        Option("Parameter counts below each of which some are preferred; needed.", "LOW:HIGH:STEP"),
     ]
     per_size: Annotated[
-        Positive,
-        Option("Architectures preferred below each size; they may overlap.", PROBLEM),
+        Positive, Option("Architectures preferred below each size; they may overlap.")
     ] = 1
     normaliser: Annotated[
         str,
         Option(
             "How isomers are compared: paper (eq. 13), or released: as in the authors' code, with "
-            "its random weights of AutoFormer's supernets.",
-            PROBLEM,
+            "its random weights of AutoFormer's supernets."
         ),
     ] = "paper"
     dataset: Annotated[
-        str, Option("Dataset that sets the number of classes, unless --train is given.", PROBLEM)
+        str, Option("Dataset that sets the number of classes, unless --train is given.")
     ] = "imagenet"
-    noise: Annotated[Positive, Option("Gaussian noise images to score on.", PROBLEM)] = 64
+    noise: Annotated[Positive, Option("Gaussian noise images to score on.")] = 64
     train: Annotated[
         PathText | None,
-        Option("Images to train the preferred architectures on.", PROBLEM, "PATH", "none"),
+        Option("Images to train the preferred architectures on.", "PATH", "none"),
     ] = None
 
 
 class S3Config(SpreadOptions, TrainingOptions, TaskConfig):
-    """The options of `s3`, the search of a search space."""
+    """Search the search space, and then the best network in it.
+
+    In each round a supernet of the space is trained, random networks are measured
+    with its weights, and the options of every dimension and stage move towards
+    less error. `autoprox resume` goes on with a stopped run.
+    """
 
     kind = "s3"
     task = "autoprox.commands.s3:S3Search"
     noun = "a search of the search space"
+    example = "s3 --space swin-nano --images photos --rounds 3"
 
-    space: Annotated[str, Option("Search space to begin with; needed.", PROBLEM)]
+    space: Annotated[str, Option("Search space to begin with; needed.")]
     images: TrainingImages
     params: ParamsRange = (None, None)
     flops: FlopsRange = (None, None)
     limit: HeldOutLimit = None
     rounds: Annotated[
-        Positive,
-        Option("Spaces that are trained and measured; all but the last evolve.", STRATEGY),
+        Positive, StrategyOption("Spaces that are trained and measured; all but the last evolve.")
     ] = 3
-    samples: Annotated[Positive, Option("Random architectures that measure a space.", STRATEGY)] = (
+    samples: Annotated[Positive, StrategyOption("Random architectures that measure a space.")] = (
         1000
     )
-    top: Annotated[Positive, Option("Best of these, for the top-tier error.", STRATEGY)] = 50
+    top: Annotated[Positive, StrategyOption("Best of these, for the top-tier error.")] = 50
     tau: Annotated[
-        float, Gt(0), Option("Change of the error, in percent, that moves options.", STRATEGY)
-    ] = 0.4  # fmt: skip
+        float, Gt(0), StrategyOption("Change of the error, in percent, that moves options.")
+    ] = 0.4
     population: Annotated[
-        Positive, Option("Population of the search in the last space.", STRATEGY)
+        Positive, StrategyOption("Population of the search in the last space.")
     ] = 50
-    generations: Annotated[Positive, Option("Generations of this search.", STRATEGY)] = 20
-    parents: Annotated[Positive, Option("Best architectures, the parents.", STRATEGY)] = 10
+    generations: Annotated[Positive, StrategyOption("Generations of this search.")] = 20
+    parents: Annotated[Positive, StrategyOption("Best architectures, the parents.")] = 10
     mutate_stage: Annotated[
-        Probability, Option("Probability that a depth or a dimension mutates.", STRATEGY)
+        Probability, StrategyOption("Probability that a depth or a dimension mutates.")
     ] = 0.2
-    mutate_block: Annotated[Probability, Option("Probability that a block mutates.", STRATEGY)] = (
-        0.4
-    )
-    drop_path: Annotated[Share, Option("Stochastic depth of the last block.", TRAINING)] = 0.2
+    mutate_block: Annotated[Probability, StrategyOption("Probability that a block mutates.")] = 0.4
+    drop_path: DropPath = 0.2

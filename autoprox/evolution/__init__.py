@@ -3,15 +3,21 @@
 It imports the language and gives `evolve`, the registry `STRATEGIES`, and what `evolve` needs.
 """
 
-from autoprox.evolution.choice import best_by_each, shortest
-from autoprox.evolution.individuals import METRICS, EvolutionError, Individual, survivors
-from autoprox.evolution.loop import State, evolve, first_population, require_formula
-from autoprox.evolution.strategies import (
+from autoprox.evolution.evolution_strategies import (
     STRATEGIES,
     EvolutionStrategy,
     Representation,
     make_toolbox,
 )
+from autoprox.evolution.individuals import (
+    METRICS,
+    EvolutionError,
+    Individual,
+    best_by_each,
+    shortest,
+    survivors,
+)
+from autoprox.evolution.loop import State, evolve, first_population, require_formula
 from autoprox.evolution_parameters import EvolutionParameters
 
 __all__ = [

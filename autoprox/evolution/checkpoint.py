@@ -11,7 +11,8 @@ from autoprox.files.json_documents import Document, Finite
 from autoprox.language import parse
 from autoprox.runs.folder import restored_rng, rng_state
 
-Count = Annotated[int, Field(ge=0, le=10**12)]
+STATE_COUNTERS = ("iteration", "evaluations", "drawn", "lines")
+Counted = Annotated[int, Field(ge=0, le=10**12)]
 
 
 class SavedIndividual(Document):
@@ -26,33 +27,23 @@ class SavedIndividual(Document):
     @classmethod
     def of(cls, individual: Individual) -> "SavedIndividual":
         """Save an individual."""
-        return cls(
-            expression=str(individual.tree),
-            taus=individual.taus,
-            jcm=individual.jcm,
-            partial_tau=individual.partial_tau,
-            objective=individual.objective,
-        )
+        names = ("taus", "jcm", "partial_tau", "objective")
+        kept = {name: getattr(individual, name) for name in names}
+        return cls(expression=str(individual.tree), **kept)
 
     def restored(self) -> Individual:
         """Return the individual."""
-        return Individual(
-            parse(self.expression),
-            self.taus,
-            jcm=self.jcm,
-            partial_tau=self.partial_tau,
-            objective=self.objective,
-        )
+        return Individual(parse(self.expression), **self.model_dump(exclude={"expression"}))
 
 
 class SavedState(Document):
     """Everything that the next iteration of an evolution depends on."""
 
-    iteration: Count
-    evaluations: Count
-    drawn: Count
-    lines: Count
-    invalid: dict[str, Count]
+    iteration: Counted
+    evaluations: Counted
+    drawn: Counted
+    lines: Counted
+    invalid: dict[str, Counted]
     rng: list[Any]
     population: tuple[SavedIndividual, ...]  # empty if a budget found no valid formula
     front: tuple[SavedIndividual, ...]
@@ -61,10 +52,7 @@ class SavedState(Document):
     def of(cls, state: State) -> "SavedState":
         """Save a state."""
         return cls(
-            iteration=state.iteration,
-            evaluations=state.evaluations,
-            drawn=state.drawn,
-            lines=state.lines,
+            **{name: getattr(state, name) for name in STATE_COUNTERS},
             invalid=dict(state.invalid),
             rng=rng_state(state.rng),
             population=tuple(map(SavedIndividual.of, state.population)),
@@ -82,12 +70,9 @@ class SavedState(Document):
         state = State(
             restored_rng(self.rng),
             [own.restored() for own in self.population],
-            iteration=self.iteration,
-            evaluations=self.evaluations,
-            drawn=self.drawn,
-            lines=self.lines,
+            **{name: getattr(self, name) for name in STATE_COUNTERS},
             invalid=Counter(self.invalid),
         )
-        # In reverse, because of equals a front puts the last one first.
+        # In reverse: a front puts the last of equals first.
         state.front.update([own.restored() for own in reversed(self.front)])
         return state

@@ -1,9 +1,10 @@
-"""Individuals, which are trees with their fitness, and which of them survive."""
+"""Individuals: trees with their fitness, the survivors among them, and the final choice."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+import numpy as np
 from deap import base, tools
 
 from autoprox.errors import AutoproxError
@@ -21,7 +22,7 @@ class Fitness(base.Fitness):  # type: ignore[misc]
 
 
 class ParetoFitness(base.Fitness):  # type: ignore[misc]
-    """Both joint metrics and size, none before the others."""
+    """Both joint metrics and size, as equals."""
 
     weights = (1.0, 1.0, -1.0)
 
@@ -56,16 +57,19 @@ class Individual:
 
     @property
     def metrics(self) -> tuple[float, ...]:
-        """The joint metrics that it is selected by."""
+        """The joint metrics by which it is selected."""
         return tuple(getattr(self, name) for name in METRICS[self.objective])
 
 
 def survivors(individuals: Sequence[Individual], count: int) -> list[Individual]:
-    """The best, best first; of formulas with the same correlations, the shortest.
+    """Return the best, best first; of formulas with the same correlations, only the shortest.
 
-    Where both metrics count, they are those of NSGA-II: front by front, the least crowded first.
+    With both metrics, these are those of NSGA-II: front by front, the least crowded first.
     """
-    found = distinct(sorted(individuals, key=lambda i: i.fitness, reverse=True))
+    ranked: dict[tuple[float, ...], Individual] = {}
+    for individual in sorted(individuals, key=lambda i: i.fitness, reverse=True):
+        ranked.setdefault(individual.taus, individual)
+    found = list(ranked.values())
     if not found or found[0].objective != "both":
         return found[:count]
     chosen = tools.selNSGA2(found, count)
@@ -73,9 +77,20 @@ def survivors(individuals: Sequence[Individual], count: int) -> list[Individual]
     return [i for front in fronts for i in sorted(front, key=lambda i: -i.fitness.crowding_dist)]
 
 
-def distinct(individuals: Sequence[Individual]) -> list[Individual]:
-    """The first of those with the same correlations."""
-    found: dict[tuple[float, ...], Individual] = {}
-    for individual in individuals:
-        found.setdefault(individual.taus, individual)
-    return list(found.values())
+def shortest(front: Sequence[Individual], errors: Sequence[float], tolerance: float) -> Individual:
+    """Return the shortest formula that may well be as good as the best, then the fittest.
+
+    It is within `tolerance` standard errors of the best by each metric; `errors` are those of the
+    best. If no formula is that near to the best by all metrics, the nearest is returned.
+    """
+    metrics = np.array([i.metrics for i in front])
+    short_of = metrics.max(axis=0) - metrics
+    steps = short_of / np.maximum(errors, np.finfo(float).tiny)
+    worst = steps.max(axis=1)
+    near = [i for i, step in zip(front, worst, strict=True) if step <= max(tolerance, worst.min())]
+    return min(near, key=lambda i: (i.tree.size, *(-m for m in i.metrics), str(i.tree)))
+
+
+def best_by_each(front: Sequence[Individual]) -> list[Individual]:
+    """Return the best by each metric, the first of equals."""
+    return [max(front, key=lambda i: i.metrics[index]) for index in range(len(front[0].metrics))]

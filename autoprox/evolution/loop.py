@@ -1,4 +1,4 @@
-"""The loop of Auto-Prox, and all that its next iteration depends on."""
+"""The evolution loop of Auto-Prox and its state."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from deap import base, tools
 
+from autoprox.evolution.evolution_strategies import Evaluate, EvolutionStrategy
 from autoprox.evolution.individuals import EvolutionError, Individual, survivors
-from autoprox.evolution.strategies import Evaluate, EvolutionStrategy
 from autoprox.evolution_parameters import EvolutionParameters
 from autoprox.language import Tree
 
@@ -23,14 +23,14 @@ FITNESSES.register("mean", lambda values: float(np.mean(values)))
 
 @dataclass
 class State:
-    """A population, the best so far, and a log of the last iteration: a run's file has all."""
+    """The state of an evolution: a population, the front so far, and the last line of the log."""
 
     rng: Random
     population: list[Individual] = field(default_factory=list)
     front: Any = field(
         default_factory=lambda: tools.ParetoFront(similar=lambda one, two: one.taus == two.taus)
     )
-    iteration: int = 0  # how many are complete
+    iteration: int = 0  # complete ones
     evaluations: int = 0
     drawn: int = 0  # evaluations of random formulas for the first population
     lines: int = 0  # of the log
@@ -38,7 +38,7 @@ class State:
     logbook: Any = field(default_factory=tools.Logbook)
 
     def spent(self, parameters: EvolutionParameters) -> bool:
-        """Whether the evolution is at its end."""
+        """Return whether the evolution has ended."""
         return self.iteration >= parameters.iterations or self.left(parameters) == 0
 
     def left(self, parameters: EvolutionParameters) -> int | None:
@@ -48,19 +48,19 @@ class State:
         return max(0, parameters.evaluations - self.evaluations)
 
     def progress(self, parameters: EvolutionParameters) -> tuple[int, int]:
-        """How much is done, of how much: evaluations where they have a budget, or iterations."""
+        """Return how much is done, of how much: of limited evaluations, else of iterations."""
         if parameters.evaluations is None:
             return self.iteration, parameters.iterations
         return self.evaluations, parameters.evaluations
 
     def count(self, individuals: Sequence[Individual]) -> None:
-        """Take note of what was evaluated."""
+        """Count evaluated individuals, and add the valid ones to the front."""
         self.evaluations += len(individuals)
         self.invalid.update(i.reason for i in individuals if not i.valid)
         self.front.update([i for i in individuals if i.valid])
 
     def log(self) -> None:
-        """Enter an iteration's line into the logbook, in the place of the one before."""
+        """Replace the logbook's line by that of this iteration."""
         self.lines += 1
         best = max(self.population, key=lambda i: i.fitness).tree
         self.logbook.record(
@@ -93,14 +93,30 @@ def evolve(
             a child that isn't better than its parent by the margin is mutated again, up to R times
             population = population + children kept, without the worst
 
-    Where the budget of evaluations ends within an iteration, that one isn't counted. The population
-    is smaller than P, or even empty, where the budget doesn't suffice for P valid proxies.
+    If the budget of evaluations ends within an iteration, that iteration isn't counted. The
+    population is smaller than P, or even empty, if the budget doesn't suffice for P valid proxies.
 
     `toolbox` has `evaluate` (trees to individuals), `generate`, `mutate`, `mate` and `select`.
     """
-    toolbox = _limited(toolbox, parameters, state)
+    evaluate_all = toolbox.evaluate
+
+    def evaluate(trees: Sequence[Tree]) -> list[Individual]:
+        """Evaluate what the budget allows, and count it, for strategies that evaluate too."""
+        allowed = trees[: state.left(parameters)]
+        individuals: list[Individual] = evaluate_all(allowed) if allowed else []
+        state.count(individuals)
+        return individuals
+
+    toolbox = copy(toolbox)
+    toolbox.evaluate = evaluate
     if not state.population:
-        _begin(toolbox, parameters, state, record)
+        state.population = first_population(
+            evaluate, toolbox, parameters, state.rng, lambda: state.spent(parameters)
+        )
+        state.drawn = state.evaluations
+        if state.spent(parameters) and state.population:
+            state.log()
+            record(state)
     while not state.spent(parameters):
         offspring = strategy.vary(state.population, toolbox, parameters, state.rng)
         kept: list[Individual] = []
@@ -121,39 +137,6 @@ def evolve(
         state.log()
         record(state)
     return state
-
-
-def _limited(toolbox: base.Toolbox, parameters: EvolutionParameters, state: State) -> base.Toolbox:
-    """Return the toolbox with an `evaluate` that counts, and gives no more than the budget allows.
-
-    So what a strategy evaluates by itself counts, too.
-    """
-
-    def evaluate(trees: Sequence[Tree]) -> list[Individual]:
-        allowed = trees[: state.left(parameters)]
-        individuals: list[Individual] = toolbox.evaluate(allowed) if allowed else []
-        state.count(individuals)
-        return individuals
-
-    limited = copy(toolbox)
-    limited.evaluate = evaluate
-    return limited
-
-
-def _begin(
-    toolbox: base.Toolbox,
-    parameters: EvolutionParameters,
-    state: State,
-    record: Callable[[State], None],
-) -> None:
-    """Make the first population; it is recorded only if the budget ends there."""
-    state.population = first_population(
-        toolbox.evaluate, toolbox, parameters, state.rng, lambda: state.spent(parameters)
-    )
-    state.drawn = state.evaluations
-    if state.spent(parameters) and state.population:
-        state.log()
-        record(state)
 
 
 def first_population(

@@ -2,11 +2,11 @@
 Search via Automatic Proxy Discovery", AAAI 2024): two statistics, two unary operations on each, and
 one binary operation, for each layer; the mean over layers is the score.
 
-A unary operation keeps a matrix or reduces it to the layer's number, and then maps that. Where one
-of the operands is a number, or they are matrices of different kinds, the mean of a matrix stands
-for it; so it does for what the binary operation makes of two matrices. The layers of two domains
-aren't pairs in the language: there the binary operation joins the means over layers, which for sums
-and differences is the same.
+A unary operation keeps a matrix or reduces it to the layer's number, and then maps that. If one
+of the operands is a number, or they are matrices of different kinds, the mean of a matrix replaces
+it, as it does the result of the binary operation on two matrices. The language doesn't pair the
+layers of two domains: there the binary operation joins the means over layers, which for sums and
+differences is the same.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ MATRICES = ("map", "normalise", "reduce")
 
 
 class TwoInputs:
-    """Draws and varies these trees of the statistics of a grammar."""
+    """A source of such trees with the statistics of a grammar."""
 
     def __init__(self, grammar: Grammar) -> None:
         limits = grammar.limits
@@ -40,22 +40,25 @@ class TwoInputs:
         ]
 
     def generate(self, rng: Random) -> Tree:
-        """A random tree."""
+        """Draw a tree."""
         return self._tree([None] * 7, rng)
 
     def mutate(self, tree: Tree, rng: Random) -> Tree:
-        """The tree, each of its nodes drawn anew with a probability of a half."""
+        """Return the tree with each of its nodes redrawn with a probability of a half."""
         return self._tree([None if rng.random() < MUTATION else n for n in _names(tree)], rng)
 
     def crossover(self, tree: Tree, donor: Tree, rng: Random) -> Tree:
-        """Each node from either tree."""
+        """Take each node from either tree."""
         return self._tree(list(map(rng.choice, zip(_names(tree), _names(donor), strict=True))), rng)
 
     def _tree(self, wanted: Sequence[str | None], rng: Random) -> Tree:
-        """The tree of these nodes, drawn where they are None or don't fit the others."""
+        """Make the tree of these nodes; those that are None or don't fit the others are drawn."""
         left, right = (self._operand(wanted[i : i + 3], rng) for i in (0, 3))
         if left.type != right.type:
-            left, right = (_reduced(operand) for operand in (left, right))
+            left, right = (
+                make_tree("mean", operand) if operand.type.level == "Matrix" else operand
+                for operand in (left, right)
+            )
         if left.type != right.type:
             left, right = (make_tree("mean", operand) for operand in (left, right))
         joined = make_tree(self._drawn(wanted[6], self._words(left.type, 2), rng), left, right)
@@ -66,35 +69,31 @@ class TwoInputs:
     def _operand(self, wanted: Sequence[str | None], rng: Random) -> Tree:
         operand = make_tree(self._drawn(wanted[0], self._statistics, rng))
         for name in wanted[1:]:
-            operand = make_tree(self._drawn(name, self._unaries(operand.type), rng), operand)
+            kinds = MATRICES if operand.type.level == "Matrix" else NUMBERS
+            words = [n for n in self._words(operand.type, 1) if OPERATIONS[n].kind in kinds]
+            operand = make_tree(self._drawn(name, words, rng), operand)
         return operand
 
     @staticmethod
     def _drawn(wanted: str | None, options: Sequence[str], rng: Random) -> str:
         return wanted if wanted is not None and wanted in options else rng.choice(options)
 
-    def _unaries(self, type_: Type) -> list[str]:
-        kinds = MATRICES if type_.level == "Matrix" else NUMBERS
-        return [n for n in self._words(type_, 1) if OPERATIONS[n].kind in kinds]
-
     def _words(self, type_: Type, arity: int) -> list[str]:
-        """The operations on so many values of a type, whatever they make of it."""
+        """Return the operations with this many arguments of a type, whatever their result."""
         wanted = [DEAP_TYPES[type_]] * arity
         nodes = [node for own in self._grammar.pset.primitives.values() for node in own]
         return sorted({node.name for node in nodes if node.args == wanted})
 
 
 def _names(tree: Tree) -> list[str]:
-    """The statistic and the first two operations of both operands, then the binary operation."""
+    """Return the statistic and the first two operations of both operands, then the binary one."""
     while len(tree.args) == 1:
         [tree] = tree.args
-    return [*(name for operand in tree.args for name in _chain(operand)[:3]), tree.symbol]
-
-
-def _chain(operand: Tree) -> list[str]:
-    """The symbols from the terminal to the root."""
-    return [*(_chain(operand.args[0]) if operand.args else []), operand.symbol]
-
-
-def _reduced(operand: Tree) -> Tree:
-    return make_tree("mean", operand) if operand.type.level == "Matrix" else operand
+    names = []
+    for operand in tree.args:
+        chain = [operand.symbol]
+        while operand.args:
+            operand = operand.args[0]
+            chain.append(operand.symbol)
+        names += chain[::-1][:3]
+    return [*names, tree.symbol]

@@ -1,4 +1,4 @@
-"""Run folders: all that is needed to read, compare and resume what a command did."""
+"""Run folders: the files by which a run is read, compared and resumed."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ COMMANDS = {  # of kinds that aren't named like their command
 
 FORMAT = 3  # of a run's files; autoprox 0.2 recorded none
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
-# What values of wrong types raise, which a run of a stranger or of another version may hold.
+# Raised by values of wrong types, which a foreign run or one of another version may hold.
 MISREAD = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-ABANDONED = 3600.0  # seconds after which nobody can be at the very beginning of a run's folder
+ABANDONED = 3600.0  # seconds after which no process can still be creating a run's folder
 PACKAGES = ("autoprox", "torch", "numpy", "scipy", "deap", "sympy")
 
 
@@ -58,13 +58,13 @@ D = TypeVar("D", bound=Document)
 
 
 class TimedLine(Excerpt):
-    """The part that every line of a log has."""
+    """The part that all lines of logs share."""
 
     seconds: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 
 
 class Environment(Document):
-    """What a result may depend on besides the configuration."""
+    """The environment of a result, besides its configuration."""
 
     command: list[str]
     python: str
@@ -90,8 +90,8 @@ class RunEnvironment(Environment):
 class Run:
     """A folder of config, environment, log, checkpoint, hall of fame and summary.
 
-    `create` and `resume` hold the folder's lock until `close` or the end of the process, and only
-    they write. Whatever is written stays readable after a kill at any moment.
+    `create` and `resume` hold the folder's lock until `close` or the end of the process; other runs
+    are read-only. A kill at any moment leaves all files readable.
     """
 
     def __init__(self, path: Path, lock: FileLock | None = None) -> None:
@@ -108,10 +108,10 @@ class Run:
         device: str = "cpu",
         read: Mapping[str, str] | None = None,
     ) -> Run:
-        """A new folder `<UTC time>-<name>` below root, with a number behind where that exists.
+        """Create a folder `<UTC time>-<name>` below root, with a number added if that exists.
 
-        `config` has the run's `kind`: the command whose run it is. `read` has a digest of each
-        thing that the run reads. The folder takes its name when it is whole.
+        `config` has the run's `kind`: the command that makes it. `read` has a digest of each thing
+        that the run reads. The folder gets its name when it is complete.
         """
         require_name(name)
         require_folder("the folder of runs", root)
@@ -128,18 +128,28 @@ class Run:
             own = RunEnvironment(**dict(environment(device)), read=dict(read or {}))
             write_json(new / ENVIRONMENT, own.model_dump(exclude_unset=True))
             write_json(new / CONFIG, {"format": FORMAT, **config})
-            path = _placed(new, stem)
+            path, number = new.with_name(stem), 1
+            while True:
+                try:
+                    return cls(new.rename(path), lock)
+                except OSError as error:  # the name is taken
+                    if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                        raise
+                    number += 1
+                    path = new.with_name(f"{stem}-{number}")
         except BaseException:
             shutil.rmtree(new)
             raise
-        return cls(path, lock)
 
     @classmethod
     def open(cls, path: Path, kind: str | None = None) -> Run:
-        """An existing run, of this kind where one is given, to read."""
+        """Open an existing run to read it; it must be of this kind, if one is given."""
         if not path.is_dir():
-            found = "is a file" if path.exists() else "does not exist"
-            raise RunError(f"a run must be a folder, but {path} {found}{_similar(path)}")
+            found, parent = "is a file" if path.exists() else "does not exist", path.parent
+            names = [entry.name for entry in parent.iterdir()] if parent.is_dir() else []
+            close = ", ".join(str(parent / name) for name in get_close_matches(path.name, names))
+            nearest = f"; nearest: {close}" if close else ""
+            raise RunError(f"a run must be a folder, but {path} {found}{nearest}")
         _require_files(path, (CONFIG,))
         if links := sorted(str(entry) for entry in path.rglob("*") if entry.is_symlink()):
             raise RunError(f"a run must hold files of its own, but {links[0]} is a link")
@@ -155,16 +165,16 @@ class Run:
 
     @classmethod
     def resume(cls, path: Path, kind: str | None = None) -> Run:
-        """An existing run, to go on writing where it stopped."""
+        """Open an existing run to go on where it stopped."""
         run = cls(path, locked(cls.open(path, kind).path))
         _require_files(path, (CONFIG, ENVIRONMENT, LOG))
         remove_unfinished(path)
         return run
 
     def differences(self, read: Mapping[str, str]) -> list[str]:
-        """What a result may depend on and is otherwise than when the run began.
+        """Return what has changed since the run began, and may change its result.
 
-        Versions, the processor's instructions, and the digests of what is read.
+        These are versions, the processor's instructions, and the digests of what is read.
         """
         then, now = read_object(self.path / ENVIRONMENT), environment("")
         pairs = [("instructions", then.get("instructions"), now.instructions)]
@@ -174,12 +184,12 @@ class Run:
                 rule = f"must be an object, but is {known!r}"
                 raise RunError(f"{self.path / ENVIRONMENT}: {group} {rule}")
             pairs += [(name, known.get(name), value) for name, value in current.items()]
-        return [
-            f"{name} {_short(was)}, now {_short(is_)}" for name, was, is_ in pairs if was != is_
+        return [  # digests by their beginnings
+            f"{name} {str(was)[:16]}, now {str(is_)[:16]}" for name, was, is_ in pairs if was != is_
         ]
 
     def record_differences(self, differences: Sequence[str]) -> None:
-        """Keep what was different when the run went on all the same."""
+        """Record what was different when the run was resumed by force."""
         self._require_lock()
         file = self.path / ENVIRONMENT
         known = read_object(file)
@@ -187,7 +197,7 @@ class Run:
 
     @property
     def kind(self) -> str:
-        """The command whose run it is."""
+        """The kind of command that made the run."""
         kind = self.read_config().get("kind")
         if not isinstance(kind, str):
             raise RunError(f"{self.path / CONFIG} must say the kind of the run, but says {kind!r}")
@@ -203,7 +213,7 @@ class Run:
         self._log.append(record)
 
     def read_log(self) -> list[dict[str, Any]]:
-        """The records of all complete lines."""
+        """Return the records of all complete lines."""
         return self._log.read()
 
     def read_log_as(self, kind: type[D]) -> list[D]:
@@ -211,7 +221,7 @@ class Run:
         return self._log.read_as(kind)
 
     def check_log(self) -> None:
-        """Raise the error of the first line that isn't one of a log."""
+        """Raise the error of the first invalid line."""
         self._log.read_as(TimedLine)
 
     def read_lines(self, part: str) -> list[dict[str, Any]]:
@@ -225,19 +235,19 @@ class Run:
         return (self.path / f"{part}.jsonl").exists()
 
     def truncate_log(self, count: int) -> None:
-        """Keep that many lines, cutting off what was logged after the checkpoint."""
+        """Keep this many lines, and remove what was logged after the checkpoint."""
         self._require_lock()
         self._log.truncate(count)
 
     def checkpoint(self, state: Mapping[str, Any]) -> None:
-        """Replace the checkpoint; the log is on the disk before it."""
+        """Replace the checkpoint, after writing the log to the disk."""
         self._require_lock()
         with (self.path / LOG).open("ab") as log:
             os.fsync(log.fileno())
         write_json(self.path / CHECKPOINT, {"sha256": digest_of(to_json(state)), "state": state})
 
     def read_checkpoint(self) -> dict[str, Any] | None:
-        """The state of the last checkpoint; None before the first."""
+        """Return the state of the last checkpoint; None before the first."""
         if (saved := self._read(CHECKPOINT)) is None:
             return None
         state = saved.get("state")
@@ -262,7 +272,7 @@ class Run:
         write_json(self.path / SUMMARY, summary)
 
     def read_summary(self) -> dict[str, Any] | None:
-        """What the run found; None before its end."""
+        """Return the summary; None before the end of the run."""
         summary = self._read(SUMMARY)
         known = self.read_environment().get("summary")
         with as_written(self.path / SUMMARY, "a summary"):
@@ -319,13 +329,13 @@ def environment(device: str) -> Environment:
 
 
 def rng_state(rng: random.Random) -> list[Any]:
-    """The state of a generator as JSON values."""
+    """Return the state of a generator as JSON values."""
     form, internal, gauss = rng.getstate()
     return [form, list(internal), gauss]
 
 
 def restored_rng(state: Sequence[Any]) -> random.Random:
-    """The generator of a state that `rng_state` returned."""
+    """Return the generator of a state that `rng_state` returned."""
     rng = random.Random()
     try:
         form, internal, gauss = state
@@ -337,7 +347,7 @@ def restored_rng(state: Sequence[Any]) -> random.Random:
 
 @contextmanager
 def as_written(path: str | Path, content: str = "a run") -> Iterator[None]:
-    """What is read herein must be as this version writes it; `--debug` shows what isn't."""
+    """Turn errors of malformed values into a RunError; `--debug` shows which value it is."""
     try:
         yield
     except MISREAD as error:
@@ -352,56 +362,30 @@ def _require_files(path: Path, names: Sequence[str]) -> None:
 
 
 def require_name(name: str) -> None:
-    """Raise RunError unless the name of a run's folder may end so."""
+    """Raise RunError unless the name of a run's folder may end with this."""
     if not NAME.fullmatch(name):
         rule = "a run's name must be 1 to 80 letters, digits and . _ + -, no sign first"
         raise RunError(f"{rule}, but got {name!r}")
 
 
 def digest_of(text: str) -> str:
-    """The sha256 of a text."""
+    """Return the sha256 of a text."""
     return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()
 
 
-def _placed(new: Path, stem: str) -> Path:
-    """Give a whole folder its name, which no other has."""
-    path, number = new.with_name(stem), 1
-    while True:
-        try:
-            return new.rename(path)
-        except OSError as error:
-            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                raise
-            number += 1
-            path = new.with_name(f"{stem}-{number}")
-
-
 def _remove_abandoned(root: Path) -> None:
-    """Remove what kills left of runs that had no name yet."""
+    """Remove the unnamed folders of killed processes; a living process holds its folder's lock."""
     for path in root.glob(f".*{UNFINISHED}"):
-        with suppress(OSError):  # another process, or another user, may be at it
-            if _is_abandoned(path):
-                shutil.rmtree(path)
-
-
-def _is_abandoned(path: Path) -> bool:
-    """Whether nobody is making this folder any more: who does holds its lock."""
-    if not (path / LOCK).exists():
-        return time.time() - path.stat().st_mtime > ABANDONED
-    try:
-        locked(path).release()
-    except RunError:
-        return False
-    return True
-
-
-def _short(value: Any) -> str:
-    """A value of the environment, a digest by its beginning."""
-    return str(value)[:16]
+        with suppress(OSError, RunError):  # another process, or another user, may be writing it
+            if (path / LOCK).exists():
+                locked(path).release()
+            elif time.time() - path.stat().st_mtime <= ABANDONED:
+                continue
+            shutil.rmtree(path)
 
 
 def locked(path: Path, noun: str = "a run", name: str = LOCK) -> FileLock:
-    """The lock of a folder that is such a thing; it ends with the process, however that ends."""
+    """Lock a folder; the lock is released when the process ends, in whichever way."""
     lock = FileLock(path / name, timeout=0)
     try:
         lock.acquire()
@@ -410,20 +394,13 @@ def locked(path: Path, noun: str = "a run", name: str = LOCK) -> FileLock:
     return lock
 
 
-def _similar(path: Path) -> str:
-    parent = path.parent
-    names = [entry.name for entry in parent.iterdir()] if parent.is_dir() else []
-    close = get_close_matches(path.name, names)
-    return f"; nearest: {', '.join(str(parent / name) for name in close)}" if close else ""
-
-
 def _commit() -> str | None:
-    """The commit of the checkout that this code lies in, if it lies in one."""
+    """Return the commit of this code's checkout, if it is in one."""
     top = Path(__file__).parent.parent.parent
     if not (top / ".git").exists():
         return None
-    describe = ["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    command = ["git", "-C", str(top), *describe]
+    command = ["git", "-C", str(top)]
+    command += ["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
         result = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):

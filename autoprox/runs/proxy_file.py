@@ -21,12 +21,12 @@ from autoprox.language import digest, parse, require_network
 VERSION = 1
 Taus = dict[str, dict[str, float | None]]  # by part of the split and dataset
 
-Name = Annotated[str, Field(max_length=2000)]  # for it is a heading, or a line
+Name = Annotated[str, Field(max_length=2000)]  # it becomes a heading
 Tau = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
 
 
 class Version(Excerpt):
-    """The part that the files of every version have."""
+    """The part that files of all versions share."""
 
     version: Annotated[int, Field(ge=1, le=10**9), Must("an integer from 1 to 1000000000")]
 
@@ -67,7 +67,7 @@ class ProxyFile(Document):
 
 @dataclass(frozen=True)
 class ProxyRecord:
-    """What a proxy file says, apart from its version and hash."""
+    """The content of a proxy file, apart from its version and hash."""
 
     expression: str
     formula: str
@@ -78,15 +78,8 @@ class ProxyRecord:
 def write_proxy(path: Path, record: ProxyRecord) -> None:
     """Write a proxy file."""
     tree = require_network(parse(record.expression))
-    content = ProxyFile(
-        version=VERSION,
-        expression=str(tree),
-        hash=digest(tree),
-        formula=record.formula,
-        found=record.found,
-        taus=record.taus,
-    )
-    write_json(path, content.model_dump(mode="json"))
+    values = {**vars(record), "expression": str(tree), "hash": digest(tree)}
+    write_json(path, ProxyFile(version=VERSION, **values).model_dump(mode="json"))
 
 
 def read_proxy(path: Path) -> ProxyFile:

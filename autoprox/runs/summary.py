@@ -1,4 +1,4 @@
-"""What every command's summary has, as summary.json, `--json` and Python show it."""
+"""The base of all summaries, as in summary.json, `--json` and Python."""
 
 from typing import Annotated, Any
 

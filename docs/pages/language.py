@@ -9,7 +9,7 @@ from autoprox.language.domains import DOMAINS, PARTS
 from autoprox.language.quantities import QUANTITIES
 from autoprox.language.statistic_leaves import MEANINGS, unicode_letter
 from autoprox.primitives import OPERATIONS, Formula, fill
-from autoprox.report.terminal.operations import operation_details
+from autoprox.report.terminal.operations_report import operation_details
 
 from . import text
 from .text import code, table

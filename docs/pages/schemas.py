@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from autoprox.benchmarks.descriptions import BenchmarkInfo, FetchedFile
 from autoprox.benchmarks.table import BenchmarkTable
-from autoprox.cli.report import WrittenReport
+from autoprox.cli.show_commands import WrittenReport
 from autoprox.commands.build_benchmark import BuildSummary
 from autoprox.commands.cache import ClearedCache
 from autoprox.commands.compare import CompareSummary
@@ -26,7 +26,7 @@ from autoprox.configurations.commands import CONFIGURATIONS
 from autoprox.configurations.shared_options import TaskConfig
 from autoprox.evaluation.time_estimate import DryRun
 from autoprox.loaded_runs import Overview
-from autoprox.report.terminal.operations import OperationDetails
+from autoprox.report.terminal.operations_report import OperationDetails
 from autoprox.report.terminal.proxy_report import ExpressionDetails, FunctionDetails, ProxyGlance
 from autoprox.runs.folder import FORMAT, RunEnvironment
 from autoprox.runs.proxy_file import ProxyFile

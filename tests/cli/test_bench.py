@@ -13,7 +13,7 @@ import pytest
 
 from autoprox import cli
 from autoprox.benchmarks import load_benchmark
-from autoprox.configurations.build import BuildConfig
+from autoprox.configurations.commands import BuildConfig
 from autoprox.report.terminal.layout import number
 from autoprox.runs.folder import locked
 from autoprox.scoring.reliability import reliability

@@ -54,7 +54,7 @@ def test_version(run: Command) -> None:
 def test_options_are_those_of_the_configuration(config: type[TaskConfig]) -> None:
     """Each is an option, with the default that the help states, and what isn't given isn't set."""
     made = typer.Typer()
-    made.command()(command(config, "Do it."))
+    made.command()(command(config))
     parameters = {p.name: p for p in typer.main.get_command(made).params}
     given = {"resume", "json", "debug", "quiet", "dry_run", "install_completion", "show_completion"}
     assert set(parameters) - given == set(config.named(listed=True))

@@ -92,7 +92,7 @@ def test_every_option_is_explained() -> None:
     for config in CONFIGURATIONS.values():
         for name, _, option in config.described():
             assert option.help.endswith("."), (config, name)
-            assert config.explained().count(f"{name}: ") >= 1
+            assert config.option_lines().count(f"{name}: ") >= 1
 
 
 def test_names_may_hold_commas_in_parentheses() -> None:

@@ -9,17 +9,16 @@ import pytest
 from helpers.tables import table
 
 import autoprox
-from autoprox.configurations.commands import EvolveConfig
-from autoprox.configurations.presets import EVOLVE
+from autoprox.configurations.commands import PRESETS, EvolveConfig
 from autoprox.errors import ConfigError
 from autoprox.evolution import STRATEGIES
 from autoprox.language import parse
 
 
-@pytest.mark.parametrize("name", EVOLVE)
+@pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_is_a_valid_configuration(name: str) -> None:
     config = EvolveConfig(preset=name)
-    assert {option: getattr(config, option) for option in EVOLVE[name]} == dict(EVOLVE[name])
+    assert {option: getattr(config, option) for option in PRESETS[name]} == dict(PRESETS[name])
     assert config.strategy in STRATEGIES
 
 

@@ -20,7 +20,7 @@ from autoprox.evolution import (
     survivors,
 )
 from autoprox.evolution.checkpoint import SavedState
-from autoprox.evolution.strategies import select_of_sample
+from autoprox.evolution.evolution_strategies import select_of_sample
 from autoprox.evolution_parameters import TreeLimits
 from autoprox.language import Tree, digest, parse
 from autoprox.language.grammar import Grammar

@@ -11,7 +11,7 @@ from autoprox.commands.search import SearchSummary
 from autoprox.errors import AutoproxError
 from autoprox.files.human_readable import parse_size
 from autoprox.report.terminal.layout import show
-from autoprox.report.terminal.search_report import search_report
+from autoprox.report.terminal.search_reports import search_report
 from autoprox.searchspaces.size_limits import matched
 
 SPACE = "autoformer-nano"

@@ -58,7 +58,7 @@ def config_of(run: str) -> dict[str, Any]:
 def test_a_new_strategy_has_its_options_on_the_command_line(flag: str) -> None:
     with SEARCH_STRATEGIES.trial("lots", LOTS):
         app = typer.Typer()
-        app.command()(command(SearchConfig, "Search."))
+        app.command()(command(SearchConfig))
         done = CliRunner().invoke(app, [*FLAGS, "--strategy=lots", flag, "--samples=3", "--json"])
         assert done.exit_code == 0, done.output
         found = json.loads(done.stdout)

@@ -20,7 +20,7 @@ from helpers.commands import Command
 from helpers.images import save_images
 from helpers.tables import table
 
-from autoprox.cli.command_factory import StoppedError, followed
+from autoprox.cli.command_factory import StoppedError, with_progress
 from autoprox.configurations.commands import CONFIGURATIONS
 from autoprox.errors import MeasurementError
 from autoprox.files.atomic_writes import write_json
@@ -88,7 +88,7 @@ def found(kind: str, options: dict[str, Any], **changed: Any) -> dict[str, Any]:
     given = {**options, **changed}
     if kind == "build":
         given["out"] = f"table{len(list(Path().glob('*.parts')))}.json"
-    summary = start(CONFIGURATIONS[kind](**given))
+    summary = start(CONFIGURATIONS[kind](**given)).to_json()
     timed = ("run", "seconds", "core_hours", "file", "name")
     return {name: value for name, value in summary.items() if name not in timed}
 
@@ -281,7 +281,7 @@ def test_a_worker_that_is_killed_changes_nothing(options: dict[str, Any], addres
             os.kill(workers[0], signal.SIGKILL)
 
     config = CONFIGURATIONS["search"](**options["search"], backend="dask", scheduler=address)
-    summary = start(config, kill)
+    summary = start(config, kill).to_json()
     assert len(killed) == 1
     assert {name: summary[name] for name in local} == local
 
@@ -387,4 +387,4 @@ def test_the_error_says_how_to_go_on() -> None:
         raise ClusterError(NONE_LEFT)
 
     with pytest.raises(StoppedError, match=f"{NONE_LEFT}; `autoprox resume runs/mine` goes on$"):
-        followed(call, quiet=True)
+        with_progress(call, quiet=True)

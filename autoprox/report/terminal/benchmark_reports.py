@@ -1,14 +1,16 @@
-"""The tables of the benchmarks and of their files."""
+"""The reports of benchmarks: their list, their files, and one that was built."""
 
 from collections.abc import Iterable, Sequence
 
 from rich.table import Table
 
 from autoprox.benchmarks.descriptions import BenchmarkFile, BenchmarkInfo, FetchedFile
+from autoprox.commands.build_benchmark import BuildSummary
 from autoprox.files.shell_command import command_line
 from autoprox.report.terminal.layout import Part, aligned, new_table, number
 
 RELIABILITY = "Reliability of the first label (near-size tau of two such means):"
+SATURATED = 0.05  # share of the pairs of architectures with the same score
 
 
 def benchmark_table(benchmarks: Iterable[BenchmarkInfo]) -> Table:
@@ -76,3 +78,30 @@ def file_table(files: Sequence[BenchmarkFile | FetchedFile]) -> Table:
     for file in files:
         table.add_row(*(str(getattr(file, column)) for column in columns))
     return table
+
+
+def build_report(summary: BuildSummary) -> list[Part]:
+    """Show the range and the reliability of the scores, the failures, and the next command."""
+    headings = "lowest", "median", "highest", "tau between seeds", "reliability"
+    table = new_table(summary.measure, *headings)
+    for dataset, own in summary.datasets.items():
+        scores = (f"{score:.2f}" for score in (own.lowest, own.median, own.highest))
+        table.add_row(dataset, *scores, number(own.noise_ceiling), number(own.reliability))
+    counts = (
+        f"{summary.architectures} architectures of {summary.space}, seeds: {summary.seeds}; "
+        f"{summary.core_hours:g} core hours; trainings failed: {len(summary.failures)}"
+    )
+    left_out = [f"left out: {f.dataset}, seed {f.seed}: {f.failure}" for f in summary.failures]
+    saturated = [
+        f"Warning: the scores of {dataset} saturate: {own.tied:.0%} of the pairs of "
+        "architectures\nhave the same one. Take harder data, fewer --epochs or smaller --sizes."
+        for dataset, own in summary.datasets.items()
+        if own.tied > SATURATED
+    ]
+    following = command_line("evolve", "--benchmark", summary.file)
+    return [
+        table,
+        "\n".join([counts, *left_out]),
+        *saturated,
+        f"Table: {summary.file}\nNext: {following}",
+    ]

@@ -1,6 +1,5 @@
 """The report of evolve: the formula, and how well it ranks each space's test networks."""
 
-import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,22 +9,29 @@ from rich.table import Table
 from autoprox.commands.evolve import EvolveSummary, Fold
 from autoprox.evaluation.full_resolution import RankingQuality
 from autoprox.files.shell_command import command_line
-from autoprox.report.terminal.layout import INTERVAL, WIDTH, Part, interval, number
+from autoprox.report.terminal.layout import (
+    INTERVAL,
+    WIDTH,
+    Part,
+    interval,
+    named_table,
+    number,
+    paragraph,
+)
 from autoprox.report.terminal.metric_tables import (
     LEGEND,
-    METRICS,
+    METRIC_TITLES,
     VERDICTS,
     comparison_parts,
-    named_table,
+    metric_cells,
     near_size_parts,
     regret_parts,
     size_and_seed,
     size_parts,
 )
-from autoprox.scoring.bootstrap import Interval, Number, RankingMetrics
+from autoprox.scoring.bootstrap import Interval, Number
 
 MAX_FRONT = 12  # formulas that are shown
-INTERVALS = {"kendall": "interval", "partial_tau": "partial_tau_interval"}
 
 
 def evolve_report(summary: EvolveSummary) -> list[Part]:
@@ -33,17 +39,19 @@ def evolve_report(summary: EvolveSummary) -> list[Part]:
     one = len(summary.spaces) == 1
     parts: list[Part] = []
     for fold in summary.folds:
-        parts += [] if one else [textwrap.fill(_title(fold), WIDTH)]
+        held_out = f"held out: {fold.held_out}, all of whose networks are test networks"
+        title = [f"Evolved on {', '.join(fold.trained)}", *([held_out] if fold.held_out else [])]
+        parts += [] if one else [paragraph("; ".join(title))]
         parts += [fold.formula, fold.expression, *front_parts(fold, summary.objective)]
         parts += _detailed_parts(fold) if one else _overview_parts(fold)
-        parts += [textwrap.fill(f"{fold.ended}.", WIDTH)] if fold.ended else []
-        parts.append(textwrap.fill(_counts(fold, summary), WIDTH))
+        parts += [paragraph(f"{fold.ended}.")] if fold.ended else []
+        parts.append(paragraph(_counts(fold, summary)))
     if len(summary.folds) > 1:
         parts += held_out_parts(summary.folds)
     for name, source in summary.spaces.items():
         if source.lacking:
             lacking = ", ".join(source.lacking)
-            parts.append(textwrap.fill(f"{name} has no scores on {lacking}.", WIDTH))
+            parts.append(paragraph(f"{name} has no scores on {lacking}."))
     end = f"Run: {summary.run}\nNext: {command_line('show', summary.run)}"
     return [*parts, end if one else f"{summary.seconds:.0f} s\n{end}"]
 
@@ -81,7 +89,7 @@ def _detailed_parts(fold: Fold) -> list[Part]:
         *regret_parts(quality.budgets["test"], regrets),
         *_zoo_parts(quality),
         *size_parts(quality.size, "part"),
-        textwrap.fill(_verdict(quality), WIDTH),
+        paragraph(_verdict(quality)),
         size_and_seed(quality),
     ]
 
@@ -94,21 +102,16 @@ def _metrics_table(quality: RankingQuality, shown: Sequence[str]) -> Table:
         *(f"test n = {test}\nKendall", f"\n{INTERVAL}"),
         *(f"train n = {train}\nKendall", f"\n{INTERVAL}"),
     )
-    names = ("proxy", *shown)
-    rows: dict[str, dict[str, list[RankingMetrics]]] = {
-        dataset: {
-            n: [quality.tables[n].test[dataset], quality.tables[n].train[dataset]] for n in names
-        }
-        for dataset in quality.test
-    }
-    rows["mean"] = {n: [quality.means[n].test, quality.means[n].train] for n in names}
-    for title, by_name in rows.items():
+    for title in (*quality.test, "mean"):
         table.add_row(title)
-        for name, parts in by_name.items():
-            cells = [
-                cell for own in parts for cell in (number(own.kendall), interval(own.interval))
-            ]
-            table.add_row(f"  {name}", *cells)
+        for name in ("proxy", *shown):
+            means, own = quality.means[name], quality.tables[name]
+            rows = (
+                (means.test, means.train)
+                if title == "mean"
+                else (own.test[title], own.train[title])
+            )
+            table.add_row(f"  {name}", *(c for row in rows for c in metric_cells(row, "kendall")))
     return table
 
 
@@ -128,26 +131,22 @@ def _zoo_parts(quality: RankingQuality) -> list[Part]:
         table.add_row(part, f"n = {quality.size[part].networks}")
         for name in ("proxy", *names):
             row = getattr(quality.means[name], part)
-            table.add_row(
-                f"  {name}",
-                *(number(row.kendall), interval(row.interval)),
-                *(number(row.partial_tau), interval(row.partial_tau_interval)),
-            )
+            cells = metric_cells(row, "kendall") + metric_cells(row, "partial_tau")
+            table.add_row(f"  {name}", *cells)
     return ["Published proxies, means over the datasets", table]
 
 
 def _verdict(quality: RankingQuality) -> str:
     """Name the baselines that are better than the proxy, and the best of the zoo."""
-    found = []
-    for metric, title in METRICS.items():
-        comparison = quality.comparison.items()
+    found, comparison = [], quality.comparison.items()
+    for metric, title in METRIC_TITLES.items():
         better = [n for n, own in comparison if getattr(own, metric).verdict == "worse"]
-        named = ", ".join(better) or "no baseline"
-        found.append(
-            f"Significantly better than the proxy on the test networks by {title}: {named}."
-        )
+        rule = "Significantly better than the proxy on the test networks"
+        found.append(f"{rule} by {title}: {', '.join(better) or 'no baseline'}.")
     if quality.zoo.best:
-        named = ", ".join(f"{name} by {METRICS[own]}" for own, name in quality.zoo.best.items())
+        named = ", ".join(
+            f"{name} by {METRIC_TITLES[own]}" for own, name in quality.zoo.best.items()
+        )
         found.append(f"Best of the zoo on the training networks: {named}.")
     return " ".join([*found, *without_metrics(quality)])
 
@@ -170,31 +169,21 @@ def _overview_parts(fold: Fold) -> list[Part]:
         table.add_row(space, f"n = {own.size['test'].networks}")
         for name, means in own.means.items():
             cells = []
-            for metric, bounds in INTERVALS.items():
-                row = means.test
-                cells += [number(getattr(row, metric)), interval(getattr(row, bounds))]
-                differences = own.comparison.get(name)
+            differences = own.comparison.get(name)
+            for metric in METRIC_TITLES:
                 verdict = getattr(differences, metric).verdict if differences else None
-                cells.append(VERDICTS[verdict] if verdict else "")
+                cells += [*metric_cells(means.test, metric), VERDICTS[verdict] if verdict else ""]
             table.add_row(f"  {name}", *cells)
     sizes = {name: own.size["test"] for name, own in fold.spaces.items()}
     notes = {name: [size_and_seed(own), *without_metrics(own)] for name, own in fold.spaces.items()}
     return [
-        textwrap.fill(
-            f"Test networks, means over the datasets, and whether the proxy is better ({LEGEND})",
-            WIDTH,
+        paragraph(
+            f"Test networks, means over the datasets, and whether the proxy is better ({LEGEND})"
         ),
         table,
         *size_parts(sizes, "space"),
-        *(textwrap.fill(f"{name}: {' '.join(own)}", WIDTH) for name, own in notes.items()),
+        *(paragraph(f"{name}: {' '.join(own)}") for name, own in notes.items()),
     ]
-
-
-def _title(fold: Fold) -> str:
-    title = f"Evolved on {', '.join(fold.trained)}"
-    if fold.held_out is not None:
-        title += f"; held out: {fold.held_out}, all of whose networks are test networks"
-    return title
 
 
 def _counts(fold: Fold, summary: EvolveSummary) -> str:
@@ -245,10 +234,11 @@ def held_out_parts(folds: Sequence[Fold]) -> list[Part]:
     table = named_table("\nheld out", *headings)
     rows = [held_out_row(fold) for fold in folds]
     none: Interval = (None, None)
-    tau, params, difference, partial = (
-        _mean([getattr(row, name) for row in rows])
-        for name in ("tau", "params", "difference", "partial_tau")
-    )
+    means: list[Number] = []
+    for name in ("tau", "params", "difference", "partial_tau"):
+        values = [getattr(row, name) for row in rows]
+        means.append(None if None in values else float(np.mean(values)))
+    tau, params, difference, partial = means
     for row in (*rows, HeldOutRow("mean", tau, params, difference, none, partial, none)):
         less = "-" if row.difference is None else f"{row.difference:+.3f}"
         table.add_row(
@@ -257,8 +247,3 @@ def held_out_parts(folds: Sequence[Fold]) -> list[Part]:
             *(number(row.partial_tau), interval(row.partial_tau_interval)),
         )
     return ["Each space by the formula that was evolved on the others, all networks", table]
-
-
-def _mean(values: Sequence[Number]) -> Number:
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if len(known) == len(values) else None

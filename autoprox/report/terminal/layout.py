@@ -1,10 +1,11 @@
-"""How the terminal shows texts and tables, or one JSON document."""
+"""Printing of texts, tables and JSON documents on the terminal."""
 
 import json
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from pydantic import BaseModel
 from rich import box
 from rich.console import Console, RenderableType
 from rich.table import Table
@@ -17,6 +18,7 @@ from autoprox.shortfalls import Shortfall
 WIDTH = 80
 FIGURE = 6  # characters of a figure
 GAP = 2  # characters between columns
+MIN_NAME_WIDTH = 15
 INTERVAL = " 95 % interval"  # a heading as wide as any of them
 
 Part = str | Table
@@ -41,8 +43,20 @@ def show_json(value: Any) -> None:
     print("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
 
 
+def show_result(json_only: bool, value: Any, report: Callable[[], Iterable[Part]]) -> None:
+    """Print a document, or a list of them, as JSON; otherwise its report."""
+    if not json_only:
+        show(*report())
+    elif isinstance(value, list):
+        show_json(
+            [own.model_dump(mode="json") if isinstance(own, BaseModel) else own for own in value]
+        )
+    else:
+        show_json(value.model_dump(mode="json") if isinstance(value, BaseModel) else value)
+
+
 class PlainTable(Table):
-    """A table that shows texts from outside, and obeys nothing in them."""
+    """A table whose cells may be texts from outside, with escape sequences spelt out."""
 
     def add_column(self, header: RenderableType = "", *others: Any, **options: Any) -> None:
         plain = printable(header) if isinstance(header, str) else header
@@ -56,57 +70,65 @@ class PlainTable(Table):
         super().add_row(*plain, **options)
 
 
-def new_table(first: str) -> Table:
-    """A table with this heading of its first column."""
+def new_table(first: str, *figures: str) -> Table:
+    """Return a table with the heading of its first column, and those of columns of figures."""
     table = PlainTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     table.add_column(first)
+    for heading in figures:
+        table.add_column(heading, justify="right")
+    return table
+
+
+def named_table(first: str, *figures: str, least: int = MIN_NAME_WIDTH) -> Table:
+    """Return a table whose names get the room that the figures leave; neither is wrapped."""
+    table = new_table(first, *figures)
+    for column in table.columns:
+        column.no_wrap = True
+    table.columns[0].max_width = room(figures, least)
     return table
 
 
 def room(headings: Iterable[str], least: int) -> int:
-    """The characters that columns of figures leave to names, whose column is at least so wide."""
+    """Return the characters that columns of figures leave to names, and at least `least`."""
     widths = (max(FIGURE, *map(len, heading.split("\n"))) + GAP for heading in headings)
     return max(least, WIDTH - sum(widths))
 
 
+def paragraph(text: str) -> str:
+    """Wrap a text at the width of reports."""
+    return textwrap.fill(text, WIDTH)
+
+
 def aligned(facts: Mapping[str, str]) -> str:
-    """A line for each fact, its name in front, wrapped."""
+    """Return a line for each fact, its name in front, wrapped."""
     width = max(map(len, facts)) + 2
     wrap = textwrap.TextWrapper(
-        WIDTH,
-        subsequent_indent=width * " ",
-        drop_whitespace=True,
-        break_long_words=False,
-        break_on_hyphens=False,
+        WIDTH, subsequent_indent=width * " ", break_long_words=False, break_on_hyphens=False
     )
     return "\n".join(wrap.fill(f"{name:{width}}{text}") for name, text in facts.items())
 
 
 def markdown_line(cells: Iterable[str]) -> str:
-    """A line of a table in Markdown."""
+    """Return a line of a table in Markdown."""
     return f"| {' | '.join(cells)} |"
 
 
 def number(value: float | None) -> str:
-    """A correlation, or a dash where there is none."""
+    """Return a correlation with three decimals, or a dash if there is none."""
     return "-" if value is None else f"{round(value, 3) + 0.0:.3f}"
 
 
 def interval(bounds: Sequence[float | None]) -> str:
-    """Both ends, or a dash."""
+    """Return both ends of an interval, or a dash."""
     low, high = bounds
     return "-" if low is None or high is None else f"[{low:.2f}, {high:.2f}]"
 
 
 def shortfall_parts(shortfalls: Iterable[Shortfall]) -> list[Part]:
     """Show a line for each count that falls short of what was asked for."""
+    wrap = textwrap.TextWrapper(WIDTH, subsequent_indent="  ", break_long_words=False)
     lines = [
-        textwrap.fill(
-            f"{own.of}: {own.asked} asked for, {own.found} {own.reason}",
-            WIDTH,
-            subsequent_indent="  ",
-            break_long_words=False,
-        )
+        wrap.fill(f"{own.of}: {own.asked} asked for, {own.found} {own.reason}")
         for own in shortfalls
     ]
     return ["\n".join(lines)] if lines else []

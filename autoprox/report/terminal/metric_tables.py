@@ -1,13 +1,17 @@
 """Tables of how well proxies rank: taus with size controlled for, baselines, regret, size."""
 
-import textwrap
 from collections.abc import Mapping, Sequence
-
-from rich.table import Table
 
 from autoprox.evaluation.full_resolution import RankingQuality
 from autoprox.files.human_readable import compact
-from autoprox.report.terminal.layout import INTERVAL, WIDTH, Part, interval, new_table, number, room
+from autoprox.report.terminal.layout import (
+    INTERVAL,
+    Part,
+    interval,
+    named_table,
+    number,
+    paragraph,
+)
 from autoprox.scoring.bootstrap import (
     MIN_NEAR_SIZE_PAIRS,
     MetricDifferences,
@@ -17,8 +21,12 @@ from autoprox.scoring.bootstrap import (
 )
 from autoprox.scoring.evaluation_set import MOSTLY_SIZE, SEED_SHARE, Budgets, SizeCheck
 
-MIN_NAME_WIDTH = 15
-METRICS = {"kendall": "tau", "partial_tau": "partial tau"}
+METRIC_TITLES = {"kendall": "tau", "partial_tau": "partial tau"}
+INTERVALS = {
+    "kendall": "interval",
+    "partial_tau": "partial_tau_interval",
+    "near_size_tau": "near_size_tau_interval",
+}
 SIZES = {"params": "params", "flops": "FLOPs", "depth": "depth"}
 VERDICTS: Mapping[Verdict | None, str] = {
     "better": "better",
@@ -29,36 +37,38 @@ VERDICTS: Mapping[Verdict | None, str] = {
 LEGEND = "paired bootstrap; n.s.: not significantly different"
 
 
+def metric_cells(row: RankingMetrics, metric: str) -> tuple[str, str]:
+    """Return a metric and its interval."""
+    return number(getattr(row, metric)), interval(getattr(row, INTERVALS[metric]))
+
+
 def near_size_parts(means: Mapping[str, RankingMetrics], networks: int, pairs: int) -> list[Part]:
     """Show the partial tau and the near-size tau of each proxy, means over the datasets."""
     headings = "partial\ntau", f"\n{INTERVAL}", "near-size\ntau", f"\n{INTERVAL}"
     table = named_table("\nscored by", *headings)
     for name, row in means.items():
-        near = "too few" if pairs < MIN_NEAR_SIZE_PAIRS else number(row.near_size_tau)
-        table.add_row(
-            name,
-            *(number(row.partial_tau), interval(row.partial_tau_interval)),
-            *(near, interval(row.near_size_tau_interval)),
-        )
+        near, bounds = metric_cells(row, "near_size_tau")
+        near = "too few" if pairs < MIN_NEAR_SIZE_PAIRS else near
+        table.add_row(name, *metric_cells(row, "partial_tau"), near, bounds)
     title = (
         f"Size controlled for: Kendall's partial tau, controlling for parameter count, on "
         f"{networks} networks, and tau over the {pairs} pairs whose parameters differ by less than "
         "10 %"
     )
-    return [textwrap.fill(title, WIDTH), table]
+    return [paragraph(title), table]
 
 
 def comparison_parts(comparison: Mapping[str, MetricDifferences]) -> list[Part]:
     """Show by how much the proxy is better than each baseline, by tau and by partial tau."""
     table = named_table("the proxy minus", "difference", INTERVAL, "verdict")
-    for metric, title in METRICS.items():
+    for metric, title in METRIC_TITLES.items():
         table.add_row(title)
         for name, differences in comparison.items():
             own = getattr(differences, metric)
             shown = "-" if own.difference is None else f"{own.difference:+.3f}"
             table.add_row(f"  {name}", shown, interval(own.interval), VERDICTS[own.verdict])
     title = f"The proxy compared with the baselines ({LEGEND})"
-    return [textwrap.fill(title, WIDTH), table]
+    return [paragraph(title), table]
 
 
 def verdict_parts(
@@ -66,23 +76,19 @@ def verdict_parts(
 ) -> list[Part]:
     """Show whether each proxy is better than each baseline, by tau and by partial tau."""
     headings = [
-        f"{'' if place else metric}\n{name}"
-        for metric in METRICS.values()
-        for place, name in enumerate(baselines)
+        f"{metric if name == baselines[0] else ''}\n{name}"
+        for metric in METRIC_TITLES.values()
+        for name in baselines
     ]
     table = named_table("\nproxy", *headings)
     for proxy, rivals in comparison.items():
-        verdicts = [
-            VERDICTS[getattr(rivals[name], metric).verdict]
-            for metric in METRICS
-            for name in baselines
-        ]
-        table.add_row(proxy, *verdicts)
+        found = (getattr(rivals[name], metric) for metric in METRIC_TITLES for name in baselines)
+        table.add_row(proxy, *(VERDICTS[own.verdict] for own in found))
     title = (
         f"Compared with the baselines, means over the datasets ({LEGEND}; the ridge regression is "
         "cross-fitted in five folds)"
     )
-    return [textwrap.fill(title, WIDTH), table]
+    return [paragraph(title), table]
 
 
 def regret_parts(
@@ -122,26 +128,14 @@ def size_and_seed(quality: RankingQuality) -> str:
     """Say whether a proxy is mostly size, and how much the seed changes its scores."""
     found, check, share = [], quality.size["test"], quality.seed_share or 0.0
     if check.mostly_size:
-        taus = [
-            f"{number(getattr(check, name))} with {SIZES[name]}" for name in ("params", "flops")
-        ]
+        taus = (f"{number(getattr(check, n))} with {SIZES[n]}" for n in ("params", "flops"))
         found.append(
             f"This proxy is mostly size: its tau is {', '.join(taus)} (from {MOSTLY_SIZE:g} on)."
         )
+    changes = "another seed changes its scores by"
     if share < SEED_SHARE:
-        found.append(
-            "It is a function of the architecture's choices alone: another seed changes its "
-            f"scores by {share:.2%} of their spread."
-        )
+        rule = "It is a function of the architecture's choices alone"
+        found.append(f"{rule}: {changes} {share:.2%} of their spread.")
     else:
-        found.append(f"Another seed changes its scores by {share:.0%} of their spread.")
-    return textwrap.fill(" ".join(found), WIDTH)
-
-
-def named_table(first: str, *headings: str) -> Table:
-    """Return a table whose first column is names, the others numbers."""
-    table = new_table(first)
-    table.columns[0].no_wrap, table.columns[0].max_width = True, room(headings, MIN_NAME_WIDTH)
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
-    return table
+        found.append(f"{changes.capitalize()} {share:.0%} of their spread.")
+    return paragraph(" ".join(found))

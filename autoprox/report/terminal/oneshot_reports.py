@@ -20,10 +20,8 @@ def supernet_train_report(summary: SupernetTrainSummary) -> list[Part]:
 
 
 def _trained_parts(trained: TrainedSupernet, run: str) -> list[Part]:
-    table = new_table("subnet")
+    table = new_table("subnet", "params", "flops", "accuracy")
     table.columns[0].justify = "right"
-    for heading in ("params", "flops", "accuracy"):
-        table.add_column(heading, justify="right")
     for number, own in enumerate(trained.subnets, start=1):
         table.add_row(str(number), compact(own.params), compact(own.flops), f"{own.accuracy:.2f}")
     counts = (
@@ -49,9 +47,8 @@ def supernet_eval_report(summary: SupernetEvalSummary) -> list[Part]:
 
 def prenas_report(summary: PrenasSummary) -> list[Part]:
     """Show the preferred architectures, and the supernet if it was trained on them."""
-    table = new_table("below")
-    for heading in ("params", "flops", "SNIP", "normalised", "choices"):
-        table.add_column(heading, justify="left" if heading == "choices" else "right")
+    table = new_table("below", "params", "flops", "SNIP", "normalised")
+    table.add_column("choices")
     for number, own in enumerate(summary.preferred, start=1):
         below = [row.size for row in summary.sizes if number in row.preferred] or [own.size]
         choices = (
@@ -72,9 +69,7 @@ def prenas_report(summary: PrenasSummary) -> list[Part]:
 def s3_report(summary: S3Summary) -> list[Part]:
     """Show the errors of each space, and the best network of the last."""
     best, plots = summary.best, summary.plots
-    table = new_table("space")
-    for heading in ("E-T error", "expected", "top tier", "of"):
-        table.add_column(heading, justify="right")
+    table = new_table("space", "E-T error", "expected", "top tier", "of")
     dropped = []
     for number, own in enumerate(summary.rounds):
         errors = (f"{error:.2f}" for error in (own.error, own.expected, own.top_tier))

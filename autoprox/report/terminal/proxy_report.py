@@ -1,11 +1,9 @@
 """Proxies as documents and as text: formula, facts, where it was found, how well it ranks."""
 
-from collections.abc import Mapping
 from inspect import getdoc
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from autoprox.evaluation.full_resolution import RankingQuality, SplitMeans
 from autoprox.export import latex, legend, pretty
@@ -142,7 +140,10 @@ def proxy_report(loaded: LoadedProxy) -> list[Part]:
         parts.append(aligned(symbols))
     parts += [str(tree), aligned({name: text for name, text in lines.items() if text})]
     if loaded.taus:
-        parts.append(_tau_table(loaded.taus))
+        table = new_table("Kendall tau", *loaded.taus)
+        for dataset in dict.fromkeys(name for part in loaded.taus.values() for name in part):
+            table.add_row(dataset, *(number(part.get(dataset)) for part in loaded.taus.values()))
+        parts.append(table)
     if quality := _quality(loaded):
         test = quality.size["test"]
         proxy = {"proxy": quality.means["proxy"].test}
@@ -155,9 +156,8 @@ def _quality(loaded: LoadedProxy) -> RankingQuality | None:
     """Return what the run that found a proxy measured of it, if it was on one space."""
     if loaded.run is None or not isinstance(run := load_run(loaded.run), EvolveResult):
         return None
-    spaces = (
-        [own for fold in run.summary.folds for own in fold.spaces.values()] if run.finished else []
-    )
+    folds = run.summary.folds if run.finished else ()
+    spaces = [own for fold in folds for own in fold.spaces.values()]
     return spaces[0] if len(spaces) == 1 else None
 
 
@@ -189,12 +189,3 @@ def passes(tree: Tree) -> dict[str, str]:
         elif needs == "forward":
             found.setdefault(statistic.probe, "forward")
     return found
-
-
-def _tau_table(taus: Mapping[str, Mapping[str, float | None]]) -> Table:
-    table = new_table("Kendall tau")
-    for part in taus:
-        table.add_column(part, justify="right")
-    for dataset in dict.fromkeys(dataset for part in taus.values() for dataset in part):
-        table.add_row(dataset, *(number(part.get(dataset)) for part in taus.values()))
-    return table

@@ -2,24 +2,22 @@
 
 import csv
 import io
-import textwrap
 from collections.abc import Callable, Sequence
 
 from autoprox.commands.compare import CompareSummary
 from autoprox.commands.rank import NOT_FINITE, RankRow, RankSummary
 from autoprox.report.terminal.layout import (
     INTERVAL,
-    WIDTH,
     Part,
     interval,
     markdown_line,
-    new_table,
+    named_table,
     number,
-    room,
+    paragraph,
 )
 from autoprox.report.terminal.metric_tables import (
-    METRICS,
-    named_table,
+    METRIC_TITLES,
+    metric_cells,
     near_size_parts,
     regret_parts,
     size_parts,
@@ -32,7 +30,6 @@ from autoprox.zoo.published_correlations import PublishedComparison, PublishedRo
 HEADINGS = ("proxy", "Kendall", "95 % interval", "Spearman", "Pearson", "published KT", "invalid")
 UNEQUAL = "So not all proxies are compared on the same networks."
 NO_PAPER = "No paper reports a figure for these networks."
-INTERVALS = {"kendall": "interval", "partial_tau": "partial_tau_interval"}
 
 
 def rank_report(summary: RankSummary) -> list[Part]:
@@ -52,10 +49,7 @@ def rank_report(summary: RankSummary) -> list[Part]:
         del columns["pub-\nlished"]
     if not summary.invalid:
         del columns["left\nout"]
-    table = new_table("\nproxy")
-    table.columns[0].no_wrap, table.columns[0].max_width = True, room(columns, 26)
-    for heading in columns:
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = named_table("\nproxy", *columns, least=26)
     for dataset, rows in _by_dataset(summary).items():
         table.add_row(dataset)
         for row in rows:
@@ -69,6 +63,13 @@ def rank_report(summary: RankSummary) -> list[Part]:
         name: {dataset: own.regret for dataset, own in metrics.items()}
         for name, metrics in summary.baselines.items()
     }
+    reasons = [
+        f"{proxy}: {count} networks left out, {reason}"
+        for proxy, found in summary.invalid.items()
+        for reason, count in found.items()
+    ]
+    if any(NOT_FINITE in found for found in summary.invalid.values()):
+        reasons.append(UNEQUAL)
     evolved_on = _evolved_on(summary)
     ties = "tau-b; " if summary.ties == "tau-b" else ""
     counts = f"{summary.networks} networks, seeds: {summary.seeds}; {ties}{summary.seconds:.0f} s"
@@ -79,9 +80,9 @@ def rank_report(summary: RankSummary) -> list[Part]:
         *verdict_parts(summary.comparison, list(summary.baseline_means)),
         *size_parts(summary.size, "proxy"),
         *regret_parts(summary.budgets, regrets),
-        textwrap.fill(_sentences(summary), WIDTH),
+        paragraph(_sentences(summary)),
         *(["\n".join(evolved_on)] if evolved_on else []),
-        "\n".join([*_reasons(summary), counts]),
+        "\n".join([*reasons, counts]),
         f"Run: {summary.run}",
     ]
 
@@ -113,12 +114,11 @@ def _sentences(summary: RankSummary) -> str:
         names_alone = ", ".join(summary.choices_alone)
         found.append(f"Functions of the architecture's choices alone: {names_alone}.")
     chosen = summary.chosen
-    for metric, title in METRICS.items():
+    for metric, title in METRIC_TITLES.items():
         if best := chosen.by.get(metric):
-            bounds = interval(getattr(best.test, INTERVALS[metric]))
             found.append(
                 f"Best by {title} on {chosen.train} of the networks: {best.proxy}, which has "
-                f"{number(getattr(best.test, metric))} {bounds} on the other {chosen.test}."
+                f"{' '.join(metric_cells(best.test, metric))} on the other {chosen.test}."
             )
     return " ".join(found)
 
@@ -136,31 +136,19 @@ def _evolved_on(summary: RankSummary) -> list[str]:
     return lines
 
 
-def _reasons(summary: RankSummary) -> list[str]:
-    lines = [
-        f"{proxy}: {count} networks left out, {reason}"
-        for proxy, found in summary.invalid.items()
-        for reason, count in found.items()
-    ]
-    unequal = any(NOT_FINITE in found for found in summary.invalid.values())
-    return [*lines, UNEQUAL] if unequal else lines
-
-
 def _published_parts(table: PublishedComparison) -> list[Part]:
     """Show correlations next to those that papers report."""
     if not table.rows:
         return [NO_PAPER]
-    shown = new_table("\nproxy")
-    shown.columns[0].no_wrap, shown.columns[0].max_width = True, 24
-    for name in CORRELATIONS:
-        for source in ("ours", "paper"):
-            shown.add_column(f"{name.capitalize()}\n{source}", justify="right", no_wrap=True)
+    sources = (f"{n.capitalize()}\n{source}" for n in CORRELATIONS for source in ("ours", "paper"))
+    shown = named_table("\nproxy", *sources)
+    shown.columns[0].max_width = 24
     for heading, rows in _by_source(table).items():
         shown.add_section()
         shown.add_row(heading)
         for row in rows:
             shown.add_row(f"  {row.proxy}", *_ours_and_published(row))
-    return [shown, textwrap.fill(_unreported(table), WIDTH)]
+    return [shown, paragraph(_unreported(table))]
 
 
 def _by_source(table: PublishedComparison) -> dict[str, list[PublishedRow]]:

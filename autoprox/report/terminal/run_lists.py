@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from autoprox.loaded_runs import Overview
-from autoprox.report.terminal.layout import WIDTH, Part, new_table, number
-from autoprox.report.terminal.metric_tables import named_table
+from autoprox.report.terminal.layout import WIDTH, Part, named_table, new_table, number
 from autoprox.report.terminal.proxy_report import ProxyGlance
 from autoprox.zoo.proxy_loading import NumberedFormula
 
 AGES = (("d", 86400), ("h", 3600), ("min", 60))
 FACTS = ("kind", "benchmark", "space", "seed", "fitness", "test", "nodes", "depth", "seconds")
-FIGURES = ("fitness", "test")
+TAU_FACTS = ("fitness", "test")
 
 
 def runs_report(rows: Sequence[Overview], folder: Path) -> list[Part]:
@@ -21,15 +20,14 @@ def runs_report(rows: Sequence[Overview], folder: Path) -> list[Part]:
     if not rows:
         return [f"{folder} has no runs"]
     table = named_table("", "kind", "benchmark", "fitness", "test", "age")
+    names = []
     for place, row in enumerate(rows, start=1):
         begun = datetime.fromisoformat(row.begun) if row.begun else None
         benchmark = Path(row.benchmark or "-").name
         figures = [number(row.fitness), number(row.test)]
         table.add_row(str(place), row.kind, benchmark, *figures, _age(begun))
-    names = [
-        f"{place}: {row.run}{'' if row.ended else ' (unfinished)'}"
-        for place, row in enumerate(rows, start=1)
-    ]
+        unfinished = "" if row.ended else " (unfinished)"
+        names.append(f"{place}: {row.run}{unfinished}")
     return [table, "\n".join(names)]
 
 
@@ -58,25 +56,23 @@ def side_by_side(rows: Sequence[ProxyGlance]) -> list[Part]:
 
 def formulas_report(rows: Sequence[NumberedFormula], run: str) -> list[Part]:
     """Show the formulas of a run by their numbers, in full."""
-    table = new_table("number")
-    for heading in ("size", "train", "test"):
-        table.add_column(heading, justify="right")
+    table = new_table("number", "size", "train", "test")
     table.add_column("expression", overflow="fold")
     for row in rows:
         mark = "> " if row.number == 1 else "  "
         taus = number(row.train), number(row.test)
         table.add_row(f"{mark}{row.number}", str(row.size), *taus, row.expression)
     note = (
-        "Taus are means over the datasets: of 1, which was chosen, at full resolution; of\n"
-        "the others as evolution measured them, on the training networks."
+        "Taus are means over the datasets: at full resolution for 1, which was chosen; as\n"
+        "measured during the evolution, on the training networks, for the others."
     )
-    return [table, note, f"A formula is taken by its number: {run}:{rows[-1].number}"]
+    return [table, note, f"Use a formula by its number: {run}:{rows[-1].number}"]
 
 
 def _shown(fact: str, value: Any) -> str:
     if value is None:
         return "-"
-    if fact in FIGURES:
+    if fact in TAU_FACTS:
         return number(value)
     if isinstance(value, list):
         return ",".join(map(str, value)) if any(own is not None for own in value) else "-"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from autoprox.report.terminal.build_report import build_report
+from autoprox.report.terminal.benchmark_reports import build_report
 from autoprox.report.terminal.evolve_report import evolve_report
 from autoprox.report.terminal.layout import Part, shortfall_parts
 from autoprox.report.terminal.oneshot_reports import (
@@ -13,8 +13,7 @@ from autoprox.report.terminal.oneshot_reports import (
     supernet_train_report,
 )
 from autoprox.report.terminal.rank_report import compare_report, rank_report
-from autoprox.report.terminal.rediscovery_report import rediscovery_report
-from autoprox.report.terminal.search_report import search_report
+from autoprox.report.terminal.search_reports import rediscovery_report, search_report
 from autoprox.runs.summary import Summary
 
 REPORTS: Mapping[str, Callable[[Any], list[Part]]] = {

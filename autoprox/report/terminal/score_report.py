@@ -9,9 +9,7 @@ from autoprox.report.terminal.layout import Part, aligned, new_table, shortfall_
 
 def score_report(scores: ModelScores, layers: bool = False) -> list[Part]:
     """Show a table of the models, with the layers of each if they are wanted."""
-    table = new_table("model")
-    for heading in ("params", "msa", "mlp", "score"):
-        table.add_column(heading, justify="right")
+    table = new_table("model", "params", "msa", "mlp", "score")
     for model in scores.models:
         domains = list(model.layers.values())
         counts = (str(domains.count(domain)) for domain in ("msa", "mlp"))

@@ -2,9 +2,8 @@
 
 import pytest
 
-from autoprox.report.terminal.layout import INTERVAL, WIDTH, room, show
+from autoprox.report.terminal.layout import INTERVAL, WIDTH, named_table, room, show
 from autoprox.report.terminal.metric_tables import (
-    named_table,
     near_size_parts,
     regret_parts,
     verdict_parts,

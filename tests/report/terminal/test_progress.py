@@ -7,8 +7,14 @@ import pytest
 from rich.console import Console
 
 from autoprox.progress import Note
-from autoprox.report.terminal.panel import Panel, sparkline
-from autoprox.report.terminal.progress import INTERVAL, LINE, Lines, progress_on
+from autoprox.report.terminal.progress_display import (
+    LINE,
+    LINE_INTERVAL,
+    ProgressLines,
+    ProgressPanel,
+    progress_on,
+    sparkline,
+)
 
 
 class Clock:
@@ -30,7 +36,7 @@ class Terminal(io.StringIO):
 def at() -> Callable[..., list[str]]:
     """Reports progress at a time, and returns all lines until then."""
     clock, stream = Clock(), io.StringIO()
-    report = Lines(stream, clock)
+    report = ProgressLines(stream, clock)
 
     def at(now: float, *progress: str | int) -> list[str]:
         clock.now = now
@@ -42,10 +48,10 @@ def at() -> Callable[..., list[str]]:
 
 def test_lines_are_rare(at: Callable[..., list[str]]) -> None:
     assert at(0, "collect", 0, 100, "") == []
-    assert at(INTERVAL - 0.1, "collect", 30, 100, "") == []
-    assert len(at(INTERVAL, "collect", 40, 100, "")) == 1
-    assert len(at(2 * INTERVAL - 0.1, "collect", 80, 100, "")) == 1
-    assert len(at(2 * INTERVAL, "collect", 90, 100, "")) == 2
+    assert at(LINE_INTERVAL - 0.1, "collect", 30, 100, "") == []
+    assert len(at(LINE_INTERVAL, "collect", 40, 100, "")) == 1
+    assert len(at(2 * LINE_INTERVAL - 0.1, "collect", 80, 100, "")) == 1
+    assert len(at(2 * LINE_INTERVAL, "collect", 90, 100, "")) == 2
 
 
 def test_a_line_ends_each_task(at: Callable[..., list[str]]) -> None:
@@ -69,7 +75,7 @@ def test_only_notes_are_cut(at: Callable[..., list[str]]) -> None:
 def test_not_a_terminal() -> None:
     stream = io.StringIO()
     with progress_on(stream) as report:
-        assert isinstance(report, Lines)
+        assert isinstance(report, ProgressLines)
         report("collect", 3, 3, "")
     assert stream.getvalue() == "collect 3/3\n"
 
@@ -79,7 +85,7 @@ def test_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     stream = Terminal()
     with progress_on(stream) as report:
-        assert isinstance(report, Panel)
+        assert isinstance(report, ProgressPanel)
         report("run", 0, 0, "runs/mine")
         report("evolve", 7, 20, "[bold]best")
         report("evolve", 6, 20, "[bold]best")  # a slower thread
@@ -96,13 +102,13 @@ def test_a_terminal_that_knows_no_bars(monkeypatch: pytest.MonkeyPatch) -> None:
         encoding = "ascii"
 
     with progress_on(Plain()) as report:
-        assert isinstance(report, Lines)
+        assert isinstance(report, ProgressLines)
 
 
 def test_dumb_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
     with progress_on(Terminal()) as report:
-        assert isinstance(report, Lines)
+        assert isinstance(report, ProgressLines)
 
 
 FORMULA = (
@@ -114,7 +120,7 @@ FORMULA = (
 def shown() -> Callable[..., list[str]]:
     """Tells a panel how far it is at a time, and returns its lines on a terminal of some width."""
     clock = Clock()
-    panel = Panel(Console(file=io.StringIO(), force_terminal=True, width=80), clock)
+    panel = ProgressPanel(Console(file=io.StringIO(), force_terminal=True, width=80), clock)
 
     def shown(now: float, *progress: str | int, width: int = 80, after: float = 0) -> list[str]:
         clock.now = now

@@ -12,7 +12,7 @@ from autoprox.benchmarks import BuiltInBenchmark, DataFile
 from autoprox.benchmarks.table import read_table
 from autoprox.declared_options import Option, Positive, Probability
 from autoprox.evolution import EvolutionParameters, EvolutionStrategy
-from autoprox.evolution.strategies import Offspring, Population
+from autoprox.evolution.evolution_strategies import Offspring, Population
 from autoprox.language import Tree
 from autoprox.language.quantities import Quantity
 from autoprox.nas.searcher import Searcher

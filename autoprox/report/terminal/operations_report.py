@@ -45,12 +45,30 @@ def operation_details() -> list[OperationDetails]:
     ]
 
 
-def operations_report() -> list[Part]:
+def operations_report(operations: Sequence[OperationDetails]) -> list[Part]:
     """Show a table for the operations of each kind and of the same types."""
     groups: dict[str, list[OperationDetails]] = defaultdict(list)
-    for operation in operation_details():
+    for operation in operations:
         groups[f"{operation.kind}: {'; '.join(operation.types)}"].append(operation)
-    return [_table(heading, rows) for heading, rows in groups.items()]
+    tables: list[Part] = []
+    name_width = max(map(len, OPERATIONS))
+    for heading, rows in groups.items():
+        table = Table(
+            box=box.SIMPLE,
+            title=textwrap.fill(heading, WIDTH, break_on_hyphens=False),
+            title_justify="left",
+            title_style="",
+            show_header=False,
+            show_edge=False,
+            padding=(0, 1, 0, 0),
+            pad_edge=False,
+        )
+        for width in (name_width, FORMULA_WIDTH, WIDTH - name_width - FORMULA_WIDTH - 4):
+            table.add_column(width=width)
+        for row in rows:
+            table.add_row(row.name, row.formula, row.rule)
+        tables.append(table)
+    return tables
 
 
 def types(operation: Primitive) -> list[str]:
@@ -68,22 +86,3 @@ def formula(operation: Primitive) -> str:
     values = [sympy.Symbol(name, real=True) for name in "xy"[: operation.arity]]
     axis = [sympy.Symbol("")] if operation.along_axis else []
     return pretty_expression(operation.sympy(*values, *axis), WIDTH)
-
-
-def _table(heading: str, rows: Sequence[OperationDetails]) -> Table:
-    table = Table(
-        box=box.SIMPLE,
-        title=textwrap.fill(heading, WIDTH, break_on_hyphens=False),
-        title_justify="left",
-        title_style="",
-        show_header=False,
-        show_edge=False,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-    )
-    name_width = max(map(len, OPERATIONS))
-    for width in (name_width, FORMULA_WIDTH, WIDTH - name_width - FORMULA_WIDTH - 4):
-        table.add_column(width=width)
-    for row in rows:
-        table.add_row(row.name, row.formula, row.rule)
-    return table

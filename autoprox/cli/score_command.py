@@ -7,17 +7,15 @@ import typer
 
 from autoprox.cli.common_options import Debug, Json
 
-Patterns = Annotated[
+LayerPatterns = Annotated[
     list[str] | None,
     typer.Option(
-        help="Names of layers of this domain: blocks.*.attn.*. Repeat it for more.",
+        help="Names of this domain's layers: blocks.*.attn.*. Repeat it for more.",
         metavar="PATTERN",
         show_default="by known families",
     ),
 ]
-
-
-Proxy = Annotated[
+ScoredBy = Annotated[
     str,
     typer.Option(
         help="A run, a proxy file, a published name or an expression; needed.", show_default=False
@@ -33,8 +31,8 @@ Model = Annotated[
 ]
 
 
-def score(
-    proxy: Proxy,
+def score_by_proxy(
+    proxy: ScoredBy,
     model: Model,
     compare: Annotated[
         list[str] | None, typer.Option(help="A further model. Repeat it for more.")
@@ -48,8 +46,8 @@ def score(
             help="A text file, read byte by byte.", metavar="FILE", show_default="random tokens"
         ),
     ] = None,
-    msa: Patterns = None,
-    mlp: Patterns = None,
+    msa: LayerPatterns = None,
+    mlp: LayerPatterns = None,
     pretrained: Annotated[bool, typer.Option("--pretrained", help="With trained weights.")] = False,
     layers: Annotated[bool, typer.Option("--layers", help="Show which layers are read.")] = False,
     batch_size: Annotated[
@@ -58,13 +56,13 @@ def score(
     length: Annotated[
         int | None, typer.Option(help="Tokens of a sequence.", min=2, show_default="64")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Fixes weights and noise.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the weights and the noise.", min=0)] = 0,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Score any model by a proxy: of timm, of transformers, or your own."""
     from autoprox.commands.score import ModelInputs, score_references
-    from autoprox.report.terminal import layout  # with torch, which takes seconds to import
+    from autoprox.report.terminal.layout import show_result  # with torch, slow to import
     from autoprox.report.terminal.score_report import score_report
     from autoprox.zoo.proxy_loading import resolve_proxy
 
@@ -73,7 +71,4 @@ def score(
     names = [model, *(compare or ())]
     patterns = {domain: given for domain, given in (("msa", msa), ("mlp", mlp)) if given}
     found = score_references(tree, names, inputs, patterns, pretrained)
-    if json:
-        layout.show_json(found.model_dump(mode="json"))
-    else:
-        layout.show(*score_report(found, layers))
+    show_result(json, found, lambda: score_report(found, layers))

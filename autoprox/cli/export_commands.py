@@ -9,7 +9,7 @@ from autoprox.cli.common_options import Debug, Json, path
 
 export = typer.Typer(
     name="export",
-    help="Take an architecture or a proxy away: into your training, into your code.",
+    help="Export an architecture for training, or a proxy for other code.",
     epilog="Example: autoprox export proxy snip --to python --out snip.py",
 )
 
@@ -25,12 +25,12 @@ def arch(
     ],
     to: Annotated[str, typer.Option(help="json, torch, timm or transformers.")] = "torch",
     space: Annotated[
-        str | None, typer.Option(help="Search space.", show_default="as the JSON says")
+        str | None, typer.Option(help="Search space.", show_default="that of the JSON")
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            help="A new folder; of json a file.",
+            help="A new folder; a file for json.",
             show_default="named like the architecture",
             parser=path,
         ),
@@ -38,7 +38,7 @@ def arch(
     classes: Annotated[
         int | None,
         typer.Option(
-            help="Of the head, for images.", show_default="those of the run, or 1000", min=1
+            help="Classes of the head, for images.", show_default="those of the run, or 1000", min=1
         ),
     ] = None,
     json: Json = False,
@@ -46,16 +46,14 @@ def arch(
 ) -> None:
     """Write an architecture's network, with a script that trains it."""
     from autoprox.commands.export_network import export_architecture, read_architecture
-    from autoprox.report.terminal import layout  # with torch, which takes seconds to import
+    from autoprox.report.terminal.layout import show_json, show_result
 
     exported = read_architecture(architecture, space, classes)
     found = export_architecture(exported.architecture, to, out, exported.classes)
-    if json:
-        layout.show_json(found.model_dump(mode="json"))
-    elif found.out is None:
-        layout.show_json(found.architecture.model_dump(mode="json"))
+    if found.out is None and not json:
+        show_json(found.architecture.model_dump(mode="json"))
     else:
-        layout.show(f"Written to {found.out}: {', '.join(found.files)}")
+        show_result(json, found, lambda: [f"Written to {found.out}: {', '.join(found.files)}"])
 
 
 @export.command(epilog="Example: autoprox export proxy runs/mine --to python --out proxy.py")
@@ -70,7 +68,7 @@ def proxy(
         str,
         typer.Option(
             help="python (or torch: a file that needs torch alone), latex, sympy, json, or "
-            "another form of `autoprox show`."
+            "another format of `autoprox show`."
         ),
     ] = "python",
     out: Annotated[
@@ -83,18 +81,16 @@ def proxy(
     from autoprox.commands.export_network import ExportedProxy
     from autoprox.export import EXPORTERS  # with torch, which takes seconds to import
     from autoprox.files.atomic_writes import write_text
-    from autoprox.report.terminal import layout
+    from autoprox.report.terminal.layout import show_result
     from autoprox.zoo.proxy_loading import resolve_proxy
 
     tree = resolve_proxy(proxy).tree
     text = EXPORTERS.find(to)(tree)
     if out is not None:
         write_text(out, f"{text.rstrip()}\n")
-    if json:
-        file = None if out is None else str(out)
-        found = ExportedProxy(proxy=str(tree), to=to, out=file, text=text)
-        layout.show_json(found.model_dump(mode="json"))
-    elif out is None:
+    file = None if out is None else str(out)
+    if file is None and not json:
         print(text.rstrip())
     else:
-        layout.show(f"Written to {out}")
+        found = ExportedProxy(proxy=str(tree), to=to, out=file, text=text)
+        show_result(json, found, lambda: [f"Written to {file}"])

@@ -1,7 +1,7 @@
-"""The strategies of evolution: how parents are selected, children made, and which of them kept.
+"""Strategies of evolution: how to select parents, make children, and decide which to keep.
 
-A strategy with options of its own declares them in a subclass of `EvolutionParameters`, an object
-of which its functions then get. `evolve --set NAME=VALUE` sets them.
+A strategy with options of its own declares them in a subclass of `EvolutionParameters`, an
+instance of which is passed to its functions. `evolve --set NAME=VALUE` sets them.
 
 DEAP's own selections and variations draw from the global `random`; these draw from the generator
 of the call, so that one seed fixes everything.
@@ -35,7 +35,7 @@ Select = Callable[[Population, int, Random, EvolutionParameters], list[Individua
 def select_by_tournament(
     population: Population, count: int, rng: Random, parameters: EvolutionParameters
 ) -> list[Individual]:
-    """Each the best, and so the first, of a few."""
+    """Select the best, which is the first, of a few random individuals, `count` times."""
     size = min(TOURNAMENT, len(population))
     return [population[min(rng.sample(range(len(population)), size))] for _ in range(count)]
 
@@ -43,7 +43,7 @@ def select_by_tournament(
 def select_of_sample(
     population: Population, count: int, rng: Random, parameters: EvolutionParameters
 ) -> list[Individual]:
-    """Each one of the top-k of a random sample."""
+    """Select one of the top-k of a random sample, `count` times."""
     size = max(1, round(parameters.sample_ratio * len(population)))
 
     def one() -> Individual:
@@ -56,7 +56,7 @@ def select_of_sample(
 def vary_by_mutation(
     population: Population, toolbox: base.Toolbox, parameters: EvolutionParameters, rng: Random
 ) -> list[Offspring]:
-    """Mutants."""
+    """Return mutants of selected parents."""
     parents = toolbox.select(population, parameters.children, rng)
     return [(parent, toolbox.mutate(parent.tree, rng)) for parent in parents]
 
@@ -64,7 +64,7 @@ def vary_by_mutation(
 def vary_by_mixture(
     population: Population, toolbox: base.Toolbox, parameters: EvolutionParameters, rng: Random
 ) -> list[Offspring]:
-    """Crossover, mutation, and now and then a newcomer."""
+    """Return children by crossover and mutation, and some new random trees."""
 
     def parent() -> Tree:
         chosen: list[Individual] = toolbox.select(population, 1, rng)
@@ -86,12 +86,12 @@ def vary_by_mixture(
 def vary_by_chance(
     population: Population, toolbox: base.Toolbox, parameters: EvolutionParameters, rng: Random
 ) -> list[Offspring]:
-    """Newcomers."""
+    """Return new random trees."""
     return [(None, toolbox.generate(rng)) for _ in range(parameters.children)]
 
 
 def improves(parent: Individual | None, child: Individual, parameters: EvolutionParameters) -> bool:
-    """The elitism test: better by one of the metrics."""
+    """Return whether a child is better than its parent by the margin, in one of the metrics."""
     if parent is None:
         return True
     gains = [new - old for new, old in zip(child.metrics, parent.metrics, strict=True)]
@@ -143,7 +143,7 @@ STRATEGIES.register("random", EvolutionStrategy(vary_by_chance))
 
 
 class Representation(Protocol):
-    """What draws trees and varies them: a grammar, or a form of its trees."""
+    """A source of random trees and their variations: a grammar, or a restriction of one."""
 
     def generate(self, rng: Random) -> Tree: ...
     def mutate(self, tree: Tree, rng: Random) -> Tree: ...
@@ -156,7 +156,7 @@ def make_toolbox(
     strategy: EvolutionStrategy,
     parameters: EvolutionParameters,
 ) -> base.Toolbox:
-    """What `evolve` needs."""
+    """Return the toolbox that `evolve` uses."""
     toolbox = base.Toolbox()
     toolbox.register("evaluate", evaluate)
     toolbox.register("generate", representation.generate)

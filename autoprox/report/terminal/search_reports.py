@@ -1,20 +1,17 @@
-"""The report of a search of architectures."""
+"""The reports of searches: of architectures, and of a known proxy."""
 
-import textwrap
-
+from autoprox.commands.rediscover import RediscoverSummary
 from autoprox.commands.search import EvaluatorCheck, SearchSummary
 from autoprox.files.human_readable import compact
-from autoprox.report.terminal.layout import WIDTH, Part, new_table, number
+from autoprox.report.terminal.layout import Part, aligned, new_table, number, paragraph
 from autoprox.report.terminal.metric_tables import comparison_parts, near_size_parts
-from autoprox.runs.summary import Choices
 
 
 def search_report(summary: SearchSummary) -> list[Part]:
     """Show the best architecture, the sizes and scores of the best ones, and the counts."""
-    table = new_table("candidate")
+    headings = "params", "flops", "score", *(["value"] if summary.evaluator else [])
+    table = new_table("candidate", *headings)
     table.columns[0].justify = "right"
-    for heading in ("params", "flops", "score", *(["value"] if summary.evaluator else [])):
-        table.add_column(heading, justify="right")
     for own in summary.top:
         numbers = (own.score, own.value) if summary.evaluator else (own.score,)
         shown = ("-" if n is None else f"{n:.6g}" for n in numbers)
@@ -23,26 +20,20 @@ def search_report(summary: SearchSummary) -> list[Part]:
     if summary.failed:
         reasons = ", ".join(f"{count} {reason}" for reason, count in summary.failed.items())
         failed += f" ({reasons})"
+    best = {
+        name: " ".join(map(str, value)) if isinstance(value, list) else str(value)
+        for name, value in summary.best.arch.items()
+    }
     evaluated = f", {summary.evaluated} evaluated" if summary.evaluator else ""
     candidates = f"Candidates: {summary.evaluations}{evaluated}, {failed}"
     return [
-        choice_lines(summary.best.arch),
+        aligned(best),
         table,
         *(_evaluator_parts(summary.evaluator_check) if summary.evaluator_check else []),
-        textwrap.fill(_size_check(summary), WIDTH),
-        textwrap.fill(f"{candidates}; {summary.seconds:.0f} s", WIDTH),
+        paragraph(_size_check(summary)),
+        paragraph(f"{candidates}; {summary.seconds:.0f} s"),
         f"Run: {summary.run}",
     ]
-
-
-def choice_lines(arch: Choices) -> str:
-    """Return a line for each choice, lists without brackets."""
-    width = max(map(len, arch)) + 2
-    lines = []
-    for name, value in arch.items():
-        text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
-        lines.append(textwrap.fill(f"{name:{width}}{text}", WIDTH, subsequent_indent=width * " "))
-    return "\n".join(lines)
 
 
 def _size_check(summary: SearchSummary) -> str:
@@ -73,4 +64,29 @@ def _evaluator_parts(check: EvaluatorCheck) -> list[Part]:
         values,
         *near_size_parts(check.means, check.networks, check.pairs),
         *comparison_parts(check.comparison),
+    ]
+
+
+def rediscovery_report(summary: RediscoverSummary) -> list[Part]:
+    """Show the target, the formula that was found, the evidence, and the counts."""
+    source = summary.target.source
+    if summary.evidence:
+        label, outcome = "found", f"Rediscovered {source}: {summary.evidence.statement}."
+    else:
+        label, outcome = (
+            "best ",
+            (
+                f"{source} was not rediscovered. The term that correlates best with its scores "
+                f"(Pearson's r {summary.correlation:.6f}):"
+            ),
+        )
+    counts = (
+        f"Formulas scored: {summary.evaluations} in {summary.rounds} rounds; "
+        f"{summary.seconds:.0f} s"
+    )
+    return [
+        paragraph(outcome),
+        summary.formula,
+        f"{label}   {summary.expression}\ntarget  {summary.target.expression}",
+        f"{counts}\nRun: {summary.run}",
     ]

@@ -1,22 +1,31 @@
-"""One live panel on a terminal: the stages of a run, and the figures of the one under way."""
+"""Progress: a live panel on a terminal, a line from time to time elsewhere.
+
+A task without a total is only announced.
+"""
 
 from __future__ import annotations
 
 import math
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 
 from rich.console import Console
+from rich.live import Live
 from rich.panel import Panel as Frame
 from rich.table import Table
 from rich.text import Text
 
 from autoprox.errors import printable
-from autoprox.progress import Note
+from autoprox.progress import Note, Progress
 
+LINE_INTERVAL = 10.0  # seconds between two lines
+LINE = 100  # characters
 SHOWN = 6  # stages, at most
 BAR = 16  # characters
 CURVE = 40  # characters
@@ -25,7 +34,7 @@ TICKS = "▁▂▃▄▅▆▇█"
 
 @dataclass
 class Stage:
-    """A task: how far it was when this process began it, how far it is, and since when."""
+    """A task: its progress at the start of this process, and now."""
 
     began: float
     before: int
@@ -37,7 +46,7 @@ class Stage:
     values: list[float] = field(default_factory=list)
 
     def tell(self, now: float, done: int, total: int, note: str) -> None:
-        """Take note of how far it is; threads overtake each other."""
+        """Update the stage; calls of several threads may be out of order."""
         self.done, self.total = max(done, self.done), total
         self.told, self.note = now, note or self.note
         if isinstance(note, Note):
@@ -47,14 +56,14 @@ class Stage:
                 self.values.append(note.value)
 
     def left(self, now: float) -> float | None:
-        """The seconds that the rest takes at the pace so far."""
+        """Estimate the remaining seconds from the pace so far."""
         if not self.before < self.done < self.total:
             return None
         rest = (self.told - self.began) / (self.done - self.before) * (self.total - self.done)
         return max(0.0, rest - (now - self.told))
 
     def pace(self) -> float | None:
-        """How many are tried in a second."""
+        """Return how many formulas are tried in a second."""
         tried = self.note.tried if isinstance(self.note, Note) else None
         if tried is None or self.tried_before is None or self.told <= self.began:
             return None
@@ -62,10 +71,10 @@ class Stage:
 
 
 class Stages(dict[str, Stage]):
-    """All stages so far by their names; one that begins anew is the last."""
+    """All stages so far by name; a stage that is restarted becomes the last."""
 
     def tell(self, now: float, task: str, done: int, total: int, note: str) -> Stage:
-        """Take note of a stage, and return it."""
+        """Update a stage, and return it."""
         if task not in self or (done == 0 and self[task].done):
             self.pop(task, None)
             self[task] = Stage(now, done, done, total, now)
@@ -73,8 +82,8 @@ class Stages(dict[str, Stage]):
         return self[task]
 
 
-class Panel:
-    """What a live display shows: to be called from any thread."""
+class ProgressPanel:
+    """The contents of a live display, which any thread may update by a call."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
@@ -119,7 +128,7 @@ def _how_far(stage: Stage, now: float) -> Text:
 
 
 def _figures(stage: Stage) -> Iterator[tuple[str, str]]:
-    """What its note says, line by line."""
+    """Yield the lines of a stage's note."""
     note = stage.note
     if not isinstance(note, Note):
         if note:
@@ -138,7 +147,7 @@ def _figures(stage: Stage) -> Iterator[tuple[str, str]]:
 
 
 def sparkline(values: Sequence[float], width: int) -> str:
-    """The values as bars from the lowest to the highest; of each of `width` groups the last."""
+    """Draw values as bars from the lowest to the highest; of each of `width` groups the last."""
     count = min(width, len(values))
     drawn = [values[(n + 1) * len(values) // count - 1] for n in range(count)]
     low, high = min(drawn, default=0.0), max(drawn, default=0.0)
@@ -147,6 +156,48 @@ def sparkline(values: Sequence[float], width: int) -> str:
 
 
 def clock_time(seconds: float) -> str:
-    """As hours, minutes and seconds."""
+    """Write seconds as hours, minutes and seconds."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+
+
+@contextmanager
+def progress_on(stream: TextIO | None = None) -> Iterator[Progress]:
+    """Yield a function that shows progress on a stream (stderr), to be called from any thread."""
+    stream = stream or sys.stderr
+    console = Console(file=stream)
+    plain = console.is_dumb_terminal or console.options.ascii_only
+    if not console.is_terminal or plain:
+        yield ProgressLines(stream)
+        return
+    panel = ProgressPanel(console)
+    with Live(
+        get_renderable=panel.__rich__, console=console, refresh_per_second=4, redirect_stdout=False
+    ):
+        yield panel
+
+
+class ProgressLines:
+    """A line when a task ends, and until then at most one every LINE_INTERVAL seconds."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._shown = clock()
+        self._stages = Stages()
+        self._lock = threading.Lock()
+
+    def __call__(self, task: str, done: int, total: int, note: str) -> None:
+        with self._lock:
+            now = self._clock()
+            stage = self._stages.tell(now, task, done, total, note)
+            if done < total and now - self._shown < LINE_INTERVAL:
+                return
+            self._shown = now
+            words = [f"{task} {done}/{total}" if total else task]
+            if done < total and (left := stage.left(now)) is not None:
+                words.append(f"{clock_time(left)} left")
+            line = printable("  ".join([*words, note]).rstrip())
+            if total and len(line) > LINE:
+                line = f"{line[: LINE - 3]}..."
+            print(line, file=self._stream, flush=True)
