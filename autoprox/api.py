@@ -155,10 +155,10 @@ def resume(
 
 def load_proxy(source: str | Path) -> Tree:
     """Load a proxy from a run folder, a proxy file, a published name or an expression."""
-    from autoprox.language import require_network
+    from autoprox.language import require_complete_proxy
     from autoprox.zoo.proxy_loading import resolve_proxy
 
-    return require_network(resolve_proxy(str(source)).tree)
+    return require_complete_proxy(resolve_proxy(str(source)).tree)
 
 
 def score(
@@ -198,7 +198,11 @@ def build(
     architecture: Architecture | Mapping[str, Any], *, classes: int = 1000, seed: int = 0
 ) -> TransformerNetwork:
     """Build the network of an architecture, {space, choices}, by its published initialisation."""
-    from autoprox.searchspaces import Architecture, from_json, get_space
+    from autoprox.searchspaces import Architecture, architecture_from_json, get_space
 
-    given = architecture if isinstance(architecture, Architecture) else from_json(architecture)
+    given = (
+        architecture
+        if isinstance(architecture, Architecture)
+        else architecture_from_json(architecture)
+    )
     return get_space(given.space).build(given, classes, seed)

@@ -57,7 +57,7 @@ def printable(text: str) -> str:
     )
 
 
-def shown(text: str) -> str:
+def ellipsized_line(text: str) -> str:
     """Return a text from outside as one line of bounded length."""
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]} [...] {text[-LONGEST // 2 :]}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from autoprox.errors import ConfigError, RunError, nearest
 from autoprox.files.data_frames import to_frame
-from autoprox.files.json_documents import Document
+from autoprox.files.json_documents import JSONDocument
 
 if TYPE_CHECKING:
     import pandas
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from autoprox.commands.prenas import PrenasSummary
     from autoprox.commands.rank import RankSummary
     from autoprox.commands.rediscover import RediscoverSummary
-    from autoprox.commands.s3 import S3Summary
+    from autoprox.commands.s3_space_search import S3Summary
     from autoprox.commands.search import SearchSummary
     from autoprox.commands.supernet import SupernetEvalSummary, SupernetTrainSummary
     from autoprox.language import Tree
@@ -37,7 +37,7 @@ STARTED = re.compile(r"(\d{8}T\d{6}Z)-")
 ROW_PARTS = ("table", "log", "candidates", "evaluations")
 
 
-class Overview(Document):
+class Overview(JSONDocument):
     """A run in one line: kind, benchmark or space, fitness and test tau; None if there is none."""
 
     run: str
@@ -57,14 +57,14 @@ class LoadedRun:
     """A run, to read; one that goes on is read as it is now."""
 
     def __init__(self, path: str | PathLike[str]) -> None:
-        from autoprox.commands.task import read_summary
+        from autoprox.commands.task_interface import read_run_summary
         from autoprox.runs.folder import Run
 
         self._run: Run = Run.open(Path(path))
         self.path = Path(path)
         self.kind = self._run.kind
         self.config = self._run.read_config()
-        self.summary: Any = read_summary(self._run)  # None before the end
+        self.summary: Any = read_run_summary(self._run)  # None before the end
 
     @property
     def name(self) -> str:
@@ -168,10 +168,10 @@ class LoadedRun:
 
     def _repr_latex_(self) -> str | None:
         from autoprox.export import latex
-        from autoprox.language import parse
+        from autoprox.language import parse_expression
 
         text = getattr(self.summary, "expression", None)
-        return f"${latex(parse(text))}$" if text else None
+        return f"${latex(parse_expression(text))}$" if text else None
 
 
 class EvolveResult(LoadedRun):
@@ -187,9 +187,9 @@ class EvolveResult(LoadedRun):
     @property
     def proxy(self) -> Tree:
         """The proxy."""
-        from autoprox.language import parse
+        from autoprox.language import parse_expression
 
-        return parse(self.expression)
+        return parse_expression(self.expression)
 
     @property
     def test(self) -> dict[str, DatasetMetrics]:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
-from autoprox.errors import AutoproxError, nearest, one_line, shown
+from autoprox.errors import AutoproxError, ellipsized_line, nearest, one_line
 
 T = TypeVar("T")
 
@@ -102,7 +102,7 @@ class Registry(Mapping[str, T], Generic[T]):
             package = point.dist.name if point.dist else "an installed package"
             reason = one_line(error)
             message = f"{point.group} {point.name!r} of {package} is left out: {reason}"
-            warnings.warn(PluginWarning(shown(message)), stacklevel=2)
+            warnings.warn(PluginWarning(ellipsized_line(message)), stacklevel=2)
 
 
 class View(Mapping[str, T], Generic[T]):

@@ -5,22 +5,22 @@ from typing import Any
 
 from autoprox.benchmarks import BENCHMARKS
 from autoprox.commands.rank import RankSummary
-from autoprox.commands.task import Task, read_summary, task_type
+from autoprox.commands.task_interface import CommandTask, read_run_summary, task_class_for_kind
 from autoprox.configurations.commands import CONFIGURATIONS
 from autoprox.configurations.shared_options import BenchmarkOptions, TaskConfig, absolute
 from autoprox.errors import ConfigError, RunError
-from autoprox.evaluation.time_estimate import DryRun, Estimate
+from autoprox.evaluation.time_estimate import DryRun, TimeEstimate
 from autoprox.files.atomic_writes import write_text
-from autoprox.files.folders import require_folder
-from autoprox.files.shell_command import command_line
-from autoprox.parallel.threads import one_thread
+from autoprox.files.folder_checks import require_folder
+from autoprox.files.rerun_command import rerun_command_line
+from autoprox.parallel.threads import single_torch_thread
 from autoprox.progress import Progress, silent
-from autoprox.report.html.page import write_page
+from autoprox.report.html.page_rendering import write_page
 from autoprox.report.terminal.rank_report import as_csv, as_markdown
 from autoprox.runs.folder import REPORT, Run, require_name
 from autoprox.runs.summary import Summary
 from autoprox.shortfalls import unmet
-from autoprox.statistics.sources import FAILURES
+from autoprox.statistics.matrix_sources import FAILURES
 
 
 def start(config: TaskConfig, progress: Progress = silent, estimated: bool = False) -> Summary:
@@ -45,7 +45,7 @@ def dry_run(config: TaskConfig) -> DryRun:
     return DryRun(kind=config.kind, name=config.name or task.name, estimate=estimate)
 
 
-def begin(task: Task[Any, Any], progress: Progress = silent) -> Summary:
+def begin(task: CommandTask[Any, Any], progress: Progress = silent) -> Summary:
     """Do a task in a new run."""
     config = task.config
     stored = {name: getattr(config, name) for name in config.named(stored=True)}
@@ -71,7 +71,7 @@ def resume(
     be unchanged since it began, unless `force` is set, which is recorded.
     """
     with Run.resume(path, kind) as run:
-        if (summary := read_summary(run)) is not None:
+        if (summary := read_run_summary(run)) is not None:
             read_config(run, trusted=True, **resources)
             if not (run.path / REPORT).exists():  # the run was stopped just before it
                 _write_reports(run, summary)
@@ -81,17 +81,18 @@ def resume(
             if not force:
                 raise RunError(
                     f"{path} must be resumed with the same versions and inputs, but these differ: "
-                    f"{'; '.join(differences)}; `{command_line('resume', path, '--force')}` goes on"
+                    f"{'; '.join(differences)}; "
+                    f"`{rerun_command_line('resume', path, '--force')}` goes on"
                 )
             run.record_differences(differences)
         with task.pool:
             return finish(task, run, progress)
 
 
-def finish(task: Task[Any, Any], run: Run, progress: Progress = silent) -> Summary:
+def finish(task: CommandTask[Any, Any], run: Run, progress: Progress = silent) -> Summary:
     """Do a task in a run, from where it is; write the summary and the page."""
     progress("run", 0, 0, str(run.path))
-    with one_thread():
+    with single_torch_thread():
         found: Summary = task.work(run, progress)
     shortfalls = (*unmet(task.counts), *found.shortfalls)
     summary = found.model_copy(update={"run": str(run.path), "shortfalls": shortfalls})
@@ -122,7 +123,7 @@ def read_config(run: Run, trusted: bool = False, **resources: Any) -> TaskConfig
         if ":" in str(function) and resources.pop(name, None) != function and not trusted:
             raise ConfigError(
                 f"{run.path} would call {function}, which must be named again: "
-                f"`{command_line('resume', run.path, f'--{name}', str(function))}`"
+                f"`{rerun_command_line('resume', run.path, f'--{name}', str(function))}`"
             )
     allowed = configuration.named(resource=True)
     if beyond := [name for name in resources if name not in allowed]:
@@ -138,7 +139,7 @@ def read_config(run: Run, trusted: bool = False, **resources: Any) -> TaskConfig
         raise ConfigError(f"{run.path}/config.json: {error}") from error
 
 
-def _checked(config: TaskConfig) -> Task[Any, Any]:
+def _checked(config: TaskConfig) -> CommandTask[Any, Any]:
     """Return the task after checking that its run's folder can be made."""
     require_folder("the folder of runs", Path(config.runs))
     task = _task(config)
@@ -146,13 +147,13 @@ def _checked(config: TaskConfig) -> Task[Any, Any]:
     return task
 
 
-def _task(config: TaskConfig) -> Task[Any, Any]:
+def _task(config: TaskConfig) -> CommandTask[Any, Any]:
     if cache := getattr(config, "cache", None):
         require_folder("the cache", Path(cache))
-    return task_type(config.kind)(config)
+    return task_class_for_kind(config.kind)(config)
 
 
-def _estimate(task: Task[Any, Any]) -> Estimate | None:
+def _estimate(task: CommandTask[Any, Any]) -> TimeEstimate | None:
     """Return the task's estimate; None if a network fails, which the run itself will report."""
     try:
         return task.estimate()

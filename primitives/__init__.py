@@ -1,12 +1,30 @@
 """The operations of the proxy language: one record each, validated when it is registered.
 
-They import errors, registries and threads, and give `OPERATIONS`, `apply` and two decorators:
-`operation` makes a record of a function, `register_operation` registers it too.
+They import errors, registries and threads, and give `OPERATIONS`, `apply_primitive` and two
+decorators: `operation` makes a record of a function, `register_operation` registers it too.
 """
 
-from . import combinators, depth_operations, normalisations, reductions, spectral  # noqa: F401
-from .notation import Binding, Formula, Operation, fill
-from .primitive import DIMS, Level, Primitive, PrimitiveError, apply
+from autoprox.primitives import (  # noqa: F401
+    binary_operations,
+    depth_operations,
+    normalisations,
+    reductions,
+    spectral,
+)
+from autoprox.primitives.notation import (
+    BindingStrength,
+    LatexFormula,
+    SympyOperation,
+    fill_template,
+)
+from autoprox.primitives.primitive import (
+    DIMS,
+    Primitive,
+    PrimitiveError,
+    ValueLevel,
+    apply_primitive,
+)
+
 from .registration import COMBINATORS, OPERATIONS, PRIMITIVES, operation, register_operation
 
 __all__ = [
@@ -14,14 +32,14 @@ __all__ = [
     "DIMS",
     "OPERATIONS",
     "PRIMITIVES",
-    "Binding",
-    "Formula",
-    "Level",
-    "Operation",
+    "BindingStrength",
+    "LatexFormula",
     "Primitive",
     "PrimitiveError",
-    "apply",
-    "fill",
+    "SympyOperation",
+    "ValueLevel",
+    "apply_primitive",
+    "fill_template",
     "operation",
     "register_operation",
 ]

@@ -14,7 +14,8 @@ from sympy import Abs, Integer, Max, Mul, Pow, Rational
 from torch import Tensor
 from torch.nn.functional import pad
 
-from .notation import Binding, magnitude
+from autoprox.primitives.notation import BindingStrength, sympy_magnitude
+
 from .primitive import EPSILON, EXPONENT_LIMIT
 from .registration import register_operation
 
@@ -38,7 +39,7 @@ def _in_whole_vectors(function: Callable[..., Tensor], x: Tensor, out: Tensor | 
     return value
 
 
-def by_numpy(
+def apply_by_numpy(
     function: np.ufunc, x: Tensor, out: Tensor | None, by_torch: Callable[..., Tensor] | None = None
 ) -> Tensor:
     """Apply a function by numpy on a CPU, which for some is several times faster than torch."""
@@ -54,7 +55,7 @@ def by_numpy(
     "map",
     sympy=lambda x: Mul(Integer(-1), x, evaluate=False),
     latex="-<x:SERIES>",
-    binding=Binding.SIGNED,
+    binding=BindingStrength.SIGNED,
     plain=lambda x: -x,
 )
 def neg(x: Tensor, out: Tensor | None = None) -> Tensor:
@@ -89,7 +90,7 @@ def sign(x: Tensor, out: Tensor | None = None) -> Tensor:
     "map",
     sympy=lambda x: Pow(x, Integer(2), evaluate=False),
     latex="<x:ATOM>^{2}",
-    binding=Binding.POWER,
+    binding=BindingStrength.POWER,
     even=True,
     nonnegative=True,
     plain=lambda x: x.square(),
@@ -103,7 +104,7 @@ def square(x: Tensor, out: Tensor | None = None) -> Tensor:
     "map",
     sympy=lambda x: Pow(x, Integer(3), evaluate=False),
     latex="<x:ATOM>^{3}",
-    binding=Binding.POWER,
+    binding=BindingStrength.POWER,
 )
 def cube(x: Tensor, out: Tensor | None = None) -> Tensor:
     """x to the power of 3."""
@@ -111,12 +112,12 @@ def cube(x: Tensor, out: Tensor | None = None) -> Tensor:
 
 
 def _root(x: Tensor, out: Tensor | None = None) -> Tensor:
-    return by_numpy(np.sqrt, x, out)
+    return apply_by_numpy(np.sqrt, x, out)
 
 
 @register_operation(
     "map",
-    sympy=lambda x: Pow(magnitude(x), Rational(1, 2), evaluate=False),
+    sympy=lambda x: Pow(sympy_magnitude(x), Rational(1, 2), evaluate=False),
     latex=r"\sqrt{<x:|>}",
     of_magnitude=_root,
     even=True,
@@ -136,17 +137,17 @@ def _signed_root(x: Tensor, out: Tensor | None = None) -> Tensor:
 @register_operation("map", latex=r"\sqrt[3]{<x>}", plain=lambda x: x.sign() * x.abs().pow(1 / 3))
 def cbrt(x: Tensor, out: Tensor | None = None) -> Tensor:
     """The cube root of x, which has the sign of x."""
-    return by_numpy(np.cbrt, x, out, _signed_root)
+    return apply_by_numpy(np.cbrt, x, out, _signed_root)
 
 
 def _log(x: Tensor, out: Tensor | None = None) -> Tensor:
     shifted = torch.add(x, EPSILON, out=out)
-    return by_numpy(np.log, shifted, shifted)
+    return apply_by_numpy(np.log, shifted, shifted)
 
 
 @register_operation(
     "map",
-    sympy=lambda x: sympy.log(magnitude(x), evaluate=False),
+    sympy=lambda x: sympy.log(sympy_magnitude(x), evaluate=False),
     latex=r"\log\left(<x:|>\right)",
     of_magnitude=_log,
     even=True,
@@ -159,7 +160,7 @@ def log(x: Tensor, out: Tensor | None = None) -> Tensor:
 
 
 def _log1p(x: Tensor, out: Tensor | None = None) -> Tensor:
-    return by_numpy(np.log1p, x, out)
+    return apply_by_numpy(np.log1p, x, out)
 
 
 @register_operation(
@@ -180,7 +181,7 @@ def log1p(x: Tensor, out: Tensor | None = None) -> Tensor:
     "map",
     sympy=lambda x: sympy.exp(x, evaluate=False),
     latex="e^{<x>}",
-    binding=Binding.POWER,
+    binding=BindingStrength.POWER,
     nonnegative=True,
     plain=lambda x: x.clamp(max=EXPONENT_LIMIT).exp(),
 )
@@ -195,7 +196,7 @@ def exp(x: Tensor, out: Tensor | None = None) -> Tensor:
     "map",
     sympy=lambda x: Pow(x, Integer(-1), evaluate=False),
     latex=r"\frac{1}{<x>}",
-    binding=Binding.POWER,
+    binding=BindingStrength.POWER,
     plain=lambda x: torch.where(x.abs() <= EPSILON, 0.0, 1 / x),
 )
 def inverse(x: Tensor, out: Tensor | None = None) -> Tensor:
@@ -235,7 +236,7 @@ def sigmoid(x: Tensor, out: Tensor | None = None) -> Tensor:
 )
 def tanh(x: Tensor, out: Tensor | None = None) -> Tensor:
     """The hyperbolic tangent of x."""
-    return by_numpy(np.tanh, x, out)
+    return apply_by_numpy(np.tanh, x, out)
 
 
 @register_operation("map", nonnegative=True, plain=lambda x: relu(x) + x.abs().neg().exp().log1p())

@@ -9,7 +9,7 @@ from torch.linalg import vector_norm
 from .registration import register_operation
 
 
-def centred(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+def subtract_mean(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """x less its mean: exactly 0 where all elements are equal, however the mean is rounded."""
     first = x
     for dim in dims:
@@ -23,7 +23,7 @@ def element_count(x: Tensor, dims: tuple[int, ...]) -> int:
     return math.prod(x.shape[dim] for dim in dims)
 
 
-def euclidean(x: Tensor, dims: tuple[int, ...], keepdim: bool = False) -> Tensor:
+def euclidean_norm(x: Tensor, dims: tuple[int, ...], keepdim: bool = False) -> Tensor:
     """The root of the sum of squares in float64, where the squares of any float32 have room."""
     norm: Tensor = vector_norm(x, 2, dims, keepdim, dtype=torch.float64)
     return norm
@@ -45,8 +45,8 @@ def min_max(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 @register_operation("normalise")
 def z_score(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """(x - mean) / population standard deviation, and 0 where all elements are equal."""
-    deviation = centred(x, dims)
-    spread = euclidean(deviation, dims, keepdim=True) / math.sqrt(element_count(x, dims))
+    deviation = subtract_mean(x, dims)
+    spread = euclidean_norm(deviation, dims, keepdim=True) / math.sqrt(element_count(x, dims))
     return deviation.div_(infinite_if_zero(spread.to(x.dtype)))
 
 
@@ -74,4 +74,4 @@ def log_softmax(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 @register_operation("normalise")
 def unit(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """x / the Frobenius norm of x, and 0 where all elements are 0."""
-    return x / infinite_if_zero(euclidean(x, dims, keepdim=True).to(x.dtype))
+    return x / infinite_if_zero(euclidean_norm(x, dims, keepdim=True).to(x.dtype))

@@ -18,7 +18,7 @@ from sympy.printing.pretty.stringpict import prettyForm, stringPict
 SUBSCRIPTS = {"i": "ᵢ", "j": "ⱼ", "k": "ₖ", "l": "ₗ"}
 
 
-class Binding(IntEnum):
+class BindingStrength(IntEnum):
     """The tightness with which a formula binds, from the loosest."""
 
     SIGNED = 0
@@ -30,25 +30,25 @@ class Binding(IntEnum):
 
 
 @dataclass(frozen=True)
-class Formula:
+class LatexFormula:
     """LaTeX text, with its binding and its sign for the formula around it."""
 
     text: str
-    binding: Binding = Binding.ATOM
+    binding: BindingStrength = BindingStrength.ATOM
     nonnegative: bool = False
 
     def within(self, context: str) -> str:
         """The text where a template has `<x:context>`, in parentheses or bars if it needs them."""
         if context == "|":
             return self.text if self.nonnegative else rf"\left|{self.text}\right|"
-        if context and self.binding < Binding[context]:
+        if context and self.binding < BindingStrength[context]:
             return rf"\left({self.text}\right)"
         return self.text
 
 
-def fill(template: str, axis: str = "", **parts: Formula) -> str:
+def fill_template(template: str, axis: str = "", **parts: LatexFormula) -> str:
     """Fill the placeholders of a template; `axis` has one letter for each index."""
-    parts |= {"axis": Formula(",".join(axis)), "row": Formula(axis[-1:])}
+    parts |= {"axis": LatexFormula(",".join(axis)), "row": LatexFormula(axis[-1:])}
     return re.sub(r"<(\w+):?([A-Z|]*)>", lambda match: parts[match[1]].within(match[2]), template)
 
 
@@ -57,7 +57,7 @@ def placeholders(template: str) -> set[str]:
     return set(re.findall(r"<(\w+)[:>]", template))
 
 
-class Operation(sympy.Function):  # type: ignore[misc]
+class SympyOperation(sympy.Function):  # type: ignore[misc]
     """A sympy function for one of our operations: of `arity` values, then of its axis, if any.
 
     `text` is the template of its pretty form, in which `<x>` stands for all values, separated by
@@ -77,10 +77,12 @@ class Operation(sympy.Function):  # type: ignore[misc]
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         named = {
-            name: Formula(printer._print(x), Binding.TERM if is_sum(x) else Binding.ATOM)
+            name: LatexFormula(
+                printer._print(x), BindingStrength.TERM if is_sum(x) else BindingStrength.ATOM
+            )
             for name, x in zip("xy", self.args[: self.arity], strict=False)
         }
-        text = fill(self.latex, self.axis, **named)
+        text = fill_template(self.latex, self.axis, **named)
         return text if exp is None else rf"\left({text}\right)^{{{exp}}}"
 
     def _pretty(self, printer: Any) -> prettyForm:
@@ -116,12 +118,12 @@ def _enclosed(form: prettyForm, left: str, right: str) -> prettyForm:
     return prettyForm(*stringPict.next(bars[0], form, bars[1]))
 
 
-def magnitude(x: sympy.Expr) -> sympy.Expr:
+def sympy_magnitude(x: sympy.Expr) -> sympy.Expr:
     """|x|, or x itself if it is plainly nonnegative; sympy's own test can take minutes."""
     plain = (
         (x.is_Atom and x.is_nonnegative)
         or isinstance(x, (sympy.Abs, sympy.exp, sympy.Max))
-        or (isinstance(x, Operation) and x.nonnegative)
+        or (isinstance(x, SympyOperation) and x.nonnegative)
         or (x.is_Pow and x.exp in (2, sympy.Rational(1, 2)))
     )
     return x if plain else sympy.Abs(x, evaluate=False)

@@ -12,12 +12,11 @@ import sympy as sp
 from torch import Tensor
 
 from autoprox.errors import AutoproxError
+from autoprox.primitives.notation import BindingStrength
 
-from .notation import Binding
-
-Kind = Literal["map", "normalise", "depth", "reduce", "binary", "pair", "combinator"]
-Level = Literal["matrix", "layers", "network"]
-DIMS: Mapping[Level, tuple[int, ...]] = {"matrix": (-2, -1), "layers": (-1,)}
+OperationKind = Literal["map", "normalise", "depth", "reduce", "binary", "pair", "combinator"]
+ValueLevel = Literal["matrix", "layers", "network"]
+DIMS: Mapping[ValueLevel, tuple[int, ...]] = {"matrix": (-2, -1), "layers": (-1,)}
 
 EPSILON = 1e-12
 EXPONENT_LIMIT = 30.0
@@ -59,11 +58,11 @@ class Primitive:
     """
 
     name: str
-    kind: Kind
+    kind: OperationKind
     function: Callable[..., Tensor]
     sympy: Callable[..., sp.Expr]
     latex: str
-    binding: Binding = Binding.ATOM
+    binding: BindingStrength = BindingStrength.ATOM
     commutative: bool = False
     even: bool = False
     mirrored: bool = False
@@ -75,8 +74,8 @@ class Primitive:
     operator: str = ""
     of_magnitude: Callable[..., Tensor] | None = None
     shared: Callable[..., Tensor] | None = None
-    levels: tuple[Level, ...] = ()
-    formerly: tuple[Level, ...] = ()
+    levels: tuple[ValueLevel, ...] = ()
+    formerly: tuple[ValueLevel, ...] = ()
     drawn: bool = True
 
     def __post_init__(self) -> None:
@@ -85,7 +84,7 @@ class Primitive:
             object.__setattr__(self, "levels", tuple(levels) or self.possible_levels)
 
     @property
-    def possible_levels(self) -> tuple[Level, ...]:
+    def possible_levels(self) -> tuple[ValueLevel, ...]:
         """The levels that an operation of this kind may have."""
         if self.kind == "binary":
             return ("matrix", "layers", "network")
@@ -125,8 +124,8 @@ class Primitive:
         return inspect.cleandoc(self.function.__doc__ or "")
 
 
-def apply(
-    primitive: Primitive, args: Sequence[Tensor], level: Level, out: Tensor | None = None
+def apply_primitive(
+    primitive: Primitive, args: Sequence[Tensor], level: ValueLevel, out: Tensor | None = None
 ) -> Tensor:
     """Apply a primitive to batches of values of one level.
 

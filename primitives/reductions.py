@@ -9,35 +9,43 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .elementwise import by_numpy, exp
-from .normalisations import centred, element_count, euclidean, infinite_if_zero, unit, z_score
-from .notation import Binding
+from autoprox.primitives.elementwise import apply_by_numpy, exp
+from autoprox.primitives.normalisations import (
+    element_count,
+    euclidean_norm,
+    infinite_if_zero,
+    subtract_mean,
+    unit,
+    z_score,
+)
+from autoprox.primitives.notation import BindingStrength
+
 from .registration import register_operation
 
 
-def total(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+def thread_safe_sum(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The sum, partial sums in x's own type; on one thread it doesn't depend on the batch."""
     return x.sum(dims).double()
 
 
 @register_operation(
-    "reduce", latex=r"\sum_{<axis>} <x:SERIES>", text="∑<axis> <x>", binding=Binding.SERIES
+    "reduce", latex=r"\sum_{<axis>} <x:SERIES>", text="∑<axis> <x>", binding=BindingStrength.SERIES
 )
 def sum_(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The sum of all elements."""
-    return total(x, dims)
+    return thread_safe_sum(x, dims)
 
 
 @register_operation("reduce")
 def mean(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The mean of all elements."""
-    return total(x, dims) / element_count(x, dims)
+    return thread_safe_sum(x, dims) / element_count(x, dims)
 
 
 @register_operation("reduce", mirrored=True, nonnegative=True)
 def std(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The population standard deviation of all elements."""
-    return euclidean(centred(x, dims), dims) / math.sqrt(element_count(x, dims))
+    return euclidean_norm(subtract_mean(x, dims), dims) / math.sqrt(element_count(x, dims))
 
 
 @register_operation("reduce", mirrored=True, nonnegative=True)
@@ -64,11 +72,11 @@ def kurtosis(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     text="‖<x>‖₁",
     even=True,
     nonnegative=True,
-    of_magnitude=total,
+    of_magnitude=thread_safe_sum,
 )
 def l1_norm(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The sum of |x|."""
-    return total(x.abs(), dims)
+    return thread_safe_sum(x.abs(), dims)
 
 
 @register_operation(
@@ -76,14 +84,14 @@ def l1_norm(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 )
 def frobenius_norm(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The square root of the sum of squares, which can't overflow from float32."""
-    return euclidean(x, dims)
+    return euclidean_norm(x, dims)
 
 
 @register_operation("reduce")
 def logsumexp(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The natural logarithm of the sum of e^x; shifted by the largest x, so it can't overflow."""
     peak = x.amax(dims, keepdim=True)
-    return total(exp(x - peak), dims).log_().add_(peak.double().squeeze(dims))
+    return thread_safe_sum(exp(x - peak), dims).log_().add_(peak.double().squeeze(dims))
 
 
 @register_operation("reduce", latex=r"\max_{<axis>}\left(<x>\right)")
@@ -133,7 +141,7 @@ def entropy(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     part = x.abs()
     part /= infinite_if_zero(part.sum(dims, keepdim=True))
     logarithm = part + torch.finfo(x.dtype).tiny
-    return total(by_numpy(np.log, logarithm, logarithm).mul_(part).neg_(), dims)
+    return thread_safe_sum(apply_by_numpy(np.log, logarithm, logarithm).mul_(part).neg_(), dims)
 
 
 @register_operation("reduce", even=True, nonnegative=True)
@@ -143,7 +151,7 @@ def sparsity(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     It is 0 for zeros only, and where n is 1.
     """
     root = math.sqrt(element_count(x, dims))
-    norm = euclidean(x, dims)
+    norm = euclidean_norm(x, dims)
     if root == 1:
         return norm * 0
     spread = x.abs().sum(dims, dtype=torch.float64) / infinite_if_zero(norm)
@@ -155,7 +163,7 @@ def sparsity(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 )
 def dot(x: Tensor, y: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The sum of the products of elements."""
-    return total(x * y, dims)
+    return thread_safe_sum(x * y, dims)
 
 
 @register_operation("pair", latex=r"\cos\left(<x>, <y>\right)", commutative=True)
@@ -173,10 +181,10 @@ def cosine(x: Tensor, y: Tensor, dims: tuple[int, ...]) -> Tensor:
 )
 def distance(x: Tensor, y: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The Frobenius norm of x - y."""
-    return euclidean(x - y, dims)
+    return euclidean_norm(x - y, dims)
 
 
 @register_operation("pair", latex=r"\operatorname{corr}\left(<x>, <y>\right)", commutative=True)
 def correlation(x: Tensor, y: Tensor, dims: tuple[int, ...]) -> Tensor:
     """Pearson's correlation of the elements, and 0 where one has equal elements only."""
-    return cosine(centred(x, dims), centred(y, dims), dims)
+    return cosine(subtract_mean(x, dims), subtract_mean(y, dims), dims)

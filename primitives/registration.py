@@ -7,16 +7,15 @@ from typing import Any, TypeVar
 import sympy as sp
 from torch import Tensor
 
+from autoprox.primitives.notation import BindingStrength, SympyOperation
+from autoprox.primitives.primitive import OperationKind, Primitive, PrimitiveError
+from autoprox.primitives.validation import require_unique_operation, validate_operation
 from autoprox.registry import Registry, View
-
-from .notation import Binding, Operation
-from .primitive import Kind, Primitive, PrimitiveError
-from .validation import require_unique, validate_operation
 
 
 def _prove(name: str, primitive: Primitive) -> None:
     validate_operation(name, primitive)
-    require_unique(primitive, OPERATIONS.registered)
+    require_unique_operation(primitive, OPERATIONS.registered)
 
 
 OPERATIONS: Registry[Primitive] = Registry("operations", "operation", PrimitiveError, _prove)
@@ -31,12 +30,12 @@ TensorFunction = TypeVar("TensorFunction", bound=Callable[..., Tensor])
 
 
 def operation(
-    kind: Kind,
+    kind: OperationKind,
     *,
     sympy: Callable[..., sp.Expr] | None = None,
     latex: str | None = None,
     text: str | None = None,
-    binding: Binding = Binding.ATOM,
+    binding: BindingStrength = BindingStrength.ATOM,
     **fields: Any,
 ) -> Callable[[Callable[..., Tensor]], Primitive]:
     """Make a record of the decorated function, named like it less a final underscore.
@@ -59,13 +58,15 @@ def operation(
             **{field: getattr(made, field) for field in ("arity", "reduces", "nonnegative")},
             **({"is_nonnegative": True} if made.nonnegative else {}),
         }
-        form = sympy or type(name, (Operation,), attributes)
+        form = sympy or type(name, (SympyOperation,), attributes)
         return replace(made, latex=latex or call, sympy=form)
 
     return make
 
 
-def register_operation(kind: Kind, **details: Any) -> Callable[[TensorFunction], TensorFunction]:
+def register_operation(
+    kind: OperationKind, **details: Any
+) -> Callable[[TensorFunction], TensorFunction]:
     """Register the `operation` of the decorated function, which stays a function."""
 
     def enter(function: TensorFunction) -> TensorFunction:

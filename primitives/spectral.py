@@ -10,8 +10,9 @@ from torch import Tensor
 from torch.linalg import eigvalsh
 from torch.nn.functional import pad
 
+from autoprox.primitives.normalisations import euclidean_norm, infinite_if_zero
+
 from .elementwise import log1p
-from .normalisations import euclidean, infinite_if_zero
 from .registration import register_operation
 
 
@@ -25,7 +26,7 @@ def singular_values(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     matrix = x.double() if len(dims) == 2 else x.double().unsqueeze(-1)
     rows, columns = matrix.shape[-2:]
     if 1 in (rows, columns):
-        return euclidean(matrix, (-2, -1)).unsqueeze(-1)
+        return euclidean_norm(matrix, (-2, -1)).unsqueeze(-1)
     # Aligned rows: else a matrix's last bits depend on what is before it in the batch.
     matrix = pad(matrix, (0, -columns % 8, 0, -rows % 8))
     wide = matrix if rows <= columns else matrix.mT
@@ -37,7 +38,7 @@ def singular_values(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     return squares.masked_fill_(squares <= noise, 0.0).sqrt_().masked_fill_(overflow, torch.nan)
 
 
-reduction = partial(
+register_spectral_reduction = partial(
     register_operation,
     "reduce",
     mirrored=True,
@@ -47,19 +48,21 @@ reduction = partial(
 )
 
 
-@reduction(latex=r"\left\Vert <x>\right\Vert_{*}", text="‖<x>‖⋆", formerly=("layers",))
+@register_spectral_reduction(
+    latex=r"\left\Vert <x>\right\Vert_{*}", text="‖<x>‖⋆", formerly=("layers",)
+)
 def nuclear_norm(values: Tensor) -> Tensor:
     """The sum of singular values."""
     return values.sum(-1)
 
 
-@reduction(latex=r"\left\Vert <x>\right\Vert_{2}", text="‖<x>‖₂")
+@register_spectral_reduction(latex=r"\left\Vert <x>\right\Vert_{2}", text="‖<x>‖₂")
 def spectral_norm(values: Tensor) -> Tensor:
     """The largest singular value."""
     return values.amax(-1)
 
 
-@reduction(
+@register_spectral_reduction(
     latex=r"\operatorname{erank}\left(<x>\right)", text="effective_rank(<x>)", formerly=("layers",)
 )
 def effective_rank(values: Tensor) -> Tensor:
@@ -69,14 +72,16 @@ def effective_rank(values: Tensor) -> Tensor:
     return rank.masked_fill_(total.squeeze(-1) == 0, 0.0)
 
 
-@reduction(latex=r"\operatorname{srank}\left(<x>\right)", text="stable_rank(<x>)")
+@register_spectral_reduction(latex=r"\operatorname{srank}\left(<x>\right)", text="stable_rank(<x>)")
 def stable_rank(values: Tensor) -> Tensor:
     """The sum of squared singular values over the largest of them, and 0 for zeros only."""
     largest = infinite_if_zero(values.amax(-1, keepdim=True))
     return (values / largest).square_().sum(-1)
 
 
-@reduction(latex=r"\operatorname{prank}\left(<x>\right)", text="participation_ratio(<x>)")
+@register_spectral_reduction(
+    latex=r"\operatorname{prank}\left(<x>\right)", text="participation_ratio(<x>)"
+)
 def participation_ratio(values: Tensor) -> Tensor:
     """(sum of s^2)^2 / (sum of s^4) of the singular values s, and 0 for zeros only."""
     largest = infinite_if_zero(values.amax(-1, keepdim=True))
@@ -84,7 +89,7 @@ def participation_ratio(values: Tensor) -> Tensor:
     return squares.sum(-1).square_() / infinite_if_zero(squares.square().sum(-1))
 
 
-@reduction(latex=r"\operatorname{logdet}\left(<x>\right)", text="log_det(<x>)")
+@register_spectral_reduction(latex=r"\operatorname{logdet}\left(<x>\right)", text="log_det(<x>)")
 def log_det(values: Tensor) -> Tensor:
     """ln(det(1 + X X^T)), the sum of ln(1 + s^2) over the singular values s."""
     return log1p(values.square()).sum(-1)

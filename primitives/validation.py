@@ -1,7 +1,7 @@
 """The validation of operations: they are called before they are registered.
 
-`validate_operation` checks each rule on values of every size; `require_unique` compares them with
-all others.
+`validate_operation` checks each rule on values of every size; `require_unique_operation` compares them
+with all others.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,17 +11,17 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from autoprox.parallel.threads import one_thread
+from autoprox.parallel.threads import single_torch_thread
+from autoprox.primitives.primitive import Primitive, PrimitiveError, ValueLevel, apply_primitive
 
 from .notation import placeholders
-from .primitive import Level, Primitive, PrimitiveError, apply
 
-SMALL: Mapping[Level, tuple[int, ...]] = {
+SMALL: Mapping[ValueLevel, tuple[int, ...]] = {
     "matrix": (2, 3, 4),
     "layers": (2, 12),
     "network": (2, 12),
 }
-LARGE: Mapping[Level, tuple[int, ...]] = {
+LARGE: Mapping[ValueLevel, tuple[int, ...]] = {
     "matrix": (6, 5, 8),
     "layers": (6, 12),
     "network": (6, 12),
@@ -60,12 +60,12 @@ def validate_operation(name: str, primitive: Primitive) -> None:
             f"an operation of the kind {primitive.kind} has the levels {', '.join(possible)}, "
             f"but `{name}` has {', '.join(sorted(unknown))}"
         )
-    with one_thread():
+    with single_torch_thread():
         for level, dtype in product(levels, HUGE):
             _validate_at(primitive, level, dtype)
 
 
-def _validate_at(primitive: Primitive, level: Level, dtype: torch.dtype) -> None:
+def _validate_at(primitive: Primitive, level: ValueLevel, dtype: torch.dtype) -> None:
     """Call it on all samples together; if that breaks a rule, one by one, to name the first."""
     ramp = torch.linspace(-1.0, 1.0, 24, dtype=dtype).reshape(SMALL[level])
     samples = {
@@ -89,9 +89,9 @@ def _validate_at(primitive: Primitive, level: Level, dtype: torch.dtype) -> None
         raise
 
 
-def _validate_case(primitive: Primitive, level: Level, args: list[Tensor], case: str) -> None:
+def _validate_case(primitive: Primitive, level: ValueLevel, args: list[Tensor], case: str) -> None:
     def call(*values: Tensor) -> Tensor:
-        return apply(primitive, values, level)
+        return apply_primitive(primitive, values, level)
 
     def require(holds: bool, rule: str) -> None:
         if not holds:
@@ -125,16 +125,16 @@ def _validate_case(primitive: Primitive, level: Level, args: list[Tensor], case:
             "writes the same over one of its values",
         )
     if primitive.of_magnitude:
-        shorter = apply(primitive.on_nonnegative, [arg.abs() for arg in args], level)
+        shorter = apply_primitive(primitive.on_nonnegative, [arg.abs() for arg in args], level)
         require(torch.equal(shorter, value), "is its `of_magnitude` of |x| bit for bit")
     for flag, holds in FLAGS.items():
         if getattr(primitive, flag):
             require(holds(call, args), f"flagged `{flag}` is so bit for bit")
 
 
-def require_unique(primitive: Primitive, others: Mapping[str, Primitive]) -> None:
+def require_unique_operation(primitive: Primitive, others: Mapping[str, Primitive]) -> None:
     """Raise `PrimitiveError` if it is constant, changes nothing, or equals another of its type."""
-    with one_thread():
+    with single_torch_thread():
         for level in primitive.levels:
             value, args = _outcome(primitive, level), _random_values(level)[: primitive.arity]
             where = f"`{primitive.name}` on {level}"
@@ -151,12 +151,12 @@ def require_unique(primitive: Primitive, others: Mapping[str, Primitive]) -> Non
 
 
 @cache
-def _outcome(primitive: Primitive, level: Level) -> Tensor:
-    return apply(primitive, _random_values(level)[: primitive.arity], level)
+def _outcome(primitive: Primitive, level: ValueLevel) -> Tensor:
+    return apply_primitive(primitive, _random_values(level)[: primitive.arity], level)
 
 
 @cache
-def _random_values(level: Level) -> list[Tensor]:
+def _random_values(level: ValueLevel) -> list[Tensor]:
     """Two batches of values of either sign, small, ordinary and large."""
     generator = torch.Generator().manual_seed(0)
     shape = LARGE[level]

@@ -8,13 +8,13 @@ from typing import Any
 
 from autoprox.registry import Registry
 from autoprox.searchspaces import autoformer, pit
-from autoprox.searchspaces.bert import BERT
 from autoprox.searchspaces.bignas import BIGNAS, BIGNAS_NANO
 from autoprox.searchspaces.flexibert import FLEXIBERT
 from autoprox.searchspaces.gpt2 import GPT2, GPT2_HW, GPT2_NANO
-from autoprox.searchspaces.shunted import SHUNTED
+from autoprox.searchspaces.shunted_vit import SHUNTED
 from autoprox.searchspaces.space import Architecture, ArchitectureError, SearchSpace
-from autoprox.searchspaces.swin import S3, SWIN_NANO
+from autoprox.searchspaces.swin import SWIN_NANO, SWIN_S3
+from autoprox.searchspaces.t_razor_bert import BERT
 from autoprox.searchspaces.transformer import BlockSpec, TransformerNetwork
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
     "BlockSpec",
     "SearchSpace",
     "TransformerNetwork",
-    "from_json",
+    "architecture_from_json",
     "get_space",
 ]
 
@@ -39,7 +39,17 @@ for _space in (
     *(autoformer.AUTOFORMER_TI, autoformer.AUTOFORMER_S, autoformer.AUTOFORMER_B),
     *(autoformer.AUTOFORMER_NANO, autoformer.AUTOFORMER_SUPERNET_TI),
     *(autoformer.AUTOFORMER_SUPERNET_S, autoformer.AUTOFORMER_SUPERNET_B),
-    *(pit.PIT, pit.PIT_XS, pit.PIT_S, pit.PIT_NANO, SHUNTED, S3, SWIN_NANO, BIGNAS, BIGNAS_NANO),
+    *(
+        pit.PIT,
+        pit.PIT_XS,
+        pit.PIT_S,
+        pit.PIT_NANO,
+        SHUNTED,
+        SWIN_S3,
+        SWIN_NANO,
+        BIGNAS,
+        BIGNAS_NANO,
+    ),
     *(BERT, FLEXIBERT, GPT2, GPT2_HW, GPT2_NANO),
 ):
     SPACES.register(_space.name, _space)
@@ -51,7 +61,7 @@ def get_space(name: str) -> SearchSpace:
     return SPACES.find(ALIASES.get(name, name))
 
 
-def from_json(data: Mapping[str, Any]) -> Architecture:
+def architecture_from_json(data: Mapping[str, Any]) -> Architecture:
     """The architecture that `Architecture.to_json` wrote, checked against its space."""
     if not isinstance(data, Mapping) or set(data) != {"space", "choices"}:
         raise ArchitectureError(f"an architecture is {{space, choices}} in JSON, but got {data!r}")

@@ -31,7 +31,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from autoprox.searchspaces.space import Architecture, SearchSpace, one, per_layer
+from autoprox.searchspaces.space import Architecture, SearchSpace, one, per_layer_field
 from autoprox.searchspaces.transformer import (
     CHANNELS,
     BlockSpec,
@@ -71,7 +71,7 @@ class AutoFormer(TransformerNetwork):
         return self.head(tokens[:, 1:].mean(1))
 
 
-class NanoFormer(AutoFormer):
+class AutoFormerNano(AutoFormer):
     """AutoFormer with an initialisation for small widths."""
 
     linear_rule = staticmethod(fan_in_uniform_)
@@ -99,7 +99,7 @@ class RelativeBlockSpec(BlockSpec):
         return super().macs + (4 * side**3 + side**2) * self.inner
 
 
-class RelativePositions(nn.Module):
+class RelativePositionEmbedding(nn.Module):
     """The vectors of relative positions on a grid of patches: a vertical plus a horizontal one."""
 
     def __init__(self) -> None:
@@ -150,8 +150,8 @@ class RelativeEncoderBlock(EncoderBlock):
 
     def __init__(self, spec: BlockSpec) -> None:
         super().__init__(spec)
-        self.key_positions = RelativePositions()
-        self.value_positions = RelativePositions()
+        self.key_positions = RelativePositionEmbedding()
+        self.value_positions = RelativePositionEmbedding()
 
     def mix(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         logits = query @ key.mT + self.key_positions.keys(query)
@@ -210,7 +210,7 @@ class AutoFormerSpace(SearchSpace):
         return self.network_type(self.blocks(arch), self.patch, classes)
 
 
-class SupernetSpace(AutoFormerSpace):
+class AutoFormerSupernetSpace(AutoFormerSpace):
     """AutoFormer's choices, all of which are slices of the supernet, including the first heads."""
 
     entangled = True
@@ -219,14 +219,14 @@ class SupernetSpace(AutoFormerSpace):
     network_type = SupernetAutoFormer
 
 
-class NanoSpace(AutoFormerSpace):
+class AutoFormerNanoSpace(AutoFormerSpace):
     """AutoFormer's geometry, scaled to small images."""
 
     input_shape = (3, 16, 16)
     patch = 4
     head_dim = 8
     entangled = True
-    network_type = NanoFormer
+    network_type = AutoFormerNano
 
 
 AUTOFORMER_TI = AutoFormerSpace(
@@ -235,8 +235,8 @@ AUTOFORMER_TI = AutoFormerSpace(
     {
         "hidden_dim": one(192, 216, 240),
         "depth": one(12, 13, 14),
-        "mlp_ratio": per_layer(3.5, 4.0),
-        "num_heads": per_layer(3, 4),
+        "mlp_ratio": per_layer_field(3.5, 4.0),
+        "num_heads": per_layer_field(3, 4),
     },
 )
 AUTOFORMER_S = AutoFormerSpace(
@@ -245,8 +245,8 @@ AUTOFORMER_S = AutoFormerSpace(
     {
         "hidden_dim": one(320, 384, 448),
         "depth": one(12, 13, 14),
-        "mlp_ratio": per_layer(3.0, 3.5, 4.0),
-        "num_heads": per_layer(4, 8),
+        "mlp_ratio": per_layer_field(3.0, 3.5, 4.0),
+        "num_heads": per_layer_field(4, 8),
     },
 )
 AUTOFORMER_B = AutoFormerSpace(
@@ -255,32 +255,32 @@ AUTOFORMER_B = AutoFormerSpace(
     {
         "hidden_dim": one(528, 576, 624),
         "depth": one(14, 15, 16),
-        "mlp_ratio": per_layer(3.0, 3.5, 4.0),
-        "num_heads": per_layer(8, 12),
+        "mlp_ratio": per_layer_field(3.0, 3.5, 4.0),
+        "num_heads": per_layer_field(8, 12),
     },
 )
-AUTOFORMER_NANO = NanoSpace(
+AUTOFORMER_NANO = AutoFormerNanoSpace(
     "autoformer-nano",
     "AutoFormer for 16 x 16 images, vision transformers of 2 thousand to 3 M parameters",
     {
         "hidden_dim": one(16, 24, 32, 48, 64, 96, 128),
         "depth": one(*range(1, 13)),
-        "mlp_ratio": per_layer(0.5, 1.0, 2.0, 4.0, 6.0),
-        "num_heads": per_layer(1, 2, 3, 4, 6),
+        "mlp_ratio": per_layer_field(0.5, 1.0, 2.0, 4.0, 6.0),
+        "num_heads": per_layer_field(1, 2, 3, 4, 6),
     },
 )
-AUTOFORMER_SUPERNET_TI = SupernetSpace(
+AUTOFORMER_SUPERNET_TI = AutoFormerSupernetSpace(
     "autoformer-supernet-ti",
     "AutoFormer-Ti with relative positions, vision transformers of 5.4 to 10.5 M parameters",
     AUTOFORMER_TI.fields,
 )
-AUTOFORMER_SUPERNET_S = SupernetSpace(
+AUTOFORMER_SUPERNET_S = AutoFormerSupernetSpace(
     "autoformer-supernet-s",
     "AutoFormer-S with relative positions, vision transformers of 13 to 35 M parameters",
-    {**AUTOFORMER_S.fields, "num_heads": per_layer(5, 6, 7)},
+    {**AUTOFORMER_S.fields, "num_heads": per_layer_field(5, 6, 7)},
 )
-AUTOFORMER_SUPERNET_B = SupernetSpace(
+AUTOFORMER_SUPERNET_B = AutoFormerSupernetSpace(
     "autoformer-supernet-b",
     "AutoFormer-B with relative positions, vision transformers of 42 to 77 M parameters",
-    {**AUTOFORMER_B.fields, "num_heads": per_layer(9, 10)},
+    {**AUTOFORMER_B.fields, "num_heads": per_layer_field(9, 10)},
 )

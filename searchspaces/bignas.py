@@ -26,7 +26,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from autoprox.searchspaces.space import Architecture, StagedSpace, as_tuple, one, per_stage
+from autoprox.searchspaces.space import (
+    Architecture,
+    StagedSpace,
+    choice_values,
+    one,
+    per_stage_field,
+)
 from autoprox.searchspaces.transformer import (
     CHANNELS,
     BlockSpec,
@@ -37,7 +43,7 @@ from autoprox.searchspaces.transformer import (
     TransformerNetwork,
     fan_out_normal_,
     normal_,
-    to_grid,
+    tokens_to_grid,
 )
 
 BIGNAS_STEM_KERNEL = 3
@@ -69,7 +75,7 @@ class BottleneckSpec(BlockSpec):
         return before + self.tokens * (self.kernel**2 + self.width) * self.hidden
 
 
-class Norm(nn.BatchNorm1d):
+class TokenBatchNorm(nn.BatchNorm1d):
     """A batch norm of tokens [batch, tokens, channels]."""
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -91,14 +97,14 @@ class GridConvolution(Conv2d):
         """
         weight, half = self.weight, self.weight.shape[-1] // 2
         if middle_first:
-            order = middle_first_order(weight.shape[-1]).argsort()
+            order = centre_first_kernel_order(weight.shape[-1]).argsort()
             weight = weight[:, :, order][..., order]
-        grid = to_grid(tokens)
+        grid = tokens_to_grid(tokens)
         grid = functional.conv2d(grid, weight, None, self.stride, half, groups=self.groups)
         return grid.flatten(2).mT
 
 
-def middle_first_order(kernel: int) -> Tensor:
+def centre_first_kernel_order(kernel: int) -> Tensor:
     """The rows of a kernel in an order in which those of a smaller one in its middle are first."""
     rows = torch.arange(kernel)
     return (rows - kernel // 2).abs().clamp(min=1).argsort(stable=True)
@@ -114,11 +120,11 @@ class InvertedResidual(TransformerBlock):
         source, hidden, width = spec.source, spec.hidden, spec.width
         if spec.expands:
             self.expand = Linear(source, hidden, bias=False)
-            self.norm1 = Norm(hidden)
+            self.norm1 = TokenBatchNorm(hidden)
         self.depthwise = GridConvolution(hidden, hidden, spec.kernel, spec.stride, hidden)
-        self.norm2 = Norm(hidden)
+        self.norm2 = TokenBatchNorm(hidden)
         self.project = Linear(hidden, width, bias=False)
-        self.norm3 = Norm(width)
+        self.norm3 = TokenBatchNorm(width)
         self.expands = spec.expands
         self.residual = spec.stride == 1 and source == width
 
@@ -140,7 +146,7 @@ class InvertedResidual(TransformerBlock):
         """Bring the middle of the kernel to the front, or back."""
         if entangled != self.entangled:
             weight = self.depthwise.weight
-            order = middle_first_order(weight.shape[-1])
+            order = centre_first_kernel_order(weight.shape[-1])
             order = order if entangled else order.argsort()
             weight.copy_(weight[:, :, order][..., order])
         super().reorder(entangled)
@@ -170,13 +176,13 @@ class BigNAS(TransformerNetwork):
         first, width = stages[0][0].source, stages[-1][-1].width
         self.resolution = resolution
         self.stem = GridConvolution(CHANNELS, first, BIGNAS_STEM_KERNEL, stem_stride)
-        self.stem_norm = Norm(first)
+        self.stem_norm = TokenBatchNorm(first)
         self.blocks = nn.Sequential()
         for number, stage in enumerate(stages, 1):
             for i, spec in enumerate(stage):
                 self.blocks.add_module(f"stage{number}_block{i}", InvertedResidual(spec))
         self.last = Linear(width, last, bias=False)
-        self.last_norm = Norm(last)
+        self.last_norm = TokenBatchNorm(last)
         self.head = Linear(last, classes)
 
     def forward(self, images: Tensor) -> Tensor:
@@ -242,7 +248,7 @@ class BigNASSpace(StagedSpace):
 
     def features(self, arch: Architecture) -> tuple[float, ...]:
         """The choices for a regression: logarithms, because sizes multiply."""
-        return tuple(math.log(n) for _, value in arch.choices for n in as_tuple(value))
+        return tuple(math.log(n) for _, value in arch.choices for n in choice_values(value))
 
 
 class NanoBigNASSpace(BigNASSpace):
@@ -265,14 +271,14 @@ BIGNAS = BigNASSpace(
     {
         "resolution": one(192, 224, 288, 320),
         "stem": one(32, 40),
-        "channels": per_stage(
+        "channels": per_stage_field(
             *(_range(16, 24), _range(24, 32), _range(40, 48), _range(80, 88)),
             *(_range(112, 128), _range(192, 216), _range(320, 352)),
         ),
-        "depth": per_stage(
+        "depth": per_stage_field(
             (1, 2), (2, 3), (2, 3), (2, 3, 4), (2, 3, 4, 5, 6), (2, 3, 4, 5, 6), (1, 2)
         ),
-        "kernel": per_stage((3,), (3,), *[(3, 5)] * 5),
+        "kernel": per_stage_field((3,), (3,), *[(3, 5)] * 5),
         "last": one(*_range(1280, 1408, 64)),
     },
 )
@@ -282,9 +288,9 @@ BIGNAS_NANO = NanoBigNASSpace(
     {
         "resolution": one(16, 24),
         "stem": one(8, 16),
-        "channels": per_stage((8, 16), (16, 24), (24, 32, 40)),
-        "depth": per_stage((1, 2), (1, 2, 3), (1, 2, 3)),
-        "kernel": per_stage((3,), (3, 5), (3, 5)),
+        "channels": per_stage_field((8, 16), (16, 24), (24, 32, 40)),
+        "depth": per_stage_field((1, 2), (1, 2, 3), (1, 2, 3)),
+        "kernel": per_stage_field((3,), (3, 5), (3, 5)),
         "last": one(64, 96, 128),
     },
 )

@@ -31,8 +31,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from autoprox.searchspaces.bert import BERT_CONTEXT, BERT_VOCABULARY, EPS, Bert, MaskedSpace
-from autoprox.searchspaces.space import Architecture, one, per_layer
+from autoprox.searchspaces.space import Architecture, one, per_layer_field
+from autoprox.searchspaces.t_razor_bert import (
+    BERT_CONTEXT,
+    BERT_VOCABULARY,
+    EPS,
+    Bert,
+    MaskedLMSpace,
+)
 from autoprox.searchspaces.transformer import (
     BlockSpec,
     Linear,
@@ -104,7 +110,7 @@ class FlexiBlockSpec(BlockSpec):
         return self.tokens * per_token
 
 
-class Attention(nn.Module):
+class FlexiBertAttention(nn.Module):
     """Self-attention, for `wma` with one more weight between queries and keys."""
 
     def __init__(self, spec: FlexiBlockSpec) -> None:
@@ -144,7 +150,7 @@ def dct(x: Tensor, dim: int) -> Tensor:
     return 2 * real.movedim(-1, dim)
 
 
-class Conv1d(Uninitialised, nn.Conv1d):
+class UninitialisedConv1d(Uninitialised, nn.Conv1d):
     """`nn.Conv1d` with unset parameters."""
 
 
@@ -159,7 +165,9 @@ class SpanConvolution(nn.Module):
         width, kernel, half = spec.width, spec.kernel, spec.width // 2
         self.heads, self.kernel = spec.heads // 2, kernel
         self.qkv = Linear(width, 3 * half)
-        self.depthwise = Conv1d(width, width, kernel, padding="same", groups=width, bias=False)
+        self.depthwise = UninitialisedConv1d(
+            width, width, kernel, padding="same", groups=width, bias=False
+        )
         self.pointwise = Linear(width, half)
         self.kernels = Linear(half, self.heads * kernel)
         self.convolved = Linear(width, half)
@@ -184,7 +192,7 @@ class FlexiBlock(TransformerBlock):
         super().__init__()
         self.heads = spec.heads
         if spec.operation in ATTENTIONS:
-            self.mixer: nn.Module = Attention(spec)
+            self.mixer: nn.Module = FlexiBertAttention(spec)
         else:
             self.mixer = Fourier(spec) if spec.operation in TRANSFORMS else SpanConvolution(spec)
         self.proj = Linear(spec.width, spec.width)
@@ -218,7 +226,7 @@ class FlexiBert(Bert):
     convolution_rule = staticmethod(normal_)
 
 
-class FlexiBertSpace(MaskedSpace):
+class FlexiBertSpace(MaskedLMSpace):
     """Width and depth of the network; operation, heads and feed-forward layers of each layer."""
 
     def blocks(self, arch: Architecture) -> tuple[FlexiBlockSpec, ...]:
@@ -266,9 +274,9 @@ FLEXIBERT = FlexiBertSpace(
     {
         "hidden_size": one(128, 256),
         "depth": one(2, 4),
-        "operation": per_layer(*TOKEN_MIXERS),
-        "num_operation_heads": per_layer(2, 4),
-        "feed_forward_dimension": per_layer(512, 1024),
-        "num_feed_forward": per_layer(1, 3),
+        "operation": per_layer_field(*TOKEN_MIXERS),
+        "num_operation_heads": per_layer_field(2, 4),
+        "feed_forward_dimension": per_layer_field(512, 1024),
+        "num_feed_forward": per_layer_field(1, 3),
     },
 )

@@ -40,8 +40,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from autoprox.searchspaces.language_models import LanguageNetwork, TokenSpace
-from autoprox.searchspaces.space import Architecture, one, per_layer
+from autoprox.searchspaces.language_model_bases import LanguageNetwork, TokenSpace
+from autoprox.searchspaces.space import Architecture, one, per_layer_field
 from autoprox.searchspaces.transformer import BlockSpec, EncoderBlock, Linear, fan_in_uniform_
 
 HW_HEAD_DIM = 64
@@ -107,7 +107,7 @@ class GPT2NanoNetwork(GPT2Network):
         weight.div_(0.02 * weight.shape[1] ** 0.5)
 
 
-def apply_rotary(x: Tensor) -> Tensor:
+def apply_rotary_embedding(x: Tensor) -> Tensor:
     """Turn the first dimensions of x [batch, heads, length, head dim] by angles of its positions.
 
     Dimension i turns with dimension i + ROTARY / 2, at position p by p / base^(2 i / ROTARY).
@@ -129,10 +129,10 @@ class HWGPTBlock(GPT2Block):
         return x + self.attend(self.norm1(x)) + self.mlp(self.norm2(x))
 
     def mix(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        return super().mix(apply_rotary(query), apply_rotary(key), value)
+        return super().mix(apply_rotary_embedding(query), apply_rotary_embedding(key), value)
 
 
-class HWGPT(LanguageNetwork):
+class HWGPTNetwork(LanguageNetwork):
     """A slice of the supernet: its first layers, and of each the first rows and columns."""
 
     def __init__(self, blocks: Sequence[BlockSpec], bias: bool, vocabulary: int) -> None:
@@ -236,8 +236,8 @@ class HWGPTSpace(TokenSpace):
         head: int = self.context * arch["embed_dim"] * self.vocabulary
         return head + sum(b.macs for b in self.blocks(arch))
 
-    def network(self, arch: Architecture, classes: int) -> HWGPT:
-        return HWGPT(self.blocks(arch), arch["bias"], self.vocabulary)
+    def network(self, arch: Architecture, classes: int) -> HWGPTNetwork:
+        return HWGPTNetwork(self.blocks(arch), arch["bias"], self.vocabulary)
 
     def features(self, arch: Architecture) -> tuple[float, ...]:
         """The choices for a regression: those of every space, and whether there are biases."""
@@ -250,13 +250,13 @@ GPT2 = GPT2Space(
     {
         "n_layer": one(*range(2, 17)),
         "d_embed": one(128, 256, 512, 768),
-        "d_model": per_layer(*range(128, 1025, 64), count="n_layer"),
-        "d_inner": per_layer(
+        "d_model": per_layer_field(*range(128, 1025, 64), count="n_layer"),
+        "d_inner": per_layer_field(
             *range(256, 4097, 64),
             count="n_layer",
             where=lambda inner, layer: inner > 2 * layer["d_model"],
         ),
-        "n_head": per_layer(
+        "n_head": per_layer_field(
             *(2, 4, 8, 12),
             count="n_layer",
             where=lambda heads, layer: layer["d_model"] % heads == 0,
@@ -269,8 +269,8 @@ GPT2_HW = HWGPTSpace(
     {
         "embed_dim": one(192, 384, 768),
         "n_layer": one(10, 11, 12),
-        "mlp_ratio": per_layer(2, 3, 4, count="n_layer"),
-        "n_head": per_layer(4, 8, 12, count="n_layer"),
+        "mlp_ratio": per_layer_field(2, 3, 4, count="n_layer"),
+        "n_head": per_layer_field(4, 8, 12, count="n_layer"),
         "bias": one(True, False),
     },
 )
@@ -280,12 +280,12 @@ GPT2_NANO = GPT2NanoSpace(
     {
         "n_layer": one(*range(1, 13)),
         "d_embed": one(16, 24, 32, 48, 64, 96),
-        "d_model": per_layer(16, 24, 32, 48, 64, count="n_layer"),
-        "d_inner": per_layer(
+        "d_model": per_layer_field(16, 24, 32, 48, 64, count="n_layer"),
+        "d_inner": per_layer_field(
             *(16, 32, 64, 96, 128, 192, 256, 384),
             count="n_layer",
             where=lambda inner, layer: 0.5 <= inner / layer["d_model"] <= 6,
         ),
-        "n_head": per_layer(1, 2, 4, 8, count="n_layer"),
+        "n_head": per_layer_field(1, 2, 4, 8, count="n_layer"),
     },
 )

@@ -22,23 +22,23 @@ import torch
 from torch import Tensor, nn
 
 from autoprox.searchspaces.autoformer import NANO_POSITION_SCALE
-from autoprox.searchspaces.space import Architecture, StagedSpace, one, per_stage
+from autoprox.searchspaces.space import Architecture, StagedSpace, one, per_stage_field
 from autoprox.searchspaces.transformer import (
     CHANNELS,
     BlockSpec,
     Conv2d,
     EncoderBlock,
     Linear,
-    Pooling,
+    StageTransition,
     TransformerNetwork,
     fan_in_uniform_,
-    to_grid,
+    tokens_to_grid,
 )
 
 POOLING_KERNEL = 3
 
 
-class TokenPooling(Pooling):
+class TokenPooling(StageTransition):
     """The step to the next stage: a depthwise convolution of patches, the class token linearly."""
 
     def __init__(self, width: int, next_width: int) -> None:
@@ -48,7 +48,7 @@ class TokenPooling(Pooling):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Map tokens [batch, 1 + side**2, width] to those of the next stage."""
-        patches = self.conv(to_grid(tokens[:, 1:])).flatten(2).mT
+        patches = self.conv(tokens_to_grid(tokens[:, 1:])).flatten(2).mT
         return torch.cat([self.fc(tokens[:, :1]), patches], 1)
 
 
@@ -156,8 +156,8 @@ def _space(name: str, about: str, base_dims: tuple[int, ...], heads: tuple[int, 
     fields = {
         "base_dim": one(*base_dims),
         "mlp_ratio": one(2, 4, 6, 8),
-        "depth": per_stage((1, 2, 3), (4, 6, 8), (2, 4, 6)),
-        "num_heads": per_stage(heads, heads, heads),
+        "depth": per_stage_field((1, 2, 3), (4, 6, 8), (2, 4, 6)),
+        "num_heads": per_stage_field(heads, heads, heads),
     }
     return PiTSpace(name, about, fields)
 
@@ -176,7 +176,7 @@ PIT_NANO = PiTNanoSpace(
     {
         "base_dim": one(8, 12, 16, 24),
         "mlp_ratio": one(0.5, 1, 2, 4, 6),
-        "depth": per_stage((1, 2, 3), (1, 2, 3, 4, 6), (1, 2, 3, 4, 6)),
-        "num_heads": per_stage((1, 2, 4), (1, 2, 4), (1, 2, 4, 8)),
+        "depth": per_stage_field((1, 2, 3), (1, 2, 3, 4, 6), (1, 2, 3, 4, 6)),
+        "num_heads": per_stage_field((1, 2, 4), (1, 2, 4), (1, 2, 4, 8)),
     },
 )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from autoprox.errors import AutoproxError
-from autoprox.files.human_readable import Range, format_range
+from autoprox.files.human_readable_sizes import SizeRange, format_range
 from autoprox.searchspaces.space import Architecture, SearchSpace
 
 SIZE_TOLERANCE = 0.02
@@ -15,14 +15,14 @@ class LimitsError(AutoproxError):
     """Limits that no architecture meets."""
 
 
-class Sizes(NamedTuple):
+class ArchitectureSizes(NamedTuple):
     """The sizes that can be limited."""
 
     params: int
     flops: int
 
 
-def matched(size: int) -> Range:
+def matching_size_range(size: int) -> SizeRange:
     """Return the range of sizes within 2 % of this one."""
     return math.ceil(size * (1 - SIZE_TOLERANCE)), math.floor(size * (1 + SIZE_TOLERANCE))
 
@@ -33,13 +33,13 @@ class SizeLimits:
 
     space: SearchSpace
     classes: int
-    params: Range = (None, None)
-    flops: Range = (None, None)
+    params: SizeRange = (None, None)
+    flops: SizeRange = (None, None)
 
     @property
-    def ranges(self) -> dict[str, Range]:
+    def ranges(self) -> dict[str, SizeRange]:
         """The limits by the names of the sizes that are limited."""
-        ranges = zip(Sizes._fields, (self.params, self.flops), strict=True)
+        ranges = zip(ArchitectureSizes._fields, (self.params, self.flops), strict=True)
         return {name: ends for name, ends in ranges if ends != (None, None)}
 
     def size(self, name: str, architecture: Architecture) -> int:
@@ -47,9 +47,11 @@ class SizeLimits:
         measure = self.space.params if name == "params" else self.space.flops
         return measure(architecture, self.classes)
 
-    def sizes(self, architecture: Architecture) -> Sizes:
+    def sizes(self, architecture: Architecture) -> ArchitectureSizes:
         """Return all sizes of an architecture."""
-        return Sizes(*(self.size(name, architecture) for name in Sizes._fields))
+        return ArchitectureSizes(
+            *(self.size(name, architecture) for name in ArchitectureSizes._fields)
+        )
 
     def admit(self, architecture: Architecture) -> bool:
         """Return whether the architecture is within the limits."""

@@ -42,7 +42,7 @@ class Architecture:
         return dict(self.choices)[name]
 
     def to_json(self) -> dict[str, Any]:
-        """The architecture as plain JSON data; `autoprox.searchspaces.from_json` reads it back."""
+        """Return the architecture as JSON data, which `architecture_from_json` reads back."""
         choices = {name: list(v) if isinstance(v, tuple) else v for name, v in self.choices}
         return {"space": self.space, "choices": choices}
 
@@ -50,15 +50,15 @@ class Architecture:
     def digest(self) -> str:
         """A hash that is the same in every process; equal numbers give it equally, 4 like 4.0."""
         values = {
-            name: [v if isinstance(v, str) else float(v) for v in as_tuple(value)]
+            name: [v if isinstance(v, str) else float(v) for v in choice_values(value)]
             for name, value in self.choices
         }
         return hashlib.sha256(json.dumps([self.space, values]).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
-class Field:
-    """The options under one name, for a value or a list; made by `one`, `per_stage`, `per_layer`.
+class ChoiceField:
+    """The options under one name; made by `one`, `per_stage_field` and `per_layer_field`.
 
     `options[i]` are the values allowed at position i of the list; if `count` names the field
     that holds the list's length, the only entry of `options` holds for all positions, as far as
@@ -104,26 +104,26 @@ class Field:
         return tuple(_matching_option(f"{name}[{i}]", v, options) for i, (v, options) in pairs)
 
 
-def one(*options: OptionValue) -> Field:
+def one(*options: OptionValue) -> ChoiceField:
     """A field with a single value."""
-    return Field((options,), listed=False)
+    return ChoiceField((options,), listed=False)
 
 
-def per_stage(*options: tuple[OptionValue, ...]) -> Field:
+def per_stage_field(*options: tuple[OptionValue, ...]) -> ChoiceField:
     """A field with one value for each stage."""
-    return Field(options, listed=True)
+    return ChoiceField(options, listed=True)
 
 
-def per_layer(
+def per_layer_field(
     *options: OptionValue, count: str = "depth", where: LayerCondition | None = None
-) -> Field:
+) -> ChoiceField:
     """A field with one value for each layer; `count`, a field before it, holds their number.
 
     `where` says whether a layer may have an option, which must hold for one of them at least. It
     takes the option, and by name the values of the fields with a single value and, at this layer,
     of the per-layer fields before this one.
     """
-    return Field((options,), listed=True, count=count, where=where)
+    return ChoiceField((options,), listed=True, count=count, where=where)
 
 
 class SearchSpace(ABC):
@@ -147,7 +147,7 @@ class SearchSpace(ABC):
     chained: ClassVar[frozenset[str]] = frozenset()
     independent: ClassVar[frozenset[str]] = frozenset()
 
-    def __init__(self, name: str, description: str, fields: Mapping[str, Field]) -> None:
+    def __init__(self, name: str, description: str, fields: Mapping[str, ChoiceField]) -> None:
         self.name = name
         self.description = description
         self.fields = fields
@@ -226,7 +226,7 @@ class SearchSpace(ABC):
         """The choices, with missing fields and ends of lists picked from the options."""
         result: dict[str, Any] = {}
         for name, field in self.fields.items():
-            chosen = as_tuple(choices[name]) if name in choices else ()
+            chosen = choice_values(choices[name]) if name in choices else ()
             rest = field.positions(result)[len(chosen) :]
             result[name] = field.value([*chosen, *map(pick, rest)])
         return result
@@ -263,7 +263,7 @@ class SearchSpace(ABC):
         if not 0 < probability <= 1:
             raise ArchitectureError(f"`0 < probability <= 1` must hold, but got {probability}")
         self.validate(arch)
-        parent = {name: as_tuple(value) for name, value in arch.choices}
+        parent = {name: choice_values(value) for name, value in arch.choices}
 
         def inherit(name: str, i: int, options: Sequence[OptionValue]) -> OptionValue | None:
             kept = i < len(parent[name]) and rng.random() >= probability
@@ -275,7 +275,7 @@ class SearchSpace(ABC):
         """A child with each value from either parent; past the shorter list, from the longer."""
         self.validate(a)
         self.validate(b)
-        parents = [{name: as_tuple(value) for name, value in arch.choices} for arch in (a, b)]
+        parents = [{name: choice_values(value) for name, value in arch.choices} for arch in (a, b)]
 
         def inherit(name: str, i: int, options: Sequence[OptionValue]) -> OptionValue:
             values = [parent[name][i] for parent in parents if i < len(parent[name])]
@@ -363,7 +363,7 @@ class StagedSpace(SearchSpace):
         return tuple(block for stage in self.stages(arch) for block in stage)
 
 
-def as_tuple(value: Any) -> tuple[Any, ...]:
+def choice_values(value: Any) -> tuple[Any, ...]:
     """The values of a list, or the single value."""
     return value if isinstance(value, tuple) else (value,)
 

@@ -25,11 +25,11 @@ from torch.nn import functional
 
 from autoprox.searchspaces.space import (
     Architecture,
-    Field,
+    ChoiceField,
     OptionValue,
     StagedSpace,
     one,
-    per_layer,
+    per_layer_field,
 )
 from autoprox.searchspaces.transformer import (
     CHANNELS,
@@ -38,7 +38,7 @@ from autoprox.searchspaces.transformer import (
     Embedding,
     EncoderBlock,
     Linear,
-    Pooling,
+    StageTransition,
     TransformerNetwork,
     fan_in_uniform_,
 )
@@ -91,8 +91,8 @@ class SwinBlock(EncoderBlock):
         super().__init__(spec)
         self.spec = spec
         self.biases = Embedding(spec.biases, spec.heads)
-        self.register_buffer("positions", relative_positions(spec.window), persistent=False)
-        self.register_buffer("mask", window_mask(spec), persistent=False)
+        self.register_buffer("positions", relative_position_index(spec.window), persistent=False)
+        self.register_buffer("mask", shifted_window_mask(spec), persistent=False)
 
     def mix(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         bias = self.biases(self.positions).permute(2, 0, 1)  # [heads, tokens, tokens] of a window
@@ -106,7 +106,7 @@ class SwinBlock(EncoderBlock):
                 grid = functional.pad(grid, (0, 0, 0, padding, 0, padding))
             if spec.shift:
                 grid = grid.roll((-spec.shift, -spec.shift), (2, 3))
-            grids.append(cut_windows(grid, spec))
+            grids.append(partition_windows(grid, spec))
         query, key, value = grids
         mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=bias)
         batch, _, heads, _, dim = mixed.shape
@@ -118,14 +118,14 @@ class SwinBlock(EncoderBlock):
         return grid[:, :, : spec.side, : spec.side].flatten(2, 3)
 
 
-def cut_windows(grid: Tensor, spec: SwinBlockSpec) -> Tensor:
+def partition_windows(grid: Tensor, spec: SwinBlockSpec) -> Tensor:
     """Map [batch, heads, rows, columns, dim] to [batch, windows, heads, tokens, dim]."""
     size = (spec.windows, spec.window)
     parts = grid.reshape(*grid.shape[:2], *size, *size, -1)
     return parts.permute(0, 2, 4, 1, 3, 5, 6).flatten(4, 5).flatten(1, 2)
 
 
-def relative_positions(window: int) -> Tensor:
+def relative_position_index(window: int) -> Tensor:
     """The index of the bias of each pair of tokens of a window, [tokens, tokens].
 
     Biases are ordered by distance, so that those of a smaller window are the first.
@@ -138,7 +138,7 @@ def relative_positions(window: int) -> Tensor:
     return order[down * len(steps) + right]
 
 
-def window_mask(spec: SwinBlockSpec) -> Tensor | None:
+def shifted_window_mask(spec: SwinBlockSpec) -> Tensor | None:
     """The pairs of tokens of each window that may not attend to each other, if there are any.
 
     Shifting joins rows of one edge to those of the other; padding is apart from everything. The
@@ -150,11 +150,11 @@ def window_mask(spec: SwinBlockSpec) -> Tensor | None:
     origin = torch.arange(padded).roll(-spec.shift)
     area = (origin < spec.shift).int() + 2 * (origin >= spec.side).int()
     areas = (4 * area[:, None] + area).expand(1, 1, -1, -1).unsqueeze(-1)
-    of_tokens = cut_windows(areas, spec).flatten(0, 2).flatten(1)  # [windows, tokens]
+    of_tokens = partition_windows(areas, spec).flatten(0, 2).flatten(1)  # [windows, tokens]
     return of_tokens[:, :, None].ne(of_tokens[:, None])
 
 
-class PatchMerging(Pooling):
+class PatchMerging(StageTransition):
     """The step to the next stage: four tokens, two by two, become one.
 
     The four values of a feature are next to each other, so that a narrower stage has the first.
@@ -299,18 +299,18 @@ class NanoSwinSpace(SwinSpace):
     steps: ClassVar = {**SwinSpace.steps, "embed_dim": 8, "window": 2, "qkv_dim": 8}
 
 
-def _for_all_stages(**options: tuple[OptionValue, ...]) -> dict[str, Field]:
+def _for_all_stages(**options: tuple[OptionValue, ...]) -> dict[str, ChoiceField]:
     """The fields of a space whose stages have the same options."""
     return {
         f"{name}_{stage}": one(*values)
         if name in ("depth", "embed_dim")
-        else per_layer(*values, count=f"depth_{stage}")
+        else per_layer_field(*values, count=f"depth_{stage}")
         for name, values in options.items()
         for stage in SwinSpace.stage_numbers
     }
 
 
-S3 = SwinSpace(
+SWIN_S3 = SwinSpace(
     "s3",
     "S3, Swin transformers of four stages; the space from which it searches the search space",
     _for_all_stages(

@@ -99,7 +99,7 @@ def fan_out_normal_(layer: nn.Conv2d, generator: torch.Generator) -> None:
     normal_(layer, generator, math.sqrt(2 / fan_out))
 
 
-def to_grid(tokens: Tensor) -> Tensor:
+def tokens_to_grid(tokens: Tensor) -> Tensor:
     """Map tokens [batch, tokens, width] that are a square to [batch, width, side, side]."""
     side = math.isqrt(tokens.shape[1])
     return tokens.mT.reshape(len(tokens), -1, side, side)
@@ -191,7 +191,7 @@ class EncoderBlock(TransformerBlock):
         return functional.scaled_dot_product_attention(query, key, value)
 
 
-class Pooling(nn.Module):
+class StageTransition(nn.Module):
     """The transition from one stage of a network to the next: a layer, or a module of layers."""
 
 
@@ -246,7 +246,7 @@ class TransformerNetwork(nn.Module):
         for module in self.modules():
             if isinstance(module, TransformerBlock):
                 layers += [("qkv", layer) for layer in module.projections()]
-            elif isinstance(module, Pooling):
+            elif isinstance(module, StageTransition):
                 layers += [("pool", part) for part in module.modules() if isinstance(part, Layer)]
             elif isinstance(module, nn.Conv2d) and all(domain == "stem" for domain, _ in layers):
                 layers.append(("stem", module))

@@ -15,8 +15,8 @@ from autoprox import cli
 from autoprox.inputs.batch import Batch
 from autoprox.models.model_loading import declare_torchvision_operators
 from autoprox.searchspaces import Architecture, SearchSpace
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.networks import SpaceNetwork
+from autoprox.statistics.collector import MeasurementSetting
+from autoprox.statistics.untrained_networks import SpaceNetwork
 
 declare_torchvision_operators()  # before a test imports transformers
 
@@ -54,14 +54,16 @@ def setting(space: SearchSpace, batches: dict[str, Batch]) -> Callable[..., Cond
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Architecture, dict[str, set[str]]]]:
     """What was asked of the networks, in a list that grows."""
     calls: list[tuple[Architecture, dict[str, set[str]]]] = []
-    measure = Setting.measure
+    measure = MeasurementSetting.measure
 
-    def counted(self: Setting, network: SpaceNetwork, needs: Mapping[str, object]) -> object:
+    def counted(
+        self: MeasurementSetting, network: SpaceNetwork, needs: Mapping[str, object]
+    ) -> object:
         wanted = {dataset: set(map(str, own)) for dataset, own in needs.items()}
         calls.append((network.architecture, wanted))
         return measure(self, network, needs)
 
-    monkeypatch.setattr(Setting, "measure", counted)
+    monkeypatch.setattr(MeasurementSetting, "measure", counted)
     return calls
 
 

@@ -18,8 +18,8 @@ ORDER = (
 )
 LATE = {  # modules that import late: help and the package itself must be there at once
     *("autoprox", "autoprox.api", "autoprox.benchmarks", "autoprox.loaded_runs"),
-    *("autoprox.files.data_frames", "autoprox.nas.blockwise"),
-    *("autoprox.inputs.isolated_reading", "autoprox.__main__", "autoprox.parallel.cluster"),
+    *("autoprox.files.data_frames", "autoprox.nas.blockwise_evolution"),
+    *("autoprox.inputs.isolated_reading", "autoprox.__main__", "autoprox.parallel.dask_cluster"),
     "autoprox.configurations.shared_options",
     *(
         "autoprox.cli.bench_commands",

@@ -5,10 +5,10 @@ registry of built-in benchmarks, their description and download, and `load_bench
 """
 
 from autoprox.benchmarks.benchmark import MIN_ARCHITECTURES, Benchmark, BenchmarkError
-from autoprox.benchmarks.builtin import BENCHMARKS, BuiltInBenchmark, DataFile
+from autoprox.benchmarks.benchmark_registry import BENCHMARKS, BuiltInBenchmark, PinnedBenchmarkFile
 from autoprox.benchmarks.data_files import benchmark_info, fetch_benchmark, list_benchmarks
 from autoprox.benchmarks.hw_gpt_bench import HW_GPT_BENCH
-from autoprox.benchmarks.loading import load_benchmark, offered_datasets, require_data
+from autoprox.benchmarks.loading import available_datasets, load_benchmark, require_data_folder
 from autoprox.benchmarks.nano_bench import NANO_BENCH
 from autoprox.benchmarks.nas_bench_bert import NAS_BENCH_BERT
 from autoprox.benchmarks.vit_bench import VIT_BENCH_101
@@ -22,11 +22,11 @@ __all__ = [
     "Benchmark",
     "BenchmarkError",
     "BuiltInBenchmark",
-    "DataFile",
+    "PinnedBenchmarkFile",
+    "available_datasets",
     "benchmark_info",
     "fetch_benchmark",
     "list_benchmarks",
     "load_benchmark",
-    "offered_datasets",
-    "require_data",
+    "require_data_folder",
 ]

@@ -58,7 +58,7 @@ class BenchmarkRow:
     where: str
 
 
-def make_row(
+def make_benchmark_row(
     space: str, choices: Mapping[str, Any], scores: Mapping[str, float], where: str
 ) -> BenchmarkRow:
     """The row of these choices, which must be those of an architecture of the space."""
@@ -71,7 +71,7 @@ def make_row(
 
 
 @dataclass(frozen=True)
-class Selection:
+class BenchmarkSelection:
     """The part of a benchmark that is read: one space, one label, some datasets."""
 
     space: str
@@ -95,9 +95,9 @@ def choose_datasets(
     return chosen
 
 
-def assemble(
+def assemble_benchmark(
     rows: Sequence[BenchmarkRow],
-    selection: Selection,
+    selection: BenchmarkSelection,
     classes: Mapping[str, int],
     name: str,
     source: str,

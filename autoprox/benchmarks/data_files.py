@@ -7,16 +7,11 @@ from pathlib import Path
 from typing import Literal
 
 from autoprox.benchmarks.benchmark import BenchmarkError
-from autoprox.benchmarks.builtin import BENCHMARKS, BuiltInBenchmark, DataFile
-from autoprox.benchmarks.descriptions import (
-    BenchmarkFile,
-    BenchmarkInfo,
-    FetchedFile,
-    FileStatus,
-)
+from autoprox.benchmarks.benchmark_registry import BENCHMARKS, BuiltInBenchmark, PinnedBenchmarkFile
+from autoprox.benchmarks.info_documents import BenchmarkFile, BenchmarkInfo, FetchedFile, FileStatus
 from autoprox.errors import FailureError, one_line
-from autoprox.files.folders import require_folder, user_cache
-from autoprox.files.shell_command import command_line
+from autoprox.files.folder_checks import require_folder, user_cache_folder
+from autoprox.files.rerun_command import rerun_command_line
 
 MAX_FILE_BYTES = 2**26  # many times the size of any
 TIMEOUT = 30.0  # seconds without an answer
@@ -58,11 +53,13 @@ def benchmark_info(name: str, data_dir: Path | None = None) -> BenchmarkInfo:
     )
 
 
-def _file_info(source: BuiltInBenchmark, file: DataFile, data_dir: Path | None) -> BenchmarkFile:
-    path = find(source, file, data_dir)
+def _file_info(
+    source: BuiltInBenchmark, file: PinnedBenchmarkFile, data_dir: Path | None
+) -> BenchmarkFile:
+    path = find_data_file(source, file, data_dir)
     state: FileStatus
     try:
-        state = status(path, file)
+        state = data_file_status(path, file)
     except BenchmarkError:  # of one file, which mustn't hide the others
         state = "unreadable"
     return BenchmarkFile(
@@ -87,27 +84,31 @@ def data_folders(source: BuiltInBenchmark, data_dir: Path | None) -> list[Path]:
         require_folder("data_dir", data_dir)
     if source.folder is not None:
         return [source.folder]
-    folders = [data_dir, os.environ.get("AUTOPROX_DATA"), user_cache()]
+    folders = [data_dir, os.environ.get("AUTOPROX_DATA"), user_cache_folder()]
     return [Path(os.path.expanduser(folder), source.name) for folder in folders if folder]
 
 
-def find(source: BuiltInBenchmark, file: DataFile, data_dir: Path | None) -> Path | None:
+def find_data_file(
+    source: BuiltInBenchmark, file: PinnedBenchmarkFile, data_dir: Path | None
+) -> Path | None:
     """The path of the first file of this name, whatever its content."""
     paths = (folder / file.name for folder in data_folders(source, data_dir))
     return next((path for path in paths if os.path.exists(path)), None)
 
 
-def status(path: Path | None, file: DataFile) -> FileStatus:
+def data_file_status(path: Path | None, file: PinnedBenchmarkFile) -> FileStatus:
     """`absent`, `changed` (it isn't the published file) or `installed`."""
     if path is None:
         return "absent"
     return "installed" if hashlib.sha256(_content(path)).hexdigest() == file.sha256 else "changed"
 
 
-def read_verified(source: BuiltInBenchmark, file: DataFile, data_dir: Path | None) -> bytes:
+def read_verified_file(
+    source: BuiltInBenchmark, file: PinnedBenchmarkFile, data_dir: Path | None
+) -> bytes:
     """The content of a file, after its hash has been checked."""
-    fetch = f"`{command_line('bench', 'fetch', source.name)}`"
-    path = find(source, file, data_dir)
+    fetch = f"`{rerun_command_line('bench', 'fetch', source.name)}`"
+    path = find_data_file(source, file, data_dir)
     if path is None:
         looked = ", ".join(map(str, data_folders(source, data_dir)))
         raise BenchmarkError(
@@ -141,15 +142,15 @@ def fetch_benchmark(name: str, data_dir: Path | None = None) -> list[FetchedFile
     """
     source = BENCHMARKS.find(name)
     data_folders(source, data_dir)  # which must be folders
-    return [] if source.embedded else fetch_files(source, data_dir)
+    return [] if source.embedded else fetch_missing_files(source, data_dir)
 
 
-def fetch_files(source: BuiltInBenchmark, data_dir: Path | None) -> list[FetchedFile]:
+def fetch_missing_files(source: BuiltInBenchmark, data_dir: Path | None) -> list[FetchedFile]:
     """Download what is absent or wrong; say for each file what was done."""
     done: list[FetchedFile] = []
     for file in source.files:
-        path = find(source, file, data_dir)
-        installed = status(path, file) == "installed"
+        path = find_data_file(source, file, data_dir)
+        installed = data_file_status(path, file) == "installed"
         if path is None:
             folders = data_folders(source, data_dir)
             path = folders[0 if data_dir else -1] / file.name
@@ -160,7 +161,7 @@ def fetch_files(source: BuiltInBenchmark, data_dir: Path | None) -> list[Fetched
     return done
 
 
-def _download(folder: str, file: DataFile, path: Path) -> None:
+def _download(folder: str, file: PinnedBenchmarkFile, path: Path) -> None:
     """Store the file when all of it is there and has its hash."""
     import pooch  # takes a tenth of a second, and requests behind it more
     import requests

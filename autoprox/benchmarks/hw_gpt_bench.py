@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autoprox.benchmarks.benchmark import BenchmarkRow, Selection
-from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
-from autoprox.benchmarks.data_files import read_verified
+from autoprox.benchmarks.benchmark import BenchmarkRow, BenchmarkSelection
+from autoprox.benchmarks.benchmark_registry import BuiltInBenchmark, PinnedBenchmarkFile
+from autoprox.benchmarks.data_files import read_verified_file
 
 if TYPE_CHECKING:
-    from autoprox.benchmarks.hw_gpt_surrogate import Surrogate
+    from autoprox.benchmarks.hw_gpt_surrogate import PerplexitySurrogate
 
 _COMMIT = "1f43ee8322e6295d56c1e2004319123509fd53b8"
 _REPOSITORY = "automl/HW-GPT-Bench"
@@ -29,20 +29,24 @@ _SPACE, _DATASET, _VOCABULARY = "gpt2-hw", "perplexity", 50304
 _SIZES = {"equal-40m": 40_000_000, "equal-90m": 90_000_000, "equal-110m": 110_000_000}
 
 
-def _read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[BenchmarkRow]:
+def _read(
+    selection: BenchmarkSelection, files: Sequence[tuple[PinnedBenchmarkFile, bytes]]
+) -> list[BenchmarkRow]:
     """The rows of the label's sample, from the one file."""
-    from autoprox.benchmarks.hw_gpt_surrogate import read_sample  # which imports torch
+    from autoprox.benchmarks.hw_gpt_surrogate import (
+        sample_scored_by_surrogate,  # which imports torch
+    )
 
     [(file, content)] = files
-    return read_sample(file, content, _DATASET, _SIZES.get(selection.label))
+    return sample_scored_by_surrogate(file, content, _DATASET, _SIZES.get(selection.label))
 
 
-def load_surrogate(data_dir: Path | None = None) -> Surrogate:
+def load_hw_gpt_surrogate(data_dir: Path | None = None) -> PerplexitySurrogate:
     """The published surrogate, from where the benchmark's file lies."""
-    from autoprox.benchmarks.hw_gpt_surrogate import Surrogate  # which imports torch
+    from autoprox.benchmarks.hw_gpt_surrogate import PerplexitySurrogate  # which imports torch
 
     [file] = HW_GPT_BENCH.files
-    return Surrogate(read_verified(HW_GPT_BENCH, file, data_dir), file.name)
+    return PerplexitySurrogate(read_verified_file(HW_GPT_BENCH, file, data_dir), file.name)
 
 
 HW_GPT_BENCH = BuiltInBenchmark(
@@ -54,7 +58,7 @@ HW_GPT_BENCH = BuiltInBenchmark(
     origin=f"github.com/{_REPOSITORY} at {_COMMIT}",
     url=f"https://raw.githubusercontent.com/{_REPOSITORY}/{_COMMIT}/{_FOLDER}",
     files=(
-        DataFile(
+        PinnedBenchmarkFile(
             "perplexity_s.pt",
             "e843a1afdcaa35707bd0a0659b8d88d9565ee7e2bc1ec30fb55e685f6193407b",
             size=243966,

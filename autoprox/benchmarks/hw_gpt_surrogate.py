@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from autoprox.benchmarks.benchmark import BenchmarkError, BenchmarkRow
-from autoprox.benchmarks.builtin import DataFile
+from autoprox.benchmarks.benchmark_registry import PinnedBenchmarkFile
 from autoprox.errors import one_line
+from autoprox.searchspaces.architecture_sampler import sample_size_bands
 from autoprox.searchspaces.gpt2 import GPT2_HW
-from autoprox.searchspaces.sampler import sample_bands
-from autoprox.searchspaces.space import Architecture, as_tuple
+from autoprox.searchspaces.space import Architecture, choice_values
 
 SAMPLE_SEED = 0
 SIZE_WITHIN = 0.02  # of a size, if all architectures are of one
@@ -27,7 +27,7 @@ TENSOR_SHAPES: dict[str, tuple[int, ...]] = {
 }
 
 
-class Surrogate:
+class PerplexitySurrogate:
     """Predicts the perplexity of any architecture of `gpt2-hw`; lower is better."""
 
     def __init__(self, content: bytes, file: str) -> None:
@@ -55,7 +55,7 @@ class Surrogate:
         for name in SURROGATE_INPUTS:
             field = GPT2_HW.fields[name]
             [options] = field.options
-            values = as_tuple(arch[name])
+            values = choice_values(arch[name])
             one_hot += [float(value == option) for value in values for option in options]
             if field.listed:
                 one_hot += [0.0] * len(options) * (MAX_LAYERS - len(values))
@@ -67,20 +67,20 @@ class Surrogate:
         return (weight @ x + bias).item()
 
 
-def read_sample(
-    file: DataFile, content: bytes, dataset: str, size: int | None = None
+def sample_scored_by_surrogate(
+    file: PinnedBenchmarkFile, content: bytes, dataset: str, size: int | None = None
 ) -> list[BenchmarkRow]:
     """The rows of the sample, of all sizes or of one; the score is minus the perplexity.
 
     In every benchmark, higher is better.
     """
-    surrogate, rng = Surrogate(content, file.name), random.Random(SAMPLE_SEED)
+    surrogate, rng = PerplexitySurrogate(content, file.name), random.Random(SAMPLE_SEED)
     count = file.architectures
     if size is None:
         archs = [GPT2_HW.sample(rng) for _ in range(count)]
     else:
         band = (size * (1 - SIZE_WITHIN), size * (1 + SIZE_WITHIN))
-        archs = sample_bands(GPT2_HW, [band], count, classes=1, rng=rng)
+        archs = sample_size_bands(GPT2_HW, [band], count, classes=1, rng=rng)
     return [
         BenchmarkRow(arch, {dataset: -surrogate(arch)}, f"{file.name}: architecture {i}")
         for i, arch in enumerate(archs)

@@ -9,13 +9,13 @@ from autoprox.benchmarks.benchmark import (
     SCORE_LABEL,
     Benchmark,
     BenchmarkError,
-    Selection,
-    assemble,
+    BenchmarkSelection,
+    assemble_benchmark,
     choose_datasets,
 )
-from autoprox.benchmarks.builtin import BENCHMARKS, BuiltInBenchmark
-from autoprox.benchmarks.data_files import read_verified
-from autoprox.benchmarks.table import load_table
+from autoprox.benchmarks.benchmark_registry import BENCHMARKS, BuiltInBenchmark
+from autoprox.benchmarks.data_files import read_verified_file
+from autoprox.benchmarks.user_table import load_benchmark_table
 from autoprox.errors import nearest
 
 
@@ -28,7 +28,7 @@ class _Request(NamedTuple):
     subset: str = "main"
 
 
-def require_data(data_dir: Path | None) -> None:
+def require_data_folder(data_dir: Path | None) -> None:
     """Raise BenchmarkError unless the folder of the benchmarks' files, if given, exists."""
     if data_dir is not None and not data_dir.expanduser().is_dir():
         raise BenchmarkError(f"data_dir must be a folder, but {data_dir} is none")
@@ -51,7 +51,7 @@ def load_benchmark(
     `all`; results are comparable only over the same subset, and so it is never chosen by what
     happens to be installed.
     """
-    require_data(data_dir)
+    require_data_folder(data_dir)
     request = _Request(space, datasets, label, subset)
     name = _default(request) if name_or_path is None else os.fspath(name_or_path)
     if name in BENCHMARKS:
@@ -59,10 +59,10 @@ def load_benchmark(
         chosen = _select(source, request)
         files = [file for file in source.files if file.space == chosen.space]
         files = [file for file in files if chosen.subset in (file.subset, "all")]
-        contents = [(file, read_verified(source, file, data_dir)) for file in files]
+        contents = [(file, read_verified_file(source, file, data_dir)) for file in files]
         rows = source.read(chosen, contents)
         used = ", ".join(f"{file.name} (sha256 {file.sha256})" for file in files)
-        return assemble(
+        return assemble_benchmark(
             rows,
             chosen,
             source.classes,
@@ -80,10 +80,10 @@ def load_benchmark(
     if inapplicable:
         rule = f"{path} is a table of one's own, which has neither labels nor subsets"
         raise BenchmarkError(f"{rule}, but got {' and '.join(inapplicable)}")
-    return load_table(path, space, datasets)
+    return load_benchmark_table(path, space, datasets)
 
 
-def offered_datasets(
+def available_datasets(
     name_or_path: str | os.PathLike[str] | None, space: str | None, label: str | None
 ) -> tuple[str, ...]:
     """The datasets that a benchmark, or the first that fits, has of a space and a label."""
@@ -108,7 +108,7 @@ def _default(request: _Request) -> str:
     raise BenchmarkError(f"no built-in benchmark has all that is asked for: {reasons}")
 
 
-def _select(source: BuiltInBenchmark, request: _Request) -> Selection:
+def _select(source: BuiltInBenchmark, request: _Request) -> BenchmarkSelection:
     from autoprox.searchspaces import get_space  # which imports torch
 
     asked = set(request.datasets or ())
@@ -138,4 +138,4 @@ def _select(source: BuiltInBenchmark, request: _Request) -> Selection:
         labels[label],
         f"{source.name} ({space}, {label})",
     )
-    return Selection(space, label, chosen, request.subset)
+    return BenchmarkSelection(space, label, chosen, request.subset)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
-from autoprox.benchmarks.benchmark import BenchmarkRow, Selection, make_row
-from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
+from autoprox.benchmarks.benchmark import BenchmarkRow, BenchmarkSelection, make_benchmark_row
+from autoprox.benchmarks.benchmark_registry import BuiltInBenchmark, PinnedBenchmarkFile
 
 _IMAGES, _TEXTS = ("cifar10", "fashion-mnist"), ("python-sources", "english-docs")
 _SIGNS = {"cross-entropy": -1.0, "accuracy": 1.0}  # of each label; higher must be better
@@ -23,7 +23,9 @@ _SHA256 = {
 }
 
 
-def _read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[BenchmarkRow]:
+def _read(
+    selection: BenchmarkSelection, files: Sequence[tuple[PinnedBenchmarkFile, bytes]]
+) -> list[BenchmarkRow]:
     """The rows of one space: the means over the seeds."""
     [(file, content)] = files
     label, sign = selection.label, _SIGNS[selection.label]
@@ -31,7 +33,7 @@ def _read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list
     for index, entry in enumerate(json.loads(content)["architectures"]):
         scores = {d: sign * fmean(entry["runs"][d][label]) for d in selection.datasets}
         where = f"{file.name}: architectures[{index}]"
-        rows.append(make_row(selection.space, entry["arch"], scores, where))
+        rows.append(make_benchmark_row(selection.space, entry["arch"], scores, where))
     return rows
 
 
@@ -48,7 +50,7 @@ NANO_BENCH = BuiltInBenchmark(
     origin="autoprox (runs/nano-bench)",
     folder=Path(__file__).parent.parent / "data" / "nano-bench",
     files=tuple(
-        DataFile(f"{space}.json", _SHA256[space], size, space, architectures=128)
+        PinnedBenchmarkFile(f"{space}.json", _SHA256[space], size, space, architectures=128)
         for space, size in _BYTES.items()
     ),
     read=_read,

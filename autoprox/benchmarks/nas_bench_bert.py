@@ -25,9 +25,14 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from autoprox.benchmarks.benchmark import SCORE_LABEL, BenchmarkRow, Selection, make_row
-from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
-from autoprox.files.json_documents import Excerpt, JSONNode, parse_json, validate
+from autoprox.benchmarks.benchmark import (
+    SCORE_LABEL,
+    BenchmarkRow,
+    BenchmarkSelection,
+    make_benchmark_row,
+)
+from autoprox.benchmarks.benchmark_registry import BuiltInBenchmark, PinnedBenchmarkFile
+from autoprox.files.json_documents import JSONNode, PartialJSONDocument, parse_json, validate_json
 
 _COMMIT = "2d76e01b9586cad7340e8268dadba3056efd070b"
 _REPOSITORY = "aaronserianni/training-free-nas"
@@ -47,7 +52,7 @@ LAYER_FIELDS = ("num_operation_heads", "feed_forward_dimension", "num_feed_forwa
 Percent = Annotated[float, Field(ge=-100, le=100, allow_inf_nan=False)]  # or a correlation
 
 
-class EncoderLayer(Excerpt):
+class EncoderLayer(PartialJSONDocument):
     """A layer as the file describes it; the space says what its numbers may be."""
 
     operation_type: Any
@@ -57,32 +62,34 @@ class EncoderLayer(Excerpt):
     num_feed_forward: Any
 
 
-class Encoder(Excerpt):
+class Encoder(PartialJSONDocument):
     encoder_layers: list[EncoderLayer]
 
 
-class Overrides(Excerpt):
+class Overrides(PartialJSONDocument):
     hidden_size: Any
     nas_config: Encoder
 
 
-class Parameters(Excerpt):
+class EncoderParameters(PartialJSONDocument):
     model_hparam_overrides: Overrides
 
 
-class TrainedEncoder(Excerpt):
+class TrainedEncoder(PartialJSONDocument):
     """An entry of the file."""
 
-    hparams: Parameters
+    hparams: EncoderParameters
     scores: dict[str, Percent]
 
 
-def _read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[BenchmarkRow]:
+def _read(
+    selection: BenchmarkSelection, files: Sequence[tuple[PinnedBenchmarkFile, bytes]]
+) -> list[BenchmarkRow]:
     """The rows of the one file, one for each architecture."""
     [(file, content)] = files
     document = parse_json(content, file.name)
     trained = defaultdict(list)
-    for index, entry in enumerate(validate(document, list[TrainedEncoder])):
+    for index, entry in enumerate(validate_json(document, list[TrainedEncoder])):
         row = _row(entry, document.at(index), selection.datasets)
         trained[row.architecture].append(row)
     return [
@@ -105,7 +112,7 @@ def _row(entry: TrainedEncoder, node: JSONNode, datasets: Sequence[str]) -> Benc
         **{name: [getattr(layer, name) for layer in layers] for name in LAYER_FIELDS},
     }
     scores = {dataset: entry.scores[dataset] for dataset in datasets}
-    return make_row(_SPACE, choices, scores, node.at(*path).place)
+    return make_benchmark_row(_SPACE, choices, scores, node.at(*path).place)
 
 
 def _operation(layer: JSONNode) -> str:
@@ -129,7 +136,7 @@ NAS_BENCH_BERT = BuiltInBenchmark(
     url=f"https://raw.githubusercontent.com/{_REPOSITORY}/{_COMMIT}/data",
     default_datasets=("glue",),
     files=(
-        DataFile(
+        PinnedBenchmarkFile(
             "BERT_benchmark.json",
             "fa2ff7198dcd71e0b8021ed2ace1c221672c33cc56931b6dff31fda3d044784f",
             size=453164,

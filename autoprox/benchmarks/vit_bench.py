@@ -12,9 +12,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from autoprox.benchmarks.benchmark import BenchmarkError, BenchmarkRow, Selection, make_row
-from autoprox.benchmarks.builtin import BuiltInBenchmark, DataFile
-from autoprox.inputs.class_counts import DATASET_CLASSES
+from autoprox.benchmarks.benchmark import (
+    BenchmarkError,
+    BenchmarkRow,
+    BenchmarkSelection,
+    make_benchmark_row,
+)
+from autoprox.benchmarks.benchmark_registry import BuiltInBenchmark, PinnedBenchmarkFile
+from autoprox.inputs.dataset_class_counts import DATASET_CLASSES
 
 _COMMIT = "90ed458eff6948a6f0d23e440a8d21bbec50d091"
 _REPOSITORY = "lilujunai/Auto-Prox-AAAI24"
@@ -29,7 +34,9 @@ _LABELS = {"kd": "kd", "base": "base", "supernet": "super"}
 _TRAINED = ("cifar100", "flowers", "chaoyang")
 
 
-def _read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list[BenchmarkRow]:
+def _read(
+    selection: BenchmarkSelection, files: Sequence[tuple[PinnedBenchmarkFile, bytes]]
+) -> list[BenchmarkRow]:
     """The rows of the selected files.
 
     Left out of the `extra` file are the rows without a score that is asked for, and those of an
@@ -53,7 +60,7 @@ def _read(selection: Selection, files: Sequence[tuple[DataFile, bytes]]) -> list
 
 
 def _row(
-    selection: Selection, file: DataFile, i: int, entry: dict[str, Any]
+    selection: BenchmarkSelection, file: PinnedBenchmarkFile, i: int, entry: dict[str, Any]
 ) -> BenchmarkRow | None:
     where = f"{file.name}: entry {i}"
     scores = {}
@@ -65,7 +72,7 @@ def _row(
                 return None
             raise BenchmarkError(f"{where} must have a finite {column}, but got {score}")
         scores[dataset] = float(score)
-    return make_row(selection.space, entry["arch"], scores, where)
+    return make_benchmark_row(selection.space, entry["arch"], scores, where)
 
 
 VIT_BENCH_101 = BuiltInBenchmark(
@@ -80,14 +87,14 @@ VIT_BENCH_101 = BuiltInBenchmark(
     origin=f"github.com/{_REPOSITORY} at {_COMMIT}",
     url=f"https://raw.githubusercontent.com/{_REPOSITORY}/{_COMMIT}/gt_results",
     files=(
-        DataFile(
+        PinnedBenchmarkFile(
             "gt_autoformer.pth",
             "712ad277546d9f7f565ce07885be7e0b98dcd8d0724fdd1120f595b517436eca",
             size=26671,
             space="autoformer-ti",
             architectures=100,
         ),
-        DataFile(
+        PinnedBenchmarkFile(
             "gt_autoformer_2.pth",
             "05f5df6a41f338fb5f47eafebfc8758c75e451606856b278ccda1c60b26e7bca",
             size=None,
@@ -95,7 +102,7 @@ VIT_BENCH_101 = BuiltInBenchmark(
             architectures=100,
             subset="extra",
         ),
-        DataFile(
+        PinnedBenchmarkFile(
             "gt_pit.pth",
             "bdda89841d4105f99ab759e3243e7a2402929ba7a8430dac12a50256aa533bb2",
             size=12271,

@@ -27,9 +27,9 @@ from autoprox.errors import (
     INTERRUPTED,
     AutoproxError,
     FailureError,
+    ellipsized_line,
     is_out_of_memory,
     one_line,
-    shown,
 )
 
 WRONG_USE = 2
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         line, code = message_and_code(error)
         with suppress(OSError):  # the disk on which errors are kept may be full
-            print(f"error: {shown(line)}", file=sys.stderr)
+            print(f"error: {ellipsized_line(line)}", file=sys.stderr)
     sys.exit(code)
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from autoprox.cli.command_factory import add_command
-from autoprox.cli.common_options import DataDir, Debug, Json
+from autoprox.cli.common_flags import DataDir, Debug, Json
 from autoprox.configurations.commands import BuildConfig
 
 bench = typer.Typer(

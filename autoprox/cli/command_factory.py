@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic.fields import FieldInfo
 
-from autoprox.cli.common_options import Debug, DryRunFlag, Json, Quiet
+from autoprox.cli.common_flags import Debug, DryRunFlag, Json, Quiet
 from autoprox.configurations.shared_options import TaskConfig
 from autoprox.declared_options import GENERAL, Option, plain_type
 from autoprox.errors import (
@@ -22,7 +22,7 @@ from autoprox.errors import (
     is_out_of_memory,
     printable,
 )
-from autoprox.files.shell_command import command_line
+from autoprox.files.rerun_command import rerun_command_line
 from autoprox.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def with_progress(
         with nullcontext(silent) if quiet else progress_on() as progress:
             return call(follow)
     except STOPPING_ERRORS as error:
-        on = f"; `{command_line('resume', folder)}` goes on" if folder else ""
+        on = f"; `{rerun_command_line('resume', folder)}` goes on" if folder else ""
         if isinstance(error, KeyboardInterrupt | TerminatedError):
             word, code = ended_by(error)
             print(f"{word}{printable(on)}", file=sys.stderr)
@@ -134,14 +134,18 @@ def with_progress(
             raise StoppedError(f"{system_message(error)}{on}") from error
         if not is_out_of_memory(error):
             raise
-        on = f": `{command_line('resume', folder)}` goes on, with more memory" if folder else ""
+        on = (
+            f": `{rerun_command_line('resume', folder)}` goes on, with more memory"
+            if folder
+            else ""
+        )
         raise StoppedError(f"{OUT_OF_MEMORY}{on}") from error
 
 
 def show_summary(kind: str, summary: "Summary", json: bool) -> None:
     """Print a run's summary; the exit code is 1 if a rediscovery failed."""
     from autoprox.report.terminal.layout import show, show_json
-    from autoprox.report.terminal.run_report import run_report
+    from autoprox.report.terminal.run_report_by_kind import run_report
     from autoprox.runs.folder import REPORT
 
     if json:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from autoprox.cli.common_options import Debug, Json, path
+from autoprox.cli.common_flags import Debug, Json, path
 
 export = typer.Typer(
     name="export",

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from autoprox.cli.command_factory import FAILURE
-from autoprox.cli.common_options import DataDir, Debug, Json, path
+from autoprox.cli.common_flags import DataDir, Debug, Json, path
 from autoprox.errors import ConfigError
-from autoprox.files.human_readable import compact, parse_bytes, parse_days
+from autoprox.files.human_readable_sizes import format_with_unit, parse_bytes, parse_days
 
 
 def manage_cache(
@@ -55,7 +55,7 @@ def manage_cache(
 
     removed = clear_cache(folder, limit, age) if clear else 0
     facts = ClearedCache(**dict(cache_facts(folder)), removed=removed)
-    head = [f"Removed: {compact(removed)}B"] if clear else []
+    head = [f"Removed: {format_with_unit(removed)}B"] if clear else []
     show_result(json, facts, lambda: [*head, *cache_report(facts)])
 
 

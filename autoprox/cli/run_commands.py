@@ -16,7 +16,7 @@ from autoprox.cli.command_factory import (
     with_progress,
     with_signature,
 )
-from autoprox.cli.common_options import Debug, Json, Quiet
+from autoprox.cli.common_flags import Debug, Json, Quiet
 from autoprox.configurations.commands import (
     CONFIGURATIONS,
     CompareConfig,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from autoprox.cli.common_options import Debug, Json
+from autoprox.cli.common_flags import Debug, Json
 
 LayerPatterns = Annotated[
     list[str] | None,
@@ -61,7 +61,7 @@ def score_by_proxy(
     debug: Debug = False,
 ) -> None:
     """Score any model by a proxy: of timm, of transformers, or your own."""
-    from autoprox.commands.score import ModelInputs, score_references
+    from autoprox.commands.score import ModelInputs, score_model_references
     from autoprox.report.terminal.layout import show_result  # with torch, slow to import
     from autoprox.report.terminal.score_report import score_report
     from autoprox.zoo.proxy_loading import resolve_proxy
@@ -70,5 +70,5 @@ def score_by_proxy(
     inputs = ModelInputs(images, text, batch_size, length, seed)
     names = [model, *(compare or ())]
     patterns = {domain: given for domain, given in (("msa", msa), ("mlp", mlp)) if given}
-    found = score_references(tree, names, inputs, patterns, pretrained)
+    found = score_model_references(tree, names, inputs, patterns, pretrained)
     show_result(json, found, lambda: score_report(found, layers))

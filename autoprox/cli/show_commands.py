@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from autoprox.cli.common_options import Debug, Json, path
-from autoprox.files.json_documents import Document
+from autoprox.cli.common_flags import Debug, Json, path
+from autoprox.files.json_documents import JSONDocument
 
 # Torch takes seconds to import: what needs it is imported when a command runs.
 
 
-class WrittenReport(Document):
+class WrittenReport(JSONDocument):
     """A page of runs that was written."""
 
     file: str
@@ -121,7 +121,7 @@ def report_runs(
 
     The page is one HTML file that needs no network.
     """
-    from autoprox.report.html.page_formats import write_report
+    from autoprox.report.html.report_formats import write_report
     from autoprox.report.terminal.layout import show_result
 
     file = write_report(runs, format_, out)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from autoprox.cli.command_factory import add_command
-from autoprox.cli.common_options import Debug, Json
+from autoprox.cli.common_flags import Debug, Json
 from autoprox.configurations.supernets import SupernetEvalConfig, SupernetTrainConfig
 
 supernet = typer.Typer(

@@ -10,30 +10,30 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from autoprox.benchmarks import MIN_ARCHITECTURES
-from autoprox.commands.task import Task
+from autoprox.commands.task_interface import CommandTask
 from autoprox.configurations.commands import BuildConfig
 from autoprox.configurations.shared_options import completed
 from autoprox.errors import AutoproxError, ConfigError, lacked_memory
-from autoprox.evaluation.configured_inputs import digests
-from autoprox.files.atomic_writes import UNFINISHED, remove_unfinished, to_json, write_json
-from autoprox.files.folders import require_folder
-from autoprox.files.human_readable import format_range, parse_range
-from autoprox.files.json_documents import Document, read_object
-from autoprox.inputs.datasets import slug
+from autoprox.evaluation.configured_inputs import input_digests
+from autoprox.files.atomic_writes import UNFINISHED, remove_unfinished_files, to_json, write_json
+from autoprox.files.folder_checks import require_folder
+from autoprox.files.human_readable_sizes import format_range, parse_range
+from autoprox.files.json_documents import JSONDocument, read_object
+from autoprox.inputs.training_datasets import slugify_name
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run, locked
 from autoprox.runs.summary import Choices, Summary
 from autoprox.scoring.bootstrap import Number
 from autoprox.searchspaces import get_space
-from autoprox.searchspaces.sampler import Band, size_bands
+from autoprox.searchspaces.architecture_sampler import Band, size_bands
 from autoprox.shortfalls import Shortfall, unmet
-from autoprox.training.benchmark_training import plan_training, train_table
+from autoprox.training.benchmark_training import plan_training, train_benchmark_table
 from autoprox.training.recipes import ImageRecipe, TextRecipe, TrainingRecipe
 
 DEFAULT_BANDS = 8
 
 
-class DatasetScores(Document):
+class DatasetScores(JSONDocument):
     """The range of the true scores on a dataset, and how far they can be trusted."""
 
     lowest: float
@@ -46,7 +46,7 @@ class DatasetScores(Document):
     ]
 
 
-class TrainingFailure(Document):
+class TrainingFailure(JSONDocument):
     """A training that failed."""
 
     dataset: str
@@ -72,7 +72,7 @@ class BuildSummary(Summary):
     failures: tuple[TrainingFailure, ...]
 
 
-class Build(Task[BuildConfig, BuildSummary]):
+class BuildTask(CommandTask[BuildConfig, BuildSummary]):
     """The training of architectures for a table: which ones, on which datasets, and how."""
 
     summary = BuildSummary
@@ -110,7 +110,7 @@ class Build(Task[BuildConfig, BuildSummary]):
             same = to_json(known) == to_json(self.plan.settings)
         except (AutoproxError, KeyError, TypeError):
             same = False
-        if not same or table.get("name") != slug(self.out.stem):
+        if not same or table.get("name") != slugify_name(self.out.stem):
             rule = "the table must be written to a new file, or to one of this very build"
             raise ConfigError(f"{rule}, but {self.out} is something else")
 
@@ -120,7 +120,7 @@ class Build(Task[BuildConfig, BuildSummary]):
 
     @property
     def read(self) -> dict[str, str]:
-        return digests({}, plan=to_json(self.plan.settings))
+        return input_digests({}, plan=to_json(self.plan.settings))
 
     @property
     def counts(self) -> list[Shortfall]:
@@ -135,13 +135,15 @@ class Build(Task[BuildConfig, BuildSummary]):
         parts = self.out.with_name(f"{self.out.name}.parts")
         parts.mkdir(parents=True, exist_ok=True)
         with locked(parts, "a table"):
-            remove_unfinished(parts)
+            remove_unfinished_files(parts)
             for left in self.out.parent.glob(f".{escape(self.out.name)}.*{UNFINISHED}"):
                 left.unlink()
             run.truncate_log(len(log := run.read_log()))
             known = {line["file"] for line in log if not lacked_memory(str(line["result"]))}
-            name = slug(self.out.stem)
-            table = train_table(name, self.plan, parts, self.pool, progress, run.log, known)
+            name = slugify_name(self.out.stem)
+            table = train_benchmark_table(
+                name, self.plan, parts, self.pool, progress, run.log, known
+            )
             write_json(self.out, table)
         asked, trained = self.config.samples, len(table["architectures"])
         counts = [

@@ -6,14 +6,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from autoprox.evaluation.cache_settings import STATISTICS_FOLDER, ZOO_FOLDER, cache_bounds
-from autoprox.files.folders import disk_usage, is_writable, require_folder, user_cache
-from autoprox.files.json_documents import Document
-from autoprox.statistics.cached import DAY, clear_statistics, superfluous_files
+from autoprox.files.folder_checks import disk_usage, is_writable, require_folder, user_cache_folder
+from autoprox.files.json_documents import JSONDocument
+from autoprox.statistics.matrix_cache import DAY, expired_cache_files, trim_statistic_cache
 
 ENDLESS = 2**62
 
 
-class CacheFacts(Document):
+class CacheFacts(JSONDocument):
     """The cache: its folder, its size and bounds in bytes and days, and its oldest use."""
 
     folder: str
@@ -49,13 +49,13 @@ def cache_facts(folder: Path | None = None) -> CacheFacts:
         oldest=oldest,
         limit=limit,
         age=age,
-        superfluous=sum(superfluous_files(place / STATISTICS_FOLDER, limit, age).values()),
+        superfluous=sum(expired_cache_files(place / STATISTICS_FOLDER, limit, age).values()),
         writable=is_writable(place),
     )
 
 
 def _place(folder: Path | None) -> Path:
-    place = folder or user_cache()
+    place = folder or user_cache_folder()
     require_folder("the cache", place)
     return place
 
@@ -71,7 +71,7 @@ def clear_cache(
     before = disk_usage(place).bytes
     is_all = limit is None and age is None
     most, days = (0, 0) if is_all else (limit, age)
-    clear_statistics(
+    trim_statistic_cache(
         place / STATISTICS_FOLDER,
         ENDLESS if most is None else most,
         ENDLESS if days is None else days,

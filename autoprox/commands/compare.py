@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from autoprox.commands.rank import Rank, RankLogLine, RankSummary
-from autoprox.commands.task import Task
+from autoprox.commands.rank import RankLogLine, RankSummary, RankTask
+from autoprox.commands.task_interface import CommandTask
 from autoprox.configurations.commands import CompareConfig, RankConfig
 from autoprox.errors import ConfigError
-from autoprox.evaluation.measured_proxies import all_proxies
-from autoprox.evaluation.time_estimate import Estimate
+from autoprox.evaluation.proxy_measurement import all_proxy_names
+from autoprox.evaluation.time_estimate import TimeEstimate
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run, as_written
 from autoprox.scoring.bootstrap import Number, finite_or_none, split_networks
@@ -36,7 +36,7 @@ class CompareSummary(RankSummary):
     ]
 
 
-class Compare(Task[CompareConfig, CompareSummary]):
+class CompareTask(CommandTask[CompareConfig, CompareSummary]):
     """A ranking of the networks that are new to all of the compared discoveries."""
 
     summary = CompareSummary
@@ -47,7 +47,7 @@ class Compare(Task[CompareConfig, CompareSummary]):
             raise ConfigError(f"two different proxies must be given, but got {', '.join(names)}")
         runs = _configurations(names)
         first = next(iter(runs.values()))
-        self.rank = Rank(
+        self.rank = RankTask(
             RankConfig(
                 proxies=names,
                 **{name: first[name] for name in SAME if name in first},
@@ -85,7 +85,7 @@ class Compare(Task[CompareConfig, CompareSummary]):
     def counts(self) -> list[Shortfall]:
         return self.rank.counts
 
-    def estimate(self) -> Estimate:
+    def estimate(self) -> TimeEstimate:
         """Estimate the ranking."""
         return self.rank.estimate()
 
@@ -117,7 +117,7 @@ def _configurations(names: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return the configurations of the runs among the proxies, which must be of one benchmark."""
     found: dict[str, dict[str, Any]] = {}
     for name in names:
-        if name in all_proxies():
+        if name in all_proxy_names():
             continue
         if (run := find_run(name)) is None:
             rule = "a proxy must be a run of evolve, RUN:N or a published name"

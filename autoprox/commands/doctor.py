@@ -11,8 +11,8 @@ from pydantic import Field
 
 from autoprox.benchmarks import list_benchmarks
 from autoprox.commands.cache import CacheFacts, cache_facts
-from autoprox.files.folders import is_writable
-from autoprox.files.json_documents import Document
+from autoprox.files.folder_checks import is_writable
+from autoprox.files.json_documents import JSONDocument
 from autoprox.runs.folder import environment
 from autoprox.statistics.collector import resolve_device
 
@@ -36,14 +36,14 @@ for name in sys.argv[2:]:
 """
 
 
-class WritableFolder(Document):
+class WritableFolder(JSONDocument):
     """A folder, and whether it can be written."""
 
     folder: str
     writable: bool
 
 
-class MachineFacts(Document):
+class MachineFacts(JSONDocument):
     """The facts that a bug report needs, and the packages that can't be used."""
 
     python: str

@@ -10,18 +10,22 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from autoprox.commands.task import Task
+from autoprox.commands.task_interface import CommandTask
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.configurations.shared_options import absolute, require_choice
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.errors import ConfigError, nearest
-from autoprox.evaluation.evolution_estimate import EvolutionEstimate
+from autoprox.evaluation.evolution_time_estimate import EvolutionEstimate
 from autoprox.evaluation.fitness_evaluator import FitnessEvaluator
-from autoprox.evaluation.full_resolution import RankingQuality, choose_at_full_resolution
-from autoprox.evaluation.measured_proxies import COUNTS, Proxies, named_proxies
+from autoprox.evaluation.full_resolution_choice import RankingQuality, choose_at_full_resolution
+from autoprox.evaluation.proxy_measurement import (
+    SIZE_PROXIES,
+    MeasuredProxies,
+    requested_proxy_names,
+)
 from autoprox.evaluation.space_problem import SpaceProblem, space_problems
 from autoprox.evaluation.successive_halving import STOPPED, SuccessiveHalving, halving_parts
-from autoprox.evaluation.time_estimate import Estimate
+from autoprox.evaluation.time_estimate import TimeEstimate
 from autoprox.evolution import (
     METRICS,
     STRATEGIES,
@@ -35,16 +39,16 @@ from autoprox.evolution import (
 )
 from autoprox.evolution.checkpoint import SavedState
 from autoprox.evolution.two_inputs import TwoInputs
-from autoprox.export import pretty
-from autoprox.files.json_documents import Document
+from autoprox.export import pretty_formula
+from autoprox.files.json_documents import JSONDocument
 from autoprox.language import (
     EVERY_STATISTIC,
     STATISTICS,
     Statistic,
     Tree,
-    digest,
-    parse,
+    parse_expression,
     statistics,
+    tree_digest,
 )
 from autoprox.language.grammar import Grammar
 from autoprox.progress import Note, Progress
@@ -54,8 +58,8 @@ from autoprox.runs.summary import Summary
 from autoprox.scoring.correlations import TIES, jcm
 from autoprox.scoring.evaluation_set import MetricsTable
 from autoprox.shortfalls import Shortfall
-from autoprox.statistics.cached import CachedMatrices
 from autoprox.statistics.collector import resolve_device
+from autoprox.statistics.matrix_cache import CachedMatrices
 
 REPRESENTATIONS: Mapping[str, Callable[[Grammar], Representation]] = {
     "free": lambda grammar: grammar,
@@ -65,7 +69,7 @@ EACH = "each"
 Sources = Mapping[str, Sequence[CachedMatrices]]  # by space, one for each part of the halving
 
 
-class FrontFormula(Document):
+class FrontFormula(JSONDocument):
     """A formula of the Pareto front."""
 
     expression: str
@@ -79,29 +83,29 @@ class FrontFormula(Document):
     chosen: bool
 
 
-class Count(Document):
+class RequestedAndDone(JSONDocument):
     """A number that was asked for, None without a limit, and what was done of it."""
 
     asked: int | None
     done: int
 
 
-class EvolutionCounts(Document):
+class EvolutionCounts(JSONDocument):
     """The budgets of an evolution and what was done; of islands, the one that did least."""
 
-    iterations: Count
-    evaluations: Annotated[Count, Field(description="Of all islands together.")]
-    population: Count
+    iterations: RequestedAndDone
+    evaluations: Annotated[RequestedAndDone, Field(description="Of all islands together.")]
+    population: RequestedAndDone
 
 
-class Island(Document):
+class Island(JSONDocument):
     """One of the populations of an evolution."""
 
     iterations: int
     evaluations: int
 
 
-class Fold(Document):
+class EvolutionFold(JSONDocument):
     """An evolution on some of the spaces, and how well its formula ranks on each space."""
 
     held_out: str | None
@@ -120,7 +124,7 @@ class Fold(Document):
     spaces: dict[str, RankingQuality]
 
 
-class SpaceSource(Document):
+class SpaceSource(JSONDocument):
     """The sources of a space's true scores and inputs."""
 
     benchmark: str
@@ -135,7 +139,7 @@ class EvolveSummary(Summary):
 
     expression: str
     formula: str
-    folds: tuple[Fold, ...]
+    folds: tuple[EvolutionFold, ...]
     hold_out: str | None
     objective: str
     ties: str
@@ -163,10 +167,10 @@ class EvolveSummary(Summary):
         }
 
 
-class EvolveCheckpoint(Document):
+class EvolveCheckpoint(JSONDocument):
     """The folds that are finished, and the islands of the one that is not."""
 
-    folds: tuple[Fold, ...] = ()
+    folds: tuple[EvolutionFold, ...] = ()
     islands: tuple[SavedState, ...] = ()
     lines: Annotated[int, Field(ge=0)] = 0
     seconds: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] = 0.0
@@ -181,7 +185,7 @@ class FoldPlan:
     measured: tuple[str, ...]
 
 
-class Evolve(Task[EvolveConfig, EvolveSummary]):
+class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
     """The discovery of a proxy on the training networks of one or more spaces."""
 
     summary = EvolveSummary
@@ -288,7 +292,7 @@ class Evolve(Task[EvolveConfig, EvolveSummary]):
     def counts(self) -> list[Shortfall]:
         return [own for problem in self.problems.values() for own in problem.counts]
 
-    def estimate(self) -> Estimate | None:
+    def estimate(self) -> TimeEstimate | None:
         """Estimate all stages of an evolution on one space from a few networks."""
         if len(self.problems) > 1 or self.config.halving or self.config.islands > 1:
             return None
@@ -298,12 +302,12 @@ class Evolve(Task[EvolveConfig, EvolveSummary]):
     def needs(self) -> set[Statistic]:
         """Return the statistics, by single domains, that trees of the grammar can read."""
         terminals = [name for name in self.grammar.terminals if name in EVERY_STATISTIC]
-        read = {s for name in terminals for s in statistics(parse(name))}
+        read = {s for name in terminals for s in statistics(parse_expression(name))}
         return {part for s in read for part in s.parts}
 
     def work(self, run: Run, progress: Progress) -> EvolveSummary:
         """Evolve for each fold on subsampled matrices; choose and measure at full resolution."""
-        record = EvolutionRecord(run, self)
+        record = EvolutionRecorder(run, self)
         left = self.folds[len(record.folds) :]
         sources = self._collect(dict.fromkeys(n for plan in left for n in plan.trained), progress)
         for plan in left:
@@ -363,7 +367,8 @@ class Evolve(Task[EvolveConfig, EvolveSummary]):
         config = self.config.model_copy(update={"weights": self._weights(plan)})
         engines = {
             name: [
-                (Engine(s), part) for s, part in zip(sources[name], self.parts[name], strict=True)
+                (TreeEvaluator(s), part)
+                for s, part in zip(sources[name], self.parts[name], strict=True)
             ]
             for name in plan.trained
         }
@@ -382,7 +387,7 @@ class Evolve(Task[EvolveConfig, EvolveSummary]):
         self,
         plan: FoldPlan,
         evaluators: Sequence[FitnessEvaluator],
-        record: "EvolutionRecord",
+        record: "EvolutionRecorder",
         progress: Progress,
     ) -> list[State]:
         """Evolve all islands of a fold, from where they were stopped."""
@@ -438,21 +443,23 @@ class Evolve(Task[EvolveConfig, EvolveSummary]):
             lacking=tuple(d for d in self.config.datasets or () if d not in problem.batches),
         )
 
-    def proxy_records(self, run: Run, folds: Sequence[Fold]) -> list[ProxyRecord]:
+    def proxy_records(self, run: Run, folds: Sequence[EvolutionFold]) -> list[ProxyRecord]:
         """Return each fold's formula with its taus at full resolution, then the other formulas."""
         chosen = [
             self._proxy_record(run, fold, fold.expression, self._taus(fold)) for fold in folds
         ]
-        seen = {digest(parse(fold.expression)) for fold in folds}
+        seen = {tree_digest(parse_expression(fold.expression)) for fold in folds}
         others = [
             self._proxy_record(run, fold, own.expression, {"evolution": dict(own.taus or {})})
             for fold in folds
             for own in fold.front
-            if digest(parse(own.expression)) not in seen
+            if tree_digest(parse_expression(own.expression)) not in seen
         ]
         return [*chosen, *others]
 
-    def _proxy_record(self, run: Run, fold: Fold, expression: str, taus: Taus) -> ProxyRecord:
+    def _proxy_record(
+        self, run: Run, fold: EvolutionFold, expression: str, taus: Taus
+    ) -> ProxyRecord:
         problems = [self.problems[name] for name in fold.trained]
         found = Found(
             run=run.name,
@@ -463,9 +470,9 @@ class Evolve(Task[EvolveConfig, EvolveSummary]):
             seed=self.config.seed,
             evolved_on=[problem.split_record() for problem in problems],
         )
-        return ProxyRecord(expression, pretty(parse(expression)), found, taus)
+        return ProxyRecord(expression, pretty_formula(parse_expression(expression)), found, taus)
 
-    def _taus(self, fold: Fold) -> Taus:
+    def _taus(self, fold: EvolutionFold) -> Taus:
         """Return the formula's taus by part of the split and by pair."""
         return {
             part: {
@@ -478,10 +485,10 @@ class Evolve(Task[EvolveConfig, EvolveSummary]):
         }
 
 
-class EvolutionRecord:
+class EvolutionRecorder:
     """The progress of an evolution, as the log and the checkpoint of its run keep it."""
 
-    def __init__(self, run: Run, task: Evolve) -> None:
+    def __init__(self, run: Run, task: EvolveTask) -> None:
         self._run, self._started = run, time.monotonic()
         with as_written(run.path, "a checkpoint"):
             stored = run.read_checkpoint() or {}
@@ -497,7 +504,7 @@ class EvolutionRecord:
             self._lines, self._before = saved.lines, saved.seconds
             run.truncate_log(self._lines)
 
-    def _require_folds_of(self, task: Evolve) -> None:
+    def _require_folds_of(self, task: EvolveTask) -> None:
         if len(self.folds) > len(task.folds):
             raise ValueError(f"there are {len(task.folds)} folds")
         for plan, done in zip(task.folds, self.folds, strict=False):
@@ -515,7 +522,7 @@ class EvolutionRecord:
         self._lines += 1
         self._write()
 
-    def finish(self, fold: Fold) -> None:
+    def finish(self, fold: EvolutionFold) -> None:
         """Record a finished fold."""
         self.folds.append(fold)
         self.islands = []
@@ -533,8 +540,8 @@ class EvolutionRecord:
 
 def _zoo_names(given: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the published proxies to compare with, all of which must exist."""
-    names = () if tuple(given) == ("none",) else named_proxies(given)
-    return Proxies([name for name in names if name not in COUNTS]).names
+    names = () if tuple(given) == ("none",) else requested_proxy_names(given)
+    return MeasuredProxies([name for name in names if name not in SIZE_PROXIES]).names
 
 
 def _note(state: State) -> Note:
@@ -561,16 +568,16 @@ def _fold(
     front: Sequence[Individual],
     tree: Tree,
     quality: Mapping[str, RankingQuality],
-) -> Fold:
+) -> EvolutionFold:
     invalid = sum((island.invalid for island in islands), Counter[str]())
     iterations = min(island.iteration for island in islands)
     evaluations = sum(island.evaluations for island in islands)
     population = min(len(island.population) for island in islands)
-    return Fold(
+    return EvolutionFold(
         held_out=plan.held_out,
         trained=plan.trained,
         expression=str(tree),
-        formula=pretty(tree),
+        formula=pretty_formula(tree),
         front=tuple(
             FrontFormula(
                 expression=str(i.tree),
@@ -584,9 +591,9 @@ def _fold(
         ),
         evaluations=evaluations,
         counts=EvolutionCounts(
-            iterations=Count(asked=parameters.iterations, done=iterations),
-            evaluations=Count(asked=parameters.evaluations, done=evaluations),
-            population=Count(asked=parameters.population, done=population),
+            iterations=RequestedAndDone(asked=parameters.iterations, done=iterations),
+            evaluations=RequestedAndDone(asked=parameters.evaluations, done=evaluations),
+            population=RequestedAndDone(asked=parameters.population, done=population),
         ),
         ended=None if iterations == parameters.iterations else _ended(parameters, islands),
         islands=tuple(

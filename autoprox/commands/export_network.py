@@ -9,15 +9,15 @@ from autoprox.declared_options import Positive
 from autoprox.errors import ConfigError
 from autoprox.export.architecture_formats import architecture_files
 from autoprox.files.atomic_writes import atomic_file, to_json, write_text
-from autoprox.files.json_documents import Document, parse_json, read_json
-from autoprox.files.shell_command import command_line
+from autoprox.files.json_documents import JSONDocument, parse_json, read_json
+from autoprox.files.rerun_command import rerun_command_line
 from autoprox.runs.folder import CONFIG, ENVIRONMENT, Run, as_written
 from autoprox.runs.summary import ArchitectureDocument
 from autoprox.searchspaces import Architecture, ArchitectureError, get_space
 from autoprox.searchspaces.swin import SwinSpace
 
 DEFAULT_CLASSES = 1000  # of a network that no run was about
-ARCHITECTURE_FORMATS = (
+ARCHITECTURE_INPUT_HELP = (
     "{space, choices}, an entry or the list of a search's top.json, or choices with --space"
 )
 
@@ -29,7 +29,7 @@ class ArchitectureToExport(NamedTuple):
     classes: int
 
 
-class ExportedArchitecture(Document):
+class ExportedArchitecture(JSONDocument):
     """An architecture whose network was written, and the files in `out`."""
 
     architecture: ArchitectureDocument
@@ -40,7 +40,7 @@ class ExportedArchitecture(Document):
     files: tuple[str, ...]
 
 
-class ExportedProxy(Document):
+class ExportedProxy(JSONDocument):
     """A proxy that was written in a form, as `export proxy` prints it."""
 
     proxy: str
@@ -91,7 +91,7 @@ def _architecture_of(entry: Any, space: str | None) -> Architecture:
         choices = entry["arch"]
     if not isinstance(choices, dict):
         got = to_json(choices)[:60]
-        raise ArchitectureError(f"an architecture must be {ARCHITECTURE_FORMATS}, but got {got}")
+        raise ArchitectureError(f"an architecture must be {ARCHITECTURE_INPUT_HELP}, but got {got}")
     if space is None:
         raise ConfigError("an architecture's choices need --space, but got none")
     return get_space(space).architecture(choices)
@@ -109,7 +109,7 @@ def _best_of_run(path: Path, space: str | None) -> tuple[Architecture, dict[str,
     if summary is None:
         raise ConfigError(
             f"a search must have ended to have an architecture, but {path} has not: "
-            f"`{command_line('resume', path)}` goes on with it"
+            f"`{rerun_command_line('resume', path)}` goes on with it"
         )
     with as_written(path):
         within = get_space(_require_same_space(space, str(run.read_config()["space"])))

@@ -5,20 +5,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from autoprox.commands.search import classes_of_dataset
+from autoprox.commands.search import dataset_class_count
 from autoprox.commands.supernet import (
     TrainedSupernet,
-    read_images,
-    train_in_run,
+    read_images_and_recipe,
+    train_supernet_in_run,
     training_shortfalls,
 )
-from autoprox.commands.task import Task
+from autoprox.commands.task_interface import CommandTask
 from autoprox.configurations.shared_options import completed, require_choice
 from autoprox.configurations.supernets import PrenasConfig
 from autoprox.errors import ConfigError
 from autoprox.files.atomic_writes import write_json
-from autoprox.files.human_readable import compact, parse_series, parse_size
-from autoprox.files.json_documents import Document, read_json, validate
+from autoprox.files.human_readable_sizes import format_with_unit, parse_series, parse_size
+from autoprox.files.json_documents import JSONDocument, read_json, validate_json
 from autoprox.oneshot.prenas.convolutional_selection import ConvolutionalSelector
 from autoprox.oneshot.prenas.isomer_selection import (
     NORMALISERS,
@@ -30,7 +30,7 @@ from autoprox.oneshot.prenas.isomer_selection import (
 )
 from autoprox.oneshot.prenas.supernet_saliency import measure_saliency
 from autoprox.oneshot.supernet.shared_weights import require_entangled
-from autoprox.oneshot.supernet.subnets import read_subnets
+from autoprox.oneshot.supernet.subnet_samplers import read_subnets
 from autoprox.oneshot.supernet.training import SupernetPlan
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run
@@ -43,7 +43,7 @@ from autoprox.statistics.collector import resolve_device
 PREFERRED_FILE, PREFERRED_FOLDER = "preferred.json", "preferred"
 
 
-class PreferredSubnet(Document):
+class PreferredSubnet(JSONDocument):
     """An architecture that is preferred: the least size below which it is, and its scores."""
 
     arch: Choices
@@ -54,7 +54,7 @@ class PreferredSubnet(Document):
     normalised: float
 
 
-class PreferredBelow(Document):
+class PreferredBelowSize(JSONDocument):
     """The architectures that are preferred below a size, by their numbers from 1 on."""
 
     size: int
@@ -69,13 +69,13 @@ class PrenasSummary(Summary):
     space: str
     normaliser: str
     preferred: tuple[PreferredSubnet, ...]
-    sizes: tuple[PreferredBelow, ...]
+    sizes: tuple[PreferredBelowSize, ...]
     file: str
     training: TrainedSupernet | None
     seconds: float
 
 
-class Prenas(Task[PrenasConfig, PrenasSummary]):
+class PrenasTask(CommandTask[PrenasConfig, PrenasSummary]):
     """The selection of architectures below each size, and perhaps a training on images."""
 
     summary = PrenasSummary
@@ -92,12 +92,12 @@ class Prenas(Task[PrenasConfig, PrenasSummary]):
         super().__init__(
             completed(config, space=self.space.name, device=resolve_device(config.device))
         )
-        self.classes = classes_of_dataset(config.dataset)
+        self.classes = dataset_class_count(config.dataset)
         self.sizes = parse_series("sizes", config.sizes)
         self.plan = None
         if config.train is not None:
             images = Path(config.train).absolute()
-            self.data, recipe = read_images(images, self.space, config)
+            self.data, recipe = read_images_and_recipe(images, self.space, config)
             self.classes = self.data.classes
             self.plan = SupernetPlan(self.space, images, recipe, "preferred", (), config.seed)
         require_reachable_size(self.space, self.classes, max(self.sizes))
@@ -115,13 +115,13 @@ class Prenas(Task[PrenasConfig, PrenasSummary]):
         training, trained_short = None, tuple[Shortfall, ...]()
         if self.plan is not None:
             plan = replace(self.plan, subnets=subnets)
-            training = train_in_run(plan, self.data, self.config, self.pool, run, progress)
+            training = train_supernet_in_run(plan, self.data, self.config, self.pool, run, progress)
             trained_short = training_shortfalls(plan, self.data, training.steps)
-        preferred = tuple(validate(read_json(file), list[PreferredSubnet]))
+        preferred = tuple(validate_json(read_json(file), list[PreferredSubnet]))
         rows = preferred_by_size(
             [own.model_dump() for own in preferred], self.sizes, self.config.per_size
         )
-        sizes = tuple(PreferredBelow(**row) for row in rows)
+        sizes = tuple(PreferredBelowSize(**row) for row in rows)
         return PrenasSummary(
             space=self.space.name,
             normaliser=self.config.normaliser,
@@ -133,19 +133,19 @@ class Prenas(Task[PrenasConfig, PrenasSummary]):
             seconds=round(time.monotonic() - started, 3),
         )
 
-    def _found(self, sizes: tuple[PreferredBelow, ...], different: int) -> Iterator[Shortfall]:
+    def _found(self, sizes: tuple[PreferredBelowSize, ...], different: int) -> Iterator[Shortfall]:
         """Compare what was asked for with what is preferred."""
         asked = parse_size("sizes", self.config.sizes.split(":")[1]) or 0
         yield Shortfall("greatest size", asked, max(self.sizes), "is the last that is reached")
         for own in sizes:
-            of = f"per-size below {compact(own.size)}"
+            of = f"per-size below {format_with_unit(own.size)}"
             yield Shortfall(of, own.asked, own.found, "candidates have fewer parameters")
         total = sum(own.found for own in sizes)
         yield Shortfall("preferred for all sizes", total, different, "are different architectures")
         largest = self.space.params(self.space.largest(), self.classes)
         within = sum(own.size <= largest for own in sizes)
         reason = (
-            f"are within {self.space.name}, whose largest network has {compact(largest)} "
+            f"are within {self.space.name}, whose largest network has {format_with_unit(largest)} "
             "parameters: below the others the choice is of all networks"
         )
         yield Shortfall("sizes", len(sizes), within, reason)

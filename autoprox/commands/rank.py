@@ -12,15 +12,24 @@ import torch
 from numpy.typing import ArrayLike
 from pydantic import Field
 
-from autoprox.commands.task import Task
+from autoprox.commands.task_interface import CommandTask
 from autoprox.configurations.commands import RankConfig
 from autoprox.configurations.shared_options import require_choice
 from autoprox.errors import MeasurementError, RunError, lacked_memory
-from autoprox.evaluation.configured_inputs import batches_of, benchmark_of, digests
-from autoprox.evaluation.measured_proxies import COUNTS, NetworkValues, Proxies, named_proxies
-from autoprox.evaluation.time_estimate import Estimate, middle
-from autoprox.evaluation.training_networks import training_architectures
-from autoprox.files.json_documents import Document
+from autoprox.evaluation.configured_inputs import (
+    input_digests,
+    load_configured_batches,
+    load_configured_benchmark,
+)
+from autoprox.evaluation.proxy_measurement import (
+    SIZE_PROXIES,
+    MeasuredProxies,
+    NetworkValues,
+    requested_proxy_names,
+)
+from autoprox.evaluation.proxy_training_split import evolved_on_architectures
+from autoprox.evaluation.time_estimate import TimeEstimate, median_size_index
+from autoprox.files.json_documents import JSONDocument
 from autoprox.inputs.batch_loading import batch_shortfalls
 from autoprox.language import statistics
 from autoprox.progress import Progress
@@ -46,18 +55,18 @@ from autoprox.scoring.correlations import (
 from autoprox.scoring.evaluation_set import (
     BUDGET_SHARES,
     SEED_SHARE,
-    Budgets,
     EvaluationSet,
     MetricsTable,
-    SizeCheck,
+    ParameterBudgets,
+    SizeCorrelations,
     cross_fitted_ridge,
-    seed_share,
+    seed_variance_share,
     size_baselines,
 )
 from autoprox.searchspaces import get_space
 from autoprox.shortfalls import Shortfall
-from autoprox.statistics.collector import Setting, resolve_device
-from autoprox.statistics.networks import space_networks
+from autoprox.statistics.collector import MeasurementSetting, resolve_device
+from autoprox.statistics.untrained_networks import untrained_space_networks
 from autoprox.zoo.published_correlations import (
     PublishedComparison,
     compare_with_published,
@@ -75,7 +84,7 @@ class RankLogLine(NetworkValues):
     network: int
 
 
-class Correlations(Document):
+class Correlations(JSONDocument):
     """Three correlations; None where there is none."""
 
     kendall: Number
@@ -83,7 +92,7 @@ class Correlations(Document):
     pearson: Number
 
 
-class CorrelationIntervals(Document):
+class CorrelationIntervals(JSONDocument):
     """Bootstrap 95 % intervals of three correlations."""
 
     kendall: Interval
@@ -91,7 +100,7 @@ class CorrelationIntervals(Document):
     pearson: Interval
 
 
-class RankRow(Document):
+class RankRow(JSONDocument):
     """A proxy on a dataset: means over the seeds, and their standard deviations."""
 
     proxy: str
@@ -111,7 +120,7 @@ class RankRow(Document):
     published: Correlations
 
 
-class ChosenProxy(Document):
+class ChosenProxy(JSONDocument):
     """The proxy that is best on the training part, and how well it ranks the test part."""
 
     proxy: str
@@ -119,7 +128,7 @@ class ChosenProxy(Document):
     test: RankingMetrics
 
 
-class ChoiceByPart(Document):
+class ProxyChoiceOnSplit(JSONDocument):
     """The proxies that a training part of the networks chooses, by each metric."""
 
     train: int
@@ -127,7 +136,7 @@ class ChoiceByPart(Document):
     by: dict[str, ChosenProxy]
 
 
-class EvolvedOn(Document):
+class EvolvedProxyOverlap(JSONDocument):
     """How many networks a proxy was evolved on, and how well it ranks the others."""
 
     networks: int
@@ -145,16 +154,16 @@ class RankSummary(Summary):
     published: PublishedComparison | None
     means: dict[str, RankingMetrics]
     comparison: dict[str, dict[str, MetricDifferences]]
-    size: dict[str, SizeCheck]
+    size: dict[str, SizeCorrelations]
     baselines: dict[str, MetricsTable]
     baseline_means: dict[str, RankingMetrics]
-    budgets: dict[str, Budgets]
+    budgets: dict[str, ParameterBudgets]
     pairs: Annotated[int, Field(description="Pairs of networks that are near in size.")]
-    chosen: ChoiceByPart
+    chosen: ProxyChoiceOnSplit
     choices_alone: Annotated[
         tuple[str, ...], Field(description="Proxies that are functions of the choices alone.")
     ]
-    evolved_on: dict[str, EvolvedOn]
+    evolved_on: dict[str, EvolvedProxyOverlap]
     invalid: Annotated[
         dict[str, dict[str, int]], Field(description="Networks left out, by proxy and reason.")
     ]
@@ -165,15 +174,15 @@ class RankSummary(Summary):
     seconds: float
 
 
-class Rank(Task[RankConfig, RankSummary]):
+class RankTask(CommandTask[RankConfig, RankSummary]):
     """A ranking of a benchmark's networks by several proxies."""
 
     summary = RankSummary
 
     def __init__(self, config: RankConfig) -> None:
-        self.benchmark = benchmark_of(config)
+        self.benchmark = load_configured_benchmark(config)
         self.space = get_space(self.benchmark.space)
-        names = named_proxies(config.proxies)
+        names = requested_proxy_names(config.proxies)
         require_choice("ties", config.ties, TIES)
         filled = {
             "proxies": names,
@@ -184,10 +193,10 @@ class Rank(Task[RankConfig, RankSummary]):
             "device": resolve_device(config.device),
         }
         super().__init__(config.model_copy(update=filled))
-        self.proxies = Proxies(names)
+        self.proxies = MeasuredProxies(names)
         self.setting(config.seed)
         self._trained = {
-            name: training_architectures(name, self.config, self.benchmark)
+            name: evolved_on_architectures(name, self.config, self.benchmark)
             for name in self.proxies.trees
         }
 
@@ -198,16 +207,18 @@ class Rank(Task[RankConfig, RankSummary]):
     @property
     def read(self) -> dict[str, str]:
         proxies = "\n".join(f"{name} {tree}" for name, tree in self.proxies.trees.items())
-        return digests(self.setting(self.config.seed).batches, self.benchmark, proxies=proxies)
+        return input_digests(
+            self.setting(self.config.seed).batches, self.benchmark, proxies=proxies
+        )
 
     @property
     def counts(self) -> list[Shortfall]:
         return batch_shortfalls(self.config.batch_size, self.setting(self.config.seed).batches)
 
-    def setting(self, seed: int) -> Setting:
+    def setting(self, seed: int) -> MeasurementSetting:
         """Return how networks are measured with one of the seeds, which also draws the noise."""
-        batches = batches_of(self.config, self.space, self.benchmark.classes, seed)
-        return Setting(batches, device=torch.device(self.config.device))
+        batches = load_configured_batches(self.config, self.space, self.benchmark.classes, seed)
+        return MeasurementSetting(batches, device=torch.device(self.config.device))
 
     def restrict(self, networks: Sequence[int]) -> None:
         """Rank these networks of the benchmark alone."""
@@ -222,14 +233,14 @@ class Rank(Task[RankConfig, RankSummary]):
         """Return the seeds, from the configured one on."""
         return range(self.config.seed, self.config.seed + self.config.seeds)
 
-    def estimate(self) -> Estimate:
+    def estimate(self) -> TimeEstimate:
         """Estimate the time from one of the networks."""
         architectures, config = self.benchmark.architectures, self.config
         one: list[RankLogLine] = []
-        self._measure(config.seed, [middle(self.space, architectures)], one.append)
+        self._measure(config.seed, [median_size_index(self.space, architectures)], one.append)
         count = len(architectures) * config.seeds
         work = count * one[0].seconds / self.pool.size
-        return Estimate(networks=count, datasets=len(self.benchmark.datasets), seconds=work)
+        return TimeEstimate(networks=count, datasets=len(self.benchmark.datasets), seconds=work)
 
     def work(self, run: Run, progress: Progress) -> RankSummary:
         """Measure each network with each seed that the log lacks, and rank."""
@@ -262,7 +273,7 @@ class Rank(Task[RankConfig, RankSummary]):
         self, seed: int, networks: Sequence[int], take: Callable[[RankLogLine], None]
     ) -> None:
         architectures = [self.benchmark.architectures[n] for n in networks]
-        untrained = space_networks(self.space, architectures, seed)
+        untrained = untrained_space_networks(self.space, architectures, seed)
         numbers = iter(networks)
         self.proxies.measured(
             untrained,
@@ -276,7 +287,7 @@ class Rank(Task[RankConfig, RankSummary]):
         """Return a proxy's scores [seeds, networks], nan where it has none."""
         architectures = self.benchmark.architectures
         shape = (self.config.seeds, len(architectures))
-        if proxy in COUNTS:
+        if proxy in SIZE_PROXIES:
             count, failed = getattr(self.space, proxy), failed_networks(lines)
             classes = self.benchmark.classes[dataset]
             counts = [
@@ -389,14 +400,17 @@ class Rank(Task[RankConfig, RankSummary]):
             "pairs": all_measured.pairs,
         }
 
-    def _chosen(self, make_set: MakeSet, scores: Mapping[str, ScoresByDataset]) -> ChoiceByPart:
+    def _chosen(
+        self, make_set: MakeSet, scores: Mapping[str, ScoresByDataset]
+    ) -> ProxyChoiceOnSplit:
         """Return the proxies that are best on some networks, and how well they rank the others."""
         networks = len(self.benchmark.architectures)
         train, test = (tuple(own.tolist()) for own in split_networks(networks, self.config.seed))
         known = {
             proxy: own
             for proxy, own in scores.items()
-            if proxy not in COUNTS and len(_valid(np.concatenate(list(own.values())))) == networks
+            if proxy not in SIZE_PROXIES
+            and len(_valid(np.concatenate(list(own.values())))) == networks
         }
 
         def mean(part: tuple[int, ...], proxy: str) -> BootstrapMetrics:
@@ -410,11 +424,11 @@ class Rank(Task[RankConfig, RankSummary]):
                 best = max(finite, key=lambda proxy: finite[proxy])
                 test_metrics = mean(test, best).summary()
                 found[name] = ChosenProxy(proxy=best, train=finite[best], test=test_metrics)
-        return ChoiceByPart(train=len(train), test=len(test), by=found)
+        return ProxyChoiceOnSplit(train=len(train), test=len(test), by=found)
 
     def _evolved_on(
         self, make_set: MakeSet, scores: Mapping[str, ScoresByDataset]
-    ) -> dict[str, EvolvedOn]:
+    ) -> dict[str, EvolvedProxyOverlap]:
         """Return how many networks each proxy was evolved on, and how well it ranks the others."""
         found = {}
         for proxy, trained in self._trained.items():
@@ -427,19 +441,21 @@ class Rank(Task[RankConfig, RankSummary]):
             if len(others) > 1:
                 rest = {dataset: values[:, others] for dataset, values in own.items()}
                 metrics = make_set(others).mean(rest).summary()
-            found[proxy] = EvolvedOn(networks=len(seen), others=len(others), on_others=metrics)
+            found[proxy] = EvolvedProxyOverlap(
+                networks=len(seen), others=len(others), on_others=metrics
+            )
         return found
 
     def _is_of_choices(self, proxy: str, scores: ScoresByDataset) -> bool:
         """Return whether a proxy is a function of the architecture's choices alone."""
-        if proxy in COUNTS:
+        if proxy in SIZE_PROXIES:
             return True
         if proxy in self.proxies.trees and not statistics(self.proxies.trees[proxy]):
             return True
         own = np.stack(list(scores.values()))  # [datasets, seeds, networks]
         own = own[..., np.isfinite(own).all(axis=(0, 1))]
         several = own.shape[1] > 1 and own.shape[2] > 1
-        return several and seed_share(np.moveaxis(own, 1, 0)) < SEED_SHARE
+        return several and seed_variance_share(np.moveaxis(own, 1, 0)) < SEED_SHARE
 
 
 def failed_networks(lines: Sequence[RankLogLine]) -> set[int]:

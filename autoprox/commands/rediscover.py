@@ -17,17 +17,17 @@ from random import Random
 
 import torch
 
-from autoprox.commands.task import Task
+from autoprox.commands.task_interface import CommandTask
 from autoprox.configurations.commands import RediscoverConfig
 from autoprox.configurations.shared_options import completed
-from autoprox.engine.evaluator import REASONS, Engine
+from autoprox.engine.tree_evaluator import REASONS, TreeEvaluator
 from autoprox.errors import AutoproxError, MeasurementError
 from autoprox.evaluation.cache_settings import cache_settings
-from autoprox.evaluation.configured_inputs import digests
-from autoprox.export import pretty
-from autoprox.files.json_documents import Document
+from autoprox.evaluation.configured_inputs import input_digests
+from autoprox.export import pretty_formula
+from autoprox.files.json_documents import JSONDocument
 from autoprox.inputs.batch_loading import load_batches
-from autoprox.language import Tree, make_tree, require_network, statistics
+from autoprox.language import Tree, make_tree, require_complete_proxy, statistics
 from autoprox.progress import Note, Progress
 from autoprox.rediscovery.formula_equality import (
     EqualityEvidence,
@@ -43,14 +43,14 @@ from autoprox.runs.summary import Summary
 from autoprox.scoring.bootstrap import Number
 from autoprox.scoring.correlations import Floats
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
+from autoprox.searchspaces.architecture_sampler import ArchitectureSampler
 from autoprox.searchspaces.pit import PIT, PiTSpace
-from autoprox.searchspaces.sampler import ArchitectureSampler
 from autoprox.searchspaces.size_limits import SizeLimits
 from autoprox.searchspaces.space import one
-from autoprox.statistics.cached import CachedMatrices
-from autoprox.statistics.collector import Setting, resolve_device
-from autoprox.statistics.networks import space_networks
-from autoprox.statistics.sources import UncachedMatrices
+from autoprox.statistics.collector import MeasurementSetting, resolve_device
+from autoprox.statistics.matrix_cache import CachedMatrices
+from autoprox.statistics.matrix_sources import UncachedMatrices
+from autoprox.statistics.untrained_networks import untrained_space_networks
 from autoprox.zoo.proxy_loading import resolve_proxy
 
 SMALL_PIT = PiTSpace(
@@ -63,7 +63,7 @@ SCREENED = 8  # fresh networks that show most formulas to be wrong, before all a
 COMPARED_AT_ONCE = 32  # formulas that fit and are compared with the proxy at a time, the smallest
 
 
-class RediscoveryTarget(Document):
+class RediscoveryTarget(JSONDocument):
     """The proxy that is looked for."""
 
     source: str
@@ -96,13 +96,13 @@ class NetworkSample:
     def architectures(self, rng: Random) -> list[Architecture]:
         return ArchitectureSampler(SizeLimits(self.space, NOISE_CLASSES)).sample(self.count, rng)
 
-    def setting(self, seed: int, device: torch.device) -> Setting:
+    def setting(self, seed: int, device: torch.device) -> MeasurementSetting:
         classes = {NOISE: NOISE_CLASSES}
         batches = load_batches(self.space, classes, batch_size=NOISE_BATCH, seed=seed)
-        return Setting(batches, self.stride, device)
+        return MeasurementSetting(batches, self.stride, device)
 
 
-class Rediscover(Task[RediscoverConfig, RediscoverSummary]):
+class RediscoverTask(CommandTask[RediscoverConfig, RediscoverSummary]):
     """The proxy to look for, the networks to evolve on, and fresh ones to compare on."""
 
     summary = RediscoverSummary
@@ -114,7 +114,7 @@ class Rediscover(Task[RediscoverConfig, RediscoverSummary]):
         fresh: NetworkSample | None = None,
     ) -> None:
         super().__init__(completed(config, device=resolve_device(config.device)))
-        self.target = require_network(resolve_proxy(str(config.proxy)).tree)
+        self.target = require_complete_proxy(resolve_proxy(str(config.proxy)).tree)
         self.evolved = evolved or NetworkSample(SMALL_PIT, 48, stride=4)
         self.fresh = fresh or NetworkSample(get_space("autoformer-ti"), 64)
 
@@ -126,7 +126,7 @@ class Rediscover(Task[RediscoverConfig, RediscoverSummary]):
 
     @property
     def read(self) -> dict[str, str]:
-        return digests({}, proxy=str(self.target))
+        return input_digests({}, proxy=str(self.target))
 
     @property
     def device(self) -> torch.device:
@@ -143,7 +143,7 @@ class Rediscover(Task[RediscoverConfig, RediscoverSummary]):
         started, config, log = time.monotonic(), self.config, run.read_log()
         run.truncate_log(len(log))
         rng = Random(config.seed)
-        engine = Engine(self._measured(rng, progress))
+        engine = TreeEvaluator(self._measured(rng, progress))
         search = FormulaSearch(engine, self._target_scores(engine), rng)
         search.begin()
         comparison, rounds = TargetComparison(self), 0
@@ -188,7 +188,7 @@ class Rediscover(Task[RediscoverConfig, RediscoverSummary]):
             success=evidence is not None,
             evidence=evidence,
             expression=str(tree),
-            formula=pretty(tree),
+            formula=pretty_formula(tree),
             correlation=None if evidence else best.jcm,
             target=RediscoveryTarget(source=str(config.proxy), expression=str(self.target)),
             seed=config.seed,
@@ -203,7 +203,7 @@ class Rediscover(Task[RediscoverConfig, RediscoverSummary]):
         trees = (*map(make_tree, REDISCOVERY_WORDS), self.target)
         matrices = CachedMatrices(
             self.evolved.setting(self.config.seed, self.device),
-            space_networks(self.evolved.space, architectures, self.config.seed),
+            untrained_space_networks(self.evolved.space, architectures, self.config.seed),
             {part for tree in trees for s in statistics(tree) for part in s.parts},
             pool=self.pool,
             **cache_settings(self.config)._asdict(),
@@ -214,7 +214,7 @@ class Rediscover(Task[RediscoverConfig, RediscoverSummary]):
             raise MeasurementError(f"a network failed: {next(iter(matrices.failures.values()))}")
         return matrices
 
-    def _target_scores(self, engine: Engine) -> Floats:
+    def _target_scores(self, engine: TreeEvaluator) -> Floats:
         scores = engine.evaluate([self.target])
         if reason := scores.reasons.max():
             raise AutoproxError(
@@ -234,13 +234,13 @@ class Rediscover(Task[RediscoverConfig, RediscoverSummary]):
             seed=self.config.seed,
         )
         taus: Taus = {} if evidence.tau is None else {"fresh": {NOISE: evidence.tau}}
-        run.write_proxies([ProxyRecord(str(tree), pretty(tree), found, taus)])
+        run.write_proxies([ProxyRecord(str(tree), pretty_formula(tree), found, taus)])
 
 
 class TargetComparison:
     """Compares formulas that fit with the proxy that is looked for, each of them once."""
 
-    def __init__(self, task: Rediscover) -> None:
+    def __init__(self, task: RediscoverTask) -> None:
         self._task = task
         self._architectures = task.fresh.architectures(Random(f"fresh {task.config.seed}"))
         self._pending: dict[Tree, None] = {}
@@ -289,7 +289,7 @@ class TargetComparison:
         if not trees:
             return []
         task, seed = self._task, self._task.config.seed
-        networks = space_networks(task.fresh.space, architectures, seed)
+        networks = untrained_space_networks(task.fresh.space, architectures, seed)
         fresh = UncachedMatrices(task.fresh.setting(seed, task.device), networks, task.pool)
         compared = zip(trees, equality_by_networks(trees, task.target, fresh), strict=True)
         return [(tree, evidence) for tree, evidence in compared if evidence]

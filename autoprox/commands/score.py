@@ -11,11 +11,11 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from autoprox.engine.evaluator import Engine
-from autoprox.engine.terms import combine_terms, terms_of
+from autoprox.engine.per_network_terms import combine_terms, proxy_terms
+from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.errors import AutoproxError, MeasurementError, failure_of, nearest
-from autoprox.files.human_readable import compact
-from autoprox.files.json_documents import Document
+from autoprox.files.human_readable_sizes import format_with_unit
+from autoprox.files.json_documents import JSONDocument
 from autoprox.inputs.batch import Batch, InputError
 from autoprox.inputs.batch_loading import (
     DEFAULT_LENGTH,
@@ -23,40 +23,45 @@ from autoprox.inputs.batch_loading import (
     load_image_batch,
     load_token_batch,
 )
-from autoprox.language import STRUCTURE, Tree, canonical, require_network, statistics
-from autoprox.language.domains import parts_of
+from autoprox.language import STRUCTURE, Tree, canonical, require_complete_proxy, statistics
+from autoprox.language.layer_domains import single_domains_of
 from autoprox.models.measured_layers import (
-    Patterns,
-    basic_domains,
+    LayerPatterns,
     block_heads,
     block_layers,
     block_tokens,
     block_widths,
-    find_family,
     find_layers,
+    find_model_family,
     layer_weights,
     matching_layers,
+    single_domains_by_layer,
 )
-from autoprox.models.memory import (
+from autoprox.models.memory_estimate import (
     activation_bytes,
     available_memory,
     needed_memory,
     parameter_bytes,
 )
-from autoprox.models.model_adapter import ModelAdapter, evaluating, logits_of, with_linear_layers
-from autoprox.models.model_loading import LoadedModel, ModelError, load_model, load_model_outline
+from autoprox.models.model_adapter import (
+    ModelAdapter,
+    conv1d_to_linear,
+    evaluation_mode,
+    output_logits,
+)
+from autoprox.models.model_loading import LoadedModel, ModelError, load_meta_model, load_model
 from autoprox.scoring.bootstrap import Number, finite_or_none
 from autoprox.shortfalls import Shortfall, unmet
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.networks import BlockShape, ModuleNetwork
-from autoprox.statistics.sources import UncachedMatrices
+from autoprox.statistics.collector import MeasurementSetting
+from autoprox.statistics.matrix_sources import UncachedMatrices
+from autoprox.statistics.untrained_networks import BlockShape, ModuleNetwork
 
 MAX_NAMES = 12  # in a message
 DEFAULT_BATCH = 4  # images or sequences
 REQUIRED_DOMAINS = {"msa", "mlp"}  # domains that a model must have if the proxy reads them
 
 
-class ScoredModel(Document):
+class ScoredModel(JSONDocument):
     """A model with its score, and the terms of the proxy that depend on the model alone."""
 
     model: str
@@ -68,7 +73,7 @@ class ScoredModel(Document):
     inputs: str
 
 
-class ModelScores(Document):
+class ModelScores(JSONDocument):
     """The scores of models by a proxy."""
 
     proxy: str
@@ -101,8 +106,8 @@ class ModelInputs:
         self._refuse(loaded, text=self.text, length=self.length)
         shape = loaded.image or ()
         try:
-            with torch.no_grad(), evaluating(loaded.model):
-                classes = logits_of(loaded.model(torch.zeros(1, *shape))).shape[-1]
+            with torch.no_grad(), evaluation_mode(loaded.model):
+                classes = output_logits(loaded.model(torch.zeros(1, *shape))).shape[-1]
         except Exception as error:  # it isn't our code
             raise ModelError(
                 f"{loaded.name} must map images {list(shape)} to logits, but "
@@ -125,18 +130,18 @@ class ModelInputs:
                 raise InputError(f"{loaded.name} takes {kind}, which {name} {value} is not for")
 
 
-def score_references(
+def score_model_references(
     proxy: Tree,
     references: Sequence[str],
     inputs: ModelInputs,
-    patterns: Patterns,
+    patterns: LayerPatterns,
     pretrained: bool = False,
 ) -> ModelScores:
     """Score models by reference, and report if inputs are fewer than asked.
 
     If the memory can't hold a model, a library's isn't loaded, and any other isn't measured.
     """
-    outlines = {reference: load_model_outline(reference) for reference in references}
+    outlines = {reference: load_meta_model(reference) for reference in references}
     known = [own for own in outlines.values() if own is not None]
     _require_memory(proxy, known, inputs, loaded=False)
     loaded = [load_model(reference, pretrained, inputs.seed) for reference in references]
@@ -171,28 +176,31 @@ def _require_memory(
         for one in models
     )
     if needed > available:
-        params = compact(sum(p.numel() for one in models for p in one.model.parameters()))
+        params = format_with_unit(sum(p.numel() for one in models for p in one.model.parameters()))
         raise MeasurementError(
             f"a score of {', '.join(parameters)} with {params} parameters takes at least "
-            f"{compact(needed)}B of memory, of which {compact(available)}B are available; score a "
-            "smaller model, fewer at once, or on a machine with more memory"
+            f"{format_with_unit(needed)}B of memory, of which {format_with_unit(available)}B are "
+            "available; score a smaller model, fewer at once, or on a machine with more memory"
         )
 
 
 def score_models(
-    proxy: Tree, models: Sequence[tuple[str, nn.Module, Batch]], patterns: Patterns, seed: int = 0
+    proxy: Tree,
+    models: Sequence[tuple[str, nn.Module, Batch]],
+    patterns: LayerPatterns,
+    seed: int = 0,
 ) -> ModelScores:
     """Score models by name, relative to each other if the proxy ranks.
 
     A single model has no rank: then its score is None, and only its terms are known.
     """
-    tree = canonical(require_network(proxy))
-    terms = terms_of(tree)
+    tree = canonical(require_complete_proxy(proxy))
+    terms = proxy_terms(tree)
     ranks = terms != (tree,)
     _require_matches(patterns, models)
     measured, values = list[ScoredModel](), list[list[float]]()
     for name, model, batch in models:
-        own = with_linear_layers(model)
+        own = conv1d_to_linear(model)
         layers = find_layers(own, patterns or None)
         _require_layers(tree, name, own, layers)
         values.append(_measure(tree, terms, name, own, layers, batch, seed))
@@ -201,7 +209,7 @@ def score_models(
             score=None,
             terms=dict(zip(map(str, terms), map(finite_or_none, values[-1]), strict=True)),
             params=sum(parameter.numel() for parameter in own.parameters()),
-            family="by pattern" if patterns else find_family(own),
+            family="by pattern" if patterns else find_model_family(own),
             layers=layers,
             inputs=batch.source,
         )
@@ -227,8 +235,8 @@ def _measure(
     """Measure the terms of one model, which is left as it was."""
     try:
         network = _network(tree, model, layers, batch.inputs, seed)
-        source = UncachedMatrices(Setting({"inputs": batch}), [network], max_failed=1)
-        values: list[float] = Engine(source).evaluate(terms).values[:, 0, 0].tolist()
+        source = UncachedMatrices(MeasurementSetting({"inputs": batch}), [network], max_failed=1)
+        values: list[float] = TreeEvaluator(source).evaluate(terms).values[:, 0, 0].tolist()
     except AutoproxError:
         raise
     except Exception as error:  # it isn't our code
@@ -238,7 +246,9 @@ def _measure(
     return values
 
 
-def _require_matches(patterns: Patterns, models: Sequence[tuple[str, nn.Module, Batch]]) -> None:
+def _require_matches(
+    patterns: LayerPatterns, models: Sequence[tuple[str, nn.Module, Batch]]
+) -> None:
     """Raise ModelError if a pattern matches no linear layer of any model."""
     names = [name for _, model, _ in models for name in layer_weights(model)]
     for domain, given in patterns.items():
@@ -255,7 +265,9 @@ def _require_matches(patterns: Patterns, models: Sequence[tuple[str, nn.Module, 
 
 def _require_layers(tree: Tree, name: str, model: nn.Module, layers: dict[str, str]) -> None:
     """Raise the error of a model that lacks the layers which the proxy reads."""
-    needed = {domain for s in statistics(tree) for domain in parts_of(s.domain)} & REQUIRED_DOMAINS
+    needed = {
+        domain for s in statistics(tree) for domain in single_domains_of(s.domain)
+    } & REQUIRED_DOMAINS
     if _symbols(tree) & {*STRUCTURE}:
         needed = REQUIRED_DOMAINS
     lacking = sorted(needed - set(layers.values()))
@@ -282,9 +294,9 @@ def _network(
         strict=True,
     )
     named: dict[str, list[str]] = {}
-    for layer, domains in basic_domains(model, layers).items():
+    for layer, domains in single_domains_by_layer(model, layers).items():
         for domain in domains:
-            kind = "pool" if domain in parts_of("pool") else domain
+            kind = "pool" if domain in single_domains_of("pool") else domain
             named.setdefault(kind, []).append(f"model.{layer}")
     named.pop("other", None)
     final = f"model.{list(block_layers(layers))[-1]}".rstrip(".") if layers else None

@@ -9,26 +9,32 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from autoprox.benchmarks import BENCHMARKS, load_benchmark, require_data
-from autoprox.commands.task import Task
+from autoprox.benchmarks import BENCHMARKS, load_benchmark, require_data_folder
+from autoprox.commands.task_interface import CommandTask
 from autoprox.configurations.commands import SearchConfig
 from autoprox.configurations.shared_options import completed, path_of, require_choice
 from autoprox.declared_options import read_set
 from autoprox.errors import AutoproxError, ConfigError, nearest
-from autoprox.evaluation.configured_inputs import batches_of, digests
-from autoprox.evaluation.time_estimate import Estimate
+from autoprox.evaluation.configured_inputs import input_digests, load_configured_batches
+from autoprox.evaluation.time_estimate import TimeEstimate
 from autoprox.files.atomic_writes import atomic_file, json_line, write_json
-from autoprox.files.human_readable import Range, compact, format_range, parse_range, parse_size
-from autoprox.files.json_documents import Document
-from autoprox.files.json_lines import Journal, JSONLines
+from autoprox.files.human_readable_sizes import (
+    SizeRange,
+    format_range,
+    format_with_unit,
+    parse_range,
+    parse_size,
+)
+from autoprox.files.json_documents import JSONDocument
+from autoprox.files.json_lines import JSONLinesFile, ReplayJournal
 from autoprox.inputs.batch_loading import batch_shortfalls
-from autoprox.inputs.class_counts import DATASET_CLASSES
+from autoprox.inputs.dataset_class_counts import DATASET_CLASSES
 from autoprox.language import EVERY_STATISTIC
-from autoprox.nas.candidate_measurement import OwnWeights, SearchProxy, SlicedWeights
-from autoprox.nas.evaluators import Evaluator, load_evaluator
-from autoprox.nas.searcher import Candidate, Evaluated, Scored, Scorer, Searcher
-from autoprox.nas.strategies import SEARCH_STRATEGIES
-from autoprox.oneshot.supernet.subnets import read_subnet_entries
+from autoprox.nas.architecture_evaluators import ArchitectureEvaluator, load_evaluator
+from autoprox.nas.candidate_measurement import OwnWeightScorer, SearchProxy, SlicedWeightScorer
+from autoprox.nas.searcher import Candidate, CandidateScorer, EvaluatedLine, ScoredLine, Searcher
+from autoprox.nas.strategy_registry import SEARCH_STRATEGIES
+from autoprox.oneshot.supernet.subnet_samplers import read_subnet_entries
 from autoprox.progress import Note, Progress
 from autoprox.runs.folder import CANDIDATES, Run
 from autoprox.runs.summary import Choices, Summary
@@ -43,20 +49,23 @@ from autoprox.scoring.bootstrap import (
 )
 from autoprox.scoring.correlations import spearman
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.searchspaces.sampler import ArchitectureSampler
-from autoprox.searchspaces.size_limits import SIZE_TOLERANCE, SizeLimits, matched
+from autoprox.searchspaces.architecture_sampler import ArchitectureSampler
+from autoprox.searchspaces.size_limits import SIZE_TOLERANCE, SizeLimits, matching_size_range
 from autoprox.shortfalls import Shortfall, unmet
-from autoprox.statistics.collector import Setting, resolve_device
-from autoprox.statistics.slices import require_slices
+from autoprox.statistics.collector import MeasurementSetting, resolve_device
+from autoprox.statistics.sliced_networks import require_sliceable_space
 from autoprox.zoo.proxy_loading import resolve_proxy
 
 EVALUATIONS_FILE, TOP_FILE = "evaluations.jsonl", "top.json"
-SCORERS: Mapping[str, Callable[..., Scorer]] = {"fresh": OwnWeights, "inherited": SlicedWeights}
+SCORERS: Mapping[str, Callable[..., CandidateScorer]] = {
+    "fresh": OwnWeightScorer,
+    "inherited": SlicedWeightScorer,
+}
 SEARCH_OBJECTIVES = ("score", "size-adjusted")
 MIN_EVALUATED = 10  # candidates for correlations with the evaluator's values
 
 
-class CandidateLine(Document):
+class CandidateLine(JSONDocument):
     """A line of `candidates.jsonl`: an architecture that a search scored."""
 
     arch: Choices
@@ -68,7 +77,7 @@ class CandidateLine(Document):
     score: Number
 
 
-class CandidateSizes(Document):
+class CandidateSizes(JSONDocument):
     """A candidate with its sizes and score."""
 
     candidate: int
@@ -84,7 +93,7 @@ class TopCandidate(CandidateSizes):
     value: Number
 
 
-class SearchSizeCheck(Document):
+class SearchSizeCheck(JSONDocument):
     """How closely the scores of a search follow size."""
 
     spearman: Number
@@ -95,7 +104,7 @@ class SearchSizeCheck(Document):
     top: int
 
 
-class CandidateRegret(Document):
+class CandidateRegret(JSONDocument):
     """A candidate's value, and how much worse it is than the best value."""
 
     candidate: int
@@ -103,7 +112,7 @@ class CandidateRegret(Document):
     regret: float
 
 
-class EvaluatorCheck(Document):
+class PickEvaluation(JSONDocument):
     """The evaluator's values of the proxy's pick and of the largest candidate, and how well the
     proxy, parameters and FLOPs rank the candidates by its values.
     """
@@ -128,7 +137,7 @@ class SearchSummary(Summary):
     top: tuple[TopCandidate, ...]
     evaluations: int
     size: SearchSizeCheck
-    evaluator_check: EvaluatorCheck | None
+    evaluator_check: PickEvaluation | None
     evaluator: str | None
     evaluated: int
     failed: dict[str, int]
@@ -136,13 +145,13 @@ class SearchSummary(Summary):
     seconds: float
 
 
-class Search(Task[SearchConfig, SearchSummary]):
+class SearchTask(CommandTask[SearchConfig, SearchSummary]):
     """A search: the proxy, the limits, the strategy and the evaluator."""
 
     summary = SearchSummary
 
     def __init__(self, config: SearchConfig) -> None:
-        config = with_classes(config)
+        config = fill_space_and_classes(config)
         self.space = get_space(str(config.space))
         self.strategy = SEARCH_STRATEGIES.find(config.strategy)
         options = self.strategy.settings.model_fields
@@ -169,15 +178,15 @@ class Search(Task[SearchConfig, SearchSummary]):
                 "a backend other than local must have fresh weights to measure, but got inherited"
             )
         if config.weights == "inherited":
-            require_slices(self.space)
+            require_sliceable_space(self.space)
         self._require_layers()
         self.file_counts: list[Shortfall] = []
         self.only = None if config.subnets is None else self._subnets(config.subnets)
         self.sampler = ArchitectureSampler(self.limits)
         if self.only is None:
             self.sampler.require()
-        batches = batches_of(config, self.space, {dataset: classes}, config.seed)
-        self.setting = Setting(batches, device=torch.device(config.device))
+        batches = load_configured_batches(config, self.space, {dataset: classes}, config.seed)
+        self.setting = MeasurementSetting(batches, device=torch.device(config.device))
 
     @property
     def name(self) -> str:
@@ -186,19 +195,19 @@ class Search(Task[SearchConfig, SearchSummary]):
 
     @property
     def read(self) -> dict[str, str]:
-        return digests(self.setting.batches)
+        return input_digests(self.setting.batches)
 
     @property
     def counts(self) -> list[Shortfall]:
         return [*self.file_counts, *batch_shortfalls(self.config.batch_size, self.setting.batches)]
 
-    def scorer(self) -> Scorer:
+    def scorer(self) -> CandidateScorer:
         """Return what measures the candidates."""
         config = self.config
         make = SCORERS[config.weights]
         return make(self.proxy, self.space, self.setting, config.seed, self.pool)
 
-    def _evaluator(self) -> Evaluator | None:
+    def _evaluator(self) -> ArchitectureEvaluator | None:
         config = self.config
         if config.evaluator is not None:
             return load_evaluator(
@@ -249,7 +258,7 @@ class Search(Task[SearchConfig, SearchSummary]):
                     f"have linear layers of {', '.join(sorted(domains)) or 'no domain'}"
                 )
 
-    def estimate(self) -> Estimate | None:
+    def estimate(self) -> TimeEstimate | None:
         """Estimate the time from one candidate, built twice because the first time warms up.
 
         Slices of the largest network take nearly no time.
@@ -267,7 +276,7 @@ class Search(Task[SearchConfig, SearchSummary]):
             started = time.monotonic()
             scorer.measure([one], lambda outcome: None)
         work = count * (time.monotonic() - started) / self.pool.size
-        return Estimate(networks=count, datasets=1, seconds=work)
+        return TimeEstimate(networks=count, datasets=1, seconds=work)
 
     def work(self, run: Run, progress: Progress) -> SearchSummary:
         """Run the strategy from its seed; recorded candidates aren't measured again."""
@@ -297,8 +306,8 @@ class Search(Task[SearchConfig, SearchSummary]):
             evaluator=self.evaluator,
             adjusts_for_size=self.config.objective == "size-adjusted",
             only=self.only,
-            scored=Journal(run.path / CANDIDATES, Scored),
-            evaluated=Journal(run.path / EVALUATIONS_FILE, Evaluated),
+            scored=ReplayJournal(run.path / CANDIDATES, ScoredLine),
+            evaluated=ReplayJournal(run.path / EVALUATIONS_FILE, EvaluatedLine),
             on_candidate=on_candidate,
             on_step=on_step,
         )
@@ -306,7 +315,7 @@ class Search(Task[SearchConfig, SearchSummary]):
         check = None
         if self.evaluator is not None:
             self._evaluate_best(searcher)
-            check = evaluator_check(searcher, self.config.seed)
+            check = evaluate_pick(searcher, self.config.seed)
             sort_evaluations(run.path / EVALUATIONS_FILE, searcher.asked)
         add_scores(run.path / CANDIDATES, searcher)
         best = searcher.evaluated()[: self.config.top] or searcher.best(self.config.top)
@@ -330,7 +339,7 @@ class Search(Task[SearchConfig, SearchSummary]):
             top=top,
             evaluations=len(searcher.candidates),
             shortfalls=unmet(self._found(searcher, len(top))),
-            size=size_check(searcher, best),
+            size=check_scores_against_size(searcher, best),
             evaluator_check=check,
             evaluator=self.config.evaluator,
             evaluated=searcher.evaluations,
@@ -360,10 +369,10 @@ class Search(Task[SearchConfig, SearchSummary]):
         ]
 
 
-def with_classes(config: SearchConfig) -> SearchConfig:
+def fill_space_and_classes(config: SearchConfig) -> SearchConfig:
     """Fill in the space, the dataset and its classes: the benchmark's if given, else ImageNet's."""
     dataset, data_dir = config.dataset, path_of(config.data_dir)
-    require_data(data_dir)
+    require_data_folder(data_dir)
     known: Mapping[str, int] = {}
     if config.benchmark is not None and None in (config.space, dataset, config.classes):
         table = load_benchmark(config.benchmark, space=config.space, data_dir=data_dir)
@@ -372,11 +381,11 @@ def with_classes(config: SearchConfig) -> SearchConfig:
     if config.space is None:
         raise ConfigError("a search needs space, or a benchmark that has one, but got none")
     dataset = "imagenet" if dataset is None else dataset
-    classes = config.classes or known.get(dataset) or classes_of_dataset(dataset)
+    classes = config.classes or known.get(dataset) or dataset_class_count(dataset)
     return completed(config, dataset=dataset, classes=classes)
 
 
-def classes_of_dataset(dataset: str) -> int:
+def dataset_class_count(dataset: str) -> int:
     """Return the number of classes of a dataset that is known, also from the benchmarks."""
     of_benchmarks = {d: n for source in BENCHMARKS.values() for d, n in source.classes.items()}
     known = {**of_benchmarks, **DATASET_CLASSES}
@@ -385,7 +394,7 @@ def classes_of_dataset(dataset: str) -> int:
     return known[dataset]
 
 
-def size_ranges(config: SearchConfig) -> tuple[Range, Range]:
+def size_ranges(config: SearchConfig) -> tuple[SizeRange, SizeRange]:
     """Return the parameters and the FLOPs that candidates may have."""
     params, flops = parse_range("params", config.params), parse_range("flops", config.flops)
     size = parse_size("match_size", config.match_size)
@@ -394,9 +403,9 @@ def size_ranges(config: SearchConfig) -> tuple[Range, Range]:
     if params != (None, None):
         raise ConfigError(
             "either params or match_size must be given, "
-            f"but got both, {format_range(params)} and {compact(size)}"
+            f"but got both, {format_range(params)} and {format_with_unit(size)}"
         )
-    return matched(size), flops
+    return matching_size_range(size), flops
 
 
 def step_record(searcher: Searcher) -> dict[str, int | float | None]:
@@ -414,7 +423,7 @@ def step_record(searcher: Searcher) -> dict[str, int | float | None]:
 
 def add_scores(path: Path, searcher: Searcher) -> None:
     """Add its score, ranked among all candidates, to the line of each candidate."""
-    lines, count = JSONLines(path), len(searcher.candidates)
+    lines, count = JSONLinesFile(path), len(searcher.candidates)
     texts = lines.lines()
     if len(texts) > count:
         raise lines.error(count + 1, f"must not be there: the search has {count} candidates")
@@ -427,7 +436,7 @@ def add_scores(path: Path, searcher: Searcher) -> None:
 
 def sort_evaluations(path: Path, asked: Sequence[int]) -> None:
     """Write the lines in the order in which they were asked for, however they arrived."""
-    lines = JSONLines(path)
+    lines = JSONLinesFile(path)
     answered = enumerate(lines.lines()[: len(asked)], start=1)
     texts = {lines.parse(number, text)["candidate"]: text for number, text in answered}
     if list(texts) != list(asked):
@@ -441,7 +450,7 @@ def candidate_sizes(searcher: Searcher, candidate: Candidate) -> CandidateSizes:
     return CandidateSizes(candidate=candidate.number, score=score, **candidate.sizes._asdict())
 
 
-def size_check(searcher: Searcher, top: Sequence[Candidate]) -> SearchSizeCheck:
+def check_scores_against_size(searcher: Searcher, top: Sequence[Candidate]) -> SearchSizeCheck:
     """Check how closely scores follow size, and compare the best with the largest candidate."""
     ranked, largest = searcher.ranked(), searcher.largest()
     params = [float(candidate.sizes.params) for candidate in ranked]
@@ -457,7 +466,7 @@ def size_check(searcher: Searcher, top: Sequence[Candidate]) -> SearchSizeCheck:
     )
 
 
-def evaluator_check(searcher: Searcher, seed: int) -> EvaluatorCheck:
+def evaluate_pick(searcher: Searcher, seed: int) -> PickEvaluation:
     """Compare the proxy's pick with the largest candidate, which is evaluated for this, and the
     proxy's scores with sizes on the candidates that the strategy evaluated.
 
@@ -488,7 +497,7 @@ def evaluator_check(searcher: Searcher, seed: int) -> EvaluatorCheck:
         }
         sample, pairs = BootstrapSample(len(scored), seed), count_near_size_pairs(params)
         metrics = {n: bootstrap_metrics(own, truth, params, sample) for n, own in columns.items()}
-    return EvaluatorCheck(
+    return PickEvaluation(
         pick=regret(pick),
         largest=regret(largest),
         networks=len(scored),

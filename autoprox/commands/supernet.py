@@ -10,7 +10,7 @@ from pydantic import Field
 from safetensors.torch import save
 
 from autoprox.benchmarks import MIN_ARCHITECTURES
-from autoprox.commands.task import Task
+from autoprox.commands.task_interface import CommandTask
 from autoprox.configurations.shared_options import completed
 from autoprox.configurations.supernets import (
     RECIPE,
@@ -20,12 +20,12 @@ from autoprox.configurations.supernets import (
 )
 from autoprox.errors import ConfigError, RunError
 from autoprox.files.atomic_writes import atomic_file, to_json, write_json
-from autoprox.files.json_documents import Document, Excerpt
-from autoprox.files.json_lines import JSONLines
-from autoprox.inputs.datasets import Images, load_images, slug
+from autoprox.files.json_documents import JSONDocument, PartialJSONDocument
+from autoprox.files.json_lines import JSONLinesFile
+from autoprox.inputs.training_datasets import ImageDataset, load_images, slugify_name
 from autoprox.oneshot.supernet.inherited_accuracy import (
     batch_norms,
-    calibrate,
+    calibrate_batch_norms,
     calibration_images,
     held_out_indices,
     held_out_shortfalls,
@@ -35,11 +35,15 @@ from autoprox.oneshot.supernet.inherited_accuracy import (
 from autoprox.oneshot.supernet.shared_weights import (
     CHECKPOINT_FILE,
     SupernetError,
-    read_checkpoint,
     read_supernet,
+    read_supernet_checkpoint,
     require_entangled,
 )
-from autoprox.oneshot.supernet.subnets import SAMPLERS, read_subnet, read_subnet_entries
+from autoprox.oneshot.supernet.subnet_samplers import (
+    SUBNET_SAMPLERS,
+    read_subnet,
+    read_subnet_entries,
+)
 from autoprox.oneshot.supernet.training import (
     SupernetPlan,
     SupernetRecipe,
@@ -52,7 +56,7 @@ from autoprox.progress import Note, Progress
 from autoprox.runs.folder import Run, as_written
 from autoprox.runs.summary import Choices, Summary
 from autoprox.searchspaces import SearchSpace, get_space
-from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.architecture_sampler import ArchitectureSampler
 from autoprox.searchspaces.size_limits import SizeLimits
 from autoprox.shortfalls import Shortfall, unmet
 from autoprox.statistics.collector import resolve_device
@@ -61,7 +65,7 @@ from autoprox.training.recipes import ImageRecipe
 ACCURACIES_FILE, TABLE_FILE = "accuracies.jsonl", "table.json"
 
 
-class SubnetAccuracy(Document):
+class SubnetAccuracy(JSONDocument):
     """A subnet with its inherited accuracy."""
 
     arch: Choices
@@ -70,7 +74,7 @@ class SubnetAccuracy(Document):
     accuracy: float
 
 
-class TrainedSupernet(Document):
+class TrainedSupernet(JSONDocument):
     """A supernet that was trained, and the accuracy that some of its subnets inherit."""
 
     space: str
@@ -104,7 +108,7 @@ class SupernetEvalSummary(Summary):
     seconds: float
 
 
-class ExtractedSubnet(Document):
+class ExtractedSubnet(JSONDocument):
     """A subnet that was written as a network of its own."""
 
     file: str
@@ -114,14 +118,14 @@ class ExtractedSubnet(Document):
     classes: int
 
 
-class AccuracyLine(Excerpt):
+class AccuracyLine(PartialJSONDocument):
     """A subnet that was evaluated, by its number in the sample."""
 
     subnet: Annotated[int, Field(ge=0, le=10**9)]
     accuracy: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 
 
-class SupernetTrain(Task[SupernetTrainConfig, SupernetTrainSummary]):
+class SupernetTrainTask(CommandTask[SupernetTrainConfig, SupernetTrainSummary]):
     """The training of a supernet on the subnets that a sampler draws."""
 
     summary = SupernetTrainSummary
@@ -134,8 +138,8 @@ class SupernetTrain(Task[SupernetTrainConfig, SupernetTrainSummary]):
         entries = [] if file is None else read_subnet_entries(Path(file), space)
         subnets = tuple(dict.fromkeys(entries))
         self.entries = Shortfall("subnets", len(entries), len(subnets), f"of {file} are different")
-        SAMPLERS.find(config.sampler).check(config.sampler, subnets)
-        self.data, recipe = read_images(Path(config.images), space, config)
+        SUBNET_SAMPLERS.find(config.sampler).check(config.sampler, subnets)
+        self.data, recipe = read_images_and_recipe(Path(config.images), space, config)
         images = Path(config.images).absolute()
         self.plan = SupernetPlan(space, images, recipe, config.sampler, subnets, config.seed)
 
@@ -150,12 +154,12 @@ class SupernetTrain(Task[SupernetTrainConfig, SupernetTrainSummary]):
 
     def work(self, run: Run, progress: Progress) -> SupernetTrainSummary:
         """Train from where the run stopped, and evaluate subnets."""
-        trained = train_in_run(self.plan, self.data, self.config, self.pool, run, progress)
+        trained = train_supernet_in_run(self.plan, self.data, self.config, self.pool, run, progress)
         shortfalls = training_shortfalls(self.plan, self.data, trained.steps)
         return SupernetTrainSummary(**dict(trained), shortfalls=shortfalls)
 
 
-class SupernetEval(Task[SupernetEvalConfig, SupernetEvalSummary]):
+class SupernetEvalTask(CommandTask[SupernetEvalConfig, SupernetEvalSummary]):
     """The evaluation of random subnets of a run's supernet, which makes a benchmark."""
 
     summary = SupernetEvalSummary
@@ -186,7 +190,7 @@ class SupernetEval(Task[SupernetEvalConfig, SupernetEvalSummary]):
         data, limit, total = self.data, self.config.limit, len(self.architectures)
         used = len(data.held_out_labels[held_out_indices(data, limit)])
         table = inherited_table(
-            slug(f"supernet-{self.space.name}-{data.name}"),
+            slugify_name(f"supernet-{self.space.name}-{data.name}"),
             self.supernet,
             data,
             self.architectures,
@@ -214,7 +218,7 @@ class SupernetEval(Task[SupernetEvalConfig, SupernetEvalSummary]):
         )
 
     def _accuracies(self, run: Run, progress: Progress) -> list[float]:
-        lines = JSONLines(run.path / ACCURACIES_FILE)
+        lines = JSONLinesFile(run.path / ACCURACIES_FILE)
         lines.truncate(len(lines.lines()))
         known = {line.subnet: line.accuracy for line in lines.read_as(AccuracyLine)}
         done = len(known)
@@ -245,7 +249,9 @@ def extract_subnet(run: Path, arch: Path, out: Path) -> ExtractedSubnet:
     supernet = read_supernet(path / CHECKPOINT_FILE, space)
     network = supernet.extract(architecture)
     if batch_norms(network):
-        calibrate(network, calibration_images(load_images(images, space.input_shape).images))
+        calibrate_batch_norms(
+            network, calibration_images(load_images(images, space.input_shape).images)
+        )
     metadata = {
         "architecture": to_json(architecture.to_json()),
         "classes": str(supernet.classes),
@@ -277,9 +283,9 @@ def open_supernet_run(path: Path) -> tuple[Path, SearchSpace, Path]:
         return path.absolute(), get_space(str(config["space"])), images
 
 
-def read_images(
+def read_images_and_recipe(
     path: Path, space: SearchSpace, config: TrainingOptions
-) -> tuple[Images, SupernetRecipe]:
+) -> tuple[ImageDataset, SupernetRecipe]:
     """Read the dataset, and return it with the recipe of the training."""
     recipe = SupernetRecipe(**{name: getattr(config, name) for name in RECIPE})
     data = recipe.load(path, space)
@@ -291,9 +297,9 @@ def read_images(
     return data, recipe.model_copy(update={"mirror": mirrored})
 
 
-def train_in_run(
+def train_supernet_in_run(
     plan: SupernetPlan,
-    data: Images,
+    data: ImageDataset,
     config: TrainingOptions,
     pool: WorkerPool,
     run: Run,
@@ -305,7 +311,7 @@ def train_in_run(
     weights don't have are cut off.
     """
     file, space, recipe = run.path / CHECKPOINT_FILE, plan.space, plan.recipe
-    done = read_checkpoint(file, space)[1].epoch if file.exists() else 0
+    done = read_supernet_checkpoint(file, space)[1].epoch if file.exists() else 0
     run.truncate_log(done)
     run.check_log()
     before = float(run.read_log()[-1]["seconds"]) if done else 0.0
@@ -346,7 +352,9 @@ def train_in_run(
     )
 
 
-def training_shortfalls(plan: SupernetPlan, data: Images, steps: int) -> tuple[Shortfall, ...]:
+def training_shortfalls(
+    plan: SupernetPlan, data: ImageDataset, steps: int
+) -> tuple[Shortfall, ...]:
     """Return what a training falls short of: images of a batch, subnets that were drawn."""
     drawn = len(drawn_subnets(plan, steps))
     reason = f"were drawn in {steps} steps"
@@ -359,7 +367,7 @@ def training_shortfalls(plan: SupernetPlan, data: Images, steps: int) -> tuple[S
     )
 
 
-def batch_shortfall(recipe: SupernetRecipe, data: Images) -> Shortfall:
+def batch_shortfall(recipe: SupernetRecipe, data: ImageDataset) -> Shortfall:
     """Compare the images of a step with the batch size."""
     images, used = recipe.samples(data), recipe.step_size(recipe.samples(data))
     return Shortfall("batch_size", recipe.batch_size, used, f"can be taken of {images} images")

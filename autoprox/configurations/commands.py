@@ -49,8 +49,8 @@ from autoprox.declared_options import (
 )
 from autoprox.errors import ConfigError, nearest
 from autoprox.evolution_parameters import EvolutionOption, EvolutionParameters, TreeLimits
-from autoprox.files.human_readable import parse_bytes, parse_range, parse_size
-from autoprox.nas.strategies import SEARCH_STRATEGIES
+from autoprox.files.human_readable_sizes import parse_bytes, parse_range, parse_size
+from autoprox.nas.strategy_registry import SEARCH_STRATEGIES
 
 GIB = 2**30
 SPACES_GROUP = "Several spaces"
@@ -122,7 +122,7 @@ class EvolveConfig(
     """
 
     kind = "evolve"
-    task = "autoprox.commands.evolve:Evolve"
+    task = "autoprox.commands.evolve:EvolveTask"
     noun = "an evolution"
     example = "evolve --space pit --datasets cifar100,flowers --seed 1"
 
@@ -235,7 +235,7 @@ class RankConfig(
     """
 
     kind = "rank"
-    task = "autoprox.commands.rank:Rank"
+    task = "autoprox.commands.rank:RankTask"
     noun = "a ranking"
     example = "rank --proxies snip,dss++,params --space pit --seeds 3"
 
@@ -258,7 +258,7 @@ class CompareConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, Tas
     """
 
     kind = "compare"
-    task = "autoprox.commands.compare:Compare"
+    task = "autoprox.commands.compare:CompareTask"
     noun = "a comparison"
     example = "compare runs/20260102T030405Z-a runs/20260102T040506Z-b"
 
@@ -280,7 +280,7 @@ class SearchConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, Task
     """
 
     kind = "search"
-    task = "autoprox.commands.search:Search"
+    task = "autoprox.commands.search:SearchTask"
     noun = "a search"
     example = "search --space pit --proxy dss++ --params 5M:10M"
 
@@ -391,7 +391,7 @@ class RediscoverConfig(CacheOptions, DeviceOptions, TaskConfig):
     """
 
     kind = "rediscover"
-    task = "autoprox.commands.rediscover:Rediscover"
+    task = "autoprox.commands.rediscover:RediscoverTask"
     noun = "a rediscovery"
     example = "rediscover snip --seed 1"
 
@@ -413,7 +413,7 @@ class BuildConfig(SpreadOptions, TaskConfig):
     """
 
     kind = "build"
-    task = "autoprox.commands.build_benchmark:Build"
+    task = "autoprox.commands.build_benchmark:BuildTask"
     noun = "a benchmark"
     example = "bench build --space autoformer-nano --images photos --out p.json"
 

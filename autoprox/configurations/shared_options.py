@@ -12,7 +12,7 @@ from pydantic import AfterValidator
 
 from autoprox.declared_options import GENERAL, Names, Option, Options, PathText, Positive, Whole
 from autoprox.errors import ConfigError, nearest
-from autoprox.files.human_readable import parse_bytes, parse_days, parse_range
+from autoprox.files.human_readable_sizes import parse_bytes, parse_days, parse_range
 from autoprox.progress import Progress
 
 MOST_WORKERS = 1_024

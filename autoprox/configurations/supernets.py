@@ -18,7 +18,7 @@ from autoprox.configurations.shared_options import (
     TrainingImages,
 )
 from autoprox.declared_options import GENERAL, Option, PathText, Positive, Probability, Whole
-from autoprox.files.human_readable import parse_series
+from autoprox.files.human_readable_sizes import parse_series
 
 TrainingOption = partial(Option, group="Training")
 
@@ -78,7 +78,7 @@ class SupernetTrainConfig(TrainingOptions, TaskConfig):
     """
 
     kind = "supernet-train"
-    task = "autoprox.commands.supernet:SupernetTrain"
+    task = "autoprox.commands.supernet:SupernetTrainTask"
     noun = "a supernet"
     example = "supernet train --space autoformer-nano --images photos"
 
@@ -104,7 +104,7 @@ class SupernetEvalConfig(SpreadOptions, TaskConfig):
     """
 
     kind = "supernet-eval"
-    task = "autoprox.commands.supernet:SupernetEval"
+    task = "autoprox.commands.supernet:SupernetEvalTask"
     noun = "an evaluation"
     example = "supernet eval runs/20260102T030405Z-mine --samples 1000"
 
@@ -128,7 +128,7 @@ class PrenasConfig(TrainingOptions, TaskConfig):
     """
 
     kind = "prenas"
-    task = "autoprox.commands.prenas:Prenas"
+    task = "autoprox.commands.prenas:PrenasTask"
     noun = "a selection"
     example = "prenas --space autoformer-supernet-ti --sizes 5M:12M:1M"
 
@@ -167,7 +167,7 @@ class S3Config(SpreadOptions, TrainingOptions, TaskConfig):
     """
 
     kind = "s3"
-    task = "autoprox.commands.s3:S3Search"
+    task = "autoprox.commands.s3_space_search:S3Task"
     noun = "a search of the search space"
     example = "s3 --space swin-nano --images photos --rounds 3"
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from autoprox.configurations.shared_options import CacheOptions
 from autoprox.errors import ConfigError
-from autoprox.files.folders import user_cache
-from autoprox.files.human_readable import SizeError, parse_bytes, parse_days
-from autoprox.statistics.cached import CACHE_AGE, CACHE_LIMIT
-from autoprox.statistics.statistic_files import SharedFolder
+from autoprox.files.folder_checks import user_cache_folder
+from autoprox.files.human_readable_sizes import SizeError, parse_bytes, parse_days
+from autoprox.statistics.matrix_cache import CACHE_AGE, CACHE_LIMIT
+from autoprox.statistics.statistic_files import SharedStatisticFolder
 
 LIMIT_VARIABLE, AGE_VARIABLE = "AUTOPROX_CACHE_LIMIT", "AUTOPROX_CACHE_AGE"
 STATISTICS_FOLDER, ZOO_FOLDER = "statistics", "zoo"
@@ -20,7 +20,7 @@ class CacheSettings(NamedTuple):
     """The folder of statistics, the folder that machines share, if any, and the bounds."""
 
     folder: Path
-    shared: SharedFolder | None
+    shared: SharedStatisticFolder | None
     limit: int  # bytes
     age: int  # days
 
@@ -32,9 +32,9 @@ def cache_settings(config: CacheOptions) -> CacheSettings:
     age = age if config.cache_age is None else config.cache_age
     location = None if config.cache is None else str(config.cache)
     if location is not None and "://" in location:
-        shared = SharedFolder(f"{location.rstrip('/')}/{STATISTICS_FOLDER}")
-        return CacheSettings(user_cache() / STATISTICS_FOLDER, shared, limit, age)
-    folder = user_cache() if location is None else Path(location)
+        shared = SharedStatisticFolder(f"{location.rstrip('/')}/{STATISTICS_FOLDER}")
+        return CacheSettings(user_cache_folder() / STATISTICS_FOLDER, shared, limit, age)
+    folder = user_cache_folder() if location is None else Path(location)
     return CacheSettings(folder / STATISTICS_FOLDER, None, limit, age)
 
 

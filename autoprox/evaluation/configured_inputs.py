@@ -20,7 +20,7 @@ from autoprox.runs.folder import digest_of
 from autoprox.searchspaces import SearchSpace
 
 
-def benchmark_of(config: BenchmarkOptions) -> Benchmark:
+def load_configured_benchmark(config: BenchmarkOptions) -> Benchmark:
     """The benchmark that is asked for, or the first that fits."""
     return load_benchmark(
         None if config.benchmark is None else str(config.benchmark),
@@ -32,7 +32,7 @@ def benchmark_of(config: BenchmarkOptions) -> Benchmark:
     )
 
 
-def batches_of(
+def load_configured_batches(
     config: InputOptions, space: SearchSpace, classes: Mapping[str, int], seed: int
 ) -> dict[str, Batch]:
     """Return the batch of inputs of each dataset."""
@@ -47,7 +47,7 @@ def batches_of(
     )
 
 
-def digests(
+def input_digests(
     batches: Mapping[str, Batch], benchmark: Benchmark | None = None, **texts: str
 ) -> dict[str, str]:
     """A digest of each thing that a task reads: its benchmark, what networks see, and texts."""
@@ -56,7 +56,7 @@ def digests(
     return {**table, **seen, **{name: digest_of(text) for name, text in texts.items()}}
 
 
-def worker_pool_of(config: TaskConfig) -> WorkerPool:
+def configured_worker_pool(config: TaskConfig) -> WorkerPool:
     """Return the worker pool that a configuration asks for."""
     if not isinstance(config, SpreadOptions):
         return WorkerPool(config.workers)

@@ -6,13 +6,18 @@ from functools import cached_property
 import numpy as np
 
 from autoprox.configurations.commands import EvolveConfig
-from autoprox.engine.evaluator import REASONS, ProxyScores, SourceNetworks, evaluate_sources
+from autoprox.engine.tree_evaluator import (
+    REASONS,
+    ProxyScores,
+    SourceNetworks,
+    score_across_sources,
+)
 from autoprox.evolution import METRICS, Individual, best_by_each, shortest
 from autoprox.language import Tree
 from autoprox.scoring.bootstrap import standard_error
 from autoprox.scoring.correlations import Floats, jcm
 from autoprox.scoring.evaluation_set import EvaluationSet
-from autoprox.scoring.joint_metric import TrueScores, fitness_taus
+from autoprox.scoring.fitness_correlations import TrueScores, fitness_taus
 
 FIGURES = {"jcm": "kendall", "partial_tau": "partial_tau"}  # the taus that a joint metric averages
 
@@ -31,7 +36,7 @@ class MeasuredNetworks:
 
     def scores(self, trees: Sequence[Tree]) -> ProxyScores:
         """Evaluate trees on the networks."""
-        return evaluate_sources(self._blocks, trees)
+        return score_across_sources(self._blocks, trees)
 
     def bootstrap(self, tree: Tree, figure: str) -> list[Floats]:
         """Return a figure of a tree [1 + draws] on each dataset."""

@@ -7,22 +7,22 @@ from pathlib import Path
 
 import torch
 
-from autoprox.benchmarks import BENCHMARKS, load_benchmark, offered_datasets
+from autoprox.benchmarks import BENCHMARKS, available_datasets, load_benchmark
 from autoprox.configurations.commands import EvolveConfig
-from autoprox.engine.evaluator import Engine, SourceNetworks
+from autoprox.engine.tree_evaluator import SourceNetworks, TreeEvaluator
 from autoprox.errors import ConfigError, nearest
 from autoprox.evaluation.cache_settings import cache_settings
-from autoprox.evaluation.cached_zoo import PublishedProxies, ZooScores
+from autoprox.evaluation.cached_zoo_scores import PublishedProxies, ZooScores
 from autoprox.evaluation.configured_inputs import (
-    batches_of,
-    benchmark_of,
-    digests,
-    worker_pool_of,
+    configured_worker_pool,
+    input_digests,
+    load_configured_batches,
+    load_configured_benchmark,
 )
 from autoprox.evaluation.fitness_evaluator import MeasuredNetworks
-from autoprox.evaluation.full_resolution import FullResolution
-from autoprox.evaluation.training_networks import split_record
-from autoprox.files.folders import make_writable
+from autoprox.evaluation.full_resolution_choice import FullResolutionNetworks
+from autoprox.evaluation.proxy_training_split import split_record
+from autoprox.files.folder_checks import make_writable
 from autoprox.inputs.batch_loading import batch_shortfalls
 from autoprox.language import Statistic
 from autoprox.progress import Progress, silent
@@ -31,11 +31,11 @@ from autoprox.scoring.bootstrap import MIN_NEAR_SIZE_PAIRS, split_networks
 from autoprox.scoring.correlations import Indices
 from autoprox.scoring.evaluation_set import EvaluationSet
 from autoprox.searchspaces import get_space
-from autoprox.searchspaces.language_models import TokenSpace
+from autoprox.searchspaces.language_model_bases import TokenSpace
 from autoprox.shortfalls import Shortfall
-from autoprox.statistics.cached import CachedMatrices
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.networks import SpaceNetwork, space_networks
+from autoprox.statistics.collector import MeasurementSetting
+from autoprox.statistics.matrix_cache import CachedMatrices
+from autoprox.statistics.untrained_networks import SpaceNetwork, untrained_space_networks
 
 SUBSAMPLED_WEIGHTS = 300_000  # of a network, on average, while evolution compares formulas
 IMAGE_OPTIONS: dict[str, None] = {"images": None}
@@ -49,7 +49,7 @@ class SpaceProblem:
     """
 
     def __init__(self, config: EvolveConfig) -> None:
-        self.benchmark = benchmark_of(config)
+        self.benchmark = load_configured_benchmark(config)
         self.space = get_space(self.benchmark.space)
         self.config = config.model_copy(
             update={
@@ -60,7 +60,9 @@ class SpaceProblem:
                 "stride": config.stride or self._default_stride(),
             }
         )
-        self.batches = batches_of(config, self.space, self.benchmark.classes, config.seed)
+        self.batches = load_configured_batches(
+            config, self.space, self.benchmark.classes, config.seed
+        )
         networks = len(self.benchmark.architectures)
         train, test = split_networks(networks, config.split_seed, config.train)
         self.parts = {"train": train, "test": test}
@@ -96,7 +98,7 @@ class SpaceProblem:
     @property
     def read(self) -> dict[str, str]:
         """A digest of the benchmark and of each dataset's inputs."""
-        return digests(self.batches, self.benchmark)
+        return input_digests(self.batches, self.benchmark)
 
     @property
     def counts(self) -> list[Shortfall]:
@@ -108,16 +110,18 @@ class SpaceProblem:
         """The folder of the networks' statistics."""
         return cache_settings(self.config).folder
 
-    def setting(self, stride: int | None = None, seed: int | None = None) -> Setting:
+    def setting(self, stride: int | None = None, seed: int | None = None) -> MeasurementSetting:
         """Return how networks are measured: as configured, unless given."""
         config, batches = self.config, self.batches
         if seed is not None:
-            batches = batches_of(config, self.space, self.benchmark.classes, seed)
-        return Setting(batches, stride or config.stride or 1, torch.device(config.device))
+            batches = load_configured_batches(config, self.space, self.benchmark.classes, seed)
+        return MeasurementSetting(
+            batches, stride or config.stride or 1, torch.device(config.device)
+        )
 
     def networks(self) -> list[SpaceNetwork]:
         """Return the benchmark's untrained networks."""
-        return space_networks(self.space, self.benchmark.architectures, self.config.seed)
+        return untrained_space_networks(self.space, self.benchmark.architectures, self.config.seed)
 
     def evaluation_set(self, networks: Sequence[int]) -> EvaluationSet:
         """Return some of the benchmark's networks with their true scores."""
@@ -140,14 +144,16 @@ class SpaceProblem:
             [networks[n] for n in part],
             needs,
             memory=memory,
-            pool=worker_pool_of(self.config),
+            pool=configured_worker_pool(self.config),
             **cache_settings(self.config)._asdict(),
         )
         done = count(1)
         matrices.collect(lambda: progress("collect", next(done), len(part), ""), self._published)
         return matrices
 
-    def measured_networks(self, sources: Sequence[tuple[Engine, Indices]]) -> MeasuredNetworks:
+    def measured_networks(
+        self, sources: Sequence[tuple[TreeEvaluator, Indices]]
+    ) -> MeasuredNetworks:
         """Return the training networks of some engines, without those that failed."""
         blocks = [SourceNetworks(engine, engine.source.measurable) for engine, _ in sources]
         networks = [n for engine, part in sources for n in part[engine.source.measurable].tolist()]
@@ -155,7 +161,7 @@ class SpaceProblem:
 
     def full_resolution(
         self, failed: Mapping[int, str], held_out: bool = False, with_zoo: bool = True
-    ) -> FullResolution:
+    ) -> FullResolutionNetworks:
         """Return all networks at full resolution, without those that failed.
 
         All networks of a held-out space are test networks.
@@ -165,7 +171,9 @@ class SpaceProblem:
         if held_out:
             parts["test"] = list(range(len(self.benchmark.architectures)))
         extra = self._published if with_zoo else None
-        return FullResolution(self.benchmark, self.config, parts, settings, failed, held_out, extra)
+        return FullResolutionNetworks(
+            self.benchmark, self.config, parts, settings, failed, held_out, extra
+        )
 
     def zoo_scores(self, progress: Progress = silent) -> ZooScores:
         """Return the scores of the published proxies to compare with."""
@@ -242,7 +250,7 @@ def _datasets(
     """Return the requested datasets that each space has; None for all."""
     if config.datasets is None:
         return dict.fromkeys(targets)
-    offered = {entry: offered_datasets(*own, config.label) for entry, own in targets.items()}
+    offered = {entry: available_datasets(*own, config.label) for entry, own in targets.items()}
     known = list(dict.fromkeys(dataset for own in offered.values() for dataset in own))
     for dataset in config.datasets:
         if dataset not in known:

@@ -6,19 +6,19 @@ from typing import TypeVar
 
 from pydantic import Field, computed_field
 
-from autoprox.engine.evaluator import Engine
-from autoprox.files.human_readable import compact
-from autoprox.files.json_documents import Document
+from autoprox.engine.tree_evaluator import TreeEvaluator
+from autoprox.files.human_readable_sizes import format_with_unit
+from autoprox.files.json_documents import JSONDocument
 from autoprox.language import Tree
 from autoprox.searchspaces import Architecture, SearchSpace
-from autoprox.statistics.sources import MatrixSource
+from autoprox.statistics.matrix_sources import MatrixSource
 
 T = TypeVar("T")
 SHARE_OF_NETWORKS = 6  # of the networks, one in so many stands for all where formulas are timed
 CHILDREN = 10  # formulas that are evaluated together
 
 
-class Estimate(Document):
+class TimeEstimate(JSONDocument):
     """The number of networks to be measured, and what that takes."""
 
     networks: int
@@ -35,41 +35,47 @@ class Estimate(Document):
         return str(self)
 
     def __str__(self) -> str:
-        kept = f", cache {compact(self.cache)}B of {compact(self.free)}B free" if self.cache else ""
-        parts = ", ".join(f"{stage} {span(seconds)}" for stage, seconds in self.stages.items())
+        kept = (
+            f", cache {format_with_unit(self.cache)}B of {format_with_unit(self.free)}B free"
+            if self.cache
+            else ""
+        )
+        parts = ", ".join(
+            f"{stage} {format_duration(seconds)}" for stage, seconds in self.stages.items()
+        )
         return (
             f"{self.networks} networks x {self.datasets} dataset{'s' * (self.datasets > 1)}, about "
-            f"{span(self.seconds)} {f'({parts})' if parts else 'to measure them'}{kept}"
+            f"{format_duration(self.seconds)} {f'({parts})' if parts else 'to measure them'}{kept}"
         )
 
 
-class DryRun(Document):
+class DryRun(JSONDocument):
     """The result of a dry run: the name of the run, and an estimate of its time."""
 
     kind: str
     name: str
-    estimate: Estimate | None
+    estimate: TimeEstimate | None
 
 
-def span(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A time as people say it: 40 s, 4 min, 2.5 h."""
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def middle(space: SearchSpace, architectures: Sequence[Architecture]) -> int:
+def median_size_index(space: SearchSpace, architectures: Sequence[Architecture]) -> int:
     """Return the index of the one with the median number of parameters."""
     order = sorted(range(len(architectures)), key=lambda n: space.params(architectures[n], 1))
     return order[len(order) // 2]
 
 
-def spread(networks: Sequence[T], count: int) -> list[T]:
+def evenly_spaced_networks(networks: Sequence[T], count: int) -> list[T]:
     """Return as many networks, at even distances in the order."""
     return [networks[(2 * i + 1) * len(networks) // (2 * count)] for i in range(count)]
 
 
-def seconds_of_formulas(
+def formula_seconds(
     trees: Sequence[Tree], source: Callable[[int], MatrixSource], networks: int
 ) -> float:
     """Return the time of a formula on all networks, extrapolated from one and from a part of them.
@@ -80,7 +86,7 @@ def seconds_of_formulas(
     def measured(count: int) -> float:
         taken, matrices = [], source(count)
         for _ in range(2):  # the first reads the matrices
-            engine = Engine(matrices)
+            engine = TreeEvaluator(matrices)
             started = time.monotonic()
             for first in range(0, len(trees), CHILDREN):
                 engine.evaluate(trees[first : first + CHILDREN])

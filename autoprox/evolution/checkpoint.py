@@ -7,15 +7,15 @@ from pydantic import Field
 
 from autoprox.evolution.individuals import Individual
 from autoprox.evolution.loop import State
-from autoprox.files.json_documents import Document, Finite
-from autoprox.language import parse
+from autoprox.files.json_documents import Finite, JSONDocument
+from autoprox.language import parse_expression
 from autoprox.runs.folder import restored_rng, rng_state
 
 STATE_COUNTERS = ("iteration", "evaluations", "drawn", "lines")
 Counted = Annotated[int, Field(ge=0, le=10**12)]
 
 
-class SavedIndividual(Document):
+class SavedIndividual(JSONDocument):
     """An individual of a checkpoint."""
 
     expression: str
@@ -33,10 +33,12 @@ class SavedIndividual(Document):
 
     def restored(self) -> Individual:
         """Return the individual."""
-        return Individual(parse(self.expression), **self.model_dump(exclude={"expression"}))
+        return Individual(
+            parse_expression(self.expression), **self.model_dump(exclude={"expression"})
+        )
 
 
-class SavedState(Document):
+class SavedState(JSONDocument):
     """Everything that the next iteration of an evolution depends on."""
 
     iteration: Counted

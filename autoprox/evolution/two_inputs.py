@@ -15,7 +15,7 @@ from random import Random
 from autoprox.language import NETWORK, LanguageError, Tree
 from autoprox.language.grammar import DEAP_TYPES, Grammar
 from autoprox.language.tree import make_tree
-from autoprox.language.value_types import Type
+from autoprox.language.value_types import ValueType
 from autoprox.primitives import OPERATIONS
 
 SIZE, DEPTH = 11, 5  # of the largest of these trees
@@ -78,7 +78,7 @@ class TwoInputs:
     def _drawn(wanted: str | None, options: Sequence[str], rng: Random) -> str:
         return wanted if wanted is not None and wanted in options else rng.choice(options)
 
-    def _words(self, type_: Type, arity: int) -> list[str]:
+    def _words(self, type_: ValueType, arity: int) -> list[str]:
         """Return the operations with this many arguments of a type, whatever their result."""
         wanted = [DEAP_TYPES[type_]] * arity
         nodes = [node for own in self._grammar.pset.primitives.values() for node in own]

@@ -3,29 +3,29 @@
 It imports the language and sympy, and gives the registry `EXPORTERS` and each format as a function.
 """
 
-from autoprox.export.formats import (
+from autoprox.export.mathml_format import mathml
+from autoprox.export.pretty_format import pretty_formula
+from autoprox.export.proxy_formats import (
     EXPORTERS,
     Exporter,
     ExportError,
     ascii_tree,
     expression_text,
+    formula_legend,
     json_text,
     latex,
-    legend,
     sympy_text,
     to_sympy,
 )
-from autoprox.export.mathml_format import mathml
-from autoprox.export.pretty_format import pretty
-from autoprox.export.python_format import python
+from autoprox.export.python_format import python_source
 
 EXPORTERS.register("sympy", sympy_text)
 EXPORTERS.register("json", json_text)
 EXPORTERS.register("latex", latex)
 EXPORTERS.register("mathml", mathml)
-EXPORTERS.register("pretty", pretty)
-EXPORTERS.register("python", python)
-EXPORTERS.register("torch", python)
+EXPORTERS.register("pretty", pretty_formula)
+EXPORTERS.register("python", python_source)
+EXPORTERS.register("torch", python_source)
 EXPORTERS.register("text", expression_text)
 EXPORTERS.register("tree", ascii_tree)
 
@@ -34,10 +34,10 @@ __all__ = [
     "ExportError",
     "Exporter",
     "ascii_tree",
+    "formula_legend",
     "latex",
-    "legend",
     "mathml",
-    "pretty",
-    "python",
+    "pretty_formula",
+    "python_source",
     "to_sympy",
 ]

@@ -4,14 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 
-from autoprox.export.formats import ExportError
+from autoprox.export.proxy_formats import ExportError
 from autoprox.export.timm_network import timm_source
 from autoprox.export.torch_network import torch_source
 from autoprox.export.transformers_network import transformers_files
 from autoprox.files.atomic_writes import to_json
 from autoprox.registry import Registry
 from autoprox.searchspaces import Architecture, SearchSpace
-from autoprox.searchspaces.language_models import TokenSpace
+from autoprox.searchspaces.language_model_bases import TokenSpace
 
 Files = dict[str, str | bytes]
 

@@ -5,7 +5,7 @@ from html import escape
 
 from sympy.printing.pretty.pretty_symbology import greek_unicode
 
-from autoprox.export.formats import latex
+from autoprox.export.proxy_formats import latex
 from autoprox.language import Tree
 
 TOKEN = re.compile(r"\\[A-Za-z]+|\d+(?:\.\d+)?|\S")
@@ -22,10 +22,10 @@ SYMBOLS = {
 
 def mathml(tree: Tree) -> str:
     """The tree as a MathML element, for web pages."""
-    return mathml_of(latex(tree))
+    return mathml_from_latex(latex(tree))
 
 
-def mathml_of(formula: str) -> str:
+def mathml_from_latex(formula: str) -> str:
     """A formula in the LaTeX of the templates as a MathML element."""
     content = _Reader(TOKEN.findall(formula)).row()
     return f'<math display="block">{content}</math>'

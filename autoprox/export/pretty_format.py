@@ -5,17 +5,17 @@ from sympy.printing.pretty.pretty import PrettyPrinter
 from sympy.printing.pretty.pretty_symbology import pretty_use_unicode
 from sympy.printing.pretty.stringpict import prettyForm, stringPict
 
-from autoprox.export.formats import to_sympy
+from autoprox.export.proxy_formats import to_sympy
 from autoprox.language import Tree
 from autoprox.language.statistic_leaves import MatrixSymbol
-from autoprox.primitives import Operation
+from autoprox.primitives import SympyOperation
 from autoprox.primitives.notation import is_sum
 
 LEAST_WIDTH = 20
 TALLEST_FRACTION = 12
 
 
-def pretty(tree: Tree, width: int | None = None) -> str:
+def pretty_formula(tree: Tree, width: int | None = None) -> str:
     """The tree as a formula in text, two-dimensional and in Unicode, `width` (80) columns wide."""
     return pretty_expression(to_sympy(tree), width or 80)
 
@@ -119,7 +119,7 @@ def _atom(form: prettyForm) -> prettyForm:
 
 
 def _elementwise(expr: sympy.Expr) -> bool:
-    if isinstance(expr, Operation) and expr.reduces:
+    if isinstance(expr, SympyOperation) and expr.reduces:
         return False
     return isinstance(expr, MatrixSymbol) or any(map(_elementwise, expr.args))
 

@@ -11,19 +11,14 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
 
-from autoprox.models.measured_layers import (
-    IN_PROJECTION,
-    Patterns,
-    block_layers,
-    find_layers,
-)
-from autoprox.models.model_adapter import ModelAdapter, is_transposed
+from autoprox.models.measured_layers import IN_PROJECTION, LayerPatterns, block_layers, find_layers
+from autoprox.models.model_adapter import ModelAdapter, is_conv1d
 
 NOT_PREDICTED = -100  # the target of a token that isn't to be predicted
 MATRIX, LAYERS = (-2, -1), (-1,)  # the dimensions of a matrix, and of a number for each layer
 
 
-def layers_of(model: nn.Module, patterns: Patterns | None = None) -> dict[str, str]:
+def layers_of(model: nn.Module, patterns: LayerPatterns | None = None) -> dict[str, str]:
     """The domain of each layer that is measured."""
     layers = find_layers(model, patterns)
     if not layers:
@@ -71,7 +66,7 @@ def measure_model(
         for layer, value in tensors.items():
             if quantity in ("act", "act_grad"):
                 matrix = value.detach().flatten(0, -2)
-            elif layer in modules and is_transposed(modules[layer]):
+            elif layer in modules and is_conv1d(modules[layer]):
                 matrix = value.detach().T
             else:
                 matrix = value.detach().flatten(1)

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Mapping
 from textwrap import fill, indent
 
-from autoprox.export.formats import ExportError
-from autoprox.export.source_bundle import Bundle
+from autoprox.export.proxy_formats import ExportError
+from autoprox.export.standalone_source import SourceBundle
 from autoprox.language import NETWORK, Leaf, Tree, canonical, statistics
-from autoprox.language.domains import BLOCK_DOMAINS
+from autoprox.language.layer_domains import BLOCK_DOMAINS
 from autoprox.language.quantities import QUANTITIES
 from autoprox.primitives import OPERATIONS
 
@@ -17,7 +17,7 @@ MEASURED = ("weight", "grad", "act", "act_grad")
 NARROW = 72  # columns of a formula's part beyond which it gets a line of its own
 
 
-def python(tree: Tree) -> str:
+def python_source(tree: Tree) -> str:
     """The tree as a Python file with a function `score`, which needs nothing but torch."""
     if tree.type != NETWORK:
         raise ExportError(f"a proxy in Python is a Network, got {tree.type}: reduce it")
@@ -27,7 +27,7 @@ def python(tree: Tree) -> str:
 class _Lines:
     """Assignments for the parts of a tree, and the expressions that stand for them."""
 
-    def __init__(self, bundle: Bundle, prefix: str, known: Mapping[Tree, str]) -> None:
+    def __init__(self, bundle: SourceBundle, prefix: str, known: Mapping[Tree, str]) -> None:
         self.lines: list[str] = []
         self.known = dict(known)
         self._bundle = bundle
@@ -90,7 +90,7 @@ class _File:
             raise ExportError(
                 f"a proxy in Python reads {', '.join(MEASURED)}, but this one {foreign[0]}"
             )
-        self.bundle = Bundle()
+        self.bundle = SourceBundle()
         self.bundle.add(RUNTIME, "layers_of")
         self.bundle.add(LAYER_NAMES, "Patterns")
         self.bundle.require("torch")

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from autoprox.export.formats import ExportError
+from autoprox.export.proxy_formats import ExportError
 from autoprox.searchspaces import Architecture, SearchSpace
-from autoprox.searchspaces.autoformer import AutoFormer, AutoFormerSpace, NanoFormer
+from autoprox.searchspaces.autoformer import AutoFormer, AutoFormerNano, AutoFormerSpace
 from autoprox.searchspaces.pit import PiT, PiTNano, PiTSpace
 from autoprox.searchspaces.swin import NanoSwin, Swin, SwinSpace
 
@@ -216,7 +216,7 @@ def _options(options: Mapping[str, Any]) -> str:
 
 
 WRITERS: Mapping[type, Callable[[SearchSpace, Architecture, int], str]] = {
-    **{AutoFormer: _vit, NanoFormer: _vit},
+    **{AutoFormer: _vit, AutoFormerNano: _vit},
     **{PiT: _pit, PiTNano: _pit},
     **{Swin: _swin, NanoSwin: _swin},
 }

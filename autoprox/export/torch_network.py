@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from autoprox.export.source_bundle import Bundle
+from autoprox.export.standalone_source import SourceBundle
 from autoprox.searchspaces import Architecture, SearchSpace
 
 # Members of classes that only count and measure.
@@ -27,7 +27,7 @@ def torch_source(space: SearchSpace, architecture: Architecture, classes: int) -
     with torch.device("meta"):
         network = space.network(architecture, classes)
     kind = type(network)
-    bundle = Bundle(without=LEFT_OUT)
+    bundle = SourceBundle(without=LEFT_OUT)
     bundle.add(kind.__module__, kind.__qualname__)
     for record in _records(list(network.init_arguments.values())):
         bundle.add(type(record).__module__, type(record).__qualname__)

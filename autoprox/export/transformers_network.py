@@ -11,9 +11,9 @@ from safetensors.torch import save
 from autoprox.export.torch_network import torch_source
 from autoprox.files.atomic_writes import to_json
 from autoprox.searchspaces import Architecture, SearchSpace
-from autoprox.searchspaces.bert import EPS, TOKEN_TYPES, BertSpace
 from autoprox.searchspaces.gpt2 import GPT2NanoSpace, GPT2Space
-from autoprox.searchspaces.language_models import TokenSpace
+from autoprox.searchspaces.language_model_bases import TokenSpace
+from autoprox.searchspaces.t_razor_bert import EPS, TOKEN_TYPES, BertSpace
 
 MODELING = "modeling_network"
 WRAPPER = '''

@@ -32,7 +32,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
-def remove_unfinished(folder: Path) -> None:
+def remove_unfinished_files(folder: Path) -> None:
     """Remove what kills left below a folder, in which nobody else is writing."""
     for path in folder.rglob(f".*{UNFINISHED}"):
         path.unlink()

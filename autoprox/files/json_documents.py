@@ -146,18 +146,18 @@ def parse_json(content: bytes, file: str) -> JSONNode:
     return _JSONParser(file, text).document()
 
 
-class Document(BaseModel):
+class JSONDocument(BaseModel):
     """An object with these keys and no others; values aren't converted."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-class Excerpt(Document, extra="ignore"):
+class PartialJSONDocument(JSONDocument, extra="ignore"):
     """An object that must have these keys and may have others."""
 
 
 @dataclass(frozen=True)
-class Must:
+class FieldRule:
     """The rule, in a field's annotation, that every error of the field states."""
 
     rule: str
@@ -170,7 +170,7 @@ class Must:
         )
 
 
-def validate(node: JSONNode, kind: type[T]) -> T:
+def validate_json(node: JSONNode, kind: type[T]) -> T:
     """Return the value as an instance of the type; raise the error of the first broken rule."""
     try:
         return TypeAdapter(kind).validate_python(node.plain())

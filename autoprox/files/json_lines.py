@@ -9,18 +9,18 @@ from typing import Any, TypeVar
 from autoprox.files.atomic_writes import json_line
 from autoprox.files.json_documents import (
     MAX_NESTING,
-    Document,
-    Excerpt,
+    JSONDocument,
     JSONFileError,
+    PartialJSONDocument,
     parse_json,
-    validate,
+    validate_json,
 )
 
 T = TypeVar("T")
 LARGEST_LOG = 2**29  # bytes; hundreds of times those of long runs
 
 
-class JSONLines:
+class JSONLinesFile:
     """A file that grows by lines; a last line that a kill left unfinished doesn't count."""
 
     def __init__(self, path: Path) -> None:
@@ -37,7 +37,7 @@ class JSONLines:
     def read_as(self, kind: type[T]) -> list[T]:
         """Read all complete lines, each of which must be such a document."""
         return [
-            validate(parse_json(line, f"{self.path}:{number}"), kind)
+            validate_json(parse_json(line, f"{self.path}:{number}"), kind)
             for number, line in enumerate(self.lines(), start=1)
         ]
 
@@ -74,14 +74,16 @@ class JSONLines:
         return JSONFileError(f"{self.path}:{number} {rule}")
 
 
-class Journal:
+class ReplayJournal:
     """Lines, each a document of a kind, that are first replayed and then written.
 
     Without a path there is nothing to replay, and nothing is written.
     """
 
-    def __init__(self, path: Path | None = None, kind: type[Document] = Excerpt) -> None:
-        self._file = None if path is None else JSONLines(path)
+    def __init__(
+        self, path: Path | None = None, kind: type[JSONDocument] = PartialJSONDocument
+    ) -> None:
+        self._file = None if path is None else JSONLinesFile(path)
         self._lines: list[bytes] = []
         self._read = 0
         if self._file is not None:

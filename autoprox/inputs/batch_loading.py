@@ -12,11 +12,11 @@ from PIL import Image
 
 from autoprox.errors import nearest
 from autoprox.inputs.batch import IGNORED_LABEL, Batch, InputError
-from autoprox.inputs.class_counts import DATASET_CLASSES
-from autoprox.inputs.image_files import Labels, find_layout
+from autoprox.inputs.dataset_class_counts import DATASET_CLASSES
+from autoprox.inputs.image_dataset_files import Labels, detect_image_layout
 from autoprox.models.model_loading import TokenInput
 from autoprox.searchspaces import SearchSpace
-from autoprox.searchspaces.language_models import TokenSpace
+from autoprox.searchspaces.language_model_bases import TokenSpace
 from autoprox.shortfalls import Shortfall
 
 IMAGENET_MEAN = np.array([0.485, 0.456, 0.406], dtype=np.float32)
@@ -108,7 +108,7 @@ def load_image_batch(
         noise = rng.standard_normal((batch_size, *shape), dtype=np.float32)
         labels = torch.from_numpy(rng.integers(classes, size=batch_size))
         return Batch(torch.from_numpy(noise), labels, classes, "gaussian noise")
-    layout = find_layout(images, dataset)
+    layout = detect_image_layout(images, dataset)
     image_set = layout.read(images)
     if not len(image_set.labels):
         raise InputError(f"{images} must have images, but has none")

@@ -59,7 +59,7 @@ def write_arrays() -> None:
     arrays: dict[str, NDArray[Any]]
     if kind == "cifar":
         with open(path, "rb") as file:
-            data = load_data(file)
+            data = load_array_pickle(file)
         arrays = {"data": data[b"data"].array(), "labels": np.array(data[b"fine_labels"])}
     else:
         from scipy.io import loadmat  # for this alone
@@ -106,7 +106,7 @@ class _DataUnpickler(pickle.Unpickler):
         return PickledCall(name)
 
 
-def load_data(file: IO[bytes]) -> Any:
+def load_array_pickle(file: IO[bytes]) -> Any:
     """Read a pickle with a PickledCall for each array; any other name is an error.
 
     The strings of Python 2, in which CIFAR's pickles were written, are bytes. On a corrupt file the

@@ -16,7 +16,7 @@ def canonical(tree: Tree) -> Tree:
     return tree.fold(lambda node, args: _simplest(node.symbol, *args) if args else _leaf(node))
 
 
-def digest(tree: Tree) -> str:
+def tree_digest(tree: Tree) -> str:
     """The sha256 of the canonical text, in hexadecimal."""
     return hashlib.sha256(str(canonical(tree)).encode()).hexdigest()
 

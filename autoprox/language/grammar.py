@@ -19,23 +19,23 @@ from autoprox.language.leaf_kinds import LanguageError
 from autoprox.language.statistic_leaves import EVERY_STATISTIC, STATISTICS, Statistic
 from autoprox.language.structure_leaves import STRUCTURE
 from autoprox.language.tree import Tree, make_tree, result_type
-from autoprox.language.value_types import NETWORK, REDUCED_TYPES, Type
+from autoprox.language.value_types import NETWORK, REDUCED_TYPES, ValueType
 from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES
 
-DEAP_TYPES: Mapping[Type, type] = {
+DEAP_TYPES: Mapping[ValueType, type] = {
     t: type(str(t), (), {"type": t}) for t in (*REDUCED_TYPES, NETWORK)
 }
 DeapNode: TypeAlias = Any  # gp.Primitive or gp.Terminal, which have no annotations
 
 
-class Least(NamedTuple):
+class SmallestTreeSize(NamedTuple):
     """The size and depth of the smallest tree of a type."""
 
     size: int
     depth: int
 
 
-class Room(NamedTuple):
+class SubtreeLimits(NamedTuple):
     """The limits of a subtree."""
 
     min_depth: int
@@ -65,11 +65,11 @@ def primitive_set(terminals: Sequence[str], combinators: Iterable[str]) -> gp.Pr
     return pset
 
 
-def least_trees(pset: gp.PrimitiveSetTyped) -> dict[Type, Least]:
+def least_trees(pset: gp.PrimitiveSetTyped) -> dict[ValueType, SmallestTreeSize]:
     """The smallest tree of every type; proves every type terminated and reachable from the root."""
     nodes = chain(*pset.terminals.values(), *pset.primitives.values())
     signatures = [(node.ret.type, _argument_types(node)) for node in nodes]
-    least: dict[Type, Least] = {}
+    least: dict[ValueType, SmallestTreeSize] = {}
     before = None
     while before != least:
         before = dict(least)
@@ -77,7 +77,9 @@ def least_trees(pset: gp.PrimitiveSetTyped) -> dict[Type, Least]:
             if all(arg in least for arg in args):
                 size = 1 + sum(least[arg].size for arg in args)
                 depth = max((1 + least[arg].depth for arg in args), default=0)
-                least[type_] = min(Least(size, depth), least.get(type_, Least(size, depth)))
+                least[type_] = min(
+                    SmallestTreeSize(size, depth), least.get(type_, SmallestTreeSize(size, depth))
+                )
     reached = [root := pset.ret.type]
     for t in reached:
         reached += {arg for type_, args in signatures if type_ == t for arg in args} - set(reached)
@@ -119,11 +121,11 @@ class Grammar:
             )
 
     @property
-    def types(self) -> list[Type]:
+    def types(self) -> list[ValueType]:
         """The types of the vocabulary."""
         return [ret.type for ret in self.pset.primitives]
 
-    def maps(self, type_: Type) -> list[str]:
+    def maps(self, type_: ValueType) -> list[str]:
         """The operations on values of a type that keep it."""
         nodes = self.pset.primitives.get(DEAP_TYPES[type_], ())
         return [node.name for node in nodes if set(node.args) == {node.ret}]
@@ -147,7 +149,11 @@ class Grammar:
         return stack.pop()
 
     def generate(
-        self, rng: Random, type_: Type = NETWORK, min_depth: int = 0, max_depth: int | None = None
+        self,
+        rng: Random,
+        type_: ValueType = NETWORK,
+        min_depth: int = 0,
+        max_depth: int | None = None,
     ) -> Tree:
         """A random tree of a depth between the bounds: half of them grown, half as full as fits.
 
@@ -163,7 +169,7 @@ class Grammar:
                 f"`{low} <= max_depth <= {highest}` must hold for {type_} "
                 f"and min_depth={min_depth}, got {high}"
             )
-        room = Room(low, rng.randint(low, high), self.limits.max_size)
+        room = SubtreeLimits(low, rng.randint(low, high), self.limits.max_size)
         return self.from_deap(self._grow(rng, type_, room, full=rng.random() < 0.5))
 
     def mutate(self, tree: Tree, rng: Random) -> Tree:
@@ -181,7 +187,7 @@ class Grammar:
         if not candidates:
             return tree
         index, type_, depth, size = rng.choice(candidates)
-        room = Room(0, rng.randint(self.least[type_].depth, depth), size)
+        room = SubtreeLimits(0, rng.randint(self.least[type_].depth, depth), size)
         nodes = self.to_deap(tree)
         nodes[nodes.searchSubtree(index)] = self._grow(rng, type_, room)
         return self.from_deap(nodes)
@@ -205,7 +211,7 @@ class Grammar:
         """
         self._require(tree)
         self._require(donor)
-        pairs: dict[Type, list[tuple[int, int]]] = defaultdict(list)
+        pairs: dict[ValueType, list[tuple[int, int]]] = defaultdict(list)
         for i, old, depth, size in self._subtrees(tree)[1:]:
             for j, new, _, _ in self._subtrees(donor):
                 if new.type == old.type and new != old and new.depth <= depth and new.size <= size:
@@ -242,7 +248,9 @@ class Grammar:
         types = _argument_types(node)
         return [other for other in table.get(node.ret, ()) if _argument_types(other) == types]
 
-    def _grow(self, rng: Random, type_: Type, room: Room, full: bool = False) -> list[DeapNode]:
+    def _grow(
+        self, rng: Random, type_: ValueType, room: SubtreeLimits, full: bool = False
+    ) -> list[DeapNode]:
         """The nodes of a random tree of a type, each drawn from those that fit the room."""
         ret = DEAP_TYPES[type_]
         words = (*self.pset.terminals.get(ret, ()), *self.pset.primitives.get(ret, ()))
@@ -255,13 +263,13 @@ class Grammar:
             nodes += self._grow(rng, arg, share, full)
         return nodes
 
-    def _fits(self, node: DeapNode, room: Room) -> bool:
+    def _fits(self, node: DeapNode, room: SubtreeLimits) -> bool:
         if not node.arity:
             return room.min_depth == 0
         shallow = all(self.least[arg].depth < room.max_depth for arg in _argument_types(node))
         return shallow and sum(self._needs(node, room)) < room.max_size
 
-    def _needs(self, node: DeapNode, room: Room, deep: int = 0) -> list[int]:
+    def _needs(self, node: DeapNode, room: SubtreeLimits, deep: int = 0) -> list[int]:
         """The least sizes of the arguments, where the one numbered `deep` gives the depth.
 
         A tree of a type can be made one deeper by one node, since maps keep the type.
@@ -270,7 +278,9 @@ class Grammar:
         sizes[deep] = max(sizes[deep], room.min_depth)
         return sizes
 
-    def _shares(self, rng: Random, chosen: DeapNode, room: Room) -> Iterator[Room]:
+    def _shares(
+        self, rng: Random, chosen: DeapNode, room: SubtreeLimits
+    ) -> Iterator[SubtreeLimits]:
         """Deal a node's room out to its arguments: the depth to one of them, the size at random."""
         if not chosen.arity:
             return
@@ -281,7 +291,7 @@ class Grammar:
             extra = spare if number == len(needs) - 1 else rng.randint(0, spare)
             spare -= extra
             min_depth = max(room.min_depth - 1, 0) if number == deep else 0
-            yield Room(min_depth, room.max_depth - 1, need + extra)
+            yield SubtreeLimits(min_depth, room.max_depth - 1, need + extra)
 
 
 def _canonical_name(statistic: Statistic | str) -> str:
@@ -302,5 +312,5 @@ def _preorder(tree: Tree) -> Iterator[tuple[Tree, int]]:
         stack.extend((arg, above + 1) for arg in reversed(subtree.args))
 
 
-def _argument_types(node: DeapNode) -> list[Type]:
+def _argument_types(node: DeapNode) -> list[ValueType]:
     return [arg.type for arg in node.args] if node.arity else []

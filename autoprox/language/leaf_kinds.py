@@ -14,8 +14,8 @@ import sympy as sp
 
 from autoprox.errors import AutoproxError
 from autoprox.language.quantities import QUANTITIES
-from autoprox.language.value_types import Type
-from autoprox.primitives import Formula
+from autoprox.language.value_types import ValueType
+from autoprox.primitives import LatexFormula
 from autoprox.registry import Registry
 
 Payload = TypeVar("Payload")
@@ -60,8 +60,8 @@ class LeafKind(Generic[Payload]):
     name: str
     read: Callable[[str], Payload | None]
     write: Callable[[Payload], str]
-    type: Callable[[Payload], Type]
-    latex: Callable[[Payload], Formula]
+    type: Callable[[Payload], ValueType]
+    latex: Callable[[Payload], LatexFormula]
     sympy: Callable[[Payload], sp.Expr]
     python: Callable[[Payload, Callable[[str, str], None]], str]
     values: Callable[[Payload, BlockStructure], Sequence[float]] | None = None
@@ -85,7 +85,7 @@ class Leaf:
         return self.kind.write(self.payload)
 
     @cached_property
-    def type(self) -> Type:
+    def type(self) -> ValueType:
         return self.kind.type(self.payload)
 
     def values(self, networks: Iterable[BlockStructure]) -> list[float]:
@@ -123,7 +123,7 @@ def leaf_words() -> list[str]:
     return [word for kind in LEAVES.values() for word in kind.words()]
 
 
-def quote(text: str) -> str:
+def quote_foreign_text(text: str) -> str:
     """A foreign text in a message: short, and without control characters."""
     shown = repr(text if len(text) <= 40 else f"{text[:40]}...")[1:-1]
     return f"`{shown}`"

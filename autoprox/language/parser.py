@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from autoprox.evolution_parameters import MAX_DEPTH
-from autoprox.language.leaf_kinds import LanguageError, find_leaf, leaf_words, quote
-from autoprox.language.tree import Tree, make_tree, unknown_name
+from autoprox.language.leaf_kinds import LanguageError, find_leaf, leaf_words, quote_foreign_text
+from autoprox.language.tree import Tree, make_tree, unknown_name_error
 from autoprox.primitives import OPERATIONS
 
 MAX_LENGTH = 20_000
 _TOKEN = re.compile(r"[A-Za-z_][A-Za-z0-9_.+-]*|[(),]|[^\sA-Za-z_(),]+", re.ASCII)
 
 
-def parse(text: str, names: Mapping[str, str | Tree] = MappingProxyType({})) -> Tree:
+def parse_expression(text: str, names: Mapping[str, str | Tree] = MappingProxyType({})) -> Tree:
     """The tree of a text; `names` are further expressions that the text may use by name.
 
     The language's own words come first: a name can't change their meaning.
@@ -42,7 +42,7 @@ class _Parser:
                 f"an expression has at most {MAX_LENGTH} characters, got {len(text)}"
             )
         if foreign := re.search(r"[^\x00-\x7f]", text):
-            column, found = foreign.start() + 1, quote(foreign.group())
+            column, found = foreign.start() + 1, quote_foreign_text(foreign.group())
             raise LanguageError(f"column {column}: an expression is ASCII, found {found}")
         self.names = names
         self.opened = opened
@@ -57,7 +57,7 @@ class _Parser:
 
     def unexpected(self, expected: str) -> LanguageError:
         token, column = self.tokens[self.position]
-        found = quote(token) if token else "the end of the text"
+        found = quote_foreign_text(token) if token else "the end of the text"
         return LanguageError(f"column {column}: expected {expected}, found {found}")
 
     def whole(self) -> Tree:
@@ -82,7 +82,7 @@ class _Parser:
             if not args:
                 return self.word(name)
             if name in self.names and name not in OPERATIONS:
-                raise LanguageError(f"{quote(name)} takes no arguments")
+                raise LanguageError(f"{quote_foreign_text(name)} takes no arguments")
             return make_tree(name, *args)
         except LanguageError as error:
             raise LanguageError(f"column {column}: {error}") from None
@@ -105,9 +105,9 @@ class _Parser:
         if find_leaf(name):
             return make_tree(name)
         if name not in self.names:
-            raise unknown_name(name, [*leaf_words(), *OPERATIONS, *self.names])
+            raise unknown_name_error(name, [*leaf_words(), *OPERATIONS, *self.names])
         if name in self.opened:
-            raise LanguageError(f"{quote(name)} is defined by itself")
+            raise LanguageError(f"{quote_foreign_text(name)} is defined by itself")
         definition = self.names[name]
         if isinstance(definition, Tree):
             return definition
@@ -115,4 +115,4 @@ class _Parser:
             opened = (*self.opened, name)
             return _Parser(definition, self.names, opened, self.nesting + 1).whole()
         except LanguageError as error:
-            raise LanguageError(f"in {quote(name)}, {error}") from None
+            raise LanguageError(f"in {quote_foreign_text(name)}, {error}") from None

@@ -11,12 +11,12 @@ from sympy.printing.pretty.pretty_symbology import greek_unicode
 from sympy.printing.pretty.stringpict import prettyForm
 
 from autoprox.language.canonical_form import canonical
-from autoprox.language.domains import BLOCK_DOMAINS, DOMAINS, parts_of
+from autoprox.language.layer_domains import BLOCK_DOMAINS, DOMAINS, single_domains_of
 from autoprox.language.leaf_kinds import LEAVES, LeafKind
 from autoprox.language.quantities import QUANTITIES
 from autoprox.language.tree import Tree
-from autoprox.language.value_types import Type
-from autoprox.primitives import Binding, Formula
+from autoprox.language.value_types import ValueType
+from autoprox.primitives import BindingStrength, LatexFormula
 from autoprox.registry import View
 
 Probe = Literal["data", "ones", "ntk"]
@@ -57,14 +57,14 @@ class Statistic:
         return f"{prefix}{self.domain}.{self.quantity}"
 
     @property
-    def type(self) -> Type:
+    def type(self) -> ValueType:
         like = QUANTITIES[self.quantity].like
-        return Type("Matrix", self.domain if like == "weight" else "act")
+        return ValueType("Matrix", self.domain if like == "weight" else "act")
 
     @property
     def parts(self) -> list[Statistic]:
         """The same of each single domain."""
-        return [replace(self, domain=domain) for domain in parts_of(self.domain)]
+        return [replace(self, domain=domain) for domain in single_domains_of(self.domain)]
 
     @property
     def nonnegative(self) -> bool:
@@ -85,13 +85,13 @@ class Statistic:
         return [plain, "abs"] if self.quantity == "weight" else [str(self)]
 
     @property
-    def latex(self) -> Formula:
+    def latex(self) -> LatexFormula:
         letter = QUANTITIES[self.quantity].symbol
         if len(letter) > 1:
             letter = rf"\{letter}" if letter in greek_unicode else rf"\mathrm{{{letter}}}"
         probe = "" if self.probe == "data" else rf",\mathrm{{{self.probe}}}"
         text = rf"{letter}^{{\mathrm{{{self.domain}}}{probe}}}_{{l}}"
-        return Formula(text, Binding.POWER, self.nonnegative)
+        return LatexFormula(text, BindingStrength.POWER, self.nonnegative)
 
     @property
     def sympy(self) -> sp.Expr:

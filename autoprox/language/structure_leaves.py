@@ -8,7 +8,7 @@ import sympy as sp
 
 from autoprox.language.leaf_kinds import LEAVES, LeafKind
 from autoprox.language.value_types import PER_BLOCK
-from autoprox.primitives import Formula
+from autoprox.primitives import LatexFormula
 
 STRUCTURE = ("width", "tokens", "heads", "one")
 _MEANINGS = {
@@ -39,7 +39,7 @@ LEAVES.register(
         read=lambda word: word if word in STRUCTURE else None,
         write=str,
         type=lambda name: PER_BLOCK,
-        latex=lambda name: Formula(
+        latex=lambda name: LatexFormula(
             "1" if name == "one" else rf"\mathrm{{{name}}}_{{k}}", nonnegative=True
         ),
         # The number 1 would let sympy compute towers of powers.

@@ -9,8 +9,14 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from autoprox.evolution_parameters import MAX_DEPTH, MAX_SIZE
-from autoprox.language.leaf_kinds import LanguageError, Leaf, find_leaf, leaf_words, quote
-from autoprox.language.value_types import NETWORK, REDUCED_TYPES, Type
+from autoprox.language.leaf_kinds import (
+    LanguageError,
+    Leaf,
+    find_leaf,
+    leaf_words,
+    quote_foreign_text,
+)
+from autoprox.language.value_types import NETWORK, REDUCED_TYPES, ValueType
 from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES, Primitive
 
 Visited = TypeVar("Visited")
@@ -25,7 +31,7 @@ class Tree:
 
     symbol: str
     args: tuple[Tree, ...] = ()
-    type: Type = field(init=False)
+    type: ValueType = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "type", result_type(self.symbol, [a.type for a in self.args]))
@@ -121,7 +127,7 @@ def make_tree(symbol: str, *args: Tree) -> Tree:
     return tree
 
 
-def require_network(tree: Tree) -> Tree:
+def require_complete_proxy(tree: Tree) -> Tree:
     """The tree itself if it is a complete proxy, one number for each network."""
     if tree.type != NETWORK:
         reductions = _listed(
@@ -131,12 +137,12 @@ def require_network(tree: Tree) -> Tree:
     return tree
 
 
-def result_type(symbol: str, args: Sequence[Type]) -> Type:
+def result_type(symbol: str, args: Sequence[ValueType]) -> ValueType:
     """The type of a symbol's value from the types of its arguments: the whole typing rule."""
     if (operation := OPERATIONS.get(symbol)) is None:
         leaf = find_leaf(symbol)
         if leaf is None or leaf.word != symbol:
-            raise unknown_name(symbol, [*leaf_words(), *OPERATIONS])
+            raise unknown_name_error(symbol, [*leaf_words(), *OPERATIONS])
         if args:
             raise LanguageError(f"`{symbol}` takes 0 arguments, got {len(args)}")
         return leaf.type
@@ -151,7 +157,7 @@ def result_type(symbol: str, args: Sequence[Type]) -> Type:
     return REDUCED_TYPES[value] if operation.reduces else value
 
 
-def _misplaced(operation: Primitive, value: Type) -> str:
+def _misplaced(operation: Primitive, value: ValueType) -> str:
     """The levels that an operation needs, and how to use a value of another level."""
     levels = ["Matrix", "Layers", "Network"]
     needed = [name for name in levels if name.lower() in operation.levels]
@@ -162,10 +168,10 @@ def _misplaced(operation: Primitive, value: Type) -> str:
     return f"{nouns}, got {value}{hint}"
 
 
-def unknown_name(name: str, choices: Sequence[str]) -> LanguageError:
+def unknown_name_error(name: str, choices: Sequence[str]) -> LanguageError:
     """The error about a word that doesn't exist, with those nearest to it."""
     near = get_close_matches(name[:40].lower(), choices, cutoff=0)
-    return LanguageError(f"unknown name {quote(name)}; nearest: {_listed(near)}")
+    return LanguageError(f"unknown name {quote_foreign_text(name)}; nearest: {_listed(near)}")
 
 
 def _listed(names: Iterable[str]) -> str:

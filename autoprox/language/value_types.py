@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from autoprox.language.domains import DOMAINS
+from autoprox.language.layer_domains import DOMAINS
 
 
 @dataclass(frozen=True)
-class Type:
+class ValueType:
     """The type of a value of a network: a matrix per layer, a number per layer, or one number."""
 
     level: Literal["Matrix", "Layers", "Network"]
@@ -20,10 +20,10 @@ class Type:
         return f"{self.level}[{self.domain}]" if self.domain else self.level
 
 
-NETWORK = Type("Network")
-PER_BLOCK = Type("Layers", "block")
-REDUCED_TYPES: Mapping[Type, Type] = {
-    Type("Matrix", "act"): Type("Layers", "mlp"),
-    **{Type("Matrix", d): Type("Layers", d) for d in DOMAINS},
-    **{Type("Layers", d): NETWORK for d in (*DOMAINS, "block")},
+NETWORK = ValueType("Network")
+PER_BLOCK = ValueType("Layers", "block")
+REDUCED_TYPES: Mapping[ValueType, ValueType] = {
+    ValueType("Matrix", "act"): ValueType("Layers", "mlp"),
+    **{ValueType("Matrix", d): ValueType("Layers", d) for d in DOMAINS},
+    **{ValueType("Layers", d): NETWORK for d in (*DOMAINS, "block")},
 }

@@ -10,14 +10,14 @@ from fnmatch import fnmatchcase
 import torch
 from torch import Tensor, nn
 
-from autoprox.language.domains import DOMAINS, parts_of
-from autoprox.models.model_adapter import ModelAdapter, is_transposed
+from autoprox.language.layer_domains import DOMAINS, single_domains_of
+from autoprox.models.model_adapter import ModelAdapter, is_conv1d
 
 IN_PROJECTION = ".in_proj"  # stands for the parameter that makes queries, keys and values in torch
 HEAD_COUNTS = ("heads", "num_heads", "num_attention_heads", "n_heads", "n_head")
-Patterns = Mapping[str, Iterable[str]]  # of names, or ends of names, by domain
+LayerPatterns = Mapping[str, Iterable[str]]  # of names, or ends of names, by domain
 
-FAMILIES: Mapping[str, Patterns] = {
+FAMILIES: Mapping[str, LayerPatterns] = {
     "timm": {"msa": ("attn.qkv", "attn.proj"), "mlp": ("mlp.fc1", "mlp.fc2")},
     "bert": {
         "msa": ("attention.self.*", "attention.attention.*", "attention.output.dense"),
@@ -49,23 +49,23 @@ def layer_weights(model: nn.Module) -> dict[str, Tensor]:
     for name, module in model.named_modules():
         if isinstance(module, nn.MultiheadAttention) and module.in_proj_weight is not None:
             found[name + IN_PROJECTION] = module.in_proj_weight
-        elif isinstance(module, nn.Linear) or is_transposed(module):
+        elif isinstance(module, nn.Linear) or is_conv1d(module):
             found[name] = module.weight
     return found
 
 
-def find_layers(model: nn.Module, patterns: Patterns | None = None) -> dict[str, str]:
+def find_layers(model: nn.Module, patterns: LayerPatterns | None = None) -> dict[str, str]:
     """Return the domain of each layer that is measured, by name, in depth order.
 
     A name counts for the first domain with a pattern that it matches, as a whole or with its end.
     Without patterns they are those of the model's family.
     """
     if patterns is None:
-        patterns = FAMILIES.get(find_family(model), {})
+        patterns = FAMILIES.get(find_model_family(model), {})
     return _assign_domains(layer_weights(model), patterns)
 
 
-def find_family(model: nn.Module) -> str:
+def find_model_family(model: nn.Module) -> str:
     """Return the family that finds most layers, and some of each of its domains, or ""."""
     names = list(layer_weights(model))
     found = {family: _assign_domains(names, patterns) for family, patterns in FAMILIES.items()}
@@ -78,7 +78,7 @@ def matching_layers(names: Iterable[str], pattern: str) -> list[str]:
     return [name for name in names if _ends(name, (pattern,))]
 
 
-def _assign_domains(names: Iterable[str], patterns: Patterns) -> dict[str, str]:
+def _assign_domains(names: Iterable[str], patterns: LayerPatterns) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in names:
         domains = (domain for domain, ends in patterns.items() if _ends(name, ends))
@@ -91,7 +91,7 @@ def _ends(name: str, ends: Iterable[str]) -> bool:
     return any(fnmatchcase(f".{name}", f"*.{end}") for end in ends)
 
 
-def basic_domains(model: nn.Module, layers: Mapping[str, str]) -> dict[str, list[str]]:
+def single_domains_by_layer(model: nn.Module, layers: Mapping[str, str]) -> dict[str, list[str]]:
     """Return the domains, without those that combine others, of every layer in depth order.
 
     Layers are the linear ones and convolutions.
@@ -116,15 +116,15 @@ def basic_domains(model: nn.Module, layers: Mapping[str, str]) -> dict[str, list
     return found
 
 
-def every_domain(model: nn.Module, layers: Mapping[str, str]) -> dict[str, list[str]]:
+def domains_by_layer(model: nn.Module, layers: Mapping[str, str]) -> dict[str, list[str]]:
     """Return all domains of every linear layer and convolution, in depth order."""
     return {
-        name: [d for d in DOMAINS if not set(parts_of(d)).isdisjoint(basic)]
-        for name, basic in basic_domains(model, layers).items()
+        name: [d for d in DOMAINS if not set(single_domains_of(d)).isdisjoint(basic)]
+        for name, basic in single_domains_by_layer(model, layers).items()
     }
 
 
-def block_domains(layers: Mapping[str, str]) -> dict[str, list[str]]:
+def block_domains_by_layer(layers: Mapping[str, str]) -> dict[str, list[str]]:
     """Return both domains of every layer of blocks."""
     return {name: [domain, "all"] for name, domain in layers.items()}
 
@@ -148,7 +148,7 @@ def block_layers(layers: Mapping[str, str]) -> dict[str, list[str]]:
 def block_widths(model: nn.Module, layers: dict[str, str]) -> list[int]:
     """Return the dimension of each block: the input width of its first layer."""
     matrices = layer_weights(model)
-    transposed = {name for name, module in model.named_modules() if is_transposed(module)}
+    transposed = {name for name, module in model.named_modules() if is_conv1d(module)}
     firsts = [names[0] for names in block_layers(layers).values()]
     return [matrices[name].shape[0 if name in transposed else 1] for name in firsts]
 

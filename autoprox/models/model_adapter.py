@@ -36,18 +36,18 @@ class ModelAdapter(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Map inputs to logits [..., classes]."""
-        with evaluating(self.model):
+        with evaluation_mode(self.model):
             if not (self._sees_tokens and inputs.is_floating_point()):
-                return logits_of(self.model(inputs))
+                return output_logits(self.model(inputs))
             embedding = self._embedding[0]
             if embedding is None:
                 raise ValueError("a model that is given embeddings must have an nn.Embedding")
             with embedding.register_forward_hook(lambda module, args, output: inputs):
                 tokens = torch.zeros(inputs.shape[:2], dtype=torch.long, device=inputs.device)
-                return logits_of(self.model(tokens))
+                return output_logits(self.model(tokens))
 
 
-def logits_of(outputs: Any) -> Tensor:
+def output_logits(outputs: Any) -> Tensor:
     """Return a model's output if it is a tensor, or its `logits`, or its first element."""
     if isinstance(outputs, Tensor):
         return outputs
@@ -57,7 +57,7 @@ def logits_of(outputs: Any) -> Tensor:
 
 
 @contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
     """Disable dropout, and fused paths, which hooks don't see."""
     modes = {part: part.training for part in model.modules()}
     fused = torch.backends.mha.get_fastpath_enabled()
@@ -71,18 +71,18 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             part.training = training
 
 
-def is_transposed(module: nn.Module) -> bool:
+def is_conv1d(module: nn.Module) -> bool:
     """Return whether it is the linear layer of transformers' GPT-2, whose weight is [in, out]."""
     return type(module).__name__ == "Conv1D" and getattr(module, "weight", None) is not None
 
 
-def with_linear_layers(model: nn.Module) -> nn.Module:
+def conv1d_to_linear(model: nn.Module) -> nn.Module:
     """Return the model, or if it has transposed layers a copy with linear layers in their place."""
-    if not any(map(is_transposed, model.modules())):
+    if not any(map(is_conv1d, model.modules())):
         return model
     copied = deepcopy(model)
     for name, module in list(copied.named_modules()):
-        if is_transposed(module):
+        if is_conv1d(module):
             matrix: Tensor = module.weight.T
             layer = nn.Linear(matrix.shape[1], matrix.shape[0], device="meta")
             layer.weight = nn.Parameter(matrix.detach().contiguous())

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from autoprox.errors import AutoproxError, nearest, one_line
-from autoprox.files.python_code import load_function
+from autoprox.files.function_import_and_digest import load_function
 
 DEFAULT_IMAGE = (3, 224, 224)
 UNKNOWN_CONTEXT = 2**31  # of a model that doesn't give it: any length may be asked for
@@ -69,7 +69,7 @@ def load_model(reference: str, pretrained: bool = False, seed: int = 0) -> Loade
         return _load_from_function(reference)
 
 
-def load_model_outline(reference: str) -> LoadedModel | None:
+def load_meta_model(reference: str) -> LoadedModel | None:
     """Load a library's model without values, on torch's meta device; None if it can't be made.
 
     An error of the reference is left to `load_model`.

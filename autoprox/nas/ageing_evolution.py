@@ -11,7 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Annotated
 
 from autoprox.declared_options import Many, Option, Positive, Probability
-from autoprox.nas.parameters import SearchParameters
+from autoprox.nas.strategy_interface import SearchParameters
 
 if TYPE_CHECKING:
     from autoprox.nas.searcher import Candidate, Searcher

@@ -6,22 +6,26 @@ from functools import cached_property
 
 import numpy as np
 
-from autoprox.engine.evaluator import Engine
-from autoprox.engine.terms import combine_terms, terms_of
+from autoprox.engine.per_network_terms import combine_terms, proxy_terms
+from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.language import Statistic, Tree, canonical, statistics
 from autoprox.parallel.worker_pool import SINGLE_WORKER, WorkerPool
 from autoprox.scoring.correlations import Floats
 from autoprox.searchspaces import Architecture, SearchSpace
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.networks import SpaceNetwork, Structure
-from autoprox.statistics.slices import LargestNetwork, SlicedMatrices, require_slices
-from autoprox.statistics.sources import MatrixSource, UncachedMatrices
+from autoprox.statistics.collector import MeasurementSetting
+from autoprox.statistics.matrix_sources import MatrixSource, UncachedMatrices
+from autoprox.statistics.sliced_networks import (
+    LargestNetwork,
+    SlicedMatrices,
+    require_sliceable_space,
+)
+from autoprox.statistics.untrained_networks import NetworkStructure, SpaceNetwork
 
 SLICED_BATCH = 500  # candidates that are evaluated together
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class MeasurementOutcome:
     """The values of a proxy's terms for a network and for each of its blocks, or its failure."""
 
     terms: tuple[float, ...] = ()
@@ -38,7 +42,7 @@ class SearchProxy:
 
     def __init__(self, tree: Tree, by_block: bool = False) -> None:
         self.tree = canonical(tree)
-        self.terms = terms_of(tree)
+        self.terms = proxy_terms(tree)
         self.by_block = by_block
 
     @property
@@ -51,20 +55,22 @@ class SearchProxy:
         """The statistics of single domains that the proxy reads."""
         return frozenset(part for statistic in statistics(self.tree) for part in statistic.parts)
 
-    def outcomes(self, source: MatrixSource) -> list[Outcome]:
+    def outcomes(self, source: MatrixSource) -> list[MeasurementOutcome]:
         """Evaluate the terms on each network of a source."""
-        found = Engine(source, self.by_block).block_values(self.terms)
+        found = TreeEvaluator(source, self.by_block).block_values(self.terms)
         outcomes = []
         for network in range(len(source.networks)):
             if network in source.failures:
-                outcomes.append(Outcome(failure=source.failures[network]))
+                outcomes.append(MeasurementOutcome(failure=source.failures[network]))
             elif not np.isfinite(found[network][:, 0]).all():
-                outcomes.append(Outcome(failure="not finite"))
+                outcomes.append(MeasurementOutcome(failure="not finite"))
             else:
                 terms, blocks = found[network][:, 0], found[network][:, 1:]
                 # A block alone may overflow, which JSON can't express.
                 blocks = np.nan_to_num(blocks, nan=-np.finfo(float).max)
-                outcomes.append(Outcome(tuple(terms.tolist()), tuple(map(tuple, blocks.tolist()))))
+                outcomes.append(
+                    MeasurementOutcome(tuple(terms.tolist()), tuple(map(tuple, blocks.tolist())))
+                )
         return outcomes
 
     def scores(self, values: Floats) -> Floats:
@@ -76,22 +82,22 @@ class SearchProxy:
 class _CandidateMeasurement:
     proxy: SearchProxy
     space: SearchSpace
-    setting: Setting
+    setting: MeasurementSetting
     seed: int = 0
     pool: WorkerPool = SINGLE_WORKER
 
 
-class OwnWeights(_CandidateMeasurement):
+class OwnWeightScorer(_CandidateMeasurement):
     """Measures each candidate's own network, built and initialised for it; some may fail."""
 
     def measure(
-        self, architectures: Sequence[Architecture], record: Callable[[Outcome], None]
+        self, architectures: Sequence[Architecture], record: Callable[[MeasurementOutcome], None]
     ) -> None:
         """Record the outcome of each, in their order, as soon as it is known."""
         alone = replace(self, pool=SINGLE_WORKER)  # a worker needs no pool
-        self.pool.each(OwnWeights.outcome, architectures, record, alone)
+        self.pool.each(OwnWeightScorer.outcome, architectures, record, alone)
 
-    def outcome(self, architecture: Architecture) -> Outcome:
+    def outcome(self, architecture: Architecture) -> MeasurementOutcome:
         """Measure one candidate; nothing is built for a proxy of structure alone."""
         kind = SpaceNetwork if self.proxy.needs else _UnbuiltNetwork
         network = kind(self.space, architecture, self.seed)
@@ -100,23 +106,23 @@ class OwnWeights(_CandidateMeasurement):
 
 
 class _UnbuiltNetwork(SpaceNetwork):
-    def structure(self) -> Structure:
-        return Structure(blocks=self.space.blocks(self.architecture))
+    def structure(self) -> NetworkStructure:
+        return NetworkStructure(blocks=self.space.blocks(self.architecture))
 
 
 @dataclass(frozen=True)
-class SlicedWeights(_CandidateMeasurement):
+class SlicedWeightScorer(_CandidateMeasurement):
     """Measures candidates as slices of the largest network of the space."""
 
     def __post_init__(self) -> None:
-        require_slices(self.space)
+        require_sliceable_space(self.space)
 
     @cached_property
     def _largest(self) -> LargestNetwork:
         return LargestNetwork(self.space, self.setting, self.proxy.needs, self.seed)
 
     def measure(
-        self, architectures: Sequence[Architecture], record: Callable[[Outcome], None]
+        self, architectures: Sequence[Architecture], record: Callable[[MeasurementOutcome], None]
     ) -> None:
         """Record the outcome of each, in their order."""
         for start in range(0, len(architectures), SLICED_BATCH):

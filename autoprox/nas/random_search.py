@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from autoprox.declared_options import Many, Option
-from autoprox.nas.parameters import SearchParameters
+from autoprox.nas.strategy_interface import SearchParameters
 
 if TYPE_CHECKING:
     from autoprox.nas.searcher import Searcher

@@ -14,19 +14,19 @@ from typing import Any, Protocol
 import numpy as np
 
 from autoprox.errors import MeasurementError
-from autoprox.files.json_documents import Excerpt, Finite
-from autoprox.files.json_lines import Journal
-from autoprox.nas.candidate_measurement import Outcome, SearchProxy
-from autoprox.nas.evaluators import Evaluator
+from autoprox.files.json_documents import Finite, PartialJSONDocument
+from autoprox.files.json_lines import ReplayJournal
+from autoprox.nas.architecture_evaluators import ArchitectureEvaluator
+from autoprox.nas.candidate_measurement import MeasurementOutcome, SearchProxy
 from autoprox.scoring.correlations import Floats
-from autoprox.scoring.joint_metric import size_adjusted
+from autoprox.scoring.fitness_correlations import size_adjusted
 from autoprox.searchspaces import Architecture
-from autoprox.searchspaces.sampler import ArchitectureSampler
-from autoprox.searchspaces.size_limits import SizeLimits, Sizes
+from autoprox.searchspaces.architecture_sampler import ArchitectureSampler
+from autoprox.searchspaces.size_limits import ArchitectureSizes, SizeLimits
 from autoprox.searchspaces.space import OptionValue
 
 
-class Scored(Excerpt):
+class ScoredLine(PartialJSONDocument):
     """The required fields of a scored candidate's line."""
 
     arch: dict[str, Any]
@@ -37,7 +37,7 @@ class Scored(Excerpt):
     flops: int
 
 
-class Evaluated(Excerpt):
+class EvaluatedLine(PartialJSONDocument):
     """The required fields of an evaluated candidate's line."""
 
     candidate: int
@@ -51,17 +51,17 @@ class Candidate:
 
     number: int
     architecture: Architecture
-    sizes: Sizes
-    outcome: Outcome
+    sizes: ArchitectureSizes
+    outcome: MeasurementOutcome
     failure: str | None = None
     value: float | None = None  # from the evaluator
 
 
-class Scorer(Protocol):
+class CandidateScorer(Protocol):
     """Measures architectures, and records their outcomes in their order."""
 
     def measure(
-        self, architectures: Sequence[Architecture], record: Callable[[Outcome], None]
+        self, architectures: Sequence[Architecture], record: Callable[[MeasurementOutcome], None]
     ) -> None: ...
 
 
@@ -76,14 +76,14 @@ class Searcher:
         self,
         limits: SizeLimits,
         proxy: SearchProxy,
-        scorer: Scorer,
+        scorer: CandidateScorer,
         seed: int = 0,
         *,
-        evaluator: Evaluator | None = None,
+        evaluator: ArchitectureEvaluator | None = None,
         adjusts_for_size: bool = False,
         only: Sequence[Architecture] | None = None,
-        scored: Journal | None = None,
-        evaluated: Journal | None = None,
+        scored: ReplayJournal | None = None,
+        evaluated: ReplayJournal | None = None,
         on_candidate: Callable[[Searcher], None] = lambda searcher: None,
         on_step: Callable[[Searcher], None] = lambda searcher: None,
     ) -> None:
@@ -103,8 +103,8 @@ class Searcher:
         self.steps = 0
         self.exhausted = False  # whether every architecture was drawn
         self._scorer = scorer
-        self._scored = scored or Journal()
-        self._evaluated = evaluated or Journal()
+        self._scored = scored or ReplayJournal()
+        self._evaluated = evaluated or ReplayJournal()
         self._on_candidate = on_candidate
         self._on_step = on_step
         self._sampler = ArchitectureSampler(limits)
@@ -186,7 +186,7 @@ class Searcher:
         self._require_valid()
         return [c for c in (self._known[a] for a in wanted) if not c.failure]
 
-    def _record(self, architecture: Architecture, outcome: Outcome) -> None:
+    def _record(self, architecture: Architecture, outcome: MeasurementOutcome) -> None:
         candidate = self._add(architecture, outcome)
         line = {
             "arch": architecture.to_json()["choices"],
@@ -204,9 +204,9 @@ class Searcher:
         if len(terms) != (0 if failure else len(self.proxy.terms)):
             raise self._scored.error("must have a number for each term of the proxy, but has not")
         blocks = tuple(map(tuple, line.get("blocks") or ()))
-        self._add(architecture, Outcome(terms, blocks, failure))
+        self._add(architecture, MeasurementOutcome(terms, blocks, failure))
 
-    def _add(self, architecture: Architecture, outcome: Outcome) -> Candidate:
+    def _add(self, architecture: Architecture, outcome: MeasurementOutcome) -> Candidate:
         self._drawn[architecture] = None
         number, sizes = len(self.candidates), self.limits.sizes(architecture)
         candidate = Candidate(number, architecture, sizes, outcome, outcome.failure)

@@ -11,7 +11,7 @@ from autoprox.errors import TerminatedError
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def single_torch_thread() -> Iterator[None]:
     """Limit torch to one thread: sums have a fixed order, and small operations don't wait."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -17,7 +17,7 @@ from joblib import Parallel, delayed
 from joblib.externals.loky import get_reusable_executor
 from joblib.externals.loky.backend import resource_tracker as loky_tracker
 
-from autoprox.parallel import cluster
+from autoprox.parallel import dask_cluster
 from autoprox.parallel.threads import run_threads
 
 T = TypeVar("T")
@@ -39,7 +39,9 @@ class WorkerPool:
     @property
     def size(self) -> int:
         """The number of calls that run at the same time."""
-        return self.workers if self.scheduler is None else cluster.count_workers(self.scheduler)
+        return (
+            self.workers if self.scheduler is None else dask_cluster.count_workers(self.scheduler)
+        )
 
     def each(
         self,
@@ -56,7 +58,7 @@ class WorkerPool:
         """
         calls = (partial(function, *shared, item) for item in items)
         if self.scheduler is not None:
-            results = cluster.run_calls(self.scheduler, function, items, shared)
+            results = dask_cluster.run_calls_on_dask(self.scheduler, function, items, shared)
         elif processes:
             results = run_processes(self.workers, calls)
         else:
@@ -68,12 +70,12 @@ class WorkerPool:
 
     def __enter__(self) -> WorkerPool:
         if self.scheduler is not None:
-            cluster.connect(self.scheduler)
+            dask_cluster.connect_to_dask(self.scheduler)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.scheduler is not None:
-            cluster.disconnect(self.scheduler)
+            dask_cluster.disconnect_from_dask(self.scheduler)
 
 
 SINGLE_WORKER = WorkerPool()
@@ -104,10 +106,10 @@ def run_processes(workers: int, calls: Iterable[Callable[[], R]]) -> Generator[R
     joblib would keep them for the next calls, which wait forever if the processes have ended.
     """
     finished = False
-    options = {"initializer": follow_parent, "initargs": (os.getpid(),)} if workers > 1 else {}
+    options = {"initializer": exit_with_parent, "initargs": (os.getpid(),)} if workers > 1 else {}
     parallel = Parallel(n_jobs=workers, return_as="generator", **options)
     try:
-        with interrupts_held() if workers > 1 else nullcontext():
+        with delayed_interrupts() if workers > 1 else nullcontext():
             results = parallel(delayed(call)() for call in calls)
         yield from results
         finished = True
@@ -117,7 +119,7 @@ def run_processes(workers: int, calls: Iterable[Callable[[], R]]) -> Generator[R
 
 
 @contextmanager
-def interrupts_held() -> Iterator[None]:
+def delayed_interrupts() -> Iterator[None]:
     """Delay interrupts; processes started inside receive none and should follow their parent."""
     for tracker in (resource_tracker, loky_tracker):
         tracker.ensure_running()  # the first time, this unblocks interrupts
@@ -128,7 +130,7 @@ def interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def follow_parent(parent: int) -> None:
+def exit_with_parent(parent: int) -> None:
     """End this process as soon as its parent has ended in any way."""
 
     def watch() -> None:

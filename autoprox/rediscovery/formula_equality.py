@@ -7,13 +7,13 @@ from typing import Literal
 import numpy as np
 import sympy
 
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.errors import MeasurementError
 from autoprox.export import to_sympy
 from autoprox.language import Tree, canonical
 from autoprox.primitives import OPERATIONS
 from autoprox.scoring.correlations import Floats, kendall
-from autoprox.statistics.sources import UncachedMatrices
+from autoprox.statistics.matrix_sources import UncachedMatrices
 
 PROPORTIONAL = 1e-9
 LARGEST_COMPARED = 40  # nodes of trees that sympy compares: its time has no other bound
@@ -52,7 +52,7 @@ def equality_by_networks(
     found: Sequence[Tree], target: Tree, networks: UncachedMatrices
 ) -> list[EqualityEvidence | None]:
     """Compare the scores of each formula for fresh networks, all measured in one pass."""
-    scores = Engine(networks).evaluate([target, *found]).values[:, 0]
+    scores = TreeEvaluator(networks).evaluate([target, *found]).values[:, 0]
     if networks.failures:
         raise MeasurementError(f"a fresh network failed: {next(iter(networks.failures.values()))}")
     ranked = target.fold(lambda node, args: node.symbol == "rank" or any(args))

@@ -20,20 +20,20 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from autoprox.engine.evaluator import Engine, Vectors
-from autoprox.engine.program import over_domain
-from autoprox.language import EVERY_STATISTIC, REDUCED_TYPES, Tree, Type, canonical, make_tree
-from autoprox.language.domains import BLOCK_DOMAINS
+from autoprox.engine.tree_compilation import tree_over_domain
+from autoprox.engine.tree_evaluator import TreeEvaluator, Vectors
+from autoprox.language import EVERY_STATISTIC, REDUCED_TYPES, Tree, ValueType, canonical, make_tree
 from autoprox.language.grammar import Grammar
-from autoprox.primitives import PRIMITIVES, apply
-from autoprox.scoring.correlations import Floats, varies
+from autoprox.language.layer_domains import BLOCK_DOMAINS
+from autoprox.primitives import PRIMITIVES, apply_primitive
+from autoprox.scoring.correlations import Floats, scores_vary
 
 SUBSTITUTES = ("msa", "mlp", "diverse", "salient")  # for `all` in a formula
 REDISCOVERY_WORDS = tuple(  # statistics of blocks, and of layers that published code picks by shape
     name for name, s in EVERY_STATISTIC.items() if s.domain in (*BLOCK_DOMAINS, *SUBSTITUTES)
 )
 REDISCOVERY_GRAMMAR = Grammar(REDISCOVERY_WORDS)
-MATRIX_TYPES = (Type("Matrix", "all"), Type("Matrix", "act"))
+MATRIX_TYPES = (ValueType("Matrix", "all"), ValueType("Matrix", "act"))
 REDUCTIONS = {
     level: [n for n, p in PRIMITIVES.items() if p.kind == "reduce" and level in p.levels]
     for level in ("matrix", "layers")
@@ -77,7 +77,7 @@ class ScoredFormulas:
 
     def varying(self) -> ScoredFormulas:
         """Return the formulas whose scores are finite and not all the same."""
-        return self.choose(varies(self.scores))
+        return self.choose(scores_vary(self.scores))
 
 
 class FormulaDraft(NamedTuple):
@@ -120,7 +120,7 @@ class PartsOfType:
         found: list[tuple[int, ...]] = []
         while len(found) < count:
             step = self._steps[symbol]
-            arguments = (step,) if operation.arity == 1 else pair_of_step(step)
+            arguments = (step,) if operation.arity == 1 else nth_pair(step)
             if max(arguments) >= len(self.parts):
                 break
             self._steps[symbol] += 1
@@ -151,7 +151,7 @@ class PartsOfType:
 class FormulaGrowth:
     """The formulas that grow for an engine's networks; the order of the terminals is random."""
 
-    def __init__(self, engine: Engine, rng: Random) -> None:
+    def __init__(self, engine: TreeEvaluator, rng: Random) -> None:
         self._engine = engine
         self._types = {
             t: PartsOfType(REDISCOVERY_GRAMMAR.maps(t)) for t in REDISCOVERY_GRAMMAR.types
@@ -162,11 +162,11 @@ class FormulaGrowth:
 
     def round(self) -> list[ScoredFormulas]:
         """Return new formulas, by the type of their layer vectors."""
-        drafts: dict[Type, list[FormulaDraft]] = defaultdict(list)
+        drafts: dict[ValueType, list[FormulaDraft]] = defaultdict(list)
         for name, matrix in self._matrices_to_reduce():
             matrices = [matrix]
             if matrix.type.domain == "all":
-                matrices += [over_domain(matrix, "all", domain) for domain in SUBSTITUTES]
+                matrices += [tree_over_domain(matrix, "all", domain) for domain in SUBSTITUTES]
             for part in matrices:
                 drafts[REDUCED_TYPES[part.type]].append(FormulaDraft(name, (part,)))
         formulas = []
@@ -187,7 +187,7 @@ class FormulaGrowth:
             for (part,) in known.next_arguments(name, count):
                 yield name, known.parts[part]
 
-    def _new_matrices(self, type_: Type) -> Iterator[Tree]:
+    def _new_matrices(self, type_: ValueType) -> Iterator[Tree]:
         """Yield the terminals, and each operation's results for known parts."""
         known = self._types[type_]
         made = [tree for tree in self._terminals if tree.type == type_]
@@ -203,7 +203,7 @@ class FormulaGrowth:
                 yield tree
 
     def _new_layers(
-        self, type_: Type, known: PartsOfType, reduced: list[FormulaDraft]
+        self, type_: ValueType, known: PartsOfType, reduced: list[FormulaDraft]
     ) -> tuple[list[FormulaDraft], Vectors]:
         """Return layer vectors that differ from all before: of matrices, and of layer vectors."""
         terminals = [tree for tree in self._terminals if tree.type == type_]
@@ -217,7 +217,7 @@ class FormulaGrowth:
                 operation, columns = PRIMITIVES[symbol], torch.tensor(found).T
                 measured.append(
                     [
-                        apply(operation, [v[column] for column in columns], "layers")
+                        apply_primitive(operation, [v[column] for column in columns], "layers")
                         for v in known.values
                     ]
                 )
@@ -234,7 +234,7 @@ class FormulaGrowth:
 
         def reduce(name: str, values: Vectors) -> Floats:
             """[layer vectors, networks]"""
-            reduced = [apply(PRIMITIVES[name], [part], "layers") for part in values]
+            reduced = [apply_primitive(PRIMITIVES[name], [part], "layers") for part in values]
             result: Floats = self._engine.layers.together(reduced).numpy()
             return result
 
@@ -271,7 +271,7 @@ def average_ranks(scores: Floats) -> Floats:
     return ranks
 
 
-def pair_of_step(step: int) -> tuple[int, int]:
+def nth_pair(step: int) -> tuple[int, int]:
     """Return the pair (0, 0), then all pairs with a 1 and nothing larger, then those with a 2."""
     largest = isqrt(step)
     rest = step - largest**2

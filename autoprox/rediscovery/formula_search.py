@@ -29,7 +29,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.evolution import (
     STRATEGIES,
     EvolutionParameters,
@@ -63,7 +63,7 @@ EQUAL_KEYS = 1e-9  # relative difference of keys that count as equal
 
 
 @dataclass(eq=False)
-class SearchGoal:
+class FormulaSearchGoal:
     """Scores to find a formula for; or their ranks; or ranks to add to those of `firsts`."""
 
     values: Floats
@@ -182,7 +182,7 @@ class TermArchive:
 class FormulaSearch:
     """Searches for formulas with these scores; `evaluations` counts those that it compared."""
 
-    def __init__(self, engine: Engine, scores: Floats, rng: Random) -> None:
+    def __init__(self, engine: TreeEvaluator, scores: Floats, rng: Random) -> None:
         self._engine = engine
         self._rng = rng
         self._toolbox = make_toolbox(
@@ -192,11 +192,11 @@ class FormulaSearch:
         self._archive = TermArchive(len(scores), rng)
         self._pool: list[ScoredFormulas] = []
         self._pool_room: dict[int, int] = defaultdict(lambda: POOL_ROOM)
-        self._remainders: dict[bytes, SearchGoal] = {}
+        self._remainders: dict[bytes, FormulaSearchGoal] = {}
         self._found: list[Tree] = []
-        self._ranks = count_ranks(scores)
+        self._ranks = count_summed_ranks(scores)
         self.evaluations = 0
-        self._goal = SearchGoal(scores, "ranks" if self._ranks else "scores")
+        self._goal = FormulaSearchGoal(scores, "ranks" if self._ranks else "scores")
 
     def begin(self) -> None:
         """Make the first population, once; the first round does it otherwise."""
@@ -223,7 +223,9 @@ class FormulaSearch:
         smallest = sorted(new, key=lambda tree: tree.size)[:COMBINED]
         goal.combined.update(smallest)
         for tree, pooled, symbol in product(smallest, self._pool, SEARCH_COMBINATORS):
-            terms = combine(symbol, tree, self._engine.evaluate([tree]).values[0], pooled)
+            terms = combine_with_terms(
+                symbol, tree, self._engine.evaluate([tree]).values[0], pooled
+            )
             self.evaluations += len(terms.scores)
             self._match(goal, terms)
         found, self._found = self._found, []
@@ -251,7 +253,7 @@ class FormulaSearch:
             pairs = self._archive.partnerships(self._goal.values, terms)
             self._match(self._goal, self._scored(list(islice(pairs, TRIED))))
 
-    def _match(self, goal: SearchGoal, terms: ScoredFormulas) -> None:
+    def _match(self, goal: FormulaSearchGoal, terms: ScoredFormulas) -> None:
         fitting = np.flatnonzero(goal.fits(terms))
         for k in fitting[np.argsort(terms.sizes[fitting], kind="stable")][:ALIKE]:
             goal.seconds.append(terms.tree(int(k)))
@@ -267,7 +269,7 @@ class FormulaSearch:
         for k in np.flatnonzero((average_ranks(rest) == rest).all(axis=1)):
             key = rest[k].tobytes()
             if key not in self._remainders and len(self._remainders) < REMAINDERS:
-                new = SearchGoal(rest[k], "summand")
+                new = FormulaSearchGoal(rest[k], "summand")
                 for known in (*self._pool, self._scored([i.tree for i in self.population])):
                     self._match(new, known)
                 self._remainders[key] = new
@@ -286,7 +288,9 @@ class FormulaSearch:
             self._pool_room[kind] -= len(small)
 
 
-def combine(symbol: str, tree: Tree, scores: Floats, terms: ScoredFormulas) -> ScoredFormulas:
+def combine_with_terms(
+    symbol: str, tree: Tree, scores: Floats, terms: ScoredFormulas
+) -> ScoredFormulas:
     """Combine a tree with scores [1, networks] with each term, and then each term with it."""
     count, function = len(terms.scores), COMBINATORS[symbol].function
     left, right = torch.from_numpy(scores), torch.from_numpy(terms.scores)
@@ -299,7 +303,7 @@ def combine(symbol: str, tree: Tree, scores: Floats, terms: ScoredFormulas) -> S
     return ScoredFormulas(values, np.tile(1 + tree.size + terms.sizes, 2), tree_of).varying()
 
 
-def count_ranks(scores: Floats) -> Literal[0, 1, 2]:
+def count_summed_ranks(scores: Floats) -> Literal[0, 1, 2]:
     """Return the number of ranks whose sum scores look like, or 0."""
     if (average_ranks(scores) == scores).all():
         return 1

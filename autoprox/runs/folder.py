@@ -25,10 +25,10 @@ from filelock import FileLock, Timeout
 from pydantic import Field
 
 from autoprox.errors import RunError, one_line
-from autoprox.files.atomic_writes import UNFINISHED, remove_unfinished, to_json, write_json
-from autoprox.files.folders import require_folder
-from autoprox.files.json_documents import Document, Excerpt, read_object
-from autoprox.files.json_lines import JSONLines
+from autoprox.files.atomic_writes import UNFINISHED, remove_unfinished_files, to_json, write_json
+from autoprox.files.folder_checks import require_folder
+from autoprox.files.json_documents import JSONDocument, PartialJSONDocument, read_object
+from autoprox.files.json_lines import JSONLinesFile
 from autoprox.runs.proxy_file import ProxyRecord, write_proxy
 
 CONFIG = "config.json"
@@ -54,16 +54,16 @@ ABANDONED = 3600.0  # seconds after which no process can still be creating a run
 PACKAGES = ("autoprox", "torch", "numpy", "scipy", "deap", "sympy")
 
 
-D = TypeVar("D", bound=Document)
+D = TypeVar("D", bound=JSONDocument)
 
 
-class TimedLine(Excerpt):
+class TimedLine(PartialJSONDocument):
     """The part that all lines of logs share."""
 
     seconds: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 
 
-class Environment(Document):
+class Environment(JSONDocument):
     """The environment of a result, besides its configuration."""
 
     command: list[str]
@@ -97,7 +97,7 @@ class Run:
     def __init__(self, path: Path, lock: FileLock | None = None) -> None:
         self.path = path
         self._lock = lock
-        self._log = JSONLines(path / LOG)
+        self._log = JSONLinesFile(path / LOG)
 
     @classmethod
     def create(
@@ -168,7 +168,7 @@ class Run:
         """Open an existing run to go on where it stopped."""
         run = cls(path, locked(cls.open(path, kind).path))
         _require_files(path, (CONFIG, ENVIRONMENT, LOG))
-        remove_unfinished(path)
+        remove_unfinished_files(path)
         return run
 
     def differences(self, read: Mapping[str, str]) -> list[str]:
@@ -228,7 +228,7 @@ class Run:
         """Return the lines of the log, or of the candidates or evaluations of a search."""
         if not self.has(part):
             raise RunError(f"{self.path}, a run of {self.kind}, has no {part}")
-        return JSONLines(self.path / f"{part}.jsonl").read()
+        return JSONLinesFile(self.path / f"{part}.jsonl").read()
 
     def has(self, part: str) -> bool:
         """Return whether the run has a file of these lines."""

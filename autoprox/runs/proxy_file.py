@@ -9,14 +9,14 @@ from pydantic import Field
 from autoprox.errors import AutoproxError
 from autoprox.files.atomic_writes import write_json
 from autoprox.files.json_documents import (
-    Document,
-    Excerpt,
+    FieldRule,
+    JSONDocument,
     JSONFileError,
-    Must,
+    PartialJSONDocument,
     read_json,
-    validate,
+    validate_json,
 )
-from autoprox.language import digest, parse, require_network
+from autoprox.language import parse_expression, require_complete_proxy, tree_digest
 
 VERSION = 1
 Taus = dict[str, dict[str, float | None]]  # by part of the split and dataset
@@ -25,24 +25,24 @@ Name = Annotated[str, Field(max_length=2000)]  # it becomes a heading
 Tau = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
 
 
-class Version(Excerpt):
+class Version(PartialJSONDocument):
     """The part that files of all versions share."""
 
-    version: Annotated[int, Field(ge=1, le=10**9), Must("an integer from 1 to 1000000000")]
+    version: Annotated[int, Field(ge=1, le=10**9), FieldRule("an integer from 1 to 1000000000")]
 
 
-class Split(Document):
+class Split(JSONDocument):
     """The networks of a benchmark's space that were divided into a training and a test part."""
 
     benchmark: Name
     space: Name
     subset: Name
-    networks: Annotated[int, Field(ge=1, le=10**9), Must("an integer from 1 to 1000000000")]
-    train: Annotated[float, Field(gt=0, lt=1), Must("a number between 0 and 1")]
-    split_seed: Annotated[int, Field(ge=0, lt=2**63), Must("an integer from 0 to 2**63 - 1")]
+    networks: Annotated[int, Field(ge=1, le=10**9), FieldRule("an integer from 1 to 1000000000")]
+    train: Annotated[float, Field(gt=0, lt=1), FieldRule("a number between 0 and 1")]
+    split_seed: Annotated[int, Field(ge=0, lt=2**63), FieldRule("an integer from 0 to 2**63 - 1")]
 
 
-class Found(Document):
+class Found(JSONDocument):
     """The run that found a proxy, and the splits whose training parts it was evolved on."""
 
     run: Name
@@ -50,11 +50,11 @@ class Found(Document):
     benchmark: Name
     label: Name
     datasets: list[Name]
-    seed: Annotated[int, Field(ge=0, le=2**64), Must(f"an integer from 0 to {2**64}")]
+    seed: Annotated[int, Field(ge=0, le=2**64), FieldRule(f"an integer from 0 to {2**64}")]
     evolved_on: list[Split] = Field(default_factory=list)
 
 
-class ProxyFile(Document):
+class ProxyFile(JSONDocument):
     """A proxy; `taus` maps a part of the split to dataset -> tau, null for none."""
 
     version: int
@@ -77,22 +77,22 @@ class ProxyRecord:
 
 def write_proxy(path: Path, record: ProxyRecord) -> None:
     """Write a proxy file."""
-    tree = require_network(parse(record.expression))
-    values = {**vars(record), "expression": str(tree), "hash": digest(tree)}
+    tree = require_complete_proxy(parse_expression(record.expression))
+    values = {**vars(record), "expression": str(tree), "hash": tree_digest(tree)}
     write_json(path, ProxyFile(version=VERSION, **values).model_dump(mode="json"))
 
 
 def read_proxy(path: Path) -> ProxyFile:
     """Read a proxy file; all its fields are checked, and the hash against the expression."""
     document = read_json(path)
-    if validate(document, Version).version > VERSION:
+    if validate_json(document, Version).version > VERSION:
         rule = f"must be at most {VERSION} for this autoprox: upgrade it to read this"
         raise document.at("version").error(rule)
-    proxy = validate(document, ProxyFile)
+    proxy = validate_json(document, ProxyFile)
     try:
-        tree = require_network(parse(proxy.expression))
+        tree = require_complete_proxy(parse_expression(proxy.expression))
     except AutoproxError as error:
         raise JSONFileError(f"{document.at('expression').place}: {error}") from error
-    if proxy.hash != digest(tree):
-        raise document.at("hash").error(f"must be the expression's, {digest(tree)}")
+    if proxy.hash != tree_digest(tree):
+        raise document.at("hash").error(f"must be the expression's, {tree_digest(tree)}")
     return proxy

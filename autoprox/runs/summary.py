@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from autoprox.files.json_documents import Document
+from autoprox.files.json_documents import JSONDocument
 from autoprox.shortfalls import Shortfall
 
 
-class Summary(Document):
+class Summary(JSONDocument):
     """The result of a command."""
 
     run: Annotated[str, Field(description="The run's folder.")] = ""
@@ -27,7 +27,7 @@ Choices = Annotated[
 ]
 
 
-class ArchitectureDocument(Document):
+class ArchitectureDocument(JSONDocument):
     """An architecture, as `export arch` and `supernet extract --arch` read it."""
 
     space: str

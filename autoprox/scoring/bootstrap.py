@@ -17,9 +17,9 @@ from pydantic import Field
 from scipy.stats import rankdata
 
 from autoprox.errors import AutoproxError
-from autoprox.files.json_documents import Document
+from autoprox.files.json_documents import JSONDocument
 from autoprox.scoring.correlations import Correlation, Floats, Indices
-from autoprox.scoring.joint_metric import partial_kendall
+from autoprox.scoring.fitness_correlations import partial_kendall
 
 NEAR_SIZE_RATIO = 1.1  # a pair is near in size if the larger has less than this times the smaller
 MIN_NEAR_SIZE_PAIRS = 30  # fewer give no tau
@@ -31,7 +31,7 @@ Interval = tuple[Number, Number]
 Verdict = Literal["better", "not significantly different", "worse"]
 
 
-class RankingMetrics(Document):
+class RankingMetrics(JSONDocument):
     """How well scores rank networks: taus, overall and with size taken out, with 95 % intervals."""
 
     kendall: Annotated[Number, Field(description="Kendall tau; tied scores count as unordered.")]
@@ -46,7 +46,7 @@ class RankingMetrics(Document):
     near_size_tau_interval: Interval
 
 
-class TauDifference(Document):
+class TauDifference(JSONDocument):
     """The difference of two taus, with the 95 % interval of a paired bootstrap."""
 
     difference: Number
@@ -54,7 +54,7 @@ class TauDifference(Document):
     verdict: Verdict | None
 
 
-class MetricDifferences(Document):
+class MetricDifferences(JSONDocument):
     """The differences of two proxies' metrics."""
 
     kendall: TauDifference

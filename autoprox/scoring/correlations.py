@@ -58,7 +58,7 @@ TIES: Mapping[str, Correlation] = MappingProxyType(
 )
 
 
-def varies(scores: Floats, tolerance: float = RELATIVE_SPREAD) -> NDArray[np.bool_]:
+def scores_vary(scores: Floats, tolerance: float = RELATIVE_SPREAD) -> NDArray[np.bool_]:
     """Return whether scores along the last axis are finite and differ by more than rounding.
 
     Scores that don't can't rank networks: evolution, search, rediscovery and correlations share
@@ -100,7 +100,7 @@ def _correlation(
     shape = np.broadcast_shapes(left.shape[:-1], right.shape[:-1])
     axes = max(left.ndim, right.ndim, 2)
     left, right = left[(None,) * (axes - left.ndim)], right[(None,) * (axes - right.ndim)]
-    valid = varies(left, tolerance=0.0) & varies(right, tolerance=0.0)
+    valid = scores_vary(left, tolerance=0.0) & scores_vary(right, tolerance=0.0)
     return np.where(valid, measure(left, right), np.nan).reshape(shape)
 
 

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from autoprox.benchmarks import Benchmark
-from autoprox.files.json_documents import Document
+from autoprox.files.json_documents import JSONDocument
 from autoprox.scoring.bootstrap import (
     BootstrapMetrics,
     BootstrapSample,
@@ -45,14 +45,14 @@ class DatasetMetrics(RankingMetrics):
 MetricsTable = dict[str, DatasetMetrics]  # by dataset
 
 
-class Budgets(Document):
+class ParameterBudgets(JSONDocument):
     """Parameter budgets of a regret table, and the number of networks within each."""
 
     params: list[int]
     networks: list[int]
 
 
-class SizeCheck(Document):
+class SizeCorrelations(JSONDocument):
     """Kendall tau of the scores with parameters, FLOPs and depth, means over the datasets."""
 
     networks: int
@@ -125,11 +125,11 @@ class EvaluationSet:
             regret=tuple(lost),
         )
 
-    def budgets(self) -> dict[str, Budgets]:
+    def budgets(self) -> dict[str, ParameterBudgets]:
         """Return the budgets of the regrets, by dataset."""
-        return {dataset: budget_table(own) for dataset, own in self.sizes["params"].items()}
+        return {dataset: regret_budgets(own) for dataset, own in self.sizes["params"].items()}
 
-    def size_check(self, scores: ScoresByDataset) -> SizeCheck:
+    def size_check(self, scores: ScoresByDataset) -> SizeCorrelations:
         """Return the taus of the scores with parameters, FLOPs and depth."""
 
         def tau(columns: ScoresByDataset) -> Number:
@@ -137,7 +137,7 @@ class EvaluationSet:
             return finite_or_none(np.mean(taus))
 
         sizes = {name: tau(columns) for name, columns in self.sizes.items()}
-        return SizeCheck(networks=len(self.networks), pairs=self.pairs, **sizes)
+        return SizeCorrelations(networks=len(self.networks), pairs=self.pairs, **sizes)
 
 
 def network_sizes(benchmark: Benchmark) -> dict[str, dict[str, Floats]]:
@@ -178,11 +178,13 @@ def cross_fitted_ridge(benchmark: Benchmark, folds: int = 5) -> dict[str, Floats
     }
 
 
-def budget_table(params: Floats) -> Budgets:
+def regret_budgets(params: Floats) -> ParameterBudgets:
     """Return five sizes, within the first of which are a fifth of the networks."""
     order = np.sort(params)
     found = [int(order[max(round(share * len(order)), 1) - 1]) for share in BUDGET_SHARES]
-    return Budgets(params=found, networks=[int((params <= budget).sum()) for budget in found])
+    return ParameterBudgets(
+        params=found, networks=[int((params <= budget).sum()) for budget in found]
+    )
 
 
 def regrets(scores: Floats, truth: Floats, params: Floats) -> list[float]:
@@ -191,13 +193,13 @@ def regrets(scores: Floats, truth: Floats, params: Floats) -> list[float]:
     Of networks with the same score, it is the mean.
     """
     found = []
-    for budget in budget_table(params).params:
+    for budget in regret_budgets(params).params:
         own, true = scores[params <= budget], truth[params <= budget]
         found.append(float(true.max() - true[own == own.max()].mean()))
     return found
 
 
-def seed_share(scores: Floats) -> float:
+def seed_variance_share(scores: Floats) -> float:
     """Measure how much scores [seeds, ..., networks] change with the seed.
 
     It is the root mean square of the deviation among seeds over that among networks, the largest of

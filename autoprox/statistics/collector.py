@@ -30,12 +30,16 @@ from torch.func import functional_call
 from torch.nn import functional
 
 from autoprox.errors import ConfigError, nearest
-from autoprox.files.python_code import code_digest
+from autoprox.files.function_import_and_digest import code_digest
 from autoprox.inputs.batch import IGNORED_LABEL, Batch
 from autoprox.language import Statistic
 from autoprox.language.quantities import QUANTITIES
-from autoprox.searchspaces.language_models import LanguageNetwork
-from autoprox.statistics.networks import MeasurableNetwork, UntrainedNetwork, every_layer
+from autoprox.searchspaces.language_model_bases import LanguageNetwork
+from autoprox.statistics.untrained_networks import (
+    MeasurableNetwork,
+    UntrainedNetwork,
+    layers_with_domains,
+)
 
 CPU = torch.device("cpu")
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -46,14 +50,14 @@ Captured = dict[LayerCapture, list[Tensor]]  # a tensor per layer, in depth orde
 MeasuredMatrices = dict[Statistic, list[Tensor]]  # a 2-D float32 matrix per layer, in depth order
 
 
-def collect(
+def collect_statistics(
     network: MeasurableNetwork,
     batch: Batch,
     needs: Collection[Statistic],
     *,
     seed: int = 0,
     stride: int = 1,
-    passes: SharedPasses | None = None,
+    passes: SharedStatisticPasses | None = None,
 ) -> MeasuredMatrices:
     """Measure `needs` on `network`, which is left as it was found.
 
@@ -61,7 +65,7 @@ def collect(
     as ``all``, are requested as those of their parts. `passes` are those of the same trunk, if
     other datasets or functions share them.
     """
-    passes = passes or SharedPasses(needs)
+    passes = passes or SharedStatisticPasses(needs)
     measured: MeasuredMatrices = {}
     for probe in sorted({statistic.probe for statistic in needs}):
         wanted = [statistic for statistic in needs if statistic.probe == probe]
@@ -81,7 +85,7 @@ def captures_of(statistics: Iterable[Statistic]) -> set[LayerCapture]:
     return {(s.domain, own) for s in statistics for own in QUANTITIES[s.quantity].reads}
 
 
-def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+def batch_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """Return the mean over a batch of images, [batch, classes], or over the tokens of sequences."""
     return functional.cross_entropy(
         logits.flatten(0, -2), labels.flatten(), ignore_index=IGNORED_LABEL
@@ -94,7 +98,7 @@ def _as_matrix(values: Tensor, stride: int) -> Tensor:
     return kept.to(torch.float32, memory_format=torch.contiguous_format, copy=True).flatten(0, -2)
 
 
-class SharedPasses:
+class SharedStatisticPasses:
     """The passes through one build of a network, which its probes and datasets share.
 
     The probes `data` and `ntk` have one forward pass. Datasets of the same inputs differ in their
@@ -106,7 +110,7 @@ class SharedPasses:
         self._captures: dict[bool, set[LayerCapture]] = {False: set(captures), True: set()}
         for statistic in needs:
             self._captures[statistic.probe == "ones"] |= captures_of([statistic])
-        self._forwards: dict[bool, ForwardPass] = {}
+        self._forwards: dict[bool, StatisticForwardPass] = {}
         self._planned: dict[str, set[LayerCapture]] = {}
         self._known: dict[str, Captured] = {}
 
@@ -134,7 +138,7 @@ class SharedPasses:
         wanted = {*captures, *self._planned.get(probe, ())}
         if all(kind == "weight" for _, kind in wanted):
             names = layer_names(network, {domain for domain, _ in wanted})
-            weights = parameters_of(network, probe == "ones")
+            weights = detached_parameters(network, probe == "ones")
             found = {(d, "weight"): [weights[name] for name in own] for d, own in names.items()}
         else:
             forward = self.forward(network, batch, probe == "ones")
@@ -147,18 +151,22 @@ class SharedPasses:
             self._known[probe] = found
         return found
 
-    def forward(self, network: MeasurableNetwork, batch: Batch, ones: bool = False) -> ForwardPass:
+    def forward(
+        self, network: MeasurableNetwork, batch: Batch, ones: bool = False
+    ) -> StatisticForwardPass:
         """Return the forward pass of a batch, or of the all-ones input, with the network's head."""
         inputs = batch.inputs.to(next(network.parameters()).device)
         inputs = network.ones(inputs) if ones else inputs
         known = self._forwards.get(ones)
         if known is None or not known.take_head(network, inputs):
             self._forwards.pop(ones, None)  # before another takes its memory
-            known = self._forwards[ones] = ForwardPass(network, inputs, self._captures[ones], ones)
+            known = self._forwards[ones] = StatisticForwardPass(
+                network, inputs, self._captures[ones], ones
+            )
         return known
 
 
-class ForwardPass:
+class StatisticForwardPass:
     """A forward pass with plain parameters or their magnitudes, and its autograd graph.
 
     `captured` has the weights, inputs and outputs of the layers that are read, by domain, and as
@@ -185,13 +193,13 @@ class ForwardPass:
         state = parameters | {name: b.clone() for name, b in network.named_buffers()}
         with self._hooks(network), torch.set_grad_enabled(self._grad):
             if ("source", "output") in captures:
-                inputs = source_of(network, inputs).detach().requires_grad_(self._grad)
+                inputs = differentiable_input(network, inputs).detach().requires_grad_(self._grad)
                 self.captured["source", "output"] = [inputs]
             self.output: Tensor = functional_call(network, state, (inputs,))
 
     def _parameters(self, module: nn.Module, names: Mapping[str, list[str]]) -> dict[str, Tensor]:
         """Return the parameters; only those whose gradient is wanted take part in autograd."""
-        parameters = parameters_of(module, self._magnitude)
+        parameters = detached_parameters(module, self._magnitude)
         for domain, own in names.items():
             if (domain, "weight_grad") in self._captures:
                 for name in own:
@@ -251,7 +259,7 @@ class ForwardPass:
             stack.callback(network.final_block.register_forward_hook(keep_final).remove)
             if self._head is not None:
                 stack.callback(self._head.register_forward_hook(keep_head).remove)
-            for domain, layer in every_layer(network):
+            for domain, layer in layers_with_domains(network):
                 if domain in read:
                     stack.callback(layer.register_forward_hook(partial(keep, domain)).remove)
             yield
@@ -265,30 +273,30 @@ def layer_names(network: MeasurableNetwork, domains: Collection[str]) -> dict[st
     """Return the names of the weights of each domain's layers, in depth order."""
     names = {id(p): name for name, p in network.named_parameters()}
     found: dict[str, list[str]] = defaultdict(list)
-    for domain, layer in every_layer(network):
+    for domain, layer in layers_with_domains(network):
         if domain in domains:
             found[domain].append(names[id(layer.weight)])
     return found
 
 
-def source_of(network: MeasurableNetwork, inputs: Tensor) -> Tensor:
+def differentiable_input(network: MeasurableNetwork, inputs: Tensor) -> Tensor:
     """Return a batch as real numbers: the images, or the embeddings of the tokens."""
     if isinstance(network, LanguageNetwork):
         return functional.embedding(inputs, network.embedding.weight.detach())
     return inputs
 
 
-def parameters_of(module: nn.Module, magnitude: bool) -> dict[str, Tensor]:
+def detached_parameters(module: nn.Module, magnitude: bool) -> dict[str, Tensor]:
     """Return the detached parameters, or their magnitudes."""
     detached = {name: parameter.detach() for name, parameter in module.named_parameters()}
     return {name: own.abs() for name, own in detached.items()} if magnitude else detached
 
 
-def _loss(probe: str, forward: ForwardPass, batch: Batch, seed: int) -> Tensor:
+def _loss(probe: str, forward: StatisticForwardPass, batch: Batch, seed: int) -> Tensor:
     if probe == "ones":
         return forward.output.sum()
     if probe == "data":
-        return cross_entropy(forward.output, batch.labels.to(forward.output.device))
+        return batch_cross_entropy(forward.output, batch.labels.to(forward.output.device))
     if forward.final_output is None:
         raise RuntimeError("the forward pass must run the network's final block")
     output, generator = forward.final_output, torch.Generator().manual_seed(seed)
@@ -297,7 +305,7 @@ def _loss(probe: str, forward: ForwardPass, batch: Batch, seed: int) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Setting:
+class MeasurementSetting:
     """All that statistics depend on besides the network."""
 
     batches: Mapping[str, Batch]  # a mini-batch of each dataset
@@ -313,12 +321,12 @@ class Setting:
     ) -> Iterator[tuple[str, MeasuredMatrices]]:
         """Measure one dataset after another, all from one build of the network."""
         prepare = network.build(self.device)
-        passes = SharedPasses(statistic for own in needs.values() for statistic in own)
+        passes = SharedStatisticPasses(statistic for own in needs.values() for statistic in own)
         for dataset, statistics in needs.items():
             batch = self.batches[dataset]
             built = prepare(batch.classes)
             options = {"seed": network.seed, "stride": self.stride}
-            yield dataset, collect(built, batch, statistics, **options, passes=passes)
+            yield dataset, collect_statistics(built, batch, statistics, **options, passes=passes)
 
     def key(self, network: UntrainedNetwork, dataset: str, statistic: Statistic) -> str:
         """Return a hash of everything that the statistic depends on, and of nothing else."""

@@ -24,7 +24,7 @@ class StorageError(FailureError):
 
 
 @dataclass(frozen=True)
-class LocalFolder:
+class LocalStatisticFolder:
     """A folder on this machine, whose files have names of two parts."""
 
     path: Path
@@ -38,7 +38,7 @@ class LocalFolder:
 
 
 @dataclass(frozen=True)
-class SharedFolder:
+class SharedStatisticFolder:
     """A folder shared by several machines, with any protocol that fsspec supports: s3, gs, file."""
 
     url: str
@@ -75,7 +75,7 @@ class SharedFolder:
         return StorageError(f"{rule}, but of {self.url}: {one_line(error)}")
 
 
-def encode_matrices(matrices: Sequence[Tensor]) -> bytes:
+def statistic_to_safetensors(matrices: Sequence[Tensor]) -> bytes:
     """Return the content of a statistic's file."""
     named = {f"{layer:05}": matrix.cpu().numpy() for layer, matrix in enumerate(matrices)}
     checksum = 0
@@ -84,9 +84,9 @@ def encode_matrices(matrices: Sequence[Tensor]) -> bytes:
     return bytes(save(named, metadata={CHECKSUM: str(checksum)}))
 
 
-def is_intact(path: Path) -> bool:
+def is_intact_statistic(path: Path) -> bool:
     """Return whether a statistic's file is as it was written, by reading all of it."""
-    if not read_header(path):
+    if not read_statistic_header(path):
         return False
     checksum = 0
     with path.open("rb") as file:
@@ -97,7 +97,7 @@ def is_intact(path: Path) -> bool:
     return bool(known == {CHECKSUM: str(checksum)})
 
 
-def read_header(path: Path) -> list[tuple[int, tuple[int, int]]]:
+def read_statistic_header(path: Path) -> list[tuple[int, tuple[int, int]]]:
     """Return offset and shape of each matrix in a statistic's file; [] if it is absent or broken.
 
     safetensors gives no offsets, and maps files into memory.
@@ -115,7 +115,7 @@ def read_header(path: Path) -> list[tuple[int, tuple[int, int]]]:
         return []
     if not all(type(n) is int and n >= 0 for shape in shapes for n in shape):
         return []
-    # `encode_matrices` writes one matrix after the other, up to the end of the file.
+    # `statistic_to_safetensors` writes one matrix after the other, up to the end of the file.
     offsets = [*accumulate((4 * rows * cols for rows, cols in shapes), initial=0)]
     if spans != [*pairwise(offsets)] or 8 + length + offsets[-1] != size:
         return []

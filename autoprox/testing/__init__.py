@@ -4,16 +4,16 @@ They import the packages whose registries they test, and nothing imports them. E
 a plain function that raises AssertionError with the rule that is broken; no pytest is needed.
 """
 
-from autoprox.testing.benchmarks import check_benchmark
-from autoprox.testing.expressions import (
+from autoprox.testing.benchmark_checks import check_benchmark
+from autoprox.testing.expression_checks import (
     check_exporter,
     check_function_proxy,
     check_operation,
     check_proxy,
     check_statistic,
 )
-from autoprox.testing.spaces import check_space
-from autoprox.testing.strategies import check_evolution_strategy, check_search_strategy
+from autoprox.testing.space_checks import check_space
+from autoprox.testing.strategy_checks import check_evolution_strategy, check_search_strategy
 
 __all__ = [
     "check_benchmark",

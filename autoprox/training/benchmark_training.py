@@ -18,18 +18,18 @@ from typing import Any
 import numpy as np
 
 from autoprox.benchmarks import MIN_ARCHITECTURES
-from autoprox.benchmarks.table import TABLE_FORMAT
+from autoprox.benchmarks.user_table import TABLE_FORMAT
 from autoprox.errors import MeasurementError, failure_of, lacked_memory
 from autoprox.files.atomic_writes import to_json, write_json
 from autoprox.files.json_documents import read_object
-from autoprox.inputs.datasets import Dataset, dataset_name
-from autoprox.parallel.threads import one_thread
+from autoprox.inputs.training_datasets import TrainingDataset, dataset_name
+from autoprox.parallel.threads import single_torch_thread
 from autoprox.parallel.worker_pool import SINGLE_WORKER, WorkerPool
 from autoprox.progress import Progress, silent
 from autoprox.scoring.correlations import Floats, kendall
-from autoprox.scoring.reliability import reliability
+from autoprox.scoring.true_score_reliability import true_score_reliability
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
-from autoprox.searchspaces.sampler import ArchitectureSampler, Band, sample_bands
+from autoprox.searchspaces.architecture_sampler import ArchitectureSampler, Band, sample_size_bands
 from autoprox.searchspaces.size_limits import SizeLimits
 from autoprox.shortfalls import Shortfall
 from autoprox.training.recipes import TrainingError, TrainingRecipe
@@ -95,7 +95,7 @@ def plan_training(
     classes = next(iter(datasets.values())).classes
     rng = random.Random(seed)
     if bands:
-        architectures = sample_bands(space, bands, samples, classes, rng)
+        architectures = sample_size_bands(space, bands, samples, classes, rng)
     else:
         architectures = ArchitectureSampler(SizeLimits(space, classes)).sample(samples, rng)
     sources = [(name, path.absolute(), datasets[name].digest) for name, path in named.items()]
@@ -119,7 +119,7 @@ def plan_training(
     return TrainingPlan(recipe, settings, tuple(jobs), tuple(counts))
 
 
-def train_table(
+def train_benchmark_table(
     name: str,
     plan: TrainingPlan,
     parts: Path,
@@ -201,7 +201,7 @@ def train_job(recipe: TrainingRecipe[Any], folder: Path | None, job: TrainingJob
     result: dict[str, Any] = {"dataset": job.dataset, "seed": job.seed, "arch": choices}
     begin = time.process_time()
     try:
-        with one_thread():
+        with single_torch_thread():
             network = space.build(job.architecture, data.classes, job.stream)
             result["loss"] = recipe.train(network, data, job.stream)
             result[recipe.measure] = recipe.score(network, data)
@@ -214,9 +214,11 @@ def train_job(recipe: TrainingRecipe[Any], folder: Path | None, job: TrainingJob
 
 
 @lru_cache(maxsize=8)
-def _dataset(path: Path, recipe: TrainingRecipe[Any], space: SearchSpace, digest: str) -> Dataset:
+def _dataset(
+    path: Path, recipe: TrainingRecipe[Any], space: SearchSpace, digest: str
+) -> TrainingDataset:
     """Read a dataset once in each process; it must be the one that the build began with."""
-    data: Dataset = recipe.load(path, space)
+    data: TrainingDataset = recipe.load(path, space)
     if data.digest != digest:
         raise TrainingError(f"{path} must not change during the build, but has other content now")
     return data
@@ -251,7 +253,9 @@ def _table(
             "measure": recipe.measure,
             "seeds": len({job.seed for job in results}),
             "noise_ceiling": {d: _noise_ceiling(own) for d, own in by_dataset.items()},
-            "reliability": {d: reliability(own, params) for d, own in by_dataset.items()},
+            "reliability": {
+                d: true_score_reliability(own, params) for d, own in by_dataset.items()
+            },
             "core_hours": round(sum(result["seconds"] for result in results.values()) / 3600, 3),
             "processor": platform.machine(),
             "failures": list(failures.values()),

@@ -13,16 +13,22 @@ from torch.nn import functional
 
 from autoprox.declared_options import Names, Options, Positive, Whole
 from autoprox.errors import AutoproxError, nearest, one_line
-from autoprox.files.python_code import load_function
+from autoprox.files.function_import_and_digest import load_function
 from autoprox.inputs.batch_loading import IMAGENET_MEAN, IMAGENET_STD
-from autoprox.inputs.datasets import Dataset, Images, Text, load_images, load_text
+from autoprox.inputs.training_datasets import (
+    ImageDataset,
+    TextDataset,
+    TrainingDataset,
+    load_images,
+    load_text,
+)
 from autoprox.searchspaces import SPACES, SearchSpace
-from autoprox.searchspaces.language_models import TokenSpace
+from autoprox.searchspaces.language_model_bases import TokenSpace
 from autoprox.shortfalls import Shortfall
 
 EVALUATION_BATCH = 500
 
-Data = TypeVar("Data", bound=Dataset)
+Data = TypeVar("Data", bound=TrainingDataset)
 Teacher = Callable[[Tensor], Tensor]  # images [batch, 3, height, width] to logits
 
 
@@ -109,7 +115,7 @@ class TrainingRecipe(Options, ABC, Generic[Data]):
             yield from order[: count // size * size].view(-1, size)
 
 
-class ImageRecipe(TrainingRecipe[Images]):
+class ImageRecipe(TrainingRecipe[ImageDataset]):
     """How image classifiers are trained: label smoothing, random crops, mirrored images.
 
     With a `teacher`, MODULE:FUNCTION, DeiT's hard distillation (Touvron et al., 2021, eq. 3), but
@@ -124,19 +130,19 @@ class ImageRecipe(TrainingRecipe[Images]):
     measure = "accuracy"
     higher_is_better = True
 
-    def load(self, path: Path, space: SearchSpace) -> Images:
+    def load(self, path: Path, space: SearchSpace) -> ImageDataset:
         if isinstance(space, TokenSpace):
             raise TrainingError(f"{space.name} must be trained on text, but got images: {path}")
         return load_images(path, space.input_shape)
 
-    def check(self, datasets: Mapping[str, Images]) -> None:
+    def check(self, datasets: Mapping[str, ImageDataset]) -> None:
         for name in self.mirror:
             if name not in datasets:
                 raise TrainingError(f"unknown dataset {name!r} to mirror{nearest(name, datasets)}")
         for data in datasets.values():
             self._teacher(data)
 
-    def counts(self, data: Images) -> list[Shortfall]:
+    def counts(self, data: ImageDataset) -> list[Shortfall]:
         """Count the classes that have images, and the files that are images."""
         read = len(data.labels) + len(data.held_out_labels)
         of = f"files of {data.name}"
@@ -147,19 +153,19 @@ class ImageRecipe(TrainingRecipe[Images]):
             counts.append(Shortfall(of, data.classes, len(set(labels.tolist())), "have images"))
         return counts
 
-    def samples(self, data: Images) -> int:
+    def samples(self, data: ImageDataset) -> int:
         return len(data.labels)
 
     def prepare(
-        self, data: Images, chosen: Tensor, generator: torch.Generator
+        self, data: ImageDataset, chosen: Tensor, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         """Return images as the networks see them, moved at random, and their labels."""
         mirror = data.name in self.mirror
-        images = move_at_random(data.images[chosen], self.crop, mirror, generator)
-        return normalise(images), data.labels[chosen]
+        images = random_crop_and_flip(data.images[chosen], self.crop, mirror, generator)
+        return normalise_images(images), data.labels[chosen]
 
     def loss(
-        self, network: nn.Module, data: Images, chosen: Tensor, generator: torch.Generator
+        self, network: nn.Module, data: ImageDataset, chosen: Tensor, generator: torch.Generator
     ) -> Tensor:
         """Cross-entropy with the labels, averaged with that of the teacher's if there is one."""
         images, labels = self.prepare(data, chosen, generator)
@@ -172,10 +178,10 @@ class ImageRecipe(TrainingRecipe[Images]):
             taught = teacher(images).argmax(1)
         return (loss + functional.cross_entropy(logits, taught)) / 2
 
-    def score(self, network: nn.Module, data: Images) -> float:
+    def score(self, network: nn.Module, data: ImageDataset) -> float:
         return accuracy(network, data.held_out_images, data.held_out_labels)
 
-    def _teacher(self, data: Images) -> Teacher | None:
+    def _teacher(self, data: ImageDataset) -> Teacher | None:
         if self.teacher is None:
             return None
         _, height, width, channels = data.images.shape
@@ -210,12 +216,14 @@ def accuracy(network: nn.Module, images: Tensor, labels: Tensor) -> float:
     right, device = 0, next(network.parameters(), labels).device
     for begin in range(0, len(labels), EVALUATION_BATCH):
         some = slice(begin, begin + EVALUATION_BATCH)
-        predicted = network(normalise(images[some]).to(device)).argmax(1).cpu()
+        predicted = network(normalise_images(images[some]).to(device)).argmax(1).cpu()
         right += int((predicted == labels[some]).sum())
     return 100 * right / len(labels)
 
 
-def move_at_random(images: Tensor, crop: int, mirror: bool, generator: torch.Generator) -> Tensor:
+def random_crop_and_flip(
+    images: Tensor, crop: int, mirror: bool, generator: torch.Generator
+) -> Tensor:
     """Move images [n, height, width, 3] at random, their border repeated; mirror half of them."""
     count, height, width, _ = images.shape
     corner = torch.randint(-crop, crop + 1, (2, count, 1), generator=generator)
@@ -227,13 +235,13 @@ def move_at_random(images: Tensor, crop: int, mirror: bool, generator: torch.Gen
     return images[torch.arange(count)[:, None, None], rows[:, :, None], columns[:, None, :]]
 
 
-def normalise(images: Tensor) -> Tensor:
+def normalise_images(images: Tensor) -> Tensor:
     """Convert uint8 [n, height, width, 3] to the networks' inputs, as `inputs` does."""
     mean, std = torch.from_numpy(IMAGENET_MEAN), torch.from_numpy(IMAGENET_STD)
     return ((images / 255 - mean) / std).permute(0, 3, 1, 2).contiguous()
 
 
-class TextRecipe(TrainingRecipe[Text]):
+class TextRecipe(TrainingRecipe[TextDataset]):
     """How causal language models are trained, on every next byte in sequences of a text.
 
     Each sequence begins at a random byte of its piece of the text.
@@ -245,7 +253,7 @@ class TextRecipe(TrainingRecipe[Text]):
     measure = "perplexity"
     higher_is_better = False
 
-    def load(self, path: Path, space: SearchSpace) -> Text:
+    def load(self, path: Path, space: SearchSpace) -> TextDataset:
         if not isinstance(space, TokenSpace):
             raise TrainingError(f"{space.name} must be trained on images, but got text: {path}")
         if space.objective != "causal":
@@ -258,24 +266,24 @@ class TextRecipe(TrainingRecipe[Text]):
             raise TrainingError(f"{rule}, but got {self.length}")
         return load_text(path, space)
 
-    def check(self, datasets: Mapping[str, Text]) -> None:
+    def check(self, datasets: Mapping[str, TextDataset]) -> None:
         for name, data in datasets.items():
             if len(data.held_out) <= self.length or self.samples(data) < 1:
                 rule = f"a text must be long enough to hold out more than {self.length} bytes"
                 raise TrainingError(f"{rule}, but {name} has {sum(data.sizes.values())} in all")
 
-    def samples(self, data: Text) -> int:
+    def samples(self, data: TextDataset) -> int:
         """Return the number of pieces: a sequence may begin at any byte of each."""
         return len(data.tokens) // self.length - 1
 
     def loss(
-        self, network: nn.Module, data: Text, chosen: Tensor, generator: torch.Generator
+        self, network: nn.Module, data: TextDataset, chosen: Tensor, generator: torch.Generator
     ) -> Tensor:
         begins = chosen * self.length
         begins += torch.randint(self.length, begins.shape, generator=generator)
         return _next_token_loss(network, data.tokens, begins, self.length)
 
-    def score(self, network: nn.Module, data: Text) -> float:
+    def score(self, network: nn.Module, data: TextDataset) -> float:
         return perplexity(network, data.held_out, self.length, self.batch_size)
 
 

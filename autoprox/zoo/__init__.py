@@ -4,13 +4,20 @@ It imports the language, inputs, search spaces and files, and gives the registry
 `functions` and `proxy_loading`, which need more, are imported by themselves.
 """
 
-from autoprox.zoo.expressions import (
-    EXPRESSIONS,
+from autoprox.zoo.expression_proxies import (
+    EXPRESSION_PROXIES,
     PROXIES,
     ExpressionProxy,
-    Proxy,
     ProxyError,
+    PublishedProxy,
     load_expression,
 )
 
-__all__ = ["EXPRESSIONS", "PROXIES", "ExpressionProxy", "Proxy", "ProxyError", "load_expression"]
+__all__ = [
+    "EXPRESSION_PROXIES",
+    "PROXIES",
+    "ExpressionProxy",
+    "ProxyError",
+    "PublishedProxy",
+    "load_expression",
+]

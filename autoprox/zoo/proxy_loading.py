@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autoprox.errors import RunError
-from autoprox.files.json_documents import Document
-from autoprox.files.shell_command import command_line
-from autoprox.language import Tree, parse
+from autoprox.files.json_documents import JSONDocument
+from autoprox.files.rerun_command import rerun_command_line
+from autoprox.language import Tree, parse_expression
 from autoprox.runs.folder import HALL_OF_FAME, Run
 from autoprox.runs.proxy_file import Found, read_proxy
-from autoprox.zoo.expressions import EXPRESSIONS, ProxyError, load_expression
+from autoprox.zoo.expression_proxies import EXPRESSION_PROXIES, ProxyError, load_expression
 from autoprox.zoo.functions import FUNCTION_PROXIES, FunctionProxy
 
 NUMBERED = re.compile(r"(.+):(\d+)")  # a formula of a run
@@ -40,8 +40,8 @@ def resolve_proxy(source: str) -> LoadedProxy:
     """Load a proxy by its name, file or text; the proxy that a run chose, or the Nth by RUN:N."""
     if source in FUNCTION_PROXIES:
         return LoadedProxy(FUNCTION_PROXIES[source], citation=FUNCTION_PROXIES[source].citation)
-    if source in EXPRESSIONS:
-        return LoadedProxy(load_expression(source), citation=EXPRESSIONS[source].citation)
+    if source in EXPRESSION_PROXIES:
+        return LoadedProxy(load_expression(source), citation=EXPRESSION_PROXIES[source].citation)
     if os.path.isfile(source) or source.endswith(".json"):
         return _from_file(Path(source))
     if (run := find_run(source)) is None:
@@ -63,7 +63,7 @@ def find_run(source: str) -> tuple[Path, int] | None:
     return (Path(source), 1) if _is_folder(source) else None
 
 
-class NumberedFormula(Document):
+class NumberedFormula(JSONDocument):
     """A formula of a run by its number, with its mean taus."""
 
     number: int
@@ -82,7 +82,7 @@ def run_formulas(path: Path) -> list[NumberedFormula]:
         rows.append(
             NumberedFormula(
                 number=int(file.stem),
-                size=parse(proxy.expression).size,
+                size=parse_expression(proxy.expression).size,
                 train=_mean(proxy.taus.get("train") or proxy.taus.get("evolution")),
                 test=_mean(proxy.taus.get("test")),
                 expression=proxy.expression,
@@ -107,10 +107,10 @@ def _require_ended(run: Path) -> None:
     if not (run / HALL_OF_FAME / "1.json").exists():
         raise RunError(
             f"a run must have ended to have a proxy, but {run} has not: "
-            f"`{command_line('resume', run)}` goes on with it"
+            f"`{rerun_command_line('resume', run)}` goes on with it"
         )
 
 
 def _from_file(path: Path) -> LoadedProxy:
     proxy = read_proxy(path)
-    return LoadedProxy(parse(proxy.expression), found=proxy.found, taus=proxy.taus)
+    return LoadedProxy(parse_expression(proxy.expression), found=proxy.found, taus=proxy.taus)

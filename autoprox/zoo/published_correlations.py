@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from autoprox.files.json_documents import Document
+from autoprox.files.json_documents import JSONDocument
 
 
 class PublishedCorrelations(NamedTuple):
@@ -108,26 +108,26 @@ _ETAS_GPT2 = {  # Kendall and Spearman for each of _TEXTS
 }
 
 
-class OursAndPublished(Document):
+class MeasuredAndPublished(JSONDocument):
     """A correlation that we measured, and that of a paper."""
 
     ours: float | None
     published: float
 
 
-class PublishedRow(Document):
+class PublishedRow(JSONDocument):
     """A proxy's correlations next to those of a paper."""
 
     proxy: str
     dataset: str
     source: str
     same_networks: bool
-    kendall: OursAndPublished | None = None
-    spearman: OursAndPublished | None = None
-    pearson: OursAndPublished | None = None
+    kendall: MeasuredAndPublished | None = None
+    spearman: MeasuredAndPublished | None = None
+    pearson: MeasuredAndPublished | None = None
 
 
-class PublishedComparison(Document):
+class PublishedComparison(JSONDocument):
     """The correlations that papers report, and the proxies that none reports on."""
 
     rows: tuple[PublishedRow, ...]
@@ -186,7 +186,9 @@ def _tables() -> Iterator[PublishedTable]:
 PUBLISHED_TABLES = tuple(_tables())
 
 
-def find_published(benchmark: str, space: str, label: str, dataset: str) -> list[PublishedTable]:
+def find_published_tables(
+    benchmark: str, space: str, label: str, dataset: str
+) -> list[PublishedTable]:
     """The published tables on these scores; if there are none, on other networks of the space."""
     near = [t for t in PUBLISHED_TABLES if (t.space, t.dataset) == (space, dataset)]
     same = [t for t in near if (t.benchmark, t.label) == (benchmark, label)]
@@ -197,7 +199,7 @@ def published_correlations(
     benchmark: str, space: str, label: str, dataset: str, proxy: str
 ) -> PublishedCorrelations:
     """The published correlations of a proxy on exactly these networks; empty if there are none."""
-    for table in find_published(benchmark, space, label, dataset):
+    for table in find_published_tables(benchmark, space, label, dataset):
         if table.benchmark and proxy in table.correlations:
             return table.correlations[proxy]
     return PublishedCorrelations()
@@ -217,7 +219,7 @@ def compare_with_published(
             source=table.source,
             same_networks=table.benchmark is not None,
             **{
-                name: OursAndPublished(ours=own, published=value)
+                name: MeasuredAndPublished(ours=own, published=value)
                 for (name, value), own in zip(
                     table.correlations[proxy]._asdict().items(), ours, strict=True
                 )
@@ -225,7 +227,7 @@ def compare_with_published(
             },
         )
         for proxy, dataset, *ours in rows
-        for table in find_published(benchmark, space, label, dataset)
+        for table in find_published_tables(benchmark, space, label, dataset)
         if proxy in table.correlations
     ]
     known = {row.proxy for row in found}

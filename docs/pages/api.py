@@ -7,7 +7,7 @@ from typing import Any
 
 import autoprox
 from autoprox import api, loaded_runs
-from autoprox.commands.task import task_type
+from autoprox.commands.task_interface import task_class_for_kind
 from autoprox.runs.summary import Summary
 
 from . import text
@@ -17,7 +17,7 @@ from .text import block, code
 def page() -> str:
     """The whole page."""
     functions = [name for name in autoprox.__all__ if not name.startswith("__")]
-    models = {kind: task_type(kind).summary for kind in loaded_runs.RESULTS}
+    models = {kind: task_class_for_kind(kind).summary for kind in loaded_runs.RESULTS}
     return text.page(
         "Python",
         "The functions are those of `import autoprox`; importing it takes no time, for torch "

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from itertools import groupby
 
-from autoprox.export.mathml_format import mathml_of
+from autoprox.export.mathml_format import mathml_from_latex
 from autoprox.language import EVERY_STATISTIC, STATISTICS, STRUCTURE
-from autoprox.language.domains import DOMAINS, PARTS
+from autoprox.language.layer_domains import DOMAIN_PARTS, DOMAINS
 from autoprox.language.quantities import QUANTITIES
 from autoprox.language.statistic_leaves import MEANINGS, unicode_letter
-from autoprox.primitives import OPERATIONS, Formula, fill
+from autoprox.primitives import OPERATIONS, LatexFormula, fill_template
 from autoprox.report.terminal.operations_report import operation_details
 
 from . import text
@@ -70,8 +70,10 @@ def operations() -> str:
 def drawn_formula(name: str) -> str:
     """An operation of x and y as mathematics, in a line."""
     own = OPERATIONS[name]
-    values = {"x": Formula("x"), "y": Formula("y"), "times": Formula(r"\cdot")}
-    found = mathml_of(fill(own.latex, axis="i" if own.along_axis else "", **values))
+    values = {"x": LatexFormula("x"), "y": LatexFormula("y"), "times": LatexFormula(r"\cdot")}
+    found = mathml_from_latex(
+        fill_template(own.latex, axis="i" if own.along_axis else "", **values)
+    )
     return found.replace(' display="block"', "")
 
 
@@ -86,7 +88,7 @@ def domains() -> Iterator[list[str]]:
     """A line for each set of layers."""
     for domain in DOMAINS:
         usual = "yes" if any(one.domain == domain for one in STATISTICS.values()) else "named only"
-        yield [code(domain), MEANINGS[domain][1], ", ".join(PARTS.get(domain, ())), usual]
+        yield [code(domain), MEANINGS[domain][1], ", ".join(DOMAIN_PARTS.get(domain, ())), usual]
 
 
 def statistics() -> str:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from autoprox.primitives import OPERATIONS, Primitive
-from autoprox.primitives.primitive import apply
+from autoprox.primitives.primitive import apply_primitive
 
 WIDTH, HEIGHT, MARGIN = 132, 84, 6
 ACROSS = torch.linspace(-3.0, 3.0, 61, dtype=torch.float64)
@@ -28,7 +28,7 @@ def drawing(name: str, operation: Primitive) -> str:
     """Curves over x, or values before and after."""
     if operation.kind in ("normalise", "depth", "combinator"):
         level = "network" if operation.kind == "combinator" else "layers"
-        after = apply(operation, [VALUES], level)  # type: ignore[arg-type]
+        after = apply_primitive(operation, [VALUES], level)  # type: ignore[arg-type]
         parts = stems(VALUES.tolist(), after.tolist())
     else:
         parts = lines(curves(operation))
@@ -40,21 +40,23 @@ def drawing(name: str, operation: Primitive) -> str:
 def curves(operation: Primitive) -> list[Curve]:
     """The operation's values along x, once for each y where it takes two values."""
     if operation.kind == "map":
-        return [apply(operation, [ACROSS.unsqueeze(0)], "layers")[0].tolist()]
+        return [apply_primitive(operation, [ACROSS.unsqueeze(0)], "layers")[0].tolist()]
     if operation.kind == "binary":
         x = ACROSS.unsqueeze(0)
         return [
-            apply(operation, [x, torch.full_like(x, y)], "layers")[0].tolist()
+            apply_primitive(operation, [x, torch.full_like(x, y)], "layers")[0].tolist()
             for y in (-1.0, 0.5, 2.0)
         ]
     if operation.kind == "pair":
         x = batch([1.0, -0.5])
         return [
-            apply(operation, [x, x.new_tensor([1.0, 2.0, 0.5]).expand_as(x)], "layers").tolist()
+            apply_primitive(
+                operation, [x, x.new_tensor([1.0, 2.0, 0.5]).expand_as(x)], "layers"
+            ).tolist()
         ]
     level = operation.levels[0]
     x = batch([1.0, -0.5, 2.0]).reshape(-1, 2, 2) if level == "matrix" else batch([1.0, -0.5, 2.0])
-    return [apply(operation, [x], level).tolist()]
+    return [apply_primitive(operation, [x], level).tolist()]
 
 
 def batch(others: Sequence[float]) -> Tensor:

@@ -8,17 +8,17 @@ from pathlib import Path
 from statistics import fmean, median
 
 from autoprox import load_run
-from autoprox.evaluation.full_resolution import NetworkScores, RankingQuality
-from autoprox.evaluation.time_estimate import span
+from autoprox.evaluation.full_resolution_choice import NetworkScores, RankingQuality
+from autoprox.evaluation.time_estimate import format_duration
 from autoprox.loaded_runs import EvolveResult
-from autoprox.report.html import figures
-from autoprox.report.html.figures import Point, Series, plot
-from autoprox.report.html.page import render_macro
+from autoprox.report.html import svg_geometry
+from autoprox.report.html.page_rendering import render_macro
+from autoprox.report.html.svg_geometry import PlotPoint, PlotSeries, layout_plot
 
 from .text import block, table
 
 REFERENCE = Path(__file__).parent.parent.parent / "runs" / "reference"
-STYLE = Path(figures.__file__).parent / "templates" / "style.css"
+STYLE = Path(svg_geometry.__file__).parent / "templates" / "style.css"
 SHOWN = "pit"  # whose formula and scatter README has
 FIGURE = re.compile(r"<svg.*?</svg>", re.DOTALL)
 PLACES = {  # how README names them
@@ -65,7 +65,7 @@ def rows() -> Iterator[Sequence[str]]:
             yield (
                 PLACES.get(space, space), str(len(found)), f"{tau_b:.3f}", shown[0],
                 f"{left['proxy']:.3f}", shown[1], shown[2], f"{left['ridge']:.3f}",
-                span(median(run.summary.seconds for run in runs[space])),
+                format_duration(median(run.summary.seconds for run in runs[space])),
             )  # fmt: skip
 
 
@@ -102,9 +102,11 @@ def drawn(dataset: str, networks: Mapping[str, NetworkScores]) -> str:
     series = []
     for part, name in (("train", "training networks"), ("test", "test networks")):
         pairs = zip(networks[part].scores[dataset], networks[part].truth[dataset], strict=True)
-        series.append(Series(name, [Point(x, y) for x, y in pairs if x is not None]))
+        series.append(PlotSeries(name, [PlotPoint(x, y) for x, y in pairs if x is not None]))
     labels = "score, untrained", f"accuracy on {dataset}, trained"
-    page = render_macro("figures.html.j2", "plot", plot("score and accuracy", *labels, *series))
+    page = render_macro(
+        "figures.html.j2", "plot", layout_plot("score and accuracy", *labels, *series)
+    )
     [figure] = FIGURE.findall(page)
     style = (
         f"<style>{html.escape(STYLE.read_text(), quote=False)} svg {{ max-width: none; }}</style>"

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from autoprox.benchmarks.descriptions import BenchmarkInfo, FetchedFile
-from autoprox.benchmarks.table import BenchmarkTable
+from autoprox.benchmarks.info_documents import BenchmarkInfo, FetchedFile
+from autoprox.benchmarks.user_table import BenchmarkTable
 from autoprox.cli.show_commands import WrittenReport
 from autoprox.commands.build_benchmark import BuildSummary
 from autoprox.commands.cache import ClearedCache
@@ -18,7 +18,7 @@ from autoprox.commands.export_network import ExportedArchitecture, ExportedProxy
 from autoprox.commands.prenas import PrenasSummary
 from autoprox.commands.rank import RankLogLine, RankSummary
 from autoprox.commands.rediscover import RediscoverSummary
-from autoprox.commands.s3 import S3Summary
+from autoprox.commands.s3_space_search import S3Summary
 from autoprox.commands.score import ModelScores
 from autoprox.commands.search import CandidateLine, SearchSummary
 from autoprox.commands.supernet import ExtractedSubnet, SupernetEvalSummary, SupernetTrainSummary

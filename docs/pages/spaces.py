@@ -5,10 +5,10 @@ import sys
 from collections.abc import Iterator
 from itertools import groupby
 
-from autoprox.files.human_readable import compact
+from autoprox.files.human_readable_sizes import format_with_unit
 from autoprox.searchspaces import SPACES, SearchSpace
-from autoprox.searchspaces.language_models import TokenSpace
-from autoprox.searchspaces.space import Field
+from autoprox.searchspaces.language_model_bases import TokenSpace
+from autoprox.searchspaces.space import ChoiceField
 
 from . import text
 from .text import code, table
@@ -47,7 +47,7 @@ def section(space: SearchSpace) -> str:
     )
 
 
-def described(field: Field) -> tuple[str, str]:
+def described(field: ChoiceField) -> tuple[str, str]:
     """The options of a field, and how often it is chosen."""
     options = " / ".join(", ".join(map(str, own)) for own in field.options)
     if not field.listed:
@@ -64,8 +64,8 @@ def sizes(space: SearchSpace) -> Iterator[str]:
     drawn = sorted(space.params(space.sample(rng), classes) for _ in range(DRAWN))
     ends = [space.params(own, classes) for own in (space.smallest(), space.largest())]
     low, high = min(ends[0], drawn[0]), max(ends[1], drawn[-1])
-    middle = compact(drawn[DRAWN // 2])
-    yield f"{compact(low)} to {compact(high)} parameters, in the middle {middle};"
+    middle = format_with_unit(drawn[DRAWN // 2])
+    yield f"{format_with_unit(low)} to {format_with_unit(high)} parameters, in the middle {middle};"
     what = "tokens" if isinstance(space, TokenSpace) else "images"
     shape = " x ".join(map(str, space.input_shape))
     yield f"{what} of {shape}." if what == "images" else "they read tokens."

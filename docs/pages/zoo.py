@@ -2,8 +2,8 @@
 
 import inspect
 
-from autoprox.export.pretty_format import pretty
-from autoprox.zoo.expressions import EXPRESSIONS, load_expression
+from autoprox.export.pretty_format import pretty_formula
+from autoprox.zoo.expression_proxies import EXPRESSION_PROXIES, load_expression
 from autoprox.zoo.functions import FUNCTION_PROXIES
 
 from . import text
@@ -14,12 +14,12 @@ def page() -> str:
     """The whole page."""
     return text.page(
         "Published proxies",
-        f"{len(EXPRESSIONS)} are expressions of the language, {len(FUNCTION_PROXIES)} functions "
-        "that run passes of their own; `params` and `flops` stand beside them as counts. `autoprox "
+        f"{len(EXPRESSION_PROXIES)} are expressions of the language, {len(FUNCTION_PROXIES)} "
+        "functions that run passes of their own; `params` and `flops` stand beside them as counts. `autoprox "
         "rank --proxies all` measures all of them, `autoprox show NAME` explains one. Where "
         "text and released code of a paper differ, what counts here is said with the proxy.",
         "## Expressions",
-        *map(expression, EXPRESSIONS),
+        *map(expression, EXPRESSION_PROXIES),
         "## Functions",
         *map(function, FUNCTION_PROXIES),
     )
@@ -27,10 +27,15 @@ def page() -> str:
 
 def expression(name: str) -> str:
     """A proxy of the language: paper, formula, text."""
-    own = EXPRESSIONS[name]
+    own = EXPRESSION_PROXIES[name]
     tree = load_expression(name)
     return "\n\n".join(
-        [f"### {name}", f"{own.citation}.", block("text", pretty(tree)), code(own.expression)]
+        [
+            f"### {name}",
+            f"{own.citation}.",
+            block("text", pretty_formula(tree)),
+            code(own.expression),
+        ]
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import autoprox
 from autoprox.benchmarks import BENCHMARKS, load_benchmark
 from autoprox.scoring.bootstrap import BootstrapSample, near_size_pairs
-from autoprox.scoring.reliability import reliability
+from autoprox.scoring.true_score_reliability import true_score_reliability
 from autoprox.searchspaces import get_space
 
 FOLDER = Path(autoprox.__file__).parent / "data" / "nano-bench"
@@ -40,7 +40,7 @@ def report(space: str, dataset: str, label: str) -> None:
     numbers = (
         scores.std(ddof=1),
         np.sqrt(runs.var(1, ddof=1).mean()),
-        reliability(runs, counts[0]),
+        true_score_reliability(runs, counts[0]),
         *(sample.tau(count, scores, "tau-b", near)[0] for count in counts),
     )
     cells = [space, dataset, label, f"{len(runs)}", f"{runs.shape[1]}", f"{int(near.sum() / 2)}"]

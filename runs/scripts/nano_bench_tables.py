@@ -19,7 +19,7 @@ import numpy as np
 
 import autoprox
 from autoprox.files.atomic_writes import write_json
-from autoprox.scoring.reliability import reliability
+from autoprox.scoring.true_score_reliability import true_score_reliability
 
 FOLDER = Path(__file__).resolve().parents[1] / "nano-bench"
 PACKAGED = Path(autoprox.__file__).parent / "data" / "nano-bench"
@@ -67,7 +67,7 @@ def make_table(recipe: Row, plan: Row, rows: Sequence[Row], seeds: int) -> dict[
     sizes = np.array([params[arch] for arch in runs], dtype=np.float64)
     worth = {
         label: {
-            d: reliability(np.array([own[d][label] for own in runs.values()]), sizes)
+            d: true_score_reliability(np.array([own[d][label] for own in runs.values()]), sizes)
             for d in datasets
         }
         for label in MEASURES

@@ -14,7 +14,7 @@ import numpy as np
 
 import autoprox
 from autoprox.benchmarks import load_benchmark
-from autoprox.evaluation.full_resolution import RankingQuality
+from autoprox.evaluation.full_resolution_choice import RankingQuality
 from autoprox.loaded_runs import EvolveResult
 from autoprox.scoring.bootstrap import BootstrapSample, near_size_pairs
 from autoprox.scoring.correlations import Floats

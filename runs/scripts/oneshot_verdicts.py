@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from scipy.stats import t
 
 from autoprox.files.atomic_writes import write_json
-from autoprox.files.human_readable import compact
+from autoprox.files.human_readable_sizes import format_with_unit
 
 RUNS = Path(__file__).resolve().parents[1]
 TRAININGS = ("preferred", "uniform", "sandwich", "alone")
@@ -74,7 +74,7 @@ def claim(seeds: Sequence[Sequence[Mapping[str, Any]]], figure: Path) -> list[st
         spread = [stdev(of(name, size)) if len(seeds) > 1 else 0.0 for size in sizes]
         axes.errorbar(sizes, [m for m, _, _ in means], spread, capsize=3, label=name)
     axes.set(xlabel="parameters, at most", ylabel="accuracy, %")
-    axes.set_xticks(sizes, [compact(size) for size in sizes])
+    axes.set_xticks(sizes, [format_with_unit(size) for size in sizes])
     axes.legend(loc="lower right")
     drawn.savefig(figure, dpi=110)
     claims = []

@@ -27,10 +27,10 @@ import numpy as np
 from scipy.stats import rankdata
 
 import autoprox
-from autoprox.commands.rank import Rank, RankLogLine
+from autoprox.commands.rank import RankLogLine, RankTask
 from autoprox.files.atomic_writes import write_json
 from autoprox.files.json_documents import read_object
-from autoprox.inputs.datasets import Images, load_images
+from autoprox.inputs.training_datasets import ImageDataset, load_images
 from autoprox.oneshot.prenas.isomer_selection import (
     NORMALISED_MATRICES,
     IsomerFields,
@@ -42,7 +42,7 @@ from autoprox.oneshot.prenas.supernet_saliency import measure_saliency
 from autoprox.oneshot.supernet.inherited_accuracy import inherited_accuracies, inherited_table
 from autoprox.oneshot.supernet.shared_weights import CHECKPOINT_FILE, read_supernet
 from autoprox.oneshot.supernet.training import SupernetRecipe
-from autoprox.parallel.threads import one_thread
+from autoprox.parallel.threads import single_torch_thread
 from autoprox.runner import read_config
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import kendall_unordered_ties
@@ -72,7 +72,7 @@ class Experiment:
     proxies: tuple[str, ...]
 
     @cached_property
-    def data(self) -> Images:
+    def data(self) -> ImageDataset:
         return load_images(self.images, self.space.input_shape)
 
     def done(self, function: Callable[..., Any], name: str, **options: Any) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class Experiment:
             print(file.stem, flush=True)
             file.parent.mkdir(exist_ok=True)
             recipe, data = SupernetRecipe(**self.training), self.data
-            with one_thread():
+            with single_torch_thread():
                 network = self.space.build(arch, data.classes, seed)
                 recipe.train(network, data, seed)
                 judged = data.held_out_images[CHOOSING:], data.held_out_labels[CHOOSING:]
@@ -115,7 +115,7 @@ class Experiment:
         """What they inherit, on a part of the held-out images."""
         supernet, data = read_supernet(Path(run) / CHECKPOINT_FILE, self.space), self.data
         images, labels = data.held_out_images[part], data.held_out_labels[part]
-        own = Images(data.name, data.classes, data.images, data.labels, images, labels)
+        own = ImageDataset(data.name, data.classes, data.images, data.labels, images, labels)
         return inherited_accuracies(supernet, own, architectures)
 
 
@@ -306,7 +306,7 @@ def zoo_scores(
         seed=seed,
     )
     folder = Run.open(Path(summary["run"]))
-    ranking = Rank(read_config(folder))  # type: ignore[arg-type]
+    ranking = RankTask(read_config(folder))  # type: ignore[arg-type]
     lines, found = folder.read_log_as(RankLogLine), {}
     for proxy in ranking.config.proxies:
         values = ranking.scores(lines, proxy, experiment.data.name)[0]

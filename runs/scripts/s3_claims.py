@@ -19,13 +19,13 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from autoprox import runner
-from autoprox.commands.s3 import SEARCHED, SPACE, S3Search
+from autoprox.commands.s3_space_search import SEARCHED, SPACE, S3Task
 from autoprox.configurations.supernets import S3Config
 from autoprox.files.atomic_writes import write_json
 from autoprox.files.json_documents import read_object
 from autoprox.oneshot.s3.subnet_search import SubnetEvaluator, search_subnets
 from autoprox.oneshot.supernet.shared_weights import CHECKPOINT_FILE, read_supernet
-from autoprox.parallel.threads import one_thread
+from autoprox.parallel.threads import single_torch_thread
 from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.runs.folder import SUMMARY, Run
 from autoprox.scoring.correlations import kendall
@@ -76,7 +76,7 @@ def run_of(given: argparse.Namespace, seed: int) -> Path:
     return Path(runner.start(config).run)
 
 
-def spaces_of(run: Path, task: S3Search) -> list[SwinSpace]:
+def spaces_of(run: Path, task: S3Task) -> list[SwinSpace]:
     """The spaces of all rounds."""
     found = []
     for folder in sorted(run.glob("round*")):
@@ -85,7 +85,7 @@ def spaces_of(run: Path, task: S3Search) -> list[SwinSpace]:
     return found
 
 
-def best_of(run: Path, task: S3Search, space: SwinSpace, number: int) -> tuple[Architecture, float]:
+def best_of(run: Path, task: S3Task, space: SwinSpace, number: int) -> tuple[Architecture, float]:
     """The best network of a round's space, and its error with inherited weights."""
     folder, config = run / f"round{number}", task.config
     evaluations = SubnetEvaluator(
@@ -101,10 +101,10 @@ def best_of(run: Path, task: S3Search, space: SwinSpace, number: int) -> tuple[A
     return best, found[best]
 
 
-def alone(task: S3Search, space: SwinSpace, arch: Architecture, file: Path) -> float:
+def alone(task: S3Task, space: SwinSpace, arch: Architecture, file: Path) -> float:
     """The accuracy of a network trained alone, from the file if it is there."""
     if not file.exists():
-        with one_thread():
+        with single_torch_thread():
             network = space.build(arch, task.data.classes, task.config.seed)
             task.recipe.train(network, task.data, task.config.seed)
             accuracy = task.recipe.score(network, task.data)
@@ -113,7 +113,7 @@ def alone(task: S3Search, space: SwinSpace, arch: Architecture, file: Path) -> f
 
 
 def alone_all(
-    run: Path, task: S3Search, space: SwinSpace, architectures: Sequence[Architecture]
+    run: Path, task: S3Task, space: SwinSpace, architectures: Sequence[Architecture]
 ) -> list[float]:
     """The accuracies of networks trained alone, several at a time."""
     folder = run / "alone"
@@ -131,7 +131,7 @@ def measured(given: argparse.Namespace, seed: int) -> dict[str, Any]:
     config = runner.read_config(Run.open(run))
     if not isinstance(config, S3Config):
         raise SystemExit(f"{run} must be a run of s3")
-    task = S3Search(config)
+    task = S3Task(config)
     spaces = spaces_of(run, task)
     bests = [best_of(run, task, space, number) for number, space in enumerate(spaces)]
     rng = random.Random(f"{seed} alone")

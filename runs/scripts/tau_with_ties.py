@@ -13,23 +13,23 @@ from pathlib import Path
 
 import numpy as np
 
-from autoprox.commands.evolve import Evolve
+from autoprox.commands.evolve import EvolveTask
 from autoprox.configurations.commands import EvolveConfig
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.evaluation.space_problem import SpaceProblem
 from autoprox.language import Tree
 from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.runner import read_config
 from autoprox.runs.folder import Run
 from autoprox.scoring.correlations import Floats, kendall, kendall_unordered_ties
-from autoprox.statistics.sources import UncachedMatrices
+from autoprox.statistics.matrix_sources import UncachedMatrices
 from autoprox.zoo.proxy_loading import resolve_proxy
 
 
 def scores_of(problem: SpaceProblem, tree: Tree, networks: list[int]) -> Floats:
     every = problem.networks()
     chosen = [every[n] for n in networks]
-    engine = Engine(
+    engine = TreeEvaluator(
         UncachedMatrices(problem.setting(stride=1), chosen, WorkerPool(problem.config.workers))
     )
     scores: Floats = engine.evaluate([tree]).values[0]
@@ -48,7 +48,7 @@ def lines(path: Path, within: str | None, workers: int) -> Iterator[str]:
     """Yield the lines of a table on the proxy of a run and on the parameter count."""
     config = read_config(Run.open(path, "evolve"), workers=workers)
     assert isinstance(config, EvolveConfig)
-    [problem] = Evolve(config).problems.values()
+    [problem] = EvolveTask(config).problems.values()
     tree, test = resolve_proxy(str(path)).tree, problem.parts["test"].tolist()
     truth = np.stack([scores[test] for scores in problem.benchmark.scores.values()])
     architectures = [problem.benchmark.architectures[n] for n in test]

@@ -19,17 +19,17 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from autoprox.commands.evolve import Evolve
+from autoprox.commands.evolve import EvolveTask
 from autoprox.configurations.commands import EvolveConfig
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.files.atomic_writes import to_json, write_json
-from autoprox.language import Tree, require_network
+from autoprox.language import Tree, require_complete_proxy
 from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.runs.folder import Run
 from autoprox.scoring.bootstrap import split_networks
 from autoprox.scoring.correlations import Floats
 from autoprox.scoring.evaluation_set import EvaluationSet, ridge_baseline, size_baselines
-from autoprox.statistics.sources import UncachedMatrices
+from autoprox.statistics.matrix_sources import UncachedMatrices
 from autoprox.zoo.proxy_loading import resolve_proxy
 
 SPACES = ("autoformer-nano", "pit-nano", "autoformer-ti", "pit")
@@ -48,7 +48,7 @@ class Proxy(NamedTuple):
 def read_proxy(source: str, seed: int) -> Proxy:
     """Return the proxy that a word of the command line means."""
     loaded, path = resolve_proxy(source), Path(source)
-    tree = require_network(loaded.tree)
+    tree = require_complete_proxy(loaded.tree)
     if path.is_dir():
         config = Run.open(path).read_config()
         division = config["split_seed"], config["train"]
@@ -62,10 +62,10 @@ def measure(
     space: str, proxies: Sequence[Proxy], seed: int, workers: int
 ) -> dict[str, list[dict[str, Any]]]:
     """Return the metrics of each proxy by dataset, and of each baseline on the same splits."""
-    [problem] = Evolve(EvolveConfig(space=space, seed=seed, workers=workers)).problems.values()
+    [problem] = EvolveTask(EvolveConfig(space=space, seed=seed, workers=workers)).problems.values()
     benchmark = problem.benchmark
     source = UncachedMatrices(problem.setting(stride=1), problem.networks(), WorkerPool(workers))
-    engine = Engine(source)
+    engine = TreeEvaluator(source)
     engine.evaluate([proxy.tree for proxy in proxies])
     found: dict[str, list[dict[str, Any]]] = {"proxies": []}
     splits: dict[tuple[int, float], None] = {}

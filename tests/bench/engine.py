@@ -42,19 +42,19 @@ from helpers.evolutions import only_problem
 from helpers.random_matrices import RandomMatrices
 from torch.nn import functional
 
-from autoprox.commands.evolve import Evolve
+from autoprox.commands.evolve import EvolveTask
 from autoprox.configurations.commands import EvolveConfig
-from autoprox.engine.evaluator import Engine
-from autoprox.engine.program import reductions
+from autoprox.engine.tree_compilation import matrix_reductions
+from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.evaluation.space_problem import SpaceProblem
 from autoprox.evaluation.successive_halving import SuccessiveHalving
 from autoprox.evolution import STRATEGIES, EvolutionParameters, State, evolve, make_toolbox
-from autoprox.files.folders import user_cache
-from autoprox.language import Statistic, Tree, canonical, digest, parse, statistics
+from autoprox.files.folder_checks import user_cache_folder
+from autoprox.language import Statistic, Tree, canonical, parse_expression, statistics, tree_digest
 from autoprox.parallel.worker_pool import WorkerPool
-from autoprox.statistics.cached import CachedMatrices
-from autoprox.statistics.networks import SpaceNetwork, space_networks
-from autoprox.statistics.sources import UncachedMatrices
+from autoprox.statistics.matrix_cache import CachedMatrices
+from autoprox.statistics.matrix_sources import UncachedMatrices
+from autoprox.statistics.untrained_networks import SpaceNetwork, untrained_space_networks
 
 DATASETS = ("cifar100", "flowers", "chaoyang")
 ELEMENTWISE = (
@@ -89,7 +89,7 @@ def cpu_seconds(call: Callable[[], Any], repeats: int = 7) -> float:
     return min(timings)
 
 
-def random_store(task: Evolve, needs: Iterable[Statistic]) -> RandomMatrices:
+def random_store(task: EvolveTask, needs: Iterable[Statistic]) -> RandomMatrices:
     problem = only_problem(task)
     every = problem.networks()
     chosen = [every[n] for n in problem.parts["train"]]
@@ -97,7 +97,7 @@ def random_store(task: Evolve, needs: Iterable[Statistic]) -> RandomMatrices:
 
 
 def store_of(
-    task: Evolve, folder: Path, networks: int, needs: Iterable[Statistic] = ()
+    task: EvolveTask, folder: Path, networks: int, needs: Iterable[Statistic] = ()
 ) -> CachedMatrices:
     config, problem = task.config, only_problem(task)
     every = problem.networks()
@@ -117,8 +117,8 @@ def store_of(
 def inputs(expression: str) -> set[Statistic]:
     """The statistics that an expression reads, by single domains."""
     found: set[Statistic] = set()
-    tree = canonical(parse(expression))
-    for parts in reductions(tree).values():
+    tree = canonical(parse_expression(expression))
+    for parts in matrix_reductions(tree).values():
         found.update(*map(statistics, parts))
     return found
 
@@ -132,7 +132,7 @@ def bytes_read(store: CachedMatrices, expression: str) -> int:
     )
 
 
-def bandwidth(task: Evolve) -> dict[str, Any]:
+def bandwidth(task: EvolveTask) -> dict[str, Any]:
     """Measure one thread against its own copy."""
     needs = {statistic for expression in ELEMENTWISE for statistic in inputs(expression)}
     store = random_store(task, needs)
@@ -141,11 +141,11 @@ def bandwidth(task: Evolve) -> dict[str, Any]:
     torch.set_num_threads(1)
     speed = 4 * source.numel() / cpu_seconds(lambda: target.copy_(source))
     # What an engine prepares once, for all formulas.
-    overhead = cpu_seconds(lambda: Engine(store).evaluate([parse("sum(width)")]))
+    overhead = cpu_seconds(lambda: TreeEvaluator(store).evaluate([parse_expression("sum(width)")]))
     rows = []
     for expression in ELEMENTWISE:
-        tree = parse(expression)
-        taken = cpu_seconds(lambda tree=tree: Engine(store).evaluate([tree]))
+        tree = parse_expression(expression)
+        taken = cpu_seconds(lambda tree=tree: TreeEvaluator(store).evaluate([tree]))
         least = bytes_read(store, expression) / speed
         rows.append(
             {
@@ -158,7 +158,7 @@ def bandwidth(task: Evolve) -> dict[str, Any]:
     return {"copy_gb_per_second": speed / 1e9, "stride": task.config.stride, "trees": rows}
 
 
-def workers(task: Evolve) -> dict[str, Any]:
+def workers(task: EvolveTask) -> dict[str, Any]:
     """Compare two threads with one, on an idle machine of two cores."""
     store = random_store(task, task.needs())
     rng = random.Random(2)
@@ -166,9 +166,12 @@ def workers(task: Evolve) -> dict[str, Any]:
     taken = {}
     for count in (1, 2):
         store.pool = WorkerPool(count)
-        each = {e: seconds(lambda e=e: Engine(store).evaluate([parse(e)])) for e in ELEMENTWISE}
+        each = {
+            e: seconds(lambda e=e: TreeEvaluator(store).evaluate([parse_expression(e)]))
+            for e in ELEMENTWISE
+        }
         taken[count] = each | {
-            "100 random formulas": seconds(lambda: Engine(store).evaluate(trees), 3)
+            "100 random formulas": seconds(lambda: TreeEvaluator(store).evaluate(trees), 3)
         }
     ratios = {name: taken[1][name] / taken[2][name] for name in taken[1]}
     return {"seconds": taken, "times_faster": ratios}
@@ -178,7 +181,7 @@ def formulas(options: argparse.Namespace) -> dict[str, Any]:
     """Evolution on four spaces, whose matrices are random, as if they were collected."""
     spaces = ("autoformer", "pit", "autoformer-nano", "pit-nano")
     budget = options.formulas
-    task = Evolve(EvolveConfig(spaces=spaces, evaluations=budget, iterations=budget, workers=1))
+    task = EvolveTask(EvolveConfig(spaces=spaces, evaluations=budget, iterations=budget, workers=1))
     (plan,) = task.folds
     sources = {
         name: [
@@ -232,15 +235,15 @@ def published_way(problem: SpaceProblem) -> float:
     return sum(timings) / len(timings) * len(archs)
 
 
-def candidates(task: Evolve, folder: Path) -> dict[str, Any]:
+def candidates(task: EvolveTask, folder: Path) -> dict[str, Any]:
     """Random new trees, in batches of ten: none has been evaluated before."""
     store = store_of(task, folder, 60)
     rng, trees = random.Random(1), dict[str, Tree]()
     while len(trees) < 500:
         tree = canonical(task.grammar.generate(rng))
-        trees[digest(tree)] = tree
+        trees[tree_digest(tree)] = tree
     fresh = list(trees.values())
-    engine = Engine(store)
+    engine = TreeEvaluator(store)
     start = time.perf_counter()
     for first in range(0, len(fresh), 10):
         engine.evaluate(fresh[first : first + 10])
@@ -255,7 +258,7 @@ def candidates(task: Evolve, folder: Path) -> dict[str, Any]:
     }
 
 
-def collection(task: Evolve) -> dict[str, Any]:
+def collection(task: EvolveTask) -> dict[str, Any]:
     """Collect the subsampled `data` probe of a few networks, against its bare passes."""
     problem = only_problem(task)
     needs = [s for s in task.needs() if s.probe == "data"]
@@ -267,13 +270,13 @@ def collection(task: Evolve) -> dict[str, Any]:
     return against_bare_passes(problem, collected)
 
 
-def final(task: Evolve) -> dict[str, Any]:
+def final(task: EvolveTask) -> dict[str, Any]:
     """Measure a formula at full resolution on a few networks, as at the end of an evolution."""
     problem = only_problem(task)
 
     def measured(networks: Sequence[SpaceNetwork]) -> None:
         source = UncachedMatrices(problem.setting(stride=1), networks)
-        Engine(source).evaluate([parse(ELEMENTWISE[0])])
+        TreeEvaluator(source).evaluate([parse_expression(ELEMENTWISE[0])])
 
     return against_bare_passes(problem, measured)
 
@@ -283,7 +286,7 @@ def against_bare_passes(
 ) -> dict[str, Any]:
     """Processor time of one thread, of a few networks on all datasets."""
     archs = [problem.benchmark.architectures[n] for n in problem.parts["train"]][:4]
-    networks = space_networks(problem.space, archs)
+    networks = untrained_space_networks(problem.space, archs)
     torch.set_num_threads(1)
 
     def bare() -> None:
@@ -302,7 +305,7 @@ def against_bare_passes(
     }
 
 
-def evolution(task: Evolve, folder: Path) -> dict[str, Any]:
+def evolution(task: EvolveTask, folder: Path) -> dict[str, Any]:
     """Auto-Prox's settings, 20 proxies and 200 iterations, with the configured strategy."""
     store = store_of(task, folder, 60)
     state, settings = State(random.Random(0)), EvolutionParameters(population=20, iterations=200)
@@ -322,7 +325,7 @@ def evolution(task: Evolve, folder: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    parts: dict[str, Callable[[Evolve, Path], dict[str, Any]]] = {
+    parts: dict[str, Callable[[EvolveTask, Path], dict[str, Any]]] = {
         "bandwidth": lambda task, folder: bandwidth(task),
         "workers": lambda task, folder: workers(task),
         "formulas": lambda task, folder: formulas(options),
@@ -339,7 +342,7 @@ def main() -> None:
     parser.add_argument("--stride", type=int, help="instead of the default for the space")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--formulas", type=int, default=2_000, help="of the part `formulas`")
-    parser.add_argument("--cache", type=Path, default=user_cache() / "statistics")
+    parser.add_argument("--cache", type=Path, default=user_cache_folder() / "statistics")
     options = parser.parse_args()
     config = EvolveConfig(
         space=options.space,
@@ -348,7 +351,7 @@ def main() -> None:
         stride=options.stride,
         workers=options.workers,
     )
-    task = Evolve(config)
+    task = EvolveTask(config)
     results = {}
     for name in options.parts or parts:
         results[name] = parts[name](task, options.cache)

@@ -19,7 +19,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from autoprox.commands.evolve import Evolve, EvolveSummary
+from autoprox.commands.evolve import EvolveSummary, EvolveTask
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.runner import begin
 
@@ -56,7 +56,7 @@ def staged(options: dict[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         config = EvolveConfig(**options, cache=f"{folder}/cache", runs=f"{folder}/runs")
         (Path(folder) / "cache").mkdir()
-        task = Evolve(config)
+        task = EvolveTask(config)
         started = time.monotonic()
         estimate = task.estimate()
         estimating = time.monotonic() - started

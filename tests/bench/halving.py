@@ -13,7 +13,7 @@ import sys
 import time
 from contextlib import suppress
 
-from autoprox.commands.evolve import Evolve
+from autoprox.commands.evolve import EvolveTask
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.evaluation.successive_halving import SuccessiveHalving
 from autoprox.evolution import STRATEGIES, State, evolve, make_toolbox
@@ -28,7 +28,7 @@ class TimeUpError(Exception):
 
 def best(steps: tuple[int, ...], seed: int, minutes: float) -> dict[str, float]:
     """Return the best fitness of an evolution, and the number of formulas it evaluated."""
-    task = Evolve(EvolveConfig(spaces=SPACES, seed=0, workers=1, iterations=10**6))
+    task = EvolveTask(EvolveConfig(spaces=SPACES, seed=0, workers=1, iterations=10**6))
     for name, problem in task.problems.items():
         train, taken = problem.parts["train"], 0
         task.parts[name] = []

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from autoprox.primitives import PRIMITIVES, apply
+from autoprox.primitives import PRIMITIVES, apply_primitive
 
 ELEMENTS, CHUNK, EPSILON = 2**22, 2**20, np.float32(1e-12)
 FORMULAS = {  # the operations, first to last, the first of them on two inputs or on one
@@ -45,11 +45,11 @@ def by_operations(names: tuple[str, ...], x: Tensor, y: Tensor) -> float:
     total = 0.0
     for pair in chunks(x, y):
         first = PRIMITIVES[names[0]]
-        value = apply(first, pair[: first.arity], "matrix")
+        value = apply_primitive(first, pair[: first.arity], "matrix")
         for name in names[1:]:
             operation = PRIMITIVES[name]
             operation = operation.on_nonnegative if name == "log" else operation
-            value = apply(operation, [value], "matrix", value)
+            value = apply_primitive(operation, [value], "matrix", value)
         total += float(value.sum())
     return total
 

@@ -32,16 +32,16 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from helpers.evolutions import only_fold, only_problem, only_quality
 
-from autoprox.commands.evolve import Evolve, EvolveSummary
+from autoprox.commands.evolve import EvolveSummary, EvolveTask
 from autoprox.configurations.commands import EvolveConfig
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.evolution import EvolutionParameters
-from autoprox.files.folders import user_cache
-from autoprox.language import parse
+from autoprox.files.folder_checks import user_cache_folder
+from autoprox.language import parse_expression
 from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.runner import start
-from autoprox.statistics.cached import CachedMatrices
-from autoprox.statistics.sources import UncachedMatrices
+from autoprox.statistics.matrix_cache import CachedMatrices
+from autoprox.statistics.matrix_sources import UncachedMatrices
 
 EVERY_KIND = (
     "sum(sum(mul(all.weight, all.grad)))",
@@ -54,11 +54,11 @@ GIB = 2**30
 
 
 def idle(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
-    return {"networks": len(only_problem(Evolve(config)).benchmark.architectures)}
+    return {"networks": len(only_problem(EvolveTask(config)).benchmark.architectures)}
 
 
 def store(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
-    task = Evolve(config)
+    task = EvolveTask(config)
     problem = only_problem(task)
     source = CachedMatrices(
         problem.setting(config.stride),
@@ -70,7 +70,7 @@ def store(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
     )
     source.collect()
     collected = peak()
-    rng, engine = random.Random(0), Engine(source)
+    rng, engine = random.Random(0), TreeEvaluator(source)
     for _ in range(0, options.trees, 10):
         engine.evaluate([task.grammar.generate(rng) for _ in range(10)])
     packed = set(source.packed.values())
@@ -84,10 +84,10 @@ def store(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def fresh(config: EvolveConfig, options: argparse.Namespace) -> dict[str, Any]:
-    problem = only_problem(Evolve(config))
+    problem = only_problem(EvolveTask(config))
     networks = problem.networks()[: options.networks]
     source = UncachedMatrices(problem.setting(stride=1), networks, WorkerPool(config.workers))
-    Engine(source).evaluate([parse(text) for text in EVERY_KIND])
+    TreeEvaluator(source).evaluate([parse_expression(text) for text in EVERY_KIND])
     return {"networks": len(source.measurable)}
 
 
@@ -144,7 +144,7 @@ def main() -> None:
     parser.add_argument("--trees", type=int, default=2000)
     parser.add_argument("--iterations", type=int, default=EvolutionParameters().iterations)
     parser.add_argument("--statistics", help="comma-separated; all by default")
-    parser.add_argument("--cache", type=Path, default=user_cache())
+    parser.add_argument("--cache", type=Path, default=user_cache_folder())
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.here:

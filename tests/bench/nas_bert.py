@@ -20,7 +20,7 @@ from autoprox.benchmarks.nas_bench_bert import LAYER_FIELDS, OPERATION_NAMES
 from autoprox.inputs.batch_loading import load_batches
 from autoprox.searchspaces import Architecture
 from autoprox.searchspaces.flexibert import FLEXIBERT
-from autoprox.zoo.functions import measure_all
+from autoprox.zoo.functions import measure_function_proxies
 
 PUBLISHED = {"params": 0.454, "head_confidence": 0.478}
 GEOMETRIES = ("as measured by the published code", "as chosen")
@@ -49,7 +49,7 @@ def figures(entries: list[Mapping[str, Any]], geometry: str) -> dict[str, float]
     for i, entry in enumerate(entries):
         arch = architecture(entry, geometry)
         network = FLEXIBERT.build(arch, batch.classes, seed=0)
-        measured = measure_all(network, batch, ["head_confidence"], 0)
+        measured = measure_function_proxies(network, batch, ["head_confidence"], 0)
         found["head_confidence"].append(measured["head_confidence"])
         found["params"].append(float(FLEXIBERT.params(arch)))
         print(f"\r{geometry}: {i + 1}", end="", file=sys.stderr, flush=True)

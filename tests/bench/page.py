@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from helpers.browser import browser, find_browser
 from helpers.pages import search_run
 
-from autoprox.report.html.page import page_of
+from autoprox.report.html.page_rendering import render_page
 
 FRAME = (
     "new Promise(told => requestAnimationFrame(() => requestAnimationFrame("
@@ -49,7 +49,7 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         run = search_run(Path(folder, "run"), candidates)
         started = time.process_time()
-        page = page_of([run])
+        page = render_page([run])
         seconds = time.process_time() - started
         file = Path(folder, "page.html")
         file.write_text(page)

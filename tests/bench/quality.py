@@ -17,7 +17,7 @@ from statistics import mean
 from typing import Any
 
 import autoprox
-from autoprox.evaluation.full_resolution import RankingQuality
+from autoprox.evaluation.full_resolution_choice import RankingQuality
 from autoprox.loaded_runs import EvolveResult
 
 REFERENCE = Path(__file__).parents[2] / "runs" / "reference"

@@ -16,10 +16,10 @@ import time
 
 import torch
 
-from autoprox.commands.rank import Rank
+from autoprox.commands.rank import RankTask
 from autoprox.configurations.commands import RankConfig
-from autoprox.evaluation.measured_proxies import all_proxies
-from autoprox.statistics.networks import space_networks
+from autoprox.evaluation.proxy_measurement import all_proxy_names
+from autoprox.statistics.untrained_networks import untrained_space_networks
 
 DATASETS = ("cifar100", "flowers", "chaoyang")
 
@@ -27,9 +27,9 @@ DATASETS = ("cifar100", "flowers", "chaoyang")
 def seconds(proxies: tuple[str, ...], networks: int, workers: int) -> float:
     """Measure these proxies on the first networks, and return the time it takes."""
     config = RankConfig(proxies=proxies, space="autoformer", datasets=DATASETS, workers=workers)
-    ranking = Rank(config)
+    ranking = RankTask(config)
     architectures = ranking.benchmark.architectures[:networks]
-    untrained = space_networks(ranking.space, architectures, config.seed)
+    untrained = untrained_space_networks(ranking.space, architectures, config.seed)
     setting = ranking.setting(config.seed)
     start = time.perf_counter()
     ranking.proxies.measured(untrained, setting, config.seed, ranking.pool, lambda values: None)
@@ -42,9 +42,9 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     seconds(("snip",), 1, options.workers)  # to warm up
-    whole = seconds(all_proxies(), options.networks, options.workers)
+    whole = seconds(all_proxy_names(), options.networks, options.workers)
     alone = {}
-    for proxy in all_proxies():
+    for proxy in all_proxy_names():
         alone[proxy] = seconds((proxy,), options.networks, options.workers)
         print(f"{proxy} {alone[proxy]:.1f} s", file=sys.stderr, flush=True)
     slowest = max(alone, key=lambda proxy: alone[proxy])

@@ -23,16 +23,16 @@ import matplotlib as mpl
 import numpy as np
 from search import RUNS, machine, problem_of
 
-from autoprox.benchmarks.hw_gpt_bench import load_surrogate
-from autoprox.commands.search import Search
+from autoprox.benchmarks.hw_gpt_bench import load_hw_gpt_surrogate
+from autoprox.commands.search import SearchTask
 from autoprox.files.atomic_writes import write_json
-from autoprox.files.human_readable import parse_range
+from autoprox.files.human_readable_sizes import parse_range
 from autoprox.nas.ageing_evolution import AgeingParameters
-from autoprox.nas.blockwise import BlockwiseParameters
-from autoprox.nas.etas import ETASParameters
+from autoprox.nas.blockwise_evolution import BlockwiseParameters
+from autoprox.nas.etas_search import ETASParameters
 from autoprox.nas.random_search import RandomParameters
 from autoprox.nas.searcher import Searcher
-from autoprox.nas.strategies import SEARCH_STRATEGIES, SearchParameters
+from autoprox.nas.strategy_registry import SEARCH_STRATEGIES, SearchParameters
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.searchspaces.size_limits import SizeLimits
 
@@ -83,7 +83,7 @@ def neighbours(arch: Architecture) -> list[Architecture]:
 
 
 def curve(
-    problem: Search, strategy: str, seed: int, perplexity: Callable[[Architecture], float]
+    problem: SearchTask, strategy: str, seed: int, perplexity: Callable[[Architecture], float]
 ) -> dict[str, Any]:
     """The perplexity of what the search would return after so many candidates."""
     asked: list[tuple[int, float]] = []  # candidates so far, least perplexity evaluated
@@ -121,7 +121,7 @@ def curve(
 
 def measured(path: Path) -> dict[str, Any]:
     """Every curve, written as soon as it is there."""
-    surrogate = load_surrogate()
+    surrogate = load_hw_gpt_surrogate()
     about = {"machine": machine(), "command": "tests/bench/regret.py"}
     results: dict[str, Any] = {**about, "grid": GRID, "settings": {}}
     for limit in (None, ":80M"):

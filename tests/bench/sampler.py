@@ -17,9 +17,9 @@ from collections import Counter
 from scipy.stats import chisquare
 
 from autoprox.searchspaces import SPACES, SearchSpace, get_space
-from autoprox.searchspaces.sampler import ArchitectureSampler
-from autoprox.searchspaces.size_counts import SizeCounts
-from autoprox.searchspaces.size_limits import SizeLimits, matched
+from autoprox.searchspaces.architecture_counts_by_size import ArchitectureCounts
+from autoprox.searchspaces.architecture_sampler import ArchitectureSampler
+from autoprox.searchspaces.size_limits import SizeLimits, matching_size_range
 
 WANTED, CLASSES = 400, 1000
 MOST_SECONDS = 2.0
@@ -32,7 +32,7 @@ def main(names: list[str]) -> int:
     for name in names or list(SPACES):
         space, rng = get_space(name), random.Random(0)
         sizes = sorted(space.params(space.sample(rng), CLASSES) for _ in range(101))
-        limits = SizeLimits(space, CLASSES, matched(sizes[50]))
+        limits = SizeLimits(space, CLASSES, matching_size_range(sizes[50]))
         started = time.perf_counter()
         found = ArchitectureSampler(limits).sample(WANTED, random.Random(0))
         seconds = time.perf_counter() - started
@@ -47,7 +47,7 @@ def uniform(space: SearchSpace, limits: SizeLimits) -> str:
     """Return the p-value of uniformity, if the space is small and of a fixed number of choices."""
     if space.size() > 30_000 or any(field.count for field in space.fields.values()):
         return ""
-    counts, rng = SizeCounts(limits), random.Random(1)
+    counts, rng = ArchitectureCounts(limits), random.Random(1)
     existing = [arch for arch, _ in counts.every()]
     drawn: Counter[object] = Counter()
     while drawn.total() < 20 * len(existing):

@@ -27,41 +27,41 @@ import cloudpickle
 import torch
 from distributed import LocalCluster
 
-from autoprox.commands.evolve import Evolve
-from autoprox.commands.rank import Rank
-from autoprox.commands.search import Search
+from autoprox.commands.evolve import EvolveTask
+from autoprox.commands.rank import RankTask
+from autoprox.commands.search import SearchTask
 from autoprox.configurations.commands import EvolveConfig, RankConfig, SearchConfig
-from autoprox.evaluation.measured_proxies import Proxies
-from autoprox.nas.candidate_measurement import OwnWeights
+from autoprox.evaluation.proxy_measurement import MeasuredProxies
+from autoprox.nas.candidate_measurement import OwnWeightScorer
 from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.searchspaces import get_space
-from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.architecture_sampler import ArchitectureSampler
 from autoprox.searchspaces.size_limits import SizeLimits
-from autoprox.statistics.cached import _write_measured
+from autoprox.statistics.matrix_cache import _write_measured
 
 Part = tuple[Callable[..., Any], tuple[Any, ...], list[Any]]  # function, what is shared, items
 
 
 def rank(options: argparse.Namespace) -> Part:
     """Some of the zoo on AutoFormers of a benchmark."""
-    task = Rank(RankConfig(proxies=options.proxies.split(","), space=options.space))
-    (problem,) = Evolve(EvolveConfig(space=options.space)).problems.values()
+    task = RankTask(RankConfig(proxies=options.proxies.split(","), space=options.space))
+    (problem,) = EvolveTask(EvolveConfig(space=options.space)).problems.values()
     networks = problem.networks()[: options.networks]
-    return Proxies.of_network, (task.proxies, task.setting(0), 0), networks
+    return MeasuredProxies.of_network, (task.proxies, task.setting(0), 0), networks
 
 
 def search(options: argparse.Namespace) -> Part:
     """Candidates of a space, each with its own weights."""
     config = SearchConfig(space=options.search, dataset="cifar10", proxy="snip")
-    scorer = Search(config).scorer()
+    scorer = SearchTask(config).scorer()
     space = get_space(options.search)
     archs = ArchitectureSampler(SizeLimits(space, 10)).sample(options.networks, random.Random(0))
-    return OwnWeights.outcome, (scorer,), archs
+    return OwnWeightScorer.outcome, (scorer,), archs
 
 
 def collect(options: argparse.Namespace) -> Part:
     """The statistics of the same networks, as evolution reads them, brought back as files."""
-    task = Evolve(EvolveConfig(space=options.space))
+    task = EvolveTask(EvolveConfig(space=options.space))
     (problem,) = task.problems.values()
     networks = problem.networks()[: options.networks]
     datasets = list(problem.batches)

@@ -32,15 +32,15 @@ import torch
 
 import autoprox
 from autoprox.benchmarks import load_benchmark
-from autoprox.commands.search import Search
+from autoprox.commands.search import SearchTask
 from autoprox.configurations.commands import SearchConfig
 from autoprox.files.atomic_writes import write_json
 from autoprox.language import Tree, make_tree
-from autoprox.nas.candidate_measurement import Outcome, SearchProxy
+from autoprox.nas.candidate_measurement import MeasurementOutcome, SearchProxy
 from autoprox.scoring.correlations import kendall
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.statistics.collector import cross_entropy
-from autoprox.zoo.expressions import load_expression
+from autoprox.statistics.collector import batch_cross_entropy
+from autoprox.zoo.expression_proxies import load_expression
 
 RUNS = Path(__file__).parents[2] / "runs"
 Save = Callable[[dict[str, Any]], None]
@@ -50,8 +50,8 @@ def machine() -> dict[str, Any]:
     return {"platform": platform.platform(), "cores": os.cpu_count(), "torch": torch.__version__}
 
 
-def problem_of(proxy: str, **options: Any) -> Search:
-    return Search(SearchConfig(proxy=proxy, **options))
+def problem_of(proxy: str, **options: Any) -> SearchTask:
+    return SearchTask(SearchConfig(proxy=proxy, **options))
 
 
 def together(names: Sequence[str]) -> str:
@@ -63,9 +63,9 @@ def together(names: Sequence[str]) -> str:
     return str(whole)
 
 
-def measured(problem: Search, architectures: Sequence[Architecture]) -> dict[Tree, np.ndarray]:
+def measured(problem: SearchTask, architectures: Sequence[Architecture]) -> dict[Tree, np.ndarray]:
     """[networks] of each term."""
-    outcomes: list[Outcome] = []
+    outcomes: list[MeasurementOutcome] = []
     problem.scorer().measure(architectures, outcomes.append)
     values = np.array([o.terms or [np.nan] * len(problem.proxy.terms) for o in outcomes])
     return dict(zip(problem.proxy.terms, values.T, strict=True))
@@ -157,7 +157,7 @@ def fresh(save: Save) -> None:
     save(results)
 
 
-def bare_pass(problem: Search, architecture: Architecture) -> float:
+def bare_pass(problem: SearchTask, architecture: Architecture) -> float:
     """Seconds of forward and backward of the built network, of the passes that a proxy needs."""
     [batch] = problem.setting.batches.values()
     network = problem.space.build(architecture, batch.classes, 0)
@@ -167,7 +167,7 @@ def bare_pass(problem: Search, architecture: Architecture) -> float:
         if probe == "ones":
             network(network.ones(batch.inputs)).sum().backward()
         else:
-            cross_entropy(network(batch.inputs), batch.labels).backward()
+            batch_cross_entropy(network(batch.inputs), batch.labels).backward()
     return time.process_time() - start
 
 

@@ -21,9 +21,9 @@ from typing import Any
 
 from deap import tools
 
-from autoprox.commands.evolve import Evolve
+from autoprox.commands.evolve import EvolveTask
 from autoprox.configurations.commands import EvolveConfig
-from autoprox.engine.evaluator import Engine, SourceNetworks
+from autoprox.engine.tree_evaluator import SourceNetworks, TreeEvaluator
 from autoprox.evaluation.fitness_evaluator import FitnessEvaluator, MeasuredNetworks
 from autoprox.evolution import (
     STRATEGIES,
@@ -100,11 +100,11 @@ RULES: dict[str, Rule] = {
 }
 
 
-def ranking_quality(task: Evolve, split_seed: int) -> dict[str, tuple[float, float]]:
+def ranking_quality(task: EvolveTask, split_seed: int) -> dict[str, tuple[float, float]]:
     """Return tau-b and tau with unordered ties for each rule, means over the datasets."""
     (problem,), strategy = task.problems.values(), STRATEGIES[task.config.strategy]
     store = problem.collect(task.needs(), problem.parts["train"], task.config.memory)
-    engine = Engine(store)
+    engine = TreeEvaluator(store)
     fit, rest = (part.tolist() for part in split_networks(len(store.networks), split_seed, 2 / 3))
     seen: dict[Tree, Individual] = {}
 
@@ -155,7 +155,7 @@ def main() -> None:
     rows = []
     for seed in map(int, options.splits.split(",")):
         config = EvolveConfig(space=options.space, split_seed=seed, workers=options.workers)
-        rows.append(ranking_quality(Evolve(config), seed))
+        rows.append(ranking_quality(EvolveTask(config), seed))
         print(f"split {seed} done", file=sys.stderr, flush=True)
     json.dump({"command": sys.argv[1:], **summary(rows)}, sys.stdout, indent=2)
     print()

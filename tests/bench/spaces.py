@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from statistics import mean
 
-from autoprox.commands.evolve import EvolveSummary, Fold
+from autoprox.commands.evolve import EvolutionFold, EvolveSummary
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.configurations.shared_options import names
 from autoprox.report.terminal.evolve_report import HeldOutRow, held_out_row
@@ -24,7 +24,7 @@ SPACES = "autoformer,pit,autoformer-nano,pit-nano"
 HEADINGS = ("held out", "tau", "params", "difference", "above 0", "partial tau", "above 0")
 
 
-def folds(options: argparse.Namespace, seed: int) -> tuple[Fold, ...]:
+def folds(options: argparse.Namespace, seed: int) -> tuple[EvolutionFold, ...]:
     """Return those of a split, from its run if there is one."""
     runs = options.runs / f"split{seed}"
     if made := sorted(runs.glob("*Z-*")):

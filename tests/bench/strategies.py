@@ -17,11 +17,11 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 
-from autoprox.commands.evolve import Evolve
+from autoprox.commands.evolve import EvolveTask
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.evolution import STRATEGIES, State, evolve, make_toolbox
 from autoprox.files.atomic_writes import write_json
-from autoprox.statistics.cached import CachedMatrices
+from autoprox.statistics.matrix_cache import CachedMatrices
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -29,18 +29,18 @@ from matplotlib import pyplot as plt
 FOLDER = Path(__file__).parents[2] / "runs" / "strategies"
 
 
-def task_of(strategy: str, options: argparse.Namespace) -> Evolve:
+def task_of(strategy: str, options: argparse.Namespace) -> EvolveTask:
     """Return an evolution by this strategy that ends with the budget of formulas."""
     given = {"preset": options.preset} if options.preset else {}
     budget = options.budget
-    return Evolve(
+    return EvolveTask(
         EvolveConfig(
             space=options.space, strategy=strategy, iterations=budget, evaluations=budget, **given
         )
     )
 
 
-def curve(task: Evolve, store: CachedMatrices, seed: int) -> list[tuple[int, float]]:
+def curve(task: EvolveTask, store: CachedMatrices, seed: int) -> list[tuple[int, float]]:
     """Return [evaluations, best joint metric so far] at every improvement."""
     points: list[tuple[int, float]] = []
 

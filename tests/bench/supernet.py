@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from autoprox.inputs.datasets import Images
+from autoprox.inputs.training_datasets import ImageDataset
 from autoprox.oneshot.supernet.inherited_accuracy import inherited_accuracies
 from autoprox.oneshot.supernet.shared_weights import Supernet
 from autoprox.oneshot.supernet.training import SupernetRecipe, SupernetTraining
@@ -30,7 +30,7 @@ SANDWICH, MEMORY, SECONDS = 1.15, 1.2, 300
 EVALUATED, HELD_OUT = 1000, 500
 
 
-def noise(space: str, count: int, held_out: int = 2) -> Images:
+def noise(space: str, count: int, held_out: int = 2) -> ImageDataset:
     """Images of a space, made up."""
     _, height, width = get_space(space).input_shape
     generator = torch.Generator().manual_seed(0)
@@ -39,7 +39,7 @@ def noise(space: str, count: int, held_out: int = 2) -> Images:
         size = (number, height, width, 3)
         parts.append(torch.randint(256, size, generator=generator, dtype=torch.uint8))
         parts.append(torch.randint(CLASSES, (number,), generator=generator))
-    return Images("noise", CLASSES, *parts)
+    return ImageDataset("noise", CLASSES, *parts)
 
 
 def recipe(batch: int) -> SupernetRecipe:
@@ -47,7 +47,7 @@ def recipe(batch: int) -> SupernetRecipe:
     return SupernetRecipe(batch_size=batch, drop_path=0.0)
 
 
-def bare_step(space: str, arch: Architecture, data: Images, batch: int) -> Callable[[], None]:
+def bare_step(space: str, arch: Architecture, data: ImageDataset, batch: int) -> Callable[[], None]:
     """A step of a network of its own."""
     network = get_space(space).build(arch, CLASSES).train()
     optimizer = torch.optim.AdamW(network.parameters(), fused=True)

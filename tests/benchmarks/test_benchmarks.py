@@ -23,7 +23,7 @@ from autoprox.benchmarks import (
     BenchmarkError,
     BuiltInBenchmark,
     benchmark_info,
-    builtin,
+    benchmark_registry,
     data_files,
     fetch_benchmark,
     list_benchmarks,
@@ -351,7 +351,7 @@ def test_descriptions_agree_with_spaces_and_data() -> None:
 )
 def test_a_wrong_description_is_refused(changes: dict[str, Any], message: str) -> None:
     name = "mine" if not changes else VIT
-    registry = Registry("none", "benchmark", BenchmarkError, builtin.prove_benchmark)
+    registry = Registry("none", "benchmark", BenchmarkError, benchmark_registry.validate_benchmark)
     with pytest.raises(BenchmarkError, match=message):
         registry.register(name, replace(BENCHMARKS[VIT], **changes))
 

@@ -18,7 +18,7 @@ from autoprox.benchmarks import (
     BuiltInBenchmark,
     data_files,
 )
-from autoprox.benchmarks.data_files import DownloadError, fetch_files
+from autoprox.benchmarks.data_files import DownloadError, fetch_missing_files
 from autoprox.errors import ConfigError
 
 VIT = "vit-bench-101"
@@ -77,7 +77,7 @@ def published(served: tuple[str, Path]) -> BuiltInBenchmark:
 def test_fetch_into_the_cache_and_again(nowhere: Path, served: tuple[str, Path]) -> None:
     _, folder = served
     source = published(served)
-    done = fetch_files(source, None)
+    done = fetch_missing_files(source, None)
     assert [item.status for item in done] == ["downloaded"] * 2
     assert {p.name: p.read_bytes() for p in nowhere.iterdir()} == {
         "gt_autoformer.pth": b"first",
@@ -85,7 +85,7 @@ def test_fetch_into_the_cache_and_again(nowhere: Path, served: tuple[str, Path])
     }
     for path in folder.iterdir():
         path.unlink()
-    assert [item.status for item in fetch_files(source, None)] == ["installed"] * 2
+    assert [item.status for item in fetch_missing_files(source, None)] == ["installed"] * 2
 
 
 def test_fetch_replaces_a_changed_file_where_it_lies(
@@ -94,7 +94,7 @@ def test_fetch_replaces_a_changed_file_where_it_lies(
     given = tmp_path / "given" / VIT / "gt_autoformer.pth"
     given.parent.mkdir(parents=True)
     given.write_bytes(b"fir")
-    done = fetch_files(published(served), tmp_path / "given")
+    done = fetch_missing_files(published(served), tmp_path / "given")
     assert [Path(item.path).parent for item in done] == [given.parent] * 2
     assert given.read_bytes() == b"first"
     assert not nowhere.exists()
@@ -109,17 +109,17 @@ def test_fetch_stores_nothing_wrong(
     with pytest.raises(
         BenchmarkError, match=r"gt_autoformer\.pth must have sha256 \w+, but has another"
     ):
-        fetch_files(source, None)
+        fetch_missing_files(source, None)
     (folder / "gt_autoformer.pth").unlink()
     with pytest.raises(
         BenchmarkError, match=r"could not be downloaded: HTTPError: 404 Client Error"
     ):
-        fetch_files(source, None)
+        fetch_missing_files(source, None)
     assert not list(nowhere.iterdir())
     published(served)
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ConfigError, match=r"data_dir must be a folder, but .*file is a file"):
-        fetch_files(source, tmp_path / "file")
+        fetch_missing_files(source, tmp_path / "file")
 
 
 def test_fetch_tries_again(
@@ -127,7 +127,9 @@ def test_fetch_tries_again(
 ) -> None:
     monkeypatch.setattr(data_files, "RETRIES", 1)
     monkeypatch.setattr(QuietHandler, "failures", 1)
-    assert [item.status for item in fetch_files(published(served), None)] == ["downloaded"] * 2
+    assert [item.status for item in fetch_missing_files(published(served), None)] == [
+        "downloaded"
+    ] * 2
     assert (nowhere / "gt_autoformer.pth").read_bytes() == b"first"
 
 
@@ -135,7 +137,7 @@ def test_fetch_without_network(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(data_files, "RETRIES", 0)
     refused = r"could not be downloaded: .*(refused|unreach)"
     with pytest.raises(BenchmarkError, match=refused) as caught:
-        fetch_files(replace(BENCHMARKS[VIT], url="http://127.0.0.1:1"), None)
+        fetch_missing_files(replace(BENCHMARKS[VIT], url="http://127.0.0.1:1"), None)
     assert "\n" not in str(caught.value)
     assert not list(nowhere.parent.rglob("*.pth"))
 
@@ -153,6 +155,6 @@ def test_a_server_that_drips(
     monkeypatch.setattr(QuietHandler, "drips", True)
     begin = time.monotonic()
     with pytest.raises(DownloadError, match=r"must be at most .* but is more or slower$"):
-        fetch_files(published(served), tmp_path / "data")
+        fetch_missing_files(published(served), tmp_path / "data")
     assert time.monotonic() - begin < 5
     assert not [path for path in (tmp_path / "data").rglob("*") if path.is_file()]

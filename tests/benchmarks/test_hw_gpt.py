@@ -21,11 +21,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
 from autoprox.benchmarks import load_benchmark
-from autoprox.benchmarks.benchmark import BenchmarkError, Selection, assemble
-from autoprox.benchmarks.data_files import read_verified
-from autoprox.benchmarks.hw_gpt_bench import HW_GPT_BENCH, load_surrogate
-from autoprox.benchmarks.hw_gpt_surrogate import Surrogate
-from autoprox.searchspaces.gpt2 import GPT2_HW, HWGPT
+from autoprox.benchmarks.benchmark import BenchmarkError, BenchmarkSelection, assemble_benchmark
+from autoprox.benchmarks.data_files import read_verified_file
+from autoprox.benchmarks.hw_gpt_bench import HW_GPT_BENCH, load_hw_gpt_surrogate
+from autoprox.benchmarks.hw_gpt_surrogate import PerplexitySurrogate
+from autoprox.searchspaces.gpt2 import GPT2_HW, HWGPTNetwork
 from autoprox.searchspaces.space import Architecture, ArchitectureError
 
 DATA = os.environ.get("AUTOPROX_DATA")
@@ -53,15 +53,15 @@ def samples(n: int) -> list[Architecture]:
     return [GPT2_HW.sample(rng) for _ in range(n)]
 
 
-def on_meta(arch: Architecture) -> HWGPT:
+def on_meta(arch: Architecture) -> HWGPTNetwork:
     with torch.device("meta"):
         return GPT2_HW.network(arch, 0)
 
 
-def randomised(arch: Architecture) -> HWGPT:
+def randomised(arch: Architecture) -> HWGPTNetwork:
     """The network with biases and norms that aren't at their neutral values."""
     network = GPT2_HW.build(arch)
-    assert isinstance(network, HWGPT)
+    assert isinstance(network, HWGPTNetwork)
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for p in network.parameters():
@@ -225,7 +225,7 @@ def test_wrong_choices_are_named(changes: Mapping[str, Any], message: str) -> No
 
 def published() -> bytes:
     [file] = HW_GPT_BENCH.files
-    return read_verified(HW_GPT_BENCH, file, None)
+    return read_verified_file(HW_GPT_BENCH, file, None)
 
 
 def perplexity(state: Mapping[str, Tensor], code: Sequence[float]) -> float:
@@ -247,13 +247,13 @@ def test_surrogate_is_a_small_network_over_the_one_hot_choices() -> None:
     code += [0, 1]  # no bias
     content = published()
     state = torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
-    found = Surrogate(content, "s.pt")(GPT2_HW.architecture(CHOICES))
+    found = PerplexitySurrogate(content, "s.pt")(GPT2_HW.architecture(CHOICES))
     assert found == pytest.approx(perplexity(state, code), rel=1e-9)
 
 
 @needs_data
 def test_surrogate_answers_for_every_architecture_of_the_space_alone() -> None:
-    surrogate = load_surrogate()
+    surrogate = load_hw_gpt_surrogate()
     found = [surrogate(arch) for arch in samples(500)]
     assert (min(found), max(found)) == pytest.approx((22.4, 41.7), abs=0.3)
     with pytest.raises(ArchitectureError, match="space must be gpt2-hw, but got gpt2"):
@@ -265,9 +265,11 @@ def test_surrogate_answers_for_every_architecture_of_the_space_alone() -> None:
 def scores() -> tuple[list[Architecture], NDArray[np.float64]]:
     """The benchmark's, as every benchmark is made."""
     [file] = HW_GPT_BENCH.files
-    selection = Selection("gpt2-hw", "surrogate", ("perplexity",))
+    selection = BenchmarkSelection("gpt2-hw", "surrogate", ("perplexity",))
     rows = HW_GPT_BENCH.read(selection, [(file, published())])
-    benchmark = assemble(rows, selection, HW_GPT_BENCH.classes, "hw-gpt-bench", "", "rows", {})
+    benchmark = assemble_benchmark(
+        rows, selection, HW_GPT_BENCH.classes, "hw-gpt-bench", "", "rows", {}
+    )
     assert benchmark.classes == {"perplexity": 50304}
     return list(benchmark.architectures), benchmark.scores["perplexity"]
 
@@ -277,7 +279,7 @@ def test_benchmark_has_500_architectures_and_counts_perplexity_downwards() -> No
     archs, perplexities = scores()
     assert len(archs) == len(set(archs)) == 500 == HW_GPT_BENCH.files[0].architectures
     assert scores()[0] == archs
-    surrogate = load_surrogate()
+    surrogate = load_hw_gpt_surrogate()
     assert perplexities[:20] == pytest.approx([-surrogate(arch) for arch in archs[:20]])
 
 
@@ -288,7 +290,7 @@ def test_a_label_of_one_size(label: str, size: float) -> None:
     built = [GPT2_HW.params(arch) for arch in benchmark.architectures]
     assert len(set(benchmark.architectures)) == 500
     assert 0.98 * size <= min(built) < max(built) <= 1.02 * size
-    surrogate, first = load_surrogate(), benchmark.architectures[:20]
+    surrogate, first = load_hw_gpt_surrogate(), benchmark.architectures[:20]
     expected = [-surrogate(arch) for arch in first]
     assert benchmark.scores["perplexity"][:20] == pytest.approx(expected)
 
@@ -361,7 +363,7 @@ def test_wrong_content_is_named(
     content: bytes, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(BenchmarkError, match=f"^perplexity_s\\.pt:? {message}") as caught:
-        Surrogate(content, "perplexity_s.pt")
+        PerplexitySurrogate(content, "perplexity_s.pt")
     assert "\n" not in str(caught.value)
     assert capsys.readouterr().out == ""
 
@@ -372,11 +374,11 @@ def test_changed_or_absent_file_is_not_read(
     monkeypatch.delenv("AUTOPROX_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     with pytest.raises(BenchmarkError, match=r"needs perplexity_s\.pt, .*fetch hw-gpt-bench"):
-        load_surrogate()
+        load_hw_gpt_surrogate()
     path = tmp_path / "hw-gpt-bench" / "perplexity_s.pt"
     path.parent.mkdir()
     path.write_bytes(stored(random_state()))
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     rule = rf"perplexity_s\.pt must have sha256 e843a1af\w+, but has {found}"
     with pytest.raises(BenchmarkError, match=rule):
-        load_surrogate(tmp_path)
+        load_hw_gpt_surrogate(tmp_path)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from autoprox.benchmarks import benchmark_info, fetch_benchmark, list_benchmarks, load_benchmark
-from autoprox.benchmarks.descriptions import BenchmarkFile
+from autoprox.benchmarks.info_documents import BenchmarkFile
 from autoprox.searchspaces import get_space
 
 NANO = "nano-bench"

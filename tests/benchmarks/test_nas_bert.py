@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.stats import f, kendalltau, rankdata
 
 from autoprox.benchmarks import load_benchmark
-from autoprox.benchmarks.benchmark import BenchmarkRow, Selection
-from autoprox.benchmarks.builtin import DataFile
+from autoprox.benchmarks.benchmark import BenchmarkRow, BenchmarkSelection
+from autoprox.benchmarks.benchmark_registry import PinnedBenchmarkFile
 from autoprox.benchmarks.nas_bench_bert import DATASETS, NAS_BENCH_BERT, TASKS
 from autoprox.errors import AutoproxError
 from autoprox.searchspaces.flexibert import FLEXIBERT
@@ -44,7 +44,7 @@ def entry(hidden_size: Any = 128, **scores: Any) -> dict[str, Any]:
 
 
 def read(content: str, *datasets: str) -> list[BenchmarkRow]:
-    selection = Selection("flexibert", "score", datasets or DATASETS)
+    selection = BenchmarkSelection("flexibert", "score", datasets or DATASETS)
     return NAS_BENCH_BERT.read(selection, [(FILE, content.encode())])
 
 
@@ -63,7 +63,7 @@ def chosen(found: dict[str, Any]) -> tuple[int, list[dict[str, Any]]]:
 @needs_data
 def test_the_file_is_the_pinned_one() -> None:
     content = published().encode()
-    assert isinstance(FILE, DataFile)
+    assert isinstance(FILE, PinnedBenchmarkFile)
     assert (hashlib.sha256(content).hexdigest(), len(content)) == (FILE.sha256, FILE.size)
     assert FILE.architectures == len(read(published(), "glue"))
 

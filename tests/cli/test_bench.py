@@ -16,7 +16,7 @@ from autoprox.benchmarks import load_benchmark
 from autoprox.configurations.commands import BuildConfig
 from autoprox.report.terminal.layout import number
 from autoprox.runs.folder import locked
-from autoprox.scoring.reliability import reliability
+from autoprox.scoring.true_score_reliability import true_score_reliability
 from autoprox.searchspaces import get_space
 from autoprox.training import benchmark_training as building
 from autoprox.training.recipes import DivergedError, ImageRecipe, TextRecipe
@@ -91,7 +91,7 @@ def test_build(build: Run, run: Run, folder: Path) -> None:
 def test_a_build_says_how_far_its_scores_can_be_trusted(
     build: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("autoprox.scoring.reliability.MIN_NEAR_SIZE_PAIRS", 1)
+    monkeypatch.setattr("autoprox.scoring.true_score_reliability.MIN_NEAR_SIZE_PAIRS", 1)
     code, out, _ = build("--seeds=2", "--sizes=20K:22K")
     assert code == 0
     table, space = json.loads((folder / "t.json").read_text()), get_space("autoformer-nano")
@@ -100,7 +100,7 @@ def test_a_build_says_how_far_its_scores_can_be_trusted(
     runs = np.array([entry["runs"]["one"] for entry in table["architectures"]])
     found = table["training"]["reliability"]["one"]
     assert found is not None
-    assert found == reliability(runs, params)
+    assert found == true_score_reliability(runs, params)
     assert re.search(rf"one .* {number(found).replace('.', '[.]')} *$", out, re.M), out
 
 

@@ -15,7 +15,7 @@ from helpers.tables import table
 import autoprox
 from autoprox.benchmarks import data_files
 from autoprox.errors import AutoproxError
-from autoprox.language import parse
+from autoprox.language import parse_expression
 from autoprox.primitives import OPERATIONS
 
 READS = ["mlp.weight", "msa.grad", "ones.mlp.act"]
@@ -378,7 +378,7 @@ def test_fetch_without_a_network(run: Command, monkeypatch: pytest.MonkeyPatch) 
 
 def test_python() -> None:
     assert str(autoprox.load_proxy("snip")) == SNIP
-    assert autoprox.load_proxy("sum(width)") == parse("sum(width)")
+    assert autoprox.load_proxy("sum(width)") == parse_expression("sum(width)")
     with pytest.raises(AutoproxError, match=r"a proxy is a Network, got Layers\[block\]"):
         autoprox.load_proxy("log(width)")
     with pytest.raises(AutoproxError, match=r"unknown option 'iteration'.*mean iterations"):

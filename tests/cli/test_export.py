@@ -11,10 +11,10 @@ from helpers.commands import Command
 from helpers.sources import loaded
 
 from autoprox.benchmarks import load_benchmark
-from autoprox.language import parse
+from autoprox.language import parse_expression
 from autoprox.runs.folder import Run
-from autoprox.searchspaces import from_json
-from autoprox.zoo.expressions import load_expression
+from autoprox.searchspaces import architecture_from_json
+from autoprox.zoo.expression_proxies import load_expression
 
 ARCH = {"hidden_dim": 16, "depth": 1, "mlp_ratio": [2.0], "num_heads": [2]}
 NANO = {"space": "autoformer-nano", "choices": ARCH}
@@ -72,7 +72,11 @@ def test_a_proxy_as_json_is_its_tree(run: Command) -> None:
         assert isinstance(node, dict)
         return f"{node['operation']}({', '.join(map(text, node['arguments']))})"
 
-    assert parse(text(found["tree"])) == parse(found["expression"]) == load_expression("dss++")
+    assert (
+        parse_expression(text(found["tree"]))
+        == parse_expression(found["expression"])
+        == load_expression("dss++")
+    )
     whole = run("export", "proxy", "snip", "--to", "latex", "--json").json
     assert set(whole) == {"proxy", "to", "out", "text"}
 
@@ -88,7 +92,9 @@ def test_an_architecture_comes_from_a_run_a_file_or_json(run: Command, source: s
     given = space if source in ("choices.json", "run/top.json") else []
     found = run("export", "arch", source, *given, "--to", "json").json
     expected = searched["best"]["arch"] if source.startswith("run") else ARCH
-    assert from_json(found) == from_json({"space": "autoformer-nano", "choices": expected})
+    assert architecture_from_json(found) == architecture_from_json(
+        {"space": "autoformer-nano", "choices": expected}
+    )
 
 
 def test_the_best_of_a_searched_search_space_may_be_outside_the_first(

@@ -18,8 +18,8 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 
 from autoprox.benchmarks import load_benchmark
-from autoprox.inputs.datasets import load_images
-from autoprox.searchspaces import from_json, get_space
+from autoprox.inputs.training_datasets import load_images
+from autoprox.searchspaces import architecture_from_json, get_space
 from autoprox.training.recipes import accuracy
 
 SPACE = get_space("autoformer-nano")
@@ -66,7 +66,7 @@ def test_a_supernet_from_training_to_a_table_and_a_network(run: Command, folder:
     found = accuracy(network.eval(), data.held_out_images, data.held_out_labels)
     assert found == pytest.approx(benchmark.scores["small"][3], abs=1e-3)
     with safe_open("a.safetensors", "pt") as file:
-        assert from_json(json.loads(file.metadata()["architecture"])) == arch
+        assert architecture_from_json(json.loads(file.metadata()["architecture"])) == arch
 
 
 @pytest.mark.parametrize("runs", ["runs", "my runs #1?"])
@@ -168,7 +168,9 @@ def test_prenas_prefers_and_trains(run: Command) -> None:
     summary = done.json
     path = Path(summary["run"])
     for number, row in enumerate(summary["preferred"], start=1):
-        arch = from_json(json.loads((path / "preferred" / f"{number}.json").read_text()))
+        arch = architecture_from_json(
+            json.loads((path / "preferred" / f"{number}.json").read_text())
+        )
         assert arch.to_json()["choices"] == row["arch"]
         assert row["params"] == SPACE.params(arch, 3) < row["size"]
     assert [row["arch"] for row in summary["training"]["subnets"]] == [
@@ -197,7 +199,7 @@ def test_a_convolutional_space_from_the_choice_to_a_network(run: Command) -> Non
     file = Path(summary["run"]) / "preferred" / "2.json"
     done = run("supernet", "extract", summary["run"], "--arch", str(file), "--out", "b.safetensors")
     assert done.code == 0, done.err
-    network = space.network(from_json(json.loads(file.read_text())), 3)
+    network = space.network(architecture_from_json(json.loads(file.read_text())), 3)
     network.load_state_dict(load_file("b.safetensors"))
     data = load_images(Path("small.npz"), space.input_shape)
     found = accuracy(network.eval(), data.held_out_images, data.held_out_labels)

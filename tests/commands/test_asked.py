@@ -17,7 +17,7 @@ from autoprox.configurations.commands import RankConfig
 from autoprox.errors import MeasurementError
 from autoprox.runner import start
 from autoprox.runs.folder import Run
-from autoprox.statistics.cached import DAY
+from autoprox.statistics.matrix_cache import DAY
 
 NETWORKS = 30  # of the table
 RANK = ("rank", "--benchmark", "my-vits.json", "--batch-size", "1", "--quiet", "--json")

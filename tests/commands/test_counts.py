@@ -13,16 +13,16 @@ from helpers.evolutions import only_fold, only_problem, only_quality
 from helpers.tables import table
 from scipy import stats
 
-from autoprox.commands.evolve import Count as Done
-from autoprox.commands.evolve import EvolutionCounts, Evolve, EvolveSummary
+from autoprox.commands.evolve import EvolutionCounts, EvolveSummary, EvolveTask
+from autoprox.commands.evolve import RequestedAndDone as Done
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.errors import AutoproxError
-from autoprox.evaluation.cached_zoo import ZooScores
+from autoprox.evaluation.cached_zoo_scores import ZooScores
 from autoprox.evaluation.successive_halving import SuccessiveHalving
 from autoprox.evolution import STRATEGIES, EvolutionError, EvolutionStrategy, Individual
 from autoprox.evolution import make_toolbox as made_toolbox
-from autoprox.language import Tree, parse
-from autoprox.report.html.page import page_of
+from autoprox.language import Tree, parse_expression
+from autoprox.report.html.page_rendering import render_page
 from autoprox.report.terminal.evolve_report import evolve_report, without_metrics
 from autoprox.report.terminal.layout import show
 from autoprox.runner import resume, start
@@ -305,7 +305,7 @@ def test_every_requested_published_proxy_has_metrics(
 ) -> None:
     config = EvolveConfig(**{**options, "zoo": zoo, "iterations": 1}, runs=tmp_path)
     summary = start(config)
-    quality, problem = only_quality(summary), only_problem(Evolve(config))
+    quality, problem = only_quality(summary), only_problem(EvolveTask(config))
     names = list(dict.fromkeys(zoo))
     assert quality.zoo.compared == names
     assert quality.zoo.missing == {}
@@ -334,7 +334,7 @@ def test_every_requested_published_proxy_has_metrics(
                 line.split()[0:2] == [name, figures[0]] and figures[1] in line
                 for line in table_lines
             )
-    page = page_of([Path(summary.run)])
+    page = render_page([Path(summary.run)])
     assert "Published proxies, means over the datasets" in page
     assert all(f"wide: {name}" in page for name in names)
 
@@ -342,12 +342,12 @@ def test_every_requested_published_proxy_has_metrics(
 def test_networks_without_a_value_of_a_published_proxy_are_reported(
     options: Options, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    problem = only_problem(Evolve(EvolveConfig(**{**options, "zoo": ZOO}, runs=tmp_path)))
+    problem = only_problem(EvolveTask(EvolveConfig(**{**options, "zoo": ZOO}, runs=tmp_path)))
     scores, refused = problem.zoo_scores()
     lacking = {dataset: own.copy() for dataset, own in scores["snip"].items()}
     lacking["wide"][[0, 3]] = np.nan
     zoo = ZooScores({**scores, "snip": lacking}, refused)
-    found = problem.full_resolution({}).ranking_quality(parse("sum(width)"), zoo)
+    found = problem.full_resolution({}).ranking_quality(parse_expression("sum(width)"), zoo)
     assert found.zoo.missing == {"snip": 2}
     assert found.means["synflow"].test.kendall is not None
     assert None in (found.means["snip"].test.kendall, found.means["snip"].train.kendall)

@@ -12,34 +12,36 @@ from helpers.commands import Command
 from helpers.tables import table
 
 from autoprox.commands import search
-from autoprox.commands.evolve import Evolve
+from autoprox.commands.evolve import EvolveTask
 from autoprox.configurations.commands import EvolveConfig, SearchConfig
-from autoprox.evaluation.time_estimate import Estimate, span
+from autoprox.evaluation.time_estimate import TimeEstimate, format_duration
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0.1, "1 s"), (40, "40 s"), (240, "4 min"), (9000, "2.5 h")]
 )
 def test_times_in_words(seconds: float, text: str) -> None:
-    assert span(seconds) == text
+    assert format_duration(seconds) == text
 
 
 def test_an_estimate_is_a_line() -> None:
-    found = Estimate(networks=60, datasets=3, seconds=240.0, cache=400_000_000, free=2_000_000_000)
+    found = TimeEstimate(
+        networks=60, datasets=3, seconds=240.0, cache=400_000_000, free=2_000_000_000
+    )
     line = "60 networks x 3 datasets, about 4 min to measure them, cache 400MB of 2GB free"
     assert str(found) == found.text == line
 
 
 def test_stages_are_part_of_the_line() -> None:
     stages = {"collect": 100.0, "evolve": 60.0}
-    found = Estimate(networks=60, datasets=3, seconds=160.0, stages=stages)
+    found = TimeEstimate(networks=60, datasets=3, seconds=160.0, stages=stages)
     assert str(found) == "60 networks x 3 datasets, about 3 min (collect 2 min, evolve 60 s)"
 
 
 def test_the_estimate_of_an_evolution_follows_its_size() -> None:
     def stages(**options: Any) -> Mapping[str, float]:
         given = {"space": "autoformer-nano", "datasets": ("cifar10",), "workers": 1, **options}
-        task = Evolve(EvolveConfig(batch_size=2, **given))
+        task = EvolveTask(EvolveConfig(batch_size=2, **given))
         with task.pool:
             estimate = task.estimate()
         assert estimate is not None
@@ -90,7 +92,7 @@ def test_quiet_shows_no_estimate(
 
 
 def test_the_first_candidate_warms_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    task = search.Search(SearchConfig(space="autoformer-nano", proxy="sum(width)", samples=50))
+    task = search.SearchTask(SearchConfig(space="autoformer-nano", proxy="sum(width)", samples=50))
     seconds = iter([3.0, 0.01])
 
     class Scorer:

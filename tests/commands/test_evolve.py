@@ -18,24 +18,24 @@ from helpers.networks import SPACE
 from scipy import stats
 from torch.nn import functional
 
-from autoprox.commands.evolve import Evolve, EvolveSummary
+from autoprox.commands.evolve import EvolveSummary, EvolveTask
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.errors import AutoproxError, MeasurementError
-from autoprox.evaluation.cached_zoo import ZooScores
-from autoprox.evaluation.full_resolution import choose_at_full_resolution
+from autoprox.evaluation.cached_zoo_scores import ZooScores
+from autoprox.evaluation.full_resolution_choice import choose_at_full_resolution
 from autoprox.evaluation.space_problem import SpaceProblem
 from autoprox.evolution import EvolutionError, Individual
-from autoprox.language import STATISTICS, Tree, parse
+from autoprox.language import STATISTICS, Tree, parse_expression
 from autoprox.progress import Note, silent
 from autoprox.runner import resume, start
 from autoprox.runs.folder import Run
 from autoprox.runs.proxy_file import read_proxy
 from autoprox.scoring.evaluation_set import DatasetMetrics
 from autoprox.searchspaces import SPACES, Architecture, TransformerNetwork
-from autoprox.statistics.networks import SpaceNetwork
+from autoprox.statistics.untrained_networks import SpaceNetwork
 
 NETWORKS = 20
-SNIP = parse("sum(sum(abs(mul(all.weight, all.grad))))")
+SNIP = parse_expression("sum(sum(abs(mul(all.weight, all.grad))))")
 
 
 def architectures() -> list[Architecture]:
@@ -241,7 +241,7 @@ def test_a_finished_run_may_be_resumed(finished: EvolveSummary, uninterrupted: R
 
 def problem_of(options: dict[str, Any]) -> SpaceProblem:
     """The problem that the space of an evolution poses."""
-    return only_problem(Evolve(EvolveConfig(**options)))
+    return only_problem(EvolveTask(EvolveConfig(**options)))
 
 
 def snip(problem: SpaceProblem, dataset: str, arch: Architecture) -> float:
@@ -296,7 +296,7 @@ def test_another_formula_is_chosen_if_full_resolution_is_worse(options: dict[str
     problem = problem_of({**options, "tolerance": 0.0})
     networks = problem.full_resolution({})
     texts = ("sum(one)", "sum(width)", "sum(heads)", "sum(sum(mlp.act))")
-    trees = [parse(text) for text in texts]
+    trees = [parse_expression(text) for text in texts]
     front = [Individual(tree, jcm=0.1 * i) for i, tree in enumerate(trees)]
 
     def fitness(tree: Tree) -> float:
@@ -338,11 +338,11 @@ def test_evolution_never_reads_the_test_part(
 
 
 def test_only_the_statistics_of_the_grammar_are_measured(options: dict[str, Any]) -> None:
-    names = {str(statistic) for statistic in Evolve(EvolveConfig(**options)).needs()}
+    names = {str(statistic) for statistic in EvolveTask(EvolveConfig(**options)).needs()}
     assert names == {
         *("msa.weight", "mlp.weight", "msa.grad", "mlp.grad", "mlp.act", "ntk.msa.grad")
     }
-    everything = Evolve(EvolveConfig(**{**options, "statistics": None})).needs()
+    everything = EvolveTask(EvolveConfig(**{**options, "statistics": None})).needs()
     forwards = {"ones.msa.weight", "ones.mlp.weight"}  # |weight|
     forwards |= {"ntk.msa.weight", "ntk.mlp.weight", "ntk.mlp.act"}  # as of the data probe
     assert {str(statistic) for statistic in everything} == {

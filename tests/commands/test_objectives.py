@@ -14,19 +14,19 @@ from helpers.commands import Command
 from helpers.evolutions import only_fold, only_problem
 from helpers.tables import table
 
-from autoprox.commands.evolve import Evolve
+from autoprox.commands.evolve import EvolveTask
 from autoprox.configurations.commands import EvolveConfig
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.errors import ConfigError
-from autoprox.evaluation.cached_zoo import ZooScores
-from autoprox.evaluation.full_resolution import choose_at_full_resolution
+from autoprox.evaluation.cached_zoo_scores import ZooScores
+from autoprox.evaluation.full_resolution_choice import choose_at_full_resolution
 from autoprox.evaluation.space_problem import SpaceProblem
 from autoprox.evolution import METRICS, Individual
-from autoprox.language import parse, statistics
+from autoprox.language import parse_expression, statistics
 from autoprox.progress import silent
 from autoprox.runner import resume, start
-from autoprox.statistics.networks import SpaceNetwork
-from autoprox.zoo.expressions import PROXIES
+from autoprox.statistics.untrained_networks import SpaceNetwork
+from autoprox.zoo.expression_proxies import PROXIES
 from autoprox.zoo.functions import function_proxy
 
 Options = dict[str, Any]
@@ -46,7 +46,7 @@ def options(tmp_path_factory: pytest.TempPathFactory) -> Options:
 
 def problem_of(options: Options) -> SpaceProblem:
     """The problem that the space of an evolution poses."""
-    return only_problem(Evolve(EvolveConfig(**options)))
+    return only_problem(EvolveTask(EvolveConfig(**options)))
 
 
 @pytest.mark.parametrize("objective", METRICS)
@@ -75,7 +75,7 @@ def test_without_tolerance_the_best_is_chosen(options: Options, tmp_path: Path) 
 
 
 def test_structure_is_read_only_if_requested(options: Options) -> None:
-    without, having = (Evolve(EvolveConfig(**options, structure=s)) for s in (False, True))
+    without, having = (EvolveTask(EvolveConfig(**options, structure=s)) for s in (False, True))
     assert set(having.grammar.terminals) - set(without.grammar.terminals) == {
         *("width", "tokens", "heads", "one")
     }
@@ -84,7 +84,7 @@ def test_structure_is_read_only_if_requested(options: Options) -> None:
 def test_the_best_of_the_zoo_is_chosen_on_the_training_networks(options: Options) -> None:
     problem = problem_of(options)
     scores, refused = zoo = problem.zoo_scores()
-    found = problem.full_resolution({}).ranking_quality(parse("sum(width)"), zoo)
+    found = problem.full_resolution({}).ranking_quality(parse_expression("sum(width)"), zoo)
     assert refused == {}
     assert found.zoo.compared == ["snip", "dss++"]
     assert set(found.zoo.best) == {"kendall", "partial_tau"}
@@ -114,7 +114,7 @@ def test_one_pass_measures_the_formula_and_the_zoo(
     alone = problem_of({**options, "cache": str(tmp_path / "alone")}).zoo_scores()
     monkeypatch.setattr(SpaceNetwork, "build", counted)
     problem = problem_of({**options, "cache": str(tmp_path / "together")})
-    full, tree = problem.full_resolution({}), parse("sum(mean(sqrt(all.grad)))")
+    full, tree = problem.full_resolution({}), parse_expression("sum(mean(sqrt(all.grad)))")
     found = Individual(tree, jcm=-1.0)
     assert choose_at_full_resolution([full], problem.config, found, [found], silent) == tree
     zoo = problem.zoo_scores()
@@ -140,12 +140,12 @@ def test_collection_measures_the_zoo_in_the_same_passes(
     alone = problem_of({**given, "cache": str(tmp_path / "alone")})
     without = problem_of({**given, "zoo": ("none",), "cache": str(tmp_path / "none")})
     problem = problem_of({**given, "cache": str(tmp_path / "together")})
-    tree = parse("sum(mean(sqrt(abs(mlp.grad))))")
+    tree = parse_expression("sum(mean(sqrt(abs(mlp.grad))))")
 
     def values(own: SpaceProblem) -> Any:
-        needs = Evolve(EvolveConfig(**given)).needs()
+        needs = EvolveTask(EvolveConfig(**given)).needs()
         collected = own.collect(needs, own.parts["train"], memory=2**28)
-        return Engine(collected).evaluate([tree]).values
+        return TreeEvaluator(collected).evaluate([tree]).values
 
     expected = values(without)
     zoo = alone.zoo_scores().scores
@@ -195,7 +195,7 @@ def test_a_changed_function_is_measured_again(
 def test_another_seed_reveals_functions_of_the_choices_alone(
     options: Options, expression: str, alone: bool
 ) -> None:
-    tree = parse(expression)
+    tree = parse_expression(expression)
     networks = problem_of(options).full_resolution({})
     share = networks.ranking_quality(tree, ZooScores({}, {})).seed_share
     assert share is not None
@@ -213,7 +213,7 @@ def test_another_seed_reveals_functions_of_the_choices_alone(
 )
 def test_wrong_choices(options: Options, changed: Options, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        Evolve(EvolveConfig(**{**options, **changed}))
+        EvolveTask(EvolveConfig(**{**options, **changed}))
 
 
 @pytest.mark.parametrize("objective", ["size-adjusted", "both"])

@@ -12,7 +12,7 @@ import autoprox
 from autoprox.configurations.commands import PRESETS, EvolveConfig
 from autoprox.errors import ConfigError
 from autoprox.evolution import STRATEGIES
-from autoprox.language import parse
+from autoprox.language import parse_expression
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -90,6 +90,6 @@ def test_a_resumed_run_keeps_its_preset(tmp_path: Path) -> None:
     assert {k: v for k, v in resumed.items() if k not in own} == {
         k: v for k, v in whole.items() if k not in own
     }
-    tree = parse(whole["expression"])
+    tree = parse_expression(whole["expression"])
     assert tree.type.level == "Network"
     assert tree.size <= 11

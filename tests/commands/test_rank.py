@@ -17,24 +17,24 @@ from helpers.records import proxy_record, record
 from helpers.tables import table
 from scipy.stats import kendalltau, pearsonr, spearmanr
 
-from autoprox.commands.rank import CorrelationIntervals, EvolvedOn, Rank, RankSummary
+from autoprox.commands.rank import CorrelationIntervals, EvolvedProxyOverlap, RankSummary, RankTask
 from autoprox.configurations.commands import RankConfig
 from autoprox.configurations.shared_options import names
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.errors import ConfigError, MeasurementError, RunError
-from autoprox.evaluation import measured_proxies as proxies_module
-from autoprox.evaluation.measured_proxies import COUNTS, named_proxies
+from autoprox.evaluation import proxy_measurement as proxies_module
+from autoprox.evaluation.proxy_measurement import SIZE_PROXIES, requested_proxy_names
 from autoprox.inputs.batch_loading import load_batches
 from autoprox.report.terminal.rank_report import UNEQUAL, as_csv, rank_report
 from autoprox.runner import resume, start
 from autoprox.runs.folder import Run
 from autoprox.scoring.bootstrap import split_networks
 from autoprox.searchspaces import TransformerNetwork, get_space
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.networks import space_networks
-from autoprox.statistics.sources import UncachedMatrices
+from autoprox.statistics.collector import MeasurementSetting
+from autoprox.statistics.matrix_sources import UncachedMatrices
+from autoprox.statistics.untrained_networks import untrained_space_networks
 from autoprox.zoo import PROXIES as PUBLISHED
-from autoprox.zoo.functions import measure_all
+from autoprox.zoo.functions import measure_function_proxies
 from autoprox.zoo.proxy_loading import resolve_proxy
 
 MIXED = "rank(add(rank(snip), sum(width)))"
@@ -67,15 +67,17 @@ def independent(proxy: str, seed: int) -> dict[str, Sequence[float]]:
     batches = load_batches(SPACE, classes, batch_size=2, seed=seed)
     if proxy == "params":
         return {d: [SPACE.params(a, count) for a in ARCHITECTURES] for d, count in classes.items()}
-    networks = space_networks(SPACE, ARCHITECTURES, seed)
+    networks = untrained_space_networks(SPACE, ARCHITECTURES, seed)
     if proxy != "naswot":
-        engine = Engine(UncachedMatrices(Setting(batches), networks))
+        engine = TreeEvaluator(UncachedMatrices(MeasurementSetting(batches), networks))
         values = engine.evaluate([resolve_proxy(proxy).tree]).values[0]
         return dict(zip(classes, values, strict=True))
     found: dict[str, list[float]] = {dataset: [] for dataset in classes}
     for dataset, network in product(classes, networks):
         built = SPACE.build(network.architecture, classes[dataset], network.seed)
-        found[dataset].append(measure_all(built, batches[dataset], [proxy], seed)[proxy])
+        found[dataset].append(
+            measure_function_proxies(built, batches[dataset], [proxy], seed)[proxy]
+        )
     return dict(found)
 
 
@@ -153,14 +155,14 @@ def test_a_killed_ranking_is_resumed(
     (run / "summary.json").unlink()
     lines = (run / "log.jsonl").read_bytes().splitlines(keepends=True)
     (run / "log.jsonl").write_bytes(b"".join(lines[:7]) + lines[7][:20])
-    measure = Rank._measure
+    measure = RankTask._measure
     measured: list[int] = []
 
     def counted(ranking: Any, seed: int, networks: Sequence[int], take: Any) -> None:
         measured.extend(networks)
         measure(ranking, seed, networks, take)
 
-    monkeypatch.setattr(Rank, "_measure", counted)
+    monkeypatch.setattr(RankTask, "_measure", counted)
     again = resume(run, workers=1)
     assert measured == list(range(7, 12))
     assert again.rows == first.rows
@@ -272,13 +274,13 @@ def test_too_little_memory_stops_the_ranking_and_is_measured_again(
 
 
 def test_named_proxies() -> None:
-    assert named_proxies(["snip", "all", "snip"])[0] == "snip"
-    assert set(named_proxies(["all"])) == {*COUNTS, *PUBLISHED}
-    assert {"params", "snip", "ntsr", "grasp", "activation_distance"} <= {*COUNTS, *PUBLISHED}
+    assert requested_proxy_names(["snip", "all", "snip"])[0] == "snip"
+    assert set(requested_proxy_names(["all"])) == {*SIZE_PROXIES, *PUBLISHED}
+    assert {"params", "snip", "ntsr", "grasp", "activation_distance"} <= {*SIZE_PROXIES, *PUBLISHED}
     with pytest.raises(ConfigError, match=r"unknown proxy 'snpi' \(did you mean snip\?\); choose"):
-        named_proxies(["snpi"])
+        requested_proxy_names(["snpi"])
     with pytest.raises(ConfigError, match="unknown proxy ''"):
-        named_proxies([""])
+        requested_proxy_names([""])
     assert names("snip, add(rank(ntkt), rank(sept)),dss") == (
         "snip",
         "add(rank(ntkt), rank(sept))",
@@ -392,5 +394,5 @@ def test_networks_of_another_benchmark_are_all_unseen(benchmark: Path, tmp_path:
 def test_too_few_other_networks_have_no_tau(benchmark: Path, tmp_path: Path) -> None:
     own = discovery(tmp_path / "discoveries", 0, 0.9)
     found = start(config(benchmark, proxies=(own,), seeds=1, runs=tmp_path))
-    assert found.evolved_on[own] == EvolvedOn(networks=11, others=1, on_others=None)
+    assert found.evolved_on[own] == EvolvedProxyOverlap(networks=11, others=1, on_others=None)
     assert "there are too few others for a tau" in " ".join(map(str, rank_report(found)))

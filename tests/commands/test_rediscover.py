@@ -18,32 +18,34 @@ from autoprox.commands import rediscover as rediscovery
 from autoprox.commands.rediscover import (
     SMALL_PIT,
     NetworkSample,
-    Rediscover,
     RediscoverSummary,
+    RediscoverTask,
     TargetComparison,
 )
 from autoprox.configurations.commands import RediscoverConfig
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.errors import AutoproxError
 from autoprox.evolution import Individual
-from autoprox.language import Tree, canonical, parse
+from autoprox.language import Tree, canonical, parse_expression
 from autoprox.rediscovery import formula_growth, formula_search
 from autoprox.rediscovery.formula_equality import equality_by_networks
 from autoprox.runner import begin, finish
 from autoprox.runs.folder import Run
 from autoprox.runs.summary import Summary
 from autoprox.searchspaces import get_space
-from autoprox.statistics.networks import space_networks
-from autoprox.statistics.sources import UncachedMatrices
+from autoprox.statistics.matrix_sources import UncachedMatrices
+from autoprox.statistics.untrained_networks import untrained_space_networks
 from autoprox.zoo.proxy_loading import resolve_proxy
 
 NANO = get_space("autoformer-nano")
 
 
-def task(cache: Path, proxy: str, fresh: NetworkSample | None = None, **changed: Any) -> Rediscover:
+def task(
+    cache: Path, proxy: str, fresh: NetworkSample | None = None, **changed: Any
+) -> RediscoverTask:
     """A rediscovery of seconds."""
     options = {"seconds": 60.0, "workers": 1, "device": "cpu", "cache": str(cache), **changed}
-    return Rediscover(
+    return RediscoverTask(
         RediscoverConfig(proxy=proxy, **options),
         evolved=NetworkSample(NANO, 12, stride=4),
         fresh=fresh or NetworkSample(SMALL_PIT, 5, stride=4),
@@ -69,15 +71,15 @@ def test_rediscoveries(cache: Path, tmp_path: Path, target: str, kind: str) -> N
     summary = begin(task(cache, target, runs=tmp_path))
     assert summary.success
     assert summary.evidence.kind == kind
-    found, wanted = parse(summary.expression), resolve_proxy(target).tree
+    found, wanted = parse_expression(summary.expression), resolve_proxy(target).tree
     assert (canonical(found) == canonical(wanted)) is (kind == "tree")
     if kind == "networks":
         fresh = task(cache, target).fresh
         archs = fresh.architectures(random.Random("fresh 0"))
         source = UncachedMatrices(
-            fresh.setting(0, torch.device("cpu")), space_networks(fresh.space, archs)
+            fresh.setting(0, torch.device("cpu")), untrained_space_networks(fresh.space, archs)
         )
-        one, other = Engine(source).evaluate([found, wanted]).values[:, 0]
+        one, other = TreeEvaluator(source).evaluate([found, wanted]).values[:, 0]
         assert stats.kendalltau(one, other).statistic == pytest.approx(1)
     else:
         world = random_world(5, networks=4)
@@ -119,7 +121,10 @@ def test_a_formula_that_only_fits_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(rediscovery, "equality_by_networks", measure)
     comparison = TargetComparison(task(Path(), "rank(sum(width))", fresh=NetworkSample(NANO, 9)))
-    by_depth, by_width = parse("rank(sum(one))"), parse("rank(add(sum(width), sum(width)))")
+    by_depth, by_width = (
+        parse_expression("rank(sum(one))"),
+        parse_expression("rank(add(sum(width), sum(width)))"),
+    )
     assert comparison.first_equivalent([by_depth]) is None
     assert comparison.first_equivalent([by_depth]) is None
     assert measured == [1]
@@ -184,7 +189,7 @@ def test_an_interrupted_rediscovery_goes_on_to_the_same_result(
     monkeypatch.setattr(formula_growth, "LAYERS_AT_ONCE", 2)
     monkeypatch.setattr(formula_search, "POOL_ROOM", 20)
 
-    def rediscover(runs: Path) -> Rediscover:
+    def rediscover(runs: Path) -> RediscoverTask:
         return task(cache, "sum(sum(log(abs(msa.weight))))", runs=runs)
 
     whole = begin(rediscover(tmp_path / "whole"))
@@ -198,10 +203,10 @@ def test_an_interrupted_rediscovery_goes_on_to_the_same_result(
 
 REDUCTIONS = ("sum", "mean", "std", "l1_norm", "frobenius_norm", "nuclear_norm", "logsumexp")
 WRONG = [
-    parse(f"rank({reduce}({map_}(one)))")
+    parse_expression(f"rank({reduce}({map_}(one)))")
     for reduce, map_ in itertools.product(REDUCTIONS, ("neg", "abs", "exp", "log", "relu", "tanh"))
 ]
-RIGHT = parse("rank(add(sum(width), sum(width)))")
+RIGHT = parse_expression("rank(add(sum(width), sum(width)))")
 
 
 class Scripted:
@@ -234,7 +239,7 @@ def test_what_rounds_on_record_found_is_not_judged_again(
         seen.append(len(trees))
         return equality_by_networks(trees, *rest)
 
-    def rediscover(runs: Path) -> Rediscover:
+    def rediscover(runs: Path) -> RediscoverTask:
         seen.clear()
         return task(tmp_path, "rank(sum(width))", fresh=NetworkSample(NANO, 9), runs=runs)
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from autoprox import runner
-from autoprox.commands.s3 import S3Summary
+from autoprox.commands.s3_space_search import S3Summary
 from autoprox.configurations.supernets import S3Config
 from autoprox.errors import AutoproxError
 from autoprox.report.terminal.layout import show
@@ -118,7 +118,9 @@ def test_rounds_end_before_a_space_beyond_the_limits(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """What was trained isn't lost: the search is in the space before."""
-    monkeypatch.setattr("autoprox.commands.s3.evolve_space", lambda space, found: widened(space))
+    monkeypatch.setattr(
+        "autoprox.commands.s3_space_search.evolve_space", lambda space, found: widened(space)
+    )
     summary = run_s3(images, tmp_path, rounds=3, population=2)
     assert len(summary["rounds"]) == 1
     assert "must be within the limits, but none is within flops :4M" in summary["ended"]
@@ -136,7 +138,7 @@ def widened(space: SwinSpace) -> SwinSpace:
 def test_without_matplotlib_it_says_so(
     images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("autoprox.commands.s3.find_spec", lambda name: None)
+    monkeypatch.setattr("autoprox.commands.s3_space_search.find_spec", lambda name: None)
     summary = run_s3(images, tmp_path, rounds=1, population=2)
     assert "pip install 'autoprox[plots]'" in summary["plots"]["reason"]
     assert not list(Path(summary["run"]).glob("*.png"))

@@ -18,7 +18,7 @@ import autoprox
 from autoprox.commands import score as score_module
 from autoprox.commands.score import ModelInputs
 from autoprox.errors import ConfigError, MeasurementError
-from autoprox.models import memory
+from autoprox.models import memory_estimate
 from autoprox.models.model_loading import (
     LoadedModel,
     ModelError,
@@ -269,16 +269,16 @@ def test_memory_is_what_the_system_and_the_container_leave(
 ) -> None:
     files = {name: tmp_path / name for name in ("meminfo", "limit", "used")}
     files["meminfo"].write_text("MemTotal: 9 kB\nMemAvailable:    5 kB\n")
-    monkeypatch.setattr(memory, "MEMINFO", files["meminfo"])
-    monkeypatch.setattr(memory, "LIMITS", [(files["limit"], files["used"])])
-    assert memory.available_memory() == 5 * 1024
+    monkeypatch.setattr(memory_estimate, "MEMINFO", files["meminfo"])
+    monkeypatch.setattr(memory_estimate, "LIMITS", [(files["limit"], files["used"])])
+    assert memory_estimate.available_memory() == 5 * 1024
     files["used"].write_text("1000\n")
     for limit, expected in (("max", 5 * 1024), ("4000\n", 3000), ("99999", 5 * 1024)):
         files["limit"].write_text(limit)
-        assert memory.available_memory() == expected
+        assert memory_estimate.available_memory() == expected
     files["meminfo"].write_text("")
     files["limit"].write_text("max")
-    assert memory.available_memory() is None
+    assert memory_estimate.available_memory() is None
 
 
 FUNCTIONS = """

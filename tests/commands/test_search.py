@@ -21,12 +21,12 @@ from autoprox.commands.search import SearchSummary
 from autoprox.declared_options import read_assignments
 from autoprox.errors import AutoproxError, ConfigError, MeasurementError, RunError
 from autoprox.files.json_documents import JSONFileError
-from autoprox.nas.evaluators import EvaluatorError, load_evaluator
+from autoprox.nas.architecture_evaluators import EvaluatorError, load_evaluator
 from autoprox.nas.searcher import Searcher
-from autoprox.nas.strategies import SEARCH_STRATEGIES, SearchParameters, SearchStrategy
+from autoprox.nas.strategy_registry import SEARCH_STRATEGIES, SearchParameters, SearchStrategy
 from autoprox.report.terminal.layout import show
-from autoprox.report.terminal.run_report import run_report
-from autoprox.searchspaces import from_json, get_space
+from autoprox.report.terminal.run_report_by_kind import run_report
+from autoprox.searchspaces import architecture_from_json, get_space
 from autoprox.zoo.proxy_loading import resolve_proxy
 
 SPACE = get_space("autoformer-nano")
@@ -83,7 +83,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 def test_the_summary_names_the_best() -> None:
     summary = search(params=":60K", dataset="cifar100", top=3)
     assert {"run", "best", "top", "evaluations", "seconds", "failed"} <= set(summary)
-    best = from_json({"space": "autoformer-nano", "choices": summary["best"]["arch"]})
+    best = architecture_from_json({"space": "autoformer-nano", "choices": summary["best"]["arch"]})
     assert summary["best"]["params"] == SPACE.params(best, 100) <= 60_000
     assert summary["best"]["flops"] == SPACE.flops(best, 100)
     assert summary["best"]["score"] == sum(b.width * b.heads for b in SPACE.blocks(best))
@@ -101,7 +101,7 @@ def test_the_folder_has_every_candidate() -> None:
     kept = lines(run / "candidates.jsonl")
     assert len(kept) == 60
     for line in kept:
-        architecture = from_json({"space": "autoformer-nano", "choices": line["arch"]})
+        architecture = architecture_from_json({"space": "autoformer-nano", "choices": line["arch"]})
         assert line["params"] == SPACE.params(architecture)
         assert line["flops"] == SPACE.flops(architecture)
         assert line["terms"] == [sum(b.width * b.heads for b in SPACE.blocks(architecture))]

@@ -13,7 +13,7 @@ from helpers.images import save_images
 from helpers.shortfalls import counted, is_told
 
 from autoprox.inputs.batch import Batch
-from autoprox.statistics.collector import Setting
+from autoprox.statistics.collector import MeasurementSetting
 
 IMAGES = 13  # in the folder; a training holds two of them out
 NANO = "--space=autoformer-nano"
@@ -52,13 +52,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def seen(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     """A set to which the size of every batch is added that networks are measured on."""
     sizes: set[int] = set()
-    made = Setting.__init__
+    made = MeasurementSetting.__init__
 
-    def make(self: Setting, batches: Mapping[str, Batch], *others: Any, **more: Any) -> None:
+    def make(
+        self: MeasurementSetting, batches: Mapping[str, Batch], *others: Any, **more: Any
+    ) -> None:
         sizes.update(len(batch.inputs) for batch in batches.values())
         made(self, batches, *others, **more)
 
-    monkeypatch.setattr(Setting, "__init__", make)
+    monkeypatch.setattr(MeasurementSetting, "__init__", make)
     return sizes
 
 

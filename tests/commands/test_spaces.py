@@ -11,14 +11,14 @@ from helpers.evolutions import only_fold
 from helpers.tables import table
 from scipy import stats
 
-from autoprox.commands.evolve import Evolve, EvolveSummary, Fold
+from autoprox.commands.evolve import EvolutionFold, EvolveSummary, EvolveTask
 from autoprox.configurations.commands import EvolveConfig
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.errors import AutoproxError, ConfigError, RunError
-from autoprox.evaluation.full_resolution import RankingQuality
+from autoprox.evaluation.full_resolution_choice import RankingQuality
 from autoprox.evaluation.successive_halving import STOPPED, SuccessiveHalving
 from autoprox.evolution import Individual
-from autoprox.language import Tree, make_tree, parse
+from autoprox.language import Tree, make_tree, parse_expression
 from autoprox.loaded_runs import EvolveResult, load_run
 from autoprox.report.terminal.evolve_report import evolve_report, held_out_parts, held_out_row
 from autoprox.report.terminal.layout import show
@@ -94,7 +94,7 @@ def test_the_table_of_held_out_spaces_has_80_columns(
     difference = {"difference": -0.25, "interval": (-0.5, -0.125)}
     names = ("autoformer-nano", "autoformer-supernet-ti")
 
-    def fold_of(name: str) -> Fold:
+    def fold_of(name: str) -> EvolutionFold:
         fold = uninterrupted[0].folds[0]
         document = fold.spaces["mine"].model_dump()
         document["means"]["proxy"]["test"] |= proxy
@@ -185,19 +185,19 @@ def test_a_checkpoint_of_other_folds_is_refused(options: Options, tmp_path: Path
 
 def test_the_joint_metric_is_over_all_pairs(options: Options) -> None:
     """Kendall's tau-b by scipy, within each space, on the training networks."""
-    task = Evolve(EvolveConfig(**options, halving=False, ties="tau-b"))
+    task = EvolveTask(EvolveConfig(**options, halving=False, ties="tau-b"))
     [plan] = task.folds
     sources = {
         name: [problem.collect(task.needs(), problem.parts["train"], MEMORY)]
         for name, problem in task.problems.items()
     }
     [evaluator] = task.evaluators(plan, sources)
-    tree = parse("sum(sum(abs(all.weight)))")
+    tree = parse_expression("sum(sum(abs(all.weight)))")
     [individual] = evaluator.evaluate([tree])
     taus = []
     for name, problem in task.problems.items():
         networks = problem.parts["train"]
-        scores = Engine(sources[name][0]).evaluate([tree]).values[0]
+        scores = TreeEvaluator(sources[name][0]).evaluate([tree]).values[0]
         truth = problem.benchmark.scores.values()
         pairs = zip(scores, truth, strict=True)
         taus += [stats.kendalltau(x, y[networks]).statistic for x, y in pairs]
@@ -207,16 +207,21 @@ def test_the_joint_metric_is_over_all_pairs(options: Options) -> None:
 
 
 def test_networks_of_several_sources_are_ranked_together(options: Options) -> None:
-    task = Evolve(EvolveConfig(**options))
+    task = EvolveTask(EvolveConfig(**options))
     problem = task.problems["mine"]
     parts, train = task.parts["mine"], problem.parts["train"]
     assert sorted(np.concatenate(parts)) == sorted(train)
     assert [len(part) for part in parts] == [4, 3, 7]  # of 14: a quarter, another, and a half
-    terms = [parse("sum(sum(abs(all.weight)))"), parse("mean(std(all.weight))")]
+    terms = [
+        parse_expression("sum(sum(abs(all.weight)))"),
+        parse_expression("mean(std(all.weight))"),
+    ]
     trees = [make_tree("add", *(make_tree("rank", term) for term in terms)), *terms]
-    sources = [(Engine(problem.collect(task.needs(), own, MEMORY)), own) for own in parts]
+    sources = [(TreeEvaluator(problem.collect(task.needs(), own, MEMORY)), own) for own in parts]
     split = problem.measured_networks(sources)
-    together = Engine(problem.collect(task.needs(), np.concatenate(parts), MEMORY)).evaluate(trees)
+    together = TreeEvaluator(problem.collect(task.needs(), np.concatenate(parts), MEMORY)).evaluate(
+        trees
+    )
     np.testing.assert_allclose(split.scores(trees).values, together.values, rtol=1e-12)
     np.testing.assert_array_equal(split.scores(trees).reasons, together.reasons)
     assert split.evaluation_set.networks == np.concatenate(parts).tolist()
@@ -240,7 +245,7 @@ class KnownFitness:
 
 def test_the_better_half_goes_on() -> None:
     texts = ("sum(one)", "sum(width)", "sum(heads)", "sum(tokens)", "mean(width)", "max(width)")
-    a, b, c, d, e, f = map(parse, texts)
+    a, b, c, d, e, f = map(parse_expression, texts)
     quarter = KnownFitness({a: 0.1, b: 0.5, c: 0.4, d: 0.3, e: 0.2})
     half = KnownFitness({b: 0.1, c: 0.3, d: 0.2})
     every = KnownFitness({c: 0.6, d: 0.7})
@@ -282,7 +287,7 @@ def test_the_only_space_is_not_held_out(options: Options) -> None:
     only = {**options, "spaces": options["spaces"][:1]}
     for held_out in ("mine", "each"):
         with pytest.raises(ConfigError, match=f"{held_out} can't be held out, for there is no ot"):
-            Evolve(EvolveConfig(**only, hold_out=held_out))
+            EvolveTask(EvolveConfig(**only, hold_out=held_out))
 
 
 def test_one_space_may_have_islands_and_successive_halving(
@@ -328,6 +333,6 @@ def test_halving_is_the_default_for_several_spaces(
 ) -> None:
     if "benchmark" in changed:
         changed = {**changed, "benchmark": options["spaces"][0]}
-    task = Evolve(EvolveConfig(**{**options, **changed}))
+    task = EvolveTask(EvolveConfig(**{**options, **changed}))
     assert task.config.halving is halving
     assert {len(parts) for parts in task.parts.values()} == {3 if halving else 1}

@@ -10,7 +10,7 @@ import pytest
 from pages import plots, results
 
 from autoprox.primitives import OPERATIONS
-from autoprox.primitives.primitive import apply
+from autoprox.primitives.primitive import apply_primitive
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
@@ -68,4 +68,6 @@ def test_a_curve_has_the_values_of_its_operation() -> None:
     assert curve == [max(0.0, x) for x in plots.ACROSS.tolist()]
     [along] = plots.curves(OPERATIONS["max"])
     assert along == [max(x, 2.0) for x in plots.ACROSS.tolist()]
-    assert apply(OPERATIONS["rank"], [plots.VALUES], "network").shape == plots.VALUES.shape
+    assert (
+        apply_primitive(OPERATIONS["rank"], [plots.VALUES], "network").shape == plots.VALUES.shape
+    )

@@ -11,25 +11,25 @@ from helpers.trees import GRAMMAR, distinct, random_trees
 from torch import Tensor
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
-from autoprox.engine.evaluator import reduce_matrices
-from autoprox.engine.program import Program, group_by_statistics, reductions
-from autoprox.language import NETWORK, STATISTICS, Tree, canonical, parse, statistics
-from autoprox.primitives import OPERATIONS, PRIMITIVES, Primitive, apply
+from autoprox.engine.tree_compilation import MatrixProgram, group_by_statistics, matrix_reductions
+from autoprox.engine.tree_evaluator import reduce_matrices
+from autoprox.language import NETWORK, STATISTICS, Tree, canonical, parse_expression, statistics
+from autoprox.primitives import OPERATIONS, PRIMITIVES, Primitive, apply_primitive
 from autoprox.searchspaces import Architecture
+from autoprox.statistics.matrix_sources import Programs, StatisticGroup, Take, UncachedMatrices
 from autoprox.statistics.packed_matrices import MatrixChunk
-from autoprox.statistics.sources import Group, Programs, Take, UncachedMatrices
 
 
 def layer_trees(count: int) -> Iterator[Tree]:
     """Random reductions of matrices, over one domain each."""
     rng, found = random.Random(3), 0
     while found < count:
-        for parts in reductions(canonical(GRAMMAR.generate(rng))).values():
+        for parts in matrix_reductions(canonical(GRAMMAR.generate(rng))).values():
             found += len(parts)
             yield from parts
 
 
-def fake_matrices(group: Group, n: int) -> MatrixChunk:
+def fake_matrices(group: StatisticGroup, n: int) -> MatrixChunk:
     """Layers of 6 x 4; activations of one all-ones sample of 5 tokens, and of two of a batch."""
     shapes = {"weight": (6, 4), "grad": (6, 4), "act": (10, 4), "act_grad": (10, 4)}
     values = {}
@@ -48,7 +48,7 @@ def test_programs_of_matrices_are_clean_on_cuda() -> None:
     }
     with FakeTensorMode():
         for part in parts:
-            reduced = Program([part])(fake_matrices(statistics(part), 7))
+            reduced = MatrixProgram([part])(fake_matrices(statistics(part), 7))
             assert (reduced.device.type, reduced.dtype) == ("cuda", torch.float64)
             assert reduced.shape == (1, 7)
 
@@ -70,7 +70,9 @@ def test_a_pass_over_the_matrices_is_clean_on_cuda(
 ) -> None:
     source = streamed(setting(device=torch.device("cuda")), architectures, 1, OnCuda)
     forms = [canonical(tree) for tree in random_trees(30, seed=5)]
-    parts = {part: None for form in forms for own in reductions(form).values() for part in own}
+    parts = {
+        part: None for form in forms for own in matrix_reductions(form).values() for part in own
+    }
     groups = group_by_statistics(parts)
     # Networks on the meta device, and the batches, can't be fake too.
     assert source.layers.structures
@@ -89,7 +91,7 @@ def test_code_of_layers_and_networks_is_clean_on_cuda() -> None:
         if not args or args[0] is None:
             return torch.empty(3, 7, 4, dtype=torch.float64, device="cuda")
         level = "network" if tree.args[0].type == NETWORK else "layers"
-        value = apply(OPERATIONS[tree.symbol], args, level)
+        value = apply_primitive(OPERATIONS[tree.symbol], args, level)
         assert (value.device.type, value.dtype) == ("cuda", torch.float64)
         return value
 
@@ -110,9 +112,9 @@ def test_a_fake_device_finds_what_is_not_clean(
     function: Callable[[Tensor], Tensor], error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad = Primitive("neg", "map", function, None, "")
-    monkeypatch.setattr("autoprox.engine.program.PRIMITIVES", {**PRIMITIVES, "neg": bad})
-    part = parse("sum(neg(msa.weight))")
+    monkeypatch.setattr("autoprox.engine.tree_compilation.PRIMITIVES", {**PRIMITIVES, "neg": bad})
+    part = parse_expression("sum(neg(msa.weight))")
     with FakeTensorMode(), pytest.raises(error):
-        Program([part])(
+        MatrixProgram([part])(
             MatrixChunk.of({STATISTICS["msa.weight"]: torch.empty(2, 3, 4, device="cuda")})
         )

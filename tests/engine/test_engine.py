@@ -22,13 +22,13 @@ from helpers.trees import (
 )
 from scipy.stats import rankdata
 
-from autoprox.engine.evaluator import Engine, ProxyScores
-from autoprox.language import STATISTICS, STRUCTURE, Tree, canonical, make_tree, parse
+from autoprox.engine.tree_evaluator import ProxyScores, TreeEvaluator
+from autoprox.language import STATISTICS, STRUCTURE, Tree, canonical, make_tree, parse_expression
 from autoprox.primitives import OPERATIONS
 from autoprox.searchspaces import Architecture
-from autoprox.statistics import sources as store
+from autoprox.statistics import matrix_sources as store
+from autoprox.statistics.matrix_sources import StatisticGroup, UncachedMatrices
 from autoprox.statistics.packed_matrices import CHUNK
-from autoprox.statistics.sources import Group, UncachedMatrices
 
 MakeSetting = Callable[..., Conditions]
 
@@ -124,13 +124,16 @@ def assert_close(
 def test_random_trees_against_the_naive_evaluator(
     setting: MakeSetting, architectures: list[Architecture], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen, trees = setting(), random_trees(300, seed=0) + [parse(text) for text in ALIASES]
+    chosen, trees = (
+        setting(),
+        random_trees(300, seed=0) + [parse_expression(text) for text in ALIASES],
+    )
     rng = random.Random(0)
     trees += [with_numbers(tree, rng) for tree in trees[:150]]
     words = {*OPERATIONS, *STATISTICS, *STRUCTURE, *NUMBERS}
     assert {n.symbol for tree in trees for n in distinct(tree)} == words
     worlds = [world_of(chosen, dataset, architectures) for dataset in chosen.batches]
-    found = Engine(streamed(chosen, architectures, 1)).evaluate(trees)
+    found = TreeEvaluator(streamed(chosen, architectures, 1)).evaluate(trees)
     exact = naively(trees, worlds)
     moved = conditioning(trees, worlds, exact, monkeypatch)
     assert_close(found.values, exact, moved, trees)
@@ -151,12 +154,12 @@ def test_random_trees_against_the_naive_evaluator(
 def test_the_all_ones_sample_meets_every_sample_of_a_batch(
     setting: MakeSetting, architectures: list[Architecture], text: str, thin: int
 ) -> None:
-    chosen, tree = setting(stride=thin), parse(text)
+    chosen, tree = setting(stride=thin), parse_expression(text)
     assert aligns(tree)
     world = world_of(chosen, "other", architectures)
     for name in ("ones.mlp.act", "ones.mlp.act_grad"):
         world[name] = [[np.concatenate([m] * SAMPLES) for m in each] for each in world[name]]
-    found = Engine(streamed(chosen, architectures, 1)).evaluate([tree])
+    found = TreeEvaluator(streamed(chosen, architectures, 1)).evaluate([tree])
     np.testing.assert_allclose(found.values[0, 2], naive.naive_evaluate(tree, world), rtol=1e-4)
 
 
@@ -173,7 +176,9 @@ def reference(
     """Random trees, and their scores where every matrix is reduced alone."""
     rng = random.Random(1)
     trees = [GRAMMAR.generate(rng) for _ in range(120)]
-    return trees, Engine(streamed(Conditions(SPACE, batches), architectures, 1)).evaluate(trees)
+    return trees, TreeEvaluator(streamed(Conditions(SPACE, batches), architectures, 1)).evaluate(
+        trees
+    )
 
 
 @pytest.mark.parametrize(
@@ -201,7 +206,7 @@ def test_scores_are_the_same_bit_for_bit(
     monkeypatch.setitem(CHUNK, "cpu", chunk)
     trees, expected = reference
     source = cached(setting(), architectures, SINGLE, folder=folder, memory=memory, workers=workers)
-    assert_same_bits(Engine(source).evaluate(trees), expected)
+    assert_same_bits(TreeEvaluator(source).evaluate(trees), expected)
 
 
 def test_trees_are_evaluated_together_as_one_by_one(
@@ -212,8 +217,8 @@ def test_trees_are_evaluated_together_as_one_by_one(
 ) -> None:
     trees, expected = reference
     source = cached(setting(), architectures, SINGLE, folder=folder)
-    alone = [Engine(source).evaluate([tree]) for tree in trees[:40]]
-    together = Engine(source)
+    alone = [TreeEvaluator(source).evaluate([tree]) for tree in trees[:40]]
+    together = TreeEvaluator(source)
     together.evaluate(trees[20:])
     backwards = together.evaluate(trees[39::-1])
     for index, scores in enumerate(alone):
@@ -223,7 +228,7 @@ def test_trees_are_evaluated_together_as_one_by_one(
 
 
 def test_no_trees_have_no_scores(setting: MakeSetting, architectures: list[Architecture]) -> None:
-    found = Engine(streamed(setting(), architectures, 1)).evaluate([])
+    found = TreeEvaluator(streamed(setting(), architectures, 1)).evaluate([])
     assert found.values.shape == found.reasons.shape == (0, 3, len(architectures))
 
 
@@ -232,7 +237,7 @@ class Counted(UncachedMatrices):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.visits: list[list[Group]] = []
+        self.visits: list[list[StatisticGroup]] = []
 
     def visit(self, programs: store.Programs, take: store.Take) -> None:
         self.visits.append(list(programs))
@@ -245,7 +250,7 @@ def counted(setting: MakeSetting, architectures: list[Architecture]) -> Counted:
 
 
 def test_no_matrix_is_read_twice_for_the_same_expression(counted: Counted) -> None:
-    engine, trees = Engine(counted), random_trees(60, seed=2)
+    engine, trees = TreeEvaluator(counted), random_trees(60, seed=2)
     first = engine.evaluate(trees)
     assert len(counted.visits) == 1
     assert_same_bits(engine.evaluate(trees), first)
@@ -263,9 +268,9 @@ def test_no_matrix_is_read_twice_for_the_same_expression(counted: Counted) -> No
     ],
 )
 def test_equal_expressions_of_matrices_are_read_once(counted: Counted, text: str) -> None:
-    engine = Engine(counted)
-    engine.evaluate([parse("sum(l1_norm(mul(mlp.weight, mlp.grad)))")])
-    engine.evaluate([parse(text)])
+    engine = TreeEvaluator(counted)
+    engine.evaluate([parse_expression("sum(l1_norm(mul(mlp.weight, mlp.grad)))")])
+    engine.evaluate([parse_expression(text)])
     assert len(counted.visits) == 1
 
 
@@ -273,9 +278,9 @@ def test_equal_expressions_of_matrices_are_read_once(counted: Counted, text: str
 def test_values_of_layers_stay_within_their_memory(counted: Counted, memory: int) -> None:
     """What was dropped is computed again, to the same bits."""
     trees = random_trees(60, seed=2)
-    expected = Engine(counted).evaluate(trees)
+    expected = TreeEvaluator(counted).evaluate(trees)
     counted.memo = memory
-    bounded, most = Engine(counted), [0, 0]
+    bounded, most = TreeEvaluator(counted), [0, 0]
     for tree, values in zip(trees, expected.values, strict=True):
         np.testing.assert_array_equal(bounded.evaluate([tree]).values[0], values)
         vectors = [(own.size, sum(v.nbytes for v in bounded.memo[own])) for own in [*bounded.memo]]
@@ -287,18 +292,25 @@ def test_values_of_layers_stay_within_their_memory(counted: Counted, memory: int
 
 
 def test_a_domain_of_all_layers_shares_its_parts(counted: Counted) -> None:
-    engine = Engine(counted)
-    engine.evaluate([parse("sum(sum(add(log(all.grad), all.weight)))")])
+    engine = TreeEvaluator(counted)
+    engine.evaluate([parse_expression("sum(sum(add(log(all.grad), all.weight)))")])
     assert {len(group) for group in counted.visits[0]} == {2}
     for domain in ("msa", "mlp"):
-        engine.evaluate([parse(f"sum(sum(add(log({domain}.grad), {domain}.weight)))")])
+        engine.evaluate([parse_expression(f"sum(sum(add(log({domain}.grad), {domain}.weight)))")])
     assert len(counted.visits) == 1
 
 
 def test_only_what_is_new_is_read(counted: Counted) -> None:
-    engine = Engine(counted)
-    engine.evaluate([parse("sum(sum(msa.weight))"), parse("sum(sum(abs(msa.weight)))")])
-    engine.evaluate([parse("sum(sum(msa.weight))"), parse("sum(mul(sum(mlp.grad), sum(mlp.act)))")])
+    engine = TreeEvaluator(counted)
+    engine.evaluate(
+        [parse_expression("sum(sum(msa.weight))"), parse_expression("sum(sum(abs(msa.weight)))")]
+    )
+    engine.evaluate(
+        [
+            parse_expression("sum(sum(msa.weight))"),
+            parse_expression("sum(mul(sum(mlp.grad), sum(mlp.act)))"),
+        ]
+    )
     read = [{str(s) for group in visit for s in group} for visit in counted.visits]
     assert read == [{"msa.weight"}, {"mlp.grad", "mlp.act"}]
 
@@ -307,8 +319,8 @@ def test_layer_vectors_are_ordered_by_depth(
     setting: MakeSetting, architectures: list[Architecture]
 ) -> None:
     chosen = setting()
-    engine = Engine(streamed(chosen, architectures, 1))
-    norms = canonical(parse("l1_norm(all.weight)"))
+    engine = TreeEvaluator(streamed(chosen, architectures, 1))
+    norms = canonical(parse_expression("l1_norm(all.weight)"))
     engine.evaluate([make_tree("sum", norms)])
     expected = world_of(chosen, "few", architectures)["all.weight"]
     found = dict(zip(map(tuple, engine.layers.sets), engine.vectors([norms]), strict=True))
@@ -321,18 +333,18 @@ def test_layer_vectors_are_ordered_by_depth(
 def test_the_layer_vectors_that_were_used_last_stay(
     setting: MakeSetting, architectures: list[Architecture]
 ) -> None:
-    engine = Engine(streamed(setting(), architectures, 1))
-    engine.evaluate([parse("sum(neg(width))")])
+    engine = TreeEvaluator(streamed(setting(), architectures, 1))
+    engine.evaluate([parse_expression("sum(neg(width))")])
     engine.source.memo = 4 * 2 * engine.memo.bytes
-    engine = Engine(engine.source)
+    engine = TreeEvaluator(engine.source)
     for name in ("width", "heads", "width", "tokens"):
-        engine.evaluate([parse(f"sum(neg({name}))")])
+        engine.evaluate([parse_expression(f"sum(neg({name}))")])
     assert set(map(str, engine.memo)) == {"neg(width)", "neg(tokens)"}
 
 
 def test_ranks_are_among_the_networks_that_are_compared(counted: Counted) -> None:
-    engine = Engine(counted)
-    plain, ranked = parse(SNIP), parse(f"rank({SNIP})")
+    engine = TreeEvaluator(counted)
+    plain, ranked = parse_expression(SNIP), parse_expression(f"rank({SNIP})")
     everything = engine.evaluate([plain, ranked])
     np.testing.assert_array_equal(everything.values[1], rankdata(everything.values[0], axis=-1))
     some = engine.evaluate([plain, ranked], [2, 0])

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from helpers.measuring import Conditions, streamed
 
-from autoprox.engine.evaluator import Engine
-from autoprox.engine.terms import combine_terms, terms_of
-from autoprox.language import Tree, parse
+from autoprox.engine.per_network_terms import combine_terms, proxy_terms
+from autoprox.engine.tree_evaluator import TreeEvaluator
+from autoprox.language import Tree, parse_expression
 from autoprox.searchspaces import Architecture
-from autoprox.zoo.expressions import load_expression
+from autoprox.zoo.expression_proxies import load_expression
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from autoprox.zoo.expressions import load_expression
     ],
 )
 def test_terms_are_the_largest_parts_without_rank(expression: str, expected: list[str]) -> None:
-    assert sorted(map(str, terms_of(parse(expression)))) == expected
+    assert sorted(map(str, proxy_terms(parse_expression(expression)))) == expected
 
 
 @pytest.mark.parametrize("name", ["snip", "dss++", "ntsr", "rank(add(rank(snip), mul(dss, sept)))"])
@@ -33,10 +33,10 @@ def test_combined_terms_are_the_proxy(
     name: str, setting: Callable[..., Conditions], architectures: list[Architecture]
 ) -> None:
     tree: Tree = load_expression(name)
-    whole = Engine(streamed(setting(), architectures, 1)).evaluate([tree]).values[0]
-    parts = terms_of(tree)
+    whole = TreeEvaluator(streamed(setting(), architectures, 1)).evaluate([tree]).values[0]
+    parts = proxy_terms(tree)
     single = [
-        Engine(streamed(setting(), [arch], 1)).evaluate(parts).values[:, :, 0]
+        TreeEvaluator(streamed(setting(), [arch], 1)).evaluate(parts).values[:, :, 0]
         for arch in architectures
     ]
     measured = dict(zip(parts, np.stack(single, axis=-1), strict=True))

@@ -22,7 +22,7 @@ from autoprox.evolution import (
 from autoprox.evolution.checkpoint import SavedState
 from autoprox.evolution.evolution_strategies import select_of_sample
 from autoprox.evolution_parameters import TreeLimits
-from autoprox.language import Tree, digest, parse
+from autoprox.language import Tree, parse_expression, tree_digest
 from autoprox.language.grammar import Grammar
 
 GRAMMAR = Grammar(limits=TreeLimits(max_size=14, max_depth=6))
@@ -32,7 +32,7 @@ TEXTS = [f"{r}({s})" for r in ("sum", "mean", "std") for s in ("width", "heads",
 
 def hashed(tree: Tree) -> Individual:
     """Fitness without a pattern, a fifth of the trees invalid; equal fitnesses are common."""
-    number = int(digest(tree)[:12], 16)
+    number = int(tree_digest(tree)[:12], 16)
     if number % 5 == 0:
         return Individual(tree, reason=("constant", "not finite")[number % 2])
     jcm = (number // 5 % 12) / 12
@@ -41,7 +41,7 @@ def hashed(tree: Tree) -> Individual:
 
 def shaped(tree: Tree) -> Individual:
     """Fitness with a way up: one more of `square` is a little better."""
-    jcm = str(tree).count("square") / 32 + int(digest(tree)[:4], 16) / 2**22
+    jcm = str(tree).count("square") / 32 + int(tree_digest(tree)[:4], 16) / 2**22
     return Individual(tree, (jcm,), jcm)
 
 
@@ -84,11 +84,13 @@ class Made:
 
 def with_fitness(*values: float) -> list[Individual]:
     pairs = zip(TEXTS, values, strict=False)
-    return [Individual(parse(text), (value,), value) for text, value in pairs]
+    return [Individual(parse_expression(text), (value,), value) for text, value in pairs]
 
 
 def sized(size: int, jcm: float) -> Individual:
-    return Individual(parse("sum(" + "abs(" * (size - 2) + "width" + ")" * (size - 1)), (jcm,), jcm)
+    return Individual(
+        parse_expression("sum(" + "abs(" * (size - 2) + "width" + ")" * (size - 1)), (jcm,), jcm
+    )
 
 
 def texts(individuals: Sequence[Individual]) -> list[str]:
@@ -103,7 +105,7 @@ def test_the_population_is_full_distinct_valid_sorted_and_never_worse(strategy: 
     for population in history:
         assert len(population) == SMALL.population
         assert all(individual.valid for individual in population)
-        assert len({digest(i.tree) for i in population}) == SMALL.population
+        assert len({tree_digest(i.tree) for i in population}) == SMALL.population
         assert len({i.taus for i in population}) == SMALL.population
         assert [i.jcm for i in population] == sorted((i.jcm for i in population), reverse=True)
     for before, after in pairwise(history):
@@ -162,11 +164,13 @@ def test_elitism_keeps_a_child_only_if_it_is_better_by_the_margin() -> None:
     _, history = made.run("elitist", settings)
     parents: dict[str, list[float]] = {}
     for parent, child in made.mutations:
-        parents.setdefault(digest(child), []).append(shaped(parent).jcm)
+        parents.setdefault(tree_digest(child), []).append(shaped(parent).jcm)
     entered = 0
     for before, after in pairwise(history):
-        for new in {digest(i.tree): i for i in after}.keys() - {digest(i.tree) for i in before}:
-            child = next(i for i in after if digest(i.tree) == new)
+        for new in {tree_digest(i.tree): i for i in after}.keys() - {
+            tree_digest(i.tree) for i in before
+        }:
+            child = next(i for i in after if tree_digest(i.tree) == new)
             assert any(child.jcm - jcm >= settings.margin for jcm in parents[new])
             entered += 1
     assert entered >= 3
@@ -247,9 +251,9 @@ def test_without_elitism_a_worse_child_is_kept_at_once() -> None:
 
 
 def test_of_formulas_that_rank_alike_the_shortest_survives() -> None:
-    long, short = parse("sum(abs(width))"), parse("sum(heads)")
+    long, short = parse_expression("sum(abs(width))"), parse_expression("sum(heads)")
     alike = [Individual(tree, (0.5, 0.25), 0.375) for tree in (long, short, long)]
-    other = Individual(parse("sum(tokens)"), (0.25, 0.5), 0.375)
+    other = Individual(parse_expression("sum(tokens)"), (0.25, 0.5), 0.375)
     assert texts(survivors([*alike, other], 5)) == ["sum(heads)", "sum(tokens)"]
     assert texts(survivors([*alike, other], 1)) == ["sum(heads)"]
 
@@ -335,7 +339,10 @@ def test_a_restored_evolution_goes_on_as_if_it_had_never_stopped(strategy: str, 
 
 
 def test_a_restored_front_keeps_the_order_of_equals() -> None:
-    alike = [Individual(parse(t), (0.5, n), 0.5, partial_tau=0) for n, t in enumerate(TEXTS[:4])]
+    alike = [
+        Individual(parse_expression(t), (0.5, n), 0.5, partial_tau=0)
+        for n, t in enumerate(TEXTS[:4])
+    ]
     state = State(random.Random(0), alike[:2])
     for individual in alike:
         state.front.update([individual])

@@ -17,7 +17,7 @@ from autoprox.evolution import (
     survivors,
 )
 from autoprox.evolution_parameters import TreeLimits
-from autoprox.language import Tree, digest, parse
+from autoprox.language import Tree, parse_expression, tree_digest
 from autoprox.language.grammar import Grammar
 
 GRAMMAR = Grammar(limits=TreeLimits(max_size=12, max_depth=6))
@@ -25,7 +25,7 @@ Point = tuple[float, float, int]  # joint metrics of tau and partial tau, nodes
 
 
 def sized(size: int, jcm: float, partial_tau: float = 0.0, objective: str = "jcm") -> Individual:
-    tree = parse("sum(" + "abs(" * (size - 2) + "width" + ")" * (size - 1))
+    tree = parse_expression("sum(" + "abs(" * (size - 2) + "width" + ")" * (size - 1))
     return Individual(tree, (jcm, partial_tau), jcm, partial_tau=partial_tau, objective=objective)
 
 
@@ -93,7 +93,7 @@ def test_the_front_of_both_metrics_and_size_is_kept(strategy: str) -> None:
     asked: list[Point] = []
 
     def evaluate(trees: Sequence[Tree]) -> list[Individual]:
-        numbers = [int(digest(tree)[:8], 16) for tree in trees]
+        numbers = [int(tree_digest(tree)[:8], 16) for tree in trees]
         found = [
             Individual(tree, (n % 97, n % 89), n % 97, partial_tau=n % 89, objective="both")
             for tree, n in zip(trees, numbers, strict=True)

@@ -8,7 +8,7 @@ from helpers.naive import naive_evaluate
 
 from autoprox.evolution.two_inputs import DEPTH, SIZE, TwoInputs
 from autoprox.evolution_parameters import TreeLimits
-from autoprox.language import NETWORK, STATISTICS, Tree, parse
+from autoprox.language import NETWORK, STATISTICS, Tree, parse_expression
 from autoprox.language.grammar import Grammar
 from autoprox.language.leaf_kinds import LanguageError
 from autoprox.primitives import OPERATIONS
@@ -68,7 +68,7 @@ def test_every_statistic_and_operation_is_drawn() -> None:
 )
 def test_levels_are_met_by_means(text: str) -> None:
     """Matrices of a kind, a number and a matrix, numbers of a domain, numbers of two domains."""
-    tree, rng = parse(text), random.Random(0)
+    tree, rng = parse_expression(text), random.Random(0)
     assert FORM.crossover(tree, tree, rng) == tree
 
 
@@ -76,7 +76,7 @@ def test_a_value_is_the_mean_over_layers_of_what_the_tree_gives_for_each() -> No
     rng = np.random.default_rng(0)
     weights, grads = ([rng.normal(size=(3, 4)) for _ in range(6)] for _ in range(2))
     world = {"msa.weight": [weights], "msa.grad": [grads]}
-    tree = parse("mean(mul(log(l1_norm(msa.grad)), mean(abs(square(msa.weight)))))")
+    tree = parse_expression("mean(mul(log(l1_norm(msa.grad)), mean(abs(square(msa.weight)))))")
     assert FORM.crossover(tree, tree, random.Random(0)) == tree
     each = [np.log(abs(g).sum()) * (w**2).mean() for w, g in zip(weights, grads, strict=True)]
     assert naive_evaluate(tree, world)[0] == pytest.approx(np.mean(each))
@@ -93,11 +93,11 @@ def test_a_mutation_redraws_half_of_the_nodes() -> None:
 
 def test_a_child_has_its_nodes_from_either_parent() -> None:
     rng = random.Random(0)
-    one = parse("mean(mean(add(abs(exp(mlp.weight)), sqrt(exp(mlp.weight)))))")
-    other = parse("mean(mean(mul(neg(tanh(mlp.grad)), log(tanh(mlp.grad)))))")
+    one = parse_expression("mean(mean(add(abs(exp(mlp.weight)), sqrt(exp(mlp.weight)))))")
+    other = parse_expression("mean(mean(mul(neg(tanh(mlp.grad)), log(tanh(mlp.grad)))))")
     children = {str(FORM.crossover(one, other, rng)) for _ in range(400)}
     assert len(children) > 60
-    for child in map(parse, children):
+    for child in map(parse_expression, children):
         (a, b, c), (d, e, f), binary = (part[:3] for part in parts(child))
         assert {a, d} <= {"mlp.weight", "mlp.grad"}
         assert {b, e} <= {"exp", "tanh"}

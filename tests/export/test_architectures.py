@@ -25,7 +25,7 @@ from autoprox.export import ExportError
 from autoprox.export.architecture_formats import architecture_files
 from autoprox.models.model_loading import import_library
 from autoprox.searchspaces import SPACES, Architecture, SearchSpace
-from autoprox.searchspaces.language_models import TokenSpace
+from autoprox.searchspaces.language_model_bases import TokenSpace
 from autoprox.searchspaces.swin import SwinSpace
 
 CLASSES = 7

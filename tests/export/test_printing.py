@@ -11,10 +11,10 @@ import torch
 from matplotlib.mathtext import MathTextParser
 
 from autoprox.evolution_parameters import TreeLimits
-from autoprox.export import ascii_tree, latex, legend, pretty, to_sympy
-from autoprox.language import NETWORK, STATISTICS, STRUCTURE, make_tree, parse
+from autoprox.export import ascii_tree, formula_legend, latex, pretty_formula, to_sympy
+from autoprox.language import NETWORK, STATISTICS, STRUCTURE, make_tree, parse_expression
 from autoprox.language.grammar import Grammar
-from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES, apply
+from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES, apply_primitive
 
 SNIP = "sum(sum(abs(mul(all.weight, all.grad))))"
 DSS = (
@@ -56,16 +56,18 @@ LATEX = {
 
 @pytest.mark.parametrize("text", PRETTY)
 def test_pretty(text):
-    assert pretty(parse(text)) == PRETTY[text]
+    assert pretty_formula(parse_expression(text)) == PRETTY[text]
 
 
 @pytest.mark.parametrize("text", LATEX)
 def test_latex(text):
-    assert latex(parse(text)) == LATEX[text]
+    assert latex(parse_expression(text)) == LATEX[text]
 
 
 def test_ascii_tree():
-    assert ascii_tree(parse("sub(sum(frobenius_norm(ones.mlp.grad)), sum(add(width, heads)))")) == (
+    assert ascii_tree(
+        parse_expression("sub(sum(frobenius_norm(ones.mlp.grad)), sum(add(width, heads)))")
+    ) == (
         """\
 sub: Network
 |-- sum: Network
@@ -79,9 +81,15 @@ sub: Network
 
 
 def test_legend_names_what_the_formula_holds_and_nothing_else():
-    assert list(legend(parse(SNIP))) == ["W", "G", "ₐₗₗ", "i, j", "l"]
-    assert list(legend(parse("sum(std(ntk.mlp.act_grad))"))) == ["Δ", "ₘₗₚ", "ⁿᵗᵏ", "i, j", "l"]
-    assert list(legend(parse(SEPT))) == ["k"]
+    assert list(formula_legend(parse_expression(SNIP))) == ["W", "G", "ₐₗₗ", "i, j", "l"]
+    assert list(formula_legend(parse_expression("sum(std(ntk.mlp.act_grad))"))) == [
+        "Δ",
+        "ₘₗₚ",
+        "ⁿᵗᵏ",
+        "i, j",
+        "l",
+    ]
+    assert list(formula_legend(parse_expression(SEPT))) == ["k"]
 
 
 def trees(count, limits):
@@ -94,7 +102,7 @@ def test_random_trees_fit_the_page_and_matplotlib_can_draw_them():
     mathtext = MathTextParser("agg")
     for index, tree in enumerate(trees(300, TreeLimits(max_size=40, max_depth=10))):
         for width in (40, 80):
-            assert max(map(len, pretty(tree, width).splitlines())) <= width
+            assert max(map(len, pretty_formula(tree, width).splitlines())) <= width
         assert len(ascii_tree(tree).splitlines()) == tree.size
         if index % 5 == 0:
             mathtext.parse(f"${latex(tree)}$")
@@ -111,7 +119,7 @@ def test_displays_of_different_operations_differ():
     scores = make_tree("sum", make_tree("sum", x)), make_tree("sum", make_tree("mean", y))
     networks = [make_tree(name, *scores[: p.arity]) for name, p in COMBINATORS.items()]
     shown = [*words, *networks, *map(make_tree, (*STATISTICS, *STRUCTURE))]
-    for display in (pretty, latex, ascii_tree, lambda tree: str(to_sympy(tree))):
+    for display in (pretty_formula, latex, ascii_tree, lambda tree: str(to_sympy(tree))):
         assert len({display(tree) for tree in shown}) == len(shown)
 
 
@@ -120,7 +128,7 @@ def test_deep_trees(name):
     tree = make_tree("all.weight")
     for _ in range(40):
         tree = make_tree(name, *[tree, make_tree("all.grad")][: OPERATIONS[name].arity])
-    assert max(map(len, pretty(tree).splitlines())) <= 80
+    assert max(map(len, pretty_formula(tree).splitlines())) <= 80
     assert latex(tree).count("W") == 1
 
 
@@ -130,7 +138,7 @@ def test_constants_of_any_size_are_not_computed():
         tree = make_tree("exp", tree)
     tree = make_tree("sum", make_tree("log", make_tree("sub", tree, make_tree("exp", tree))))
     assert str(to_sympy(tree)).count("exp(") == latex(tree).count("e^") == 61
-    assert "↪" in pretty(tree)
+    assert "↪" in pretty_formula(tree)
 
 
 AXES = {"ij": (-2, -1), "l": (-1,)}
@@ -219,7 +227,7 @@ TEXTS = {
     [(name, level) for name, p in PRIMITIVES.items() for level in TEXTS if level in p.levels],
 )
 def test_the_sympy_form_means_what_is_computed(name, level):
-    tree = make_tree(name, *map(parse, TEXTS[level][: PRIMITIVES[name].arity]))
+    tree = make_tree(name, *map(parse_expression, TEXTS[level][: PRIMITIVES[name].arity]))
     while tree.type != NETWORK:
         tree = make_tree("l1_norm", tree)
     rng = np.random.default_rng(0)
@@ -235,14 +243,14 @@ def computed(tree, arrays):
             letter = {"weight": "W", "grad": "G"}[node.symbol.split(".")[-1]]
             return torch.from_numpy(arrays[f"{letter}_msa"])
         level = node.args[0].type.level.lower()
-        return apply(OPERATIONS[node.symbol], args, level)
+        return apply_primitive(OPERATIONS[node.symbol], args, level)
 
     return tree.fold(visit).item()
 
 
 def test_the_sympy_form_compares_by_meaning():
     def form(text):
-        return to_sympy(parse(text)).doit()
+        return to_sympy(parse_expression(text)).doit()
 
     assert form(SNIP) == form("sum(sum(abs(mul(all.grad, all.weight))))")
     assert form("sum(l1_norm(msa.grad))") != form("sum(l1_norm(mlp.grad))")
@@ -252,5 +260,5 @@ def test_the_sympy_form_compares_by_meaning():
 
 
 def test_sympys_own_latex_knows_the_operations():
-    form = to_sympy(parse("square(frobenius_norm(msa.grad))"))
+    form = to_sympy(parse_expression("square(frobenius_norm(msa.grad))"))
     assert sympy.latex(form) == r"\left(\left\Vert G_{msa}\right\Vert_{F}\right)^{2}"

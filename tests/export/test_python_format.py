@@ -9,18 +9,18 @@ import torch
 from helpers.sources import loaded, run_alone
 from torch import nn
 
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.export import EXPORTERS, ExportError
 from autoprox.inputs.batch import Batch
 from autoprox.inputs.batch_loading import load_batches
-from autoprox.language import NETWORK, make_tree, parse
+from autoprox.language import NETWORK, make_tree, parse_expression
 from autoprox.language.quantities import QUANTITIES, Quantity
 from autoprox.primitives import OPERATIONS, PRIMITIVES
 from autoprox.searchspaces import SPACES, TransformerNetwork
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.networks import BlockShape, ModuleNetwork
-from autoprox.statistics.sources import UncachedMatrices
-from autoprox.zoo.expressions import EXPRESSIONS, load_expression
+from autoprox.statistics.collector import MeasurementSetting
+from autoprox.statistics.matrix_sources import UncachedMatrices
+from autoprox.statistics.untrained_networks import BlockShape, ModuleNetwork
+from autoprox.zoo.expression_proxies import EXPRESSION_PROXIES, load_expression
 
 CHOICES = [
     (
@@ -72,15 +72,15 @@ def written(text: str, folder: Path, form: str = "python") -> ModuleType:
     return loaded(path)
 
 
-@pytest.mark.parametrize("name", [*EXPRESSIONS, *OTHERS])
+@pytest.mark.parametrize("name", [*EXPRESSION_PROXIES, *OTHERS])
 def test_the_file_scores_as_the_engine(name: str, tmp_path: Path) -> None:
     tree, module = load_expression(name), written(name, tmp_path)
     for space in dict.fromkeys(space for space, _ in CHOICES):
         built, batch = networks_of(space)
         own = [choices for other, choices in CHOICES if other == space]
         networks = [as_module(n, space, c) for n, c in zip(built, own, strict=True)]
-        source = UncachedMatrices(Setting({"few": batch}), networks)
-        expected = Engine(source).evaluate([tree]).values[0, 0].tolist()
+        source = UncachedMatrices(MeasurementSetting({"few": batch}), networks)
+        expected = TreeEvaluator(source).evaluate([tree]).values[0, 0].tolist()
         if "rank(" in str(tree):
             found = module.score(built, batch.inputs, batch.labels)
         else:
@@ -95,13 +95,13 @@ def test_every_operation_can_be_written(name: str, tmp_path: Path) -> None:
         "layers": ("std(msa.weight)", "l1_norm(msa.grad)"),
     }
     [network, _], batch = networks_of("autoformer-nano")
-    source = UncachedMatrices(Setting({"few": batch}), [as_module(network, *CHOICES[0])])
+    source = UncachedMatrices(MeasurementSetting({"few": batch}), [as_module(network, *CHOICES[0])])
     for level in set(leaves) & set(PRIMITIVES[name].levels):
         args = leaves[level][: PRIMITIVES[name].arity]
-        tree = parse(f"{name}({', '.join(args)})")
+        tree = parse_expression(f"{name}({', '.join(args)})")
         while tree.type != NETWORK:
             tree = make_tree("sum", tree)
-        expected = Engine(source).evaluate([tree]).values[0, 0, 0]
+        expected = TreeEvaluator(source).evaluate([tree]).values[0, 0, 0]
         found = written(str(tree), tmp_path).score(network, batch.inputs, batch.labels)
         assert found == pytest.approx(float(expected), rel=1e-6)
 
@@ -124,7 +124,7 @@ def test_the_operator_of_an_operation_is_the_operation(name: str) -> None:
 
 
 def test_the_file_needs_torch_alone_and_leaves_the_model(tmp_path: Path) -> None:
-    (tmp_path / "proxy.py").write_text(EXPORTERS["torch"](parse(SNIP)))
+    (tmp_path / "proxy.py").write_text(EXPORTERS["torch"](parse_expression(SNIP)))
     printed = run_alone(tmp_path, USE)
     layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.5, batch_first=True)
     assert layer.self_attn.in_proj_weight.shape == (24, 8)
@@ -166,6 +166,6 @@ def test_patterns_name_the_layers_of_any_model(tmp_path: Path) -> None:
 def test_a_quantity_of_a_plug_in_cannot_be_written() -> None:
     quantity = Quantity("twice", "weight", ("weight",), lambda w: 2 * w)
     with QUANTITIES.trial("twice", quantity):
-        tree = parse("sum(sum(msa.twice))")
+        tree = parse_expression("sum(sum(msa.twice))")
         with pytest.raises(ExportError, match="reads weight, grad, act, act_grad, but this one tw"):
             EXPORTERS["python"](tree)

@@ -7,28 +7,28 @@ import pytest
 from pydantic import Field
 
 from autoprox.files.json_documents import (
-    Document,
-    Excerpt,
+    FieldRule,
+    JSONDocument,
     JSONFileError,
-    Must,
+    PartialJSONDocument,
     parse_json,
-    validate,
+    validate_json,
 )
 
 
-class Inner(Document):
-    count: Annotated[int, Field(ge=0, le=9), Must("a digit")] = 3
+class Inner(JSONDocument):
+    count: Annotated[int, Field(ge=0, le=9), FieldRule("a digit")] = 3
     share: Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)] | None = None
 
 
-class Outer(Document):
+class Outer(JSONDocument):
     name: str
     flag: bool
     inner: list[Inner]
     by_name: dict[str, Inner]
 
 
-class Part(Excerpt):
+class Part(PartialJSONDocument):
     name: str
 
 
@@ -41,7 +41,7 @@ GOOD: dict[str, Any] = {
 
 
 def parsed(document: Any, kind: Any = Outer) -> Any:
-    return validate(parse_json(json.dumps(document, indent=1).encode(), "file.json"), kind)
+    return validate_json(parse_json(json.dumps(document, indent=1).encode(), "file.json"), kind)
 
 
 def test_what_is_right_is_taken_as_it_is() -> None:
@@ -109,4 +109,4 @@ def test_an_unknown_key_is_told_before_the_missing_one_it_stands_for() -> None:
 def test_a_number_too_large_for_a_float_is_not_finite() -> None:
     text = json.dumps(GOOD | {"inner": [{"share": 10**9}]}).replace("1000000000", "1" + "0" * 400)
     with pytest.raises(JSONFileError, match=r"share must be a finite number, but got 1000+\.\.\."):
-        validate(parse_json(text.encode(), "file.json"), Outer)
+        validate_json(parse_json(text.encode(), "file.json"), Outer)

@@ -4,7 +4,12 @@ from typing import Any
 
 import pytest
 
-from autoprox.files.human_readable import SizeError, compact, parse_bytes, parse_range
+from autoprox.files.human_readable_sizes import (
+    SizeError,
+    format_with_unit,
+    parse_bytes,
+    parse_range,
+)
 
 
 @pytest.mark.parametrize(
@@ -86,4 +91,4 @@ def test_a_range_holds_something(given: Any) -> None:
     [(0, "0"), (999, "999"), (1000, "1K"), (5_717_416, "5.717M"), (1.25e9, "1.25G"), (2e12, "2T")],
 )
 def test_numbers_for_people(number: float, text: str) -> None:
-    assert compact(number) == text
+    assert format_with_unit(number) == text

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from autoprox.files.json_documents import JSONFileError
-from autoprox.files.json_lines import Journal, JSONLines
+from autoprox.files.json_lines import JSONLinesFile, ReplayJournal
 
 
 def test_lines_are_read_as_written(tmp_path: Path) -> None:
-    file = JSONLines(tmp_path / "log.jsonl")
+    file = JSONLinesFile(tmp_path / "log.jsonl")
     assert file.read() == []
     for number in range(3):
         file.append({"größe": number})
@@ -18,7 +18,7 @@ def test_lines_are_read_as_written(tmp_path: Path) -> None:
 
 
 def test_truncate_cuts_what_is_beyond_and_what_is_unfinished(tmp_path: Path) -> None:
-    file = JSONLines(tmp_path / "log.jsonl")
+    file = JSONLinesFile(tmp_path / "log.jsonl")
     file.path.write_bytes(b'{"a": 1}\n{"a": 2}\n{"a": ')
     assert file.read() == [{"a": 1}, {"a": 2}]
     file.truncate(2)
@@ -42,15 +42,15 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: str, rule: str) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text(f"{{}}\n{line}\n{{}}\n")
     with pytest.raises(JSONFileError, match=rf"log\.jsonl:2 {rule}"):
-        JSONLines(path).read()
+        JSONLinesFile(path).read()
     with pytest.raises(JSONFileError, match=r"log\.jsonl:2:1: the file must be "):
-        Journal(path)
+        ReplayJournal(path)
 
 
 def test_a_record_is_read_to_its_end_and_then_written(tmp_path: Path) -> None:
     path = tmp_path / "record.jsonl"
     path.write_bytes(b'{"a": 1}\n{"a": 2}\n{"unfin')
-    record = Journal(path)
+    record = ReplayJournal(path)
     assert [record.next(), record.next(), record.next()] == [{"a": 1}, {"a": 2}, None]
     record.append({"a": 3})
     assert path.read_bytes() == b'{"a": 1}\n{"a": 2}\n{"a": 3}\n'
@@ -58,7 +58,7 @@ def test_a_record_is_read_to_its_end_and_then_written(tmp_path: Path) -> None:
 
 
 def test_a_record_without_a_file_keeps_nothing(tmp_path: Path) -> None:
-    record = Journal()
+    record = ReplayJournal()
     record.append({"a": 1})
     assert record.next() is None
     with pytest.raises(RuntimeError, match="without a file"):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from autoprox.errors import MeasurementError
-from autoprox.files.python_code import load_function
+from autoprox.files.function_import_and_digest import load_function
 
 
 def test_a_function_of_an_installed_module() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autoprox.files.shell_command import command_line
+from autoprox.files.rerun_command import rerun_command_line
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def test_by_its_name_where_the_shell_finds_it(
 ) -> None:
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}/usr/bin")
     monkeypatch.setattr(sys, "argv", [str(program), "evolve"])
-    assert command_line("show", Path("runs/my run")) == "autoprox show 'runs/my run'"
+    assert rerun_command_line("show", Path("runs/my run")) == "autoprox show 'runs/my run'"
 
 
 def test_by_its_path_where_the_shell_finds_none_or_another(
@@ -33,15 +33,15 @@ def test_by_its_path_where_the_shell_finds_none_or_another(
 ) -> None:
     monkeypatch.setattr(sys, "argv", [str(program), "evolve"])
     monkeypatch.setenv("PATH", "/nowhere")
-    assert command_line("show", "r") == ".venv/bin/autoprox show r"
+    assert rerun_command_line("show", "r") == ".venv/bin/autoprox show r"
     other = program.parent.parent.parent / "other" / "autoprox"
     other.parent.mkdir()
     other.write_bytes(program.read_bytes())
     other.chmod(0o755)
     monkeypatch.setenv("PATH", str(other.parent))
-    assert command_line("show", "r") == ".venv/bin/autoprox show r"
+    assert rerun_command_line("show", "r") == ".venv/bin/autoprox show r"
 
 
 def test_as_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/somewhere/autoprox/__main__.py"])
-    assert command_line("runs").endswith(f"{Path(sys.executable).name} -m autoprox runs")
+    assert rerun_command_line("runs").endswith(f"{Path(sys.executable).name} -m autoprox runs")

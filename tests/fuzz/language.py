@@ -19,22 +19,22 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from helpers.naive import World, naive_evaluate, random_world
 from helpers.trees import with_numbers
 
-from autoprox.export import ascii_tree, latex, mathml, pretty, to_sympy
-from autoprox.language import NETWORK, Tree, canonical, digest, parse, result_type
+from autoprox.export import ascii_tree, latex, mathml, pretty_formula, to_sympy
+from autoprox.language import NETWORK, Tree, canonical, parse_expression, result_type, tree_digest
 from autoprox.language.grammar import Grammar
 
 
 def check(tree: Tree, grammar: Grammar, world: World) -> None:
     assert tree.fold(lambda node, args: result_type(node.symbol, args)) == NETWORK
     assert grammar.from_deap(grammar.to_deap(tree)) == tree
-    assert parse(str(tree)) == tree
-    assert digest(parse(str(tree))) == digest(tree)
+    assert parse_expression(str(tree)) == tree
+    assert tree_digest(parse_expression(str(tree))) == tree_digest(tree)
     form = canonical(tree)
     assert canonical(form) == form
-    assert digest(parse(str(form))) == digest(tree)
+    assert tree_digest(parse_expression(str(form))) == tree_digest(tree)
     assert str(to_sympy(tree))
     assert mathml(tree).startswith("<math")
-    assert pretty(tree)
+    assert pretty_formula(tree)
     assert latex(tree)
     assert len(ascii_tree(tree).splitlines()) == tree.size
     scores = naive_evaluate(tree, world)
@@ -63,7 +63,7 @@ def main(count: int = 100_000, seed: int = 0) -> None:
         except Exception as error:
             raise RuntimeError(f"seed {seed}, number {number}, {kind}: {tree}") from error
         population[rng.randrange(len(population))] = tree
-        digests.add(digest(tree))
+        digests.add(tree_digest(tree))
         counts[kind] += 1
     print(json.dumps({"seed": seed, "checked": count, "distinct": len(digests), **counts}))
 

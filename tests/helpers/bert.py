@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from autoprox.searchspaces.bert import BERT_VOCABULARY
+from autoprox.searchspaces.t_razor_bert import BERT_VOCABULARY
 
 NAMES = {
     r"^(bert|electra)\.": "",

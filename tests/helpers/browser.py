@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
-from autoprox.report.html.page_formats import BROWSERS
+from autoprox.report.html.report_formats import BROWSERS
 
 OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-extensions")
 PATIENCE = 120.0  # seconds

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from autoprox.files.atomic_writes import write_json
-from autoprox.inputs.datasets import slug
+from autoprox.inputs.training_datasets import slugify_name
 from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.progress import Progress, silent
 from autoprox.searchspaces import get_space
-from autoprox.training.benchmark_training import plan_training, train_table
+from autoprox.training.benchmark_training import plan_training, train_benchmark_table
 from autoprox.training.recipes import ImageRecipe, TrainingRecipe
 
 
@@ -31,6 +31,8 @@ def build_table(
         get_space(space), paths, samples=samples, seeds=seeds, recipe=recipe, seed=seed
     )
     parts = out.with_name(f"{out.name}.parts")
-    table = train_table(slug(out.stem), plan, parts, WorkerPool(workers), progress)
+    table = train_benchmark_table(
+        slugify_name(out.stem), plan, parts, WorkerPool(workers), progress
+    )
     write_json(out, table)
     return table

@@ -204,7 +204,7 @@ def candidates() -> Target:
 @target
 def evaluations() -> Target:
     """Those of a search, and those of an S3 round."""
-    from autoprox.inputs.datasets import load_images
+    from autoprox.inputs.training_datasets import load_images
     from autoprox.oneshot.s3.subnet_search import SubnetEvaluator
     from autoprox.oneshot.supernet.shared_weights import Supernet
     from autoprox.searchspaces import get_space
@@ -281,11 +281,13 @@ def cache() -> Target:
 def entry_points() -> Target:
     """The names of installed packages' items; what they are is trusted, as their code is."""
     from autoprox import registry
-    from autoprox.zoo.expressions import PROXIES
+    from autoprox.zoo.expression_proxies import PROXIES
 
     def read(content: bytes) -> None:
         name = content.decode(errors="surrogateescape")
-        point = EntryPoint(name, "autoprox.zoo.expressions:EXPRESSIONS", "autoprox.proxies")
+        point = EntryPoint(
+            name, "autoprox.zoo.expression_proxies:EXPRESSION_PROXIES", "autoprox.proxies"
+        )
         with mock.patch.object(registry, "entry_points", return_value=[point]):
             PROXIES._loaded = False
             command("show", "no-such-proxy")()

@@ -99,7 +99,7 @@ def command(*arguments: object) -> Callable[[], None]:
 def images(dataset: str, classes: int = 10) -> Callable[[Path], object]:
     """Reads a dataset, as a batch and whole."""
     from autoprox.inputs.batch_loading import load_image_batch
-    from autoprox.inputs.datasets import load_images
+    from autoprox.inputs.training_datasets import load_images
 
     def read(path: Path) -> None:
         batch = lambda: load_image_batch(dataset, (3, 8, 8), 2, 0, path, classes)  # noqa: E731
@@ -110,7 +110,7 @@ def images(dataset: str, classes: int = 10) -> Callable[[Path], object]:
 
 @target
 def expression() -> Target:
-    from autoprox.language import canonical, parse
+    from autoprox.language import canonical, parse_expression
     from autoprox.language.leaf_kinds import leaf_words
     from autoprox.primitives import OPERATIONS
     from autoprox.report.terminal.proxy_report import proxy_report
@@ -118,7 +118,7 @@ def expression() -> Target:
 
     def read(content: bytes) -> None:
         text = content.decode(errors="surrogateescape")
-        canonical(parse(text))
+        canonical(parse_expression(text))
         proxy_report(resolve_proxy(text))
 
     words = (*OPERATIONS, *leaf_words(), *"(),. ", "power(", "))", "add(width,")
@@ -298,9 +298,9 @@ def chaoyang() -> Target:
 @target
 def text() -> Target:
     from autoprox.inputs.batch_loading import load_token_batch
-    from autoprox.inputs.datasets import load_text
+    from autoprox.inputs.training_datasets import load_text
     from autoprox.searchspaces import get_space
-    from autoprox.searchspaces.language_models import TokenSpace
+    from autoprox.searchspaces.language_model_bases import TokenSpace
 
     causal, masked = get_space("gpt2-nano"), get_space("bert")
     assert isinstance(causal, TokenSpace)
@@ -321,8 +321,8 @@ def text() -> Target:
 def architecture() -> Target:
     from random import Random
 
-    from autoprox.oneshot.supernet.subnets import read_subnet
-    from autoprox.searchspaces import SPACES, from_json
+    from autoprox.oneshot.supernet.subnet_samplers import read_subnet
+    from autoprox.searchspaces import SPACES, architecture_from_json
 
     seeds = [dumped(space.sample(Random(0)).to_json()) for space in SPACES.values()]
 
@@ -334,7 +334,7 @@ def architecture() -> Target:
     def whole(path: Path) -> None:
         from autoprox.files.json_documents import read_object
 
-        from_json(read_object(path))
+        architecture_from_json(read_object(path))
 
     return Target(seeds, file_reader("arch.json", read, whole))
 
@@ -343,7 +343,7 @@ def architecture() -> Target:
 def subnets() -> Target:
     from random import Random
 
-    from autoprox.oneshot.supernet.subnets import read_subnets
+    from autoprox.oneshot.supernet.subnet_samplers import read_subnets
     from autoprox.searchspaces import get_space
 
     space, rng = get_space("autoformer-nano"), Random(0)
@@ -356,17 +356,19 @@ def supernet() -> Target:
     import torch
 
     from autoprox.oneshot.supernet.shared_weights import (
-        CheckpointHeader,
         Supernet,
+        SupernetCheckpointHeader,
         read_supernet,
-        write_checkpoint,
+        write_supernet_checkpoint,
     )
     from autoprox.searchspaces import get_space
 
     space = get_space("autoformer-nano")
     good = Supernet(space, 3)
     state = {f"weight.{name}": tensor.detach() for name, tensor in good.parameters.items()}
-    write_checkpoint(Path("good.safetensors"), state, CheckpointHeader(space.name, 3, 1, 2))
+    write_supernet_checkpoint(
+        Path("good.safetensors"), state, SupernetCheckpointHeader(space.name, 3, 1, 2)
+    )
 
     def read(path: Path) -> None:
         torch.set_num_threads(1)

@@ -84,7 +84,7 @@ def captured() -> Iterator[list[str]]:
 def judged(target: Any, content: bytes, watch: Watch) -> Finding | None:
     """What was wrong when this was read; None if nothing was."""
     from autoprox.cli.app import message_and_code
-    from autoprox.errors import AutoproxError, shown
+    from autoprox.errors import AutoproxError, ellipsized_line
 
     finding = None
     with captured() as printed, watch.within(), warnings.catch_warnings():
@@ -92,7 +92,7 @@ def judged(target: Any, content: bytes, watch: Watch) -> Finding | None:
         try:
             target.read(content)
         except (AutoproxError, OSError) as error:
-            print(f"error: {shown(message_and_code(error)[0])}")
+            print(f"error: {ellipsized_line(message_and_code(error)[0])}")
         except Exception as error:
             finding = Finding(_place(error), "".join(traceback.format_exception(error)))
     if finding:

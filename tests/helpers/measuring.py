@@ -11,14 +11,14 @@ from torch import Tensor
 
 from autoprox.inputs.batch import Batch
 from autoprox.language import Statistic
-from autoprox.nas.candidate_measurement import OwnWeights, SearchProxy, SlicedWeights
+from autoprox.nas.candidate_measurement import OwnWeightScorer, SearchProxy, SlicedWeightScorer
 from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.searchspaces import Architecture, SearchSpace
-from autoprox.statistics.cached import CachedMatrices
-from autoprox.statistics.collector import CPU, MeasuredMatrices, Setting
-from autoprox.statistics.networks import SpaceNetwork, space_networks
+from autoprox.statistics.collector import CPU, MeasuredMatrices, MeasurementSetting
+from autoprox.statistics.matrix_cache import CachedMatrices
+from autoprox.statistics.matrix_sources import MatrixSource, UncachedMatrices
 from autoprox.statistics.packed_matrices import MatrixChunk
-from autoprox.statistics.sources import MatrixSource, UncachedMatrices
+from autoprox.statistics.untrained_networks import SpaceNetwork, untrained_space_networks
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Conditions:
     device: torch.device = CPU
 
     @property
-    def setting(self) -> Setting:
-        return Setting(self.batches, self.stride, self.device)
+    def setting(self) -> MeasurementSetting:
+        return MeasurementSetting(self.batches, self.stride, self.device)
 
     def network(self, architecture: Architecture) -> SpaceNetwork:
         return SpaceNetwork(self.space, architecture, self.seed)
@@ -56,7 +56,7 @@ def streamed(
     workers: int = 1,
     kind: type[UncachedMatrices] = UncachedMatrices,
 ) -> Any:
-    networks = space_networks(given.space, architectures, given.seed)
+    networks = untrained_space_networks(given.space, architectures, given.seed)
     return kind(given.setting, networks, WorkerPool(workers))
 
 
@@ -68,18 +68,18 @@ def cached(
     **options: Any,
 ) -> CachedMatrices:
     """With everything measured."""
-    networks = space_networks(given.space, architectures, given.seed)
+    networks = untrained_space_networks(given.space, architectures, given.seed)
     found = CachedMatrices(given.setting, networks, needs, pool=WorkerPool(workers), **options)
     found.collect()
     return found
 
 
-def own_weights(proxy: SearchProxy, given: Conditions, workers: int = 1) -> OwnWeights:
-    return OwnWeights(proxy, given.space, given.setting, given.seed, WorkerPool(workers))
+def own_weights(proxy: SearchProxy, given: Conditions, workers: int = 1) -> OwnWeightScorer:
+    return OwnWeightScorer(proxy, given.space, given.setting, given.seed, WorkerPool(workers))
 
 
-def sliced_weights(proxy: SearchProxy, given: Conditions, workers: int = 1) -> SlicedWeights:
-    return SlicedWeights(proxy, given.space, given.setting, given.seed, WorkerPool(workers))
+def sliced_weights(proxy: SearchProxy, given: Conditions, workers: int = 1) -> SlicedWeightScorer:
+    return SlicedWeightScorer(proxy, given.space, given.setting, given.seed, WorkerPool(workers))
 
 
 def read(

@@ -11,10 +11,10 @@ import torch
 
 from autoprox.language import Statistic
 from autoprox.language.quantities import QUANTITIES
-from autoprox.statistics.cached import CachedMatrices, Packed
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.networks import SpaceNetwork, every_layer
+from autoprox.statistics.collector import MeasurementSetting
+from autoprox.statistics.matrix_cache import CachedMatrices, Packed
 from autoprox.statistics.packed_matrices import PackedMatrices, StoredMatrix
+from autoprox.statistics.untrained_networks import SpaceNetwork, layers_with_domains
 
 NOWHERE = Path("nowhere")
 SPREAD = 0.02
@@ -24,7 +24,10 @@ class RandomMatrices(CachedMatrices):
     """What speed depends on: the number of matrices, their shapes, and that they are in memory."""
 
     def __init__(
-        self, setting: Setting, networks: Sequence[SpaceNetwork], needs: Iterable[Statistic]
+        self,
+        setting: MeasurementSetting,
+        networks: Sequence[SpaceNetwork],
+        needs: Iterable[Statistic],
     ) -> None:
         super().__init__(setting, networks, needs, folder=NOWHERE)
         self._networks = networks
@@ -76,7 +79,7 @@ class RandomMatrices(CachedMatrices):
             found.append(
                 [
                     (domain, len(w), int(np.prod(w.shape[1:])), owners.get(id(layer), tokens[0]))
-                    for domain, layer in every_layer(built)
+                    for domain, layer in layers_with_domains(built)
                     for w in [layer.weight]
                 ]
             )

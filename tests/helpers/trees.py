@@ -5,8 +5,8 @@ from itertools import chain
 
 import numpy as np
 
-from autoprox.engine.evaluator import ProxyScores
-from autoprox.engine.program import reductions
+from autoprox.engine.tree_compilation import matrix_reductions
+from autoprox.engine.tree_evaluator import ProxyScores
 from autoprox.evolution_parameters import TreeLimits
 from autoprox.language import NETWORK, Tree, canonical, make_tree, statistics
 from autoprox.language.grammar import Grammar
@@ -25,7 +25,7 @@ def distinct(tree: Tree) -> list[Tree]:
 
 def aligns(tree: Tree) -> bool:
     """Whether activations of the one all-ones sample meet those of a batch."""
-    parts = chain(*reductions(canonical(tree)).values())
+    parts = chain(*matrix_reductions(canonical(tree)).values())
     probes = [
         {s.probe == "ones" for s in statistics(part) if s.quantity.startswith("act")}
         for part in parts

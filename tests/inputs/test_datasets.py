@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from autoprox.errors import AutoproxError
-from autoprox.inputs.datasets import dataset_name, load_images, load_text
+from autoprox.inputs.training_datasets import dataset_name, load_images, load_text
 from autoprox.searchspaces.gpt2 import GPT2_NANO, GPT2NanoSpace
 
 SHAPE = (3, 8, 8)
@@ -146,7 +146,7 @@ def test_what_does_not_fit_in_memory_is_in_a_file(
         "numpy.memmap",
         lambda *file, shape, **how: made.append(shape) or room(*file, shape=shape, **how),
     )
-    monkeypatch.setattr("autoprox.inputs.datasets.IN_MEMORY", 4 * 8 * 8 * 3)
+    monkeypatch.setattr("autoprox.inputs.training_datasets.IN_MEMORY", 4 * 8 * 8 * 3)
     outside = load_images(tmp_path / "some.npz", SHAPE)
     assert (14, 8, 8, 3) in made
     assert (3, 8, 8, 3) not in made

@@ -19,7 +19,7 @@ from autoprox.files.json_documents import JSONFileError, read_json
 from autoprox.inputs.batch import InputError
 from autoprox.inputs.batch_loading import load_image_batch, load_token_batch
 from autoprox.searchspaces import get_space
-from autoprox.searchspaces.language_models import TokenSpace
+from autoprox.searchspaces.language_model_bases import TokenSpace
 
 # Ends scipy.io.loadmat by a segmentation fault.
 MAT = 124 * b" " + bytes.fromhex(

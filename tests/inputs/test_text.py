@@ -10,7 +10,7 @@ from autoprox.errors import AutoproxError
 from autoprox.inputs.batch import InputError
 from autoprox.inputs.batch_loading import load_batches, load_token_batch
 from autoprox.searchspaces import get_space
-from autoprox.searchspaces.language_models import LanguageNetwork, TokenSpace
+from autoprox.searchspaces.language_model_bases import LanguageNetwork, TokenSpace
 from autoprox.searchspaces.space import Architecture, one
 from autoprox.searchspaces.transformer import BlockSpec
 

@@ -14,14 +14,14 @@ from autoprox.language import (
     STRUCTURE,
     Statistic,
     Tree,
-    Type,
+    ValueType,
     canonical,
-    digest,
-    parse,
+    parse_expression,
     statistics,
+    tree_digest,
 )
 from autoprox.language.grammar import Grammar
-from autoprox.primitives import OPERATIONS, apply
+from autoprox.primitives import OPERATIONS, apply_primitive
 
 GRAMMAR = Grammar()
 SEPT = (
@@ -31,9 +31,9 @@ SEPT = (
 
 
 def test_the_digest_is_the_hash_of_the_canonical_text() -> None:
-    tree = parse("sum(sum(abs(mul(all.weight, neg(all.grad)))))")
+    tree = parse_expression("sum(sum(abs(mul(all.weight, neg(all.grad)))))")
     text = b"sum(sum(abs(mul(all.grad, all.weight))))"
-    assert digest(tree) == hashlib.sha256(text).hexdigest()
+    assert tree_digest(tree) == hashlib.sha256(text).hexdigest()
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,9 @@ def test_the_digest_is_the_hash_of_the_canonical_text() -> None:
     ],
 )
 def test_the_canonical(text: str, expected: str) -> None:
-    assert str(canonical(parse(text))) == expected
-    assert str(canonical(parse(expected))) == expected
-    assert digest(parse(text)) == digest(parse(expected))
+    assert str(canonical(parse_expression(text))) == expected
+    assert str(canonical(parse_expression(expected))) == expected
+    assert tree_digest(parse_expression(text)) == tree_digest(parse_expression(expected))
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_the_canonical(text: str, expected: str) -> None:
     ],
 )
 def test_what_differs_in_value_stays_apart(first: str, second: str) -> None:
-    assert digest(parse(first)) != digest(parse(second))
+    assert tree_digest(parse_expression(first)) != tree_digest(parse_expression(second))
 
 
 def torch_evaluate(tree: Tree, world: World) -> torch.Tensor:
@@ -106,9 +106,9 @@ def torch_evaluate(tree: Tree, world: World) -> torch.Tensor:
             return [torch.as_tensor(value) for value in world[node.symbol]]
         operation, level = OPERATIONS[node.symbol], node.args[0].type.level
         if level == "Network":
-            return list(apply(operation, [torch.stack(arg) for arg in args], "network"))
+            return list(apply_primitive(operation, [torch.stack(arg) for arg in args], "network"))
         name = "matrix" if level == "Matrix" else "layers"
-        return [apply(operation, values, name) for values in zip(*args, strict=True)]
+        return [apply_primitive(operation, values, name) for values in zip(*args, strict=True)]
 
     return torch.stack(tree.fold(visit))
 
@@ -155,7 +155,7 @@ def disguised(tree: Tree, rng: Random) -> Tree:
                 same.append(Tree(other, (args[0], negated(args[1]))))
             if node.symbol in ("mul", "div"):
                 same.append(Tree(node.symbol, (negated(args[0]), negated(args[1]))))
-        if node.type == Type("Layers", "block"):
+        if node.type == ValueType("Layers", "block"):
             same += [Tree(name, (same[0], Tree("one"))) for name in ("mul", "div")]
         return rng.choice(same)
 
@@ -202,16 +202,20 @@ def test_the_canonical_form_has_the_same_value_bit_for_bit(seed: int) -> None:
 def test_words_that_layers_had_before_keep_hash_and_value(
     text: str, hash_before: str, means: str
 ) -> None:
-    assert digest(parse(text)) == hash_before
+    assert tree_digest(parse_expression(text)) == hash_before
     world = one_shape_world()
-    expected = torch_evaluate(parse(means), world)
-    torch.testing.assert_close(torch_evaluate(parse(text), world), expected, rtol=1e-15, atol=0)
+    expected = torch_evaluate(parse_expression(means), world)
+    torch.testing.assert_close(
+        torch_evaluate(parse_expression(text), world), expected, rtol=1e-15, atol=0
+    )
 
 
 def test_statistics_are_those_of_the_canonical() -> None:
-    tree = parse("add(sum(sum(mul(ones.msa.weight, ntk.msa.weight))), sum(std(ntk.mlp.act_grad)))")
+    tree = parse_expression(
+        "add(sum(sum(mul(ones.msa.weight, ntk.msa.weight))), sum(std(ntk.mlp.act_grad)))"
+    )
     assert statistics(tree) == {
         Statistic("data", "msa", "weight"),
         Statistic("ntk", "mlp", "act_grad"),
     }
-    assert statistics(parse(SEPT)) == frozenset()
+    assert statistics(parse_expression(SEPT)) == frozenset()

@@ -19,11 +19,11 @@ from autoprox.language import (
     STRUCTURE,
     LanguageError,
     Tree,
-    Type,
+    ValueType,
     canonical,
-    digest,
     make_tree,
-    parse,
+    parse_expression,
+    tree_digest,
 )
 from autoprox.language.grammar import DEAP_TYPES, Grammar, least_trees
 from autoprox.primitives import COMBINATORS, OPERATIONS, PRIMITIVES
@@ -32,7 +32,7 @@ GRAMMAR = Grammar()
 SMALL = TreeLimits(max_size=12, max_depth=6)
 DRAWN = {name for name, operation in OPERATIONS.items() if operation.drawn}
 OF_LAYERS = {name for name, primitive in PRIMITIVES.items() if "layers" in primitive.levels}
-BLOCK, MATRIX = Type("Layers", "block"), Type("Matrix", "msa")
+BLOCK, MATRIX = ValueType("Layers", "block"), ValueType("Matrix", "msa")
 ALIASES = {"ntk.msa.weight", "ntk.mlp.weight", "ntk.all.weight", "ntk.mlp.act"}
 
 
@@ -66,8 +66,8 @@ def test_everything_varied_is_a_proxy_within_the_limits(limits: TreeLimits, coun
         assert tree.type == NETWORK
         assert len(subtrees(tree)) == tree.size <= limits.max_size
         assert tree.depth <= limits.max_depth
-        assert parse(str(tree)) == tree
-        assert digest(parse(str(tree))) == digest(tree)
+        assert parse_expression(str(tree)) == tree
+        assert tree_digest(parse_expression(str(tree))) == tree_digest(tree)
         assert canonical(canonical(tree)) == canonical(tree)
 
 
@@ -80,7 +80,7 @@ def test_everything_varied_evaluates() -> None:
 
 
 @pytest.mark.parametrize("type_", Grammar().least, ids=str)
-def test_generation_honours_type_and_depth(type_: Type) -> None:
+def test_generation_honours_type_and_depth(type_: ValueType) -> None:
     grammar, rng = Grammar(limits=SMALL), Random(3)
     for depth in range(grammar.least[type_].depth, SMALL.max_depth + 1):
         for _ in range(20):
@@ -120,7 +120,7 @@ def test_without_combinators_no_operation_works_on_networks() -> None:
         assert all(arg.type != NETWORK for each in subtrees(tree) for arg in each.args)
 
 
-def vocabulary(*nodes: tuple[str, tuple[Type, ...], Type]) -> gp.PrimitiveSetTyped:
+def vocabulary(*nodes: tuple[str, tuple[ValueType, ...], ValueType]) -> gp.PrimitiveSetTyped:
     pset = gp.PrimitiveSetTyped("broken", [], DEAP_TYPES[NETWORK])
     for name, args, type_ in nodes:
         if args:
@@ -145,7 +145,7 @@ def vocabulary(*nodes: tuple[str, tuple[Type, ...], Type]) -> gp.PrimitiveSetTyp
     ],
 )
 def test_a_broken_vocabulary_is_refused(
-    nodes: list[tuple[str, tuple[Type, ...], Type]], message: str
+    nodes: list[tuple[str, tuple[ValueType, ...], ValueType]], message: str
 ) -> None:
     with pytest.raises(LanguageError, match=message):
         least_trees(vocabulary(*nodes))
@@ -167,9 +167,11 @@ def test_wrong_settings_are_refused() -> None:
     with pytest.raises(LanguageError, match=r"`4 <= max_depth <= 10` must hold .* got 3"):
         GRAMMAR.generate(Random(0), min_depth=4, max_depth=3)
     with pytest.raises(LanguageError, match=r"a type is one of .*, got Layers\[heads\]"):
-        GRAMMAR.generate(Random(0), Type("Layers", "heads"))
+        GRAMMAR.generate(Random(0), ValueType("Layers", "heads"))
     with pytest.raises(LanguageError, match="at most 12 nodes and depth 6, got 8 and 7: sum"):
-        Grammar(limits=SMALL).mutate(parse("sum(log(log(log(log(log(log(width)))))))"), Random(0))
+        Grammar(limits=SMALL).mutate(
+            parse_expression("sum(log(log(log(log(log(log(width)))))))"), Random(0)
+        )
 
 
 def test_trees_and_deaps_trees_are_the_same() -> None:
@@ -184,7 +186,7 @@ def test_trees_and_deaps_trees_are_the_same() -> None:
             assert str(gp.PrimitiveTree(nodes[nodes.searchSubtree(index)])) == str(part)
 
 
-def deap_tree(type_: Type) -> gp.PrimitiveTree:
+def deap_tree(type_: ValueType) -> gp.PrimitiveTree:
     """A tree by DEAP's own generator, which fails where it wants a terminal of a type without."""
     while True:
         try:
@@ -196,13 +198,13 @@ def deap_tree(type_: Type) -> gp.PrimitiveTree:
 def test_deaps_own_operators_work_on_the_primitive_set() -> None:
     random.seed(9)
     assert {tree.name for tree in GRAMMAR.pset.terminals[DEAP_TYPES[BLOCK]]} == set(STRUCTURE)
-    for type_ in (NETWORK, BLOCK, Type("Matrix", "act")):
+    for type_ in (NETWORK, BLOCK, ValueType("Matrix", "act")):
         for _ in range(60):
             first, second = deap_tree(type_), deap_tree(type_)
             for nodes in (first, second, *gp.cxOnePoint(first, second)):
                 tree = GRAMMAR.from_deap(nodes)
                 assert tree.type == type_
-                assert parse(str(nodes)) == tree
+                assert parse_expression(str(nodes)) == tree
             for nodes in gp.mutNodeReplacement(GRAMMAR.to_deap(tree), GRAMMAR.pset):
                 assert GRAMMAR.from_deap(nodes).type == type_
 
@@ -231,7 +233,7 @@ def replacements(tree: Tree, other: Tree) -> list[tuple[Tree, Tree]]:
 
 def test_subtree_mutation_changes_one_subtree_of_any_place() -> None:
     rng, places = Random(11), set()
-    tree = parse("add(rank(sum(width)), sum(mul(std(msa.grad), mean(msa.weight))))")
+    tree = parse_expression("add(rank(sum(width)), sum(mul(std(msa.grad), mean(msa.weight))))")
     for _ in range(300):
         mutant = GRAMMAR.mutate_subtree(tree, rng)
         places.add(str(replacements(tree, mutant)[-1][0]))
@@ -251,7 +253,7 @@ def test_crossover_takes_a_subtree_from_the_donor() -> None:
 
 
 def test_trees_without_a_common_type_are_joined() -> None:
-    tree, donor = parse("sum(std(msa.grad))"), parse("sum(std(mlp.grad))")
+    tree, donor = parse_expression("sum(std(msa.grad))"), parse_expression("sum(std(mlp.grad))")
     children = {str(GRAMMAR.crossover(tree, donor, Random(seed))) for seed in range(50)}
     assert children == {f"{name}({tree}, {donor})" for name in ("add", "sub", "mul", "div")}
     for grammar in (Grammar(combinators=False), Grammar(limits=TreeLimits(max_size=6))):
@@ -260,7 +262,7 @@ def test_trees_without_a_common_type_are_joined() -> None:
 
 def test_words_from_outside_the_vocabulary_can_be_varied() -> None:
     grammar, rng = Grammar(["msa.grad"], structure=False), Random(13)
-    tree = parse("add(rank(sum(width)), sum(std(ntk.msa.weight)))")
+    tree = parse_expression("add(rank(sum(width)), sum(std(ntk.msa.weight)))")
     for _ in range(100):
         mutant = grammar.crossover(grammar.mutate(tree, rng), tree, rng)
         assert mutant.type == NETWORK
@@ -275,7 +277,7 @@ def drawn_and_varied() -> str:
     for _ in range(200):
         trees.append(grammar.crossover(rng.choice(trees), rng.choice(trees), rng))
         trees.append(grammar.mutate(rng.choice(trees), rng))
-    return "".join(f"{digest(tree)} {tree}\n" for tree in trees)
+    return "".join(f"{tree_digest(tree)} {tree}\n" for tree in trees)
 
 
 def test_one_seed_gives_the_same_trees_in_every_process() -> None:

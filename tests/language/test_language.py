@@ -14,8 +14,8 @@ from autoprox.language import (
     LanguageError,
     Tree,
     make_tree,
-    parse,
-    require_network,
+    parse_expression,
+    require_complete_proxy,
 )
 from autoprox.language.grammar import Grammar
 from autoprox.language.leaf_kinds import leaf_words
@@ -53,13 +53,15 @@ def test_the_vocabulary_is_the_published_one() -> None:
 def test_text_is_parsed_to_a_typed_tree_and_printed_back(
     text: str, type_: str, size: int, depth: int
 ) -> None:
-    tree = parse(text)
+    tree = parse_expression(text)
     assert str(tree) == text
     assert (str(tree.type), tree.size, tree.depth) == (type_, size, depth)
 
 
 def test_spaces_lines_and_the_default_probe_make_no_difference() -> None:
-    assert parse("\n sum ( sum\t(data.msa.grad ))\n") == parse("sum(sum(msa.grad))")
+    assert parse_expression("\n sum ( sum\t(data.msa.grad ))\n") == parse_expression(
+        "sum(sum(msa.grad))"
+    )
     assert make_tree("data.mlp.act") == make_tree("mlp.act")
 
 
@@ -108,7 +110,7 @@ def test_spaces_lines_and_the_default_probe_make_no_difference() -> None:
 )
 def test_a_wrong_text_is_refused_at_its_position(text: str, message: str) -> None:
     with pytest.raises(LanguageError, match=message) as caught:
-        parse(text)
+        parse_expression(text)
     assert "\n" not in str(caught.value)
 
 
@@ -124,18 +126,18 @@ def test_a_wrong_text_is_refused_at_its_position(text: str, message: str) -> Non
 )
 def test_an_absurd_text_is_refused(text: str, message: str) -> None:
     with pytest.raises(LanguageError, match=message):
-        parse(text)
+        parse_expression(text)
 
 
 def test_the_limits_themselves_are_allowed() -> None:
     deepest = "abs(" * MAX_DEPTH + "width" + ")" * MAX_DEPTH
-    assert parse(deepest).depth == MAX_DEPTH
+    assert parse_expression(deepest).depth == MAX_DEPTH
     chain = make_tree("width")
     while chain.size + 2 <= MAX_SIZE and chain.depth < MAX_DEPTH:
         chain = make_tree("add", chain, make_tree("one"))
-    assert parse(str(chain)) == chain
+    assert parse_expression(str(chain)) == chain
     with pytest.raises(LanguageError, match=f"at most {MAX_SIZE} nodes and depth {MAX_DEPTH}"):
-        make_tree("abs", parse(deepest))
+        make_tree("abs", parse_expression(deepest))
 
 
 def test_sharing_can_not_exceed_the_size_limit() -> None:
@@ -147,11 +149,13 @@ def test_sharing_can_not_exceed_the_size_limit() -> None:
 
 
 def test_names_stand_for_their_expressions() -> None:
-    names = {"ntkt": "sum(square(frobenius_norm(ntk.all.grad)))", "sept++": parse(SEPT)}
-    assert parse("add(rank(ntkt), rank(sept++))", names) == parse(
+    names = {"ntkt": "sum(square(frobenius_norm(ntk.all.grad)))", "sept++": parse_expression(SEPT)}
+    assert parse_expression("add(rank(ntkt), rank(sept++))", names) == parse_expression(
         f"add(rank({names['ntkt']}), rank({SEPT}))"
     )
-    assert parse("sum(width)", {"width": "tokens", "sum": "tokens"}) == parse("sum(width)")
+    assert parse_expression("sum(width)", {"width": "tokens", "sum": "tokens"}) == parse_expression(
+        "sum(width)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -168,26 +172,26 @@ def test_wrong_names_are_refused(text: str, message: str) -> None:
     names = {"mine": "sum(wdth)", "first": "rank(second)", "second": "rank(first)"}
     names |= {f"alias{n}": f"alias{n + 1}" for n in range(3000)}
     with pytest.raises(LanguageError, match=message):
-        parse(text, names)
+        parse_expression(text, names)
 
 
 def test_a_proxy_is_a_network() -> None:
-    proxy = parse(SEPT)
-    assert require_network(proxy) is proxy
+    proxy = parse_expression(SEPT)
+    assert require_complete_proxy(proxy) is proxy
     with pytest.raises(LanguageError, match=r"a proxy is a Network, got Layers\[msa\]") as refused:
-        require_network(parse("sum(msa.grad)"))
+        require_complete_proxy(parse_expression("sum(msa.grad)"))
     told = set(re.findall("`(.+?)`", str(refused.value)))
     assert {"sum", "max", "last"} <= told
     assert not told & {"abs", "stable_rank", "spectral_norm", "rank"}
 
 
 def test_trees_are_frozen_values() -> None:
-    tree = parse(SEPT)
-    assert tree == parse(SEPT)
-    assert hash(tree) == hash(parse(SEPT))
-    assert tree != parse("sum(width)")
+    tree = parse_expression(SEPT)
+    assert tree == parse_expression(SEPT)
+    assert hash(tree) == hash(parse_expression(SEPT))
+    assert tree != parse_expression("sum(width)")
     assert tree != SEPT
-    assert len({tree, parse(SEPT), parse("sum(width)")}) == 2
+    assert len({tree, parse_expression(SEPT), parse_expression("sum(width)")}) == 2
     with pytest.raises(FrozenInstanceError, match="symbol"):
         tree.symbol = "sum"  # type: ignore[misc]
     hash(tree)
@@ -211,7 +215,7 @@ def test_the_walk_visits_each_distinct_subtree_once_after_its_arguments() -> Non
         visited.append(str(tree))
         return str(tree)
 
-    assert parse("sum(mul(log(width), add(log(width), one)))").fold(visit)
+    assert parse_expression("sum(mul(log(width), add(log(width), one)))").fold(visit)
     assert visited == [
         "width",
         "log(width)",

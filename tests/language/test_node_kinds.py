@@ -13,13 +13,20 @@ from helpers.networks import SPACE, noise
 from helpers.sources import loaded
 from torch import Tensor
 
-from autoprox.engine.evaluator import Engine
-from autoprox.export import EXPORTERS, latex, mathml, pretty, to_sympy
-from autoprox.language import LEAVES, LanguageError, LeafKind, canonical, digest, parse
+from autoprox.engine.tree_evaluator import TreeEvaluator
+from autoprox.export import EXPORTERS, latex, mathml, pretty_formula, to_sympy
+from autoprox.language import (
+    LEAVES,
+    LanguageError,
+    LeafKind,
+    canonical,
+    parse_expression,
+    tree_digest,
+)
 from autoprox.language.leaf_kinds import LeafError, find_leaf
 from autoprox.language.value_types import NETWORK, PER_BLOCK
 from autoprox.nas.candidate_measurement import SearchProxy
-from autoprox.primitives import OPERATIONS, Formula, operation
+from autoprox.primitives import OPERATIONS, LatexFormula, operation
 from autoprox.report.html.page_content import formula_section
 from autoprox.testing import check_operation
 
@@ -37,7 +44,7 @@ COUNT = LeafKind(
     read=_read,
     write=lambda times: f"#{times}",
     type=lambda times: NETWORK,
-    latex=lambda times: Formula(rf"N_{{{times}}}", nonnegative=True),
+    latex=lambda times: LatexFormula(rf"N_{{{times}}}", nonnegative=True),
     sympy=lambda times: sympy.Symbol(f"N{times}", positive=True),
     python=lambda times, add: f"torch.tensor({times}.0 * len({{*layers}}))",
     values=lambda times, network: [float(times * len(network.blocks))],
@@ -51,7 +58,7 @@ POSITION = LeafKind(
     read=lambda word: 1 if word == "position" else None,
     write=lambda first: "position",
     type=lambda first: PER_BLOCK,
-    latex=lambda first: Formula("k", nonnegative=True),
+    latex=lambda first: LatexFormula("k", nonnegative=True),
     sympy=lambda first: sympy.Symbol("k", positive=True),
     python=lambda first, add: "torch.arange(len(layers), dtype=torch.float64) + 1",
     values=lambda first, network: [1.0 + k for k in range(len(network.blocks))],
@@ -73,22 +80,24 @@ def kinds() -> Iterator[None]:
 
 @pytest.mark.usefixtures("kinds")
 def test_a_kind_of_leaf_is_read_typed_written_and_hashed() -> None:
-    tree = parse("add(sum(mul(position, width)), #03)")
+    tree = parse_expression("add(sum(mul(position, width)), #03)")
     assert str(tree) == "add(sum(mul(position, width)), #3)"
-    assert str(canonical(parse("add(#3, mul(#2, #10))"))) == "add(#3, mul(#10, #2))"
-    assert digest(parse("mul(#2, #03)")) == digest(parse("mul(#3, #2)"))
-    assert str(parse("position").type) == "Layers[block]"
+    assert str(canonical(parse_expression("add(#3, mul(#2, #10))"))) == "add(#3, mul(#10, #2))"
+    assert tree_digest(parse_expression("mul(#2, #03)")) == tree_digest(
+        parse_expression("mul(#3, #2)")
+    )
+    assert str(parse_expression("position").type) == "Layers[block]"
     with pytest.raises(LanguageError, match="`pozition`; nearest: `position`"):
-        parse("pozition")
+        parse_expression("pozition")
 
 
 @pytest.mark.usefixtures("kinds")
 def test_a_kind_of_leaf_is_printed() -> None:
-    tree = parse("mul(sum(position), #3)")
-    assert pretty(tree) == "(∑ₖ k) ⋅ N₃"
+    tree = parse_expression("mul(sum(position), #3)")
+    assert pretty_formula(tree) == "(∑ₖ k) ⋅ N₃"
     assert latex(tree).endswith(r"\cdot N_{3}")
     assert "<msub><mi>N</mi><mn>3</mn></msub>" in mathml(tree)
-    assert to_sympy(parse("#3")).is_positive
+    assert to_sympy(parse_expression("#3")).is_positive
     assert "3 times the number of blocks" in str(formula_section(tree))
     for exporter in EXPORTERS.values():
         assert exporter(tree)
@@ -97,8 +106,8 @@ def test_a_kind_of_leaf_is_printed() -> None:
 @pytest.mark.usefixtures("kinds")
 @pytest.mark.parametrize("by_block", [False, True])
 def test_a_kind_of_leaf_is_evaluated_in_the_engine_and_in_searches(by_block: bool) -> None:
-    tree = parse("add(rank(#1), sub(sum(position), #2))")
-    found = Engine(streamed(SETTING, ARCHITECTURES, 1)).evaluate([tree]).values[0, 0]
+    tree = parse_expression("add(rank(#1), sub(sum(position), #2))")
+    found = TreeEvaluator(streamed(SETTING, ARCHITECTURES, 1)).evaluate([tree]).values[0, 0]
     counts = np.array([len(SPACE.blocks(a)) for a in ARCHITECTURES])
     ranks = np.array([(counts < n).sum() + ((counts == n).sum() + 1) / 2 for n in counts])
     np.testing.assert_array_equal(found, ranks + counts * (counts + 1) / 2 - 2 * counts)
@@ -110,7 +119,7 @@ def test_a_kind_of_leaf_is_evaluated_in_the_engine_and_in_searches(by_block: boo
 @pytest.mark.usefixtures("kinds")
 def test_a_kind_of_leaf_is_exported(tmp_path: Path) -> None:
     path = tmp_path / "proxy.py"
-    path.write_text(EXPORTERS["python"](parse("add(mul(#2, 0.5), sum(position))")))
+    path.write_text(EXPORTERS["python"](parse_expression("add(mul(#2, 0.5), sum(position))")))
     network, batch = SPACE.build(ARCHITECTURES[0], classes=10, seed=0), SETTING.batches["noise"]
     layers = len(network.layers())
     score = loaded(path).score(network, batch.inputs, batch.labels)
@@ -120,11 +129,11 @@ def test_a_kind_of_leaf_is_exported(tmp_path: Path) -> None:
 def test_an_operation_is_one_record() -> None:
     check_operation(halfway)
     with OPERATIONS.trial("halfway", halfway):
-        tree = parse("halfway(sum(width), -2)")
-        found = Engine(streamed(SETTING, ARCHITECTURES, 1)).evaluate([tree]).values[0, 0]
+        tree = parse_expression("halfway(sum(width), -2)")
+        found = TreeEvaluator(streamed(SETTING, ARCHITECTURES, 1)).evaluate([tree]).values[0, 0]
         widths = [sum(block.width for block in SPACE.blocks(a)) for a in ARCHITECTURES]
         np.testing.assert_array_equal(found, np.array(widths) / 2 - 1)
-        assert pretty(tree) == "halfway(∑ₖ width, -2)"
+        assert pretty_formula(tree) == "halfway(∑ₖ width, -2)"
 
 
 @pytest.mark.parametrize("name", LEAVES)
@@ -134,7 +143,7 @@ def test_the_words_of_a_kind_are_read_and_written(name: str) -> None:
         leaf = find_leaf(word)
         assert leaf is not None
         assert (leaf.kind, leaf.word) == (kind, word)
-        tree = parse(word)
+        tree = parse_expression(word)
         assert tree.leaf == leaf
         assert str(tree.type) == str(leaf.type)
         assert canonical(canonical(tree)) == canonical(tree)

@@ -15,21 +15,21 @@ from helpers.networks import SPACE, noise
 from helpers.sources import loaded
 from helpers.trees import GRAMMAR, NUMBERS, with_numbers
 
-from autoprox.engine.evaluator import Engine
-from autoprox.export import EXPORTERS, ascii_tree, latex, mathml, pretty, to_sympy
+from autoprox.engine.tree_evaluator import TreeEvaluator
+from autoprox.export import EXPORTERS, ascii_tree, latex, mathml, pretty_formula, to_sympy
 from autoprox.language import (
     LanguageError,
     Tree,
     canonical,
-    digest,
     make_tree,
-    parse,
+    parse_expression,
     statistics,
+    tree_digest,
 )
 from autoprox.language.grammar import Grammar
-from autoprox.language.number_leaves import MAX_NUMBER_DIGITS
+from autoprox.language.numeric_literals import MAX_NUMBER_DIGITS
 from autoprox.nas.candidate_measurement import SearchProxy
-from autoprox.primitives import COMBINATORS, OPERATIONS, apply
+from autoprox.primitives import COMBINATORS, OPERATIONS, apply_primitive
 from autoprox.report.html.page_content import formula_section
 from autoprox.report.terminal.proxy import terminals
 
@@ -54,19 +54,23 @@ MAX = float(np.finfo(float).max)
     ],
 )
 def test_a_number_has_one_spelling_and_one_hash(text: str, word: str) -> None:
-    tree = parse(text)
+    tree = parse_expression(text)
     assert str(tree) == word
     assert Fraction(word) == Fraction(text)
     assert str(tree.type) == "Network"
-    assert parse(word) == tree == make_tree(text)
-    assert digest(parse(f"mul(sum(width), {text})")) == digest(parse(f"mul({word}, sum(width))"))
+    assert parse_expression(word) == tree == make_tree(text)
+    assert tree_digest(parse_expression(f"mul(sum(width), {text})")) == tree_digest(
+        parse_expression(f"mul({word}, sum(width))")
+    )
 
 
 def test_different_numbers_have_different_values_and_hashes() -> None:
     largest = 10**MAX_NUMBER_DIGITS - 1
     for numbers in (NUMBERS, [str(largest), str(largest - 1), f"-{largest}", "0.37", "0.3700001"]):
-        assert len({digest(parse(n)) for n in numbers}) == len(numbers)
-        assert len({naive_evaluate(parse(n), {"one": [0]})[0] for n in numbers}) == len(numbers)
+        assert len({tree_digest(parse_expression(n)) for n in numbers}) == len(numbers)
+        assert len({naive_evaluate(parse_expression(n), {"one": [0]})[0] for n in numbers}) == len(
+            numbers
+        )
 
 
 @pytest.mark.parametrize(
@@ -89,7 +93,7 @@ def test_different_numbers_have_different_values_and_hashes() -> None:
 )
 def test_a_wrong_number_is_refused_at_its_position(text: str, message: str) -> None:
     with pytest.raises(LanguageError, match=message):
-        parse(text)
+        parse_expression(text)
 
 
 def test_a_tree_holds_the_one_spelling_alone() -> None:
@@ -113,7 +117,7 @@ def test_a_tree_holds_the_one_spelling_alone() -> None:
     ],
 )
 def test_the_canonical_form_keeps_the_value(text: str, expected: str) -> None:
-    tree = parse(text)
+    tree = parse_expression(text)
     assert str(canonical(tree)) == expected
     world = random_world(3)
     np.testing.assert_array_equal(
@@ -123,7 +127,7 @@ def test_the_canonical_form_keeps_the_value(text: str, expected: str) -> None:
 
 def test_the_power_of_1_is_exact() -> None:
     x = torch.exp(torch.linspace(-300, 300, 100_003, dtype=torch.float64))
-    assert torch.equal(apply(POW, [x, torch.ones_like(x)], "network"), x)
+    assert torch.equal(apply_primitive(POW, [x, torch.ones_like(x)], "network"), x)
 
 
 @pytest.mark.parametrize(
@@ -143,22 +147,22 @@ def test_the_power_of_1_is_exact() -> None:
     ],
 )
 def test_pow_and_its_protection(x: float, y: float, expected: float) -> None:
-    found = apply(POW, [torch.tensor([x, 1.0]), torch.tensor([y, 1.0])], "network")
+    found = apply_primitive(POW, [torch.tensor([x, 1.0]), torch.tensor([y, 1.0])], "network")
     assert found.dtype == torch.float32
     values = [torch.tensor([number], dtype=torch.float64) for number in (x, y)]
-    assert apply(POW, values, "network").item() == pytest.approx(expected, rel=1e-14)
+    assert apply_primitive(POW, values, "network").item() == pytest.approx(expected, rel=1e-14)
 
 
 def test_pow_does_not_depend_on_company_and_keeps_what_is_unknown() -> None:
     generator = torch.Generator().manual_seed(0)
     x, y = (torch.randn(2, 101, generator=generator, dtype=torch.float64) for _ in range(2))
-    whole = apply(POW, [x, y], "network")
+    whole = apply_primitive(POW, [x, y], "network")
     np.testing.assert_allclose(whole.numpy(), np.abs(x.numpy()) ** y.numpy(), rtol=1e-14)
     for k in range(101):
-        alone = apply(POW, [x[:, k : k + 1], y[:, k : k + 1]], "network")
+        alone = apply_primitive(POW, [x[:, k : k + 1], y[:, k : k + 1]], "network")
         assert torch.equal(alone, whole[:, k : k + 1])
-    assert torch.equal(apply(POW, [x, y[:1]], "network")[0], whole[0])
-    assert math.isnan(apply(POW, [x[:1, :1] * math.nan, y[:1, :1]], "network").item())
+    assert torch.equal(apply_primitive(POW, [x, y[:1]], "network")[0], whole[0])
+    assert math.isnan(apply_primitive(POW, [x[:1, :1] * math.nan, y[:1, :1]], "network").item())
 
 
 @pytest.mark.parametrize(
@@ -173,15 +177,15 @@ def test_pow_does_not_depend_on_company_and_keeps_what_is_unknown() -> None:
     ],
 )
 def test_numbers_are_written(text: str, shown: str, in_latex: str) -> None:
-    tree = parse(text)
-    assert pretty(tree) == shown
+    tree = parse_expression(text)
+    assert pretty_formula(tree) == shown
     assert in_latex in latex(tree)
     numbers = {own.lstrip("-") for own in (*NUMBERS, "12.5") if f", {own})" in text}
     assert all(f"<mn>{number}</mn>" in mathml(tree) for number in numbers)
 
 
 def test_numbers_in_a_tree_a_report_and_a_page() -> None:
-    tree = parse("add(sum(width), pow(sum(heads), -1.5))")
+    tree = parse_expression("add(sum(width), pow(sum(heads), -1.5))")
     assert "    |-- sum: Network" in ascii_tree(tree)
     assert "    `-- -1.5: Network" in ascii_tree(tree)
     assert terminals(tree) == ["heads", "width"]
@@ -190,7 +194,7 @@ def test_numbers_in_a_tree_a_report_and_a_page() -> None:
     assert "<mn>1.5</mn>" in page
     assert ">-1.5</text>" in page
     assert "width of each block" in page
-    negative = str(formula_section(parse("add(sum(width), -2)")))
+    negative = str(formula_section(parse_expression("add(sum(width), -2)")))
     assert '<mo>+</mo><mrow><mo fence="true" stretchy="true">(</mo>' in negative
 
 
@@ -221,7 +225,7 @@ def test_sympy_computes_what_is_evaluated(seed: int) -> None:
             return torch.zeros(0)
         if node.leaf:
             return torch.tensor([float(node.symbol)], dtype=torch.float64)
-        return apply(OPERATIONS[node.symbol], args, "network")
+        return apply_primitive(OPERATIONS[node.symbol], args, "network")
 
     computed = tree.fold(visit).item()
     if np.isfinite(expected) and abs(expected) < 1e200:
@@ -246,9 +250,9 @@ TEXTS = (
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("by_block", [False, True])
 def test_a_search_splits_what_the_engine_evaluates(text: str, by_block: bool) -> None:
-    rng, tree = random.Random(0), parse(text)
+    rng, tree = random.Random(0), parse_expression(text)
     architectures = [SPACE.sample(rng) for _ in range(5)]
-    expected = Engine(streamed(SETTING, architectures, 1)).evaluate([tree]).values[0, 0]
+    expected = TreeEvaluator(streamed(SETTING, architectures, 1)).evaluate([tree]).values[0, 0]
     proxy, found = SearchProxy(tree, by_block=by_block), []
     own_weights(proxy, SETTING).measure(architectures, found.append)
     assert proxy.scores(np.array([o.terms for o in found])).tolist() == expected.tolist()
@@ -266,8 +270,10 @@ def test_a_search_splits_what_the_engine_evaluates(text: str, by_block: bool) ->
 @pytest.mark.parametrize("text", TEXTS)
 def test_the_file_scores_as_the_engine(text: str, tmp_path: Path) -> None:
     architectures = [SPACE.sample(random.Random(seed)) for seed in range(2)]
-    tree, batch = parse(text), SETTING.batches["noise"]
-    expected = Engine(streamed(SETTING, architectures, 1)).evaluate([tree]).values[0, 0].tolist()
+    tree, batch = parse_expression(text), SETTING.batches["noise"]
+    expected = (
+        TreeEvaluator(streamed(SETTING, architectures, 1)).evaluate([tree]).values[0, 0].tolist()
+    )
     path = tmp_path / "proxy.py"
     path.write_text(EXPORTERS["python"](tree))
     module = loaded(path)
@@ -284,7 +290,7 @@ def test_the_grammar_varies_trees_with_numbers_and_draws_none() -> None:
     for tree in random_trees(100, 2):
         if GRAMMAR.limits.allow(tree):
             for made in (GRAMMAR.mutate(tree, rng), GRAMMAR.crossover(tree, tree, rng)):
-                assert parse(str(made)) == made
+                assert parse_expression(str(made)) == made
     drawn = {own.symbol for _ in range(300) for own in subtrees(GRAMMAR.generate(rng))}
     assert "pow" not in drawn
     assert not drawn & {*NUMBERS}

@@ -23,11 +23,11 @@ from autoprox.models.measured_layers import (
     block_layers,
     block_tokens,
     block_widths,
-    find_family,
     find_layers,
+    find_model_family,
     layer_weights,
 )
-from autoprox.models.model_adapter import with_linear_layers
+from autoprox.models.model_adapter import conv1d_to_linear
 from autoprox.models.model_loading import import_library
 from autoprox.searchspaces import SPACES
 
@@ -86,9 +86,9 @@ def encoder() -> nn.Module:
     ],
 )
 def test_families(make, family, msa, shapes):
-    model = with_linear_layers(make())
+    model = conv1d_to_linear(make())
     layers = find_layers(model)
-    assert find_family(model) == family
+    assert find_model_family(model) == family
     domains = list(layers.values())
     assert domains == ([*["msa"] * msa, *["mlp"] * (domains.count("mlp") // 2)]) * 2
     matrices = layer_weights(model)
@@ -119,7 +119,7 @@ def test_models_of_timm(name, params, counts, width):
     with torch.device("meta"):
         model = import_library("timm").create_model(name)
     layers = find_layers(model)
-    assert find_family(model) == "timm"
+    assert find_model_family(model) == "timm"
     assert list(map(len, block_layers(layers).values())) == counts
     assert block_widths(model, layers) == width
     assert sum(p.numel() for p in model.parameters()) / 1e6 == pytest.approx(params, abs=5e-3)
@@ -160,9 +160,9 @@ def test_a_model_of_no_family_has_no_layers():
 
 def test_linear_layers_in_place_of_transposed_ones_change_nothing():
     model = gpt2().eval()
-    copied = with_linear_layers(model)
+    copied = conv1d_to_linear(model)
     assert copied is not model
     assert not any(type(module).__name__ == "Conv1D" for module in copied.modules())
     torch.testing.assert_close(copied(TOKENS).logits, model(TOKENS).logits)
     other = bert()
-    assert with_linear_layers(other) is other
+    assert conv1d_to_linear(other) is other

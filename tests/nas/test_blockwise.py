@@ -9,11 +9,16 @@ import pytest
 from helpers.measuring import Conditions, own_weights
 from helpers.networks import SPACE, tiny
 
-from autoprox.language import parse
-from autoprox.nas.blockwise import BlockwiseParameters, search_blockwise
+from autoprox.language import parse_expression
+from autoprox.nas.architecture_swarm import (
+    ArchitectureSwarm,
+    CandidateLineage,
+    SwarmParticle,
+    block_positions,
+)
+from autoprox.nas.blockwise_evolution import BlockwiseParameters, search_blockwise
 from autoprox.nas.candidate_measurement import SearchProxy
 from autoprox.nas.searcher import Searcher
-from autoprox.nas.swarm import Lineage, Particle, Swarm, block_positions
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.searchspaces.size_limits import SizeLimits
 
@@ -21,14 +26,16 @@ HEADS = "sum(heads)"
 
 
 def searcher_of(proxy: str = HEADS, space: str = SPACE.name, seed: int = 0) -> Searcher:
-    prepared, own = SearchProxy(parse(proxy), by_block=True), get_space(space)
+    prepared, own = SearchProxy(parse_expression(proxy), by_block=True), get_space(space)
     return Searcher(SizeLimits(own, 10), prepared, own_weights(prepared, Conditions(own, {})), seed)
 
 
-def swarm_of(*architectures: Architecture, **changed: float) -> tuple[Swarm, list[Particle]]:
+def swarm_of(
+    *architectures: Architecture, **changed: float
+) -> tuple[ArchitectureSwarm, list[SwarmParticle]]:
     searcher = searcher_of(space=architectures[0].space)
     searcher.score(architectures)
-    swarm = Swarm(searcher, BlockwiseParameters(**changed))
+    swarm = ArchitectureSwarm(searcher, BlockwiseParameters(**changed))
     return swarm, swarm.particles()
 
 
@@ -60,22 +67,24 @@ def test_candidates_of_different_depth_move_together() -> None:
 def test_a_step_samples_two_parents_and_keeps_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
     """The score of a particle is among the best so far, and all children have the same parents."""
     searcher, pairs = searcher_of("sum(mul(width, heads))"), []
-    child, particles = Swarm.child, Swarm.particles
+    child, particles = ArchitectureSwarm.child, ArchitectureSwarm.particles
     populations: list[list[int]] = []
 
-    def spied_child(self: Swarm, first: Particle, second: Particle) -> Architecture:
+    def spied_child(
+        self: ArchitectureSwarm, first: SwarmParticle, second: SwarmParticle
+    ) -> Architecture:
         pairs.append((first.candidate.number, second.candidate.number))
         return child(self, first, second)
 
-    def spied_particles(self: Swarm) -> list[Particle]:
+    def spied_particles(self: ArchitectureSwarm) -> list[SwarmParticle]:
         found = particles(self)
         populations.append([p.candidate.number for p in found])
         best = sorted(searcher.candidates, key=lambda c: (-c.outcome.terms[0], c.number))
         assert populations[-1] == [c.number for c in best[:10]]
         return found
 
-    monkeypatch.setattr(Swarm, "child", spied_child)
-    monkeypatch.setattr(Swarm, "particles", spied_particles)
+    monkeypatch.setattr(ArchitectureSwarm, "child", spied_child)
+    monkeypatch.setattr(ArchitectureSwarm, "particles", spied_particles)
     search_blockwise(searcher, BlockwiseParameters(population=10, mutants=4, crossovers=5, steps=6))
     steps = [pairs[i : i + 5] for i in range(0, 25, 5)]
     for population, step in zip(populations, steps, strict=True):
@@ -217,7 +226,12 @@ def test_a_change_that_breaks_a_rule_between_choices_is_made_again() -> None:
 def test_scores_that_are_too_large_do_not_overflow() -> None:
     swarm, [particle] = swarm_of(tiny(16, (1, 1.0), (2, 1.0)))
     huge = np.array([1e100, -1e100])
-    extreme = Particle(
-        SPACE, particle.candidate, huge, Lineage(particle.candidate, huge), -2 * huge, 2 * huge
+    extreme = SwarmParticle(
+        SPACE,
+        particle.candidate,
+        huge,
+        CandidateLineage(particle.candidate, huge),
+        -2 * huge,
+        2 * huge,
     )
     SPACE.validate(swarm.mutant(extreme))

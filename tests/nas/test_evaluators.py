@@ -13,11 +13,15 @@ from helpers.networks import tiny
 
 import autoprox
 from autoprox.files.json_documents import JSONFileError
-from autoprox.nas.evaluators import EvaluationBatch, Evaluator, one_by_one
+from autoprox.nas.architecture_evaluators import (
+    ArchitectureEvaluator,
+    EvaluationBatch,
+    evaluate_one_by_one,
+)
 
 ARCHITECTURES = [tiny(width, (1, 1.0)) for width in (8, 12, 16)]
 MINE = """
-from autoprox.nas.evaluators import in_batches
+from autoprox.nas.architecture_evaluators import in_batches
 
 def value(architecture):
     CALLS.append(architecture)
@@ -172,7 +176,7 @@ def failing(batch: EvaluationBatch[Any]) -> Iterable[tuple[int, Any]]:
 def test_each_architecture_has_one_value_or_one_failure(
     ask: Callable[..., Any], expected: dict[int, float | str]
 ) -> None:
-    found = list(Evaluator("own", ask).evaluate(ARCHITECTURES, budget=3))
+    found = list(ArchitectureEvaluator("own", ask).evaluate(ARCHITECTURES, budget=3))
     assert sorted(index for index, _, _ in found) == [0, 1, 2]
     for index, value, failure in found:
         wanted = expected[index]
@@ -186,6 +190,8 @@ def test_each_architecture_has_one_value_or_one_failure(
 
 def test_a_function_of_one_architecture_is_asked_in_order() -> None:
     asked: list[Any] = []
-    evaluator = Evaluator("own", one_by_one(lambda a: asked.append(a) or random.random()))
+    evaluator = ArchitectureEvaluator(
+        "own", evaluate_one_by_one(lambda a: asked.append(a) or random.random())
+    )
     assert [index for index, _, _ in evaluator.evaluate(ARCHITECTURES, budget=3)] == [0, 1, 2]
     assert asked == ARCHITECTURES

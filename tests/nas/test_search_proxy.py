@@ -13,16 +13,16 @@ from helpers.naive import naive_evaluate
 from helpers.networks import SPACE, noise
 from torch import nn
 
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.errors import MeasurementError
-from autoprox.language import EVERY_STATISTIC, parse
-from autoprox.language.domains import PARTS, SINGLE_DOMAINS
+from autoprox.language import EVERY_STATISTIC, parse_expression
 from autoprox.language.grammar import Grammar
-from autoprox.nas.candidate_measurement import Outcome, SearchProxy
+from autoprox.language.layer_domains import DOMAIN_PARTS, SINGLE_DOMAINS
+from autoprox.nas.candidate_measurement import MeasurementOutcome, SearchProxy
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.statistics.collector import collect
-from autoprox.statistics.slices import InheritanceError
-from autoprox.zoo.expressions import EXPRESSIONS, load_expression
+from autoprox.statistics.collector import collect_statistics
+from autoprox.statistics.sliced_networks import InheritanceError
+from autoprox.zoo.expression_proxies import EXPRESSION_PROXIES, load_expression
 
 SETTING = Conditions(SPACE, {"noise": noise(10)})
 GRADIENTS = "sum(sum(abs(mul(all.weight, all.grad))))"
@@ -33,8 +33,8 @@ def sampled(count: int, seed: int = 0) -> list[Architecture]:
     return [SPACE.sample(rng) for _ in range(count)]
 
 
-def outcomes(scorer: Any, architectures: Sequence[Architecture]) -> list[Outcome]:
-    found: list[Outcome] = []
+def outcomes(scorer: Any, architectures: Sequence[Architecture]) -> list[MeasurementOutcome]:
+    found: list[MeasurementOutcome] = []
     scorer.measure(architectures, found.append)
     return found
 
@@ -44,10 +44,10 @@ def random_proxies(count: int, **options: Any) -> list[str]:
     return [str(grammar.generate(rng)) for _ in range(count)]
 
 
-@pytest.mark.parametrize("name", [*EXPRESSIONS, *random_proxies(12)])
+@pytest.mark.parametrize("name", [*EXPRESSION_PROXIES, *random_proxies(12)])
 def test_fresh_terms_combine_to_the_scores_of_the_engine(name: str) -> None:
     tree, architectures = load_expression(name), sampled(6)
-    expected = Engine(streamed(SETTING, architectures, 1)).evaluate([tree]).values[0, 0]
+    expected = TreeEvaluator(streamed(SETTING, architectures, 1)).evaluate([tree]).values[0, 0]
     proxy = SearchProxy(tree)
     terms = np.array([o.terms for o in outcomes(own_weights(proxy, SETTING), architectures)])
     assert proxy.scores(terms).tolist() == expected.tolist()
@@ -68,7 +68,7 @@ def world_of_slices(architecture: Architecture) -> dict[str, list[Any]]:
     seed = SETTING.network_seed(largest)
     network = SPACE.build(largest, classes=10, seed=seed)
     single = [s for s in EVERY_STATISTIC.values() if s.domain in SINGLE_DOMAINS]
-    measured = collect(network, SETTING.batches["noise"], single, seed=seed)
+    measured = collect_statistics(network, SETTING.batches["noise"], single, seed=seed)
     blocks = SPACE.blocks(architecture)
     world: dict[str, list[Any]] = {
         "width": [np.array([float(b.width) for b in blocks])],
@@ -97,8 +97,8 @@ def world_of_slices(architecture: Architecture) -> dict[str, list[Any]]:
                 own += [first[rows, : block.width], second[: block.width, : block.inner]]
         world[str(statistic)] = [own[::2] if statistic.domain == "qkv" else own]
     for name, statistic in EVERY_STATISTIC.items():
-        if statistic.domain in PARTS:
-            parts = [replace(statistic, domain=d) for d in PARTS[statistic.domain]]
+        if statistic.domain in DOMAIN_PARTS:
+            parts = [replace(statistic, domain=d) for d in DOMAIN_PARTS[statistic.domain]]
             layers = [matrix for part in parts for matrix in world[str(part)][0]]
             if statistic.domain == "all":
                 msa, mlp = layers[: len(layers) // 2], layers[len(layers) // 2 :]
@@ -111,7 +111,7 @@ def world_of_slices(architecture: Architecture) -> dict[str, list[Any]]:
 @pytest.mark.parametrize(
     "name",
     [
-        *EXPRESSIONS,
+        *EXPRESSION_PROXIES,
         "mean(nuclear_norm(sub(msa.weight, ntk.msa.grad)))",
         "logsumexp(std(mlp.act))",
         "std(effective_rank(all.grad))",
@@ -138,7 +138,7 @@ def test_the_largest_network_inherits_itself(name: str) -> None:
 
 def test_inheritance_measures_one_network_once(monkeypatch: pytest.MonkeyPatch) -> None:
     passes = forward_passes(monkeypatch)
-    scorer = sliced_weights(SearchProxy(parse(GRADIENTS)), SETTING)
+    scorer = sliced_weights(SearchProxy(parse_expression(GRADIENTS)), SETTING)
     outcomes(scorer, sampled(40))
     outcomes(scorer, sampled(40, seed=1))
     assert len(passes) == 1
@@ -153,13 +153,13 @@ def test_a_largest_network_that_fails_is_a_failure(monkeypatch: pytest.MonkeyPat
         r"^the largest network of autoformer-nano must be measured, .* RuntimeError: too large$"
     )
     with pytest.raises(MeasurementError, match=message):
-        outcomes(sliced_weights(SearchProxy(parse(GRADIENTS)), SETTING), sampled(3))
+        outcomes(sliced_weights(SearchProxy(parse_expression(GRADIENTS)), SETTING), sampled(3))
 
 
 def test_a_space_without_slices_cannot_inherit() -> None:
     setting = Conditions(get_space("flexibert"), {})
     with pytest.raises(InheritanceError, match=r"flexibert is not; choose from .*autoformer-ti"):
-        sliced_weights(SearchProxy(parse(GRADIENTS)), setting)
+        sliced_weights(SearchProxy(parse_expression(GRADIENTS)), setting)
 
 
 def forward_passes(monkeypatch: pytest.MonkeyPatch) -> list[None]:
@@ -190,7 +190,9 @@ def test_only_the_passes_that_a_proxy_needs_are_run(
 
 def test_nothing_is_built_for_a_proxy_of_structure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(SPACE), "build", None)
-    [outcome] = outcomes(own_weights(SearchProxy(parse("sum(width)")), SETTING), [SPACE.largest()])
+    [outcome] = outcomes(
+        own_weights(SearchProxy(parse_expression("sum(width)")), SETTING), [SPACE.largest()]
+    )
     assert outcome.terms == (12 * 128.0,)
 
 
@@ -205,7 +207,9 @@ def test_a_network_that_fails_is_recorded_and_stops_nothing(
         return build(self, arch, classes, seed)
 
     monkeypatch.setattr(type(SPACE), "build", failing)
-    found = outcomes(own_weights(SearchProxy(parse(GRADIENTS)), SETTING, workers=2), sampled(5))
+    found = outcomes(
+        own_weights(SearchProxy(parse_expression(GRADIENTS)), SETTING, workers=2), sampled(5)
+    )
     assert [o.failure for o in found] == [None, None, "RuntimeError: out of luck", None, None]
     assert all(len(o.terms) == 1 for o in found if o.failure is None)
 
@@ -216,14 +220,17 @@ def test_a_term_that_is_not_finite_is_a_failure() -> None:
         huge = f"square({huge})"
     huge = f"sum(sum({huge}))"
     [outcome] = outcomes(
-        own_weights(SearchProxy(parse(f"add(rank(sum(one)), {huge})")), SETTING), sampled(1)
+        own_weights(SearchProxy(parse_expression(f"add(rank(sum(one)), {huge})")), SETTING),
+        sampled(1),
     )
-    assert outcome == Outcome(failure="not finite")
+    assert outcome == MeasurementOutcome(failure="not finite")
 
 
 def test_the_terms_of_blocks_add_up_where_the_last_reduction_is_a_sum() -> None:
     msa = "sum(mul(nuclear_norm(ones.msa.grad), nuclear_norm(ones.msa.weight)))"
-    proxy = SearchProxy(parse(f"add(rank({msa}), rank(sum(l1_norm(mlp.grad))))"), by_block=True)
+    proxy = SearchProxy(
+        parse_expression(f"add(rank({msa}), rank(sum(l1_norm(mlp.grad))))"), by_block=True
+    )
     for outcome, architecture in zip(
         outcomes(own_weights(proxy, SETTING), sampled(5)), sampled(5), strict=True
     ):
@@ -234,7 +241,7 @@ def test_the_terms_of_blocks_add_up_where_the_last_reduction_is_a_sum() -> None:
 
 def test_layers_outside_blocks_are_of_no_block() -> None:
     texts = "sum(l1_norm(salient.weight))", "sum(l1_norm(mlp.weight))", "sum(l1_norm(head.weight))"
-    whole, mlp, head = (SearchProxy(parse(text), by_block=True) for text in texts)
+    whole, mlp, head = (SearchProxy(parse_expression(text), by_block=True) for text in texts)
     for scorer in (own_weights, sliced_weights):
         [one], [two], [three] = (
             outcomes(scorer(p, SETTING), sampled(1)) for p in (whole, mlp, head)
@@ -254,7 +261,7 @@ def test_the_terms_of_a_block_are_those_of_its_own_layers() -> None:
         ("logsumexp(log(width))", "width"),
         ("frobenius_norm(mean(mlp.act))", "mlp.act"),
     ):
-        tree = parse(expression)
+        tree = parse_expression(expression)
         [outcome] = outcomes(
             sliced_weights(SearchProxy(tree, by_block=True), SETTING), [architecture]
         )

@@ -12,24 +12,26 @@ from helpers.measuring import Conditions, own_weights
 from helpers.networks import SPACE, tiny
 
 from autoprox.errors import MeasurementError
-from autoprox.files.human_readable import Range
-from autoprox.language import parse
-from autoprox.nas import ageing_evolution, blockwise, etas, random_search
-from autoprox.nas.candidate_measurement import Outcome, SearchProxy
-from autoprox.nas.evaluators import Evaluator, one_by_one
+from autoprox.files.human_readable_sizes import SizeRange
+from autoprox.language import parse_expression
+from autoprox.nas import ageing_evolution, blockwise_evolution, etas_search, random_search
+from autoprox.nas.architecture_evaluators import ArchitectureEvaluator, evaluate_one_by_one
+from autoprox.nas.candidate_measurement import MeasurementOutcome, SearchProxy
 from autoprox.nas.searcher import Searcher
-from autoprox.nas.strategies import SEARCH_STRATEGIES
+from autoprox.nas.strategy_registry import SEARCH_STRATEGIES
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
-from autoprox.searchspaces.autoformer import NanoSpace
+from autoprox.searchspaces.autoformer import AutoFormerNanoSpace
 from autoprox.searchspaces.size_limits import SizeLimits
-from autoprox.searchspaces.space import one, per_layer
+from autoprox.searchspaces.space import one, per_layer_field
 
 HEADS = "sum(mul(width, heads))"
 COMPARED = f"sub(rank({HEADS}), rank(sum(one)))"
 SMALL = {
     "random": random_search.RandomParameters(samples=60),
-    "blockwise": blockwise.BlockwiseParameters(population=20, mutants=6, crossovers=4, steps=9),
-    "etas": etas.ETASParameters(samples=20, mutants=10, steps=4),
+    "blockwise": blockwise_evolution.BlockwiseParameters(
+        population=20, mutants=6, crossovers=4, steps=9
+    ),
+    "etas": etas_search.ETASParameters(samples=20, mutants=10, steps=4),
     "evolution": ageing_evolution.AgeingParameters(population=20, tournament=5, mutants=8, steps=5),
 }
 
@@ -38,20 +40,20 @@ def searcher_of(
     proxy: str = HEADS,
     space: SearchSpace = SPACE,
     seed: int = 0,
-    params: Range = (None, None),
+    params: SizeRange = (None, None),
     scorer: Any = None,
     evaluator: Callable[[Architecture], Any] | None = None,
     **options: Any,
 ) -> Searcher:
     """A searcher; the evaluator, unless another is given, counts heads."""
-    prepared = SearchProxy(parse(proxy), by_block=True)
+    prepared = SearchProxy(parse_expression(proxy), by_block=True)
     value = evaluator or (lambda architecture: sum(b.heads for b in space.blocks(architecture)))
     return Searcher(
         SizeLimits(space, 10, params),
         prepared,
         scorer or own_weights(prepared, Conditions(space, {})),
         seed,
-        evaluator=Evaluator("heads", one_by_one(value)),
+        evaluator=ArchitectureEvaluator("heads", evaluate_one_by_one(value)),
         **options,
     )
 
@@ -117,10 +119,10 @@ def test_random_search_ends_where_the_limits_hold_no_more() -> None:
     fields = {
         "hidden_dim": one(16, 24, 32),
         "depth": one(1, 2, 3),
-        "mlp_ratio": per_layer(1.0, 2.0, 4.0),
-        "num_heads": per_layer(1, 2, 4),
+        "mlp_ratio": per_layer_field(1.0, 2.0, 4.0),
+        "num_heads": per_layer_field(1, 2, 4),
     }
-    few = NanoSpace(SPACE.name, "with fewer options", fields)
+    few = AutoFormerNanoSpace(SPACE.name, "with fewer options", fields)
     searcher = searcher_of(space=few, params=(None, 3_000))
     random_search.search_randomly(searcher, random_search.RandomParameters(samples=500))
     blocks = product((1, 2, 4), (1.0, 2.0, 4.0))
@@ -130,7 +132,7 @@ def test_random_search_ends_where_the_limits_hold_no_more() -> None:
 
 
 @pytest.mark.parametrize("params", [(None, 80_000_000), (75_000_000, 80_000_000)])
-def test_a_population_has_every_option_that_the_limits_allow(params: Range) -> None:
+def test_a_population_has_every_option_that_the_limits_allow(params: SizeRange) -> None:
     """Of GPT-2s below 80 M parameters one in 2,000 has the widest embedding."""
     space = get_space("gpt2-hw")
     searcher = searcher_of(space=space, params=params)
@@ -176,13 +178,13 @@ class Failing:
         self.measured: list[Architecture] = []
 
     def measure(
-        self, architectures: Sequence[Architecture], record: Callable[[Outcome], None]
+        self, architectures: Sequence[Architecture], record: Callable[[MeasurementOutcome], None]
     ) -> None:
         for architecture in architectures:
             self.measured.append(architecture)
             heads = [float(b.heads) for b in SPACE.blocks(architecture)]
-            failed = Outcome(failure="broken")
-            good = Outcome((sum(heads),), (tuple(heads),))
+            failed = MeasurementOutcome(failure="broken")
+            good = MeasurementOutcome((sum(heads),), (tuple(heads),))
             record(failed if self.fails(len(self.measured)) else good)
 
 
@@ -258,7 +260,7 @@ def test_etas_evaluates_the_best_by_the_proxy_and_mutates_the_best_evaluated(
         return mutate(architecture, probability)
 
     monkeypatch.setattr(searcher, "mutate", spied)
-    etas.search_etas(searcher, settings)
+    etas_search.search_etas(searcher, settings)
     assert searcher.evaluations == len(values) == 3 + 4 * 3
     begin = 0
     for end in (20, 30, 40, 50, 60):
@@ -274,8 +276,8 @@ def test_etas_stops_where_nothing_better_is_evaluated(patience: int, steps: int)
     """Values of 1, 2, 2, ...: the last improvement is that of the first step after the samples."""
     values = iter([1.0] * 3 + [2.0] * 100)
     searcher = searcher_of(evaluator=lambda architecture: next(values))
-    etas.search_etas(
-        searcher, etas.ETASParameters(samples=20, mutants=6, steps=9, patience=patience)
+    etas_search.search_etas(
+        searcher, etas_search.ETASParameters(samples=20, mutants=6, steps=9, patience=patience)
     )
     assert searcher.steps == 1 + steps
     assert searcher.evaluations == 3 + 3 * steps
@@ -283,8 +285,8 @@ def test_etas_stops_where_nothing_better_is_evaluated(patience: int, steps: int)
 
 def test_lower_may_be_better_for_an_evaluator() -> None:
     searcher = searcher_of()
-    width = one_by_one(lambda architecture: architecture["hidden_dim"])
-    searcher.evaluator = Evaluator("heads", width, lower_is_better=True)
+    width = evaluate_one_by_one(lambda architecture: architecture["hidden_dim"])
+    searcher.evaluator = ArchitectureEvaluator("heads", width, lower_is_better=True)
     candidates = searcher.score([tiny(width, (1, 1.0)) for width in (32, 16, 64)])
     searcher.evaluate(candidates)
     assert [c.value for c in searcher.evaluated()] == [16, 32, 64]

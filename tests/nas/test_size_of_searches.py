@@ -9,10 +9,10 @@ from scipy.stats import spearmanr
 import autoprox
 from autoprox.commands.search import SearchSummary
 from autoprox.errors import AutoproxError
-from autoprox.files.human_readable import parse_size
+from autoprox.files.human_readable_sizes import parse_size
 from autoprox.report.terminal.layout import show
 from autoprox.report.terminal.search_reports import search_report
-from autoprox.searchspaces.size_limits import matched
+from autoprox.searchspaces.size_limits import matching_size_range
 
 SPACE = "autoformer-nano"
 PARAMS = "sum(mul(width, width))"
@@ -58,7 +58,7 @@ def test_candidates_of_one_size(capsys: pytest.CaptureFixture[str]) -> None:
     summary = search(match_size="60K", top=60)
     assert all(58_800 <= row["params"] <= 61_200 for row in summary["top"])
     assert "are within 2 % of the largest" in words(summary, capsys)
-    assert matched(1_000) == (980, 1020)
+    assert matching_size_range(1_000) == (980, 1020)
 
 
 def test_the_largest_is_evaluated_beside_the_pick(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from autoprox.configurations.commands import SearchConfig
 from autoprox.declared_options import Option, Options, Positive, described_together, rule_of
 from autoprox.errors import ConfigError
 from autoprox.nas.searcher import Searcher
-from autoprox.nas.strategies import SEARCH_STRATEGIES, SearchParameters, SearchStrategy
+from autoprox.nas.strategy_registry import SEARCH_STRATEGIES, SearchParameters, SearchStrategy
 
 GIVEN = {"space": "autoformer-nano", "proxy": "sum(mul(width, heads))"}
 FLAGS = [f"--{name}={value}" for name, value in GIVEN.items()]

@@ -24,18 +24,18 @@ from autoprox.cli.command_factory import StoppedError, with_progress
 from autoprox.configurations.commands import CONFIGURATIONS
 from autoprox.errors import MeasurementError
 from autoprox.files.atomic_writes import write_json
-from autoprox.inputs.datasets import load_images
+from autoprox.inputs.training_datasets import load_images
 from autoprox.oneshot.supernet.inherited_accuracy import inherited_accuracies
 from autoprox.oneshot.supernet.shared_weights import Supernet
-from autoprox.parallel import cluster
-from autoprox.parallel.cluster import ClusterError
+from autoprox.parallel import dask_cluster
+from autoprox.parallel.dask_cluster import ClusterError
 from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.progress import Progress
 from autoprox.runner import start
 from autoprox.searchspaces import get_space
-from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.architecture_sampler import ArchitectureSampler
 from autoprox.searchspaces.size_limits import SizeLimits
-from autoprox.statistics.collector import Setting
+from autoprox.statistics.collector import MeasurementSetting
 
 pytestmark = pytest.mark.filterwarnings(  # dask's own, of what it starts and stops
     "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
@@ -129,7 +129,7 @@ def here(workers: int) -> Any:
 
 
 def test_a_scheduler_without_workers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "WORKERS_TIMEOUT", 0.2)
+    monkeypatch.setattr(dask_cluster, "WORKERS_TIMEOUT", 0.2)
     with here(0) as own:
         rule = rf"must have workers \(`dask worker {own.scheduler_address}` starts one\), but"
         with pytest.raises(ClusterError, match=rule), WorkerPool(scheduler=own.scheduler_address):
@@ -142,10 +142,10 @@ def quick(item: int) -> int:
 
 def test_items_that_take_little_are_sent_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """In their order, and never more than MOST."""
-    monkeypatch.setattr(cluster, "MAX_ITEMS", 5)
+    monkeypatch.setattr(dask_cluster, "MAX_ITEMS", 5)
     taken: list[int] = []
     with here(1) as own, WorkerPool(scheduler=own.scheduler_address) as pool:
-        client = cluster.CLIENTS[own.scheduler_address]
+        client = dask_cluster.CLIENTS[own.scheduler_address]
         sent, submit = [], client.submit
         monkeypatch.setattr(client, "submit", lambda *a, **k: sent.append(a) or submit(*a, **k))
         pool.each(quick, range(200), taken.append)
@@ -205,8 +205,8 @@ def test_what_workers_cannot_import_is_named(
 def test_workers_of_other_versions_do_nothing(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = {**cluster.required_versions(), "torch": "1.0"}
-    monkeypatch.setattr(cluster, "required_versions", lambda: known)
+    known = {**dask_cluster.required_versions(), "torch": "1.0"}
+    monkeypatch.setattr(dask_cluster, "required_versions", lambda: known)
     rule = rf"must have this program's versions, but one has torch {torch.__version__} for 1\.0"
     with (
         WorkerPool(scheduler=address) as pool,
@@ -225,9 +225,11 @@ def test_machines_share_statistics(
     assert len(files) > 10
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
     measured: list[object] = []
-    measure = Setting.measure
+    measure = MeasurementSetting.measure
     monkeypatch.setattr(
-        Setting, "measure", lambda self, *a: measured.append(self.stride) or measure(self, *a)
+        MeasurementSetting,
+        "measure",
+        lambda self, *a: measured.append(self.stride) or measure(self, *a),
     )
     again = found("evolve", {**shared, "iterations": 2})
     assert again == first
@@ -276,7 +278,7 @@ def test_a_worker_that_is_killed_changes_nothing(options: dict[str, Any], addres
 
     def kill(task: str, done: int, total: int, note: str) -> None:
         if task == "search" and done == 2 and not killed:
-            workers = list(cluster.CLIENTS[address].run(os.getpid).values())
+            workers = list(dask_cluster.CLIENTS[address].run(os.getpid).values())
             killed.append(workers[0])
             os.kill(workers[0], signal.SIGKILL)
 
@@ -315,8 +317,8 @@ def worker(address: str) -> Iterator[subprocess.Popen[bytes]]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "PATIENCE", 2)
-    monkeypatch.setattr(cluster, "LOOK", 0.2)
+    monkeypatch.setattr(dask_cluster, "PATIENCE", 2)
+    monkeypatch.setattr(dask_cluster, "LOOK", 0.2)
 
 
 NONE_LEFT = "a scheduler must have a worker to go on, but has had none for 2 seconds"
@@ -338,7 +340,7 @@ def test_calls_end_some_time_after_the_last_worker(impatient: None) -> None:
 def test_a_worker_that_comes_in_time_goes_on(
     impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "PATIENCE", 30)
+    monkeypatch.setattr(dask_cluster, "PATIENCE", 30)
     taken: list[None] = []
     with here(0) as own, ExitStack() as stack:
         first = stack.enter_context(worker(own.scheduler_address))

@@ -8,7 +8,7 @@ import pytest
 from helpers.calls import held, linger
 
 from autoprox.errors import MeasurementError
-from autoprox.parallel.worker_pool import interrupts_held, run_processes
+from autoprox.parallel.worker_pool import delayed_interrupts, run_processes
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -30,7 +30,7 @@ def test_an_interrupt_comes_afterwards() -> None:
     answered = []
 
     def interrupted() -> None:
-        with interrupts_held():
+        with delayed_interrupts():
             signal.raise_signal(signal.SIGINT)
             answered.append("first")
 

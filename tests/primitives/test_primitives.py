@@ -10,11 +10,7 @@ import scipy.stats
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
-from autoprox.primitives import (
-    COMBINATORS,
-    PRIMITIVES,
-    apply,
-)
+from autoprox.primitives import COMBINATORS, PRIMITIVES, apply_primitive
 from autoprox.primitives.primitive import DIMS
 
 LEVELS = ("matrix", "layers")
@@ -100,7 +96,7 @@ ORACLES = {
 
 def value(name, *args, level="matrix"):
     tensors = [torch.as_tensor(arg, dtype=torch.float64) for arg in args]
-    return apply(PRIMITIVES[name], tensors, level).numpy()
+    return apply_primitive(PRIMITIVES[name], tensors, level).numpy()
 
 
 def samples(level, arity, dtype=torch.float64, rows=5, columns=9):
@@ -145,7 +141,7 @@ def test_flags():
 @pytest.mark.parametrize(("name", "level"), WORDS)
 def test_against_numpy_and_scipy(name, level):
     args = samples(level, PRIMITIVES[name].arity)
-    found = apply(PRIMITIVES[name], args, level)
+    found = apply_primitive(PRIMITIVES[name], args, level)
     for index in np.ndindex(2, 3):
         expected = ORACLES[name](*(arg[index].numpy() for arg in args))
         np.testing.assert_allclose(found[index].numpy(), expected, rtol=1e-12, atol=1e-14)
@@ -155,9 +151,9 @@ def test_against_numpy_and_scipy(name, level):
 def test_float32_matrices(name):
     primitive = PRIMITIVES[name]
     args = samples("matrix", primitive.arity, torch.float32)
-    found = apply(primitive, args, "matrix")
+    found = apply_primitive(primitive, args, "matrix")
     assert found.dtype == (torch.float64 if primitive.reduces else torch.float32)
-    exact = apply(primitive, [arg.double() for arg in args], "matrix")
+    exact = apply_primitive(primitive, [arg.double() for arg in args], "matrix")
     torch.testing.assert_close(found.double(), exact, rtol=2e-6, atol=2e-6)
 
 
@@ -167,10 +163,10 @@ def test_singular_values_of_a_layer_are_within_1e_5(rank):
     x = (rng.normal(size=(64, rank)) @ rng.normal(size=(rank, 96))).astype(np.float32)
     for shape in (x, x.T):
         batch = torch.from_numpy(np.stack([shape, -3 * shape]))
-        norms = apply(PRIMITIVES["nuclear_norm"], [batch], "matrix").numpy()
+        norms = apply_primitive(PRIMITIVES["nuclear_norm"], [batch], "matrix").numpy()
         values = singular(shape.astype(np.float64))
         np.testing.assert_allclose(norms, values.sum() * np.array([1, 3]), rtol=1e-5)
-        ranks = apply(PRIMITIVES["effective_rank"], [batch], "matrix").numpy()
+        ranks = apply_primitive(PRIMITIVES["effective_rank"], [batch], "matrix").numpy()
         np.testing.assert_allclose(ranks, np.exp(scipy.stats.entropy(values)), rtol=1e-5)
 
 
@@ -228,19 +224,19 @@ def test_guards_of_matrices():
     assert (value("div", x, x) == 1.0).all()
     flat = torch.full((1, 192, 576), 0.1)
     for name in ("std", "z_score", "min_max"):
-        assert not apply(PRIMITIVES[name], [flat], "matrix").any()
+        assert not apply_primitive(PRIMITIVES[name], [flat], "matrix").any()
     large = torch.full((2, 2), 1e30)
-    assert apply(PRIMITIVES["frobenius_norm"], [large], "matrix") == pytest.approx(2e30)
-    assert apply(PRIMITIVES["unit"], [large], "matrix").tolist() == [[0.5, 0.5]] * 2
+    assert apply_primitive(PRIMITIVES["frobenius_norm"], [large], "matrix") == pytest.approx(2e30)
+    assert apply_primitive(PRIMITIVES["unit"], [large], "matrix").tolist() == [[0.5, 0.5]] * 2
 
 
 @pytest.mark.parametrize(("name", "level"), WORDS)
 def test_a_value_is_the_same_bit_for_bit_in_every_batch(name, level):
     values = samples(level, PRIMITIVES[name].arity, torch.float32, rows=33, columns=61)
     args = [value.flatten(0, 1) for value in values]
-    whole = apply(PRIMITIVES[name], args, level)
+    whole = apply_primitive(PRIMITIVES[name], args, level)
     for start, stop in ((0, 1), (3, 4), (1, 5)):
-        part = apply(PRIMITIVES[name], [arg[start:stop] for arg in args], level)
+        part = apply_primitive(PRIMITIVES[name], [arg[start:stop] for arg in args], level)
         assert torch.equal(part, whole[start:stop])
 
 
@@ -248,11 +244,11 @@ def test_a_value_is_the_same_bit_for_bit_in_every_batch(name, level):
 @pytest.mark.parametrize("name", [p.name for p in PRIMITIVES.values() if p.takes_out])
 def test_a_result_may_take_the_place_of_an_argument(name, dtype):
     args = samples("matrix", PRIMITIVES[name].arity, dtype)
-    expected = apply(PRIMITIVES[name], args, "matrix")
+    expected = apply_primitive(PRIMITIVES[name], args, "matrix")
     for overwritten in range(len(args)):
         copies = [arg.clone() for arg in args]
         out = copies[overwritten]
-        assert apply(PRIMITIVES[name], copies, "matrix", out) is out
+        assert apply_primitive(PRIMITIVES[name], copies, "matrix", out) is out
         assert torch.equal(out, expected)
         for index, (copy, arg) in enumerate(zip(copies, args, strict=True)):
             assert torch.equal(copy, arg) == (index != overwritten)
@@ -267,20 +263,20 @@ def test_elementwise_operations_can_write_over_an_argument():
 @pytest.mark.parametrize("name", [p.name for p in PRIMITIVES.values() if p.kind == "map"])
 def test_maps_do_not_depend_on_the_layout_of_a_value(name):
     x = samples("matrix", 1)[0]
-    expected = apply(PRIMITIVES[name], [x], "matrix")
+    expected = apply_primitive(PRIMITIVES[name], [x], "matrix")
     for dims in ((0, 1), (-2, -1)):
         other = x.transpose(*dims).contiguous().transpose(*dims)
-        assert torch.equal(apply(PRIMITIVES[name], [other], "matrix"), expected)
+        assert torch.equal(apply_primitive(PRIMITIVES[name], [other], "matrix"), expected)
 
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
 @pytest.mark.parametrize("name", OF_MATRICES)
 def test_a_value_that_is_not_finite_raises_nothing_and_stays_alone(name, bad):
     args = samples("matrix", PRIMITIVES[name].arity)
-    expected = apply(PRIMITIVES[name], args, "matrix")
+    expected = apply_primitive(PRIMITIVES[name], args, "matrix")
     for arg in args:
         arg[1, 2, 0, 0] = bad
-    found = apply(PRIMITIVES[name], args, "matrix")
+    found = apply_primitive(PRIMITIVES[name], args, "matrix")
     assert torch.equal(found[0], expected[0])
     assert torch.equal(found[1, :2], expected[1, :2])
     if np.isnan(bad) and PRIMITIVES[name].reduces:
@@ -309,7 +305,7 @@ def test_no_primitive_waits_for_the_device(primitive):
             x = torch.empty(shape, device="cuda")
             with pytest.raises(DataDependentOutputException):
                 x.sum().item()
-            result = apply(primitive, [x] * primitive.arity, level)
+            result = apply_primitive(primitive, [x] * primitive.arity, level)
             reduced = len(DIMS[level]) if primitive.reduces else 0
             assert result.device.type == "cuda"
             assert result.shape == shape[: len(shape) - reduced]
@@ -323,7 +319,7 @@ def test_every_rule_is_stated():
 @pytest.mark.parametrize("level", LEVELS)
 def test_any_two_operations_differ_somewhere(level):
     words = [PRIMITIVES[name] for name, own in WORDS if own == level]
-    values = {p.name: apply(p, samples(level, p.arity), level) for p in words}
+    values = {p.name: apply_primitive(p, samples(level, p.arity), level) for p in words}
     for first, second in combinations(words, 2):
         x, y = values[first.name], values[second.name]
         same = first.arity == second.arity and x.shape == y.shape

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from autoprox.export import latex
-from autoprox.language import LanguageError, Type, parse
+from autoprox.language import LanguageError, ValueType, parse_expression
 from autoprox.language.grammar import Grammar
 from autoprox.primitives import (
     OPERATIONS,
@@ -184,7 +184,7 @@ def test_a_registered_operation_is_a_word_at_once():
     assert made.latex == r"\operatorname{sine}\left(<x>\right)"
     with OPERATIONS.trial("sine", made):
         assert PRIMITIVES["sine"] is made
-        assert latex(parse("sum(sine(width))")).count("sine") == 1
-        assert "sine" in Grammar().maps(Type("Layers", "block"))
+        assert latex(parse_expression("sum(sine(width))")).count("sine") == 1
+        assert "sine" in Grammar().maps(ValueType("Layers", "block"))
     with pytest.raises(LanguageError, match="unknown name `sine`"):
-        parse("sum(sine(width))")
+        parse_expression("sum(sine(width))")

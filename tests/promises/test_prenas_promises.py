@@ -13,7 +13,7 @@ from torch import Tensor
 from autoprox.oneshot.prenas.isomer_selection import IsomerSelector
 from autoprox.oneshot.prenas.supernet_saliency import measure_saliency
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.searchspaces.autoformer import NanoFormer
+from autoprox.searchspaces.autoformer import AutoFormerNano
 
 SPACE = get_space("autoformer-nano")
 SIZES = (2_000, 2_400, 2_800, 3_200, 3_600)
@@ -126,13 +126,13 @@ def test_the_supernet_is_trained_on_all_that_is_preferred(run: Command, folder: 
 def test_as_many_images_of_noise_are_seen(
     run: Command, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    seen, forward = [], NanoFormer.forward
+    seen, forward = [], AutoFormerNano.forward
 
-    def counting(self: NanoFormer, images: Tensor) -> Tensor:
+    def counting(self: AutoFormerNano, images: Tensor) -> Tensor:
         seen.append(len(images))
         return forward(self, images)
 
-    monkeypatch.setattr(NanoFormer, "forward", counting)
+    monkeypatch.setattr(AutoFormerNano, "forward", counting)
     told(run, *ASKED, "--noise", str(count))
     assert sum(seen) == count
 

@@ -9,10 +9,10 @@ from helpers.images import save_images
 from helpers.shortfalls import counted, is_told
 
 from autoprox import runner
-from autoprox.commands.s3 import S3Summary
+from autoprox.commands.s3_space_search import S3Summary
 from autoprox.configurations.supernets import S3Config
 from autoprox.report.terminal.layout import show
-from autoprox.report.terminal.run_report import run_report
+from autoprox.report.terminal.run_report_by_kind import run_report
 from autoprox.searchspaces import get_space
 
 SPACE = get_space("swin-nano")
@@ -146,7 +146,7 @@ def test_all_rounds_are_done_or_the_others_told(
         wide = {name: (640,) for name in space.options if name.startswith("embed_dim")}
         return space.with_options({**space.options, **wide})
 
-    monkeypatch.setattr("autoprox.commands.s3.evolve_space", evolved)
+    monkeypatch.setattr("autoprox.commands.s3_space_search.evolve_space", evolved)
     summary = run_s3(images, tmp_path, rounds=rounds)
     done = min(rounds, 2)
     assert len(summary["rounds"]) == len([*Path(summary["run"]).glob("round*")]) == done

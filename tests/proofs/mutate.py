@@ -29,11 +29,11 @@ SECONDS = 120  # of a processor, for the tests of a mutant: beyond that it is ki
 AREAS = {
     "language": ("autoprox/language", "tests/language"),
     "fitness": (
-        "autoprox/scoring/joint_metric.py autoprox/scoring/correlations.py",
+        "autoprox/scoring/fitness_correlations.py autoprox/scoring/correlations.py",
         "tests/scoring",
     ),
     "store": (
-        "autoprox/statistics/cached.py autoprox/statistics/sources.py",
+        "autoprox/statistics/matrix_cache.py autoprox/statistics/matrix_sources.py",
         "tests/statistics/test_store.py tests/statistics/test_cache_folder.py "
         "tests/statistics/test_failing_networks.py tests/statistics/test_two_processes.py",
     ),

@@ -13,11 +13,11 @@ from helpers.naive import naive_evaluate, random_world
 from helpers.networks import noise
 from scipy import stats
 
-from autoprox.engine.evaluator import Engine
-from autoprox.engine.program import over_single_domains
+from autoprox.engine.tree_compilation import split_composite_domains
+from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.evolution import Individual
 from autoprox.evolution_parameters import TreeLimits
-from autoprox.language import Tree, Type, canonical, make_tree, parse, statistics
+from autoprox.language import Tree, ValueType, canonical, make_tree, parse_expression, statistics
 from autoprox.language.grammar import Grammar
 from autoprox.rediscovery import formula_search
 from autoprox.rediscovery.formula_equality import (
@@ -34,14 +34,14 @@ from autoprox.rediscovery.formula_growth import (
     PartsOfType,
     ScoredFormulas,
     average_ranks,
-    pair_of_step,
+    nth_pair,
 )
 from autoprox.rediscovery.formula_search import (
     NICHE,
     FormulaSearch,
-    SearchGoal,
+    FormulaSearchGoal,
     TermArchive,
-    count_ranks,
+    count_summed_ranks,
 )
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.zoo.proxy_loading import resolve_proxy
@@ -51,7 +51,7 @@ NANO = get_space("autoformer-nano")
 
 
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
+def engine(tmp_path_factory: pytest.TempPathFactory) -> TreeEvaluator:
     """Twelve of the smallest networks of the nano space, with all their statistics."""
     rng = random.Random(0)
     architectures: dict[Architecture, None] = {}
@@ -68,27 +68,27 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
         needs,
         folder=tmp_path_factory.mktemp("statistics"),
     )
-    return Engine(store)
+    return TreeEvaluator(store)
 
 
 def test_pairs_come_in_shells() -> None:
     for n in (1, 2, 7):
-        pairs = [pair_of_step(step) for step in range(n * n)]
+        pairs = [nth_pair(step) for step in range(n * n)]
         assert set(pairs) == set(itertools.product(range(n), repeat=2))
         largest = [max(p) for p in pairs]
         assert largest == sorted(largest)
 
 
 def test_single_domains_of_all_layers() -> None:
-    matrix = parse("add(all.weight, ones.all.grad)")
-    assert [str(part) for part in over_single_domains(matrix)] == [
+    matrix = parse_expression("add(all.weight, ones.all.grad)")
+    assert [str(part) for part in split_composite_domains(matrix)] == [
         "add(msa.weight, ones.msa.grad)",
         "add(mlp.weight, ones.mlp.grad)",
     ]
-    assert over_single_domains(parse("mlp.act")) == [parse("mlp.act")]
+    assert split_composite_domains(parse_expression("mlp.act")) == [parse_expression("mlp.act")]
 
 
-def test_grown_terms_have_the_scores_of_their_trees(engine: Engine) -> None:
+def test_grown_terms_have_the_scores_of_their_trees(engine: TreeEvaluator) -> None:
     growth, rng = FormulaGrowth(engine, random.Random(1)), random.Random(2)
     first = {str(terms.tree(k)) for terms in growth.round() for k in range(len(terms.scores))}
     same = {f"sum({name})" for name in ("sum(ones.msa.weight)", "l1_norm(msa.weight)")}
@@ -107,8 +107,8 @@ def test_grown_terms_have_the_scores_of_their_trees(engine: Engine) -> None:
 
 
 def test_an_operation_is_applied_to_all_parts_once() -> None:
-    bank = PartsOfType(REDISCOVERY_GRAMMAR.maps(Type("Layers", "block")))
-    bank.parts += [parse(name) for name in ("width", "tokens", "heads")]
+    bank = PartsOfType(REDISCOVERY_GRAMMAR.maps(ValueType("Layers", "block")))
+    bank.parts += [parse_expression(name) for name in ("width", "tokens", "heads")]
     assert sorted(bank.next_arguments("log", 2) + bank.next_arguments("log", 2)) == [
         (0,),
         (1,),
@@ -118,13 +118,13 @@ def test_an_operation_is_applied_to_all_parts_once() -> None:
     assert set(map(frozenset, pairs)) == set(map(frozenset, itertools.combinations(range(3), 2)))
     assert len(pairs) == 3
     assert len(set(bank.next_arguments("div", 99))) == 9
-    bank.parts.append(parse("one"))
+    bank.parts.append(parse_expression("one"))
     assert bank.next_arguments("log", 99) == [(3,)]
     assert {max(pair) for pair in bank.next_arguments("mul", 99)} == {3}
 
 
 def some_terms(scores: Any, symbols: str = "width tokens heads one") -> ScoredFormulas:
-    trees = [parse(f"sum({symbol})") for symbol in symbols.split()][: len(scores)]
+    trees = [parse_expression(f"sum({symbol})") for symbol in symbols.split()][: len(scores)]
     values = np.asarray(scores, dtype=float)
     return ScoredFormulas(values, np.array([tree.size for tree in trees]), trees.__getitem__)
 
@@ -139,21 +139,23 @@ def test_sums_of_ranks_are_recognised() -> None:
     rng = np.random.default_rng(0)
     values = rng.integers(0, 9, (2, 20))
     one, other = stats.rankdata(values, axis=1)
-    assert count_ranks(one) == 1
-    assert count_ranks(one + other) == 2
-    assert count_ranks(one + other + one) == 0
-    assert count_ranks(one - other) == 0
-    assert count_ranks(one + other + 0.25) == 0
-    assert count_ranks(rng.normal(size=20)) == 0
+    assert count_summed_ranks(one) == 1
+    assert count_summed_ranks(one + other) == 2
+    assert count_summed_ranks(one + other + one) == 0
+    assert count_summed_ranks(one - other) == 0
+    assert count_summed_ranks(one + other + 0.25) == 0
+    assert count_summed_ranks(rng.normal(size=20)) == 0
     np.testing.assert_array_equal(average_ranks(values.astype(float)), [one, other])
     for many in (rng.normal(size=(50, 9)), rng.integers(-2, 2, (50, 9)) * 0.1, np.zeros((1, 3))):
         np.testing.assert_array_equal(average_ranks(many), stats.rankdata(many, axis=1))
 
 
-def test_each_type_has_room_in_the_pool(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_type_has_room_in_the_pool(
+    engine: TreeEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Terms of the first types alone would otherwise fill it."""
     monkeypatch.setattr(formula_search, "POOL_ROOM", 30)
-    scores = engine.evaluate([parse("sum(sum(tanh(sqrt(msa.weight))))")]).values[0, 0]
+    scores = engine.evaluate([parse_expression("sum(sum(tanh(sqrt(msa.weight))))")]).values[0, 0]
     found = FormulaSearch(engine, scores, random.Random(7))
     for _ in range(2):
         found.round()
@@ -170,7 +172,7 @@ def test_each_type_has_room_in_the_pool(engine: Engine, monkeypatch: pytest.Monk
 def test_partners_are_found(symbol: str, combine: Callable[..., Any]) -> None:
     scores = np.random.default_rng(1).normal(size=(3, 30))
     terms = some_terms(scores)
-    whole = make_tree(symbol, parse("sum(width)"), parse("sum(tokens)"))
+    whole = make_tree(symbol, parse_expression("sum(width)"), parse_expression("sum(tokens)"))
     for old, new in ([2, 0], [1]), ([1, 2], [0]):
         archive = TermArchive(30, random.Random(0))
         archive.add(terms.choose(np.array(old[:1])))
@@ -184,25 +186,27 @@ def test_partners_are_found(symbol: str, combine: Callable[..., Any]) -> None:
 def test_what_fits_a_goal() -> None:
     values = np.array([1.0, 2.0, 4.0])
     terms = some_terms([values * 3, -values, values * [1, 1, 1.001], values + 1])
-    assert SearchGoal(values, "scores").fits(terms).tolist() == [True, False, False, False]
-    assert SearchGoal(stats.rankdata(values), "ranks").fits(terms).tolist() == [
+    assert FormulaSearchGoal(values, "scores").fits(terms).tolist() == [True, False, False, False]
+    assert FormulaSearchGoal(stats.rankdata(values), "ranks").fits(terms).tolist() == [
         True,
         False,
         True,
         True,
     ]
-    best = SearchGoal(values, "scores").individuals(terms)
+    best = FormulaSearchGoal(values, "scores").individuals(terms)
     third = stats.pearsonr(values, terms.scores[2])[0]
     assert [i.jcm for i in best] == pytest.approx([1, third, -1])
-    pairs = SearchGoal(values, "summand").complete([parse("sum(one)")], [parse("sum(width)")])
+    pairs = FormulaSearchGoal(values, "summand").complete(
+        [parse_expression("sum(one)")], [parse_expression("sum(width)")]
+    )
     assert list(map(str, pairs)) == ["add(rank(sum(one)), rank(sum(width)))"]
 
 
 def test_a_population_has_the_best_of_each_size() -> None:
     def individual(text: str, fitness: float) -> Individual:
-        return Individual(parse(text), (fitness,), fitness)
+        return Individual(parse_expression(text), (fitness,), fitness)
 
-    goal = SearchGoal(np.arange(3.0), "scores")
+    goal = FormulaSearchGoal(np.arange(3.0), "scores")
     small = [individual(f"{name}(width)", n / 10) for n, name in enumerate(REDUCTIONS["layers"])]
     assert len(small) > NICHE
     goal.keep(small[:5])
@@ -212,9 +216,9 @@ def test_a_population_has_the_best_of_each_size() -> None:
     assert goal.population == [*reversed(small[-NICHE:]), larger[0]]
 
 
-def test_the_first_population_does_not_have_the_target(engine: Engine) -> None:
+def test_the_first_population_does_not_have_the_target(engine: TreeEvaluator) -> None:
     def search(target: str) -> FormulaSearch:
-        scores = engine.evaluate([parse(target)]).values[0, 0]
+        scores = engine.evaluate([parse_expression(target)]).values[0, 0]
         return FormulaSearch(engine, scores, random.Random(4))
 
     drawn = [i.tree for i in search("sum(width)").population]
@@ -224,8 +228,8 @@ def test_the_first_population_does_not_have_the_target(engine: Engine) -> None:
         assert max(i.jcm for i in again) < 1 - 1e-9
 
 
-def found_in(engine: Engine, target: str, seed: int) -> list[Tree]:
-    scores = engine.evaluate([parse(target)]).values[0, 0]
+def found_in(engine: TreeEvaluator, target: str, seed: int) -> list[Tree]:
+    scores = engine.evaluate([parse_expression(target)]).values[0, 0]
     return FormulaSearch(engine, scores, random.Random(seed)).round()
 
 
@@ -238,7 +242,7 @@ def found_in(engine: Engine, target: str, seed: int) -> list[Tree]:
         "add(rank(ntkt), rank(mul(sum(std(msa.weight)), sum(nuclear_norm(mlp.act)))))",
     ],
 )
-def test_terms_of_one_round_are_put_together(engine: Engine, target: str) -> None:
+def test_terms_of_one_round_are_put_together(engine: TreeEvaluator, target: str) -> None:
     tree = resolve_proxy(target).tree
     scores = engine.evaluate([tree]).values[0, 0]
     search = FormulaSearch(engine, scores, random.Random(0))
@@ -249,13 +253,13 @@ def test_terms_of_one_round_are_put_together(engine: Engine, target: str) -> Non
         np.testing.assert_allclose(values / values[0], scores / scores[0], rtol=1e-4)
 
 
-def test_a_search_depends_on_its_seed_alone(engine: Engine) -> None:
+def test_a_search_depends_on_its_seed_alone(engine: TreeEvaluator) -> None:
     target = "add(rank(sum(nuclear_norm(msa.weight))), rank(sum(mul(width, tokens))))"
     first = found_in(engine, target, 1)
-    assert first == found_in(Engine(engine.source), target, 1)
+    assert first == found_in(TreeEvaluator(engine.source), target, 1)
     assert any(first != found_in(engine, target, seed) for seed in (2, 3, 4))
     assert first
-    expected = engine.evaluate([parse(target)]).values
+    expected = engine.evaluate([parse_expression(target)]).values
     for tree in first:
         np.testing.assert_array_equal(engine.evaluate([tree]).values, expected)
 
@@ -284,24 +288,24 @@ DIFFERENT = [
 
 @pytest.mark.parametrize(("one", "other"), EQUAL)
 def test_equal_forms_are_proved(one: str, other: str) -> None:
-    evidence = equality_by_sympy(parse(one), parse(other))
+    evidence = equality_by_sympy(parse_expression(one), parse_expression(other))
     assert evidence is not None
     assert evidence.kind == "sympy"
     world = random_world(0)
-    values = [naive_evaluate(parse(text), world) for text in (one, other)]
+    values = [naive_evaluate(parse_expression(text), world) for text in (one, other)]
     np.testing.assert_allclose(values[0], values[1], rtol=1e-9)
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
 def test_different_forms_are_not(one: str, other: str) -> None:
-    assert equality_by_sympy(parse(one), parse(other)) is None
+    assert equality_by_sympy(parse_expression(one), parse_expression(other)) is None
 
 
 def test_what_is_proved_of_random_formulas_holds() -> None:
     grammar, rng = Grammar(limits=TreeLimits(max_size=7, max_depth=4)), random.Random(3)
     world, proved = random_world(1), 0
     for text in ("sum(sum(msa.grad))", "sum(width)", "mean(l1_norm(mlp.act))"):
-        tree = parse(text)
+        tree = parse_expression(text)
         for _ in range(150):
             mutant = grammar.mutate_points(tree, rng, 0.4)
             if canonical(mutant) != canonical(tree) and equality_by_sympy(tree, mutant):
@@ -312,9 +316,14 @@ def test_what_is_proved_of_random_formulas_holds() -> None:
 
 
 def test_evidence_by_tree() -> None:
-    assert equality_by_tree(parse("sum(mul(width, heads))"), parse("sum(mul(heads, width))"))
+    assert equality_by_tree(
+        parse_expression("sum(mul(width, heads))"), parse_expression("sum(mul(heads, width))")
+    )
     assert (
-        equality_by_tree(parse("sum(mul(width, heads))"), parse("sum(mul(width, tokens))")) is None
+        equality_by_tree(
+            parse_expression("sum(mul(width, heads))"), parse_expression("sum(mul(width, tokens))")
+        )
+        is None
     )
 
 
@@ -333,7 +342,9 @@ def test_evidence_by_networks(
 ) -> None:
     def judge(target: str, *found: str) -> list[bool]:
         networks = streamed(setting(batches={"few": noise(4)}), architectures, 1)
-        evidence = equality_by_networks([parse(text) for text in found], parse(target), networks)
+        evidence = equality_by_networks(
+            [parse_expression(text) for text in found], parse_expression(target), networks
+        )
         assert all(e is None or e.kind == "networks" for e in evidence)
         return [e is not None for e in evidence]
 

@@ -10,7 +10,7 @@ from helpers.pages import NANO, RANK, spaces_run
 import autoprox
 from autoprox.errors import AutoproxError, RunError
 from autoprox.export import latex
-from autoprox.language import parse
+from autoprox.language import parse_expression
 from autoprox.loaded_runs import EvolveResult, RankResult, SearchResult, load_run
 from autoprox.runs.folder import Run
 
@@ -51,7 +51,7 @@ def test_a_run_in_a_notebook() -> None:
     shown = load_run(NANO)._repr_html_()
     assert "<th>kind</th><td>evolve</td>" in shown
     run = load_run(NANO)
-    assert run._repr_latex_() == f"${latex(parse(run.summary.expression))}$"
+    assert run._repr_latex_() == f"${latex(parse_expression(run.summary.expression))}$"
     assert load_run(RANK)._repr_latex_() is None
 
 

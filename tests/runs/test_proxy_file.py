@@ -8,7 +8,7 @@ import pytest
 from helpers.records import SNIP, proxy_record, record
 
 from autoprox.files.json_documents import JSONFileError
-from autoprox.language import LanguageError, digest, parse
+from autoprox.language import LanguageError, parse_expression, tree_digest
 from autoprox.runs.proxy_file import ProxyRecord, read_proxy, write_proxy
 
 
@@ -25,7 +25,7 @@ def broken(tmp_path: Path, **changes: Any) -> Path:
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     path = tmp_path / "proxy.json"
     write_proxy(path, proxy_record(expression="sum(sum(abs(mul(data.all.weight,all.grad))))"))
-    expected = {"version": 1, "hash": digest(parse(SNIP))} | record()
+    expected = {"version": 1, "hash": tree_digest(parse_expression(SNIP))} | record()
     assert read_proxy(path).model_dump() == json.loads(path.read_text()) == expected
 
 

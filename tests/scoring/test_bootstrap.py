@@ -17,7 +17,7 @@ from autoprox.scoring.bootstrap import (
     mean_metrics,
 )
 from autoprox.scoring.correlations import kendall, kendall_unordered_ties
-from autoprox.scoring.joint_metric import TrueScores, fitness_taus, partial_kendall
+from autoprox.scoring.fitness_correlations import TrueScores, fitness_taus, partial_kendall
 
 RNG = np.random.default_rng(5)
 SAME = "not significantly different"

@@ -27,7 +27,7 @@ from autoprox.scoring.correlations import (
     kendall_unordered_ties,
     pearson,
 )
-from autoprox.scoring.joint_metric import size_adjusted
+from autoprox.scoring.fitness_correlations import size_adjusted
 
 SCIPY: dict[str, Callable[..., tuple[float, float]]] = {
     "kendall": stats.kendalltau,

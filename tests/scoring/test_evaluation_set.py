@@ -12,9 +12,9 @@ from autoprox.benchmarks import Benchmark, load_benchmark
 from autoprox.scoring.bootstrap import ridge_scores
 from autoprox.scoring.evaluation_set import (
     EvaluationSet,
-    SizeCheck,
+    SizeCorrelations,
     cross_fitted_ridge,
-    seed_share,
+    seed_variance_share,
 )
 from autoprox.searchspaces import get_space
 
@@ -78,7 +78,7 @@ def test_a_ridge_that_is_cross_fitted_never_saw_what_it_scores(benchmark: Benchm
     [(-0.81, None, True), (0.1, 0.8, True), (0.79, 0.7, False), (None, None, False)],
 )
 def test_mostly_size(params: float | None, flops: float | None, expected: bool) -> None:
-    check = SizeCheck(networks=9, pairs=36, params=params, flops=flops, depth=1.0)
+    check = SizeCorrelations(networks=9, pairs=36, params=params, flops=flops, depth=1.0)
     assert check.mostly_size == expected
 
 
@@ -86,8 +86,8 @@ def test_how_much_the_seed_changes() -> None:
     """Deviations of 2 among networks and, n - 1 in the denominator, of root 2 among two seeds."""
     networks = np.array([1.0, 5.0] * 4)
     change = np.array([[1.0], [-1.0]])
-    assert seed_share(networks + change) == pytest.approx(np.sqrt(2) / 2)
-    assert seed_share(np.stack([networks, networks])) == 0
-    assert seed_share(np.ones((2, 8))) == 0
+    assert seed_variance_share(networks + change) == pytest.approx(np.sqrt(2) / 2)
+    assert seed_variance_share(np.stack([networks, networks])) == 0
+    assert seed_variance_share(np.ones((2, 8))) == 0
     both = np.stack([np.stack([networks, networks]), networks + change], axis=1)
-    assert seed_share(both) == pytest.approx(np.sqrt(2) / 2)  # the larger of the two
+    assert seed_variance_share(both) == pytest.approx(np.sqrt(2) / 2)  # the larger of the two

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from autoprox.scoring.evaluation_set import Budgets, budget_table, regrets
+from autoprox.scoring.evaluation_set import ParameterBudgets, regret_budgets, regrets
 
 PARAMS = np.array([50.0, 10, 40, 20, 30])
 TRUTH = np.array([7.0, 1, 9, 4, 6])
 
 
 def test_each_budget_adds_a_fifth_of_the_networks() -> None:
-    expected = Budgets(params=[10, 20, 30, 40, 50], networks=[1, 2, 3, 4, 5])
-    assert budget_table(PARAMS) == expected
-    assert budget_table(np.full(7, 3.0)) == Budgets(params=[3] * 5, networks=[7] * 5)
+    expected = ParameterBudgets(params=[10, 20, 30, 40, 50], networks=[1, 2, 3, 4, 5])
+    assert regret_budgets(PARAMS) == expected
+    assert regret_budgets(np.full(7, 3.0)) == ParameterBudgets(params=[3] * 5, networks=[7] * 5)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from autoprox.scoring.correlations import Floats
-from autoprox.scoring.reliability import reliability
+from autoprox.scoring.true_score_reliability import true_score_reliability
 
 
 def trained(networks: int, seeds: int, noise: float, seed: int = 0) -> tuple[Floats, Floats]:
@@ -24,7 +24,9 @@ def test_two_seeds_are_compared_pair_by_pair() -> None:
         if max(params[a], params[b]) / min(params[a], params[b]) < 1.1
     ]
     r = np.sin(np.mean(signs) * np.pi / 2)
-    assert reliability(runs, params) == pytest.approx(np.arcsin(2 * r / (1 + r)) / np.pi * 2)
+    assert true_score_reliability(runs, params) == pytest.approx(
+        np.arcsin(2 * r / (1 + r)) / np.pi * 2
+    )
 
 
 @pytest.mark.parametrize("seeds", [2, 4, 6])
@@ -33,7 +35,7 @@ def test_the_estimate_is_the_tau_with_as_many_other_seeds(seeds: int) -> None:
     gaps = []
     for draw in range(5):
         runs, params = trained(400, 2 * seeds, noise=1.0, seed=draw)
-        found = reliability(runs[:, :seeds], params)
+        found = true_score_reliability(runs[:, :seeds], params)
         assert found is not None
         means = [own.mean(1) for own in (runs[:, :seeds], runs[:, seeds:])]
         one, other = (np.sign(mean[:, None] - mean[None]) for mean in means)
@@ -44,7 +46,7 @@ def test_the_estimate_is_the_tau_with_as_many_other_seeds(seeds: int) -> None:
 
 def test_with_three_seeds_the_halves_are_single_seeds() -> None:
     runs, params = trained(400, 3, noise=0.5)
-    found, two = reliability(runs, params), reliability(runs[:, :2], params)
+    found, two = true_score_reliability(runs, params), true_score_reliability(runs[:, :2], params)
     assert found is not None
     assert two is not None
     r = np.sin(two * np.pi / 2)
@@ -55,14 +57,14 @@ def test_with_three_seeds_the_halves_are_single_seeds() -> None:
 
 def test_seeds_that_disagree_have_no_reliability() -> None:
     runs, params = trained(40, 1, noise=0.0)
-    assert reliability(np.hstack([runs, -runs]), params) == 0.0
+    assert true_score_reliability(np.hstack([runs, -runs]), params) == 0.0
 
 
 def test_too_few_seeds_or_pairs_have_no_reliability() -> None:
     runs, params = trained(40, 2, noise=0.1)
-    assert reliability(runs[:, :1], params) is None
-    assert reliability(runs, 2.0 ** np.arange(40)) is None
-    assert reliability(runs[:8], params[:8]) is None
-    assert reliability(np.array([]), np.array([])) is None
-    assert reliability(np.ones((40, 2)), params) is None
-    assert reliability(trained(40, 2, noise=0)[0], params) == 1.0
+    assert true_score_reliability(runs[:, :1], params) is None
+    assert true_score_reliability(runs, 2.0 ** np.arange(40)) is None
+    assert true_score_reliability(runs[:8], params[:8]) is None
+    assert true_score_reliability(np.array([]), np.array([])) is None
+    assert true_score_reliability(np.ones((40, 2)), params) is None
+    assert true_score_reliability(trained(40, 2, noise=0)[0], params) == 1.0

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
-from autoprox.searchspaces.autoformer import RelativeEncoderBlock, RelativePositions
+from autoprox.searchspaces.autoformer import RelativeEncoderBlock, RelativePositionEmbedding
 from autoprox.searchspaces.transformer import BlockSpec
 
 # The networks that AutoFormer and AZ-NAS found: width, heads, MLP ratios, and the parameters and
@@ -97,7 +97,7 @@ def randomised(module: nn.Module) -> nn.Module:
     return module
 
 
-def vector(positions: RelativePositions, side: int, i: int, j: int) -> Tensor:
+def vector(positions: RelativePositionEmbedding, side: int, i: int, j: int) -> Tensor:
     """Of tokens i and j, of which 0 is the class token."""
     vertical, horizontal = positions.vertical.weight, positions.horizontal.weight
     if 0 in (i, j):
@@ -107,7 +107,7 @@ def vector(positions: RelativePositions, side: int, i: int, j: int) -> Tensor:
     return vertical[max(-14, min(14, rows)) + 15] + horizontal[max(-14, min(14, columns)) + 15]
 
 
-def vectors(positions: RelativePositions, side: int) -> list[Tensor]:
+def vectors(positions: RelativePositionEmbedding, side: int) -> list[Tensor]:
     """Of each token and every other: [tokens, head dim]."""
     tokens = range(1 + side**2)
     return [torch.stack([vector(positions, side, i, j) for j in tokens]) for i in tokens]
@@ -147,8 +147,8 @@ def test_attention_is_that_of_a_plain_loop(side: int) -> None:
 def test_distances_are_clipped() -> None:
     """Of 17 rows the last is 16 from the first; the vectors are those of 14."""
     side = 17
-    positions = randomised(RelativePositions())
-    assert isinstance(positions, RelativePositions)
+    positions = randomised(RelativePositionEmbedding())
+    assert isinstance(positions, RelativePositionEmbedding)
     query = torch.randn(1, 1, 1 + side**2, 64, generator=torch.Generator().manual_seed(1))
     products = positions.keys(query)[0, 0]
     for i in (1, 20, side**2):

@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import BertConfig, BertForMaskedLM
 
 from autoprox.searchspaces import Architecture, ArchitectureError, BlockSpec
-from autoprox.searchspaces.bert import BERT, Bert
+from autoprox.searchspaces.t_razor_bert import BERT, Bert
 
 BASE = BERT.architecture({"depth": 12, "mlp_size": [3072] * 12, "num_heads": [12] * 12})
 SMALLEST = BERT.architecture({"depth": 6, "mlp_size": [512] * 6, "num_heads": [4] * 6})

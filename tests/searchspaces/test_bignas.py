@@ -11,7 +11,7 @@ from transformers import MobileNetV2Config, MobileNetV2ForImageClassification
 from autoprox.oneshot.supernet.shared_weights import Supernet
 from autoprox.searchspaces import Architecture, ArchitectureError
 from autoprox.searchspaces.bignas import BIGNAS, BIGNAS_NANO, BigNAS, InvertedResidual
-from autoprox.testing.spaces import smallest
+from autoprox.testing.space_checks import smallest_architecture
 
 CHANNELS = (16, 24, 32, 64, 96, 160, 320)
 DEPTHS = (1, 2, 3, 4, 3, 3, 1)
@@ -35,17 +35,17 @@ def test_sizes_of_mobile_net() -> None:
 
 def test_published_sizes_are_within_reach() -> None:
     """BigNAS-S to -XL have 242 to 1,040 M operations."""
-    least, most = BIGNAS.flops(smallest(BIGNAS)), BIGNAS.flops(BIGNAS.largest())
+    least, most = BIGNAS.flops(smallest_architecture(BIGNAS)), BIGNAS.flops(BIGNAS.largest())
     assert least / 1e6 == pytest.approx(206.4, abs=0.1)
     assert most > 1_040e6
-    assert BIGNAS.params(smallest(BIGNAS)) < 4.5e6
+    assert BIGNAS.params(smallest_architecture(BIGNAS)) < 4.5e6
     assert BIGNAS.params(BIGNAS.largest()) > 9.2e6
 
 
 def test_the_table_of_the_space() -> None:
     """The published resolutions of stages are those of their inputs."""
     for arch, sides in (
-        (smallest(BIGNAS), (96, 96, 48, 24, 12, 12, 6)),
+        (smallest_architecture(BIGNAS), (96, 96, 48, 24, 12, 12, 6)),
         (BIGNAS.largest(), (160, 160, 80, 40, 20, 20, 10)),
     ):
         blocks = BIGNAS.blocks(arch)
@@ -56,7 +56,7 @@ def test_the_table_of_the_space() -> None:
     ends = [(16, 24), (24, 32), (40, 48), (80, 88), (112, 128), (192, 216), (320, 352)]
     assert [(own[0], own[-1]) for own in channels] == ends
     with pytest.raises(ArchitectureError, match=r"^kernel\[0\] must be one of 3, but got 5$"):
-        BIGNAS.architecture(dict(smallest(BIGNAS).choices) | {"kernel": [5] * 7})
+        BIGNAS.architecture(dict(smallest_architecture(BIGNAS).choices) | {"kernel": [5] * 7})
 
 
 NAMES = (
@@ -107,7 +107,7 @@ def test_forward_is_that_of_transformers() -> None:
 
 
 def test_images_are_resized_to_the_resolution() -> None:
-    network = BIGNAS_NANO.build(smallest(BIGNAS_NANO), classes=5)
+    network = BIGNAS_NANO.build(smallest_architecture(BIGNAS_NANO), classes=5)
     flat = torch.full((1, 3, 48, 48), 0.7)
     torch.testing.assert_close(network(flat), network(flat[..., :16, :16]))
 
@@ -120,7 +120,7 @@ def test_an_image_does_not_see_the_others() -> None:
 
 def test_initial_weights() -> None:
     """Normal with variance 2 / fan out; the classifier by 0.01."""
-    network = BIGNAS.build(smallest(BIGNAS), classes=100, seed=5)
+    network = BIGNAS.build(smallest_architecture(BIGNAS), classes=100, seed=5)
     assert isinstance(network, BigNAS)
     block = network.transformer_blocks[-1]
     for _, layer in block.linears():

@@ -5,7 +5,7 @@ import math
 import pytest
 from helpers.networks import SPACE
 
-from autoprox.searchspaces.size_limits import SizeLimits, matched
+from autoprox.searchspaces.size_limits import SizeLimits, matching_size_range
 
 PARAMS = SPACE.params(SPACE.smallest(), 10)
 FLOPS = SPACE.flops(SPACE.smallest(), 10)
@@ -30,5 +30,5 @@ def test_how_far_an_architecture_is_outside(
 
 
 def test_sizes_within_two_percent() -> None:
-    assert matched(1_000) == (980, 1_020)
-    assert matched(1_001) == (981, 1_021)
+    assert matching_size_range(1_000) == (980, 1_020)
+    assert matching_size_range(1_001) == (981, 1_021)

@@ -6,7 +6,7 @@ from torch import nn
 from transformers import ViTConfig, ViTForImageClassification
 
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.searchspaces.autoformer import NanoFormer
+from autoprox.searchspaces.autoformer import AutoFormerNano
 
 SPACE = get_space("autoformer-nano")
 
@@ -48,6 +48,6 @@ def test_all_widths_begin_at_the_same_scale() -> None:
 
 def test_positions_begin_larger_than_published() -> None:
     network = SPACE.build(architecture(128, [1], [1.0]), classes=10, seed=1)
-    assert isinstance(network, NanoFormer)
+    assert isinstance(network, AutoFormerNano)
     assert network.position.std().item() == pytest.approx(15 * 0.02, rel=0.05)
     assert network.class_token.std().item() == pytest.approx(0.02, rel=0.2)

@@ -9,22 +9,22 @@ from typing import Any
 import pytest
 from scipy.stats import chisquare
 
-from autoprox.files.human_readable import Range
+from autoprox.files.human_readable_sizes import SizeRange
 from autoprox.searchspaces import SPACES, Architecture, ArchitectureError, SearchSpace, get_space
-from autoprox.searchspaces.autoformer import NanoSpace
-from autoprox.searchspaces.sampler import ArchitectureSampler, sample_each
-from autoprox.searchspaces.size_counts import SizeCounts
-from autoprox.searchspaces.size_limits import LimitsError, SizeLimits, matched
-from autoprox.searchspaces.space import one, per_layer
+from autoprox.searchspaces.architecture_counts_by_size import ArchitectureCounts
+from autoprox.searchspaces.architecture_sampler import ArchitectureSampler, sample_in_turn
+from autoprox.searchspaces.autoformer import AutoFormerNanoSpace
+from autoprox.searchspaces.size_limits import LimitsError, SizeLimits, matching_size_range
+from autoprox.searchspaces.space import one, per_layer_field
 
-SMALL = NanoSpace(
+SMALL = AutoFormerNanoSpace(
     "autoformer-nano",
     "with few options",
     {
         "hidden_dim": one(16, 24, 32),
         "depth": one(1, 2, 3),
-        "mlp_ratio": per_layer(1.0, 2.0),
-        "num_heads": per_layer(1, 2, 4),
+        "mlp_ratio": per_layer_field(1.0, 2.0),
+        "num_heads": per_layer_field(1, 2, 4),
     },
 )
 
@@ -54,7 +54,7 @@ def probability(space: SearchSpace, arch: Architecture) -> float:
     return found
 
 
-def inside(space: SearchSpace, params: Range, flops: Range) -> set[Architecture]:
+def inside(space: SearchSpace, params: SizeRange, flops: SizeRange) -> set[Architecture]:
     """The architectures within limits, one by one."""
     ends = ((low or 0, high or 1 << 62) for low, high in (params, flops))
     (least, most), (fewest, greatest) = ends
@@ -65,7 +65,7 @@ def inside(space: SearchSpace, params: Range, flops: Range) -> set[Architecture]
     }
 
 
-CASES: list[tuple[SearchSpace, Range, Range]] = [
+CASES: list[tuple[SearchSpace, SizeRange, SizeRange]] = [
     (SMALL, (None, 12_000), (None, None)),
     (SMALL, (7_000, 9_000), (100_000, 140_000)),
     (SMALL, (None, None), (90_000, 120_000)),
@@ -79,7 +79,7 @@ CASES: list[tuple[SearchSpace, Range, Range]] = [
 
 @pytest.mark.parametrize(("space", "params", "flops"), CASES)
 def test_all_that_exist_are_found_and_then_none(
-    space: SearchSpace, params: Range, flops: Range
+    space: SearchSpace, params: SizeRange, flops: SizeRange
 ) -> None:
     existing = inside(space, params, flops)
     assert existing
@@ -89,18 +89,24 @@ def test_all_that_exist_are_found_and_then_none(
     assert set(found) == existing
     assert ArchitectureSampler(limits).available(10**6) == len(existing)
     assert ArchitectureSampler(limits).available(len(existing) - 1) == len(existing) - 1
-    counts = SizeCounts(limits)
+    counts = ArchitectureCounts(limits)
     assert {arch for arch, _ in counts.every()} == existing
 
 
 @pytest.mark.parametrize(("space", "params", "flops"), CASES[:3] + CASES[-2:])
-def test_draws_are_as_probable_as_samples(space: SearchSpace, params: Range, flops: Range) -> None:
+def test_draws_are_as_probable_as_samples(
+    space: SearchSpace, params: SizeRange, flops: SizeRange
+) -> None:
     """A chi-square test; `sample` gives each architecture of a space of fixed depth the same."""
     existing = list(inside(space, params, flops))
     weights = [probability(space, arch) for arch in existing]
     if not any(field.count for field in space.fields.values()):
         assert len(set(weights)) == 1
-    counts, rng, draws = SizeCounts(SizeLimits(space, 10, params, flops)), random.Random(3), 6_000
+    counts, rng, draws = (
+        ArchitectureCounts(SizeLimits(space, 10, params, flops)),
+        random.Random(3),
+        6_000,
+    )
     drawn = Counter(arch for _ in range(draws) if (arch := counts.draw(rng)) is not None)
     total = sum(drawn.values())
     assert set(drawn) <= set(existing)
@@ -130,14 +136,14 @@ def test_every_space_has_its_sizes_counted(name: str) -> None:
     """As many different architectures within 2 % as are asked for, unless fewer exist."""
     space, rng = get_space(name), random.Random(1)
     middle = sorted(space.params(space.sample(rng), 10) for _ in range(21))[10]
-    sampler = ArchitectureSampler(SizeLimits(space, 10, matched(middle)))
+    sampler = ArchitectureSampler(SizeLimits(space, 10, matching_size_range(middle)))
     found = sampler.sample(60, rng)
     assert len(set(found)) == len(found) == sampler.available(60)
     for arch in found:
         space.validate(arch)
         assert 0.98 * middle <= space.params(arch, 10) <= 1.02 * middle
     if len(found) < 60:
-        assert set(found) == inside(space, matched(middle), (None, None))
+        assert set(found) == inside(space, matching_size_range(middle), (None, None))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -166,7 +172,7 @@ def test_samplers_take_turns_until_none_has_more() -> None:
     samplers = [ArchitectureSampler(SizeLimits(SMALL, 10, ends)) for ends in ranges]
     numbers = [len(inside(SMALL, ends, (None, None))) for ends in ranges]
     assert numbers[0] < numbers[1]
-    found = sample_each(samplers, 10**4, random.Random(0))
+    found = sample_in_turn(samplers, 10**4, random.Random(0))
     assert len(found) == sum(numbers)
     small = [SMALL.params(arch, 10) <= 5_000 for arch in found]
     assert small[: 2 * numbers[0]] == [True, False] * numbers[0]
@@ -174,7 +180,7 @@ def test_samplers_take_turns_until_none_has_more() -> None:
 
 def test_similar_architectures_keep_what_the_limits_allow() -> None:
     space, rng = get_space("autoformer-ti"), random.Random(0)
-    sampler = ArchitectureSampler(SizeLimits(space, 1000, matched(6_000_000)))
+    sampler = ArchitectureSampler(SizeLimits(space, 1000, matching_size_range(6_000_000)))
     kept = []
     for _ in range(20):
         outside = space.sample(rng)
@@ -210,7 +216,7 @@ def test_a_single_choice_can_be_fixed() -> None:
     ],
 )  # fmt: skip
 def test_limits_without_architectures_name_the_nearest(
-    name: str, params: Range, flops: Range, message: str
+    name: str, params: SizeRange, flops: SizeRange, message: str
 ) -> None:
     space, classes = get_space(name), 10 if name == "pit" else 1000
     with pytest.raises(LimitsError, match=f"architecture of {name} must be within .*{message}"):
@@ -228,4 +234,4 @@ def test_a_space_must_say_what_its_sizes_depend_on() -> None:
 
     pit = get_space("pit")
     with pytest.raises(ArchitectureError, match="the sizes of pit must follow from its choices"):
-        SizeCounts(SizeLimits(Careless("pit", "PiT", pit.fields), 10, (None, 6_000_000)))
+        ArchitectureCounts(SizeLimits(Careless("pit", "PiT", pit.fields), 10, (None, 6_000_000)))

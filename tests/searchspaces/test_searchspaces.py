@@ -19,13 +19,19 @@ from autoprox.searchspaces import (
     BlockSpec,
     SearchSpace,
     TransformerNetwork,
-    from_json,
+    architecture_from_json,
     get_space,
 )
 from autoprox.searchspaces.bignas import BigNAS
-from autoprox.searchspaces.language_models import TokenSpace
-from autoprox.searchspaces.space import one, per_layer, per_stage
-from autoprox.testing.spaces import example, on_meta, samples, shallow, smallest
+from autoprox.searchspaces.language_model_bases import TokenSpace
+from autoprox.searchspaces.space import one, per_layer_field, per_stage_field
+from autoprox.testing.space_checks import (
+    build_on_meta_device,
+    example_input,
+    sample_architectures,
+    shallow_architecture,
+    smallest_architecture,
+)
 
 
 @pytest.fixture(params=SPACES)
@@ -51,7 +57,7 @@ def test_a_whole_number_is_the_same_choice_as_an_integer_or_a_float(space: Searc
             return [cast(v, kind) for v in value]
         return value if isinstance(value, str | bool) or value != int(value) else kind(value)
 
-    arch = samples(space, 1)[0]
+    arch = sample_architectures(space, 1)[0]
     for kind in (int, float):
         choices = {name: cast(value, kind) for name, value in reversed(arch.choices)}
         assert repr(space.architecture(choices)) == repr(arch)
@@ -62,7 +68,7 @@ def test_a_whole_number_is_the_same_choice_as_an_integer_or_a_float(space: Searc
 def test_mutation_redraws_the_share_that_was_asked_for(probability: float) -> None:
     """Of two options a new draw is the other one half of the time, of three two thirds."""
     space, rng = get_space("autoformer-ti"), random.Random(2)
-    arch = smallest(space)
+    arch = smallest_architecture(space)
     parent = flat(arch)
     children = [flat(space.mutate(arch, rng, probability)) for _ in range(200)]
     changed = sum(child[k] != parent[k] for child in children for k in parent)
@@ -78,7 +84,7 @@ def test_crossover_mixes_its_parents(space: SearchSpace) -> None:
 
 
 def test_extra_layers_are_those_of_stem_projections_and_head(space: SearchSpace) -> None:
-    network = on_meta(space, samples(space, 1)[0], classes=7)
+    network = build_on_meta_device(space, sample_architectures(space, 1)[0], classes=7)
     extra, blocks = network.extra_layers(), network.transformer_blocks
     domains = [domain for domain, _ in extra]
     firsts = [block.linears()[0] for block in blocks if not isinstance(network, BigNAS)]
@@ -100,13 +106,13 @@ def test_extra_layers_are_those_of_stem_projections_and_head(space: SearchSpace)
 
 
 def test_features_are_finite_and_as_many_for_every_architecture(space: SearchSpace) -> None:
-    rows = torch.tensor([space.features(arch) for arch in samples(space, 20)])
+    rows = torch.tensor([space.features(arch) for arch in sample_architectures(space, 20)])
     assert rows.isfinite().all()
     assert (rows.std(0) > 0).sum() >= 6
 
 
 def test_only_the_head_depends_on_the_number_of_classes(space: SearchSpace) -> None:
-    arch = shallow(space)
+    arch = shallow_architecture(space)
     ten, hundred = space.build(arch, 10, seed=1), space.build(arch, 100, seed=1)
     wanted = hundred.state_dict()
     for name, p in ten.named_parameters():
@@ -121,8 +127,8 @@ def test_only_the_head_depends_on_the_number_of_classes(space: SearchSpace) -> N
 
 
 def test_every_parameter_is_set_and_gets_a_gradient(space: SearchSpace) -> None:
-    network = space.build(shallow(space), 10, seed=3)
-    network(example(space)).logsumexp(-1).sum().backward()
+    network = space.build(shallow_architecture(space), 10, seed=3)
+    network(example_input(space)).logsumexp(-1).sum().backward()
     for name, p in network.named_parameters():
         assert p.detach().abs().max() < 3, name
         assert p.grad is not None, name
@@ -131,7 +137,7 @@ def test_every_parameter_is_set_and_gets_a_gradient(space: SearchSpace) -> None:
 
 
 def test_digest_is_the_same_in_every_process_and_release() -> None:
-    arch = smallest(get_space("pit"))
+    arch = smallest_architecture(get_space("pit"))
     assert arch["depth"] == (1, 4, 2)
     assert arch.digest == "dbeb5939b6f67da65a86bd49ddff9815497b370915cead238b099122d3eb1732"
 
@@ -187,13 +193,13 @@ def test_other_wrong_input_is_named() -> None:
     with pytest.raises(ArchitectureError, match="space must be pit, but got autoformer-ti"):
         get_space("pit").validate(arch)
     with pytest.raises(ArchitectureError, match="space must be autoformer-ti, but got pit"):
-        space.crossover(arch, smallest(get_space("pit")), rng)
+        space.crossover(arch, smallest_architecture(get_space("pit")), rng)
     with pytest.raises(ArchitectureError, match=r"hidden_dim must be one of"):
         space.mutate(Architecture(space.name, TI | {"hidden_dim": 64}), rng, 0.5)
     with pytest.raises(ArchitectureError, match="`0 < probability <= 1` must hold, but got 0"):
         space.mutate(arch, rng, 0)
     with pytest.raises(ArchitectureError, match=r"an architecture is .space, choices. in JSON"):
-        from_json({"arch": TI})
+        architecture_from_json({"arch": TI})
 
 
 class Toy(SearchSpace):
@@ -216,12 +222,12 @@ class Toy(SearchSpace):
 
 
 def toy(**more: Any) -> Toy:
-    fields = {"width": one(4, 8), "depth": one(1, 2), "heads": per_layer(1, 2, 4)}
+    fields = {"width": one(4, 8), "depth": one(1, 2), "heads": per_layer_field(1, 2, 4)}
     return Toy("toy", "for tests", fields | more)
 
 
 def test_size_counts_what_sampling_reaches() -> None:
-    space = toy(kernels=per_stage((3, 5), (7, 9)))
+    space = toy(kernels=per_stage_field((3, 5), (7, 9)))
     rng = random.Random(0)
     listed = {
         Architecture("toy", {"width": w, "depth": len(h), "heads": h, "kernels": k})
@@ -239,7 +245,7 @@ def test_options_of_a_layer_may_depend_on_its_other_choices() -> None:
     def fits(option: int, layer: Mapping[str, Any]) -> bool:
         return option >= layer["width"] * layer["heads"]
 
-    space = toy(inner=per_layer(8, 16, 32, where=fits))
+    space = toy(inner=per_layer_field(8, 16, 32, where=fits))
     layers = {w: [(h, i) for h in (1, 2, 4) for i in (8, 16, 32) if i >= w * h] for w in (4, 8)}
     assert space.size() == len(layers[4]) + len(layers[8]) + len(layers[8]) ** 2
     rng = random.Random(0)
@@ -253,7 +259,7 @@ def test_options_of_a_layer_may_depend_on_its_other_choices() -> None:
 
 
 def test_options_may_be_words_and_booleans() -> None:
-    space = toy(bias=one(True, False), mixing=per_layer("sdp", "dft"))
+    space = toy(bias=one(True, False), mixing=per_layer_field("sdp", "dft"))
     choices = {"width": 8, "depth": 2, "heads": [1, 2], "bias": True, "mixing": ["dft", "sdp"]}
     arch = space.architecture(choices)
     assert arch.to_json()["choices"] == choices
@@ -274,13 +280,13 @@ def test_a_broken_rule_is_the_message() -> None:
 
 
 def test_retries_are_bounded() -> None:
-    space = Toy("toy", "for tests", {"width": one(4), "depth": one(1), "heads": per_layer(1)})
+    space = Toy("toy", "for tests", {"width": one(4), "depth": one(1), "heads": per_layer_field(1)})
     with pytest.raises(ArchitectureError, match="toy: no new valid architecture in 1000 attempts"):
         space.mutate(space.sample(random.Random(0)), random.Random(0), 1.0)
 
 
 def test_features_are_logarithms_by_thirds() -> None:
-    space = Toy("toy", "", {"width": one(8), "depth": one(6), "heads": per_layer(1, 2, 4)})
+    space = Toy("toy", "", {"width": one(8), "depth": one(6), "heads": per_layer_field(1, 2, 4)})
     arch = space.architecture({"width": 8, "depth": 6, "heads": [1, 1, 2, 4, 4, 4]})
     wanted = torch.tensor([6, 8, 8, 8, 1, 3, 4, 2, 2, 2.0]).log()
     torch.testing.assert_close(torch.tensor(space.features(arch)), wanted)
@@ -306,19 +312,19 @@ def test_vit_bench_101(name: str, file: str, taus: tuple[float, ...]) -> None:
         arch = space.architecture(row["arch"])
         assert arch.to_json()["choices"] == row["arch"]
         params.append(space.params(arch, classes=100))
-        assert params[-1] == parameter_count(on_meta(space, arch, classes=100))
+        assert params[-1] == parameter_count(build_on_meta_device(space, arch, classes=100))
     labels = ("c100_kd_acc", "flower_kd_acc", "chaoyang_kd_acc")
     measured = [kendalltau(params, [row[label] for row in rows]).statistic for label in labels]
     assert measured == pytest.approx(taus, abs=0.01)
 
 
 def test_every_network_with_origins_fits_into_the_largest(space: SearchSpace) -> None:
-    if space.origins(smallest(space)) is None:
+    if space.origins(smallest_architecture(space)) is None:
         return
     largest = space.largest()
     space.validate(largest)
     blocks = space.blocks(largest)
-    for arch in samples(space, 20):
+    for arch in sample_architectures(space, 20):
         origins = space.origins(arch)
         assert origins is not None
         own = space.blocks(arch)

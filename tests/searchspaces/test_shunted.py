@@ -12,8 +12,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from autoprox.inputs.batch import Batch
 from autoprox.language import STATISTICS
 from autoprox.searchspaces import Architecture, ArchitectureError
-from autoprox.searchspaces.shunted import SHUNTED, Shunted
-from autoprox.statistics.collector import collect
+from autoprox.searchspaces.shunted_vit import SHUNTED, Shunted
+from autoprox.statistics.collector import collect_statistics
 
 
 def choices(**changed: Any) -> dict[str, Any]:
@@ -218,7 +218,7 @@ def test_passes_leave_the_network_as_it_was() -> None:
     before = {name: value.clone() for name, value in network.state_dict().items()}
     batch = Batch(noise(2), torch.tensor([0, 2]), 3, "noise")
     needs = [s for s in STATISTICS.values() if s.domain != "all"]
-    measured = collect(network, batch, needs)
+    measured = collect_statistics(network, batch, needs)
     for name, value in network.state_dict().items():
         assert torch.equal(value, before[name]), name
     for statistic, matrices in measured.items():

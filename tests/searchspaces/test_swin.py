@@ -14,14 +14,14 @@ from transformers import SwinConfig, SwinForImageClassification
 
 from autoprox.searchspaces import Architecture, ArchitectureError, get_space
 from autoprox.searchspaces.swin import (
-    S3,
     SWIN_NANO,
+    SWIN_S3,
     Swin,
     SwinBlock,
     SwinBlockSpec,
-    relative_positions,
+    relative_position_index,
 )
-from autoprox.testing.spaces import smallest
+from autoprox.testing.space_checks import smallest_architecture
 
 DIMS = (96, 192, 384, 768)
 # Of the biases of a window of 7: by distance, those as far apart by rows and columns.
@@ -55,22 +55,22 @@ def test_published_sizes(
 ) -> None:
     """The released code counts an operation for each number that a norm sees."""
     arch = uniform(depths, windows)
-    blocks = S3.blocks(arch)
+    blocks = SWIN_S3.blocks(arch)
     norms = sum(2 * block.tokens * block.width for block in blocks)
     norms += sum(4**stage * 49 * dim for stage, dim in enumerate(DIMS[::-1]) if stage)  # mergings
     norms += 56**2 * DIMS[0]
-    assert S3.params(arch) / 1e6 == pytest.approx(millions, abs=0.005)
-    assert (S3.flops(arch) + norms) / 1e9 == pytest.approx(gigaflops, abs=0.005)
+    assert SWIN_S3.params(arch) / 1e6 == pytest.approx(millions, abs=0.005)
+    assert (SWIN_S3.flops(arch) + norms) / 1e9 == pytest.approx(gigaflops, abs=0.005)
 
 
 def test_the_initial_space() -> None:
     """Nine networks of a stage's depth and dimension, each block one of 18."""
-    assert S3.size() == (3 * sum(18**depth for depth in (2, 3, 4))) ** 4
-    assert {block.heads for block in S3.blocks(S3.largest())} == {9}
-    assert {block.heads for block in S3.blocks(smallest(S3))} == {7}
+    assert SWIN_S3.size() == (3 * sum(18**depth for depth in (2, 3, 4))) ** 4
+    assert {block.heads for block in SWIN_S3.blocks(SWIN_S3.largest())} == {9}
+    assert {block.heads for block in SWIN_S3.blocks(smallest_architecture(SWIN_S3))} == {7}
     message = r"^window_2\[1\] must be one of 7, 14, but got 8$"
     with pytest.raises(ArchitectureError, match=message):
-        S3.architecture(dict(smallest(S3).choices) | {"window_2": [7, 8]})
+        SWIN_S3.architecture(dict(smallest_architecture(SWIN_S3).choices) | {"window_2": [7, 8]})
 
 
 NAMES = (
@@ -117,7 +117,7 @@ def test_forward_is_that_of_transformers() -> None:
     depths, dims = (2, 2, 2, 2), (32, 64, 128, 256)
     config = SwinConfig(embed_dim=32, depths=depths, num_heads=(1, 2, 4, 8), num_labels=5)
     theirs = randomised(SwinForImageClassification(config))
-    ours = S3.network(uniform(depths, (7,) * 4, dims), classes=5)
+    ours = SWIN_S3.network(uniform(depths, (7,) * 4, dims), classes=5)
     ours.load_state_dict(translated(theirs))
     images = torch.randn(2, 3, 224, 224, generator=torch.Generator().manual_seed(1))
     torch.testing.assert_close(ours(images), theirs(images).logits, rtol=1e-4, atol=1e-4)
@@ -161,7 +161,7 @@ def test_attention_stays_in_windows(side: int, window: int, shift: int) -> None:
 
 def test_biases_of_a_smaller_window_are_the_first() -> None:
     """Whatever the window, the same two tokens have the same bias."""
-    small, large = relative_positions(3), relative_positions(5)
+    small, large = relative_position_index(3), relative_position_index(5)
     assert small.unique().tolist() == list(range(25))
     places = [5 * (i // 3) + i % 3 for i in range(9)]
     assert torch.equal(large[places][:, places], small)
@@ -169,7 +169,7 @@ def test_biases_of_a_smaller_window_are_the_first() -> None:
 
 def test_windows_that_a_grid_does_not_hold() -> None:
     """A window of 14 in the last grid of 7 is the grid; of the others every second is shifted."""
-    blocks = S3.blocks(uniform((3, 2, 2, 2), (7, 21, 14, 14)))
+    blocks = SWIN_S3.blocks(uniform((3, 2, 2, 2), (7, 21, 14, 14)))
     sizes = [(block.side, block.window, block.shift) for block in blocks]
     assert sizes[:3] == [(56, 7, 0), (56, 7, 3), (56, 7, 0)]
     assert sizes[3:] == [(28, 21, 0), (28, 21, 10), (14, 14, 0), (14, 14, 0), (7, 7, 0), (7, 7, 0)]
@@ -177,7 +177,7 @@ def test_windows_that_a_grid_does_not_hold() -> None:
 
 
 def test_extra_layers_are_in_depth_order() -> None:
-    network = SWIN_NANO.build(smallest(SWIN_NANO), classes=5)
+    network = SWIN_NANO.build(smallest_architecture(SWIN_NANO), classes=5)
     shapes = [(domain, tuple(layer.weight.shape)) for domain, layer in network.extra_layers()]
     stage = [("qkv", (48, 16))]
     pooled = [("pool", (16, 64)), *stage]
@@ -186,7 +186,7 @@ def test_extra_layers_are_in_depth_order() -> None:
 
 def test_initial_weights() -> None:
     """Normal with standard deviation 0.02; at nano widths PyTorch's default. Biases alike."""
-    network = S3.build(uniform((1, 1, 1, 1), (7,) * 4), seed=5)
+    network = SWIN_S3.build(uniform((1, 1, 1, 1), (7,) * 4), seed=5)
     assert isinstance(network, Swin)
     for _, layer in network.layers():
         assert layer.weight.std().item() == pytest.approx(0.02, rel=0.05)

@@ -7,13 +7,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.errors import MeasurementError
 from autoprox.inputs.batch import Batch
 from autoprox.language import STATISTICS
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.networks import BlockShape, ModuleNetwork
-from autoprox.statistics.sources import UncachedMatrices
+from autoprox.statistics.collector import MeasurementSetting
+from autoprox.statistics.matrix_sources import UncachedMatrices
+from autoprox.statistics.untrained_networks import BlockShape, ModuleNetwork
 from autoprox.zoo.proxy_loading import resolve_proxy
 
 BLOCKS, WIDTH, CLASSES = 2, 12, 3
@@ -62,8 +62,8 @@ def layers(module: nn.Module, domain: str) -> Iterator[nn.Linear]:
 
 
 def scores(module: nn.Module, *proxies: str) -> list[float]:
-    source = UncachedMatrices(Setting({"noise": batch()}), [network(module)])
-    values = Engine(source).evaluate([resolve_proxy(proxy).tree for proxy in proxies]).values
+    source = UncachedMatrices(MeasurementSetting({"noise": batch()}), [network(module)])
+    values = TreeEvaluator(source).evaluate([resolve_proxy(proxy).tree for proxy in proxies]).values
     return [float(value) for value in values[:, 0, 0]]
 
 
@@ -110,7 +110,7 @@ def test_a_module_is_left_as_it_was_found(module: Classifier) -> None:
 
 
 def test_modules_of_other_values_have_other_keys(module: Classifier) -> None:
-    setting, grad = Setting({"noise": batch()}), STATISTICS["msa.grad"]
+    setting, grad = MeasurementSetting({"noise": batch()}), STATISTICS["msa.grad"]
     key = setting.key(network(module), "noise", grad)
     assert setting.key(network(module), "noise", grad) == key
     with torch.no_grad():

@@ -12,13 +12,13 @@ from fsspec.implementations.memory import MemoryFileSystem
 from helpers.measuring import Conditions, assert_equal, cached, read
 
 from autoprox.errors import ConfigError
-from autoprox.files import folders
-from autoprox.files.folders import RoomError
+from autoprox.files import folder_checks
+from autoprox.files.folder_checks import DiskFullError
 from autoprox.language import STATISTICS
 from autoprox.searchspaces import Architecture
 from autoprox.statistics import collector
-from autoprox.statistics.cached import clear_statistics
-from autoprox.statistics.statistic_files import SharedFolder, StorageError
+from autoprox.statistics.matrix_cache import trim_statistic_cache
+from autoprox.statistics.statistic_files import SharedStatisticFolder, StorageError
 
 MakeSetting = Callable[..., Conditions]
 
@@ -130,11 +130,11 @@ def test_statistics_that_do_not_fit_on_the_disk_are_told_before_it_is_full(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(folders, "free_bytes", lambda folder: 2_000)
+    monkeypatch.setattr(folder_checks, "free_bytes", lambda folder: 2_000)
     rule = (
         r"about [\d.]+K?B of statistics more must fit on the disk, but .* has 2KB free: make room"
     )
-    with pytest.raises(RoomError, match=rule):
+    with pytest.raises(DiskFullError, match=rule):
         cached(setting(), architectures, [WEIGHT], folder=tmp_path)
     assert len(list(tmp_path.glob("??/*"))) == 1
 
@@ -147,9 +147,12 @@ def test_statistics_that_fit_on_the_disk_are_measured(
 ) -> None:
     cached(setting(), architectures, [WEIGHT], folder=tmp_path / "one")
     size = sum(path.stat().st_size for path in (tmp_path / "one").glob("??/*"))
-    monkeypatch.setattr(folders, "free_bytes", lambda folder: 2 * size)
+    monkeypatch.setattr(folder_checks, "free_bytes", lambda folder: 2 * size)
     cached(setting(), architectures, [WEIGHT], folder=tmp_path / "two")
-    assert folders.disk_usage(tmp_path / "two")[:2] == folders.disk_usage(tmp_path / "one")[:2]
+    assert (
+        folder_checks.disk_usage(tmp_path / "two")[:2]
+        == folder_checks.disk_usage(tmp_path / "one")[:2]
+    )
 
 
 SHARED = "memory://bucket/statistics"
@@ -173,7 +176,7 @@ def test_what_is_shared_is_measured_once(
 ) -> None:
     """On another machine, whose folder is empty; but for a file there that isn't whole."""
     machines = [tmp_path / name for name in "abc"]
-    given = {"shared": SharedFolder(SHARED)}
+    given = {"shared": SharedStatisticFolder(SHARED)}
     first = read(cached(setting(), architectures, NEEDS, folder=machines[0], **given), NEEDS)
     measured.clear()
     again = cached(setting(), architectures, NEEDS, folder=machines[1], workers=2, **given)
@@ -192,11 +195,11 @@ def test_storage_that_fails_is_told(
     setting: MakeSetting, architectures: list[Architecture], tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
-    wrong = SharedFolder(f"file://{tmp_path}/file")
+    wrong = SharedStatisticFolder(f"file://{tmp_path}/file")
     with pytest.raises(StorageError, match="must be readable and writable, but of file:"):
         cached(setting(), architectures, [WEIGHT], folder=tmp_path / "a", shared=wrong)
     with pytest.raises(ConfigError, match="an URL that fsspec can open, but of nothing://x"):
-        SharedFolder("nothing://x")
+        SharedStatisticFolder("nothing://x")
 
 
 def test_unfinished_files_are_removed(
@@ -217,5 +220,5 @@ def test_what_else_is_in_the_folder_stays(
     for path in foreign:
         path.write_text("years of work")
     cached(setting(), architectures[:1], [WEIGHT], folder=tmp_path, limit=0)
-    clear_statistics(tmp_path)
+    trim_statistic_cache(tmp_path)
     assert sorted(tmp_path.glob("??/*")) == sorted(foreign)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from autoprox.inputs.batch import Batch
 from autoprox.language import STATISTICS, Statistic
 from autoprox.searchspaces import TransformerNetwork
-from autoprox.statistics.collector import collect
+from autoprox.statistics.collector import collect_statistics
 
 QUANTITIES = ("msa.weight", "msa.grad", "mlp.weight", "mlp.grad", "mlp.act", "mlp.act_grad")
 
@@ -35,19 +35,19 @@ def test_data_probe(network: TransformerNetwork, batch: Batch) -> None:
         chosen = logits[torch.arange(3), batch.labels]
         return (logits.exp().sum(1).log() - chosen).mean()
 
-    found = collect(network, batch, SINGLE)
+    found = collect_statistics(network, batch, SINGLE)
     assert_same(found, "", plainly(network, cross_entropy, batch.inputs))
 
 
 def test_ones_probe(network: TransformerNetwork, batch: Batch) -> None:
-    found = collect(network, batch, SINGLE)
+    found = collect_statistics(network, batch, SINGLE)
     one_input = torch.ones(1, *SPACE.input_shape)
     expected = plainly(network, lambda logits, last: logits.sum(), one_input, absolute=True)
     assert_same(found, "ones.", expected)
 
 
 def test_ntk_probe(network: TransformerNetwork, batch: Batch) -> None:
-    found = collect(network, batch, SINGLE, seed=5)
+    found = collect_statistics(network, batch, SINGLE, seed=5)
     # The last block ends with `x + fc2(...)`, so the gradient at fc2's output is the vector itself.
     signs = found[STATISTICS["ntk.mlp.act_grad"]][-1].reshape(3, 17, 9)
     expected = plainly(network, lambda logits, last: (last * signs).sum(), batch.inputs)
@@ -58,7 +58,7 @@ def test_ntk_vector_is_rademacher_for_every_sample_token_and_feature(
     network: TransformerNetwork, batch: Batch
 ) -> None:
     def signs(seed: int) -> Tensor:
-        found = collect(network, batch, named("ntk.mlp.act_grad"), seed=seed)
+        found = collect_statistics(network, batch, named("ntk.mlp.act_grad"), seed=seed)
         return found[STATISTICS["ntk.mlp.act_grad"]][-1].reshape(3, 17, 9)
 
     drawn = torch.stack([signs(seed) for seed in range(40)])
@@ -85,7 +85,7 @@ def test_ntk_squared_gradient_norm_is_unbiased() -> None:
     needs = named("ntk.msa.grad", "ntk.mlp.grad")
     draws = []
     for seed in range(300):
-        found = collect(network, batch, needs, seed=seed)
+        found = collect_statistics(network, batch, needs, seed=seed)
         draws.append(sum(float(m.square().sum()) for matrices in found.values() for m in matrices))
     error = np.std(draws) / 300**0.5
     assert error < 0.04 * exact
@@ -96,8 +96,8 @@ def test_ntk_squared_gradient_norm_is_unbiased() -> None:
 def test_thinning_keeps_every_nth_row_and_column(
     network: TransformerNetwork, batch: Batch, thin: int
 ) -> None:
-    whole = collect(network, batch, SINGLE)
-    thinned = collect(network, batch, SINGLE, stride=thin)
+    whole = collect_statistics(network, batch, SINGLE)
+    thinned = collect_statistics(network, batch, SINGLE, stride=thin)
     for statistic in SINGLE:
         for matrix, kept in zip(whole[statistic], thinned[statistic], strict=True):
             samples = 1 if statistic.probe == "ones" else 3
@@ -117,7 +117,7 @@ def test_the_network_is_left_as_it_was_found(
     network: TransformerNetwork, batch: Batch, probe: str, quantity: str
 ) -> None:
     before = list(everything(prepared(network)))
-    collect(network, batch, named(f"{probe}{quantity}"))
+    collect_statistics(network, batch, named(f"{probe}{quantity}"))
     assert list(everything(network)) == before
 
 
@@ -130,12 +130,12 @@ def test_the_network_is_left_as_it_was_found_by_a_pass_that_fails(
     network.head.register_forward_hook(fail)
     before = list(everything(prepared(network)))
     with pytest.raises(RuntimeError, match="broken layer"):
-        collect(network, batch, named("mlp.act_grad"))
+        collect_statistics(network, batch, named("mlp.act_grad"))
     assert list(everything(network)) == before
 
 
 def test_what_is_measured_is_a_copy(network: TransformerNetwork, batch: Batch) -> None:
-    found = collect(network, batch, SINGLE)
+    found = collect_statistics(network, batch, SINGLE)
     before = [matrix.clone() for matrices in found.values() for matrix in matrices]
     for parameter in network.parameters():
         parameter.data.zero_()
@@ -174,7 +174,7 @@ def test_only_the_passes_that_are_needed_are_run(
 
     monkeypatch.setattr(torch.autograd, "grad", counted)
     network.register_forward_hook(lambda *seen: forwards.append(seen))
-    found = collect(network, batch, named(*names))
+    found = collect_statistics(network, batch, named(*names))
     assert sorted(map(str, found)) == sorted(names)
     assert len(forwards) == forward
     assert backwards == backward
@@ -183,8 +183,8 @@ def test_only_the_passes_that_are_needed_are_run(
 def test_a_pass_without_gradients_keeps_no_graph(network: TransformerNetwork, batch: Batch) -> None:
     seen: list[bool] = []
     network.register_forward_hook(lambda *args: seen.append(args[2].requires_grad))
-    collect(network, batch, named("mlp.act"))
-    collect(network, batch, named("mlp.act_grad"))
+    collect_statistics(network, batch, named("mlp.act"))
+    collect_statistics(network, batch, named("mlp.act_grad"))
     assert seen == [False, True]
 
 
@@ -199,7 +199,7 @@ def test_only_gradients_that_are_needed_are_recorded(
                 recorded.update([name] if module.weight.requires_grad else [])
 
             module.register_forward_pre_hook(note)
-    collect(network, batch, named("mlp.grad", "mlp.act_grad", "msa.weight"))
+    collect_statistics(network, batch, named("mlp.grad", "mlp.act_grad", "msa.weight"))
     assert recorded == {f"blocks.{block}.{layer}" for block in (0, 1) for layer in ("fc1", "fc2")}
 
 
@@ -207,7 +207,7 @@ def test_a_pass_mixes_no_devices(batch: Batch) -> None:
     # Neither autograd nor indexing accepts a fake CUDA tensor where torch has no CUDA.
     with torch.device("meta"):
         network = SPACE.build(ARCH, classes=4)
-    found = collect(network, batch, SINGLE, stride=2)
+    found = collect_statistics(network, batch, SINGLE, stride=2)
     assert {m.device.type for matrices in found.values() for m in matrices} == {"meta"}
 
 
@@ -264,7 +264,7 @@ def test_datasets_share_one_build(monkeypatch: pytest.MonkeyPatch) -> None:
     setting = Conditions(SPACE, {"few": noise(4), "many": noise(10)}, seed=2)
     seed = setting.network_seed(ARCH)
     expected = {
-        name: collect(SPACE.build(ARCH, batch.classes, seed), batch, SINGLE, seed=seed)
+        name: collect_statistics(SPACE.build(ARCH, batch.classes, seed), batch, SINGLE, seed=seed)
         for name, batch in setting.batches.items()
     }
     builds: list[object] = []

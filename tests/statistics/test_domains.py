@@ -8,14 +8,14 @@ from helpers.measuring import Conditions, cached, streamed
 from helpers.networks import SPACE, noise, tiny
 from torch import nn
 
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.errors import MeasurementError
 from autoprox.inputs.batch import Batch
-from autoprox.language import EVERY_STATISTIC, STATISTICS, LanguageError, parse
-from autoprox.language.domains import DOMAINS, PARTS, SINGLE_DOMAINS
+from autoprox.language import EVERY_STATISTIC, STATISTICS, LanguageError, parse_expression
+from autoprox.language.layer_domains import DOMAIN_PARTS, DOMAINS, SINGLE_DOMAINS
 from autoprox.searchspaces import get_space
-from autoprox.statistics.collector import collect
-from autoprox.statistics.networks import LayerTable, ModuleNetwork
+from autoprox.statistics.collector import collect_statistics
+from autoprox.statistics.untrained_networks import LayerTable, ModuleNetwork
 from autoprox.zoo import load_expression
 
 PIT = get_space("pit")
@@ -40,7 +40,7 @@ def test_weights_and_gradients_are_matrices_of_the_layers() -> None:
         "head": [network.head],
     }
     names = [f"{domain}.{quantity}" for domain in layers for quantity in ("weight", "grad")]
-    found = collect(network, BATCH, [EVERY_STATISTIC[name] for name in names])
+    found = collect_statistics(network, BATCH, [EVERY_STATISTIC[name] for name in names])
     for domain, own in layers.items():
         for quantity, values in (("weight", [m.weight for m in own]), ("grad", [])):
             values = values or [layer.weight.grad for layer in own]
@@ -63,14 +63,16 @@ def test_where_layers_stand() -> None:
     assert {d: table.count(1, d) for d in DOMAINS} == {d: len(structure.layers(d)) for d in DOMAINS}
 
 
-@pytest.mark.parametrize("domain", PARTS)
+@pytest.mark.parametrize("domain", DOMAIN_PARTS)
 def test_a_domain_of_several_is_its_parts(domain: str, tmp_path: Path) -> None:
     given = Conditions(PIT, {"few": BATCH})
-    texts = [f"sum(l1_norm({d}.grad))" for d in (domain, *PARTS[domain])]
+    texts = [f"sum(l1_norm({d}.grad))" for d in (domain, *DOMAIN_PARTS[domain])]
     needs = [part for s in (f"{domain}.grad",) for part in EVERY_STATISTIC[s].parts]
-    trees = list(map(parse, texts))
-    kept = Engine(cached(given, [ARCH], needs, folder=tmp_path)).evaluate(trees).values[:, 0, 0]
-    again = Engine(streamed(given, [ARCH])).evaluate(trees).values[:, 0, 0]
+    trees = list(map(parse_expression, texts))
+    kept = (
+        TreeEvaluator(cached(given, [ARCH], needs, folder=tmp_path)).evaluate(trees).values[:, 0, 0]
+    )
+    again = TreeEvaluator(streamed(given, [ARCH])).evaluate(trees).values[:, 0, 0]
     assert kept.tolist() == again.tolist()
     assert kept[0] == pytest.approx(kept[1:].sum())
 
@@ -78,13 +80,13 @@ def test_a_domain_of_several_is_its_parts(domain: str, tmp_path: Path) -> None:
 def test_a_reduction_over_no_layers_is_zero(tmp_path: Path) -> None:
     given, architectures = Conditions(SPACE, {"few": noise(4)}), [tiny(8, (1, 2.0))]
     texts = ["sum", "mean", "logsumexp", "effective_rank"]
-    trees = [parse(f"{name}(min_max(l1_norm(pool.grad)))") for name in texts]
+    trees = [parse_expression(f"{name}(min_max(l1_norm(pool.grad)))") for name in texts]
     needs = EVERY_STATISTIC["pool.grad"].parts
     for source in (
         streamed(given, architectures),
         cached(given, architectures, needs, folder=tmp_path),
     ):
-        assert Engine(source).evaluate(trees).values.flatten().tolist() == [0.0] * len(trees)
+        assert TreeEvaluator(source).evaluate(trees).values.flatten().tolist() == [0.0] * len(trees)
 
 
 def test_datasets_of_other_classes_have_other_heads() -> None:
@@ -94,7 +96,11 @@ def test_datasets_of_other_classes_have_other_heads() -> None:
         keys = {given.key(arch, dataset, EVERY_STATISTIC[name]) for dataset in ("four", "ten")}
         assert len(keys) == 2
     source = streamed(given, [arch])
-    [[four], [ten]] = Engine(source).evaluate([parse("sum(sum(square(head.weight)))")]).values[0]
+    [[four], [ten]] = (
+        TreeEvaluator(source)
+        .evaluate([parse_expression("sum(sum(square(head.weight)))")])
+        .values[0]
+    )
     assert four < ten
 
 
@@ -104,9 +110,9 @@ def test_a_module_has_them_by_name() -> None:
     batch = Batch(torch.ones(1, 3, 3, 3), torch.tensor([1]), 2, "")
     source = streamed(Conditions(SPACE, {"few": batch}), [])
     source.networks = (ModuleNetwork(module, layers),)
-    tree = parse("sum(l1_norm(ones.net.weight))")
+    tree = parse_expression("sum(l1_norm(ones.net.weight))")
     expected = sum(float(module[i].weight.detach().abs().sum()) for i in (0, 2, 3))
-    assert Engine(source).evaluate([tree]).values[0, 0, 0] == pytest.approx(expected)
+    assert TreeEvaluator(source).evaluate([tree]).values[0, 0, 0] == pytest.approx(expected)
     rule = "must be a linear layer or a convolution of the module, but got '1'; choose from 0, 2, 3"
     with pytest.raises(MeasurementError, match=rule):
         ModuleNetwork(module, {"stem": ["1"]})
@@ -117,6 +123,6 @@ def test_formulas_read_them_only_where_they_are_named() -> None:
     assert {s.domain for s in STATISTICS.values()} == {"msa", "mlp", "all"}
     assert str(load_expression("sum(mean(ones.head.grad))")) == "sum(mean(ones.head.grad))"
     with pytest.raises(LanguageError, match=r"unknown name `head\.act`; nearest: `head\.grad`"):
-        parse("sum(sum(head.act))")
+        parse_expression("sum(sum(head.act))")
     with pytest.raises(LanguageError, match=r"two values of one type, got Layers\[qkv\]"):
-        parse("sum(add(mean(qkv.grad), mean(msa.grad)))")
+        parse_expression("sum(add(mean(qkv.grad), mean(msa.grad)))")

@@ -10,14 +10,14 @@ from helpers.measuring import Conditions, cached, streamed
 from helpers.networks import SPACE, noise, tiny
 from helpers.trees import SNIP, assert_same_bits
 
-from autoprox.engine.evaluator import REASONS, Engine, ProxyScores
+from autoprox.engine.tree_evaluator import REASONS, ProxyScores, TreeEvaluator
 from autoprox.errors import MeasurementError
-from autoprox.evaluation.measured_proxies import Proxies
-from autoprox.language import STATISTICS, parse
+from autoprox.evaluation.proxy_measurement import MeasuredProxies
+from autoprox.language import STATISTICS, parse_expression
 from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.networks import space_networks
+from autoprox.statistics.collector import MeasurementSetting
+from autoprox.statistics.untrained_networks import untrained_space_networks
 
 
 class BrokenSpace(type(SPACE)):  # type: ignore[misc]
@@ -63,17 +63,17 @@ def test_a_network_that_fails_is_recorded_and_left_out(
 ) -> None:
     needs = [STATISTICS[f"{d}.{q}"] for d in ("msa", "mlp") for q in ("weight", "grad")]
 
-    def engine(space: SearchSpace, architectures: list[Architecture]) -> Engine:
+    def engine(space: SearchSpace, architectures: list[Architecture]) -> TreeEvaluator:
         setting = Conditions(space, {"few": noise(4), "many": noise(10)})
         if kept:
             # Of the network that fails some statistics are there, from when it did not.
             weights = [statistic for statistic in needs if statistic.quantity == "weight"]
             cached(Conditions(SPACE, setting.batches), [BROKEN], weights, folder=tmp_path)
-            return Engine(cached(setting, architectures, needs, folder=tmp_path, workers=2))
-        return Engine(streamed(setting, architectures, 2))
+            return TreeEvaluator(cached(setting, architectures, needs, folder=tmp_path, workers=2))
+        return TreeEvaluator(streamed(setting, architectures, 2))
 
     texts = [SNIP, "rank(sum(width))", f"rank({SNIP})", "sum(min_max(std(all.grad)))"]
-    trees = [parse(text) for text in texts]
+    trees = [parse_expression(text) for text in texts]
     broken = engine(BrokenSpace(stage, error), [*SOUND[:3], BROKEN, *SOUND[3:]])
     found = broken.evaluate(trees)
     expected = engine(SPACE, SOUND).evaluate(trees)
@@ -98,7 +98,9 @@ def test_more_than_a_tenth_of_failures_stops_with_the_reason(
     with pytest.raises(MeasurementError, match=rule):
         cached(setting, [*SOUND, *failing], needs, folder=tmp_path)
     with pytest.raises(MeasurementError, match=rule):
-        Engine(streamed(setting, [*SOUND, *failing], 1)).evaluate([parse("sum(sum(msa.grad))")])
+        TreeEvaluator(streamed(setting, [*SOUND, *failing], 1)).evaluate(
+            [parse_expression("sum(sum(msa.grad))")]
+        )
 
 
 @pytest.mark.parametrize("error", EXHAUSTED, ids=lambda error: str(error)[:30])
@@ -111,7 +113,9 @@ def test_too_little_memory_is_no_failure_of_a_network(
     with pytest.raises(MemoryError):
         cached(setting, architectures, [STATISTICS["msa.grad"]], folder=tmp_path, workers=2)
     with pytest.raises(MemoryError):
-        Engine(streamed(setting, architectures, 2)).evaluate([parse("sum(sum(msa.grad))")])
+        TreeEvaluator(streamed(setting, architectures, 2)).evaluate(
+            [parse_expression("sum(sum(msa.grad))")]
+        )
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
@@ -120,10 +124,10 @@ def test_networks_that_fail_together_are_left_out_by_any_number_of_workers(
     stage: str, workers: int
 ) -> None:
     space = BrokenSpace(stage, ValueError("no such width"))
-    networks = space_networks(space, [BROKEN, tiny(5, (2, 1.0)), *SOUND[:3]])
-    proxies = Proxies(["snip", "naswot", "sum(width)", "rank(sum(width))"])
+    networks = untrained_space_networks(space, [BROKEN, tiny(5, (2, 1.0)), *SOUND[:3]])
+    proxies = MeasuredProxies(["snip", "naswot", "sum(width)", "rank(sum(width))"])
     found: list[dict[str, Any]] = []
-    setting = Setting({"few": noise(4)})
+    setting = MeasurementSetting({"few": noise(4)})
     proxies.measured(networks, setting, 0, WorkerPool(workers), found.append)
     assert [record["failure"] for record in found[:2]] == ["ValueError: no such width"] * 2
     for name in proxies.names:

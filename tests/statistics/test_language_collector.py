@@ -12,7 +12,7 @@ from autoprox.inputs.batch import Batch
 from autoprox.inputs.batch_loading import load_token_batch
 from autoprox.language import STATISTICS, Statistic
 from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork, get_space
-from autoprox.statistics.collector import collect
+from autoprox.statistics.collector import collect_statistics
 
 GPT2 = get_space("gpt2")
 SMALL: dict[str, Architecture] = {
@@ -45,13 +45,13 @@ def test_the_loss_is_the_cross_entropy_of_what_should_be_predicted(space: Search
                     count += 1
         return total / count
 
-    found = collect(network, batch, SINGLE)
+    found = collect_statistics(network, batch, SINGLE)
     assert_same(found, "", plainly(network, loss, batch.inputs))
 
 
 def test_all_embeddings_are_ones_under_their_probe(space: SearchSpace) -> None:
     network, batch = small(space)
-    found = collect(network, batch, SINGLE)
+    found = collect_statistics(network, batch, SINGLE)
     ones = torch.ones(1, 6, network.embedding.embedding_dim)
     plain = plainly(network, lambda logits, last: logits.sum(), ones, absolute=True)
     assert_same(found, "ones.", plain)
@@ -65,7 +65,7 @@ def test_ntk_probe(space: SearchSpace) -> None:
     handle.remove()
     generator = torch.Generator().manual_seed(5)
     signs = torch.randint(0, 2, outputs[0].shape, generator=generator) * 2.0 - 1.0
-    found = collect(network, batch, SINGLE, seed=5)
+    found = collect_statistics(network, batch, SINGLE, seed=5)
     plain = plainly(network, lambda logits, last: (last * signs).sum(), batch.inputs)
     assert_same(found, "ntk.", plain)
 

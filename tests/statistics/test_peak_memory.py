@@ -10,11 +10,11 @@ from pathlib import Path
 
 import torch
 
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.tree_evaluator import Engine
 from autoprox.language import STATISTICS, parse
-from autoprox.statistics.cached import CachedMatrices
+from autoprox.statistics.matrix_cache import CachedMatrices
 from autoprox.statistics.collector import Setting
-from autoprox.statistics.networks import space_networks
+from autoprox.statistics.untrained_networks import space_networks
 sys.path.insert(0, sys.argv[1])
 from helpers.networks import SPACE, noise, tiny
 

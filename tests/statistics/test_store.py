@@ -16,8 +16,8 @@ from autoprox.errors import MeasurementError
 from autoprox.language import STATISTICS
 from autoprox.parallel.threads import run_threads
 from autoprox.searchspaces import Architecture
-from autoprox.statistics.cached import CachedMatrices
-from autoprox.statistics.collector import collect
+from autoprox.statistics.collector import collect_statistics
+from autoprox.statistics.matrix_cache import CachedMatrices
 
 MakeSetting = Callable[..., Conditions]
 
@@ -39,7 +39,7 @@ def test_every_matrix_stands_at_its_layer(
         for arch in architectures:
             seed = chosen.network_seed(arch)
             network = SPACE.build(arch, batch.classes, seed)
-            for statistic, matrices in collect(
+            for statistic, matrices in collect_statistics(
                 network, batch, EVERY, seed=seed, stride=thin
             ).items():
                 for matrix in matrices:

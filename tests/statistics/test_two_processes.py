@@ -17,7 +17,7 @@ sys.path.insert(0, sys.argv[1])
 from helpers.measuring import Conditions, cached
 from helpers.networks import SPACE, noise, tiny
 
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.tree_evaluator import Engine
 from autoprox.language import STATISTICS, parse
 
 torch.set_num_threads(1)

@@ -8,7 +8,7 @@ import torch
 from helpers.measuring import Conditions
 from helpers.networks import SPACE
 
-from autoprox.files.python_code import code_digest
+from autoprox.files.function_import_and_digest import code_digest
 from autoprox.language import EVERY_STATISTIC
 from autoprox.language.quantities import QUANTITIES, Quantity
 from autoprox.searchspaces import Architecture

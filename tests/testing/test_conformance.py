@@ -13,8 +13,8 @@ from autoprox.evolution import STRATEGIES, EvolutionStrategy
 from autoprox.export import EXPORTERS
 from autoprox.language import LanguageError, Tree
 from autoprox.language.quantities import QUANTITIES, Quantity
-from autoprox.nas import ageing_evolution, blockwise, etas, random_search
-from autoprox.nas.strategies import SEARCH_STRATEGIES, SearchStrategy
+from autoprox.nas import ageing_evolution, blockwise_evolution, etas_search, random_search
+from autoprox.nas.strategy_registry import SEARCH_STRATEGIES, SearchStrategy
 from autoprox.primitives import OPERATIONS, PrimitiveError, operation
 from autoprox.searchspaces import SPACES, Architecture
 from autoprox.testing import (
@@ -28,13 +28,15 @@ from autoprox.testing import (
     check_space,
     check_statistic,
 )
-from autoprox.zoo import EXPRESSIONS, ExpressionProxy
-from autoprox.zoo.functions import FUNCTION_PROXIES, MeasurePasses, function_proxy
+from autoprox.zoo import EXPRESSION_PROXIES, ExpressionProxy
+from autoprox.zoo.functions import FUNCTION_PROXIES, SharedNetworkPasses, function_proxy
 
 SMALL = {
     "random": random_search.RandomParameters(samples=60),
-    "blockwise": blockwise.BlockwiseParameters(population=20, mutants=6, crossovers=4, steps=3),
-    "etas": etas.ETASParameters(samples=20, mutants=10, steps=3),
+    "blockwise": blockwise_evolution.BlockwiseParameters(
+        population=20, mutants=6, crossovers=4, steps=3
+    ),
+    "etas": etas_search.ETASParameters(samples=20, mutants=10, steps=3),
     "evolution": ageing_evolution.AgeingParameters(population=20, tournament=5, mutants=8, steps=3),
 }
 
@@ -61,9 +63,9 @@ def test_spaces(name: str) -> None:
     check_space(SPACES[name])
 
 
-@pytest.mark.parametrize("name", EXPRESSIONS)
+@pytest.mark.parametrize("name", EXPRESSION_PROXIES)
 def test_expressions(name: str) -> None:
-    check_proxy(EXPRESSIONS[name])
+    check_proxy(EXPRESSION_PROXIES[name])
 
 
 @pytest.mark.parametrize("name", FUNCTION_PROXIES)
@@ -137,7 +139,7 @@ def test_a_proxy_that_is_no_score_is_refused() -> None:
 
 def test_a_function_that_hides_what_it_reads_is_refused() -> None:
     @function_proxy("hidden", "Nobody, 2020", "tr(Θ)")
-    def hidden(passes: MeasurePasses) -> float:
+    def hidden(passes: SharedNetworkPasses) -> float:
         """Reads the kernel."""
         return float(passes.kernel.trace())
 

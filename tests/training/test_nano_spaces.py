@@ -5,7 +5,7 @@ import random
 import pytest
 import torch
 
-from autoprox.inputs.datasets import Images
+from autoprox.inputs.training_datasets import ImageDataset
 from autoprox.searchspaces import get_space
 from autoprox.training.recipes import ImageRecipe
 
@@ -20,7 +20,7 @@ def bright_or_dark(count: int) -> tuple[torch.Tensor, torch.Tensor]:
 @pytest.mark.parametrize("name", ["swin-nano", "bignas-nano"])
 def test_a_network_learns(name: str) -> None:
     space = get_space(name)
-    data = Images("bright", 2, *bright_or_dark(64), *bright_or_dark(32))
+    data = ImageDataset("bright", 2, *bright_or_dark(64), *bright_or_dark(32))
     network = space.build(space.sample(random.Random(0)), data.classes)
     recipe = ImageRecipe(epochs=4, batch_size=16, crop=0)
     recipe.train(network, data, seed=0)

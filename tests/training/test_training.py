@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from autoprox.errors import AutoproxError
-from autoprox.inputs.datasets import Images, Text
+from autoprox.inputs.training_datasets import ImageDataset, TextDataset
 from autoprox.searchspaces import SearchSpace, get_space
 from autoprox.searchspaces.gpt2 import GPT2_NANO, GPT2NanoSpace
 from autoprox.training import recipes as training
@@ -22,9 +22,9 @@ from autoprox.training.recipes import (
     TrainingError,
     TrainingRecipe,
     accuracy,
-    move_at_random,
-    normalise,
+    normalise_images,
     perplexity,
+    random_crop_and_flip,
 )
 
 SIDE = 6
@@ -46,13 +46,13 @@ class Flat(nn.Module):
         return logits
 
 
-def dataset(count: int = 24, classes: int = 3) -> Images:
+def dataset(count: int = 24, classes: int = 3) -> ImageDataset:
     """Classes that differ in brightness: 0, 1, 2, 0, ... from dark to bright."""
     rng = np.random.default_rng(0)
     labels = torch.arange(count) % classes
     noise = torch.from_numpy(rng.integers(0, 60, (count, SIDE, SIDE, 3)))
     images = (noise + 90 * labels[:, None, None, None]).to(torch.uint8)
-    return Images("toy", classes, images, labels, images, labels)
+    return ImageDataset("toy", classes, images, labels, images, labels)
 
 
 def test_windows_are_those_of_the_padded_image() -> None:
@@ -62,7 +62,7 @@ def test_windows_are_those_of_the_padded_image() -> None:
     generator = torch.Generator().manual_seed(0)
     for mirror in (False, True):
         seen = set()
-        cropped = move_at_random(images, 2, mirror, generator).numpy()
+        cropped = random_crop_and_flip(images, 2, mirror, generator).numpy()
         for source, window in zip(padded, cropped, strict=True):
             for y, x, step in np.ndindex(5, 5, 2):
                 if np.array_equal(source[y : y + 5, x : x + 4][:, :: 1 - 2 * step], window):
@@ -76,13 +76,13 @@ def test_windows_are_those_of_the_padded_image() -> None:
 
 def test_without_crop_and_mirror_images_stay() -> None:
     images = dataset().images
-    assert move_at_random(images, 0, False, torch.Generator()).equal(images)
+    assert random_crop_and_flip(images, 0, False, torch.Generator()).equal(images)
 
 
 def test_normalisation() -> None:
     pixel = torch.tensor([255, 0, 51], dtype=torch.uint8).expand(1, 2, 2, 3)
     expected = [(1 - 0.485) / 0.229, -0.456 / 0.224, (0.2 - 0.406) / 0.225]
-    seen = normalise(pixel)
+    seen = normalise_images(pixel)
     assert seen.shape == (1, 3, 2, 2)
     assert seen[0, :, 1, 1].tolist() == pytest.approx(expected, rel=1e-5)
 
@@ -157,7 +157,7 @@ def test_a_vision_transformer_learns() -> None:
     labels = torch.arange(200) % 2
     noise = torch.from_numpy(rng.integers(0, 150, (200, 16, 16, 3)))
     images = (noise + 100 * labels[:, None, None, None]).to(torch.uint8)
-    data = Images("toy", 2, images[:160], labels[:160], images[160:], labels[160:])
+    data = ImageDataset("toy", 2, images[:160], labels[:160], images[160:], labels[160:])
     space = get_space("autoformer-nano")
     network = space.build(space.sample(random.Random(0)), classes=2)
     ImageRecipe(epochs=4, batch_size=16).train(network, data, seed=0)
@@ -229,8 +229,8 @@ class Bigram(nn.Module):
         return self.table[tokens]
 
 
-def text(train: Tensor, held_out: Tensor | None = None) -> Text:
-    return Text("toy", 256, train, train if held_out is None else held_out)
+def text(train: Tensor, held_out: Tensor | None = None) -> TextDataset:
+    return TextDataset("toy", 256, train, train if held_out is None else held_out)
 
 
 @torch.no_grad()

@@ -10,8 +10,8 @@ from autoprox.inputs.batch import IGNORED_LABEL, Batch
 from autoprox.inputs.batch_loading import load_token_batch
 from autoprox.searchspaces import Architecture, TransformerNetwork, get_space
 from autoprox.searchspaces.gpt2 import GPT2Space
-from autoprox.searchspaces.language_models import TokenSpace
-from autoprox.zoo.functions import FUNCTION_PROXIES, measure_all
+from autoprox.searchspaces.language_model_bases import TokenSpace
+from autoprox.zoo.functions import FUNCTION_PROXIES, measure_function_proxies
 
 
 class Small(GPT2Space):
@@ -40,7 +40,7 @@ def network() -> TransformerNetwork:
 @pytest.mark.parametrize("name", FUNCTION_PROXIES)
 def test_each_measure_is_its_equation(network: TransformerNetwork, name: str) -> None:
     batch = causal_batch()
-    found = measure_all(network, batch, [name], SEED)[name]
+    found = measure_function_proxies(network, batch, [name], SEED)[name]
     embedded = functional.embedding(batch.inputs, network.embedding.weight.detach())
     expected = PLAIN[name](Plain(network, embedded, batch.labels))
     assert found == pytest.approx(expected, rel=1e-5, abs=0)
@@ -49,7 +49,7 @@ def test_each_measure_is_its_equation(network: TransformerNetwork, name: str) ->
 def test_a_sequence_that_predicts_nothing_has_no_gradient(network: TransformerNetwork) -> None:
     batch = causal_batch()
     batch.labels[1] = IGNORED_LABEL
-    values = measure_all(network, batch, ["zico", "prenas"])
+    values = measure_function_proxies(network, batch, ["zico", "prenas"])
     assert np.isnan(values["zico"])
     assert np.isfinite(values["prenas"])
 
@@ -75,10 +75,10 @@ def test_every_hidden_layer_has_units() -> None:
     outputs: list[Tensor] = []
     for layer in (*network.blocks[0].hidden, *network.blocks[1].hidden):
         layer.register_forward_hook(lambda *seen: outputs.append(seen[2].detach()))
-    values = measure_all(network, batch, list(FUNCTION_PROXIES))
+    values = measure_function_proxies(network, batch, list(FUNCTION_PROXIES))
     assert np.isfinite(list(values.values())).all()
     outputs.clear()
-    assert measure_all(network, batch, ["naswot"])["naswot"] == values["naswot"]
+    assert measure_function_proxies(network, batch, ["naswot"])["naswot"] == values["naswot"]
     signs = [(output > 0).flatten(1) for output in outputs]
     kernel = [[sum(float((s[i] == s[j]).sum()) for s in signs) for j in (0, 1)] for i in (0, 1)]
     assert kernel[0][0] == 8 * 4 * 512
@@ -92,6 +92,6 @@ def test_confidence_of_heads_that_do_not_attend() -> None:
     outputs: list[Tensor] = []
     for layer in (network.blocks[0].mixer.input, network.blocks[1].mixer.qkv):
         layer.register_forward_hook(lambda *seen: outputs.append(seen[2].detach()))
-    found = measure_all(network, batch, ["head_confidence"])["head_confidence"]
+    found = measure_function_proxies(network, batch, ["head_confidence"])["head_confidence"]
     expected = sum(part.amax(1).mean() for part in (outputs[0], *outputs[1].chunk(3, -1)))
     assert found == pytest.approx(float(expected), rel=1e-5)

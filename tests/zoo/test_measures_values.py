@@ -5,7 +5,7 @@ from helpers.networks import SPACE, noise
 from helpers.plain_measures import ARCH, PLAIN, SEED, Plain
 
 from autoprox.searchspaces import TransformerNetwork
-from autoprox.zoo.functions import FUNCTION_PROXIES, measure_all
+from autoprox.zoo.functions import FUNCTION_PROXIES, measure_function_proxies
 
 BATCH = noise(4, size=4)
 
@@ -17,7 +17,7 @@ def network() -> TransformerNetwork:
 
 @pytest.mark.parametrize("name", FUNCTION_PROXIES)
 def test_each_measure_is_its_equation(network: TransformerNetwork, name: str) -> None:
-    found = measure_all(network, BATCH, [name], SEED)[name]
+    found = measure_function_proxies(network, BATCH, [name], SEED)[name]
     assert found == pytest.approx(
         PLAIN[name](Plain(network, BATCH.inputs, BATCH.labels)), rel=1e-5, abs=0
     )

@@ -13,10 +13,10 @@ from scipy.stats import rankdata
 from torch import Tensor, nn
 from torch.nn import functional
 
-from autoprox.engine.evaluator import Engine
-from autoprox.language import LanguageError, parse, require_network
+from autoprox.engine.tree_evaluator import TreeEvaluator
+from autoprox.language import LanguageError, parse_expression, require_complete_proxy
 from autoprox.searchspaces import Architecture
-from autoprox.zoo.expressions import EXPRESSIONS, load_expression
+from autoprox.zoo.expression_proxies import EXPRESSION_PROXIES, load_expression
 
 WORLD = random_world(seed=21, networks=6)
 
@@ -95,15 +95,17 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("name", EXPRESSIONS)
+@pytest.mark.parametrize("name", EXPRESSION_PROXIES)
 def test_each_proxy_is_its_formula(name: str) -> None:
-    tree = require_network(load_expression(name))
+    tree = require_complete_proxy(load_expression(name))
     np.testing.assert_allclose(naive_evaluate(tree, WORLD), EXPECTED[name], rtol=1e-10)
 
 
 def test_an_expression_may_use_the_zoo() -> None:
-    assert load_expression("sum(sum(msa.grad))") == parse("sum(sum(msa.grad))")
-    assert load_expression("rank(snip)") == parse("rank(sum(sum(abs(mul(all.weight, all.grad)))))")
+    assert load_expression("sum(sum(msa.grad))") == parse_expression("sum(sum(msa.grad))")
+    assert load_expression("rank(snip)") == parse_expression(
+        "rank(sum(sum(abs(mul(all.weight, all.grad)))))"
+    )
 
 
 def test_an_unknown_proxy_is_refused_with_the_nearest() -> None:
@@ -122,7 +124,7 @@ SETTING = Conditions(SPACE, {"data": BATCH}, seed=2)
 
 def scored(names: list[str], setting: Conditions = SETTING) -> Array:
     """The scores [proxies, networks] of the whole program."""
-    engine = Engine(streamed(setting, ARCHITECTURES, 1))
+    engine = TreeEvaluator(streamed(setting, ARCHITECTURES, 1))
     return engine.evaluate(map(load_expression, names)).values[:, 0]
 
 
@@ -224,8 +226,8 @@ def test_each_proxy_on_networks() -> None:
     expected = {name: np.array([values[name] for values in parts]) for name in parts[0]}
     for name, pair in (("dss++", ("diversity", "saliency")), ("ntsr", ("ntkt", "sept"))):
         expected[name] = sum(rankdata(expected[part]) for part in pair)
-    scores = scored(list(EXPRESSIONS))
-    for name, values in zip(EXPRESSIONS, scores, strict=True):
+    scores = scored(list(EXPRESSION_PROXIES))
+    for name, values in zip(EXPRESSION_PROXIES, scores, strict=True):
         np.testing.assert_allclose(values, expected[name], rtol=1e-5, err_msg=name)
 
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from autoprox.evaluation.measured_proxies import all_proxies
+from autoprox.evaluation.proxy_measurement import all_proxy_names
 from autoprox.report.terminal.published import published_markdown, published_parts
 from autoprox.searchspaces import SPACES
 from autoprox.zoo.published_correlations import (
     PUBLISHED_TABLES,
     PublishedCorrelations,
     compare_with_published,
-    find_published,
+    find_published_tables,
     published_correlations,
 )
 
@@ -53,7 +53,7 @@ def test_figures_of_these_networks(
 def test_figures_of_other_networks_of_a_space(
     space: str, dataset: str, source: str, proxy: str, figures: tuple[float, float | None]
 ) -> None:
-    found = find_published("mine", space, "score", dataset)
+    found = find_published_tables("mine", space, "score", dataset)
     [report] = [r for r in found if r.source.startswith(source)]
     assert report.correlations[proxy][:2] == figures
     assert report.benchmark is None
@@ -62,7 +62,7 @@ def test_figures_of_other_networks_of_a_space(
 def test_reports_are_of_what_there_is_and_possible() -> None:
     for report in PUBLISHED_TABLES:
         assert report.space in SPACES
-        assert set(report.correlations) <= set(all_proxies())
+        assert set(report.correlations) <= set(all_proxy_names())
         for figures in report.correlations.values():
             assert any(value is not None for value in figures)
             assert all(-1 <= value <= 1 for value in figures if value is not None)

@@ -11,11 +11,11 @@ from helpers.networks import noise, tiny
 from scipy.stats import rankdata
 from torch import Tensor, nn
 
-from autoprox.engine.evaluator import Engine
+from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.inputs.batch import Batch
 from autoprox.inputs.batch_loading import load_token_batch
 from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork, get_space
-from autoprox.zoo.expressions import load_expression
+from autoprox.zoo.expression_proxies import load_expression
 
 NANO = [tiny(8, (1, 2.0), (2, 2.0)), tiny(12, (2, 3.0)), tiny(16, (1, 2.0), (2, 3.0), (1, 4.0))]
 PIT = [
@@ -70,7 +70,7 @@ def test_saliency_is_that_of_magnitudes(name: str) -> None:
     plain = np.array([plainly(network, batch.inputs) for network in networks])
     flow, diversity, saliency = plain.T
     trees = map(load_expression, ("synflow", "dss", "dss++"))
-    found: Array = Engine(streamed(given, architectures)).evaluate(trees).values[:, 0]
+    found: Array = TreeEvaluator(streamed(given, architectures)).evaluate(trees).values[:, 0]
     np.testing.assert_allclose(found[0], flow, rtol=1e-4)
     np.testing.assert_allclose(found[1], diversity + saliency, rtol=1e-4)
     assert found[2].tolist() == (rankdata(diversity) + rankdata(saliency)).tolist()

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from autoprox.oneshot.prenas.isomer_selection import PreferredArchitecture, block_normalisers
-from autoprox.oneshot.prenas.supernet_saliency import Saliency
+from autoprox.oneshot.prenas.supernet_saliency import SupernetSaliency
 from autoprox.oneshot.supernet.shared_weights import leading_slice
 from autoprox.searchspaces import Architecture
 from autoprox.searchspaces.bignas import BigNASSpace
@@ -41,7 +41,7 @@ class PartialNetwork(NamedTuple):
 class ConvolutionalSelector:
     """Chooses from one measurement of a random convolutional supernet."""
 
-    def __init__(self, saliency: Saliency, space: BigNASSpace) -> None:
+    def __init__(self, saliency: SupernetSaliency, space: BigNASSpace) -> None:
         self._saliency = saliency
         self._space = space
         self._smallest = dict(space.smallest().choices)
@@ -69,7 +69,7 @@ class ConvolutionalSelector:
                 part = self._stage(number, source, values)
                 made = (n.extended(part, stages=(*n.stages, values)) for n in networks[source])
                 larger.setdefault(values[0], []).extend(n for n in made if n.params < size)
-            networks = {width: undominated(some, count) for width, some in larger.items()}
+            networks = {width: dominated_by_fewer(some, count) for width, some in larger.items()}
         complete = []
         for width, last in product(networks, fields["last"].options[0]):
             channels = (*self._smallest["channels"][:-1], width)
@@ -112,7 +112,7 @@ class ConvolutionalSelector:
         return PreferredArchitecture(arch, size, params, flops, network.snip, normalised)
 
 
-def undominated(networks: Sequence[PartialNetwork], count: int) -> list[PartialNetwork]:
+def dominated_by_fewer(networks: Sequence[PartialNetwork], count: int) -> list[PartialNetwork]:
     """Return those that fewer than `count` others dominate: no more parameters, at least SNIP."""
     kept, best = [], list[float]()
     for network in sorted(networks, key=lambda network: (network.params, -network.snip)):

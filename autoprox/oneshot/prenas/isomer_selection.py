@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from autoprox.errors import AutoproxError, nearest
-from autoprox.oneshot.prenas.supernet_saliency import Saliency
+from autoprox.oneshot.prenas.supernet_saliency import SupernetSaliency
 from autoprox.scoring.correlations import Floats
 from autoprox.searchspaces import Architecture, SearchSpace
 
@@ -74,7 +74,7 @@ class IsomerFields:
         columns = [arch[name] for name in self.layers]
         return tuple(arch[name] for name in self.networks), list(zip(*columns, strict=True))
 
-    def sums(self, saliency: Saliency) -> LayerSums:
+    def sums(self, saliency: SupernetSaliency) -> LayerSums:
         """Return the saliencies of the deepest networks whose layers all have the same options."""
         return {
             (network, layer): saliency.sums(self.architecture(network, [layer] * saliency.depth))
@@ -92,7 +92,7 @@ class LayerScores:
 
     def __init__(
         self,
-        saliency: Saliency,
+        saliency: SupernetSaliency,
         fields: IsomerFields,
         sums: LayerSums,
         factors: Mapping[str, float],
@@ -127,7 +127,7 @@ class LayerScores:
         return np.diff(table, axis=1) / np.diff(np.array(lists[index], dtype=np.float64))
 
 
-def allocations(steps: Floats) -> Iterator[tuple[int, ...]]:
+def option_allocations(steps: Floats) -> Iterator[tuple[int, ...]]:
     """Yield for every total, in ascending order, the index of each layer's option (appendix B).
 
     All layers begin with the first; the next step always goes to the layer that gains most.
@@ -150,7 +150,7 @@ def _representatives(
         gains = [steps(network, field) for field in fields.layers]
         for (depth,) in fields.options(fields.depth):
             columns = [
-                [[options[i] for i in taken] for taken in allocations(gain[:depth])]
+                [[options[i] for i in taken] for taken in option_allocations(gain[:depth])]
                 for options, gain in zip(lists, gains, strict=True)
             ]
             for chosen in product(*columns):
@@ -160,7 +160,7 @@ def _representatives(
 class IsomerSelector:
     """Chooses from one measurement of a random supernet."""
 
-    def __init__(self, saliency: Saliency, normaliser: str) -> None:
+    def __init__(self, saliency: SupernetSaliency, normaliser: str) -> None:
         if normaliser not in NORMALISERS:
             choices = nearest(normaliser, NORMALISERS)
             raise IsomerError(f"unknown normaliser {normaliser!r}{choices}")
@@ -198,7 +198,7 @@ class IsomerSelector:
         return list(chosen.values())
 
 
-def block_normalisers(saliency: Saliency) -> dict[str, float]:
+def block_normalisers(saliency: SupernetSaliency) -> dict[str, float]:
     """Equation 13: one over the SNIP of the parameter's block in the supernet; 0 outside."""
     sums = saliency.sums(saliency.space.largest())
     blocks = [saliency.blocks[name] for name in sums]

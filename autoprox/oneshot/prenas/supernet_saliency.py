@@ -15,13 +15,17 @@ from torch import Tensor
 from autoprox.inputs.batch_loading import IMAGENET_MEAN, IMAGENET_STD
 from autoprox.oneshot.supernet.regularisation import (
     draw_branch_weights,
-    drop_rates,
+    drop_path_rates,
     weighted_branches,
 )
 from autoprox.oneshot.supernet.shared_weights import Supernet, leading_slice
-from autoprox.parallel.threads import one_thread
+from autoprox.parallel.threads import single_torch_thread
 from autoprox.searchspaces import Architecture, SearchSpace
-from autoprox.searchspaces.autoformer import POSITION_ROWS, SUPERNET_HEAD_DIM, SupernetSpace
+from autoprox.searchspaces.autoformer import (
+    POSITION_ROWS,
+    SUPERNET_HEAD_DIM,
+    AutoFormerSupernetSpace,
+)
 from autoprox.searchspaces.transformer import CHANNELS
 
 BACKWARD_BATCH = 8  # images; the gradient of a sum is the sum of gradients
@@ -30,7 +34,7 @@ INITIAL_STD = 0.02
 
 
 @dataclass(frozen=True)
-class Saliency:
+class SupernetSaliency:
     """|w g| of every parameter of a supernet, and the products of the sums of |w| and of |g|.
 
     `blocks` has the index of each parameter's block, which is `depth` outside of the blocks.
@@ -53,10 +57,10 @@ class Saliency:
         }
 
 
-@one_thread()
+@single_torch_thread()
 def measure_saliency(
     space: SearchSpace, classes: int = 1000, images: int = 64, seed: int = 0, released: bool = False
-) -> Saliency:
+) -> SupernetSaliency:
     """Pass Gaussian images through a random supernet, forward and back.
 
     If it is `released`, the weights of AutoFormer's supernets are those that the authors' code
@@ -64,13 +68,13 @@ def measure_saliency(
     """
     supernet, generator = Supernet(space, classes, seed), torch.Generator().manual_seed(seed)
     network = supernet.network.train()
-    if released and isinstance(space, SupernetSpace):
+    if released and isinstance(space, AutoFormerSupernetSpace):
         set_released_weights(supernet, space, generator)
     inputs = torch.empty(images, *space.input_shape)
     statistics = zip(IMAGENET_MEAN.tolist(), IMAGENET_STD.tolist(), strict=True)
     for channel, (mean, std) in enumerate(statistics):
         inputs[:, channel].normal_(mean, std, generator=generator)
-    weights = draw_branch_weights(network, drop_rates(network, DROP_PATH), images, generator)
+    weights = draw_branch_weights(network, drop_path_rates(network, DROP_PATH), images, generator)
     for some in torch.split(torch.arange(images), BACKWARD_BATCH):
         with weighted_branches({branch: weight[some] for branch, weight in weights.items()}):
             network(inputs[some]).sum().backward()
@@ -80,7 +84,7 @@ def measure_saliency(
     }
     blocks = network.transformer_blocks
     owners = {id(p): index for index, block in enumerate(blocks) for p in block.parameters()}
-    return Saliency(
+    return SupernetSaliency(
         space,
         classes,
         {name: weight * gradient for name, (weight, gradient) in pairs.items()},
@@ -91,7 +95,7 @@ def measure_saliency(
 
 
 def set_released_weights(
-    supernet: Supernet, space: SupernetSpace, generator: torch.Generator
+    supernet: Supernet, space: AutoFormerSupernetSpace, generator: torch.Generator
 ) -> None:
     """Set the weights that PreNAS's released code draws if its global generator has this state.
 
@@ -113,7 +117,7 @@ def set_released_weights(
 
 
 def _released_weights(
-    space: SupernetSpace, classes: int, generator: torch.Generator
+    space: AutoFormerSupernetSpace, classes: int, generator: torch.Generator
 ) -> Iterator[tuple[str, Tensor]]:
     """Draw, in the released code's order, the parameters that don't begin with constants.
 

@@ -14,19 +14,19 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from autoprox.declared_options import Options, Positive, Probability
-from autoprox.files.json_documents import Excerpt
-from autoprox.files.json_lines import JSONLines
-from autoprox.inputs.datasets import Images
+from autoprox.files.json_documents import PartialJSONDocument
+from autoprox.files.json_lines import JSONLinesFile
+from autoprox.inputs.training_datasets import ImageDataset
 from autoprox.oneshot.supernet.inherited_accuracy import inherited_accuracies
 from autoprox.oneshot.supernet.shared_weights import Supernet
 from autoprox.parallel.worker_pool import SINGLE_WORKER, WorkerPool
 from autoprox.progress import Progress, silent
 from autoprox.searchspaces import Architecture, SearchSpace
-from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.architecture_sampler import ArchitectureSampler
 from autoprox.searchspaces.space import OptionValue
 
 
-class SubnetEvaluation(Excerpt):
+class SubnetEvaluation(PartialJSONDocument):
     """A line of the file of evaluations."""
 
     arch: dict[str, Any]
@@ -38,7 +38,7 @@ class SubnetEvaluator:
     """Evaluates the subnets of a supernet, except those in the file, to which it appends."""
 
     supernet: Supernet
-    data: Images
+    data: ImageDataset
     file: Path
     limit: int | None = None  # of held-out images
     pool: WorkerPool = SINGLE_WORKER
@@ -48,7 +48,7 @@ class SubnetEvaluator:
 
     def errors(self, architectures: Sequence[Architecture]) -> list[float]:
         """Return the percentage of held-out images that each subnet gets wrong."""
-        lines, architecture = JSONLines(self.file), self.supernet.space.architecture
+        lines, architecture = JSONLinesFile(self.file), self.supernet.space.architecture
         evaluations = lines.read_as(SubnetEvaluation)
         known = {architecture(line.arch): line.accuracy for line in evaluations}
         lines.truncate(len(evaluations))
@@ -112,11 +112,11 @@ def _children(
     known = dict.fromkeys(evaluated)
 
     def crossed() -> Architecture:
-        child = crossover(space, rng.choice(parents), rng.choice(parents), rng)
+        child = crossover_subnets(space, rng.choice(parents), rng.choice(parents), rng)
         return mutated() if child in known else child
 
     def mutated() -> Architecture:
-        return mutate(space, rng.choice(parents), settings, rng)
+        return mutate_subnet(space, rng.choice(parents), settings, rng)
 
     for i in range(settings.population):
         make = crossed if i < settings.population // 2 else mutated
@@ -127,7 +127,7 @@ def _children(
     return [architecture for architecture in known if architecture not in evaluated]
 
 
-def crossover(
+def crossover_subnets(
     space: SearchSpace, a: Architecture, b: Architecture, rng: random.Random
 ) -> Architecture:
     """Take depths and dimensions of either parent, and each block as a whole of either."""
@@ -139,7 +139,7 @@ def crossover(
     return _assemble(space, lambda name, options: rng.choice((a, b))[name], inherit)
 
 
-def mutate(
+def mutate_subnet(
     space: SearchSpace, arch: Architecture, settings: SubnetSearchSettings, rng: random.Random
 ) -> Architecture:
     """Redraw depths and dimensions, then blocks, with their probabilities; added blocks always."""

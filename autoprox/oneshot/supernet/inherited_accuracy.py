@@ -7,20 +7,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
 
-from autoprox.benchmarks.table import TABLE_FORMAT
-from autoprox.inputs.datasets import Images
+from autoprox.benchmarks.user_table import TABLE_FORMAT
+from autoprox.inputs.training_datasets import ImageDataset
 from autoprox.oneshot.supernet.shared_weights import Supernet
 from autoprox.parallel.worker_pool import SINGLE_WORKER, WorkerPool
 from autoprox.searchspaces import Architecture, TransformerNetwork
 from autoprox.shortfalls import Shortfall
-from autoprox.training.recipes import accuracy, normalise
+from autoprox.training.recipes import accuracy, normalise_images
 
 CALIBRATION, CALIBRATION_BATCH = 1024, 128  # images
 
 
 def inherited_accuracies(
     supernet: Supernet,
-    data: Images,
+    data: ImageDataset,
     architectures: Sequence[Architecture],
     *,
     limit: int | None = None,
@@ -52,10 +52,10 @@ def inherited_accuracies(
 def _accuracy(
     supernet: Supernet, training: Tensor, images: Tensor, labels: Tensor, architecture: Architecture
 ) -> float:
-    return accuracy(calibrate(supernet.subnet(architecture), training), images, labels)
+    return accuracy(calibrate_batch_norms(supernet.subnet(architecture), training), images, labels)
 
 
-def held_out_indices(data: Images, limit: int | None) -> Tensor | slice:
+def held_out_indices(data: ImageDataset, limit: int | None) -> Tensor | slice:
     """Return which held-out images are used, at most `limit`: of each class its share.
 
     Files of images are often sorted by class, so the first ones may be of one class.
@@ -68,7 +68,7 @@ def held_out_indices(data: Images, limit: int | None) -> Tensor | slice:
     return by_class[middles].sort().values
 
 
-def held_out_shortfalls(data: Images, limit: int | None) -> list[Shortfall]:
+def held_out_shortfalls(data: ImageDataset, limit: int | None) -> list[Shortfall]:
     """Count the images, and the classes that have any, if only `limit` images are to be used."""
     if limit is None:
         return []
@@ -92,7 +92,7 @@ def batch_norms(network: nn.Module) -> list[BatchNorm]:
 
 
 @torch.no_grad()
-def calibrate(network: TransformerNetwork, images: Tensor) -> TransformerNetwork:
+def calibrate_batch_norms(network: TransformerNetwork, images: Tensor) -> TransformerNetwork:
     """Return a subnet in evaluation mode, its batch norms, if any, measured on these images.
 
     As in Yu et al., "BigNAS", ECCV 2020: the averages of the training are of many subnets.
@@ -104,7 +104,7 @@ def calibrate(network: TransformerNetwork, images: Tensor) -> TransformerNetwork
     if norms:
         network.train()
         for some in torch.split(images, CALIBRATION_BATCH):
-            network(normalise(some).to(network.device))
+            network(normalise_images(some).to(network.device))
     network.eval()
     return network
 
@@ -112,7 +112,7 @@ def calibrate(network: TransformerNetwork, images: Tensor) -> TransformerNetwork
 def inherited_table(
     name: str,
     supernet: Supernet,
-    data: Images,
+    data: ImageDataset,
     architectures: Sequence[Architecture],
     accuracies: Sequence[float],
     training: Mapping[str, Any],

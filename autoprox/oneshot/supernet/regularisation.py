@@ -20,7 +20,7 @@ ERASED = (0.02, 1 / 3)  # of an image's area
 LEAST_ASPECT = 0.3  # of the box that is erased: height by width, or width by height
 
 
-def erase(images: Tensor, probability: float, generator: torch.Generator) -> Tensor:
+def random_erasing(images: Tensor, probability: float, generator: torch.Generator) -> Tensor:
     """Fill a box of some of the images [n, channels, height, width] with noise."""
     count, _, height, width = images.shape
     low, high = ERASED
@@ -32,7 +32,7 @@ def erase(images: Tensor, probability: float, generator: torch.Generator) -> Ten
     return torch.where((box & chosen[:, None, None])[:, None], noise, images)
 
 
-def mix(
+def mixup_or_cutmix(
     images: Tensor,
     labels: Tensor,
     classes: int,
@@ -91,7 +91,7 @@ def sample_beta(parameter: float, count: int, generator: torch.Generator) -> Ten
     return values
 
 
-def drop_rates(network: TransformerNetwork, greatest: float) -> dict[str, float]:
+def drop_path_rates(network: TransformerNetwork, greatest: float) -> dict[str, float]:
     """Return the rate at which each block's branches are dropped: it rises linearly with depth."""
     names = [name for name, part in network.named_modules() if isinstance(part, TransformerBlock)]
     last = max(1, len(names) - 1)
@@ -115,7 +115,7 @@ def _weight_output(weights: Tensor, branch: nn.Module, inputs: object, output: T
     return output * weights.view(-1, *[1] * (output.dim() - 1))
 
 
-def drop_branches(
+def apply_stochastic_depth(
     network: TransformerNetwork, rates: Mapping[str, float], generator: torch.Generator
 ) -> None:
     """Make a network drop the branches of its blocks in training, drawn for each input."""

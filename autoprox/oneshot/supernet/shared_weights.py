@@ -123,7 +123,7 @@ def _move_gradient(gradient: Tensor, weight: Tensor) -> None:
 
 
 @dataclass(frozen=True)
-class CheckpointHeader:
+class SupernetCheckpointHeader:
     """The space and classes of a saved supernet, and the epochs and steps of its training."""
 
     space: str
@@ -133,7 +133,9 @@ class CheckpointHeader:
     format: int = CHECKPOINT_FORMAT
 
 
-def write_checkpoint(path: Path, state: Mapping[str, Tensor], header: CheckpointHeader) -> None:
+def write_supernet_checkpoint(
+    path: Path, state: Mapping[str, Tensor], header: SupernetCheckpointHeader
+) -> None:
     """Write weights and moments to a safetensors file, atomically."""
     tensors = {name: tensor.cpu().contiguous() for name, tensor in state.items()}
     metadata = {name: str(value) for name, value in asdict(header).items()}
@@ -141,7 +143,9 @@ def write_checkpoint(path: Path, state: Mapping[str, Tensor], header: Checkpoint
         file.write(save(tensors, metadata))
 
 
-def read_checkpoint(path: Path, space: SearchSpace) -> tuple[dict[str, Tensor], CheckpointHeader]:
+def read_supernet_checkpoint(
+    path: Path, space: SearchSpace
+) -> tuple[dict[str, Tensor], SupernetCheckpointHeader]:
     """Read the state of a supernet of this space, whose options must not have changed since."""
     try:
         with safe_open(path, framework="pt") as file:
@@ -162,7 +166,7 @@ def read_checkpoint(path: Path, space: SearchSpace) -> tuple[dict[str, Tensor], 
 
 def _checked_header(
     path: Path, metadata: Mapping[str, str], space: SearchSpace
-) -> CheckpointHeader:
+) -> SupernetCheckpointHeader:
     for name, value in (("format", CHECKPOINT_FORMAT), ("space", space.name)):
         if metadata.get(name) != str(value):
             got = metadata.get(name, "none")
@@ -174,12 +178,12 @@ def _checked_header(
     except (KeyError, ValueError) as error:
         rule = f"a checkpoint must say classes, 1 to {MOST_CLASSES}, epoch and steps"
         raise SupernetError(f"{rule}, but {path} says {dict(metadata)}") from error
-    return CheckpointHeader(space.name, **numbers)
+    return SupernetCheckpointHeader(space.name, **numbers)
 
 
 def read_supernet(path: Path, space: SearchSpace) -> Supernet:
     """Read the supernet of a checkpoint."""
-    state, header = read_checkpoint(path, space)
+    state, header = read_supernet_checkpoint(path, space)
     supernet = Supernet(space, header.classes)
     with torch.no_grad():
         for name, parameter in supernet.parameters.items():

@@ -24,17 +24,22 @@ from torch.nn import functional
 from autoprox.declared_options import Positive
 from autoprox.errors import MeasurementError
 from autoprox.files.atomic_writes import UNFINISHED
-from autoprox.inputs.datasets import Images, load_images
-from autoprox.oneshot.supernet.regularisation import drop_branches, drop_rates, erase, mix
-from autoprox.oneshot.supernet.shared_weights import (
-    CheckpointHeader,
-    Supernet,
-    read_checkpoint,
-    write_checkpoint,
+from autoprox.inputs.training_datasets import ImageDataset, load_images
+from autoprox.oneshot.supernet.regularisation import (
+    apply_stochastic_depth,
+    drop_path_rates,
+    mixup_or_cutmix,
+    random_erasing,
 )
-from autoprox.oneshot.supernet.subnets import SAMPLERS
-from autoprox.parallel.threads import one_thread
-from autoprox.parallel.worker_pool import follow_parent, interrupts_held
+from autoprox.oneshot.supernet.shared_weights import (
+    Supernet,
+    SupernetCheckpointHeader,
+    read_supernet_checkpoint,
+    write_supernet_checkpoint,
+)
+from autoprox.oneshot.supernet.subnet_samplers import SUBNET_SAMPLERS
+from autoprox.parallel.threads import single_torch_thread
+from autoprox.parallel.worker_pool import delayed_interrupts, exit_with_parent
 from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork
 from autoprox.searchspaces.transformer import Layer
 from autoprox.training.recipes import DivergedError, ImageRecipe
@@ -55,19 +60,19 @@ class SupernetRecipe(ImageRecipe):
     cutmix: Annotated[float, Ge(0)] = 0.0
     erasing: Annotated[float, Ge(0), Lt(1)] = 0.0
 
-    def load(self, path: Path, space: SearchSpace) -> Images:
+    def load(self, path: Path, space: SearchSpace) -> ImageDataset:
         return load_images(path, space.input_shape, least=getattr(space, "patch", 1))
 
     def prepare(
-        self, data: Images, chosen: Tensor, generator: torch.Generator
+        self, data: ImageDataset, chosen: Tensor, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         """Augment images; returns them with their labels, or with their shares of the classes."""
         images, targets = super().prepare(data, chosen, generator)
         if self.erasing:
-            images = erase(images, self.erasing, generator)
+            images = random_erasing(images, self.erasing, generator)
         if self.mixup or self.cutmix:
             beta = {"mixup": self.mixup, "cutmix": self.cutmix}
-            images, targets = mix(images, targets, data.classes, generator, **beta)
+            images, targets = mixup_or_cutmix(images, targets, data.classes, generator, **beta)
         return images, targets
 
     def factor(self, step: int, steps: int) -> float:
@@ -101,7 +106,7 @@ class SupernetTraining:
     """A supernet, what it is trained on, and the state of its training."""
 
     supernet: Supernet
-    data: Images
+    data: ImageDataset
     recipe: SupernetRecipe
     sampler: str
     subnets: Sequence[Architecture] = ()
@@ -111,7 +116,7 @@ class SupernetTraining:
     steps: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        self._sampler = SAMPLERS.find(self.sampler)
+        self._sampler = SUBNET_SAMPLERS.find(self.sampler)
         self._sampler.check(self.sampler, self.subnets)
         modules, weights = self.supernet.network.modules(), self.supernet.parameters.values()
         layers = {id(module.weight) for module in modules if isinstance(module, Layer)}
@@ -122,12 +127,12 @@ class SupernetTraining:
         ]
         self.optimizer = torch.optim.AdamW(groups, fused=True)
         self._generator = torch.Generator()
-        self._rates = drop_rates(self.supernet.network, self.recipe.drop_path)
+        self._rates = drop_path_rates(self.supernet.network, self.recipe.drop_path)
         self._subnet = lru_cache(CACHED_SUBNETS)(self._make_subnet)
 
     def _make_subnet(self, arch: Architecture) -> TransformerNetwork:
         network = self.supernet.subnet(arch).train()
-        drop_branches(network, self._rates, self._generator)
+        apply_stochastic_depth(network, self._rates, self._generator)
         return network
 
     def train_epoch(self) -> float:
@@ -152,7 +157,7 @@ class SupernetTraining:
         self._generator.set_state(generator.get_state())
         device = self.supernet.gradients.device
         images, targets = images.to(device), targets.to(device)
-        rng = step_generator(self.seed, self.steps)
+        rng = step_rng(self.seed, self.steps)
         drawn = self._sampler.draw(self.supernet.space, self.subnets, rng)
         self.supernet.gradients.zero_()
         total = 0.0
@@ -213,18 +218,18 @@ class SupernetPlan:
     seed: int
 
 
-def step_generator(seed: int, step: int) -> random.Random:
+def step_rng(seed: int, step: int) -> random.Random:
     """Return the generator from which a step draws its subnets."""
     return random.Random(f"{seed} {step}")
 
 
 def drawn_subnets(plan: SupernetPlan, steps: int) -> set[Architecture]:
     """Return those of the plan's subnets that a training of this many steps draws."""
-    draw, drawn = SAMPLERS.find(plan.sampler).draw, set[Architecture]()
+    draw, drawn = SUBNET_SAMPLERS.find(plan.sampler).draw, set[Architecture]()
     for step in range(steps):
         if len(drawn) >= len(plan.subnets):
             break
-        drawn.update(draw(plan.space, plan.subnets, step_generator(plan.seed, step)))
+        drawn.update(draw(plan.space, plan.subnets, step_rng(plan.seed, step)))
     return drawn
 
 
@@ -242,15 +247,17 @@ def train_to_checkpoint(
         supernet, data, plan.recipe, plan.sampler, plan.subnets, seed=plan.seed, process=process
     )
     if file.exists():
-        state, header = read_checkpoint(file, space)
+        state, header = read_supernet_checkpoint(file, space)
         training.restore(state, header.epoch, header.steps)
-    with one_thread():
+    with single_torch_thread():
         while training.epoch < plan.recipe.epochs:
             loss = training.train_epoch()
             if process.rank == 0:
                 report(training.epoch, loss)
-                header = CheckpointHeader(space.name, data.classes, training.epoch, training.steps)
-                write_checkpoint(file, training.state(), header)
+                header = SupernetCheckpointHeader(
+                    space.name, data.classes, training.epoch, training.steps
+                )
+                write_supernet_checkpoint(file, training.state(), header)
 
 
 def ignore_epoch(epoch: int, loss: float) -> None:
@@ -282,7 +289,7 @@ def run_distributed(
         )
         for i in range(1, processes)
     ]
-    with interrupts_held():
+    with delayed_interrupts():
         for other in others:
             other.daemon = True  # it ends with this process
             other.start()
@@ -299,7 +306,7 @@ def run_distributed(
 
 def _run_other(parent: int, *arguments: Any) -> None:
     """Run in the group, and end with the parent, even if that is killed."""
-    follow_parent(parent)
+    exit_with_parent(parent)
     _run_in_group(*arguments)
     # A thread of gloo that hasn't ended would abort the process at its end.
     os._exit(0)

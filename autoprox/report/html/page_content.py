@@ -12,23 +12,29 @@ import numpy as np
 from rich.table import Table
 
 from autoprox.commands.build_benchmark import BuildSummary
-from autoprox.commands.evolve import EvolveSummary, Fold
+from autoprox.commands.evolve import EvolutionFold, EvolveSummary
 from autoprox.commands.rank import RankSummary
-from autoprox.commands.s3 import S3Summary
-from autoprox.evaluation.full_resolution import NetworkScores, RankingQuality
-from autoprox.export import legend
-from autoprox.export.formats import latex, latex_formula
-from autoprox.export.mathml_format import mathml_of
-from autoprox.files.human_readable import compact
+from autoprox.commands.s3_space_search import S3Summary
+from autoprox.evaluation.full_resolution_choice import NetworkScores, RankingQuality
+from autoprox.export import formula_legend
+from autoprox.export.mathml_format import mathml_from_latex
+from autoprox.export.proxy_formats import latex, latex_formula
+from autoprox.files.human_readable_sizes import format_with_unit
 from autoprox.files.json_documents import read_object
-from autoprox.language import Tree, parse
+from autoprox.language import Tree, parse_expression
 from autoprox.loaded_runs import EvolveResult, LoadedRun
 from autoprox.nas.candidate_measurement import SearchProxy
-from autoprox.primitives import OPERATIONS, Formula, fill
-from autoprox.report.html.figures import Plot, Point, Series, pareto_front, plot
+from autoprox.primitives import OPERATIONS, LatexFormula, fill_template
+from autoprox.report.html.svg_geometry import (
+    PlotGeometry,
+    PlotPoint,
+    PlotSeries,
+    layout_plot,
+    pareto_front,
+)
 from autoprox.report.terminal.layout import WIDTH, Part
-from autoprox.report.terminal.run_report import run_report
-from autoprox.scoring.joint_metric import size_adjusted
+from autoprox.report.terminal.run_report_by_kind import run_report
+from autoprox.scoring.fitness_correlations import size_adjusted
 from autoprox.searchspaces import get_space
 
 Log = Sequence[Mapping[str, Any]]
@@ -74,16 +80,18 @@ def report_part(part: Part) -> ReportPart:
     return ReportPart(paragraphs)
 
 
-def setting(value: Any) -> str:
+def format_setting(value: Any) -> str:
     """Format a value of a run's configuration."""
     if isinstance(value, dict):
         return "\n".join(f"{name}: {own}" for name, own in value.items()) or "-"
     if isinstance(value, list):
-        return ", ".join(map(setting, value)) if any(own is not None for own in value) else "-"
+        return (
+            ", ".join(map(format_setting, value)) if any(own is not None for own in value) else "-"
+        )
     return "-" if value is None else str(value)
 
 
-def command_given(environment: Mapping[str, Any]) -> str | None:
+def original_command_line(environment: Mapping[str, Any]) -> str | None:
     """Return the command that started a run; None if it was started from Python."""
     program, *arguments = map(str, environment.get("command") or [""])
     if Path(program).stem not in ("autoprox", "__main__"):
@@ -91,17 +99,20 @@ def command_given(environment: Mapping[str, Any]) -> str | None:
     return shlex.join(["autoprox", *arguments])
 
 
-def formula_lines(tree: Tree) -> list[str]:
+def mathml_formula_lines(tree: Tree) -> list[str]:
     """Return MathML with each term of a sum on its own line, as browsers don't break formulas."""
     if tree.symbol != "add":
-        return [mathml_of(latex(tree))]
+        return [mathml_from_latex(latex(tree))]
     first, second = tree.args
-    return [*formula_lines(first), mathml_of(f"+ {latex_formula(second).within('TERM')}")]
+    return [
+        *mathml_formula_lines(first),
+        mathml_from_latex(f"+ {latex_formula(second).within('TERM')}"),
+    ]
 
 
 def symbol_meanings(tree: Tree) -> dict[str, str]:
     """Return the meaning of each letter, and of each leaf that is written as a word."""
-    letters = {normalize("NFKC", label): meaning for label, meaning in legend(tree).items()}
+    letters = {normalize("NFKC", label): meaning for label, meaning in formula_legend(tree).items()}
     leaves = [(node.symbol, node.leaf) for node in _nodes(tree) if node.leaf]
     meanings = {symbol: leaf.kind.meaning(leaf.payload) for symbol, leaf in leaves}
     return letters | {symbol: meaning for symbol, meaning in meanings.items() if meaning}
@@ -110,9 +121,13 @@ def symbol_meanings(tree: Tree) -> dict[str, str]:
 def operations_used(tree: Tree) -> list[tuple[str, str, str]]:
     """Return the MathML, name and rule of each operation but those of arithmetic."""
     symbols = {node.symbol for node in _nodes(tree)} - ARITHMETIC
-    x, y, times = Formula("x"), Formula("y"), Formula(r"\cdot")
+    x, y, times = LatexFormula("x"), LatexFormula("y"), LatexFormula(r"\cdot")
     return [
-        (mathml_of(fill(own.latex, x=x, y=y, times=times)), own.name, " ".join(own.rule.split()))
+        (
+            mathml_from_latex(fill_template(own.latex, x=x, y=y, times=times)),
+            own.name,
+            " ".join(own.rule.split()),
+        )
         for name, own in OPERATIONS.items()
         if name in symbols
     ]
@@ -124,7 +139,7 @@ def _nodes(tree: Tree) -> list[Tree]:
     return nodes
 
 
-def evolutions(summary: EvolveSummary) -> list[tuple[str, Fold]]:
+def evolution_sections(summary: EvolveSummary) -> list[tuple[str, EvolutionFold]]:
     """Return each fold with a title, if there are several spaces."""
     if len(summary.spaces) == 1:
         return [("", summary.folds[0])]
@@ -138,18 +153,18 @@ def ranking_qualities(summary: EvolveSummary) -> list[tuple[str, RankingQuality]
     """Return how well each formula ranks, on each of the spaces where it was measured."""
     return [
         (f"{space}, evolved {title}: " if title else "", quality)
-        for title, fold in evolutions(summary)
+        for title, fold in evolution_sections(summary)
         for space, quality in fold.spaces.items()
     ]
 
 
-def score_plots(summary: EvolveSummary) -> list[Plot]:
+def score_plots(summary: EvolveSummary) -> list[PlotGeometry]:
     """Plot the networks by score and true score."""
     return [
-        plot(
+        layout_plot(
             *(f"{title}{dataset}", "score of the proxy", "true score"),
             *(
-                Series(part, _networks(quality.networks[part], dataset))
+                PlotSeries(part, _networks(quality.networks[part], dataset))
                 for part in ("test", "train")
             ),
         )
@@ -158,32 +173,32 @@ def score_plots(summary: EvolveSummary) -> list[Plot]:
     ]
 
 
-def _networks(part: NetworkScores, dataset: str) -> list[Point]:
+def _networks(part: NetworkScores, dataset: str) -> list[PlotPoint]:
     columns = (part.network, part.params, part.scores[dataset], part.truth[dataset])
     return [
-        Point(score, truth, f"network {name}, {compact(params)} parameters: {truth:g}")
+        PlotPoint(score, truth, f"network {name}, {format_with_unit(params)} parameters: {truth:g}")
         for name, params, score, truth in zip(*columns, strict=True)
         if score is not None
     ]
 
 
-def front_plots(summary: EvolveSummary) -> list[Plot]:
+def front_plots(summary: EvolveSummary) -> list[PlotGeometry]:
     """Plot the formulas of the front by size and fitness."""
     plots = []
-    for title, fold in evolutions(summary):
-        points = [Point(own.size, own.jcm, own.expression) for own in fold.front]
+    for title, fold in evolution_sections(summary):
+        points = [PlotPoint(own.size, own.jcm, own.expression) for own in fold.front]
         chosen = [point for point, own in zip(points, fold.front, strict=True) if own.chosen]
         series = (
-            Series("formulas that were kept", points),
-            Series("front of size and fitness", pareto_front(points), "steps"),
-            Series("chosen", chosen, "ring"),
+            PlotSeries("formulas that were kept", points),
+            PlotSeries("front of size and fitness", pareto_front(points), "steps"),
+            PlotSeries("chosen", chosen, "ring"),
         )
         caption = f"Size and fitness, evolved {title}" if title else "Size and fitness"
-        plots.append(plot(caption, "nodes", "fitness on the training networks", *series))
+        plots.append(layout_plot(caption, "nodes", "fitness on the training networks", *series))
     return plots
 
 
-def fitness_plots(log: Log) -> list[Plot]:
+def fitness_plots(log: Log) -> list[PlotGeometry]:
     """Plot the best fitness so far and the mean, for each fold and island."""
     groups: dict[str, list[Mapping[str, Any]]] = {}
     islands = {line.get("island") for line in log}
@@ -194,56 +209,58 @@ def fitness_plots(log: Log) -> list[Plot]:
     plots = []
     for title, lines in groups.items():
         best, mean = (
-            [Point(line["evaluations"], line[name]) for line in lines if line[name] is not None]
+            [PlotPoint(line["evaluations"], line[name]) for line in lines if line[name] is not None]
             for name in ("best", "mean")
         )
-        series = (Series("best", best, "steps"), Series("mean", mean, "line"))
+        series = (PlotSeries("best", best, "steps"), PlotSeries("mean", mean, "line"))
         axes = ("formulas evaluated", "fitness")
-        plots.append(plot(f"Fitness over evaluations{title}", *axes, *series))
+        plots.append(layout_plot(f"Fitness over evaluations{title}", *axes, *series))
     return plots
 
 
-def candidate_plots(run: LoadedRun) -> list[Plot]:
+def candidate_plots(run: LoadedRun) -> list[PlotGeometry]:
     """Plot all candidates of a search by size and score, the front, and the pick."""
     valid = {n: own for n, own in enumerate(run.candidates) if not own["failure"]}
     if not valid:
         return []
     terms = np.array([own["terms"] for own in valid.values()], dtype=float)
-    scores = SearchProxy(parse(run.config["proxy"])).scores(terms)
+    scores = SearchProxy(parse_expression(run.config["proxy"])).scores(terms)
     if run.config.get("objective") == "size-adjusted":
         scores = size_adjusted(scores, np.array([float(own["params"]) for own in valid.values()]))
     points = {
-        n: Point(own["params"], score, f"candidate {n}: {own['params']:,} parameters, {score:.6g}")
+        n: PlotPoint(
+            own["params"], score, f"candidate {n}: {own['params']:,} parameters, {score:.6g}"
+        )
         for (n, own), score in zip(valid.items(), scores.tolist(), strict=True)
         if math.isfinite(score)
     }
     series = [
-        Series("candidates", list(points.values())),
-        Series("front", pareto_front(points.values()), "steps"),
+        PlotSeries("candidates", list(points.values())),
+        PlotSeries("front", pareto_front(points.values()), "steps"),
     ]
     if run.summary:
         pick = run.summary.best.candidate
-        series.append(Series("the pick", [points[pick]] if pick in points else [], "ring"))
+        series.append(PlotSeries("the pick", [points[pick]] if pick in points else [], "ring"))
     title = "Candidates by size and score"
-    return [plot(title, "parameters", "score", *series, log=True)] if points else []
+    return [layout_plot(title, "parameters", "score", *series, log=True)] if points else []
 
 
-def correlation_plots(log: Log) -> list[Plot]:
+def correlation_plots(log: Log) -> list[PlotGeometry]:
     """Plot the best correlation so far of a rediscovery."""
     logged = [line for line in log if line["best"] is not None]
-    points = [Point(line["evaluations"], line["best"], line["expression"]) for line in logged]
+    points = [PlotPoint(line["evaluations"], line["best"], line["expression"]) for line in logged]
     title = "The best correlation over the formulas scored"
-    series = Series("best", points, "steps")
-    return [plot(title, "formulas scored", "Pearson's r", series)] if points else []
+    series = PlotSeries("best", points, "steps")
+    return [layout_plot(title, "formulas scored", "Pearson's r", series)] if points else []
 
 
-def loss_plots(log: Log) -> list[Plot]:
-    points = [Point(line["epoch"], line["loss"], f"{line['loss']:.4f}") for line in log]
-    series = Series("loss", points, "line")
-    return [plot("The loss over the epochs", "epochs", "loss", series)] if points else []
+def loss_plots(log: Log) -> list[PlotGeometry]:
+    points = [PlotPoint(line["epoch"], line["loss"], f"{line['loss']:.4f}") for line in log]
+    series = PlotSeries("loss", points, "line")
+    return [layout_plot("The loss over the epochs", "epochs", "loss", series)] if points else []
 
 
-def space_plots(summary: S3Summary) -> list[Plot]:
+def space_plots(summary: S3Summary) -> list[PlotGeometry]:
     """Plot the errors of the search spaces of a search of the search space."""
     errors = {
         "E-T error": "error",
@@ -252,19 +269,19 @@ def space_plots(summary: S3Summary) -> list[Plot]:
     }
     values = {k: [getattr(own, name) for own in summary.rounds] for k, name in errors.items()}
     series = [
-        Series(label, [Point(n, own, f"{own:.2f}") for n, own in enumerate(row)], "line")
+        PlotSeries(label, [PlotPoint(n, own, f"{own:.2f}") for n, own in enumerate(row)], "line")
         for label, row in values.items()
     ]
-    return [plot("How good the spaces are", "space", "error", *series)]
+    return [layout_plot("How good the spaces are", "space", "error", *series)]
 
 
-def numbers_by_block(choices: Mapping[str, Any]) -> dict[str, list[float]]:
+def per_block_choices(choices: Mapping[str, Any]) -> dict[str, list[float]]:
     """Return the choices of an architecture that are lists of numbers."""
     lists = {name: own for name, own in choices.items() if isinstance(own, list) and own}
     return {n: own for n, own in lists.items() if all(isinstance(v, int | float) for v in own)}
 
 
-def benchmark_plots(summary: BuildSummary) -> list[Plot]:
+def true_score_by_size_plots(summary: BuildSummary) -> list[PlotGeometry]:
     """Plot the true scores of a built benchmark by size; none if its file is gone."""
     file = Path(summary.file)
     if not file.is_file():
@@ -276,9 +293,11 @@ def benchmark_plots(summary: BuildSummary) -> list[Plot]:
         for n, entry in enumerate(table["architectures"]):
             params = space.params(space.architecture(entry["arch"]), described["classes"])
             score = entry["scores"][dataset]
-            points.append(Point(params, score, f"network {n}, {compact(params)}: {score:g}"))
-        series = Series("networks", points)
-        plots.append(plot(dataset, "parameters", "true score", series, log=True))
+            points.append(
+                PlotPoint(params, score, f"network {n}, {format_with_unit(params)}: {score:g}")
+            )
+        series = PlotSeries("networks", points)
+        plots.append(layout_plot(dataset, "parameters", "true score", series, log=True))
     return plots
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from rich.table import Table
 
-from autoprox.benchmarks.descriptions import BenchmarkFile, BenchmarkInfo, FetchedFile
+from autoprox.benchmarks.info_documents import BenchmarkFile, BenchmarkInfo, FetchedFile
 from autoprox.commands.build_benchmark import BuildSummary
-from autoprox.files.shell_command import command_line
+from autoprox.files.rerun_command import rerun_command_line
 from autoprox.report.terminal.layout import Part, aligned, new_table, number
 
 RELIABILITY = "Reliability of the first label (near-size tau of two such means):"
@@ -36,7 +36,7 @@ def _installed(found: BenchmarkInfo) -> str:
     if unreadable:
         return f"unreadable: {', '.join(unreadable)}"
     if not found.installed:
-        return f"no: {command_line('bench', 'fetch', found.name)}"
+        return f"no: {rerun_command_line('bench', 'fetch', found.name)}"
     there = sum(file.status == "installed" for file in found.files)
     return "yes" if there == len(found.files) else f"{there} of {len(found.files)} files"
 
@@ -98,7 +98,7 @@ def build_report(summary: BuildSummary) -> list[Part]:
         for dataset, own in summary.datasets.items()
         if own.tied > SATURATED
     ]
-    following = command_line("evolve", "--benchmark", summary.file)
+    following = rerun_command_line("evolve", "--benchmark", summary.file)
     return [
         table,
         "\n".join([counts, *left_out]),

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from rich.table import Table
 
-from autoprox.commands.evolve import EvolveSummary, Fold
-from autoprox.evaluation.full_resolution import RankingQuality
-from autoprox.files.shell_command import command_line
+from autoprox.commands.evolve import EvolutionFold, EvolveSummary
+from autoprox.evaluation.full_resolution_choice import RankingQuality
+from autoprox.files.rerun_command import rerun_command_line
 from autoprox.report.terminal.layout import (
     INTERVAL,
     WIDTH,
@@ -52,11 +52,11 @@ def evolve_report(summary: EvolveSummary) -> list[Part]:
         if source.lacking:
             lacking = ", ".join(source.lacking)
             parts.append(paragraph(f"{name} has no scores on {lacking}."))
-    end = f"Run: {summary.run}\nNext: {command_line('show', summary.run)}"
+    end = f"Run: {summary.run}\nNext: {rerun_command_line('show', summary.run)}"
     return [*parts, end if one else f"{summary.seconds:.0f} s\n{end}"]
 
 
-def front_parts(fold: Fold, objective: str) -> list[Part]:
+def front_parts(fold: EvolutionFold, objective: str) -> list[Part]:
     """Show the Pareto front, the longest formulas left out if there are many."""
     table = named_table("formula", "nodes", "tau", "partial tau")
     table.columns[0].max_width = WIDTH - 28
@@ -72,7 +72,7 @@ def front_parts(fold: Fold, objective: str) -> list[Part]:
     return [f"The Pareto front {by}, on the training networks{left}", table]
 
 
-def _detailed_parts(fold: Fold) -> list[Part]:
+def _detailed_parts(fold: EvolutionFold) -> list[Part]:
     """Show everything that was measured on the one space of an evolution."""
     (quality,) = fold.spaces.values()
     test, shown = quality.size["test"], shown_rivals(quality)
@@ -161,7 +161,7 @@ def without_metrics(quality: RankingQuality) -> list[str]:
     ]
 
 
-def _overview_parts(fold: Fold) -> list[Part]:
+def _overview_parts(fold: EvolutionFold) -> list[Part]:
     """Show the means over the datasets on each of several spaces."""
     headings = f"\n{INTERVAL}", "\nproxy"
     table = named_table("\nscored by", "\ntau", *headings, "partial\ntau", *headings)
@@ -186,7 +186,7 @@ def _overview_parts(fold: Fold) -> list[Part]:
     ]
 
 
-def _counts(fold: Fold, summary: EvolveSummary) -> str:
+def _counts(fold: EvolutionFold, summary: EvolveSummary) -> str:
     asked, one = fold.counts.evaluations.asked, len(summary.spaces) == 1
     evaluated = str(fold.evaluations) if asked is None else f"{fold.evaluations} of at most {asked}"
     detail = ", ".join(f"{count} {reason}" for reason, count in fold.invalid.items())
@@ -213,7 +213,7 @@ class HeldOutRow(NamedTuple):
     partial_tau_interval: Interval
 
 
-def held_out_row(fold: Fold) -> HeldOutRow:
+def held_out_row(fold: EvolutionFold) -> HeldOutRow:
     """Return the metrics of a fold's formula on the space that was held out."""
     own = fold.spaces[str(fold.held_out)]
     proxy, difference = own.means["proxy"].test, own.comparison["params"].kendall
@@ -228,7 +228,7 @@ def held_out_row(fold: Fold) -> HeldOutRow:
     )
 
 
-def held_out_parts(folds: Sequence[Fold]) -> list[Part]:
+def held_out_parts(folds: Sequence[EvolutionFold]) -> list[Part]:
     """Show the formulas on the spaces that were held out, compared with the parameter count."""
     headings = "\ntau", "minus\nparams", f"\n{INTERVAL}", "partial\ntau", f"\n{INTERVAL}"
     table = named_table("\nheld out", *headings)

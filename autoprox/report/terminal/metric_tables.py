@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from autoprox.evaluation.full_resolution import RankingQuality
-from autoprox.files.human_readable import compact
+from autoprox.evaluation.full_resolution_choice import RankingQuality
+from autoprox.files.human_readable_sizes import format_with_unit
 from autoprox.report.terminal.layout import (
     INTERVAL,
     Part,
@@ -19,7 +19,12 @@ from autoprox.scoring.bootstrap import (
     RankingMetrics,
     Verdict,
 )
-from autoprox.scoring.evaluation_set import MOSTLY_SIZE, SEED_SHARE, Budgets, SizeCheck
+from autoprox.scoring.evaluation_set import (
+    MOSTLY_SIZE,
+    SEED_SHARE,
+    ParameterBudgets,
+    SizeCorrelations,
+)
 
 METRIC_TITLES = {"kendall": "tau", "partial_tau": "partial tau"}
 INTERVALS = {
@@ -92,7 +97,7 @@ def verdict_parts(
 
 
 def regret_parts(
-    budgets: Mapping[str, Budgets], regrets: Mapping[str, Mapping[str, Sequence[Number]]]
+    budgets: Mapping[str, ParameterBudgets], regrets: Mapping[str, Mapping[str, Sequence[Number]]]
 ) -> list[Part]:
     """Show the regret of each proxy's pick within five budgets, for each dataset.
 
@@ -102,7 +107,7 @@ def regret_parts(
     for dataset, own in budgets.items():
         heads = zip(own.params, own.networks, strict=True)
         table = named_table(
-            f"{dataset}\nnetworks", *(f"{compact(size)}\n{count}" for size, count in heads)
+            f"{dataset}\nnetworks", *(f"{format_with_unit(size)}\n{count}" for size, count in heads)
         )
         values = {name: by_dataset[dataset] for name, by_dataset in regrets.items()}
         most = max((v for row in values.values() for v in row if v is not None), default=0.0)
@@ -115,7 +120,7 @@ def regret_parts(
     return [title, *parts]
 
 
-def size_parts(checks: Mapping[str, SizeCheck], first: str) -> list[Part]:
+def size_parts(checks: Mapping[str, SizeCorrelations], first: str) -> list[Part]:
     """Show the taus of the scores with parameters, FLOPs and depth."""
     table = named_table(first, *("n", *SIZES.values()))
     for name, check in checks.items():

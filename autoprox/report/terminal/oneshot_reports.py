@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 
 from autoprox.commands.prenas import PrenasSummary
-from autoprox.commands.s3 import S3Summary
+from autoprox.commands.s3_space_search import S3Summary
 from autoprox.commands.supernet import (
     SupernetEvalSummary,
     SupernetTrainSummary,
     TrainedSupernet,
 )
-from autoprox.files.human_readable import compact
-from autoprox.files.shell_command import command_line
+from autoprox.files.human_readable_sizes import format_with_unit
+from autoprox.files.rerun_command import rerun_command_line
 from autoprox.report.terminal.layout import Part, aligned, new_table
 
 
@@ -23,13 +23,18 @@ def _trained_parts(trained: TrainedSupernet, run: str) -> list[Part]:
     table = new_table("subnet", "params", "flops", "accuracy")
     table.columns[0].justify = "right"
     for number, own in enumerate(trained.subnets, start=1):
-        table.add_row(str(number), compact(own.params), compact(own.flops), f"{own.accuracy:.2f}")
+        table.add_row(
+            str(number),
+            format_with_unit(own.params),
+            format_with_unit(own.flops),
+            f"{own.accuracy:.2f}",
+        )
     counts = (
         f"{trained.space} on {trained.dataset}, {trained.sampler}; epochs: {trained.epochs} of "
         f"{trained.images_per_epoch} of {trained.images} images, loss {trained.loss:.4f}; "
         f"{trained.seconds:.0f} s"
     )
-    following = command_line("supernet", "eval", run)
+    following = rerun_command_line("supernet", "eval", run)
     return [table, f"{counts}\nWeights: {trained.weights}", f"Next: {following}\nRun: {run}"]
 
 
@@ -41,7 +46,7 @@ def supernet_eval_report(summary: SupernetEvalSummary) -> list[Part]:
         f"{summary.held_out} images",
         "table": summary.file,
     }
-    following = command_line("evolve", "--benchmark", summary.file)
+    following = rerun_command_line("evolve", "--benchmark", summary.file)
     return [aligned(facts), f"Next: {following}\nRun: {summary.run}"]
 
 
@@ -56,8 +61,8 @@ def prenas_report(summary: PrenasSummary) -> list[Part]:
             for name, value in own.arch.items()
         )
         table.add_row(
-            " to ".join(map(compact, sorted({min(below), max(below)}))),
-            *(compact(own.params), compact(own.flops)),
+            " to ".join(map(format_with_unit, sorted({min(below), max(below)}))),
+            *(format_with_unit(own.params), format_with_unit(own.flops)),
             *(f"{own.snip:.5g}", f"{own.normalised:.5g}", ", ".join(choices)),
         )
     chosen: list[Part] = [table, f"Preferred: {summary.file}"]
@@ -86,8 +91,8 @@ def s3_report(summary: S3Summary) -> list[Part]:
         numbers = _numbers(value if isinstance(value, list) else [value])
         stages.setdefault(f"stage {stage}", []).append(f"{dimension} {numbers}")
     facts = {
-        "best": f"{compact(best.params)} parameters, {compact(best.flops)} operations, "
-        f"accuracy {best.accuracy:.2f} with inherited weights",
+        "best": f"{format_with_unit(best.params)} parameters, "
+        f"{format_with_unit(best.flops)} operations, accuracy {best.accuracy:.2f} with inherited weights",
         **{stage: "; ".join(own) for stage, own in sorted(stages.items())},
     }
     shown = plots.reason or f"Plots: {plots.options}\n       {plots.errors}"

@@ -9,15 +9,15 @@ from rich import box
 from rich.table import Table
 
 from autoprox.export.pretty_format import pretty_expression
-from autoprox.files.json_documents import Document
-from autoprox.primitives import OPERATIONS, Formula, Primitive, fill
+from autoprox.files.json_documents import JSONDocument
+from autoprox.primitives import OPERATIONS, LatexFormula, Primitive, fill_template
 from autoprox.report.terminal.layout import WIDTH, Part
 
 REDUCED = {"Matrix": "Layers", "Layers": "Network"}
 FORMULA_WIDTH = 23
 
 
-class OperationDetails(Document):
+class OperationDetails(JSONDocument):
     """An operation of the language."""
 
     name: str
@@ -38,7 +38,12 @@ def operation_details() -> list[OperationDetails]:
             kind=operation.kind,
             types=types(operation),
             formula=formula(operation),
-            latex=fill(operation.latex, x=Formula("x"), y=Formula("y"), times=Formula(r"\cdot")),
+            latex=fill_template(
+                operation.latex,
+                x=LatexFormula("x"),
+                y=LatexFormula("y"),
+                times=LatexFormula(r"\cdot"),
+            ),
             rule=" ".join(operation.rule.split()),
         )
         for operation in found

@@ -5,24 +5,24 @@ from typing import Any
 
 from rich.console import Console
 
-from autoprox.evaluation.full_resolution import RankingQuality, SplitMeans
-from autoprox.export import latex, legend, pretty
-from autoprox.files.json_documents import Document
-from autoprox.language import Tree, canonical, digest, statistics
+from autoprox.evaluation.full_resolution_choice import RankingQuality, SplitMetricMeans
+from autoprox.export import formula_legend, latex, pretty_formula
+from autoprox.files.json_documents import JSONDocument
+from autoprox.language import Tree, canonical, statistics, tree_digest
 from autoprox.language.leaf_kinds import leaf_words
 from autoprox.language.quantities import QUANTITIES
 from autoprox.loaded_runs import EvolveResult, load_run
 from autoprox.report.terminal.layout import Part, aligned, new_table, number
 from autoprox.report.terminal.metric_tables import near_size_parts, size_and_seed, size_parts
 from autoprox.runs.proxy_file import Found
-from autoprox.scoring.evaluation_set import SizeCheck
+from autoprox.scoring.evaluation_set import SizeCorrelations
 from autoprox.zoo.functions import FunctionProxy
 from autoprox.zoo.proxy_loading import LoadedProxy, find_run, resolve_proxy
 
 WITH_PROXY = ("evolve", "rediscover")
 
 
-class ExpressionDetails(Document):
+class ExpressionDetails(JSONDocument):
     """The document of `autoprox show` for an expression, a run or a proxy file."""
 
     expression: str
@@ -38,12 +38,12 @@ class ExpressionDetails(Document):
     citation: str | None
     found: Found | None
     taus: dict[str, dict[str, float | None]] | None
-    size_check: dict[str, SizeCheck] | None
-    means: dict[str, SplitMeans] | None
+    size_check: dict[str, SizeCorrelations] | None
+    means: dict[str, SplitMetricMeans] | None
     seed_share: float | None
 
 
-class FunctionDetails(Document):
+class FunctionDetails(JSONDocument):
     """The document of `autoprox show` for a function of the zoo."""
 
     formula: str
@@ -52,7 +52,7 @@ class FunctionDetails(Document):
     citation: str
 
 
-class ProxyGlance(Document):
+class ProxyGlance(JSONDocument):
     """A proxy or a run as one of several that are shown side by side."""
 
     name: str
@@ -80,12 +80,12 @@ def proxy_details(loaded: LoadedProxy) -> ExpressionDetails | FunctionDetails:
     tree, quality = loaded.proxy, _quality(loaded)
     return ExpressionDetails(
         expression=str(tree),
-        formula=pretty(tree),
+        formula=pretty_formula(tree),
         latex=latex(tree),
         type=str(tree.type),
         size=tree.size,
         depth=tree.depth,
-        hash=digest(tree),
+        hash=tree_digest(tree),
         reads=terminals(tree),
         passes=passes(tree),
         choices_alone=not statistics(tree),
@@ -127,7 +127,7 @@ def proxy_report(loaded: LoadedProxy) -> list[Part]:
         "size": f"{tree.size} nodes, depth {tree.depth}",
         "reads": ", ".join(terminals(tree)) or "nothing",
         "passes": needed or "none",
-        "hash": digest(tree),
+        "hash": tree_digest(tree),
         "note": "" if statistics(tree) else "a function of the architecture's choices alone",
         "from": loaded.citation,
     }
@@ -135,8 +135,8 @@ def proxy_report(loaded: LoadedProxy) -> list[Part]:
         lines["found by"] = f"{found.run}, seed {found.seed}"
         lines["found on"] = f"{found.benchmark}, {found.space}, label {found.label}"
         lines["datasets"] = ", ".join(found.datasets)
-    parts: list[Part] = [pretty(tree, Console().width)]
-    if symbols := legend(tree):
+    parts: list[Part] = [pretty_formula(tree, Console().width)]
+    if symbols := formula_legend(tree):
         parts.append(aligned(symbols))
     parts += [str(tree), aligned({name: text for name, text in lines.items() if text})]
     if loaded.taus:

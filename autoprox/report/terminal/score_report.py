@@ -3,7 +3,7 @@
 import re
 
 from autoprox.commands.score import ModelScores, ScoredModel
-from autoprox.files.human_readable import compact
+from autoprox.files.human_readable_sizes import format_with_unit
 from autoprox.report.terminal.layout import Part, aligned, new_table, shortfall_parts
 
 
@@ -13,7 +13,7 @@ def score_report(scores: ModelScores, layers: bool = False) -> list[Part]:
     for model in scores.models:
         domains = list(model.layers.values())
         counts = (str(domains.count(domain)) for domain in ("msa", "mlp"))
-        table.add_row(model.model, compact(model.params), *counts, _number(model.score))
+        table.add_row(model.model, format_with_unit(model.params), *counts, _number(model.score))
     parts: list[Part] = [table]
     if scores.ranks and len(scores.models) == 1:
         terms = {_number(value): text for text, value in scores.models[0].terms.items()}

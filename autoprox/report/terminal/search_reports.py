@@ -1,8 +1,8 @@
 """The reports of searches: of architectures, and of a known proxy."""
 
 from autoprox.commands.rediscover import RediscoverSummary
-from autoprox.commands.search import EvaluatorCheck, SearchSummary
-from autoprox.files.human_readable import compact
+from autoprox.commands.search import PickEvaluation, SearchSummary
+from autoprox.files.human_readable_sizes import format_with_unit
 from autoprox.report.terminal.layout import Part, aligned, new_table, number, paragraph
 from autoprox.report.terminal.metric_tables import comparison_parts, near_size_parts
 
@@ -15,7 +15,9 @@ def search_report(summary: SearchSummary) -> list[Part]:
     for own in summary.top:
         numbers = (own.score, own.value) if summary.evaluator else (own.score,)
         shown = ("-" if n is None else f"{n:.6g}" for n in numbers)
-        table.add_row(str(own.candidate), compact(own.params), compact(own.flops), *shown)
+        table.add_row(
+            str(own.candidate), format_with_unit(own.params), format_with_unit(own.flops), *shown
+        )
     failed = f"{sum(summary.failed.values())} failed"
     if summary.failed:
         reasons = ", ".join(f"{count} {reason}" for reason, count in summary.failed.items())
@@ -37,7 +39,7 @@ def search_report(summary: SearchSummary) -> list[Part]:
 
 
 def _size_check(summary: SearchSummary) -> str:
-    size, largest = summary.size, compact(summary.size.largest.params)
+    size, largest = summary.size, format_with_unit(summary.size.largest.params)
     lines = [
         f"Spearman of score and parameters: {number(size.spearman)} ({size.candidates} candidates)."
     ]
@@ -51,7 +53,7 @@ def _size_check(summary: SearchSummary) -> str:
     return " ".join(lines)
 
 
-def _evaluator_parts(check: EvaluatorCheck) -> list[Part]:
+def _evaluator_parts(check: PickEvaluation) -> list[Part]:
     """Show the values of the pick and of the largest, and how well the scores rank by value."""
     values = "\n".join(
         f"{name} (candidate {own.candidate}): value {own.value:.6g}, regret {own.regret:.3g}"

@@ -4,24 +4,23 @@ Each follows its paper's equation on the layers of a transformer: the linear lay
 for convolutions, and the GELU of their MLPs, for ReLU. Its docstring says what else was chosen.
 """
 
-from autoprox.zoo import expressions  # noqa: F401  # before: they come first in the registry
-
-from . import activations, gradients, jacobians  # noqa: F401
-from .function_proxies import (
+from autoprox.zoo import expression_proxies  # noqa: F401  # before: they come first in the registry
+from autoprox.zoo.functions import activation_proxies, gradient_proxies, jacobian_proxies  # noqa: F401
+from autoprox.zoo.functions.function_proxy_registration import (
     FUNCTION_PROXIES,
     FunctionProxy,
     function_proxy,
-    measure_all,
+    measure_function_proxies,
     register_function,
 )
-from .measure_passes import MeasureError, MeasurePasses
+from autoprox.zoo.functions.shared_network_passes import FunctionProxyError, SharedNetworkPasses
 
 __all__ = [
     "FUNCTION_PROXIES",
     "FunctionProxy",
-    "MeasureError",
-    "MeasurePasses",
+    "FunctionProxyError",
+    "SharedNetworkPasses",
     "function_proxy",
-    "measure_all",
+    "measure_function_proxies",
     "register_function",
 ]

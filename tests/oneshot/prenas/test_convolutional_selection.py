@@ -9,19 +9,19 @@ import torch
 from autoprox.oneshot.prenas.convolutional_selection import (
     ConvolutionalSelector,
     PartialNetwork,
-    undominated,
+    dominated_by_fewer,
 )
-from autoprox.oneshot.prenas.supernet_saliency import Saliency, measure_saliency
+from autoprox.oneshot.prenas.supernet_saliency import SupernetSaliency, measure_saliency
 from autoprox.searchspaces import Architecture
 from autoprox.searchspaces.bignas import NanoBigNASSpace
-from autoprox.searchspaces.space import one, per_stage
+from autoprox.searchspaces.space import one, per_stage_field
 
 FIELDS = {
     "resolution": one(8, 16),
     "stem": one(8, 16),
-    "channels": per_stage((8, 16), (16, 24)),
-    "depth": per_stage((1, 2), (1, 2)),
-    "kernel": per_stage((3,), (3, 5)),
+    "channels": per_stage_field((8, 16), (16, 24)),
+    "depth": per_stage_field((1, 2), (1, 2)),
+    "kernel": per_stage_field((3,), (3, 5)),
     "last": one(16, 24),
 }
 CLASSES = 3
@@ -36,7 +36,7 @@ SPACE = Small("small", "with two stages", FIELDS)
 
 
 @pytest.fixture(scope="module")
-def saliency() -> Saliency:
+def saliency() -> SupernetSaliency:
     return measure_saliency(SPACE, CLASSES, images=4)
 
 
@@ -52,7 +52,7 @@ def every_architecture() -> list[Architecture]:
     ]
 
 
-def plain_snip(saliency: Saliency, arch: Architecture) -> float:
+def plain_snip(saliency: SupernetSaliency, arch: Architecture) -> float:
     """The sum over channels and, where a kernel is smaller, over its middle."""
     network = SPACE.network(arch, CLASSES)
     total = 0.0
@@ -68,7 +68,7 @@ def plain_snip(saliency: Saliency, arch: Architecture) -> float:
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_the_best_below_each_size_are_those_of_all(saliency: Saliency, count: int) -> None:
+def test_the_best_below_each_size_are_those_of_all(saliency: SupernetSaliency, count: int) -> None:
     known = [(SPACE.params(a, CLASSES), plain_snip(saliency, a)) for a in every_architecture()]
     ordered = sorted(params for params, _ in known)
     sizes = [ordered[len(ordered) * i // 5] for i in range(1, 5)] + [ordered[-1] + 1]
@@ -84,7 +84,7 @@ def test_the_best_below_each_size_are_those_of_all(saliency: Saliency, count: in
         assert one_.snip == pytest.approx(plain_snip(saliency, one_.architecture))
 
 
-def test_the_largest_has_all_of_every_block(saliency: Saliency) -> None:
+def test_the_largest_has_all_of_every_block(saliency: SupernetSaliency) -> None:
     [largest] = ConvolutionalSelector(saliency, SPACE).choose([10**9])
     assert largest.architecture == SPACE.largest()
     assert largest.normalised == pytest.approx(len(SPACE.blocks(SPACE.largest())))
@@ -94,7 +94,7 @@ def test_unsurpassed_are_those_that_may_be_among_the_best() -> None:
     rng = random.Random(0)
     drawn = [PartialNetwork(rng.randrange(50), rng.random(), 0) for _ in range(200)]
     for count in (1, 3):
-        kept = set(undominated(drawn, count))
+        kept = set(dominated_by_fewer(drawn, count))
         for one_ in drawn:
             better = [o for o in drawn if o.params <= one_.params and o.snip > one_.snip]
             assert (one_ in kept) == (len(better) < count)

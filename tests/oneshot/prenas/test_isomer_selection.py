@@ -16,31 +16,31 @@ from autoprox.oneshot.prenas.isomer_selection import (
     IsomerFields,
     IsomerSelector,
     LayerScores,
-    allocations,
+    option_allocations,
     require_reachable_size,
 )
-from autoprox.oneshot.prenas.supernet_saliency import Saliency, measure_saliency
+from autoprox.oneshot.prenas.supernet_saliency import SupernetSaliency, measure_saliency
 from autoprox.searchspaces import Architecture, get_space
-from autoprox.searchspaces.autoformer import NanoSpace
-from autoprox.searchspaces.space import one, per_layer
+from autoprox.searchspaces.autoformer import AutoFormerNanoSpace
+from autoprox.searchspaces.space import one, per_layer_field
 
 FIELDS = {
     "hidden_dim": one(16, 24),
     "depth": one(2, 3),
-    "mlp_ratio": per_layer(1.0, 2.0),
-    "num_heads": per_layer(1, 2),
+    "mlp_ratio": per_layer_field(1.0, 2.0),
+    "num_heads": per_layer_field(1, 2),
 }
-SPACE = NanoSpace("small", "with two options a layer", FIELDS)
+SPACE = AutoFormerNanoSpace("small", "with two options a layer", FIELDS)
 CLASSES = 3
 
 
 @pytest.fixture(scope="module")
-def saliency() -> Saliency:
+def saliency() -> SupernetSaliency:
     return measure_saliency(SPACE, CLASSES, images=4, seed=1)
 
 
 @pytest.fixture(scope="module", params=NORMALISERS)
-def selector(saliency: Saliency, request: pytest.FixtureRequest) -> IsomerSelector:
+def selector(saliency: SupernetSaliency, request: pytest.FixtureRequest) -> IsomerSelector:
     return IsomerSelector(saliency, request.param)
 
 
@@ -49,7 +49,7 @@ def thirds(rows: Tensor, heads: int) -> Tensor:
     return rows.unflatten(0, (heads, 3, -1)).transpose(0, 1).flatten(0, 2)
 
 
-def plain_scores(saliency: Saliency, arch: Architecture) -> tuple[float, list[float]]:
+def plain_scores(saliency: SupernetSaliency, arch: Architecture) -> tuple[float, list[float]]:
     """SNIP outside of the blocks and in each, matrix by matrix in the plain order."""
     most = max(FIELDS["num_heads"].options[0])
     dim, rest, blocks = 8, 0.0, [0.0] * arch["depth"]
@@ -92,7 +92,7 @@ def every_architecture() -> Iterator[Architecture]:
                 )
 
 
-def test_scores_are_plain_sums(saliency: Saliency, selector: IsomerSelector) -> None:
+def test_scores_are_plain_sums(saliency: SupernetSaliency, selector: IsomerSelector) -> None:
     _, whole = plain_scores(saliency, SPACE.largest())
     for arch in random.Random(0).sample(list(every_architecture()), 20):
         rest, blocks = plain_scores(saliency, arch)
@@ -103,7 +103,7 @@ def test_scores_are_plain_sums(saliency: Saliency, selector: IsomerSelector) -> 
 
 def test_the_products_are_those_of_one_backward_pass() -> None:
     """Without stochastic depth's chance: the first block is never left out, one block is all."""
-    space = NanoSpace("one", "one block", {**FIELDS, "depth": one(1)})
+    space = AutoFormerNanoSpace("one", "one block", {**FIELDS, "depth": one(1)})
     found = measure_saliency(space, CLASSES, images=10, seed=5)
     network = space.build(space.largest(), CLASSES, seed=5)
     generator = torch.Generator().manual_seed(5)
@@ -129,7 +129,7 @@ def group(arch: Architecture) -> tuple[float, ...]:
     )
 
 
-def test_with_two_options_a_representative_is_the_best_isomer(saliency: Saliency) -> None:
+def test_with_two_options_a_representative_is_the_best_isomer(saliency: SupernetSaliency) -> None:
     selector = IsomerSelector(saliency, "paper")
     best: dict[tuple[float, ...], float] = {}
     for arch in every_architecture():
@@ -154,7 +154,7 @@ def brute(steps: NDArray[np.float64], total: int) -> float:
 def test_the_greedy_allocation_is_the_best_where_gains_shrink(seed: int) -> None:
     """Of three steps a layer, each smaller than the one before."""
     steps = -np.sort(-np.random.default_rng(seed).random((4, 3)), axis=1)
-    for total, taken in enumerate(allocations(steps)):
+    for total, taken in enumerate(option_allocations(steps)):
         assert sum(taken) == total
         gained = sum(steps[layer, :count].sum() for layer, count in enumerate(taken))
         assert gained == pytest.approx(brute(steps, total))
@@ -163,11 +163,11 @@ def test_the_greedy_allocation_is_the_best_where_gains_shrink(seed: int) -> None
 
 def test_the_greedy_allocation_takes_one_step_at_a_time() -> None:
     """Appendix B: a great gain behind a small one isn't seen."""
-    path = list(allocations(np.array([[1.0, 9.0], [2.0, 1.5]])))
+    path = list(option_allocations(np.array([[1.0, 9.0], [2.0, 1.5]])))
     assert path == [(0, 0), (0, 1), (0, 2), (1, 2), (2, 2)]
 
 
-def test_the_released_normaliser(saliency: Saliency) -> None:
+def test_the_released_normaliser(saliency: SupernetSaliency) -> None:
     """|w g| of what is added to qkv, or to fc1 and fc2, by the matrix's sums of |w| and of |g|."""
     layout = IsomerFields(SPACE)
     heads, ratios = [], []
@@ -177,11 +177,11 @@ def test_the_released_normaliser(saliency: Saliency) -> None:
         qkv, fc1, fc2 = (part / norm for part, norm in zip(parts, norms, strict=True))
         heads.append(float(qkv[48:96].sum()))
         ratios.append(float(fc1[24:48].sum() + fc2[:, 24:48].sum()))
-    wanted = {tuple(taken) for taken in allocations(np.array(heads)[:, None])}
+    wanted = {tuple(taken) for taken in option_allocations(np.array(heads)[:, None])}
     chosen = IsomerSelector(saliency, "released").representatives
     found = {arch["num_heads"] for arch in chosen if arch["depth"] == 3}
     assert found == {tuple(1 + t for t in taken) for taken in wanted}
-    wanted = {tuple(taken) for taken in allocations(np.array(ratios)[:, None])}
+    wanted = {tuple(taken) for taken in option_allocations(np.array(ratios)[:, None])}
     found = {arch["mlp_ratio"] for arch in chosen if arch["depth"] == 3}
     assert found == {tuple(1.0 + t for t in taken) for taken in wanted}
     assert layout.networks == ["hidden_dim"]
@@ -216,8 +216,8 @@ def test_those_preferred_are_below_their_sizes_and_the_most_salient(
 
 
 def test_options_that_are_not_equally_far_apart() -> None:
-    fields = {**FIELDS, "mlp_ratio": per_layer(0.5, 1.0, 4.0), "depth": one(2)}
-    space = NanoSpace("uneven", "with uneven options", fields)
+    fields = {**FIELDS, "mlp_ratio": per_layer_field(0.5, 1.0, 4.0), "depth": one(2)}
+    space = AutoFormerNanoSpace("uneven", "with uneven options", fields)
     found = measure_saliency(space, CLASSES, images=2)
     layout = IsomerFields(space)
     scores = LayerScores(found, layout, layout.sums(found), dict.fromkeys(found.products, 1.0))
@@ -242,6 +242,6 @@ def test_sizes_out_of_reach() -> None:
         require_reachable_size(SPACE, CLASSES, least)
 
 
-def test_an_unknown_normaliser(saliency: Saliency) -> None:
+def test_an_unknown_normaliser(saliency: SupernetSaliency) -> None:
     with pytest.raises(IsomerError, match=r"unknown normaliser 'papers' \(did you mean paper\?\)"):
         IsomerSelector(saliency, "papers")

@@ -15,7 +15,7 @@ from autoprox.oneshot.s3.space_evolution import (
     space_quality,
 )
 from autoprox.searchspaces import Architecture
-from autoprox.searchspaces.swin import S3, SWIN_NANO
+from autoprox.searchspaces.swin import SWIN_NANO, SWIN_S3
 
 
 def test_the_error_of_a_space_is_of_all_and_of_the_best() -> None:
@@ -78,14 +78,14 @@ def test_a_single_option_stays() -> None:
 def test_an_evolved_space_has_all_options_after() -> None:
     """Its architectures are valid there, and the space before is as it was."""
     rng = random.Random(1)
-    architectures = [S3.sample(rng) for _ in range(200)]
+    architectures = [SWIN_S3.sample(rng) for _ in range(200)]
     errors = {arch: 40.0 - arch["depth_3"] for arch in architectures}
-    found = shift_all_options(S3, option_qualities(S3, errors, 50), tau=0.4)
-    space = evolve_space(S3, found)
+    found = shift_all_options(SWIN_S3, option_qualities(SWIN_S3, errors, 50), tau=0.4)
+    space = evolve_space(SWIN_S3, found)
     assert space.fields["depth_3"].options == ((5, 6, 7),)
     assert found["depth_3"].slope == pytest.approx(-1)
     arch = space.sample(rng)
     assert isinstance(arch, Architecture)
     assert arch["depth_3"] >= 5
     assert len(arch["window_3"]) == arch["depth_3"]
-    assert S3.fields["depth_3"].options == ((2, 3, 4),)
+    assert SWIN_S3.fields["depth_3"].options == ((2, 3, 4),)

@@ -7,12 +7,12 @@ import pytest
 
 from autoprox.oneshot.s3.subnet_search import (
     SubnetSearchSettings,
-    crossover,
-    mutate,
+    crossover_subnets,
+    mutate_subnet,
     search_subnets,
 )
 from autoprox.searchspaces import Architecture
-from autoprox.searchspaces.sampler import ArchitectureSampler
+from autoprox.searchspaces.architecture_sampler import ArchitectureSampler
 from autoprox.searchspaces.size_limits import SizeLimits
 from autoprox.searchspaces.swin import SWIN_NANO
 
@@ -35,7 +35,7 @@ def errors(architectures: Sequence[Architecture]) -> list[float]:
 def test_crossover_takes_whole_blocks_of_either_parent(seed: int) -> None:
     rng = random.Random(seed)
     a, b = SWIN_NANO.sample(rng), SWIN_NANO.sample(rng)
-    child = crossover(SWIN_NANO, a, b, rng)
+    child = crossover_subnets(SWIN_NANO, a, b, rng)
     SWIN_NANO.validate(child)
     for stage in STAGES:
         for name in ("depth", "embed_dim"):
@@ -53,7 +53,7 @@ def test_mutation_changes_stages_and_blocks_by_their_probabilities() -> None:
     stages, same_depth, changed = [], 0, 0
     for _ in range(300):
         parent = SWIN_NANO.sample(rng)
-        child = mutate(SWIN_NANO, parent, settings, rng)
+        child = mutate_subnet(SWIN_NANO, parent, settings, rng)
         SWIN_NANO.validate(child)
         for stage in STAGES:
             for name in ("depth", "embed_dim"):

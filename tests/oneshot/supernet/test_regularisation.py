@@ -4,7 +4,12 @@ import pytest
 import torch
 from scipy import stats
 
-from autoprox.oneshot.supernet.regularisation import erase, mix, random_boxes, sample_beta
+from autoprox.oneshot.supernet.regularisation import (
+    mixup_or_cutmix,
+    random_boxes,
+    random_erasing,
+    sample_beta,
+)
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -36,20 +41,20 @@ def test_boxes_have_their_size_where_they_fit() -> None:
 
 def test_some_images_are_erased_in_one_box() -> None:
     images = torch.full((400, 3, 16, 16), 9.0)
-    erased = erase(images, 0.25, generator()) != 9.0
+    erased = random_erasing(images, 0.25, generator()) != 9.0
     assert (erased.all(1) == erased.any(1)).all()
     changed = erased.any(1).flatten(1).any(1)
     assert 0.18 < changed.float().mean() < 0.32
     area = erased.any(1).flatten(1).float().mean(1)[changed]
     assert area.max() < 0.4
-    assert torch.equal(erase(images, 0.0, generator()), images)
+    assert torch.equal(random_erasing(images, 0.0, generator()), images)
 
 
 def mixed(mixup: float, cutmix: float) -> tuple[torch.Tensor, torch.Tensor]:
     """Of images that are their labels all over."""
     labels = torch.arange(64) % 2
     images = labels.float()[:, None, None, None].expand(-1, 3, 16, 16)
-    return mix(images, labels, 2, generator(), mixup=mixup, cutmix=cutmix)
+    return mixup_or_cutmix(images, labels, 2, generator(), mixup=mixup, cutmix=cutmix)
 
 
 @pytest.mark.parametrize(("mixup", "cutmix"), [(0.8, 0.0), (0.0, 1.0), (0.8, 1.0)])

@@ -17,17 +17,17 @@ from helpers.images import save_images
 from torch.nn import functional
 
 from autoprox.errors import MeasurementError
-from autoprox.inputs.datasets import Images, load_images
-from autoprox.oneshot.supernet.regularisation import drop_branches, drop_rates
+from autoprox.inputs.training_datasets import ImageDataset, load_images
+from autoprox.oneshot.supernet.regularisation import apply_stochastic_depth, drop_path_rates
 from autoprox.oneshot.supernet.shared_weights import (
-    CheckpointHeader,
     Supernet,
+    SupernetCheckpointHeader,
     SupernetError,
-    read_checkpoint,
     read_supernet,
-    write_checkpoint,
+    read_supernet_checkpoint,
+    write_supernet_checkpoint,
 )
-from autoprox.oneshot.supernet.subnets import SAMPLERS
+from autoprox.oneshot.supernet.subnet_samplers import SUBNET_SAMPLERS
 from autoprox.oneshot.supernet.training import (
     SupernetPlan,
     SupernetRecipe,
@@ -59,7 +59,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def data(path: Path) -> Images:
+def data(path: Path) -> ImageDataset:
     return load_images(path, SPACE.input_shape)
 
 
@@ -81,7 +81,7 @@ def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
     return all(torch.equal(value, other[name]) for name, value in one.items())
 
 
-def test_training_one_subnet_is_training_a_plain_network(data: Images) -> None:
+def test_training_one_subnet_is_training_a_plain_network(data: ImageDataset) -> None:
     """AdamW by hand: warm-up none, cosine, decay of layers' weights alone."""
     arch, supernet = small(depth=2), Supernet(SPACE, data.classes)
     network = supernet.extract(arch)
@@ -112,14 +112,14 @@ def test_training_one_subnet_is_training_a_plain_network(data: Images) -> None:
         torch.testing.assert_close(value, network.state_dict()[name], rtol=1e-2, atol=1e-3)
 
 
-def test_it_learns(data: Images) -> None:
+def test_it_learns(data: ImageDataset) -> None:
     recipe = PLAIN.model_copy(update={"epochs": 8})
     training = SupernetTraining(Supernet(SPACE, data.classes), data, recipe, "sandwich")
     losses = [training.train_epoch() for _ in range(8)]
     assert losses[-1] < losses[0] - 0.2
 
 
-def test_what_is_not_drawn_stays_but_for_its_decay(data: Images) -> None:
+def test_what_is_not_drawn_stays_but_for_its_decay(data: ImageDataset) -> None:
     supernet = Supernet(SPACE, data.classes)
     before = weights(supernet)
     SupernetTraining(supernet, data, PLAIN, "single", [small()]).train_epoch()
@@ -132,23 +132,25 @@ def test_what_is_not_drawn_stays_but_for_its_decay(data: Images) -> None:
 
 
 @pytest.mark.parametrize("sampler", ["uniform", "sandwich"])
-def test_a_training_that_goes_on_ends_the_same(data: Images, tmp_path: Path, sampler: str) -> None:
+def test_a_training_that_goes_on_ends_the_same(
+    data: ImageDataset, tmp_path: Path, sampler: str
+) -> None:
     whole = SupernetTraining(Supernet(SPACE, data.classes), data, RICH, sampler)
     losses = [whole.train_epoch() for _ in range(3)]
     begun = SupernetTraining(Supernet(SPACE, data.classes), data, RICH, sampler)
     assert begun.train_epoch() == losses[0]
     file = tmp_path / "begun.safetensors"
-    write_checkpoint(
-        file, begun.state(), CheckpointHeader(SPACE.name, data.classes, 1, begun.steps)
+    write_supernet_checkpoint(
+        file, begun.state(), SupernetCheckpointHeader(SPACE.name, data.classes, 1, begun.steps)
     )
     again = SupernetTraining(Supernet(SPACE, data.classes, seed=9), data, RICH, sampler)
-    state, header = read_checkpoint(file, SPACE)
+    state, header = read_supernet_checkpoint(file, SPACE)
     again.restore(state, header.epoch, header.steps)
     assert [again.train_epoch(), again.train_epoch()] == losses[1:]
     assert same(weights(again.supernet), weights(whole.supernet))
 
 
-def test_two_processes_do_the_same_step(path: Path, data: Images, tmp_path: Path) -> None:
+def test_two_processes_do_the_same_step(path: Path, data: ImageDataset, tmp_path: Path) -> None:
     """Without chance in the images the mean of both gradients is that of the whole batch."""
     recipe = PLAIN.model_copy(update={"epochs": 1, "label_smoothing": 0.0})
     plan = SupernetPlan(SPACE, path, recipe, "sandwich", (), 0)
@@ -193,11 +195,11 @@ def test_the_learning_rate_goes_up_and_down_to_the_last() -> None:
 
 def test_stochastic_depth_leaves_out_branches_in_training_alone() -> None:
     network = SPACE.build(small(depth=3), 2)
-    rates = drop_rates(network, 0.9)
+    rates = drop_path_rates(network, 0.9)
     assert list(rates.values()) == [0.0, 0.45, 0.9]
     images = torch.randn(1, 3, 16, 16, generator=torch.Generator().manual_seed(0))
     plain = network.eval()(images)
-    drop_branches(network, rates, torch.Generator().manual_seed(0))
+    apply_stochastic_depth(network, rates, torch.Generator().manual_seed(0))
     assert torch.equal(network(images), plain)
     outputs: list[torch.Tensor] = []
     network.blocks[2].fc2.register_forward_hook(lambda *args: outputs.append(args[2]))
@@ -209,7 +211,7 @@ def test_stochastic_depth_leaves_out_branches_in_training_alone() -> None:
 
 
 def draws(sampler: str, count: int, subnets: list[Architecture]) -> list[list[Architecture]]:
-    draw = SAMPLERS[sampler].draw
+    draw = SUBNET_SAMPLERS[sampler].draw
     return [draw(SPACE, subnets, random.Random(i)) for i in range(count)]
 
 
@@ -247,7 +249,7 @@ def test_preferred_draws_a_group_and_then_a_member() -> None:
     ],
 )
 def test_samplers_and_numbers_of_subnets(
-    data: Images, sampler: str, count: int, message: str
+    data: ImageDataset, sampler: str, count: int, message: str
 ) -> None:
     subnets = [small(), small(width=24)][:count]
     with pytest.raises(SupernetError, match=message):
@@ -258,21 +260,23 @@ def checkpoint(folder: Path, **changed: Any) -> Path:
     file = folder / "some.safetensors"
     supernet = Supernet(SPACE, 3)
     state = {f"weight.{name}": value for name, value in weights(supernet).items()}
-    write_checkpoint(file, state, replace(CheckpointHeader(SPACE.name, 3, 1, 2), **changed))
+    write_supernet_checkpoint(
+        file, state, replace(SupernetCheckpointHeader(SPACE.name, 3, 1, 2), **changed)
+    )
     return file
 
 
 def test_a_checkpoint_of_another_space_or_version(tmp_path: Path) -> None:
     with pytest.raises(SupernetError, match="checkpoint of space autoformer-nano, but is of pit"):
-        read_checkpoint(checkpoint(tmp_path, space="pit"), SPACE)
+        read_supernet_checkpoint(checkpoint(tmp_path, space="pit"), SPACE)
     with pytest.raises(SupernetError, match="checkpoint of format 1, but is of 2"):
-        read_checkpoint(checkpoint(tmp_path, format=2), SPACE)
+        read_supernet_checkpoint(checkpoint(tmp_path, format=2), SPACE)
     with pytest.raises(SupernetError, match=r"must have head.weight of \[4, 128\], as autoformer"):
-        read_checkpoint(checkpoint(tmp_path, classes=4), SPACE)
+        read_supernet_checkpoint(checkpoint(tmp_path, classes=4), SPACE)
 
 
 def test_a_file_that_is_no_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("text")
     for name in ("text", "none"):
         with pytest.raises(SupernetError, match=f"{name} must be a supernet's checkpoint, but"):
-            read_checkpoint(tmp_path / name, SPACE)
+            read_supernet_checkpoint(tmp_path / name, SPACE)

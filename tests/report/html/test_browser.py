@@ -7,8 +7,8 @@ import pytest
 from helpers.browser import Page, browser, find_browser
 from helpers.pages import COMMITTED, discovery, search_run, spaces_run
 
-from autoprox.report.html.page import page_of
-from autoprox.report.html.page_formats import BROWSERS
+from autoprox.report.html.page_rendering import render_page
+from autoprox.report.html.report_formats import BROWSERS
 
 pytestmark = pytest.mark.skipif(
     find_browser() is None, reason=f"needs a browser, one of {', '.join(BROWSERS)}"
@@ -32,7 +32,7 @@ def page() -> Iterator[Page]:
 def file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pages")
     written = folder / "page.html"
-    written.write_text(page_of(KINDS[request.param](folder)))
+    written.write_text(render_page(KINDS[request.param](folder)))
     return written
 
 

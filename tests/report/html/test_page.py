@@ -12,13 +12,13 @@ from helpers.pages import COMMITTED, discovery, read_summary, search_run, spaces
 from autoprox.errors import ConfigError, RunError
 from autoprox.evolution_parameters import MAX_DEPTH
 from autoprox.export import mathml
-from autoprox.export.mathml_format import mathml_of
-from autoprox.language import parse
-from autoprox.primitives import OPERATIONS, Formula, fill
-from autoprox.report.html.figures import Point, Series, pareto_front, plot
-from autoprox.report.html.page import page_of, render_macro
+from autoprox.export.mathml_format import mathml_from_latex
+from autoprox.language import parse_expression
+from autoprox.primitives import OPERATIONS, LatexFormula, fill_template
 from autoprox.report.html.page_content import report_part
-from autoprox.report.html.page_formats import write_report
+from autoprox.report.html.page_rendering import render_macro, render_page
+from autoprox.report.html.report_formats import write_report
+from autoprox.report.html.svg_geometry import PlotPoint, PlotSeries, layout_plot, pareto_front
 from autoprox.report.terminal.layout import Part, new_table
 
 OPENED = r"(?:src|href)=\"(?!#)|@import|url\("
@@ -31,7 +31,7 @@ def parsed(page: str) -> ElementTree.Element:
 
 @pytest.mark.parametrize("run", COMMITTED, ids=lambda run: str(run.name))
 def test_the_page_of_a_run_is_whole(run: Path) -> None:
-    page = page_of([run])
+    page = render_page([run])
     headings = [element.text for element in parsed(page).iter("h2")]
     assert "Every setting" in headings
     assert "How to repeat it" in headings
@@ -45,7 +45,7 @@ def headings_of(page: str) -> list[str | None]:
 
 
 def test_the_page_of_a_discovery_has_all_that_was_promised(tmp_path: Path) -> None:
-    page = page_of([discovery(tmp_path / "run")])
+    page = render_page([discovery(tmp_path / "run")])
     assert headings_of(page) == [
         *("The formula", "The operations", "As text", "As a tree"),
         *("Score and true score", "Results", "All correlations", "Size and fitness", "Fitness"),
@@ -58,7 +58,7 @@ def test_the_page_of_a_discovery_has_all_that_was_promised(tmp_path: Path) -> No
 
 
 def test_the_page_of_a_discovery_on_several_spaces(tmp_path: Path) -> None:
-    page = page_of([spaces_run(tmp_path / "run")])
+    page = render_page([spaces_run(tmp_path / "run")])
     assert [h for h in headings_of(page) if h and h.startswith("The formula")] == [
         "The formula evolved without one",
         "The formula evolved without two",
@@ -95,14 +95,14 @@ def test_long_names_take_several_lines() -> None:
 
 
 def test_several_runs_are_compared() -> None:
-    page = page_of(COMMITTED)
+    page = render_page(COMMITTED)
     articles = list(parsed(page).iter("article"))
     assert [own.get("id") for own in articles[1:]] == [run.name for run in COMMITTED]
     assert "Settings that differ" in page
 
 
 def test_a_discovery_on_several_spaces_is_compared(tmp_path: Path) -> None:
-    page = page_of([spaces_run(tmp_path / "run"), COMMITTED[0]])
+    page = render_page([spaces_run(tmp_path / "run"), COMMITTED[0]])
     tiles = [own.text for own in parsed(page).iter("{http://www.w3.org/2000/svg}title")]
     assert any(own and own.startswith("run, one/cifar100: 0.") for own in tiles)
     assert f"{COMMITTED[0].name}, one/cifar100: -" in tiles
@@ -114,18 +114,20 @@ def test_a_summary_of_another_version_is_refused(tmp_path: Path) -> None:
     del summary["folds"][0]["front"][0]["jcm"]
     (run / "summary.json").write_text(json.dumps(summary))
     with pytest.raises(RunError, match="must hold what this version writes") as refused:
-        page_of([run])
+        render_page([run])
     assert "\n" not in str(refused.value)
 
 
 def test_the_deepest_formula_is_drawn() -> None:
     deepest = f"{MAX_DEPTH * 'abs('}all.weight{MAX_DEPTH * ')'}"
-    drawn = ElementTree.fromstring(render_macro("sections.html.j2", "formula", parse(deepest)))
+    drawn = ElementTree.fromstring(
+        render_macro("sections.html.j2", "formula", parse_expression(deepest))
+    )
     assert len(list(drawn.iter("{http://www.w3.org/2000/svg}rect"))) == MAX_DEPTH + 1
 
 
 def test_text_of_files_is_escaped(tmp_path: Path) -> None:
-    page = page_of([search_run(tmp_path / "run", 3)])
+    page = render_page([search_run(tmp_path / "run", 3)])
     assert "<script" not in page
     assert "&lt;script&gt;alert(1)" in page
 
@@ -133,7 +135,7 @@ def test_text_of_files_is_escaped(tmp_path: Path) -> None:
 def test_20000_candidates_are_quick_and_small(tmp_path: Path) -> None:
     run = search_run(tmp_path / "run", 20_000)
     started = time.process_time()
-    page = page_of([run])
+    page = render_page([run])
     assert time.process_time() - started < 2
     assert len(page.encode()) < 3_000_000
     parsed(page)
@@ -141,16 +143,16 @@ def test_20000_candidates_are_quick_and_small(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_every_operation_has_mathml(name: str) -> None:
-    values = {"x": Formula("p"), "y": Formula("q"), "times": Formula(r"\cdot")}
+    values = {"x": LatexFormula("p"), "y": LatexFormula("q"), "times": LatexFormula(r"\cdot")}
     operation = OPERATIONS[name]
-    written = mathml_of(fill(operation.latex, "ij", **values))
+    written = mathml_from_latex(fill_template(operation.latex, "ij", **values))
     letters = [own.text for own in ElementTree.fromstring(written).iter("mi")]
     assert not re.search(r"[\\{}^_]|None", written)
     assert [letter for letter in "pq"[: operation.arity] if letter not in letters] == []
 
 
 def test_mathml_of_snip() -> None:
-    written = mathml(parse("sum(sum(abs(mul(all.weight, all.grad))))"))
+    written = mathml(parse_expression("sum(sum(abs(mul(all.weight, all.grad))))"))
     weight, grad = (
         f'<msubsup><mi>{letter}</mi><mi>l</mi><mi mathvariant="normal">all</mi></msubsup>'
         for letter in "WG"
@@ -165,14 +167,16 @@ def test_mathml_of_snip() -> None:
 
 
 def test_a_front_is_what_none_is_better_than() -> None:
-    points = [Point(1, 1), Point(2, 3), Point(2, 2), Point(3, 3), Point(4, 5)]
+    points = [PlotPoint(1, 1), PlotPoint(2, 3), PlotPoint(2, 2), PlotPoint(3, 3), PlotPoint(4, 5)]
     better = [p for p in points if not any(q.x <= p.x and q.y >= p.y and q != p for q in points)]
     assert pareto_front(points) == better
 
 
 def test_a_plot_leaves_out_what_is_not_finite() -> None:
-    points = [Point(1, float("nan"), "lost"), Point(2, 3, "kept")]
-    drawn = render_macro("figures.html.j2", "plot", plot("t", "x", "y", Series("a", points)))
+    points = [PlotPoint(1, float("nan"), "lost"), PlotPoint(2, 3, "kept")]
+    drawn = render_macro(
+        "figures.html.j2", "plot", layout_plot("t", "x", "y", PlotSeries("a", points))
+    )
     spots = ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}circle")
     assert ["".join(spot.itertext()) for spot in spots] == ["kept"]
 

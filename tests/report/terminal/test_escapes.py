@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from autoprox import registry
-from autoprox.errors import AutoproxError, shown
+from autoprox.errors import AutoproxError, ellipsized_line
 from autoprox.report.terminal.layout import new_table, show, show_json
 
 OBEYED = "\x1b[31m\x9b2J\u202egnp\x7f"
@@ -33,7 +33,7 @@ def test_headings_and_cells(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_an_error_is_one_line_of_bounded_length() -> None:
-    line = shown("rule\n" + OBEYED + "x" * 10**6 + "end")
+    line = ellipsized_line("rule\n" + OBEYED + "x" * 10**6 + "end")
     assert line.isprintable()
     assert len(line) < 2200
     assert line.startswith("rule\\n\\x1b[31m")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from autoprox.commands.evolve import EvolveSummary
-from autoprox.language import parse
+from autoprox.language import parse_expression
 from autoprox.report.terminal.evolve_report import evolve_report
 from autoprox.report.terminal.layout import show
 from autoprox.report.terminal.proxy_report import passes, terminals
@@ -248,5 +248,5 @@ def test_held_out_spaces_are_shown_side_by_side(capsys: pytest.CaptureFixture[st
     ],
 )
 def test_what_is_read(expression: str, reads: list[str], needed: dict[str, str]) -> None:
-    assert terminals(parse(expression)) == reads
-    assert passes(parse(expression)) == needed
+    assert terminals(parse_expression(expression)) == reads
+    assert passes(parse_expression(expression)) == needed

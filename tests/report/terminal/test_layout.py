@@ -9,7 +9,7 @@ from autoprox.report.terminal.metric_tables import (
     verdict_parts,
 )
 from autoprox.scoring.bootstrap import MetricDifferences, RankingMetrics, TauDifference
-from autoprox.scoring.evaluation_set import Budgets
+from autoprox.scoring.evaluation_set import ParameterBudgets
 
 
 def test_names_have_the_room_that_figures_leave(capsys: pytest.CaptureFixture[str]) -> None:
@@ -37,7 +37,9 @@ def test_a_long_expression_is_cut_and_no_figure(capsys: pytest.CaptureFixture[st
     figure = TauDifference(difference=0.1, interval=(0.05, 0.15), verdict="better")
     rival = MetricDifferences(kendall=figure, partial_tau=figure, near_size_tau=figure)
     rivals = dict.fromkeys(("params", "flops", "ridge"), rival)
-    sizes = Budgets(params=[5_734_567 + n for n in range(5)], networks=[20, 40, 61, 80, 100])
+    sizes = ParameterBudgets(
+        params=[5_734_567 + n for n in range(5)], networks=[20, 40, 61, 80, 100]
+    )
     show(
         *near_size_parts({name: row}, 100, 1452),
         *verdict_parts({name: rivals}, list(rivals)),
@@ -53,7 +55,7 @@ def test_a_long_expression_is_cut_and_no_figure(capsys: pytest.CaptureFixture[st
 
 
 def test_small_regrets_have_a_decimal_more(capsys: pytest.CaptureFixture[str]) -> None:
-    sizes = Budgets(params=[10, 20], networks=[1, 2])
+    sizes = ParameterBudgets(params=[10, 20], networks=[1, 2])
     regrets = {"snip": {"nats": [0.0125, None], "points": [0.0125, 1.5]}}
     show(*regret_parts({"nats": sizes, "points": sizes}, regrets))
     rows = [line.split() for line in capsys.readouterr().out.splitlines() if "snip" in line]

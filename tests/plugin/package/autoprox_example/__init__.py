@@ -8,19 +8,19 @@ from deap import base
 from torch import Tensor
 from torch.nn import functional
 
-from autoprox.benchmarks import BuiltInBenchmark, DataFile
-from autoprox.benchmarks.table import read_table
+from autoprox.benchmarks import BuiltInBenchmark, PinnedBenchmarkFile
+from autoprox.benchmarks.user_table import read_packaged_table
 from autoprox.declared_options import Option, Positive, Probability
 from autoprox.evolution import EvolutionParameters, EvolutionStrategy
 from autoprox.evolution.evolution_strategies import Offspring, Population
 from autoprox.language import Tree
 from autoprox.language.quantities import Quantity
 from autoprox.nas.searcher import Searcher
-from autoprox.nas.strategies import SearchParameters, SearchStrategy
+from autoprox.nas.strategy_registry import SearchParameters, SearchStrategy
 from autoprox.primitives import operation
 from autoprox.searchspaces import get_space
 from autoprox.zoo import ExpressionProxy
-from autoprox.zoo.functions import MeasurePasses, function_proxy
+from autoprox.zoo.functions import SharedNetworkPasses, function_proxy
 
 
 @operation("map")
@@ -46,7 +46,7 @@ SMOOTHNESS = ExpressionProxy("Nobody, 2026", "sum(mean(softsign(all.grad)))")
 
 
 @function_proxy("first-loss", "Nobody, 2026", "-L", needs=("forward",))
-def first_loss(passes: MeasurePasses) -> float:
+def first_loss(passes: SharedNetworkPasses) -> float:
     """How little the untrained network errs."""
     logits = passes.forward.logits
     return -functional.cross_entropy(logits, passes.labels).item()
@@ -54,7 +54,7 @@ def first_loss(passes: MeasurePasses) -> float:
 
 _NANO = get_space("autoformer-nano")
 MINI = type(_NANO)("autoformer-mini", "autoformer-nano by another name", _NANO.fields)
-FILE = DataFile(
+FILE = PinnedBenchmarkFile(
     "mini-bench.json",
     "687a02245746c6da7560fb4bbc9553ed9f5405356bbfd4837e05519ff74c28a4",
     size=1878,
@@ -69,7 +69,7 @@ BENCHMARK = BuiltInBenchmark(
     licence="MIT",
     origin="nano-bench",
     files=(FILE,),
-    read=read_table,
+    read=read_packaged_table,
     folder=Path(__file__).parent,
 )
 

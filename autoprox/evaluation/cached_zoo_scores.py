@@ -1,0 +1,107 @@
+"""Published proxies on all networks of a benchmark, each network's values in a cache."""
+
+import hashlib
+from collections.abc import Mapping
+from functools import cached_property, partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from autoprox.benchmarks import Benchmark
+from autoprox.configurations.commands import EvolveConfig
+from autoprox.evaluation.configured_inputs import configured_worker_pool
+from autoprox.evaluation.proxy_measurement import MeasuredProxies, NetworkValues
+from autoprox.files.atomic_writes import to_json, write_json
+from autoprox.files.function_import_and_digest import code_digest
+from autoprox.files.json_documents import read_json, validate_json
+from autoprox.primitives import PRIMITIVES
+from autoprox.progress import Progress, silent
+from autoprox.scoring.correlations import ScoresByDataset
+from autoprox.searchspaces import get_space
+from autoprox.statistics.collector import MeasurementSetting
+from autoprox.statistics.matrix_sources import MeasureNetwork
+from autoprox.statistics.untrained_networks import UntrainedNetwork, untrained_space_networks
+from autoprox.zoo.functions import FUNCTION_PROXIES
+
+
+class ZooScores(NamedTuple):
+    """The scores of published proxies on all networks, and why others can't be measured."""
+
+    scores: Mapping[str, ScoresByDataset]
+    refused: Mapping[str, str]
+
+
+class PublishedProxies:
+    """The published proxies of a configuration, measured with a network's statistics or alone."""
+
+    def __init__(
+        self, benchmark: Benchmark, config: EvolveConfig, setting: MeasurementSetting, cache: Path
+    ) -> None:
+        self._config, self._setting, self._cache = config, setting, cache
+        architectures = benchmark.architectures
+        self._networks = untrained_space_networks(
+            get_space(benchmark.space), architectures, config.seed
+        )
+
+    @cached_property
+    def _refused(self) -> dict[str, str]:
+        config = self._config
+        return MeasuredProxies(config.zoo).refused(self._networks[0], self._setting, config.seed)
+
+    @cached_property
+    def _proxies(self) -> MeasuredProxies:
+        return MeasuredProxies([name for name in self._config.zoo if name not in self._refused])
+
+    @cached_property
+    def _about(self) -> list[Any]:
+        """Everything that values depend on apart from the network."""
+        proxies, batches = self._proxies, self._setting.batches
+        inputs = {dataset: batch.digest for dataset, batch in batches.items()}
+        functions = [FUNCTION_PROXIES[name].function for name in proxies.functions]
+        code = code_digest(*functions, *(own.function for own in PRIMITIVES.values()))
+        versions = code, torch.__version__, version("autoprox")
+        return [*proxies.names, *map(str, proxies.terms), inputs, *versions]
+
+    def _path(self, network: UntrainedNetwork) -> Path:
+        key = to_json([self._about, network.identity])
+        return self._cache / f"{hashlib.sha256(key.encode()).hexdigest()}.json"
+
+    @property
+    def measure(self) -> MeasureNetwork:
+        """Measure a network's values in the same passes as its statistics."""
+        return partial(self._proxies.measure_with, self._setting, self._config.seed)
+
+    def _read(self, network: UntrainedNetwork) -> NetworkValues:
+        return validate_json(read_json(self._path(network)), NetworkValues)
+
+    def wants(self, network: UntrainedNetwork) -> bool:
+        """Return whether a network isn't in the cache."""
+        return bool(self._proxies.names) and not self._path(network).exists()
+
+    def keep(self, network: UntrainedNetwork, found: NetworkValues) -> None:
+        """Put a network's values into the cache."""
+        self._cache.mkdir(parents=True, exist_ok=True)
+        write_json(self._path(network), found.model_dump(mode="json"))
+
+    def measured(self, progress: Progress = silent) -> ZooScores:
+        """Return all scores, after measuring the networks that the cache lacks."""
+        proxies, networks, config = self._proxies, self._networks, self._config
+        todo = [network for network in networks if self.wants(network)]
+        left = iter(todo)
+
+        def keep(found: NetworkValues) -> None:
+            self.keep(network := next(left), found)
+            progress("zoo", todo.index(network) + 1, len(todo), "")
+
+        proxies.measured(todo, self._setting, config.seed, configured_worker_pool(config), keep)
+        records = [self._read(network) for network in networks] if proxies.names else []
+        scores = {
+            name: {
+                dataset: proxies.scores(name, [own.values.get(dataset, {}) for own in records])
+                for dataset in self._setting.batches
+            }
+            for name in proxies.names
+        }
+        return ZooScores(scores, self._refused)

@@ -1,7 +1,0 @@
-"""One way to say that a rule is broken."""
-
-
-def require(holds: object, rule: str) -> None:
-    """Raise AssertionError with the rule, unless it holds."""
-    if not holds:
-        raise AssertionError(rule)

@@ -1,0 +1,118 @@
+"""Measures of the activations of a forward pass.
+
+The papers binarise the activations by whether ReLU lets them pass. Here these are the inputs of the
+GELU in a block's MLP, the outputs of fc1 (and of further linear layers but the last), whose sign
+GELU keeps.
+"""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from autoprox.zoo.functions.function_proxy_registration import register_function
+from autoprox.zoo.functions.shared_network_passes import FunctionProxyError, SharedNetworkPasses
+
+SERIANNI = (
+    "Serianni and Kalita, Training-free Neural Architecture Search for RNNs and Transformers, "
+    "ACL 2023"
+)
+
+# How many of a head's projections there are in a linear layer of this name.
+PROJECTIONS = {"q": 1, "kv": 2, "qkv": 3, "input": 1, "weight": 1}
+
+
+def _active(passes: SharedNetworkPasses) -> Iterator[Tensor]:
+    """Yield the active units of each hidden layer of the MLPs: [samples, tokens, units]."""
+    for block in passes.forward.blocks:
+        *hidden, _ = [layer for layer in block if layer.domain == "mlp"]
+        for layer in hidden:
+            yield layer.output > 0
+
+
+@register_function(
+    "naswot",
+    "Mellor et al., Neural Architecture Search without Training, ICML 2021",
+    "log |det K|, Kₘₙ = N_A - Hamming distance of cₘ and cₙ",
+    trunk=True,
+)
+def naswot(passes: SharedNetworkPasses) -> float:
+    """The diversity of the samples' codes: which of all N_A units of all tokens are active.
+
+    As in the code of Auto-Prox, weights are redrawn from N(0, 1), and biases are 0.
+    """
+    passes.require_samples("naswot")
+    kernel = torch.zeros(passes.samples, passes.samples, dtype=torch.float64)
+    for active in _active(passes.redrawn()):
+        signs = active.flatten(1).float().mul_(2).sub_(1)
+        kernel += ((signs @ signs.mT).double() + signs.shape[1]).cpu() / 2
+    return float(torch.linalg.slogdet(kernel).logabsdet)
+
+
+@register_function(
+    "activation_distance",
+    f"{SERIANNI}, after Mellor et al., Neural Architecture Search without Training, ICML 2021",
+    "∑ₗ ∑ₜₛ N_A - Hamming distance of cₗₜ and cₗₛ",
+    needs=("forward",),
+    trunk=True,
+)
+def activation_distance(passes: SharedNetworkPasses) -> float:
+    """The similarity of the tokens' codes: which of the N_A units of a hidden layer l are active.
+
+    As in the published code it is a sum over all pairs of a sequence's tokens t and s, each also
+    paired with itself; here the mean of it over the samples, there the first one's.
+    """
+    total = 0.0
+    for active in _active(passes):
+        count = active.sum(1, dtype=torch.float64)  # of a unit active in n of N tokens, pairs that
+        others = active.shape[1] - count  # agree are n^2 + (N - n)^2
+        total += float((count.square() + others.square()).sum())
+    return total / passes.samples
+
+
+@register_function(
+    "meco",
+    "Jiang et al., MeCo: Zero-Shot NAS with One Data and Single Forward Pass via Minimum "
+    "Eigenvalue of Correlation, NeurIPS 2023",
+    "∑ₗ λ_min(P(fₗ)), P the Pearson correlations of a feature map's rows",
+    needs=("forward",),
+    trunk=True,
+)
+def meco(passes: SharedNetworkPasses) -> float:
+    """The independence of the first sample's tokens in the output of each linear layer.
+
+    A feature map is a linear layer's output, its rows are the tokens: what the published code
+    compares there, and the features, more than tokens, would always be dependent. As there, a token
+    whose features are all equal has no correlation with others.
+    """
+    total = 0.0
+    for layer in passes.forward.layers:
+        correlations = torch.corrcoef(layer.output[0].double()).nan_to_num(0.0)
+        total += float(torch.linalg.eigvalsh(correlations)[0])
+    return total
+
+
+@register_function(
+    "head_confidence",
+    f"{SERIANNI}, after Voita et al., Analyzing Multi-Head Self-Attention: Specialized Heads Do "
+    "the Heavy Lifting, the Rest Can Be Pruned, ACL 2019",
+    "∑ₗ E max_t fₗₜ, fₗ the queries, the keys or the values of all heads in a block",
+    needs=("forward",),
+    trunk=True,
+)
+def head_confidence(passes: SharedNetworkPasses) -> float:
+    """The confidence of the heads: the mean over their features of the maximum over tokens.
+
+    This is what the published code computes, and gets the published correlation with; it has the
+    confidence of the softmax too, which is lower. A linear layer of all queries, keys and values
+    counts as three. Where heads mix tokens by a transform, it is of what they transform.
+    """
+    named = [layer for layer in passes.forward.layers if layer.name in PROJECTIONS]
+    if not named:
+        raise FunctionProxyError(
+            f"head_confidence needs linear layers named {', '.join(PROJECTIONS)}, "
+            f"but this {type(passes.network).__name__} has none"
+        )
+    means = (layer.output.amax(1).mean(dtype=torch.float64) for layer in named)
+    parts = (PROJECTIONS[layer.name] for layer in named)
+    return sum(part * float(mean) for part, mean in zip(parts, means, strict=True))
