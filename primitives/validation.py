@@ -1,7 +1,7 @@
 """The validation of operations: they are called before they are registered.
 
-`validate_operation` checks each rule on values of every size; `require_unique_operation` compares them
-with all others.
+`validate_operation` checks each rule on values of every size; `require_unique_operation` compares
+them with all others.
 """
 
 from collections.abc import Callable, Mapping, Sequence

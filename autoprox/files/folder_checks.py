@@ -44,9 +44,9 @@ def require_free_bytes(folder: Path, size: int) -> None:
     """Raise DiskFullError unless this many bytes fit on the folder's disk."""
     if size > (free := free_bytes(folder)):
         raise DiskFullError(
-            f"about {format_with_unit(size)}B of statistics more must fit on the disk, but {folder} "
-            f"has {format_with_unit(free)}B free: make room, or choose another --cache, a smaller "
-            "--batch-size or fewer --statistics"
+            f"about {format_with_unit(size)}B of statistics more must fit on the disk, "
+            f"but {folder} has {format_with_unit(free)}B free: make room, or choose another "
+            "--cache, a smaller --batch-size or fewer --statistics"
         )
 
 

@@ -15,9 +15,9 @@ def page() -> str:
     return text.page(
         "Published proxies",
         f"{len(EXPRESSION_PROXIES)} are expressions of the language, {len(FUNCTION_PROXIES)} "
-        "functions that run passes of their own; `params` and `flops` stand beside them as counts. `autoprox "
-        "rank --proxies all` measures all of them, `autoprox show NAME` explains one. Where "
-        "text and released code of a paper differ, what counts here is said with the proxy.",
+        "functions that run passes of their own; `params` and `flops` are counts next to them. "
+        "`autoprox rank --proxies all` measures all of them, `autoprox show NAME` explains one. "
+        "Where text and released code of a paper differ, what counts here is said with the proxy.",
         "## Expressions",
         *map(expression, EXPRESSION_PROXIES),
         "## Functions",

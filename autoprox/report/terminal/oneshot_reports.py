@@ -92,7 +92,8 @@ def s3_report(summary: S3Summary) -> list[Part]:
         stages.setdefault(f"stage {stage}", []).append(f"{dimension} {numbers}")
     facts = {
         "best": f"{format_with_unit(best.params)} parameters, "
-        f"{format_with_unit(best.flops)} operations, accuracy {best.accuracy:.2f} with inherited weights",
+        f"{format_with_unit(best.flops)} operations, "
+        f"accuracy {best.accuracy:.2f} with inherited weights",
         **{stage: "; ".join(own) for stage, own in sorted(stages.items())},
     }
     shown = plots.reason or f"Plots: {plots.options}\n       {plots.errors}"
