@@ -77,7 +77,8 @@ def show_proxies(
         show_result(json, documents, lambda: side_by_side(rows))
     elif has_format:
         name = "latex" if latex else "tree" if tree else str(format_)
-        print(EXPORTERS.find(name)(resolve_proxy(source).tree))
+        tree = resolve_proxy(source).tree
+        print(EXPORTERS.find(name)(tree))
     elif json:
         show_json(proxy_details(resolve_proxy(source)).model_dump(mode="json"))
     else:

@@ -280,6 +280,6 @@ def draw_space_plots(
         return SpacePlots(options=None, errors=None, reason=reason)
     plots = import_module("autoprox.commands.s3_space_plots")  # matplotlib is optional
     options_file, errors_file = folder / "options.png", folder / "errors.png"
-    plots.plot_options([own.options for own in rounds], options_file)
-    plots.plot_errors(errors, errors_file)
+    plots.plot_option_evolution([own.options for own in rounds], options_file)
+    plots.plot_error_distributions(errors, errors_file)
     return SpacePlots(options=str(options_file), errors=str(errors_file), reason=None)

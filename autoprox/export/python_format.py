@@ -92,7 +92,7 @@ class _File:
             )
         self.bundle = SourceBundle()
         self.bundle.add(RUNTIME, "layers_of")
-        self.bundle.add(LAYER_NAMES, "Patterns")
+        self.bundle.add(LAYER_NAMES, "LayerPatterns")
         self.bundle.require("torch")
         self.bundle.require("torch", "Tensor")
         self.bundle.require("torch", "nn")
@@ -184,7 +184,9 @@ class _File:
         lines = ["layers = layers_of(model, patterns)"]
         if self.needs:
             every = any(s.domain not in BLOCK_DOMAINS for s in self.needs)
-            function = "every_domain(model, layers)" if every else "block_domains(layers)"
+            function = (
+                "domains_by_layer(model, layers)" if every else "block_domains_by_layer(layers)"
+            )
             self.bundle.add(LAYER_NAMES, function.partition("(")[0])
             lines.append(f"domains = {function}")
         for probe in sorted({statistic.probe for statistic in self.needs}):
@@ -221,7 +223,7 @@ def _function(signature: str, docstring: str, body: list[str]) -> str:
     own, _, returned = signature.partition(")")
     name, _, first = own.partition("(")
     arguments = ("inputs: Tensor", "targets: Tensor", "seed: int = 0")
-    listed = (first, *arguments, "patterns: Patterns | None = None")
+    listed = (first, *arguments, "patterns: LayerPatterns | None = None")
     lines = "".join(f"    {argument},\n" for argument in listed)
     return f'def {name}(\n{lines}){returned}:\n    """{docstring}"""\n' + indent(
         "\n".join(body), "    "

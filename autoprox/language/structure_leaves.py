@@ -18,16 +18,16 @@ _MEANINGS = {
     "one": "",
 }
 _CALLS = {
-    "width": "widths(model, layers)",
-    "tokens": "tokens_of(model, layers, inputs)",
-    "heads": "heads_of_blocks(model, layers)",
+    "width": "block_widths(model, layers)",
+    "tokens": "block_tokens(model, layers, inputs)",
+    "heads": "block_heads(model, layers)",
 }
 
 
 def _python(name: str, add: Callable[[str, str], None]) -> str:
     if name == "one":
-        add("autoprox.models.measured_layers", "blocks")
-        return "torch.tensor([1.0] * len(blocks(layers)), dtype=torch.float64)"
+        add("autoprox.models.measured_layers", "block_layers")
+        return "torch.tensor([1.0] * len(block_layers(layers)), dtype=torch.float64)"
     add("autoprox.models.measured_layers", _CALLS[name].partition("(")[0])
     return f"torch.tensor({_CALLS[name]}, dtype=torch.float64)"
 

@@ -123,7 +123,7 @@ def test_networks_that_all_fail_are_a_failure(
     def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("no luck")
 
-    monkeypatch.setattr(collector, "collect", broken)
+    monkeypatch.setattr(collector, "collect_statistics", broken)
     result = run(SPACE, "--proxy=snip", "--samples=3")
     assert result.code == 1
     assert "all 3 failed: RuntimeError: no luck" in result.err

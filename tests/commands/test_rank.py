@@ -180,7 +180,7 @@ def test_a_proxy_is_ranked_on_the_networks_for_which_it_has_a_value(
         depth = len(network.transformer_blocks)
         return {"naswot": float("nan") if depth == count else float(depth), "grasp": np.inf}
 
-    monkeypatch.setattr(proxies_module, "measure_all", some)
+    monkeypatch.setattr(proxies_module, "measure_function_proxies", some)
     names = ("naswot", "grasp", "params")
     found = start(config(benchmark, proxies=names, seeds=1, runs=tmp_path))
     left_out = sum(arch["depth"] == count for arch in ARCHITECTURES)

@@ -25,7 +25,7 @@ def test_a_program_computes_each_subexpression_once(monkeypatch: pytest.MonkeyPa
         applied.append(primitive.name)
         return apply_primitive(primitive, args, level, out)
 
-    monkeypatch.setattr("autoprox.engine.tree_compilation.apply", counting)
+    monkeypatch.setattr("autoprox.engine.tree_compilation.apply_primitive", counting)
     rng = torch.Generator().manual_seed(0)
     names = ("msa.weight", "msa.grad")
     values = {STATISTICS[name]: torch.randn(5, 3, 4, generator=rng) for name in names}
@@ -50,7 +50,7 @@ def test_a_program_drops_what_it_no_longer_needs(monkeypatch: pytest.MonkeyPatch
             made.append(weakref.ref(value))
         return value
 
-    monkeypatch.setattr("autoprox.engine.tree_compilation.apply", watched)
+    monkeypatch.setattr("autoprox.engine.tree_compilation.apply_primitive", watched)
     tree = parse_expression("sum(add(exp(tanh(neg(msa.weight))), tanh(neg(sqrt(msa.weight)))))")
     MatrixProgram([tree])(MatrixChunk.of({STATISTICS["msa.weight"]: torch.randn(5, 3, 4)}))
     assert len(alive) == 8

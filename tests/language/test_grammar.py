@@ -284,7 +284,7 @@ def test_one_seed_gives_the_same_trees_in_every_process() -> None:
     """Whatever the hashes of strings are there."""
     imports = (
         "from random import Random\n"
-        "from autoprox.language import digest\n"
+        "from autoprox.language import tree_digest\n"
         "from autoprox.language.grammar import Grammar\n"
     )
     code = f"{imports}{inspect.getsource(drawn_and_varied)}print(drawn_and_varied(), end='')"

@@ -27,7 +27,7 @@ from autoprox.language.leaf_kinds import LeafError, find_leaf
 from autoprox.language.value_types import NETWORK, PER_BLOCK
 from autoprox.nas.candidate_measurement import SearchProxy
 from autoprox.primitives import OPERATIONS, LatexFormula, operation
-from autoprox.report.html.page_content import formula_section
+from autoprox.report.html.page_rendering import render_macro
 from autoprox.testing import check_operation
 
 SETTING = Conditions(SPACE, {"noise": noise(10)})
@@ -98,7 +98,7 @@ def test_a_kind_of_leaf_is_printed() -> None:
     assert latex(tree).endswith(r"\cdot N_{3}")
     assert "<msub><mi>N</mi><mn>3</mn></msub>" in mathml(tree)
     assert to_sympy(parse_expression("#3")).is_positive
-    assert "3 times the number of blocks" in str(formula_section(tree))
+    assert "3 times the number of blocks" in render_macro("sections.html.j2", "formula", tree)
     for exporter in EXPORTERS.values():
         assert exporter(tree)
 

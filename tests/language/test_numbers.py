@@ -30,7 +30,7 @@ from autoprox.language.grammar import Grammar
 from autoprox.language.numeric_literals import MAX_NUMBER_DIGITS
 from autoprox.nas.candidate_measurement import SearchProxy
 from autoprox.primitives import COMBINATORS, OPERATIONS, apply_primitive
-from autoprox.report.html.page_content import formula_section
+from autoprox.report.html.page_rendering import render_macro
 from autoprox.report.terminal.proxy import terminals
 
 SETTING = Conditions(SPACE, {"noise": noise(10)})
@@ -190,11 +190,11 @@ def test_numbers_in_a_tree_a_report_and_a_page() -> None:
     assert "    `-- -1.5: Network" in ascii_tree(tree)
     assert terminals(tree) == ["heads", "width"]
     assert statistics(tree) == frozenset()
-    page = str(formula_section(tree))
+    page = render_macro("sections.html.j2", "formula", tree)
     assert "<mn>1.5</mn>" in page
     assert ">-1.5</text>" in page
     assert "width of each block" in page
-    negative = str(formula_section(parse_expression("add(sum(width), -2)")))
+    negative = render_macro("sections.html.j2", "formula", parse_expression("add(sum(width), -2)"))
     assert '<mo>+</mo><mrow><mo fence="true" stretchy="true">(</mo>' in negative
 
 

@@ -21,7 +21,7 @@ from autoprox.nas.architecture_evaluators import (
 
 ARCHITECTURES = [tiny(width, (1, 1.0)) for width in (8, 12, 16)]
 MINE = """
-from autoprox.nas.architecture_evaluators import in_batches
+from autoprox.nas.architecture_evaluators import evaluates_in_batches
 
 def value(architecture):
     CALLS.append(architecture)
@@ -38,11 +38,11 @@ def answers(batch, order):
         except ValueError as error:
             yield index, error
 
-@in_batches
+@evaluates_in_batches
 def forward(batch):
     return answers(batch, list)
 
-@in_batches
+@evaluates_in_batches
 def backward(batch):
     return answers(batch, reversed)
 

@@ -92,7 +92,7 @@ def test_ntk_squared_gradient_norm_is_unbiased() -> None:
     assert abs(np.mean(draws) - exact) < 3 * error
 
 
-@pytest.mark.parametrize("thin", [2, 3, 20])
+@pytest.mark.parametrize("stride", [2, 3, 20])
 def test_thinning_keeps_every_nth_row_and_column(
     network: TransformerNetwork, batch: Batch, thin: int
 ) -> None:
@@ -213,7 +213,7 @@ def test_a_pass_mixes_no_devices(batch: Batch) -> None:
 
 CHANGES: dict[str, tuple[dict[str, object], str]] = {
     "seed": ({"seed": 1}, "same"),
-    "thin": ({"thin": 2}, "same"),
+    "stride": ({"stride": 2}, "same"),
     "images": ({}, "images"),
     "labels": ({}, "labels"),
     "classes": ({}, "classes"),

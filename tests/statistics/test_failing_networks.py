@@ -129,7 +129,7 @@ def test_networks_that_fail_together_are_left_out_by_any_number_of_workers(
     found: list[dict[str, Any]] = []
     setting = MeasurementSetting({"few": noise(4)})
     proxies.measured(networks, setting, 0, WorkerPool(workers), found.append)
-    assert [record["failure"] for record in found[:2]] == ["ValueError: no such width"] * 2
+    assert [record.failure for record in found[:2]] == ["ValueError: no such width"] * 2
     for name in proxies.names:
         scores = proxies.scores(name, "few", found)
         assert np.isfinite(scores).tolist() == [False, False, True, True, True]

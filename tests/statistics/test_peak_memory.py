@@ -10,15 +10,15 @@ from pathlib import Path
 
 import torch
 
-from autoprox.engine.tree_evaluator import Engine
-from autoprox.language import STATISTICS, parse
+from autoprox.engine.tree_evaluator import TreeEvaluator
+from autoprox.language import STATISTICS, parse_expression
 from autoprox.statistics.matrix_cache import CachedMatrices
-from autoprox.statistics.collector import Setting
-from autoprox.statistics.untrained_networks import space_networks
+from autoprox.statistics.collector import MeasurementSetting
+from autoprox.statistics.untrained_networks import untrained_space_networks
 sys.path.insert(0, sys.argv[1])
 from helpers.networks import SPACE, noise, tiny
 
-class Sizes(Setting):
+class Sizes(MeasurementSetting):
     def measure(self, network, needs):
         for dataset, wanted in needs.items():
             yield dataset, {s: [torch.ones(256, 256) for _ in range(4)] for s in wanted}
@@ -28,15 +28,15 @@ def peak():
 
 torch.set_num_threads(1)
 archs = [tiny(width, (1, 1.0), (1, 2.0)) for width in range(1, 81)]
-networks = space_networks(SPACE, archs)
+networks = untrained_space_networks(SPACE, archs)
 folder, memory = Path(sys.argv[2]), int(sys.argv[3])
 needs = [STATISTICS["msa.weight"], STATISTICS["msa.grad"]]
-tree = parse("sum(sum(mul(msa.weight, msa.grad)))")
+tree = parse_expression("sum(sum(mul(msa.weight, msa.grad)))")
 sizes = Sizes({"few": noise(4)})
-Engine(CachedMatrices(sizes, networks[:1], needs, folder=folder)).evaluate([tree])
+TreeEvaluator(CachedMatrices(sizes, networks[:1], needs, folder=folder)).evaluate([tree])
 before = peak()
 kept = CachedMatrices(sizes, networks, needs, folder=folder, memory=memory)
-assert (Engine(kept).evaluate([tree]).values == 4 * 256**2).all()
+assert (TreeEvaluator(kept).evaluate([tree]).values == 4 * 256**2).all()
 print(peak() - before)
 """
 

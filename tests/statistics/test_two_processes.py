@@ -17,8 +17,8 @@ sys.path.insert(0, sys.argv[1])
 from helpers.measuring import Conditions, cached
 from helpers.networks import SPACE, noise, tiny
 
-from autoprox.engine.tree_evaluator import Engine
-from autoprox.language import STATISTICS, parse
+from autoprox.engine.tree_evaluator import TreeEvaluator
+from autoprox.language import STATISTICS, parse_expression
 
 torch.set_num_threads(1)
 setting = Conditions(SPACE, {"few": noise(4), "many": noise(10)})
@@ -26,8 +26,8 @@ networks = [tiny(width, (1, 1.0), (2, 2.0)) for width in range(4, 24)]
 needs = [STATISTICS["msa.weight"], STATISTICS["msa.grad"], STATISTICS["mlp.act"]]
 for again in range(3):
     kept = cached(setting, networks, needs, folder=Path(sys.argv[2]), memory=0, limit=0)
-    tree = parse("sum(add(sum(mul(msa.weight, msa.grad)), log1p(l1_norm(msa.grad))))")
-    print(hashlib.sha256(Engine(kept).evaluate([tree]).values.tobytes()).hexdigest())
+    tree = parse_expression("sum(add(sum(mul(msa.weight, msa.grad)), log1p(l1_norm(msa.grad))))")
+    print(hashlib.sha256(TreeEvaluator(kept).evaluate([tree]).values.tobytes()).hexdigest())
     del kept
 """
 

@@ -209,7 +209,9 @@ def test_confidence_needs_the_projections_of_heads(network: TransformerNetwork) 
         block = Unnamed(shape)
         block.load_state_dict(network.blocks[index].state_dict())
         network.blocks[index] = block
-    rule = "head_confidence needs linear layers named q, kv, qkv, .* but this NanoFormer has none"
+    rule = (
+        "head_confidence needs linear layers named q, kv, qkv, .* but this AutoFormerNano has none"
+    )
     with pytest.raises(FunctionProxyError, match=rule):
         measure_function_proxies(network, BATCH, ["head_confidence"])
     others = measure_function_proxies(

@@ -3,10 +3,10 @@
 import pytest
 
 from autoprox.evaluation.proxy_measurement import all_proxy_names
-from autoprox.report.terminal.published import published_markdown, published_parts
 from autoprox.searchspaces import SPACES
 from autoprox.zoo.published_correlations import (
     PUBLISHED_TABLES,
+    MeasuredAndPublished,
     PublishedCorrelations,
     compare_with_published,
     find_published_tables,
@@ -72,39 +72,30 @@ def test_reports_are_of_what_there_is_and_possible() -> None:
     assert {r.space for r in others} == {f"autoformer-supernet-{size}" for size in ("ti", "s", "b")}
 
 
-ROWS = [
-    {"proxy": "dss", "dataset": "cifar100", "kendall": 0.46, "spearman": 0.6, "pearson": None},
-    {"proxy": "params", "dataset": "cifar100", "kendall": 0.5, "spearman": 0.7, "pearson": 0.6},
-]
+ROWS = [("dss", "cifar100", 0.46, 0.6, None), ("params", "cifar100", 0.5, 0.7, 0.6)]
 
 
 def test_ours_stand_beside_the_published() -> None:
     beside = compare_with_published(ROWS, VIT, "autoformer-ti", "kd")
-    [row] = beside["rows"]
-    assert row["kendall"] == {"ours": 0.46, "published": 0.3589}
-    assert row["pearson"] == {"ours": None, "published": 0.5051}
-    assert (row["source"], row["same_networks"]) == ("Auto-Prox, table 2", True)
-    assert beside["without"] == ["params"]
-    lines = published_markdown(beside)
-    assert "| `dss` | 0.460 | 0.359 | 0.600 | 0.508 | - | 0.505 |" in lines
-    assert lines[-1] == "No paper reports a figure here for: params"
+    [row] = beside.rows
+    assert row.kendall == MeasuredAndPublished(ours=0.46, published=0.3589)
+    assert row.pearson == MeasuredAndPublished(ours=None, published=0.5051)
+    assert (row.source, row.same_networks) == ("Auto-Prox, table 2", True)
+    assert beside.without == ("params",)
 
 
 def test_figures_of_other_networks_are_said_to_be() -> None:
-    rows = [{**row, "dataset": "imagenet"} for row in ROWS]
+    rows = [(proxy, "imagenet", *taus) for proxy, _, *taus in ROWS]
     beside = compare_with_published(rows, "mine", "autoformer-supernet-ti", "score")
-    assert {row["same_networks"] for row in beside["rows"]} == {False}
-    assert [row["source"][:7] for row in beside["rows"]] == [
+    assert {row.same_networks for row in beside.rows} == {False}
+    assert [row.source[:7] for row in beside.rows] == [
         "T-Razor",
         "T-Razor",
         "ETAS, t",
         "ETAS, t",
     ]
-    text = "\n".join(published_markdown(beside))
-    assert "imagenet: ETAS, table 1, on other networks of the space" in text
 
 
 def test_where_nothing_is_published_that_is_said() -> None:
     beside = compare_with_published(ROWS, "mine", "gpt2", "score")
-    assert published_parts(beside) == ["No paper reports a figure for these networks."]
-    assert beside["without"] == ["dss", "params"]
+    assert (beside.rows, beside.without) == ((), ("dss", "params"))
