@@ -31,7 +31,7 @@ from autoprox.language.numeric_literals import MAX_NUMBER_DIGITS
 from autoprox.nas.candidate_measurement import SearchProxy
 from autoprox.primitives import COMBINATORS, OPERATIONS, apply_primitive
 from autoprox.report.html.page_rendering import render_macro
-from autoprox.report.terminal.proxy import terminals
+from autoprox.report.terminal.proxy_report import terminals
 
 SETTING = Conditions(SPACE, {"noise": noise(10)})
 POW = OPERATIONS["pow"]

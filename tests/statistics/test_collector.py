@@ -94,18 +94,18 @@ def test_ntk_squared_gradient_norm_is_unbiased() -> None:
 
 @pytest.mark.parametrize("stride", [2, 3, 20])
 def test_thinning_keeps_every_nth_row_and_column(
-    network: TransformerNetwork, batch: Batch, thin: int
+    network: TransformerNetwork, batch: Batch, stride: int
 ) -> None:
     whole = collect_statistics(network, batch, SINGLE)
-    thinned = collect_statistics(network, batch, SINGLE, stride=thin)
+    thinned = collect_statistics(network, batch, SINGLE, stride=stride)
     for statistic in SINGLE:
         for matrix, kept in zip(whole[statistic], thinned[statistic], strict=True):
             samples = 1 if statistic.probe == "ones" else 3
             if statistic.quantity.startswith("act"):
-                expected = [sample[::thin, ::thin] for sample in matrix.split(17)]
+                expected = [sample[::stride, ::stride] for sample in matrix.split(17)]
                 assert len(expected) == samples
             else:
-                expected = [matrix[::thin, ::thin]]
+                expected = [matrix[::stride, ::stride]]
             assert torch.equal(kept, torch.cat(expected))
             assert kept.is_contiguous()
             assert kept.untyped_storage().nbytes() == 4 * kept.numel()

@@ -1,7 +1,6 @@
 """Networks that fail, at every stage at which they can."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from helpers.trees import SNIP, assert_same_bits
 
 from autoprox.engine.tree_evaluator import REASONS, ProxyScores, TreeEvaluator
 from autoprox.errors import MeasurementError
-from autoprox.evaluation.proxy_measurement import MeasuredProxies
+from autoprox.evaluation.proxy_measurement import MeasuredProxies, NetworkValues
 from autoprox.language import STATISTICS, parse_expression
 from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork
@@ -126,12 +125,12 @@ def test_networks_that_fail_together_are_left_out_by_any_number_of_workers(
     space = BrokenSpace(stage, ValueError("no such width"))
     networks = untrained_space_networks(space, [BROKEN, tiny(5, (2, 1.0)), *SOUND[:3]])
     proxies = MeasuredProxies(["snip", "naswot", "sum(width)", "rank(sum(width))"])
-    found: list[dict[str, Any]] = []
+    found: list[NetworkValues] = []
     setting = MeasurementSetting({"few": noise(4)})
     proxies.measured(networks, setting, 0, WorkerPool(workers), found.append)
     assert [record.failure for record in found[:2]] == ["ValueError: no such width"] * 2
     for name in proxies.names:
-        scores = proxies.scores(name, "few", found)
+        scores = proxies.scores(name, [own.values.get("few", {}) for own in found])
         assert np.isfinite(scores).tolist() == [False, False, True, True, True]
 
 
