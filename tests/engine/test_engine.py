@@ -150,11 +150,11 @@ def test_random_trees_against_the_naive_evaluator(
         "sum(std(mul(z_score(ones.mlp.act), mlp.act_grad)))",
     ],
 )
-@pytest.mark.parametrize("thin", [1, 3])
+@pytest.mark.parametrize("stride", [1, 3])
 def test_the_all_ones_sample_meets_every_sample_of_a_batch(
-    setting: MakeSetting, architectures: list[Architecture], text: str, thin: int
+    setting: MakeSetting, architectures: list[Architecture], text: str, stride: int
 ) -> None:
-    chosen, tree = setting(stride=thin), parse_expression(text)
+    chosen, tree = setting(stride=stride), parse_expression(text)
     assert aligns(tree)
     world = world_of(chosen, "other", architectures)
     for name in ("ones.mlp.act", "ones.mlp.act_grad"):

@@ -27,12 +27,12 @@ UNFINISHED = f".{'0' * 62}.1-2.part"
 EVERY = [s for s in STATISTICS.values() if s.domain != "all"]
 
 
-@pytest.mark.parametrize("thin", [1, 3])
+@pytest.mark.parametrize("stride", [1, 3])
 def test_every_matrix_stands_at_its_layer(
-    setting: MakeSetting, architectures: list[Architecture], tmp_path: Path, thin: int
+    setting: MakeSetting, architectures: list[Architecture], tmp_path: Path, stride: int
 ) -> None:
     """Against the collector, network by network and dataset by dataset."""
-    chosen, architectures = setting(stride=thin), architectures[:3]
+    chosen, architectures = setting(stride=stride), architectures[:3]
     expected = {}
     for dataset, batch in enumerate(chosen.batches.values()):
         position = dict.fromkeys(EVERY, 0)
@@ -40,7 +40,7 @@ def test_every_matrix_stands_at_its_layer(
             seed = chosen.network_seed(arch)
             network = SPACE.build(arch, batch.classes, seed)
             for statistic, matrices in collect_statistics(
-                network, batch, EVERY, seed=seed, stride=thin
+                network, batch, EVERY, seed=seed, stride=stride
             ).items():
                 for matrix in matrices:
                     expected[str(statistic), dataset, position[statistic]] = matrix
