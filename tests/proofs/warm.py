@@ -29,7 +29,8 @@ def main() -> None:
     tasks = [config.task.partition(":")[0] for config in CONFIGURATIONS.values()]
     late = [
         *("cli", "report.html.page_rendering"),
-        *(f"report.terminal.{name}" for name in ("run_report_by_kind", "progress_display", "run_lists")),
+        *("report.terminal.run_report_by_kind", "report.terminal.progress_display"),
+        "report.terminal.run_lists",
     ]
     for module in [*tasks, *(f"autoprox.{name}" for name in late), "torch._dynamo"]:
         import_module(module)
