@@ -149,7 +149,7 @@ def resume(
     }
     given = {name: value for name, value in given.items() if value is not None}
     path = Path(run)
-    _with_progress(progress, lambda own: runner.resume(path, own, force=force, **given))
+    _with_progress(progress, lambda own: runner.resume_run(path, own, force=force, **given))
     return load_run(path)
 
 

@@ -57,7 +57,7 @@ def begin(task: CommandTask[Any, Any], progress: Progress = silent) -> Summary:
         return finish(task, run, progress)
 
 
-def resume(
+def resume_run(
     path: Path,
     progress: Progress = silent,
     kind: str | None = None,

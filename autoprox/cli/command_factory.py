@@ -74,9 +74,9 @@ def command(config: type[TaskConfig]) -> Callable[..., None]:
 
             if resume is None:
                 return runner.start(config(**given), progress, estimated=not quiet)
-            return runner.resume(resume, progress, config.kind, **given)
+            return runner.resume_run(resume, progress, config.kind, **given)
 
-        show_summary(config.kind, with_progress(call, resume, quiet), json)
+        show_summary(config.kind, call_with_progress(call, resume, quiet), json)
 
     run.__doc__ = config.__doc__
     listed = (row for row in config.described() if row[2].listed)
@@ -103,7 +103,7 @@ def flags(**annotations: Any) -> Iterator[Parameter]:
         yield Parameter(name, Parameter.KEYWORD_ONLY, default=False, annotation=annotation)
 
 
-def with_progress(
+def call_with_progress(
     call: Callable[[Progress], "Summary"], run: Path | None = None, quiet: bool = False
 ) -> "Summary":
     """Call with a progress panel unless quiet; errors that stop a run say how to go on."""

@@ -10,10 +10,10 @@ import typer
 from pydantic.fields import FieldInfo
 
 from autoprox.cli.command_factory import (
+    call_with_progress,
     flags,
     option_parameter,
     show_summary,
-    with_progress,
     with_signature,
 )
 from autoprox.cli.common_flags import Debug, Json, Quiet
@@ -68,8 +68,8 @@ def resume_run(**options: Any) -> None:
         if options[name] is not None
     }
     kind = Run.open(run).kind
-    summary = with_progress(
-        lambda progress: runner.resume(run, progress, force=force, **given), run, quiet
+    summary = call_with_progress(
+        lambda progress: runner.resume_run(run, progress, force=force, **given), run, quiet
     )
     show_summary(kind, summary, options["json"])
 

@@ -60,7 +60,7 @@ def show_proxies(
     from autoprox.report.terminal.layout import show, show_json, show_result
     from autoprox.report.terminal.operations_report import operation_details, operations_report
     from autoprox.report.terminal.proxy_report import proxy_details, proxy_glance, proxy_report
-    from autoprox.report.terminal.run_lists import formulas_report, side_by_side
+    from autoprox.report.terminal.run_lists import formulas_report, proxy_comparison_table
     from autoprox.runs.folder import as_written
     from autoprox.zoo.proxy_loading import resolve_proxy, run_formulas
 
@@ -74,11 +74,11 @@ def show_proxies(
     elif len(proxies) > 1:
         rows = [proxy_glance(proxy) for proxy in proxies]
         documents = [row.model_dump(mode="json", exclude_unset=True) for row in rows]
-        show_result(json, documents, lambda: side_by_side(rows))
+        show_result(json, documents, lambda: proxy_comparison_table(rows))
     elif has_format:
         name = "latex" if latex else "tree" if tree else str(format_)
-        tree = resolve_proxy(source).tree
-        print(EXPORTERS.find(name)(tree))
+        expression = resolve_proxy(source).tree
+        print(EXPORTERS.find(name)(expression))
     elif json:
         show_json(proxy_details(resolve_proxy(source)).model_dump(mode="json"))
     else:

@@ -60,7 +60,7 @@ class S3Round(JSONDocument):
     dropped: FieldOptions
 
 
-class S3Architecture(JSONDocument):
+class BestS3Architecture(JSONDocument):
     """The best architecture that was found in the last space."""
 
     arch: ArchitectureDocument
@@ -90,7 +90,7 @@ class S3Summary(Summary):
     classes: int
     rounds: tuple[S3Round, ...]
     ended: str | None
-    best: S3Architecture
+    best: BestS3Architecture
     plots: SpacePlots
     seconds: float
 
@@ -203,7 +203,7 @@ class S3Task(CommandTask[S3Config, S3Summary]):
         evaluations = self._evaluations(space, folder, ERRORS, task, len(different), progress)
         return dict(zip(different, evaluations.errors(different), strict=True))
 
-    def _search(self, space: SwinSpace, folder: Path, progress: Progress) -> S3Architecture:
+    def _search(self, space: SwinSpace, folder: Path, progress: Progress) -> BestS3Architecture:
         """Search the best architecture of the last space within the limits."""
         sampler, total = self.sampler(space), self.config.population * (self.config.generations + 1)
         evaluations = self._evaluations(space, folder, SEARCHED, "search", total, progress)
@@ -216,7 +216,7 @@ class S3Task(CommandTask[S3Config, S3Summary]):
         rng = random.Random(f"{self.config.seed} search")
         found = search_subnets(sampler, evaluate, self.settings, rng)
         best = min(found, key=found.__getitem__)
-        return S3Architecture(
+        return BestS3Architecture(
             arch=ArchitectureDocument(**best.to_json()),
             **sampler.limits.sizes(best)._asdict(),
             accuracy=round(100 - found[best], 4),
@@ -225,7 +225,7 @@ class S3Task(CommandTask[S3Config, S3Summary]):
             generations=tuple(generations),
         )
 
-    def _found(self, rounds: Sequence[S3Round], best: S3Architecture) -> Iterator[Shortfall]:
+    def _found(self, rounds: Sequence[S3Round], best: BestS3Architecture) -> Iterator[Shortfall]:
         """Compare what the rounds and the search did with what was asked for."""
         config = self.config
         yield Shortfall("rounds", config.rounds, len(rounds), "had a space within the limits")

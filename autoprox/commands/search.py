@@ -315,7 +315,7 @@ class SearchTask(CommandTask[SearchConfig, SearchSummary]):
         check = None
         if self.evaluator is not None:
             self._evaluate_best(searcher)
-            check = evaluate_pick(searcher, self.config.seed)
+            check = compare_pick_with_largest(searcher, self.config.seed)
             sort_evaluations(run.path / EVALUATIONS_FILE, searcher.asked)
         add_scores(run.path / CANDIDATES, searcher)
         best = searcher.evaluated()[: self.config.top] or searcher.best(self.config.top)
@@ -466,7 +466,7 @@ def check_scores_against_size(searcher: Searcher, top: Sequence[Candidate]) -> S
     )
 
 
-def evaluate_pick(searcher: Searcher, seed: int) -> PickEvaluation:
+def compare_pick_with_largest(searcher: Searcher, seed: int) -> PickEvaluation:
     """Compare the proxy's pick with the largest candidate, which is evaluated for this, and the
     proxy's scores with sizes on the candidates that the strategy evaluated.
 

@@ -6,7 +6,7 @@ from importlib.resources import files
 
 from autoprox.export.proxy_formats import ExportError
 from autoprox.export.timm_network import timm_source
-from autoprox.export.torch_network import torch_source
+from autoprox.export.torch_network import torch_network_source
 from autoprox.export.transformers_network import transformers_files
 from autoprox.files.atomic_writes import to_json
 from autoprox.registry import Registry
@@ -29,7 +29,7 @@ ARCHITECTURE_FORMATS: Registry[ArchitectureFormat] = Registry(
 )
 ARCHITECTURE_FORMATS.register("json", ArchitectureFormat(lambda *_: {}, trains=False))
 ARCHITECTURE_FORMATS.register(
-    "torch", ArchitectureFormat(lambda *what: {"network.py": torch_source(*what)})
+    "torch", ArchitectureFormat(lambda *what: {"network.py": torch_network_source(*what)})
 )
 ARCHITECTURE_FORMATS.register(
     "timm", ArchitectureFormat(lambda *what: {"network.py": timm_source(*what)})

@@ -19,7 +19,7 @@ LEFT_OUT = frozenset(
 RECORD_WIDTH = 80  # columns beyond which a record takes several lines
 
 
-def torch_source(space: SearchSpace, architecture: Architecture, classes: int) -> str:
+def torch_network_source(space: SearchSpace, architecture: Architecture, classes: int) -> str:
     """A file with the network's classes, and `build(seed)`, which initialises as it is published.
 
     It needs nothing but torch, and gives the weights that `autoprox.build` gives.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from safetensors.torch import save
 
-from autoprox.export.torch_network import torch_source
+from autoprox.export.torch_network import torch_network_source
 from autoprox.files.atomic_writes import to_json
 from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.searchspaces.gpt2 import GPT2NanoSpace, GPT2Space
@@ -121,7 +121,9 @@ def transformers_files(
     )
     return {
         "config.json": f"{to_json(config, indent=2)}\n",
-        f"{MODELING}.py": _modeling(space, torch_source(space, architecture, classes), task),
+        f"{MODELING}.py": _modeling(
+            space, torch_network_source(space, architecture, classes), task
+        ),
         "model.safetensors": save(weights, {"format": "pt"}),
         "network.py": build,
     }

@@ -25,7 +25,7 @@ from autoprox.primitives import OPERATIONS, Primitive, ValueLevel, apply_primiti
 from autoprox.searchspaces import TransformerNetwork, get_space
 from autoprox.statistics.collector import collect_statistics
 from autoprox.testing.rule_assertion import assert_rule
-from autoprox.zoo import EXPRESSION_PROXIES, ExpressionProxy, load_expression
+from autoprox.zoo import EXPRESSION_PROXIES, ExpressionProxy, parse_with_zoo_names
 from autoprox.zoo.functions import FunctionProxy, SharedNetworkPasses
 from autoprox.zoo.functions.shared_network_passes import SHARED_PASSES
 
@@ -109,7 +109,7 @@ def check_exporter(exporter: Exporter, trees: int = 50) -> None:
     assert_rule(exporter.__doc__, "a form says what it is in its docstring")
     rng, grammar = Random(0), Grammar()
     examples = [
-        *map(load_expression, EXPRESSION_PROXIES),
+        *map(parse_with_zoo_names, EXPRESSION_PROXIES),
         *(grammar.generate(rng) for _ in range(trees)),
     ]
     for tree in examples:

@@ -10,7 +10,7 @@ from autoprox.zoo.expression_proxies import (
     ExpressionProxy,
     ProxyError,
     PublishedProxy,
-    load_expression,
+    parse_with_zoo_names,
 )
 
 __all__ = [
@@ -19,5 +19,5 @@ __all__ = [
     "ExpressionProxy",
     "ProxyError",
     "PublishedProxy",
-    "load_expression",
+    "parse_with_zoo_names",
 ]

@@ -128,7 +128,7 @@ register_expression(
 )
 
 
-def load_expression(name_or_text: str) -> Tree:
+def parse_with_zoo_names(name_or_text: str) -> Tree:
     """The tree of a proxy of the zoo, or of an expression that may use them by name."""
     return parse_expression(
         name_or_text, {name: proxy.expression for name, proxy in EXPRESSION_PROXIES.items()}

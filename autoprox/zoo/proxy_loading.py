@@ -12,7 +12,7 @@ from autoprox.files.rerun_command import rerun_command_line
 from autoprox.language import Tree, parse_expression
 from autoprox.runs.folder import HALL_OF_FAME, Run
 from autoprox.runs.proxy_file import Found, read_proxy
-from autoprox.zoo.expression_proxies import EXPRESSION_PROXIES, ProxyError, load_expression
+from autoprox.zoo.expression_proxies import EXPRESSION_PROXIES, ProxyError, parse_with_zoo_names
 from autoprox.zoo.functions import FUNCTION_PROXIES, FunctionProxy
 
 NUMBERED = re.compile(r"(.+):(\d+)")  # a formula of a run
@@ -41,11 +41,13 @@ def resolve_proxy(source: str) -> LoadedProxy:
     if source in FUNCTION_PROXIES:
         return LoadedProxy(FUNCTION_PROXIES[source], citation=FUNCTION_PROXIES[source].citation)
     if source in EXPRESSION_PROXIES:
-        return LoadedProxy(load_expression(source), citation=EXPRESSION_PROXIES[source].citation)
+        return LoadedProxy(
+            parse_with_zoo_names(source), citation=EXPRESSION_PROXIES[source].citation
+        )
     if os.path.isfile(source) or source.endswith(".json"):
         return _from_file(Path(source))
     if (run := find_run(source)) is None:
-        return LoadedProxy(load_expression(source))
+        return LoadedProxy(parse_with_zoo_names(source))
     path, number = run
     _require_ended(path)
     file = path / HALL_OF_FAME / f"{number}.json"

@@ -3,7 +3,7 @@
 import inspect
 
 from autoprox.export.pretty_format import pretty_formula
-from autoprox.zoo.expression_proxies import EXPRESSION_PROXIES, load_expression
+from autoprox.zoo.expression_proxies import EXPRESSION_PROXIES, parse_with_zoo_names
 from autoprox.zoo.functions import FUNCTION_PROXIES
 
 from . import text
@@ -28,7 +28,7 @@ def page() -> str:
 def expression(name: str) -> str:
     """A proxy of the language: paper, formula, text."""
     own = EXPRESSION_PROXIES[name]
-    tree = load_expression(name)
+    tree = parse_with_zoo_names(name)
     return "\n\n".join(
         [
             f"### {name}",

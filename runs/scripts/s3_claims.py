@@ -59,7 +59,7 @@ def run_of(given: argparse.Namespace, seed: int) -> Path:
     """The finished run of a seed; one that was begun goes on."""
     folder: Path = given.out / f"seed{seed}"
     if folder.exists() and (begun := sorted(folder.iterdir())):
-        return Path(runner.resume(begun[0]).run)
+        return Path(runner.resume_run(begun[0]).run)
     names = ("epochs", "rounds", "samples", "top", "limit", "flops", "tau", "workers")
     chosen = {name: getattr(given, name) for name in names}
     config = S3Config(

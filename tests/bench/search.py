@@ -40,7 +40,7 @@ from autoprox.nas.candidate_measurement import MeasurementOutcome, SearchProxy
 from autoprox.scoring.correlations import kendall
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.statistics.collector import batch_cross_entropy
-from autoprox.zoo.expression_proxies import load_expression
+from autoprox.zoo.expression_proxies import parse_with_zoo_names
 
 RUNS = Path(__file__).parents[2] / "runs"
 Save = Callable[[dict[str, Any]], None]
@@ -56,7 +56,7 @@ def problem_of(proxy: str, **options: Any) -> SearchTask:
 
 def together(names: Sequence[str]) -> str:
     """One proxy that measures the terms of several in the same passes."""
-    trees = [load_expression(name) for name in names]
+    trees = [parse_with_zoo_names(name) for name in names]
     whole: Tree = make_tree("rank", make_tree("sum", make_tree("one")))
     for tree in trees:
         whole = make_tree("add", whole, make_tree("rank", tree))
@@ -72,7 +72,7 @@ def measured(problem: SearchTask, architectures: Sequence[Architecture]) -> dict
 
 
 def scores_of(name: str, terms: dict[Tree, np.ndarray]) -> np.ndarray:
-    proxy = SearchProxy(load_expression(name))
+    proxy = SearchProxy(parse_with_zoo_names(name))
     return proxy.scores(np.stack([terms[term] for term in proxy.terms], 1))
 
 

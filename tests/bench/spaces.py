@@ -18,7 +18,7 @@ from autoprox.configurations.commands import EvolveConfig
 from autoprox.configurations.shared_options import names
 from autoprox.report.terminal.evolve_report import HeldOutRow, held_out_row
 from autoprox.report.terminal.layout import markdown_line, number
-from autoprox.runner import resume, start
+from autoprox.runner import resume_run, start
 
 SPACES = "autoformer,pit,autoformer-nano,pit-nano"
 HEADINGS = ("held out", "tau", "params", "difference", "above 0", "partial tau", "above 0")
@@ -28,7 +28,7 @@ def folds(options: argparse.Namespace, seed: int) -> tuple[EvolutionFold, ...]:
     """Return those of a split, from its run if there is one."""
     runs = options.runs / f"split{seed}"
     if made := sorted(runs.glob("*Z-*")):
-        found = resume(made[0], workers=options.workers)
+        found = resume_run(made[0], workers=options.workers)
         assert isinstance(found, EvolveSummary)
         return found.folds
     config = EvolveConfig(

@@ -14,7 +14,7 @@ from autoprox.benchmarks import load_benchmark
 from autoprox.language import parse_expression
 from autoprox.runs.folder import Run
 from autoprox.searchspaces import architecture_from_json
-from autoprox.zoo.expression_proxies import load_expression
+from autoprox.zoo.expression_proxies import parse_with_zoo_names
 
 ARCH = {"hidden_dim": 16, "depth": 1, "mlp_ratio": [2.0], "num_heads": [2]}
 NANO = {"space": "autoformer-nano", "choices": ARCH}
@@ -75,7 +75,7 @@ def test_a_proxy_as_json_is_its_tree(run: Command) -> None:
     assert (
         parse_expression(text(found["tree"]))
         == parse_expression(found["expression"])
-        == load_expression("dss++")
+        == parse_with_zoo_names("dss++")
     )
     whole = run("export", "proxy", "snip", "--to", "latex", "--json").json
     assert set(whole) == {"proxy", "to", "out", "text"}

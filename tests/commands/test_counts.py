@@ -25,7 +25,7 @@ from autoprox.language import Tree, parse_expression
 from autoprox.report.html.page_rendering import render_page
 from autoprox.report.terminal.evolve_report import evolve_report, without_metrics
 from autoprox.report.terminal.layout import show
-from autoprox.runner import resume, start
+from autoprox.runner import resume_run, start
 from autoprox.runs.folder import Run
 
 Options = dict[str, Any]
@@ -188,7 +188,7 @@ def test_a_resumed_evolution_keeps_to_the_budget(
     with pytest.raises(Stopped):
         start(EvolveConfig(**given, runs=tmp_path / "cut"), stop_at(occurrence))
     [cut] = (tmp_path / "cut").iterdir()
-    resumed = resume(cut)
+    resumed = resume_run(cut)
     assert comparable(resumed) == comparable(whole)
     untimed = [[{**line, "seconds": 0} for line in log_of(own)] for own in (resumed, whole)]
     assert untimed[0] == untimed[1]
@@ -232,8 +232,8 @@ def test_each_evolution_of_spaces_held_out_has_the_budget(
     [cut] = (tmp_path / "cut").iterdir()
     for occurrence in (4, 3):
         with pytest.raises(Stopped):
-            resume(cut, stop_at(occurrence))
-    assert comparable(resume(cut)) == comparable(whole)
+            resume_run(cut, stop_at(occurrence))
+    assert comparable(resume_run(cut)) == comparable(whole)
 
 
 def test_an_island_without_a_valid_formula_is_kept_across_a_resume(
@@ -260,7 +260,7 @@ def test_an_island_without_a_valid_formula_is_kept_across_a_resume(
     with pytest.raises(Stopped):
         start(EvolveConfig(**given, runs=tmp_path / "cut"), stop_at(3))
     [cut] = (tmp_path / "cut").iterdir()
-    assert comparable(resume(cut)) == comparable(whole)
+    assert comparable(resume_run(cut)) == comparable(whole)
 
 
 @pytest.mark.parametrize(("strategy", "children"), [("mixture", 1), ("naive", 7), ("random", 7)])
@@ -406,4 +406,4 @@ def test_iterations_and_population_are_those_requested(
         with pytest.raises(Stopped):
             start(EvolveConfig(**given, runs=tmp_path / "cut"), stop_at(4))
         [cut] = (tmp_path / "cut").iterdir()
-        assert comparable(resume(cut)) == comparable(summary)
+        assert comparable(resume_run(cut)) == comparable(summary)

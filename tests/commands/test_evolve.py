@@ -27,7 +27,7 @@ from autoprox.evaluation.space_problem import SpaceProblem
 from autoprox.evolution import EvolutionError, Individual
 from autoprox.language import STATISTICS, Tree, parse_expression
 from autoprox.progress import Note, silent
-from autoprox.runner import resume, start
+from autoprox.runner import resume_run, start
 from autoprox.runs.folder import Run
 from autoprox.runs.proxy_file import read_proxy
 from autoprox.scoring.evaluation_set import DatasetMetrics
@@ -184,9 +184,9 @@ def test_a_run_that_is_interrupted_again_and_again_ends_with_the_same_result(
     (run,) = tmp_path.iterdir()
     for task, done in (("evolve", 0), ("evolve", 1), ("evolve", 5), ("measure", 1)):
         with pytest.raises(Stopped):
-            resume(run, stop_at(task, done))
+            resume_run(run, stop_at(task, done))
         assert not (run / "summary.json").exists()
-    assert results(resume(run)) == uninterrupted
+    assert results(resume_run(run)) == uninterrupted
 
 
 def test_the_progress_and_the_log_have_the_same_figures(
@@ -231,11 +231,11 @@ def test_lines_after_the_last_checkpoint_are_written_again(
             start(EvolveConfig(**options, runs=tmp_path))
     (run,) = tmp_path.iterdir()
     assert len(Run.open(run).read_log()) == iteration
-    assert results(resume(run)) == uninterrupted
+    assert results(resume_run(run)) == uninterrupted
 
 
 def test_a_finished_run_may_be_resumed(finished: EvolveSummary, uninterrupted: Results) -> None:
-    assert resume(Path(finished.run)) == finished
+    assert resume_run(Path(finished.run)) == finished
     assert results(finished) == uninterrupted
 
 

@@ -24,7 +24,7 @@ from autoprox.evaluation.space_problem import SpaceProblem
 from autoprox.evolution import METRICS, Individual
 from autoprox.language import parse_expression, statistics
 from autoprox.progress import silent
-from autoprox.runner import resume, start
+from autoprox.runner import resume_run, start
 from autoprox.statistics.untrained_networks import SpaceNetwork
 from autoprox.zoo.expression_proxies import PROXIES
 from autoprox.zoo.functions import function_proxy
@@ -64,7 +64,7 @@ def test_the_front_is_kept_and_one_of_it_chosen(
     assert summary.expression in [own.expression for own in front if own.chosen]
     folder = Path(summary.run) / "hall_of_fame"
     assert len(list(folder.iterdir())) >= len({own.expression for own in front})
-    assert resume(Path(summary.run)) == summary
+    assert resume_run(Path(summary.run)) == summary
 
 
 def test_without_tolerance_the_best_is_chosen(options: Options, tmp_path: Path) -> None:

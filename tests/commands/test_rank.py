@@ -26,7 +26,7 @@ from autoprox.evaluation import proxy_measurement as proxies_module
 from autoprox.evaluation.proxy_measurement import SIZE_PROXIES, requested_proxy_names
 from autoprox.inputs.batch_loading import load_batches
 from autoprox.report.terminal.rank_report import UNEQUAL, as_csv, rank_report
-from autoprox.runner import resume, start
+from autoprox.runner import resume_run, start
 from autoprox.runs.folder import Run
 from autoprox.scoring.bootstrap import split_networks
 from autoprox.searchspaces import TransformerNetwork, get_space
@@ -163,10 +163,10 @@ def test_a_killed_ranking_is_resumed(
         measure(ranking, seed, networks, take)
 
     monkeypatch.setattr(RankTask, "_measure", counted)
-    again = resume(run, workers=1)
+    again = resume_run(run, workers=1)
     assert measured == list(range(7, 12))
     assert again.rows == first.rows
-    assert resume(run).rows == first.rows
+    assert resume_run(run).rows == first.rows
     assert measured == list(range(7, 12))
 
 
@@ -268,7 +268,7 @@ def test_too_little_memory_stops_the_ranking_and_is_measured_again(
     recorded = {**records[2], "failure": "MemoryError: no message"}
     lines = [*records[:2], recorded, *records[3:]]
     (run / "log.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    found = resume(run)
+    found = resume_run(run)
     assert found.invalid == {}
     assert found.rows == summary.rows
 

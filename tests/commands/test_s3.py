@@ -103,7 +103,7 @@ def test_a_killed_run_goes_on_to_the_same_result(
     with pytest.raises(KeyboardInterrupt):
         run_s3(images, tmp_path, stop)
     [run] = tmp_path.iterdir()
-    resumed = runner.resume(run).to_json()
+    resumed = runner.resume_run(run).to_json()
     assert content(run) == content(Path(whole["run"]))
     assert {n: v for n, v in resumed.items() if n not in ("run", "seconds", "plots")} == {
         n: v for n, v in whole.items() if n not in ("run", "seconds", "plots")

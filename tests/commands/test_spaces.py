@@ -22,7 +22,7 @@ from autoprox.language import Tree, make_tree, parse_expression
 from autoprox.loaded_runs import EvolveResult, load_run
 from autoprox.report.terminal.evolve_report import evolve_report, held_out_parts, held_out_row
 from autoprox.report.terminal.layout import show
-from autoprox.runner import resume, start
+from autoprox.runner import resume_run, start
 from autoprox.runs.folder import Run
 from autoprox.zoo.proxy_loading import resolve_proxy
 
@@ -137,8 +137,8 @@ def test_a_run_that_is_interrupted_again_and_again_ends_with_the_same_result(
     # In the first island, in the second one, at the end of the first fold, and in the second fold.
     for task, occurrence in (("evolve", 3), ("evolve", 4), ("measure", 2), ("evolve", 5)):
         with pytest.raises(Stopped):
-            resume(run, stop_at(task, occurrence))
-    assert results(resume(run, workers=2)) == uninterrupted
+            resume_run(run, stop_at(task, occurrence))
+    assert results(resume_run(run, workers=2)) == uninterrupted
 
 
 def test_one_space_is_held_out_and_all_are_reported(
@@ -148,7 +148,7 @@ def test_one_space_is_held_out_and_all_are_reported(
     fold = only_fold(summary)
     assert (fold.held_out, fold.trained) == ("other", ("mine",))
     assert list(fold.spaces) == ["mine", "other"]
-    assert resume(Path(summary.run)) == summary
+    assert resume_run(Path(summary.run)) == summary
     result = load_run(summary.run)
     assert isinstance(result, EvolveResult)
     own = fold.spaces["other"]
@@ -180,7 +180,7 @@ def test_a_checkpoint_of_other_folds_is_refused(options: Options, tmp_path: Path
         with Run.resume(path) as run:
             run.checkpoint({"folds": folds, "islands": [], "lines": 0, "seconds": 0.0})
         with pytest.raises(RunError, match=message):
-            resume(path)
+            resume_run(path)
 
 
 def test_the_joint_metric_is_over_all_pairs(options: Options) -> None:
@@ -316,7 +316,7 @@ def test_one_space_may_have_islands_and_successive_halving(
     with pytest.raises(Stopped):
         start(alone.model_copy(update={"runs": tmp_path / "cut"}), stop_at("evolve", 5))
     [run] = (tmp_path / "cut").iterdir()
-    assert results(resume(run)) == (summary, log)
+    assert results(resume_run(run)) == (summary, log)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from autoprox.engine.per_network_terms import combine_terms, proxy_terms
 from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.language import Tree, parse_expression
 from autoprox.searchspaces import Architecture
-from autoprox.zoo.expression_proxies import load_expression
+from autoprox.zoo.expression_proxies import parse_with_zoo_names
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_terms_are_the_largest_parts_without_rank(expression: str, expected: lis
 def test_combined_terms_are_the_proxy(
     name: str, setting: Callable[..., Conditions], architectures: list[Architecture]
 ) -> None:
-    tree: Tree = load_expression(name)
+    tree: Tree = parse_with_zoo_names(name)
     whole = TreeEvaluator(streamed(setting(), architectures, 1)).evaluate([tree]).values[0]
     parts = proxy_terms(tree)
     single = [

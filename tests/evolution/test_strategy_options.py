@@ -14,7 +14,7 @@ from autoprox.configurations.commands import EvolveConfig
 from autoprox.declared_options import Option, Options, Probability
 from autoprox.errors import ConfigError, MeasurementError
 from autoprox.evolution import STRATEGIES, EvolutionError, EvolutionParameters, EvolutionStrategy
-from autoprox.runner import resume, start
+from autoprox.runner import resume_run, start
 from autoprox.testing import check_evolution_strategy
 
 SEEN: list[tuple[float, int]] = []
@@ -79,7 +79,7 @@ def test_set_options_are_recorded_and_kept_on_resume(
             start(EvolveConfig(**given, set={"share": 0.5}, name="cut"), stop)
         [cut] = (tmp_path / "runs").glob("*-cut")
         assert json.loads((cut / "config.json").read_text())["set"] == {"share": 0.5}
-        again = resume(cut)
+        again = resume_run(cut)
     assert {*expected, *SEEN} == {(0.5, 4)}
     alike = {"run": "", "seconds": 0}
     assert again.model_copy(update=alike) == whole.model_copy(update=alike)

@@ -20,7 +20,7 @@ from autoprox.searchspaces import SPACES, TransformerNetwork
 from autoprox.statistics.collector import MeasurementSetting
 from autoprox.statistics.matrix_sources import UncachedMatrices
 from autoprox.statistics.untrained_networks import BlockShape, ModuleNetwork
-from autoprox.zoo.expression_proxies import EXPRESSION_PROXIES, load_expression
+from autoprox.zoo.expression_proxies import EXPRESSION_PROXIES, parse_with_zoo_names
 
 CHOICES = [
     (
@@ -68,13 +68,13 @@ def as_module(network: TransformerNetwork, space: str, choices: dict[str, object
 
 def written(text: str, folder: Path, form: str = "python") -> ModuleType:
     path = folder / "proxy.py"
-    path.write_text(EXPORTERS[form](load_expression(text)))
+    path.write_text(EXPORTERS[form](parse_with_zoo_names(text)))
     return loaded(path)
 
 
 @pytest.mark.parametrize("name", [*EXPRESSION_PROXIES, *OTHERS])
 def test_the_file_scores_as_the_engine(name: str, tmp_path: Path) -> None:
-    tree, module = load_expression(name), written(name, tmp_path)
+    tree, module = parse_with_zoo_names(name), written(name, tmp_path)
     for space in dict.fromkeys(space for space, _ in CHOICES):
         built, batch = networks_of(space)
         own = [choices for other, choices in CHOICES if other == space]

@@ -82,10 +82,10 @@ def put(path: Path, name: str, content: bytes) -> Path:
 
 def resumed(path: Path) -> None:
     """Go on with a run, as far as its work."""
-    from autoprox.runner import resume
+    from autoprox.runner import resume_run
 
     with suppress(StopError):
-        resume(path, stop_at_work)
+        resume_run(path, stop_at_work)
 
 
 def read_by(path: Path, name: str, *readers: Callable[[Path], object]) -> Target:
@@ -145,7 +145,7 @@ def checkpoint_of_spaces() -> Target:
 def forged(kind: str) -> Target:
     """A checkpoint with its checksum put right, for whoever forges one does that too."""
     from autoprox.files.atomic_writes import to_json
-    from autoprox.runner import resume
+    from autoprox.runner import resume_run
     from autoprox.runs.folder import digest_of
 
     path = finished(kind)
@@ -158,7 +158,7 @@ def forged(kind: str) -> Target:
             content = dumped({"sha256": digest_of(text), "state": json.loads(text)})
         except (ValueError, RecursionError):
             pass
-        resume(put(path, "checkpoint.json", content))
+        resume_run(put(path, "checkpoint.json", content))
 
     return Target([dumped(state)], read)
 
@@ -166,7 +166,7 @@ def forged(kind: str) -> Target:
 @target
 def log() -> Target:
     from autoprox.loaded_runs import load_run
-    from autoprox.runner import resume
+    from autoprox.runner import resume_run
 
     path = finished("rank")
     (path / "summary.json").unlink()
@@ -176,7 +176,7 @@ def log() -> Target:
         several(
             lambda: load_run(copy).log,
             command("report", copy, "--out", "page.html"),
-            lambda: resume(copy),
+            lambda: resume_run(copy),
         )
 
     return Target([(path / "log.jsonl").read_bytes()], read, hostile.mutate_lines)
@@ -185,7 +185,7 @@ def log() -> Target:
 @target
 def candidates() -> Target:
     from autoprox.loaded_runs import load_run
-    from autoprox.runner import resume
+    from autoprox.runner import resume_run
 
     path = finished("search")
     (path / "summary.json").unlink()
@@ -195,7 +195,7 @@ def candidates() -> Target:
         several(
             lambda: load_run(copy).candidates,
             command("report", copy, "--out", "page.html"),
-            lambda: resume(copy),
+            lambda: resume_run(copy),
         )
 
     return Target([(path / "candidates.jsonl").read_bytes()], read, hostile.mutate_lines)

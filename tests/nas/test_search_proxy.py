@@ -22,7 +22,7 @@ from autoprox.nas.candidate_measurement import MeasurementOutcome, SearchProxy
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.statistics.collector import collect_statistics
 from autoprox.statistics.sliced_networks import InheritanceError
-from autoprox.zoo.expression_proxies import EXPRESSION_PROXIES, load_expression
+from autoprox.zoo.expression_proxies import EXPRESSION_PROXIES, parse_with_zoo_names
 
 SETTING = Conditions(SPACE, {"noise": noise(10)})
 GRADIENTS = "sum(sum(abs(mul(all.weight, all.grad))))"
@@ -46,7 +46,7 @@ def random_proxies(count: int, **options: Any) -> list[str]:
 
 @pytest.mark.parametrize("name", [*EXPRESSION_PROXIES, *random_proxies(12)])
 def test_fresh_terms_combine_to_the_scores_of_the_engine(name: str) -> None:
-    tree, architectures = load_expression(name), sampled(6)
+    tree, architectures = parse_with_zoo_names(name), sampled(6)
     expected = TreeEvaluator(streamed(SETTING, architectures, 1)).evaluate([tree]).values[0, 0]
     proxy = SearchProxy(tree)
     terms = np.array([o.terms for o in outcomes(own_weights(proxy, SETTING), architectures)])
@@ -56,7 +56,7 @@ def test_fresh_terms_combine_to_the_scores_of_the_engine(name: str) -> None:
 def test_the_terms_of_a_network_do_not_depend_on_workers_or_company() -> None:
     architectures = sampled(8)
     for scorer in (own_weights, sliced_weights):
-        proxy = SearchProxy(load_expression("dss++"), by_block=True)
+        proxy = SearchProxy(parse_with_zoo_names("dss++"), by_block=True)
         together = outcomes(scorer(proxy, SETTING, workers=3), architectures)
         alone = [outcomes(scorer(proxy, SETTING), [a])[0] for a in architectures]
         assert together == alone
@@ -120,7 +120,7 @@ def world_of_slices(architecture: Architecture) -> dict[str, list[Any]]:
     ],
 )
 def test_inherited_terms_are_those_of_slices_of_the_largest_network(name: str) -> None:
-    proxy = SearchProxy(load_expression(name))
+    proxy = SearchProxy(parse_with_zoo_names(name))
     for architecture in sampled(2, seed=4):
         world = world_of_slices(architecture)
         [outcome] = outcomes(sliced_weights(proxy, SETTING), [architecture])
@@ -130,7 +130,7 @@ def test_inherited_terms_are_those_of_slices_of_the_largest_network(name: str) -
 
 @pytest.mark.parametrize("name", ["dss++", "logsumexp(std(add(mlp.act, ones.mlp.act)))"])
 def test_the_largest_network_inherits_itself(name: str) -> None:
-    proxy = SearchProxy(load_expression(name))
+    proxy = SearchProxy(parse_with_zoo_names(name))
     [own] = outcomes(own_weights(proxy, SETTING), [SPACE.largest()])
     [inherited] = outcomes(sliced_weights(proxy, SETTING), [SPACE.largest()])
     np.testing.assert_allclose(inherited.terms, own.terms, rtol=1e-6)
@@ -184,7 +184,7 @@ def test_only_the_passes_that_a_proxy_needs_are_run(
     expression: str, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passes = forward_passes(monkeypatch)
-    outcomes(own_weights(SearchProxy(load_expression(expression)), SETTING), sampled(5))
+    outcomes(own_weights(SearchProxy(parse_with_zoo_names(expression)), SETTING), sampled(5))
     assert len(passes) == count
 
 

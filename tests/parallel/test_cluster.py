@@ -20,7 +20,7 @@ from helpers.commands import Command
 from helpers.images import save_images
 from helpers.tables import table
 
-from autoprox.cli.command_factory import StoppedError, with_progress
+from autoprox.cli.command_factory import StoppedError, call_with_progress
 from autoprox.configurations.commands import CONFIGURATIONS
 from autoprox.errors import MeasurementError
 from autoprox.files.atomic_writes import write_json
@@ -389,4 +389,4 @@ def test_the_error_says_how_to_go_on() -> None:
         raise ClusterError(NONE_LEFT)
 
     with pytest.raises(StoppedError, match=f"{NONE_LEFT}; `autoprox resume runs/mine` goes on$"):
-        with_progress(call, quiet=True)
+        call_with_progress(call, quiet=True)

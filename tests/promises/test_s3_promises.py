@@ -127,7 +127,7 @@ def test_a_resumed_run_falls_short_of_the_same(
     with pytest.raises(KeyboardInterrupt):
         run_s3(images, tmp_path, stop, **options)
     [run] = tmp_path.iterdir()
-    summary = runner.resume(run).to_json()
+    summary = runner.resume_run(run).to_json()
     show(*run_report("s3", S3Summary.model_validate(summary, strict=False)))
     agrees(summary, options, capsys.readouterr().out)
 

@@ -92,7 +92,7 @@ def test_an_interrupted_training_does_all_epochs(trained: Train, tmp_path: Path)
     with pytest.raises(KeyboardInterrupt):
         runner.start(config, stop)
     [run] = (tmp_path / "runs").iterdir()
-    summary = runner.resume(run).to_json()
+    summary = runner.resume_run(run).to_json()
     assert len((run / "log.jsonl").read_text().splitlines()) == summary["epochs"] == 7
     assert steps_of(summary["weights"]) == (7, summary["steps"]) == (7, 14)
 

@@ -10,7 +10,7 @@ import pytest
 from helpers.tables import table
 
 from autoprox.configurations.commands import EvolveConfig
-from autoprox.runner import resume, start
+from autoprox.runner import resume_run, start
 
 ERRORS = (OSError(28, "No space left on device"), PermissionError(13, "Permission denied"))
 
@@ -73,5 +73,5 @@ def test_every_write_may_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n
         for path in runs.rglob("*.json"):
             json.loads(path.read_text())
         begun = [path.parent for path in runs.glob("*/config.json")]
-        finished = resume(begun[0]) if begun else start(config(str(runs)))
+        finished = resume_run(begun[0]) if begun else start(config(str(runs)))
         assert contents(Path(finished.run)) == expected

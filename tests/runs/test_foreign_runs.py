@@ -13,7 +13,7 @@ from helpers.tables import table
 from autoprox.configurations.commands import EvolveConfig, SearchConfig
 from autoprox.errors import AutoproxError, RunError
 from autoprox.files.atomic_writes import write_json
-from autoprox.runner import resume, start
+from autoprox.runner import resume_run, start
 from autoprox.runs.folder import Run, locked
 
 EVIL = """
@@ -62,9 +62,9 @@ def test_a_function_is_called_only_if_it_is_named_again(here: Path) -> None:
     write_json(path / "config.json", {**read(path / "config.json"), "evaluator": "foreign:worth"})
     rule = "would call foreign:worth, which must be named again: .* --evaluator foreign:worth`"
     with pytest.raises(AutoproxError, match=rule):
-        resume(path)
+        resume_run(path)
     assert not Path("called").exists()
-    assert resume(path, evaluator="foreign:worth").top
+    assert resume_run(path, evaluator="foreign:worth").top
     assert Path("called").exists()
 
 
@@ -83,7 +83,7 @@ def test_no_link_is_followed(here: Path, name: str) -> None:
     (path / name).unlink(missing_ok=True)
     (path / name).symlink_to(outside if name == "hall_of_fame" else target)
     with pytest.raises(RunError, match=f"must hold files of its own, but .*{name} is a link"):
-        resume(path)
+        resume_run(path)
     assert target.read_text() == "years of work"
     assert os.listdir(outside) == ["thesis.tex"]
 
@@ -118,8 +118,8 @@ def test_what_a_run_reads_must_be_what_it_was(
     path = stopped(evolution(), "evolve")
     edit(path)
     with pytest.raises(RunError, match=f"{told}.*`autoprox resume {path} --force` goes on"):
-        resume(path)
-    resume(path, force=True)
+        resume_run(path)
+    resume_run(path, force=True)
     [[difference, *_]] = read(path / "environment.json")["forced"]
     assert difference.split()[0] in told
 
@@ -132,7 +132,7 @@ def test_a_run_goes_on_from_another_folder(here: Path, monkeypatch: pytest.Monke
     other = table()
     other["architectures"].reverse()
     write_json(Path("mine.json"), other)  # of the same name, and not the run's
-    assert resume(path).expression == whole.expression
+    assert resume_run(path).expression == whole.expression
 
 
 @pytest.mark.parametrize("change", [{"lines": 9}, {"seconds": 7}, {"islands": []}])
@@ -141,7 +141,7 @@ def test_an_edited_checkpoint_is_told(here: Path, change: dict[str, Any]) -> Non
     saved = read(path / "checkpoint.json")
     write_json(path / "checkpoint.json", {**saved, "state": {**saved["state"], **change}})
     with pytest.raises(RunError, match=r"checkpoint.json must stay as it was written, but was"):
-        resume(path)
+        resume_run(path)
 
 
 def test_leftovers_of_kills_are_removed(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from autoprox.configurations.commands import (
     SearchConfig,
 )
 from autoprox.errors import AutoproxError, RunError
-from autoprox.runner import resume, start
+from autoprox.runner import resume_run, start
 
 WRONG = (None, True, -1, 0, 1e308, 10**30, "", "x", "a\0b", "../..", [], ["x"], [[]], {}, {"x": 1})
 SMALL: dict[str, Any] = {"batch_size": 2}
@@ -68,7 +68,7 @@ def tampered(value: Any) -> Iterator[Any]:
 def resumed(run: Path) -> str:
     """The error of resuming, if it is refused before the work begins."""
     try:
-        resume(run, stop_at_work)
+        resume_run(run, stop_at_work)
     except AutoproxError as error:
         return str(error)
     except StopError:
@@ -106,7 +106,7 @@ def test_a_tampered_line(here: Path, kind: str, name: str) -> None:
     for other in tampered(json.loads(first)):
         file.write_text("".join(f"{line}\n" for line in [json.dumps(other), *others]))
         try:
-            resume(path)
+            resume_run(path)
         except AutoproxError as error:
             told += name in str(error) and "\n" not in str(error)
         (path / "summary.json").unlink(missing_ok=True)
@@ -117,10 +117,10 @@ def test_a_tampered_summary(here: Path, run: Command) -> None:
     path = Path(start(CONFIGS["rank"]()).run)
     summary = path / "summary.json"
     content = json.loads(summary.read_text())
-    assert resume(path).to_json() == {"run": str(path), **content}
+    assert resume_run(path).to_json() == {"run": str(path), **content}
     for other in ({**content, "rows": None}, {**content, "seeds": 2}, {}):
         summary.write_text(json.dumps(other))
         with pytest.raises(RunError, match=r"summary\.json must stay as it was written, but was"):
-            resume(path)
+            resume_run(path)
     told = run("resume", str(path))
     assert (told.code, told.err.count("\n")) == (2, 1)

@@ -16,7 +16,7 @@ from autoprox.language.layer_domains import DOMAIN_PARTS, DOMAINS, SINGLE_DOMAIN
 from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import collect_statistics
 from autoprox.statistics.untrained_networks import LayerTable, ModuleNetwork
-from autoprox.zoo import load_expression
+from autoprox.zoo import parse_with_zoo_names
 
 PIT = get_space("pit")
 CHOICES = {"base_dim": 16, "mlp_ratio": 2, "depth": [1, 4, 2], "num_heads": [2, 2, 4]}
@@ -121,7 +121,7 @@ def test_a_module_has_them_by_name() -> None:
 def test_formulas_read_them_only_where_they_are_named() -> None:
     assert set(STATISTICS) < set(EVERY_STATISTIC)
     assert {s.domain for s in STATISTICS.values()} == {"msa", "mlp", "all"}
-    assert str(load_expression("sum(mean(ones.head.grad))")) == "sum(mean(ones.head.grad))"
+    assert str(parse_with_zoo_names("sum(mean(ones.head.grad))")) == "sum(mean(ones.head.grad))"
     with pytest.raises(LanguageError, match=r"unknown name `head\.act`; nearest: `head\.grad`"):
         parse_expression("sum(sum(head.act))")
     with pytest.raises(LanguageError, match=r"two values of one type, got Layers\[qkv\]"):

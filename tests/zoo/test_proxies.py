@@ -16,7 +16,7 @@ from torch.nn import functional
 from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.language import LanguageError, parse_expression, require_complete_proxy
 from autoprox.searchspaces import Architecture
-from autoprox.zoo.expression_proxies import EXPRESSION_PROXIES, load_expression
+from autoprox.zoo.expression_proxies import EXPRESSION_PROXIES, parse_with_zoo_names
 
 WORLD = random_world(seed=21, networks=6)
 
@@ -97,20 +97,20 @@ EXPECTED = {
 
 @pytest.mark.parametrize("name", EXPRESSION_PROXIES)
 def test_each_proxy_is_its_formula(name: str) -> None:
-    tree = require_complete_proxy(load_expression(name))
+    tree = require_complete_proxy(parse_with_zoo_names(name))
     np.testing.assert_allclose(naive_evaluate(tree, WORLD), EXPECTED[name], rtol=1e-10)
 
 
 def test_an_expression_may_use_the_zoo() -> None:
-    assert load_expression("sum(sum(msa.grad))") == parse_expression("sum(sum(msa.grad))")
-    assert load_expression("rank(snip)") == parse_expression(
+    assert parse_with_zoo_names("sum(sum(msa.grad))") == parse_expression("sum(sum(msa.grad))")
+    assert parse_with_zoo_names("rank(snip)") == parse_expression(
         "rank(sum(sum(abs(mul(all.weight, all.grad)))))"
     )
 
 
 def test_an_unknown_proxy_is_refused_with_the_nearest() -> None:
     with pytest.raises(LanguageError, match=r"unknown name `dss\+`; nearest: `dss\+\+`, `dss`"):
-        load_expression("dss+")
+        parse_with_zoo_names("dss+")
 
 
 ARCHITECTURES = [
@@ -125,7 +125,7 @@ SETTING = Conditions(SPACE, {"data": BATCH}, seed=2)
 def scored(names: list[str], setting: Conditions = SETTING) -> Array:
     """The scores [proxies, networks] of the whole program."""
     engine = TreeEvaluator(streamed(setting, ARCHITECTURES, 1))
-    return engine.evaluate(map(load_expression, names)).values[:, 0]
+    return engine.evaluate(map(parse_with_zoo_names, names)).values[:, 0]
 
 
 Matrices = dict[str, list[Tensor]]

@@ -15,7 +15,7 @@ from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.inputs.batch import Batch
 from autoprox.inputs.batch_loading import load_token_batch
 from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork, get_space
-from autoprox.zoo.expression_proxies import load_expression
+from autoprox.zoo.expression_proxies import parse_with_zoo_names
 
 NANO = [tiny(8, (1, 2.0), (2, 2.0)), tiny(12, (2, 3.0)), tiny(16, (1, 2.0), (2, 3.0), (1, 4.0))]
 PIT = [
@@ -69,7 +69,7 @@ def test_saliency_is_that_of_magnitudes(name: str) -> None:
     networks = (space.build(a, batch.classes, given.network_seed(a)) for a in architectures)
     plain = np.array([plainly(network, batch.inputs) for network in networks])
     flow, diversity, saliency = plain.T
-    trees = map(load_expression, ("synflow", "dss", "dss++"))
+    trees = map(parse_with_zoo_names, ("synflow", "dss", "dss++"))
     found: Array = TreeEvaluator(streamed(given, architectures)).evaluate(trees).values[:, 0]
     np.testing.assert_allclose(found[0], flow, rtol=1e-4)
     np.testing.assert_allclose(found[1], diversity + saliency, rtol=1e-4)

@@ -31,7 +31,7 @@ def runs_report(rows: Sequence[Overview], folder: Path) -> list[Part]:
     return [table, "\n".join(names)]
 
 
-def side_by_side(rows: Sequence[ProxyGlance]) -> list[Part]:
+def proxy_comparison_table(rows: Sequence[ProxyGlance]) -> list[Part]:
     """Show the facts of each proxy or run, a column for each, and the formulas below."""
     table = new_table("")
     for place in range(1, len(rows) + 1):
