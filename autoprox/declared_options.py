@@ -34,7 +34,7 @@ GENERAL = "Options"  # the group of --help itself
 
 @dataclass(frozen=True)
 class Option:
-    """What an option's type, constraints and default don't say."""
+    """The description of an option that its type, constraints and default don't give."""
 
     help: str
     metavar: str | None = None
