@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -124,8 +125,9 @@ def test_proxies_are_compared_with_every_seed(run: Command, seeds: int) -> None:
 
 
 @pytest.mark.parametrize("others", [0, 1, 3])
-def test_every_model_is_scored(run: Command, others: int) -> None:
+def test_every_model_is_scored(run: Command, others: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model that is named several times has as many rows."""
+    monkeypatch.delitem(sys.modules, "mine", raising=False)  # another test's
     compared = ("--compare", "mine:model") * others
     found = run("score", "--proxy", "snip", "--model", "mine:model", *compared, "--json").json
     assert len(found["models"]) == 1 + others
