@@ -14,7 +14,7 @@ from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.statistics.matrix_sources import MatrixSource
 
 T = TypeVar("T")
-SHARE_OF_NETWORKS = 6  # of the networks, one in so many stands for all where formulas are timed
+SHARE_OF_NETWORKS = 6  # one network in this many is used to time formulas
 CHILDREN = 10  # formulas that are evaluated together
 
 

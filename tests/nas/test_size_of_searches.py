@@ -65,15 +65,15 @@ def test_the_largest_is_evaluated_beside_the_pick(capsys: pytest.CaptureFixture[
     """The evaluator is the benchmark's own count: what its value is can be worked out."""
     Path("counts.py").write_text("value = lambda a: -sum(a['choices']['num_heads'])")
     summary = search(top=12, evaluator="counts:value")
-    worth, top = summary["evaluator_check"], summary["top"]
-    assert worth["networks"] == 12
-    pick = next(row for row in top if row["candidate"] == worth["pick"]["candidate"])
+    check, top = summary["evaluator_check"], summary["top"]
+    assert check["networks"] == 12
+    pick = next(row for row in top if row["candidate"] == check["pick"]["candidate"])
     assert pick["score"] == max(row["score"] for row in top)
-    assert worth["pick"]["value"] == -sum(pick["arch"]["num_heads"])
-    best = max([*(row["value"] for row in top), worth["largest"]["value"]])
-    assert worth["pick"]["regret"] == best - worth["pick"]["value"]
-    assert worth["largest"]["regret"] == best - worth["largest"]["value"]
-    assert set(worth["comparison"]) == {"params", "flops"}
+    assert check["pick"]["value"] == -sum(pick["arch"]["num_heads"])
+    best = max([*(row["value"] for row in top), check["largest"]["value"]])
+    assert check["pick"]["regret"] == best - check["pick"]["value"]
+    assert check["largest"]["regret"] == best - check["largest"]["value"]
+    assert set(check["comparison"]) == {"params", "flops"}
     told = words(summary, capsys)
     assert "The proxy's pick (candidate" in told
     assert "partial tau" in told

@@ -76,19 +76,19 @@ ROWS = [("dss", "cifar100", 0.46, 0.6, None), ("params", "cifar100", 0.5, 0.7, 0
 
 
 def test_ours_stand_beside_the_published() -> None:
-    beside = compare_with_published(ROWS, VIT, "autoformer-ti", "kd")
-    [row] = beside.rows
+    found = compare_with_published(ROWS, VIT, "autoformer-ti", "kd")
+    [row] = found.rows
     assert row.kendall == MeasuredAndPublished(ours=0.46, published=0.3589)
     assert row.pearson == MeasuredAndPublished(ours=None, published=0.5051)
     assert (row.source, row.same_networks) == ("Auto-Prox, table 2", True)
-    assert beside.without == ("params",)
+    assert found.without == ("params",)
 
 
 def test_figures_of_other_networks_are_said_to_be() -> None:
     rows = [(proxy, "imagenet", *taus) for proxy, _, *taus in ROWS]
-    beside = compare_with_published(rows, "mine", "autoformer-supernet-ti", "score")
-    assert {row.same_networks for row in beside.rows} == {False}
-    assert [row.source[:7] for row in beside.rows] == [
+    found = compare_with_published(rows, "mine", "autoformer-supernet-ti", "score")
+    assert {row.same_networks for row in found.rows} == {False}
+    assert [row.source[:7] for row in found.rows] == [
         "T-Razor",
         "T-Razor",
         "ETAS, t",
@@ -97,5 +97,5 @@ def test_figures_of_other_networks_are_said_to_be() -> None:
 
 
 def test_where_nothing_is_published_that_is_said() -> None:
-    beside = compare_with_published(ROWS, "mine", "gpt2", "score")
-    assert (beside.rows, beside.without) == ((), ("dss", "params"))
+    found = compare_with_published(ROWS, "mine", "gpt2", "score")
+    assert (found.rows, found.without) == ((), ("dss", "params"))
