@@ -1,13 +1,13 @@
 """Language models: the networks and search spaces that read tokens and predict tokens."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from autoprox.searchspaces.space import ChoiceField, SearchSpace
+from autoprox.searchspaces.space import Architecture, ChoiceField, SearchSpace
 from autoprox.searchspaces.transformer import Embedding, TransformerNetwork
 
 
@@ -29,6 +29,11 @@ class LanguageNetwork(TransformerNetwork):
     @abstractmethod
     def encode(self, embedded: Tensor) -> Tensor:
         """Add positions to embeddings [batch, length, width] and run the blocks."""
+
+    def embedding_parameters(self) -> Iterator[nn.Parameter]:
+        """The vectors of tokens, and of positions and token types if they are learned."""
+        names = ("embedding", "position", "token_type")
+        return (p for name, p in self.named_parameters() if name.split(".")[0] in names)
 
     def predict(self, hidden: Tensor) -> Tensor:
         """Map the last hidden state [batch, length, width] to logits."""
@@ -56,3 +61,13 @@ class TokenSpace(SearchSpace):
     def __init__(self, name: str, description: str, fields: Mapping[str, ChoiceField]) -> None:
         super().__init__(name, description, fields)
         self.input_shape = (self.context,)
+
+    @abstractmethod
+    def network(self, arch: Architecture, classes: int) -> LanguageNetwork:
+        """The network with its parameters unset; `classes` has no meaning."""
+
+    def non_embedding_params(self, arch: Architecture) -> int:
+        """The number of parameters without the embeddings."""
+        with torch.device("meta"):  # which allocates nothing
+            network = self.network(arch, self.vocabulary)
+        return self.params(arch) - sum(p.numel() for p in network.embedding_parameters())

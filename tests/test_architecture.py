@@ -20,7 +20,7 @@ LATE = {  # modules that import late: help and the package itself must be there 
     *("autoprox", "autoprox.api", "autoprox.benchmarks", "autoprox.loaded_runs"),
     *("autoprox.files.data_frames", "autoprox.nas.blockwise_evolution"),
     *("autoprox.inputs.isolated_reading", "autoprox.__main__", "autoprox.parallel.dask_cluster"),
-    "autoprox.configurations.shared_options",
+    *("autoprox.configurations.shared_options", "autoprox.scoring.baselines"),
     *(
         "autoprox.cli.bench_commands",
         "autoprox.cli.command_factory",

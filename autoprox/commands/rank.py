@@ -35,6 +35,7 @@ from autoprox.language import statistics
 from autoprox.progress import Progress
 from autoprox.runs.folder import Run, as_written
 from autoprox.runs.summary import Summary
+from autoprox.scoring.baselines import baselines
 from autoprox.scoring.bootstrap import (
     BootstrapMetrics,
     Interval,
@@ -59,9 +60,7 @@ from autoprox.scoring.evaluation_set import (
     MetricsTable,
     ParameterBudgets,
     SizeCorrelations,
-    cross_fitted_ridge,
     seed_variance_share,
-    size_baselines,
 )
 from autoprox.searchspaces import get_space
 from autoprox.shortfalls import Shortfall
@@ -368,7 +367,7 @@ class RankTask(CommandTask[RankConfig, RankSummary]):
     ) -> dict[str, Any]:
         """Return the means of each proxy over the datasets, and those of the baselines."""
         benchmark = self.benchmark
-        rivals = {**size_baselines(benchmark), "ridge": cross_fitted_ridge(benchmark)}
+        rivals = baselines(benchmark)
         means, comparison, size = {}, {}, {}
         for proxy, own in scores.items():
             valid = _valid(np.concatenate(list(own.values())))

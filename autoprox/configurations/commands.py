@@ -115,9 +115,8 @@ class EvolveConfig(
     """Discover a proxy: a formula that ranks untrained networks as training would.
 
     It is evolved on some of a benchmark's architectures and tested on the
-    others, next to the parameter count, the FLOPs and a ridge regression.
-    With --spaces it is one formula for several spaces.
-    Everything is kept in a new folder; `autoprox resume` goes on with an
+    others, next to the networks' sizes and two regressions on their choices.
+    With --spaces it is one formula for several spaces. Everything is kept in a new folder; `autoprox resume` goes on with an
     interrupted run.
     """
 

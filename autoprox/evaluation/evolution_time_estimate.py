@@ -23,8 +23,8 @@ from autoprox.language import EVERY_STATISTIC, Statistic, Tree, parse_expression
 from autoprox.language.grammar import Grammar
 from autoprox.parallel.threads import run_threads, single_torch_thread
 from autoprox.parallel.worker_pool import WorkerPool
+from autoprox.scoring.baselines import REGRESSIONS, network_sizes
 from autoprox.scoring.correlations import Indices
-from autoprox.scoring.evaluation_set import size_baselines
 from autoprox.scoring.fitness_correlations import fitness_taus
 from autoprox.statistics.matrix_cache import CachedMatrices
 from autoprox.statistics.matrix_sources import measure_statistics
@@ -36,7 +36,7 @@ FIRST_NETWORK = 1.25  # time of a thread's first network, relative to the next o
 FORMULAS = 21  # typical formulas that are timed
 TYPICAL = ("sum(effective_rank({}))", "sum(l1_norm(gelu({})))", "sum(std(exp(min_max({}))))")
 EVOLVED = 0.9  # time of an evolved formula, relative to a typical one
-COMPARED = 4  # the formula, the ridge regression and the two best published proxies
+COMPARED = 3  # the formula and the two best published proxies
 
 
 class EvolutionEstimate:
@@ -108,12 +108,12 @@ class EvolutionEstimate:
 
     def _comparison_seconds(self) -> float:
         """Estimate the time of the intervals of all proxies that are compared."""
-        counts = size_baselines(self._problem.benchmark)
+        counts = network_sizes(self._problem.benchmark)
         started = time.monotonic()
         for part in self._problem.parts.values():
             evaluation_set = self._problem.evaluation_set(part.tolist())
             evaluation_set.table({d: scores[part] for d, scores in counts["params"].items()})
-        compared = len(counts) + COMPARED + len(self._config.zoo)
+        compared = len(counts) + len(REGRESSIONS) + COMPARED + len(self._config.zoo)
         return (time.monotonic() - started) * compared
 
     def _source(self, networks: Sequence[SpaceNetwork], folder: Path) -> CachedMatrices:

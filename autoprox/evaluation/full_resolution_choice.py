@@ -18,6 +18,7 @@ from autoprox.export import pretty_formula
 from autoprox.files.json_documents import JSONDocument
 from autoprox.language import Tree, statistics
 from autoprox.progress import Progress
+from autoprox.scoring.baselines import network_sizes, regression_baselines
 from autoprox.scoring.bootstrap import MetricDifferences, Number, RankingMetrics, finite_or_none
 from autoprox.scoring.correlations import ScoresByDataset
 from autoprox.scoring.evaluation_set import (
@@ -25,10 +26,7 @@ from autoprox.scoring.evaluation_set import (
     MetricsTable,
     ParameterBudgets,
     SizeCorrelations,
-    cross_fitted_ridge,
-    ridge_baseline,
     seed_variance_share,
-    size_baselines,
 )
 from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import MeasurementSetting
@@ -118,10 +116,10 @@ class FullResolutionNetworks:
     ) -> None:
         """Take the settings of the configured seed and of the next one.
 
-        All networks of a held-out space are test networks, so the ridge regression is cross-fitted.
+        All networks of a held-out space are test networks, so regressions are cross-fitted.
         `extra` is measured in the same passes as the first formulas.
         """
-        self._ridge = cross_fitted_ridge(benchmark) if held_out else None
+        self._regressions = regression_baselines(benchmark) if held_out else None
         self._benchmark, self._config, self._settings = benchmark, config, settings
         self._parts, self._failed = parts, dict(failed)
         source = self._source(benchmark.architectures)
@@ -147,8 +145,8 @@ class FullResolutionNetworks:
             name: dict(zip(datasets, self._engine.evaluate([tree], own).values[0], strict=True))
             for name, own in parts.items()
         }
-        ridge = self._ridge or ridge_baseline(self._benchmark, parts["train"])
-        rivals = {**size_baselines(self._benchmark), "ridge": ridge, **zoo.scores}
+        fitted = self._regressions or regression_baselines(self._benchmark, parts["train"])
+        rivals = {**network_sizes(self._benchmark), **fitted, **zoo.scores}
         scored = {"proxy": proxy} | {
             name: {
                 part: {dataset: values[list(own)] for dataset, values in scores.items()}

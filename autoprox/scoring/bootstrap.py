@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
-from scipy.stats import rankdata
 
 from autoprox.errors import AutoproxError
 from autoprox.files.json_documents import JSONDocument
@@ -23,7 +22,6 @@ from autoprox.scoring.fitness_correlations import partial_kendall
 
 NEAR_SIZE_RATIO = 1.1  # a pair is near in size if the larger has less than this times the smaller
 MIN_NEAR_SIZE_PAIRS = 30  # fewer give no tau
-RIDGE_ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 _SPLIT, _BOOTSTRAP = 0, 1  # independent streams of one seed
 
 Number = float | None  # None if it isn't finite or can't be known
@@ -193,33 +191,6 @@ def split_networks(networks: int, seed: int, train: float = 0.6) -> tuple[Indice
         )
     order = np.argsort(_random_integers(seed, _SPLIT, networks), kind="stable")
     return np.sort(order[:count]), np.sort(order[count:])
-
-
-def ridge_scores(
-    features: ArrayLike, truth: ArrayLike, train: ArrayLike, alpha: float | None = None
-) -> Floats:
-    """Predict the rank of every network's truth by a ridge regression on the training ranks.
-
-    Ranks, because a few failed trainings would dominate the squared error of the accuracies.
-    Features are standardised on the training networks and left out if constant there. Without
-    `alpha`, the one of RIDGE_ALPHAS with the least leave-one-out error on them is taken.
-    """
-    x, rows = np.asarray(features, dtype=np.float64), np.asarray(train)
-    ranks = rankdata(np.asarray(truth, dtype=np.float64)[rows])
-    x = x[:, np.ptp(x[rows], axis=0) > 0]
-    x = (x - x[rows].mean(axis=0)) / x[rows].std(axis=0)
-    target = ranks - ranks.mean()
-    u, s, vt = np.linalg.svd(x[rows], full_matrices=False)
-
-    def leave_one_out_error(strength: float) -> float:
-        shrunk = s**2 / (s**2 + strength)
-        leverage = (u**2) @ shrunk + 1 / len(rows)
-        residual = target - u @ (shrunk * (u.T @ target))
-        return float(np.sum((residual / (1 - leverage)) ** 2))
-
-    best = min(RIDGE_ALPHAS, key=leave_one_out_error) if alpha is None else alpha
-    coefficients = vt.T @ (s / (s**2 + best) * (u.T @ target))
-    return np.asarray(x @ coefficients + ranks.mean())
 
 
 def _difference(values: Floats) -> TauDifference:

@@ -7,6 +7,7 @@ import numpy as np
 
 from autoprox.benchmarks import Benchmark
 from autoprox.files.json_documents import JSONDocument
+from autoprox.scoring.baselines import network_sizes
 from autoprox.scoring.bootstrap import (
     BootstrapMetrics,
     BootstrapSample,
@@ -16,7 +17,6 @@ from autoprox.scoring.bootstrap import (
     count_near_size_pairs,
     finite_or_none,
     mean_metrics,
-    ridge_scores,
 )
 from autoprox.scoring.correlations import (
     TIES,
@@ -26,7 +26,6 @@ from autoprox.scoring.correlations import (
     pearson,
     spearman,
 )
-from autoprox.searchspaces import get_space
 
 MOSTLY_SIZE = 0.8  # a proxy whose tau with the parameters or FLOPs reaches this is mostly size
 BUDGET_SHARES = (0.2, 0.4, 0.6, 0.8, 1.0)  # of the networks, smallest first, within each budget
@@ -84,7 +83,7 @@ class EvaluationSet:
 
     @cached_property
     def sizes(self) -> dict[str, dict[str, Floats]]:
-        """Parameters, FLOPs and depth by dataset, whose number of classes the head depends on."""
+        """The counts of `network_sizes` by dataset, whose classes the head depends on."""
         return {
             name: {dataset: column[self.networks] for dataset, column in columns.items()}
             for name, columns in network_sizes(self._benchmark).items()
@@ -136,46 +135,8 @@ class EvaluationSet:
             taus = [TIES[self._ties](own, columns[d]).mean() for d, own in scores.items()]
             return finite_or_none(np.mean(taus))
 
-        sizes = {name: tau(columns) for name, columns in self.sizes.items()}
+        sizes = {name: tau(self.sizes[name]) for name in ("params", "flops", "depth")}
         return SizeCorrelations(networks=len(self.networks), pairs=self.pairs, **sizes)
-
-
-def network_sizes(benchmark: Benchmark) -> dict[str, dict[str, Floats]]:
-    """Return parameters, FLOPs and depth of a benchmark's networks, by dataset."""
-    space, archs = get_space(benchmark.space), benchmark.architectures
-    depths = np.array([len(space.blocks(arch)) for arch in archs], dtype=float)
-    counts = {"params": space.params, "flops": space.flops}
-    found = {
-        name: {
-            dataset: np.array([count(arch, classes) for arch in archs], dtype=float)
-            for dataset, classes in benchmark.classes.items()
-        }
-        for name, count in counts.items()
-    }
-    return {**found, "depth": dict.fromkeys(benchmark.classes, depths)}
-
-
-def size_baselines(benchmark: Benchmark) -> dict[str, dict[str, Floats]]:
-    """Return the parameters and FLOPs of a benchmark's networks as scores, by dataset."""
-    found = network_sizes(benchmark)
-    return {name: found[name] for name in ("params", "flops")}
-
-
-def ridge_baseline(benchmark: Benchmark, train: Sequence[int]) -> dict[str, Floats]:
-    """Score all networks by a ridge regression on their choices, fitted to some of them."""
-    space = get_space(benchmark.space)
-    features = [space.features(arch) for arch in benchmark.architectures]
-    return {d: ridge_scores(features, truth, train) for d, truth in benchmark.scores.items()}
-
-
-def cross_fitted_ridge(benchmark: Benchmark, folds: int = 5) -> dict[str, Floats]:
-    """Score the networks of each fold by a ridge regression fitted to the other folds."""
-    every = np.arange(len(benchmark.architectures))
-    fold = every % folds
-    fitted = [ridge_baseline(benchmark, every[fold != own]) for own in range(folds)]
-    return {
-        dataset: np.choose(fold, [own[dataset] for own in fitted]) for dataset in benchmark.scores
-    }
 
 
 def regret_budgets(params: Floats) -> ParameterBudgets:

@@ -16,9 +16,9 @@ import autoprox
 from autoprox.benchmarks import load_benchmark
 from autoprox.evaluation.full_resolution_choice import RankingQuality
 from autoprox.loaded_runs import EvolveResult
+from autoprox.scoring.baselines import baselines
 from autoprox.scoring.bootstrap import BootstrapSample, near_size_pairs
 from autoprox.scoring.correlations import Floats
-from autoprox.scoring.evaluation_set import ridge_baseline, size_baselines
 
 LIMITS = (0.1, 0.05, 0.02)
 
@@ -39,7 +39,7 @@ def scores_of(run: EvolveResult) -> dict[str, dict[str, Floats]]:
         label=config["label"],
     )
     test, train = (networks[part].network for part in ("test", "train"))
-    every = {**size_baselines(benchmark), "ridge": ridge_baseline(benchmark, train)}
+    every = baselines(benchmark, train)
     proxy = {d: np.array(v, dtype=float) for d, v in networks["test"].scores.items()}
     return {"proxy": proxy} | {
         name: {d: v[test] for d, v in own.items()} for name, own in every.items()

@@ -26,9 +26,10 @@ from autoprox.files.atomic_writes import to_json, write_json
 from autoprox.language import Tree, require_complete_proxy
 from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.runs.folder import Run
+from autoprox.scoring.baselines import baselines
 from autoprox.scoring.bootstrap import split_networks
 from autoprox.scoring.correlations import Floats
-from autoprox.scoring.evaluation_set import EvaluationSet, ridge_baseline, size_baselines
+from autoprox.scoring.evaluation_set import EvaluationSet
 from autoprox.statistics.matrix_sources import UncachedMatrices
 from autoprox.zoo.proxy_loading import resolve_proxy
 
@@ -86,7 +87,7 @@ def measure(
         found["proxies"].append(rows(dict(zip(benchmark.scores, values, strict=True))))
         if proxy.split not in splits:
             splits[proxy.split] = None
-            simple = {**size_baselines(benchmark), "ridge": ridge_baseline(benchmark, train)}
+            simple = baselines(benchmark, train)
             for name in BASELINES:
                 scores = {dataset: own[test] for dataset, own in simple[name].items()}
                 found.setdefault(name, []).append(rows(scores))

@@ -1,4 +1,4 @@
-"""The correlations against scipy, JCM, split, bootstrap and ridge against re-derivations."""
+"""The correlations against scipy, JCM, split and bootstrap against re-derivations."""
 
 import math
 import tracemalloc
@@ -15,9 +15,7 @@ from scipy import stats
 from autoprox.errors import AutoproxError
 from autoprox.scoring import correlations
 from autoprox.scoring.bootstrap import (
-    RIDGE_ALPHAS,
     bootstrap_interval,
-    ridge_scores,
     split_networks,
 )
 from autoprox.scoring.correlations import (
@@ -217,67 +215,6 @@ def test_bootstrap_is_seeded() -> None:
 def test_bootstrap_skips_draws_without_two_values() -> None:
     assert bootstrap_interval(kendall, [1.0, 2.0], [1.0, 2.0], seed=0, draws=50) == (1, 1)
     assert np.isnan(bootstrap_interval(kendall, [1.0, 1.0], [1.0, 2.0], seed=0)).all()
-
-
-def regression(
-    n: int = 50, seed: int = 2, noise: float = 0.3
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Features of which the third is constant on the training rows only, truth, training rows."""
-    rng = np.random.default_rng(seed)
-    x = rng.standard_normal((n, 4)) * [1, 100, 1, 0.01] + 5
-    train = np.arange(0, n, 2)
-    x[train, 2] = 3
-    return x, 70 + x[:, 0] - x[:, 1] / 50 + noise * rng.standard_normal(n), train
-
-
-def naive_ridge(
-    x: np.ndarray, y: np.ndarray, train: np.ndarray, kept: np.ndarray, alpha: float
-) -> np.ndarray:
-    """The normal equations for the ranks, features standardised by `train`, fitted on `kept`."""
-    ranks = np.full(len(y), np.nan)
-    ranks[train] = stats.rankdata(y[train])
-    z = np.delete(x, 2, axis=1)
-    z = (z - z[train].mean(0)) / z[train].std(0)
-    design = np.column_stack([np.ones(len(z)), z])
-    penalty = alpha * np.diag([0.0, 1, 1, 1])
-    a = design[kept]
-    return design @ np.linalg.solve(a.T @ a + penalty, a.T @ ranks[kept])
-
-
-@pytest.mark.parametrize("alpha", [0.5, 20.0])
-def test_ridge_solves_the_normal_equations_for_ranks(alpha: float) -> None:
-    x, y, train = regression()
-    np.testing.assert_allclose(
-        ridge_scores(x, y, train, alpha), naive_ridge(x, y, train, train, alpha), rtol=1e-10
-    )
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_ridge_takes_the_alpha_of_least_leave_one_out_error(seed: int) -> None:
-    x, y, train = regression(16, seed, noise=3)
-
-    def error(alpha: float) -> float:
-        predictions = [naive_ridge(x, y, train, train[train != i], alpha)[i] for i in train]
-        return float(np.sum((np.array(predictions) - stats.rankdata(y[train])) ** 2))
-
-    errors = [error(alpha) for alpha in RIDGE_ALPHAS]
-    best = RIDGE_ALPHAS[int(np.argmin(errors))]
-    np.testing.assert_allclose(
-        ridge_scores(x, y, train), naive_ridge(x, y, train, train, best), rtol=1e-10
-    )
-
-
-def test_ridge_never_sees_the_test_truth() -> None:
-    x, y, train = regression()
-    before = ridge_scores(x, y, train)
-    hidden = y.copy()
-    hidden[1::2] = 1e6
-    np.testing.assert_array_equal(ridge_scores(x, hidden, train), before)
-
-
-def test_ridge_without_any_feature_predicts_the_mean_rank() -> None:
-    predictions = ridge_scores(np.ones((6, 2)), np.arange(6.0), [0, 1, 2, 3])
-    np.testing.assert_allclose(predictions, 2.5)
 
 
 @pytest.mark.parametrize("levels", [2, 3, 6, 100])

@@ -12,6 +12,7 @@ from autoprox.report.terminal.layout import (
     number,
     paragraph,
 )
+from autoprox.scoring.baselines import FOLDS
 from autoprox.scoring.bootstrap import (
     MIN_NEAR_SIZE_PAIRS,
     MetricDifferences,
@@ -80,20 +81,18 @@ def verdict_parts(
     comparison: Mapping[str, Mapping[str, MetricDifferences]], baselines: Sequence[str]
 ) -> list[Part]:
     """Show whether each proxy is better than each baseline, by tau and by partial tau."""
-    headings = [
-        f"{metric if name == baselines[0] else ''}\n{name}"
-        for metric in METRIC_TITLES.values()
-        for name in baselines
-    ]
-    table = named_table("\nproxy", *headings)
-    for proxy, rivals in comparison.items():
-        found = (getattr(rivals[name], metric) for metric in METRIC_TITLES for name in baselines)
-        table.add_row(proxy, *(VERDICTS[own.verdict] for own in found))
     title = (
-        f"Compared with the baselines, means over the datasets ({LEGEND}; the ridge regression is "
-        "cross-fitted in five folds)"
+        f"Compared with the baselines, means over the datasets ({LEGEND}; regressions are "
+        f"cross-fitted in {FOLDS} folds)"
     )
-    return [paragraph(title), table]
+    parts: list[Part] = [paragraph(title)]
+    for metric, heading in METRIC_TITLES.items():
+        table = named_table(f"by {heading}", *baselines)
+        for proxy, rivals in comparison.items():
+            found = (getattr(rivals[name], metric).verdict for name in baselines)
+            table.add_row(proxy, *(VERDICTS[verdict] for verdict in found))
+        parts.append(table)
+    return parts
 
 
 def regret_parts(

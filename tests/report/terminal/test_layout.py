@@ -36,7 +36,8 @@ def test_a_long_expression_is_cut_and_no_figure(capsys: pytest.CaptureFixture[st
     )
     figure = TauDifference(difference=0.1, interval=(0.05, 0.15), verdict="better")
     rival = MetricDifferences(kendall=figure, partial_tau=figure, near_size_tau=figure)
-    rivals = dict.fromkeys(("params", "flops", "ridge"), rival)
+    names = ("params", "flops", "depth", "non-embedding", "ridge", "gaussian-process")
+    rivals = dict.fromkeys(names, rival)
     sizes = ParameterBudgets(
         params=[5_734_567 + n for n in range(5)], networks=[20, 40, 61, 80, 100]
     )
@@ -46,8 +47,9 @@ def test_a_long_expression_is_cut_and_no_figure(capsys: pytest.CaptureFixture[st
         *regret_parts({"cifar100": sizes}, {name: {"cifar100": 5 * [10.25]}}),
     )
     lines = capsys.readouterr().out.splitlines()
-    assert ["proxy", *rivals, *rivals] in [line.split() for line in lines]
-    assert sum("…" in line for line in lines) == 3
+    for metric in ("tau", "partial tau"):
+        assert ["by", *metric.split(), *rivals] in [line.split() for line in lines]
+    assert sum("…" in line for line in lines) == 4
     assert all(
         line.count("…") <= 1 and line.startswith("sum(mul(") for line in lines if "…" in line
     )
