@@ -23,6 +23,10 @@ class BenchmarkError(AutoproxError):
     """A benchmark that doesn't exist, isn't installed, or breaks a rule."""
 
 
+class NetworkSampleError(BenchmarkError):
+    """A sample of more networks than a benchmark has, or of too few."""
+
+
 @dataclass(frozen=True)
 class Benchmark:
     """Architectures of one space with their true scores; higher is always better."""
@@ -72,12 +76,16 @@ def make_benchmark_row(
 
 @dataclass(frozen=True)
 class BenchmarkSelection:
-    """The part of a benchmark that is read: one space, one label, some datasets."""
+    """The part of a benchmark that is read: one space, one label, some datasets.
+
+    With `networks`, that many of its architectures are drawn, the same ones every time.
+    """
 
     space: str
     label: str
     datasets: tuple[str, ...]
     subset: str = "main"
+    networks: int | None = None
 
 
 def choose_datasets(
@@ -93,6 +101,17 @@ def choose_datasets(
         got = ", ".join(chosen) or "none"
         raise BenchmarkError(f"each dataset must be named once, at least one, but got {got}")
     return chosen
+
+
+def draw_networks(count: int, networks: int, where: str) -> list[int]:
+    """Draw some of a table's networks, in their order, by a generator of its own with seed 0.
+
+    A larger sample contains every smaller one.
+    """
+    if not MIN_ARCHITECTURES <= networks <= count:
+        rule = f"networks must be from {MIN_ARCHITECTURES} to {count}, the number of {where}"
+        raise NetworkSampleError(f"{rule}, but got {networks}")
+    return sorted(np.random.default_rng(0).permutation(count)[:networks].tolist())
 
 
 def assemble_benchmark(
@@ -116,6 +135,10 @@ def assemble_benchmark(
         where = first.setdefault(row.architecture, row.where)
         if where != row.where:
             raise BenchmarkError(f"{row.where} must differ from every other, but equals {where}")
+    if selection.networks is not None:
+        drawn = draw_networks(len(rows), selection.networks, rows_where)
+        source = f"{source}; {selection.networks} of them drawn at random"
+        rows = [rows[n] for n in drawn]
     scores = {}
     for dataset in selection.datasets:
         column = np.array([row.scores[dataset] for row in rows], dtype=np.float64)

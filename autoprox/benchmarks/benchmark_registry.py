@@ -42,6 +42,8 @@ class BuiltInBenchmark:
     url: str | None = None
     folder: Path | None = None
     default_datasets: tuple[str, ...] | None = None  # None: all that the label has
+    # space -> subset -> the least and the most parameters of its networks, which a main file has
+    size_subsets: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
     # space -> dataset -> reliability of the first label's near-size tau (scoring.reliability)
     reliability: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
@@ -50,6 +52,12 @@ class BuiltInBenchmark:
         """All datasets that have a label in some space."""
         spaces = self.labels.values()
         return tuple(dict.fromkeys(d for labels in spaces for ds in labels.values() for d in ds))
+
+    def subsets(self, space: str) -> tuple[str, ...]:
+        """The subsets of a space: those of its files, all of these, and its ranges of sizes."""
+        of_files = dict.fromkeys(file.subset for file in self.files if file.space == space)
+        every = ["all"] if len(of_files) > 1 else []
+        return (*of_files, *every, *self.size_subsets.get(space, ()))
 
     @property
     def embedded(self) -> bool:
@@ -68,6 +76,12 @@ def validate_benchmark(name: str, benchmark: BuiltInBenchmark) -> None:
     if not benchmark.labels or main != set(benchmark.labels):
         got = f"labels of {', '.join(benchmark.labels)} and files of {', '.join(sorted(main))}"
         raise BenchmarkError(f"{name} must have labels and a main file for each space, but {got}")
+    for space, subsets in benchmark.size_subsets.items():
+        of_files = {"all", *(file.subset for file in benchmark.files)}
+        if space not in main or of_files & subsets.keys():
+            got = f"{', '.join(subsets)} of {space}"
+            rule = f"{name} must have subsets by size of its own spaces, named like none of a file"
+            raise BenchmarkError(f"{rule}, but got {got}")
     for dataset in benchmark.datasets:
         if dataset not in benchmark.classes:
             known = nearest(dataset, benchmark.classes)

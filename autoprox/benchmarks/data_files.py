@@ -42,6 +42,7 @@ def benchmark_info(name: str, data_dir: Path | None = None) -> BenchmarkInfo:
             for space, labels in source.labels.items()
         },
         datasets={dataset: source.classes[dataset] for dataset in source.datasets},
+        subsets={space: list(source.subsets(space)) for space in source.labels},
         architectures=sum(file.architectures for file in source.files),
         licence=source.licence,
         source=source.origin,

@@ -36,6 +36,7 @@ class BenchmarkInfo(JSONDocument):
     spaces: list[str]
     labels: dict[str, dict[str, list[str]]]
     datasets: dict[str, int]
+    subsets: dict[str, list[str]]
     architectures: int
     licence: str
     source: str

@@ -9,6 +9,7 @@ from autoprox.benchmarks.benchmark import (
     SCORE_LABEL,
     Benchmark,
     BenchmarkError,
+    BenchmarkRow,
     BenchmarkSelection,
     assemble_benchmark,
     choose_datasets,
@@ -26,6 +27,7 @@ class _Request(NamedTuple):
     datasets: Sequence[str] | None
     label: str | None
     subset: str = "main"
+    networks: int | None = None
 
 
 def require_data_folder(data_dir: Path | None) -> None:
@@ -41,33 +43,40 @@ def load_benchmark(
     datasets: Sequence[str] | None = None,
     label: str | None = None,
     subset: str = "main",
+    networks: int | None = None,
     data_dir: Path | None = None,
 ) -> Benchmark:
     """Load a built-in benchmark, or the user's table at a path (see `benchmarks.table`).
 
     By default: the first built-in benchmark that has all that is asked for, its first space, that
     space's first label, the benchmark's usual datasets or else all that have the label.
-    `subset` is `main`, `extra` (the architectures of a supplementary file, if there is one) or
-    `all`; results are comparable only over the same subset, and so it is never chosen by what
-    happens to be installed.
+    `subset` is `main`, `extra` (the architectures of a supplementary file, if there is one), `all`
+    or a range of sizes that the benchmark names; results are comparable only over the same subset,
+    and so it is never chosen by what happens to be installed. `networks` draws that many of the
+    architectures at random, always the same ones.
     """
     require_data_folder(data_dir)
-    request = _Request(space, datasets, label, subset)
+    request = _Request(space, datasets, label, subset, networks)
     name = _default(request) if name_or_path is None else os.fspath(name_or_path)
     if name in BENCHMARKS:
         source = BENCHMARKS[name]
         chosen = _select(source, request)
         files = [file for file in source.files if file.space == chosen.space]
-        files = [file for file in files if chosen.subset in (file.subset, "all")]
+        sizes = source.size_subsets.get(chosen.space, {}).get(chosen.subset)
+        wanted = "main" if sizes else chosen.subset
+        files = [file for file in files if wanted in (file.subset, "all")]
         contents = [(file, read_verified_file(source, file, data_dir)) for file in files]
         rows = source.read(chosen, contents)
+        if sizes:
+            rows = _rows_of_size(rows, chosen.space, *sizes)
+        described = f"{len(rows)} architectures" + (f" ({chosen.subset})" if sizes else "")
         used = ", ".join(f"{file.name} (sha256 {file.sha256})" for file in files)
         return assemble_benchmark(
             rows,
             chosen,
             source.classes,
             source.name,
-            f"{len(rows)} architectures of {used}, from {source.origin}, {source.licence}",
+            f"{described} of {used}, from {source.origin}, {source.licence}",
             f"{source.name}: architectures",
             {dataset: f"{source.name}: {dataset}" for dataset in chosen.datasets},
         )
@@ -80,7 +89,7 @@ def load_benchmark(
     if inapplicable:
         rule = f"{path} is a table of one's own, which has neither labels nor subsets"
         raise BenchmarkError(f"{rule}, but got {' and '.join(inapplicable)}")
-    return load_benchmark_table(path, space, datasets)
+    return load_benchmark_table(path, space, datasets, networks)
 
 
 def available_datasets(
@@ -114,18 +123,21 @@ def _select(source: BuiltInBenchmark, request: _Request) -> BenchmarkSelection:
     asked = set(request.datasets or ())
     if request.space is not None:
         space = get_space(request.space).name
-    else:  # the first that has the datasets; else the first, so that the error says what it lacks
-        spaces = source.labels.items()
-        fitting = [s for s, labels in spaces if any(asked <= {*ds} for ds in labels.values())]
-        space = next(iter(fitting or source.labels))
+    else:  # the first that has most of the subset and the datasets, whose lack is then an error
+        space = max(
+            source.labels,
+            key=lambda own: (
+                request.subset in source.subsets(own),
+                any(asked <= {*datasets} for datasets in source.labels[own].values()),
+            ),
+        )
     if space not in source.labels:
         raise BenchmarkError(f"{source.name} has no space {space!r}{nearest(space, source.labels)}")
     labels = source.labels[space]
     label = next(iter(labels)) if request.label is None else request.label
     if label not in labels:
         raise BenchmarkError(f"{space} has no label {label!r}{nearest(label, labels)}")
-    subsets = [*dict.fromkeys(file.subset for file in source.files if file.space == space)]
-    subsets += ["all"] if len(subsets) > 1 else []
+    subsets = source.subsets(space)
     if request.subset not in subsets:
         known = nearest(request.subset, subsets)
         raise BenchmarkError(f"{space} has no subset {request.subset!r}{known}")
@@ -138,4 +150,13 @@ def _select(source: BuiltInBenchmark, request: _Request) -> BenchmarkSelection:
         labels[label],
         f"{source.name} ({space}, {label})",
     )
-    return BenchmarkSelection(space, label, chosen, request.subset)
+    return BenchmarkSelection(space, label, chosen, request.subset, request.networks)
+
+
+def _rows_of_size(
+    rows: Sequence[BenchmarkRow], space: str, low: int, high: int
+) -> list[BenchmarkRow]:
+    from autoprox.searchspaces import get_space  # which imports torch
+
+    params = get_space(space).params
+    return [row for row in rows if low <= params(row.architecture) <= high]

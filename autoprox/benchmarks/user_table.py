@@ -79,9 +79,9 @@ class BenchmarkTable(JSONDocument):
 
 
 def load_benchmark_table(
-    path: Path, space: str | None, datasets: Sequence[str] | None
+    path: Path, space: str | None, datasets: Sequence[str] | None, networks: int | None = None
 ) -> Benchmark:
-    """Read the table and keep these datasets, or all of them."""
+    """Read the table and keep these datasets, or all of them, and all networks or a sample."""
     from autoprox.searchspaces import ArchitectureError, get_space  # which import torch
 
     document = read_json(path)
@@ -103,7 +103,7 @@ def load_benchmark_table(
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     return assemble_benchmark(
         rows,
-        BenchmarkSelection(own_space, SCORE_LABEL, chosen),
+        BenchmarkSelection(own_space, SCORE_LABEL, chosen, networks=networks),
         {name: dataset.classes for name, dataset in table.datasets.items()},
         table.name,
         f"{path.name} (sha256 {digest}), {len(rows)} architectures",

@@ -22,7 +22,7 @@ from autoprox.shortfalls import Shortfall
 from autoprox.zoo.proxy_loading import find_run
 
 MIN_UNSEEN = 10  # networks to compare on
-SAME = ("benchmark", "space", "label", "subset", "ties")
+SAME = ("benchmark", "space", "label", "subset", "networks", "ties")
 SHARED = ("data_dir", "device", "images", "text", "batch_size", "length", "seed", "seeds")
 RESOURCES = ("workers", "backend", "scheduler")
 

@@ -172,7 +172,17 @@ class BenchmarkOptions(DataOptions):
         Names | None, Option("Datasets to rank well on.", "A,B,C", "all there are", names)
     ] = None
     label: Annotated[str | None, Option("Which true scores.", default="the space's first")] = None
-    subset: Annotated[str, Option("Which architectures: main, extra or all.")] = "main"
+    subset: Annotated[
+        str, Option("Which architectures: main, extra, all, or a range such as 5M-7M.")
+    ] = "main"
+    networks: Annotated[
+        Positive | None,
+        Option(
+            "How many of these architectures, drawn at random: always the same ones, whatever the "
+            "seeds; at least 10.",
+            default="all",
+        ),
+    ] = None
 
 
 class ScoringOptions(Options):

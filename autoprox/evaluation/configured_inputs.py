@@ -28,6 +28,7 @@ def load_configured_benchmark(config: BenchmarkOptions) -> Benchmark:
         datasets=config.datasets,
         label=config.label,
         subset=config.subset,
+        networks=config.networks,
         data_dir=path_of(config.data_dir),
     )
 

@@ -1,7 +1,7 @@
 """The networks of a benchmark that a proxy was evolved on, as its file records them."""
 
-from autoprox.benchmarks import Benchmark
-from autoprox.configurations.commands import RankConfig
+from autoprox.benchmarks import Benchmark, NetworkSampleError
+from autoprox.configurations.commands import EvolveConfig, RankConfig
 from autoprox.evaluation.configured_inputs import load_configured_benchmark
 from autoprox.runs.proxy_file import Split
 from autoprox.scoring.bootstrap import split_networks
@@ -9,15 +9,16 @@ from autoprox.searchspaces import Architecture
 from autoprox.zoo.proxy_loading import resolve_proxy
 
 
-def split_record(benchmark: Benchmark, subset: str, train: float, split_seed: int) -> Split:
+def split_record(benchmark: Benchmark, config: EvolveConfig) -> Split:
     """Return what a proxy file records of a split: enough to make it again."""
     return Split(
         benchmark=benchmark.name,
         space=benchmark.space,
-        subset=subset,
+        subset=config.subset,
+        sample=config.networks,
         networks=len(benchmark.architectures),
-        train=train,
-        split_seed=split_seed,
+        train=config.train,
+        split_seed=config.split_seed,
     )
 
 
@@ -34,10 +35,14 @@ def evolved_on_architectures(
         if (split.benchmark, split.space) != (benchmark.name, benchmark.space):
             continue
         table = benchmark
-        if split.subset != config.subset:
-            table = load_configured_benchmark(config.model_copy(update={"subset": split.subset}))
+        own = {"subset": split.subset, "networks": split.sample}
+        if any(getattr(config, name) != value for name, value in own.items()):
+            try:
+                table = load_configured_benchmark(config.model_copy(update=own))
+            except NetworkSampleError:  # the table is another one by now
+                continue
         count = len(table.architectures)
-        if split.networks == count:  # otherwise the table is another one by now
+        if split.networks == count:  # otherwise it is another table
             train, _ = split_networks(count, split.split_seed, split.train)
             found.update(table.architectures[n] for n in train)
     return found

@@ -189,8 +189,7 @@ class SpaceProblem:
 
     def split_record(self) -> Split:
         """Return what a proxy file records of the split."""
-        config = self.config
-        return split_record(self.benchmark, config.subset, config.train, config.split_seed)
+        return split_record(self.benchmark, self.config)
 
 
 def space_problems(config: EvolveConfig) -> dict[str, SpaceProblem]:

@@ -31,13 +31,20 @@ class Version(PartialJSONDocument):
     version: Annotated[int, Field(ge=1, le=10**9), FieldRule("an integer from 1 to 1000000000")]
 
 
+Count = Annotated[int, Field(ge=1, le=10**9), FieldRule("an integer from 1 to 1000000000")]
+
+
 class Split(JSONDocument):
-    """The networks of a benchmark's space that were divided into a training and a test part."""
+    """The networks of a benchmark's space that were divided into a training and a test part.
+
+    `sample` is the option --networks of the run: how many were drawn of the subset; null for all.
+    """
 
     benchmark: Name
     space: Name
     subset: Name
-    networks: Annotated[int, Field(ge=1, le=10**9), FieldRule("an integer from 1 to 1000000000")]
+    sample: Count | None = None
+    networks: Count
     train: Annotated[float, Field(gt=0, lt=1), FieldRule("a number between 0 and 1")]
     split_seed: Annotated[int, Field(ge=0, lt=2**63), FieldRule("an integer from 0 to 2**63 - 1")]
 

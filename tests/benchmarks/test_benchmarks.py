@@ -15,19 +15,17 @@ import numpy as np
 import pytest
 import torch
 from helpers.commands import Command
+from helpers.tables import Pin
 from scipy.stats import kendalltau
 
 from autoprox.benchmarks import (
     BENCHMARKS,
     BenchmarkError,
-    BuiltInBenchmark,
     benchmark_info,
     benchmark_registry,
-    data_files,
     fetch_benchmark,
     list_benchmarks,
     load_benchmark,
-    loading,
 )
 from autoprox.errors import AutoproxError
 from autoprox.registry import Registry
@@ -223,22 +221,16 @@ def architectures(count: int, seed: int = 0, space: str = "autoformer-ti") -> li
 
 
 @pytest.fixture
-def pinned(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def pinned(pin: Pin) -> Any:
     """Install entries as the two AutoFormer files and pin those instead of the published ones."""
 
     def install(main: list[dict[str, Any]], extra: list[dict[str, Any]]) -> None:
-        source, described = BENCHMARKS[VIT], []
-        nowhere.mkdir(parents=True)
-        for file, entries in zip(source.files, (main, extra), strict=False):
+        contents = {}
+        for file, entries in zip(BENCHMARKS[VIT].files, (main, extra), strict=False):
             buffer = io.BytesIO()
             torch.save(entries, buffer)
-            (nowhere / file.name).write_bytes(buffer.getvalue())
-            digest = hashlib.sha256(buffer.getvalue()).hexdigest()
-            described.append(replace(file, sha256=digest, size=len(buffer.getvalue())))
-        changed = Registry[BuiltInBenchmark]("pinned", "benchmark", BenchmarkError)
-        changed.register(VIT, replace(source, files=tuple(described)))
-        monkeypatch.setattr(loading, "BENCHMARKS", changed)
-        monkeypatch.setattr(data_files, "BENCHMARKS", changed)
+            contents[file.name] = buffer.getvalue()
+        pin(VIT, contents)
 
     return install
 

@@ -1,9 +1,12 @@
 """A benchmark of one's own, small enough for a test."""
 
 import random
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from autoprox.searchspaces import get_space
+
+Pin = Callable[[str, Mapping[str, bytes]], None]  # a fixture: installs and pins a benchmark's files
 
 
 def table(count: int = 12) -> dict[str, Any]:

@@ -44,11 +44,11 @@ def _installed(found: BenchmarkInfo) -> str:
 def benchmark_details(found: BenchmarkInfo) -> list[Part]:
     """Show a benchmark's labels, datasets, licence, source, reliability and files."""
     labels = new_table("space")
-    labels.add_column("label")
-    labels.add_column("datasets")
+    for heading in ("label", "datasets", "subsets"):
+        labels.add_column(heading)
     for space, own in found.labels.items():
         for label, datasets in own.items():
-            labels.add_row(space, label, ", ".join(datasets))
+            labels.add_row(space, label, ", ".join(datasets), ", ".join(found.subsets[space]))
     reliable = "\n".join(
         f"{space}: " + ", ".join(f"{dataset} {number(tau)}" for dataset, tau in taus.items())
         for space, taus in found.reliability.items()
