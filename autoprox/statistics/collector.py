@@ -259,7 +259,11 @@ class StatisticForwardPass:
             stack.callback(network.final_block.register_forward_hook(keep_final).remove)
             if self._head is not None:
                 stack.callback(self._head.register_forward_hook(keep_head).remove)
-            for domain, layer in layers_with_domains(network):
+            blocks = network.transformer_blocks if "block" in read else []
+            for domain, layer in (
+                *layers_with_domains(network),
+                *(("block", block) for block in blocks),
+            ):
                 if domain in read:
                     stack.callback(layer.register_forward_hook(partial(keep, domain)).remove)
             yield
