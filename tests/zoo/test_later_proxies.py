@@ -10,7 +10,7 @@ from helpers.networks import SPACE, noise, tiny
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from autoprox.evaluation.proxy_measurement import MeasuredProxies
+from autoprox.evaluation.proxy_measurement import MeasuredProxies, NetworkValues
 from autoprox.inputs.batch_loading import load_image_batch
 from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.searchspaces import TransformerNetwork, get_space
@@ -184,3 +184,17 @@ def test_each_combination_is_described(name: str) -> None:
     for text in (own.citation, own.equation, own.rule):
         assert text.strip()
     assert own.function_names() == own.parts
+
+
+def test_workers_do_not_disturb_each_other() -> None:
+    """Each worker counts the operations of its own thread, while others run backward passes."""
+    names = ["az-nas", "croze", "l-swag", "grasp"]
+    networks = untrained_space_networks(SPACE, ARCHITECTURES * 4)
+    runs: list[list[NetworkValues]] = [[], []]
+    for workers, found in zip((1, 4), runs, strict=True):
+        pool = WorkerPool(workers)
+        setting = MeasurementSetting({"noise": noise(4)})
+        MeasuredProxies(names).measured(networks, setting, 5, pool, found.append)
+    alone, together = ([own.model_copy(update={"seconds": 0}) for own in run] for run in runs)
+    assert together == alone
+    assert not any(own.failure for own in alone)

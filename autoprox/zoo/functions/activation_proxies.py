@@ -122,7 +122,8 @@ def principal_variances(features: Tensor) -> Tensor:
     deviations = features.double() - features.mean(0, dtype=torch.float64)
     if len(deviations) > deviations.shape[1]:
         deviations = deviations.mT
-    return torch.linalg.eigvalsh(deviations @ deviations.mT).clamp_(min=0).flip(0)
+    ascending: Tensor = torch.linalg.eigvalsh(deviations @ deviations.mT)
+    return ascending.clamp_(min=0).flip(0)
 
 
 @register_function(

@@ -5,12 +5,15 @@ features between a block's attention and its MLP.
 """
 
 import math
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.func import functional_call
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
 
 from autoprox.zoo.functions.activation_proxies import principal_variances
 from autoprox.zoo.functions.function_proxy_registration import register_function
@@ -111,10 +114,30 @@ def complexity(passes: SharedNetworkPasses) -> float:
 
     They are counted for a sample of the batch; `flops` counts those of a sequence of full length.
     """
-    counter = FlopCounterMode(display=False)
-    with torch.no_grad(), UnfusedAttention(), counter:
+    with torch.no_grad(), UnfusedAttention(), _FlopCounter() as counter:
         functional_call(passes.network, passes.parameters, (passes.source[:1],))
-    return counter.get_total_flops() / 2
+    return counter.total / 2
+
+
+class _FlopCounter(TorchDispatchMode):
+    """Counts what this thread computes, by torch's formulas; its own counter hooks all threads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = 0
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Called for every operation."""
+        value = func(*args, **(kwargs or {}))
+        if (count := flop_registry.get(func._overloadpacket)) is not None:
+            self.total += count(*args, **(kwargs or {}), out_val=value)
+        return value
 
 
 register_rank_combination(

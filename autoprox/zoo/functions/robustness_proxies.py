@@ -49,7 +49,8 @@ def _perturbed(weight: Tensor, gradient: Tensor) -> Tensor:
     """Return the weights after a step up the gradient; without a gradient they stay."""
     norm = gradient.norm()
     step = WEIGHT_STEP * weight.norm() / norm.masked_fill(norm == 0, torch.inf)
-    return weight + step * gradient
+    moved: Tensor = weight + step * gradient
+    return moved
 
 
 def _attack(passes: SharedNetworkPasses) -> Tensor:

@@ -138,7 +138,7 @@ class SharedNetworkPasses:
         other = copy.copy(self)
         other.release(())
         other._shared = None
-        other.parameters = self.parameters | parameters
+        other.parameters = {**self.parameters, **parameters}
         other._source = self._source if source is None else source
         return other
 
