@@ -36,7 +36,11 @@ from autoprox.statistics.matrix_sources import (
 )
 from autoprox.statistics.untrained_networks import SpaceNetwork, UntrainedNetwork
 from autoprox.zoo.expression_proxies import PROXIES
-from autoprox.zoo.functions import FUNCTION_PROXIES, measure_function_proxies
+from autoprox.zoo.functions import (
+    FUNCTION_PROXIES,
+    RANK_COMBINATIONS,
+    measure_function_proxies,
+)
 from autoprox.zoo.functions import shared_network_passes as measures
 from autoprox.zoo.functions.shared_network_passes import FunctionProxyError, proxy_captures
 from autoprox.zoo.proxy_loading import resolve_proxy
@@ -54,16 +58,19 @@ class NetworkValues(JSONDocument):
 
 
 class MeasuredProxies:
-    """Expressions, functions and counts by name, and how they are measured."""
+    """Expressions, functions, their combinations and counts by name, and how they are measured."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
+        self.combinations = {n: RANK_COMBINATIONS[n] for n in names if n in RANK_COMBINATIONS}
         self.trees = {
             name: require_complete_proxy(resolve_proxy(name).tree)
             for name in names
-            if name not in SIZE_PROXIES and name not in FUNCTION_PROXIES
+            if not {name} & {*SIZE_PROXIES, *FUNCTION_PROXIES, *self.combinations}
         }
-        self.functions = [name for name in names if name in FUNCTION_PROXIES]
+        parts = {name: own.function_names() for name, own in self.combinations.items()}
+        functions = (own for name in names for own in parts.get(name, (name,)))
+        self.functions = [name for name in dict.fromkeys(functions) if name in FUNCTION_PROXIES]
         self.terms = list(
             dict.fromkeys(t for tree in self.trees.values() for t in proxy_terms(tree))
         )
@@ -158,7 +165,7 @@ class MeasuredProxies:
     def refused(
         self, network: SpaceNetwork, setting: MeasurementSetting, seed: int
     ) -> dict[str, str]:
-        """Return why some functions can't take these inputs, such as a batch of one."""
+        """Return why some proxies can't take these inputs, such as a batch of one."""
         found: dict[str, str] = {}
         prepare = network.build(setting.device) if self.functions else None
         seen: list[torch.Tensor] = []
@@ -172,22 +179,29 @@ class MeasuredProxies:
                     FUNCTION_PROXIES[name].function(passes)
                 except FunctionProxyError as error:
                     found[name] = str(error)
-        return found
+        for name, combination in self.combinations.items():
+            if reasons := [found[part] for part in combination.parts if part in found]:
+                found[name] = reasons[0]
+        return {name: reason for name, reason in found.items() if name in self.names}
 
     def scores(self, name: str, known: Sequence[Mapping[str, float | None]]) -> Floats:
         """Return the scores [networks] of a proxy that isn't a count, from each network's values.
 
         Networks without a value have nan; the operation `rank` compares the others.
         """
-        tree = self.trees.get(name)
-        columns = [name] if tree is None else list(map(str, proxy_terms(tree)))
+        tree, combination = self.trees.get(name), self.combinations.get(name)
+        terms = () if tree is None else proxy_terms(tree)
+        columns = [name] if combination is None else combination.parts
+        columns = list(map(str, terms)) or columns
         values = np.array([[own.get(c) for own in known] for c in columns], dtype=np.float64)
-        if tree is None:
-            return np.asarray(values[0])
         scores = np.full(len(known), np.nan)
         valid = np.isfinite(values).all(axis=0)
-        terms = dict(zip(proxy_terms(tree), values[:, valid], strict=True))
-        scores[valid] = combine_terms(tree, terms)
+        if tree is not None:
+            scores[valid] = combine_terms(tree, dict(zip(terms, values[:, valid], strict=True)))
+        elif combination is not None:
+            scores[valid] = combination.combine(values[:, valid])
+        else:
+            scores = values[0]
         return scores
 
 

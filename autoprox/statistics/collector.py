@@ -34,6 +34,7 @@ from autoprox.files.function_import_and_digest import code_digest
 from autoprox.inputs.batch import IGNORED_LABEL, Batch
 from autoprox.language import Statistic
 from autoprox.language.quantities import QUANTITIES
+from autoprox.searchspaces import TransformerNetwork
 from autoprox.searchspaces.language_model_bases import LanguageNetwork
 from autoprox.statistics.untrained_networks import (
     MeasurableNetwork,
@@ -259,9 +260,12 @@ class StatisticForwardPass:
             stack.callback(network.final_block.register_forward_hook(keep_final).remove)
             if self._head is not None:
                 stack.callback(self._head.register_forward_hook(keep_head).remove)
-            for domain, layer in layers_with_domains(network):
+            modules: list[tuple[str, nn.Module]] = list(layers_with_domains(network))
+            if isinstance(network, TransformerNetwork):
+                modules += [("block", block) for block in network.transformer_blocks]
+            for domain, module in modules:
                 if domain in read:
-                    stack.callback(layer.register_forward_hook(partial(keep, domain)).remove)
+                    stack.callback(module.register_forward_hook(partial(keep, domain)).remove)
             yield
 
     def _require_grad(self, output: Tensor) -> None:

@@ -13,16 +13,21 @@ from autoprox.language import Tree, parse_expression
 from autoprox.runs.folder import HALL_OF_FAME, Run
 from autoprox.runs.proxy_file import Found, read_proxy
 from autoprox.zoo.expression_proxies import EXPRESSION_PROXIES, ProxyError, parse_with_zoo_names
-from autoprox.zoo.functions import FUNCTION_PROXIES, FunctionProxy
+from autoprox.zoo.functions import (
+    FUNCTION_PROXIES,
+    RANK_COMBINATIONS,
+    FunctionProxy,
+    RankCombination,
+)
 
 NUMBERED = re.compile(r"(.+):(\d+)")  # a formula of a run
 
 
 @dataclass(frozen=True)
 class LoadedProxy:
-    """A tree, which need not be a complete proxy, or a function, and its record."""
+    """A tree, which need not be a complete proxy, or a published proxy that has none."""
 
-    proxy: Tree | FunctionProxy
+    proxy: Tree | FunctionProxy | RankCombination
     citation: str | None = None  # of a published one
     found: Found | None = None  # of a proxy file
     taus: dict[str, dict[str, float | None]] | None = None
@@ -30,16 +35,19 @@ class LoadedProxy:
 
     @property
     def tree(self) -> Tree:
-        """The expression; a function has none, which is an error."""
+        """The expression; a function and a combination have none, which is an error."""
         if isinstance(self.proxy, Tree):
             return self.proxy
-        raise ProxyError(f"an expression is needed, but {self.proxy.name} is a function")
+        kind = "is a function"
+        if isinstance(self.proxy, RankCombination):
+            kind = "combines ranks by functions, which `autoprox rank` and the zoo of `evolve` do"
+        raise ProxyError(f"an expression is needed, but {self.proxy.name} {kind}")
 
 
 def resolve_proxy(source: str) -> LoadedProxy:
     """Load a proxy by its name, file or text; the proxy that a run chose, or the Nth by RUN:N."""
-    if source in FUNCTION_PROXIES:
-        return LoadedProxy(FUNCTION_PROXIES[source], citation=FUNCTION_PROXIES[source].citation)
+    if (own := FUNCTION_PROXIES.get(source) or RANK_COMBINATIONS.get(source)) is not None:
+        return LoadedProxy(own, citation=own.citation)
     if source in EXPRESSION_PROXIES:
         return LoadedProxy(
             parse_with_zoo_names(source), citation=EXPRESSION_PROXIES[source].citation

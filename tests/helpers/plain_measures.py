@@ -8,6 +8,7 @@ from itertools import pairwise, product
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.stats import entropy
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -201,6 +202,114 @@ def ld(plain: Plain) -> float:
     return after / before
 
 
+def block_ends(plain: Plain) -> list[tuple[Tensor, Tensor]]:
+    """The input and the output of each block, in one graph from the network's input."""
+    found: list[tuple[Tensor, Tensor]] = []
+    handles = [
+        block.register_forward_hook(lambda *seen: found.append((seen[1][0], seen[2])))
+        for block in plain.blocks
+    ]
+    plain.network(plain.inputs)
+    for handle in handles:
+        handle.remove()
+    return found
+
+
+def entropies(plain: Plain) -> list[float]:
+    found = []
+    for _, output in block_ends(plain):
+        rows = output.detach().numpy().reshape(-1, output.shape[-1])
+        variances = np.linalg.eigvalsh(np.cov(rows.T))
+        found.append(float(entropy(variances[variances > 0])))
+    return found
+
+
+def expressivity(plain: Plain) -> float:
+    return sum(entropies(plain))
+
+
+def progressivity(plain: Plain) -> float:
+    return float(np.diff(entropies(plain)).min())
+
+
+def trainability(plain: Plain) -> float:
+    """The signs are drawn as in the program; each block is run again on a leaf, token by token."""
+    generator = torch.Generator().manual_seed(SEED)
+    scores = []
+    for block, (seen, _) in zip(plain.blocks, block_ends(plain), strict=True):
+        leaf = seen.detach().clone().requires_grad_()
+        output = block(leaf)
+        signs = torch.randint(0, 2, output.shape, generator=generator).double() * 2 - 1
+        output.backward(signs)
+        sums = sum(np.outer(leaf.grad[n, t], signs[n, t]) for n, t in np.ndindex(*output.shape[:2]))
+        norm = np.linalg.svd(sums / (output.shape[0] * output.shape[1]))[1].max()
+        scores.append(2 - norm - 1 / (norm + 1e-6))
+    return float(np.mean(scores))
+
+
+def complexity(plain: Plain) -> float:
+    """From the sizes: linear layers and convolutions by their outputs, attention by its tokens."""
+    seen: list[tuple[nn.Module, Tensor]] = []
+    kinds = nn.Linear | nn.Conv2d
+    for module in plain.network.modules():
+        if isinstance(module, kinds):
+            module.register_forward_hook(lambda *call: seen.append((call[0], call[2])))
+    logits = plain.network(plain.inputs[:1])
+    macs = sum(layer.weight[0].numel() * output.numel() for layer, output in seen)
+    if not any(layer is getattr(plain.network, "head", None) for layer, _ in seen):
+        macs += logits.numel() * plain.network.embedding.embedding_dim
+    tokens = block_ends(plain)[0][0].shape[1]
+    return macs + sum(2 * tokens**2 * block.qkv.out_features // 3 for block in plain.blocks)
+
+
+def patterns(plain: Plain) -> int:
+    hidden = [output.reshape(plain.samples, -1) for output in plain.hidden()]
+    return len({tuple(unit > 0) for output in hidden for unit in output.T})
+
+
+def swap(plain: Plain) -> float:
+    return patterns(plain)
+
+
+def w_pca(plain: Plain) -> float:
+    dimensions = 0
+    for hidden in plain.hidden():
+        rows = hidden.reshape(-1, hidden.shape[-1])
+        lengths = np.linalg.svd(rows - rows.mean(0), compute_uv=False) ** 2
+        kept = range(len(lengths) + 1)
+        dimensions += next(k for k in kept if lengths[:k].sum() >= 0.99 * lengths.sum())
+    return dimensions * sum(p.numel() for p in plain.network.parameters())
+
+
+def l_swag(plain: Plain) -> float:
+    sizes = [np.abs(layer) for layer in plain.by_sample()]
+    return patterns(plain) * sum(np.log((1 / size.std(0)).sum()) for size in sizes)
+
+
+def cosine(x: Array, y: Array) -> float:
+    return float((x * y).sum() / np.sqrt((x**2).sum() * (y**2).sum()))
+
+
+def croze(plain: Plain) -> float:
+    other = copy.deepcopy(plain)
+    weights, gradients = [w.weight.detach().numpy() for w in plain.linears], plain.of_loss()
+    for linear, w, g in zip(other.linears, weights, gradients, strict=True):
+        step = 2 * np.linalg.norm(w) / np.linalg.norm(g)
+        linear.weight.data = torch.from_numpy(w + step * g)
+    other.inputs.requires_grad_()
+    other.of_loss()
+    other.inputs = (other.inputs + 0.01 * other.inputs.grad.sign()).detach()
+    terms = zip(
+        *(plain.outputs(plain.linears), other.outputs(other.linears)),
+        *(weights, [w.weight.detach().numpy() for w in other.linears]),
+        *(gradients, other.of_loss()),
+        strict=True,
+    )
+    return sum(
+        (1 + cosine(a, b)) * (1 + cosine(c, d)) * abs(cosine(e, f)) for a, b, c, d, e, f in terms
+    )
+
+
 PLAIN: dict[str, Callable[[Plain], float]] = {
     "grasp": grasp,
     "gradsign": gradsign,
@@ -215,4 +324,12 @@ PLAIN: dict[str, Callable[[Plain], float]] = {
     "head_confidence": head_confidence,
     "jacobian": jacobian,
     "ld": ld,
+    "swap": swap,
+    "w-pca": w_pca,
+    "l-swag": l_swag,
+    "croze": croze,
+    "az-nas-expressivity": expressivity,
+    "az-nas-progressivity": progressivity,
+    "az-nas-trainability": trainability,
+    "az-nas-complexity": complexity,
 }

@@ -16,7 +16,7 @@ from autoprox.report.terminal.layout import Part, aligned, new_table, number
 from autoprox.report.terminal.metric_tables import near_size_parts, size_and_seed, size_parts
 from autoprox.runs.proxy_file import Found
 from autoprox.scoring.evaluation_set import SizeCorrelations
-from autoprox.zoo.functions import FunctionProxy
+from autoprox.zoo.functions import FunctionProxy, RankCombination
 from autoprox.zoo.proxy_loading import LoadedProxy, find_run, resolve_proxy
 
 WITH_PROXY = ("evolve", "rediscover")
@@ -75,7 +75,7 @@ class ProxyGlance(JSONDocument):
 
 def proxy_details(loaded: LoadedProxy) -> ExpressionDetails | FunctionDetails:
     """Return everything that `autoprox show --json` says."""
-    if isinstance(loaded.proxy, FunctionProxy):
+    if not isinstance(loaded.proxy, Tree):
         return _function_details(loaded.proxy)
     tree, quality = loaded.proxy, _quality(loaded)
     return ExpressionDetails(
@@ -116,7 +116,7 @@ def proxy_glance(source: str) -> ProxyGlance:
 
 def proxy_report(loaded: LoadedProxy) -> list[Part]:
     """Show the formula with its legend, the tree's facts, where it was found, and its taus."""
-    if isinstance(loaded.proxy, FunctionProxy):
+    if not isinstance(loaded.proxy, Tree):
         details = _function_details(loaded.proxy)
         facts = {"passes": details.passes, "citation": details.citation}
         return [details.formula, details.rule, aligned(facts)]
@@ -161,7 +161,12 @@ def _quality(loaded: LoadedProxy) -> RankingQuality | None:
     return spaces[0] if len(spaces) == 1 else None
 
 
-def _function_details(proxy: FunctionProxy) -> FunctionDetails:
+def _function_details(proxy: FunctionProxy | RankCombination) -> FunctionDetails:
+    if isinstance(proxy, RankCombination):
+        passes = f"those of {', '.join(proxy.parts)}"
+        return FunctionDetails(
+            formula=proxy.equation, rule=proxy.rule, passes=passes, citation=proxy.citation
+        )
     return FunctionDetails(
         formula=proxy.equation,
         rule=getdoc(proxy.function) or "",

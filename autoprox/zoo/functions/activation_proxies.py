@@ -5,6 +5,7 @@ GELU in a block's MLP, the outputs of fc1 (and of further linear layers but the 
 GELU keeps.
 """
 
+import math
 from collections.abc import Iterator
 
 import torch
@@ -20,14 +21,21 @@ SERIANNI = (
 
 # How many of a head's projections there are in a linear layer of this name.
 PROJECTIONS = {"q": 1, "kv": 2, "qkv": 3, "input": 1, "weight": 1}
+BITS = 64  # samples in a word of an activation pattern
+VARIANCE_SHARE = 0.99  # of the principal components that count
+
+
+def hidden_outputs(passes: SharedNetworkPasses) -> Iterator[Tensor]:
+    """Yield what enters the GELU of each hidden layer of the MLPs: [samples, tokens, units]."""
+    for block in passes.forward.blocks:
+        *hidden, _ = [layer for layer in block if layer.domain == "mlp"]
+        for layer in hidden:
+            yield layer.output
 
 
 def _active(passes: SharedNetworkPasses) -> Iterator[Tensor]:
     """Yield the active units of each hidden layer of the MLPs: [samples, tokens, units]."""
-    for block in passes.forward.blocks:
-        *hidden, _ = [layer for layer in block if layer.domain == "mlp"]
-        for layer in hidden:
-            yield layer.output > 0
+    return (output > 0 for output in hidden_outputs(passes))
 
 
 @register_function(
@@ -68,6 +76,76 @@ def activation_distance(passes: SharedNetworkPasses) -> float:
         others = active.shape[1] - count  # agree are n^2 + (N - n)^2
         total += float((count.square() + others.square()).sum())
     return total / passes.samples
+
+
+def sample_wise_patterns(passes: SharedNetworkPasses) -> int:
+    """Count the different activation patterns: in which samples a unit of a token is active."""
+    layers = [_pattern_words(active.flatten(1)) for active in _active(passes)]
+    found = torch.zeros(sum(words.shape[1] for words in layers), dtype=torch.int64)
+    for word in torch.cat(layers, 1):
+        _, codes = torch.unique(word, return_inverse=True)
+        _, found = torch.unique(found * len(codes) + codes, return_inverse=True)
+    return int(found.max()) + 1
+
+
+def _pattern_words(active: Tensor) -> Tensor:
+    """Return the column of each unit of active units [samples, units] as words [words, units]."""
+    words = torch.zeros(math.ceil(len(active) / BITS), active.shape[1], dtype=torch.int64)
+    for sample, row in enumerate(active.cpu()):
+        words[sample // BITS] |= row.long() << sample % BITS
+    return words
+
+
+@register_function(
+    "swap",
+    "Peng et al., SWAP-NAS: Sample-Wise Activation Patterns for Ultra-fast NAS, ICLR 2024",
+    "|{(1[fᵤ(xₙ) > 0])ₙ : u}|, u over the hidden units of all tokens, n over the samples",
+    needs=("forward",),
+    trunk=True,
+)
+def swap(passes: SharedNetworkPasses) -> float:
+    """The number of different sample-wise activation patterns of the units.
+
+    It is the score without the paper's regularisation, a bell curve over the number of parameters
+    whose centre and width are chosen for each search. N samples have at most 2^N patterns: with few
+    samples, networks that reach all of them tie.
+    """
+    passes.require_samples("swap")
+    return float(sample_wise_patterns(passes))
+
+
+def principal_variances(features: Tensor) -> Tensor:
+    """Return the variances of features [tokens, features] along their components, largest first.
+
+    They are sums of squares in float64, not divided by the number of tokens.
+    """
+    deviations = features.double() - features.mean(0, dtype=torch.float64)
+    if len(deviations) > deviations.shape[1]:
+        deviations = deviations.mT
+    ascending: Tensor = torch.linalg.eigvalsh(deviations @ deviations.mT)
+    return ascending.clamp_(min=0).flip(0)
+
+
+@register_function(
+    "w-pca",
+    "Wang, W-PCA Based Gradient-Free Proxy for Efficient Search of Lightweight Language Models, "
+    "ICLR 2025, eq. 6 to 8",
+    "P ∑ₗ min{k : ∑ᵢ₌₁..ₖ λₗᵢ ≥ 0.99 ∑ᵢ λₗᵢ}, λₗ the variances of hidden layer l's principal "
+    "components, P the number of parameters",
+    needs=("forward",),
+)
+def weighted_pca(passes: SharedNetworkPasses) -> float:
+    """The dimensions that the inputs of the MLPs' GELU fill, times the number of parameters.
+
+    The dimensions of a layer are the principal components with 99 % of the variance over all tokens
+    of all samples, the share that the paper uses. All parameters count, those of embeddings and
+    head included.
+    """
+    dimensions = 0
+    for output in hidden_outputs(passes):
+        cumulated = principal_variances(output.flatten(0, 1)).cumsum(0)
+        dimensions += 1 + int((cumulated < VARIANCE_SHARE * cumulated[-1]).sum())
+    return float(dimensions * sum(p.numel() for p in passes.network.parameters()))
 
 
 @register_function(

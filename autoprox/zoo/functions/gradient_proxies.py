@@ -6,9 +6,12 @@ batch or, where gradients of samples are compared, of each sample by itself.
 """
 
 import math
+from collections.abc import Iterator
 
 import torch
+from torch import Tensor
 
+from autoprox.zoo.functions.activation_proxies import sample_wise_patterns
 from autoprox.zoo.functions.function_proxy_registration import register_function
 from autoprox.zoo.functions.shared_network_passes import SharedNetworkPasses
 
@@ -60,15 +63,45 @@ def zico(passes: SharedNetworkPasses) -> float:
     out, and layers that have no others, as in the published code.
     """
     passes.require_samples("zico")
-    total = 0.0
+    return sum(_log(mean.div_(spread)) for mean, spread in _gradient_sizes(passes))
+
+
+def _gradient_sizes(passes: SharedNetworkPasses) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the mean and the standard deviation of each layer's gradient sizes over the samples.
+
+    A standard deviation of zero is replaced by infinity: what it divides becomes zero.
+    """
     for gradients in passes.sample_gradients():
         size = gradients.abs_()
         mean = size.mean(0)
         spread = size.sub_(mean).square_().mean(0).sqrt_()
-        ratios = mean.div_(spread.masked_fill_(spread == 0, torch.inf))
-        layer = float(ratios.sum(dtype=torch.float64))
-        total += math.log(layer) if layer else 0.0
-    return total
+        yield mean, spread.masked_fill_(spread == 0, torch.inf)
+
+
+def _log(ratios: Tensor) -> float:
+    """Return the logarithm of the sum, and 0 for a layer without variance."""
+    total = float(ratios.sum(dtype=torch.float64))
+    return math.log(total) if total else 0.0
+
+
+@register_function(
+    "l-swag",
+    "Casarin et al., L-SWAG: Layer-Sample Wise Activation with Gradients Information for Zero-Shot "
+    "NAS on Vision Transformers, CVPR 2025, eq. 1, 7 and 8",
+    "Ψ ∑ₗ log ∑ₖ 1 / √Var|∂Lₙ/∂θₖ|, k over the weights of layer l, Ψ the score of swap",
+    needs=("forward", "loss_gradients"),
+)
+def l_swag(passes: SharedNetworkPasses) -> float:
+    """The steadiness of the samples' gradients, times the number of activation patterns.
+
+    Samples and weights are those of `zico`, units those of `swap`. The paper restricts both to a
+    range of layers that a plot of the gradients of 1,000 networks shows for a benchmark; here
+    all layers count. Its combination LIBRA needs the true scores of the benchmark to choose proxies
+    by, so it is no zero-cost proxy.
+    """
+    passes.require_samples("l-swag")
+    steadiness = sum(_log(spread.reciprocal()) for _, spread in _gradient_sizes(passes))
+    return steadiness * sample_wise_patterns(passes)
 
 
 @register_function(

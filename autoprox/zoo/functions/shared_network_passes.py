@@ -20,8 +20,9 @@ from autoprox.statistics import collector
 
 LINEAR_DOMAINS = ("msa", "mlp")  # of the linear layers in blocks
 SHARED_PASSES = ("forward", "loss_gradients", "weight_gradients", "logit_gradients", "kernel")
-# Inputs and outputs of linear layers, in depth order.
-_LayerValues = dict[nn.Linear, tuple[Tensor, Tensor]]
+BLOCK_CAPTURES = (("block", "input"), ("block", "output"))
+# Inputs and outputs of linear layers and of blocks, in depth order.
+_LayerValues = dict[nn.Module, tuple[Tensor, Tensor]]
 
 
 class FunctionProxyError(AutoproxError):
@@ -34,7 +35,7 @@ def proxy_captures(needs: Collection[str]) -> set[collector.LayerCapture]:
         return set()
     kinds = ("input", "output", *(["output_grad"] if "loss_gradients" in needs else []))
     # The gradient of the source is taken of the logits alone, from the forward pass's graph.
-    found = {("source", "output"), ("source", "output_grad")}
+    found = {("source", "output"), ("source", "output_grad"), *BLOCK_CAPTURES}
     return found | {(domain, kind) for domain in LINEAR_DOMAINS for kind in kinds}
 
 
@@ -88,12 +89,16 @@ class MeasuredLayer:
 
 @dataclass(frozen=True)
 class MeasuredForwardPass:
-    """A forward pass with its autograd graph: from the source by the layers' outputs to logits."""
+    """A forward pass with its autograd graph: from the source by the layers' outputs to logits.
+
+    `block_values` are the input and the output of each block, in the graph as well.
+    """
 
     source: Tensor
     outputs: list[Tensor]
     logits: Tensor
     blocks: list[list[MeasuredLayer]]
+    block_values: list[tuple[Tensor, Tensor]]
 
     @property
     def layers(self) -> list[MeasuredLayer]:
@@ -124,21 +129,30 @@ class SharedNetworkPasses:
         self.labels = batch.labels.to(network.device)
         self.seed = seed
         self.parameters = {name: p.detach() for name, p in network.named_parameters()}
+        self._source: Tensor | None = None
 
-    def redrawn(self) -> "SharedNetworkPasses":
-        """The same passes with linear layers and convolutions redrawn from N(0, 1), biases 0."""
+    def changed(
+        self, parameters: Mapping[str, Tensor], source: Tensor | None = None
+    ) -> "SharedNetworkPasses":
+        """The same passes with other values of some parameters, and of another source."""
         other = copy.copy(self)
         other.release(())
         other._shared = None
-        other.parameters = dict(self.parameters)
+        other.parameters = {**self.parameters, **parameters}
+        other._source = self._source if source is None else source
+        return other
+
+    def redrawn(self) -> "SharedNetworkPasses":
+        """The same passes with linear layers and convolutions redrawn from N(0, 1), biases 0."""
+        drawn: dict[str, Tensor] = {}
         generator = torch.Generator().manual_seed(self.seed)
         for name, module in self.network.named_modules():
             if isinstance(module, nn.Linear | nn.Conv2d):
                 weight = torch.randn(module.weight.shape, generator=generator)
-                other.parameters[f"{name}.weight"] = weight.to(module.weight)
+                drawn[f"{name}.weight"] = weight.to(module.weight)
                 if module.bias is not None:
-                    other.parameters[f"{name}.bias"] = torch.zeros_like(module.bias)
-        return other
+                    drawn[f"{name}.bias"] = torch.zeros_like(module.bias)
+        return self.changed(drawn)
 
     @property
     def samples(self) -> int:
@@ -161,6 +175,8 @@ class SharedNetworkPasses:
     @property
     def source(self) -> Tensor:
         """The batch as real numbers: the images, or the embeddings of the tokens."""
+        if self._source is not None:
+            return self._source
         return collector.differentiable_input(self.network, self.inputs)
 
     @cached_property
@@ -171,29 +187,36 @@ class SharedNetworkPasses:
         else:
             seen, source, logits = self._shared_forward(self._shared)
         names = {module: name.split(".")[-1] for name, module in self.network.named_modules()}
+        weights = iter(self.weight_names)
 
         def layer(domain: str, linear: nn.Linear) -> MeasuredLayer:
             input_, output = map(self._by_sample, seen[linear])
-            return MeasuredLayer(names[linear], domain, linear.weight.detach(), input_, output)
+            weight = self.parameters[next(weights)]
+            return MeasuredLayer(names[linear], domain, weight, input_, output)
 
-        blocks = [
-            [layer(domain, linear) for domain, linear in block.linears()]
-            for block in self.network.transformer_blocks
-        ]
-        return MeasuredForwardPass(source, [output for _, output in seen.values()], logits, blocks)
+        own = self.network.transformer_blocks
+        return MeasuredForwardPass(
+            source,
+            outputs=[seen[linear][1] for _, linear in self.network.layers()],
+            logits=logits,
+            blocks=[[layer(domain, linear) for domain, linear in block.linears()] for block in own],
+            block_values=[seen[block] for block in own],
+        )
 
     def _own_forward(self) -> tuple[_LayerValues, Tensor, Tensor]:
         seen: _LayerValues = {}
 
-        def keep(layer: nn.Linear, inputs: tuple[Tensor], output: Tensor) -> None:
-            seen[layer] = (inputs[0], output)
+        def keep(module: nn.Module, inputs: tuple[Tensor], output: Tensor) -> None:
+            seen[module] = (inputs[0], output)
 
         source = self.source.detach().requires_grad_()
         with ExitStack() as stack, torch.enable_grad():
             for _, linear in self.network.layers():
                 stack.callback(linear.register_forward_hook(keep).remove)
+            for block in self.network.transformer_blocks:
+                stack.callback(block.register_forward_hook(keep).remove)
             logits: Tensor = functional_call(self.network, self.parameters, (source,))
-        return {linear: seen[linear] for _, linear in self.network.layers()}, source, logits
+        return seen, source, logits
 
     def _shared_forward(
         self, shared: collector.SharedStatisticPasses
@@ -202,7 +225,11 @@ class SharedNetworkPasses:
         forward = shared.forward(self.network, self._batch)
         read = forward.captured
         pairs = {d: zip(read[d, "input"], read[d, "output"], strict=True) for d in LINEAR_DOMAINS}
-        seen = {linear: next(pairs[domain]) for domain, linear in self.network.layers()}
+        seen: _LayerValues = {
+            linear: next(pairs[domain]) for domain, linear in self.network.layers()
+        }
+        block_values = zip(*(read[capture] for capture in BLOCK_CAPTURES), strict=True)
+        seen |= dict(zip(self.network.transformer_blocks, block_values, strict=True))
         return seen, read["source", "output"][0], forward.output
 
     @cached_property
@@ -268,9 +295,13 @@ class SharedNetworkPasses:
 
     def weights(self) -> dict[str, Tensor]:
         """The weights of the linear layers of all blocks, as leaves to differentiate by."""
+        return {name: self.parameters[name].detach().requires_grad_() for name in self.weight_names}
+
+    @property
+    def weight_names(self) -> list[str]:
+        """The names of the weights of the linear layers of all blocks, in depth order."""
         names = {id(p): name for name, p in self.network.named_parameters()}
-        linears = [names[id(linear.weight)] for _, linear in self.network.layers()]
-        return {name: self.parameters[name].detach().requires_grad_() for name in linears}
+        return [names[id(linear.weight)] for _, linear in self.network.layers()]
 
     @torch.no_grad()
     def features(self, source: Tensor) -> Tensor:
