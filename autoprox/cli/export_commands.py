@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from autoprox.cli.common_flags import Debug, Json, path
+from autoprox.cli.common_flags import Debug, Json, optional, path_option
 
 export = typer.Typer(
     name="export",
@@ -24,22 +24,12 @@ def arch(
         ),
     ],
     to: Annotated[str, typer.Option(help="json, torch, timm or transformers.")] = "torch",
-    space: Annotated[
-        str | None, typer.Option(help="Search space.", show_default="that of the JSON")
-    ] = None,
+    space: Annotated[str | None, optional("Search space.", "that of the JSON")] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            help="A new folder; a file for json.",
-            show_default="named like the architecture",
-            parser=path,
-        ),
+        Path | None, path_option("A new folder; a file for json.", "named like the architecture")
     ] = None,
     classes: Annotated[
-        int | None,
-        typer.Option(
-            help="Classes of the head, for images.", show_default="those of the run, or 1000", min=1
-        ),
+        int | None, optional("Classes of the head, for images.", "those of the run, or 1000", min=1)
     ] = None,
     json: Json = False,
     debug: Debug = False,
@@ -71,9 +61,7 @@ def proxy(
             "another format of `autoprox show`."
         ),
     ] = "python",
-    out: Annotated[
-        Path | None, typer.Option(help="File to write.", show_default="print it", parser=path)
-    ] = None,
+    out: Annotated[Path | None, path_option("File to write.", "print it")] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from autoprox.cli.common_flags import Debug, Json, path
+from autoprox.cli.common_flags import Debug, Json, path, path_option
 from autoprox.files.json_documents import JSONDocument
 
 # Torch takes seconds to import: what needs it is imported when a command runs.
@@ -107,10 +107,7 @@ def list_runs(
 def report_runs(
     runs: Annotated[list[Path], typer.Argument(help="Folders of runs.", metavar="RUN...")],
     out: Annotated[
-        Path | None,
-        typer.Option(
-            help="The file.", show_default="report in the run's folder, or here", parser=path
-        ),
+        Path | None, path_option("The file.", "report in the run's folder, or here")
     ] = None,
     format_: Annotated[
         str, typer.Option("--format", help="html, md (tables), svg (the plots) or png (Chromium).")
