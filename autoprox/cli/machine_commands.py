@@ -10,6 +10,9 @@ from autoprox.cli.common_flags import DataDir, Debug, Json, optional, path_optio
 from autoprox.errors import ConfigError
 from autoprox.files.human_readable_sizes import format_with_unit, parse_bytes, parse_days
 
+CACHE_EXAMPLES = ("cache", "cache --clear", "cache --clear --older-than 30 --json")
+DOCTOR_EXAMPLES = ("doctor", "doctor --json", "doctor --data-dir tables")
+
 
 def manage_cache(
     folder: Annotated[
