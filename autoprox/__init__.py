@@ -3,43 +3,49 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from autoprox import runs
     from autoprox.api import (
+        bench_build,
         build,
-        build_benchmark,
         compare,
-        evaluate_supernet,
         evolve,
+        list_runs,
         load_proxy,
-        prefer,
+        prenas,
         rank,
         rediscover,
         resume,
+        s3,
         score,
         search,
-        search_space,
-        train_supernet,
+        supernet_eval,
+        supernet_train,
     )
+    from autoprox.errors import AutoproxError
     from autoprox.loaded_runs import load_run
 
     __version__: str
 
 __all__ = [
+    "AutoproxError",
     "__version__",
+    "bench_build",
     "build",
-    "build_benchmark",
     "compare",
-    "evaluate_supernet",
     "evolve",
+    "list_runs",
     "load_proxy",
     "load_run",
-    "prefer",
+    "prenas",
     "rank",
     "rediscover",
     "resume",
+    "runs",
+    "s3",
     "score",
     "search",
-    "search_space",
-    "train_supernet",
+    "supernet_eval",
+    "supernet_train",
 ]
 
 
@@ -51,9 +57,9 @@ def __getattr__(name: str) -> Any:
         return version("autoprox")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from autoprox import api
+    from autoprox import api, runs
 
-    return getattr(api, name)
+    return runs if name == "runs" else getattr(api, name)
 
 
 def __dir__() -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -27,12 +28,14 @@ from autoprox.configurations.supernets import (
     SupernetEvalConfig,
     SupernetTrainConfig,
 )
+from autoprox.errors import AutoproxError as AutoproxError
 from autoprox.errors import ConfigError
 from autoprox.loaded_runs import (
     BuildResult,
     CompareResult,
     EvolveResult,
     LoadedRun,
+    Overview,
     PrenasResult,
     RankResult,
     RediscoverResult,
@@ -40,6 +43,7 @@ from autoprox.loaded_runs import (
     SearchResult,
     SupernetResult,
     SupernetTableResult,
+    runs_below,
 )
 from autoprox.loaded_runs import (
     load_run as load_run,
@@ -95,22 +99,20 @@ search = _function(
     SearchConfig, SearchResult, "search(space='pit', proxy='dss++', params='5M:10M')"
 )
 rediscover = _function(RediscoverConfig, RediscoverResult, "rediscover(proxy='snip')")
-search_space = _function(
-    S3Config, S3Result, "search_space(space='swin-nano', images='photos', rounds=3)"
+s3 = _function(S3Config, S3Result, "s3(space='swin-nano', images='photos', rounds=3)")
+bench_build = _function(
+    BuildConfig, BuildResult, "bench_build(space=..., images=[...], out='mine.json')"
 )
-build_benchmark = _function(
-    BuildConfig, BuildResult, "build_benchmark(space=..., images=[...], out='mine.json')"
-)
-train_supernet = _function(
+supernet_train = _function(
     SupernetTrainConfig,
     SupernetResult,
-    "train_supernet(space='autoformer-nano', images='photos')",
+    "supernet_train(space='autoformer-nano', images='photos')",
 )
-evaluate_supernet = _function(
-    SupernetEvalConfig, SupernetTableResult, "evaluate_supernet(supernet=trained.run, samples=1000)"
+supernet_eval = _function(
+    SupernetEvalConfig, SupernetTableResult, "supernet_eval(supernet=trained.run, samples=1000)"
 )
-prefer = _function(
-    PrenasConfig, PrenasResult, "prefer(space='autoformer-supernet-ti', sizes='5M:12M:1M')"
+prenas = _function(
+    PrenasConfig, PrenasResult, "prenas(space='autoformer-supernet-ti', sizes='5M:12M:1M')"
 )
 
 
@@ -151,6 +153,11 @@ def resume(
     path = Path(run)
     _with_progress(progress, lambda own: runner.resume_run(path, own, force=force, **given))
     return load_run(path)
+
+
+def list_runs(folder: str | PathLike[str] = "runs") -> list[Overview]:
+    """List the runs of a folder, the newest first; `autoprox.runs()` is the same."""
+    return runs_below(Path(folder))
 
 
 def load_proxy(source: str | Path) -> Tree:

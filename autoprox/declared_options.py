@@ -41,6 +41,7 @@ class Option:
     default: str | None = None  # in words, if the value doesn't say what it means
     read: Callable[[str], Any] | None = None  # turns the text on the command line into a value
     group: str = "Problem"  # of the help
+    choices: tuple[str, ...] = ()  # what a shell completes; a plug-in may add others
     argument: bool = False  # given by its position instead of by name
     repeated: bool = False  # given once for each entry of a list
     resource: bool = False  # may change when a run is resumed: results don't depend on it

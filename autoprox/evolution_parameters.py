@@ -42,11 +42,19 @@ class EvolutionParameters(Options):
 
     noun = "an evolution"
 
-    strategy: Annotated[str, EvolutionOption("mixture, elitist (Auto-Prox), naive or random.")] = (
-        "mixture"
-    )
+    strategy: Annotated[
+        str,
+        EvolutionOption(
+            "mixture, elitist (Auto-Prox), naive or random.",
+            choices=("mixture", "elitist", "naive", "random"),
+        ),
+    ] = "mixture"
     representation: Annotated[
-        str, EvolutionOption("Form of the formulas: free, or two-inputs (Auto-Prox).")
+        str,
+        EvolutionOption(
+            "Form of the formulas: free, or two-inputs (Auto-Prox).",
+            choices=("free", "two-inputs"),
+        ),
     ] = "free"
     population: Annotated[Many, Ge(2), EvolutionOption("Formulas that survive an iteration.")] = 20
     iterations: Annotated[Positive, EvolutionOption("How often children are made.")] = 200
@@ -70,7 +78,8 @@ class EvolutionParameters(Options):
         EvolutionOption(
             "jcm (Auto-Prox's joint metric of Kendall's taus), size-adjusted (that of the partial "
             "taus, controlling for parameter count), or both (NSGA-II on both and the size of "
-            "formulas)."
+            "formulas).",
+            choices=("jcm", "size-adjusted", "both"),
         ),
     ] = "jcm"
     tolerance: Annotated[

@@ -1,5 +1,7 @@
 """Combinators: binary operations on two values of one type, and the rank of scores."""
 
+from functools import partial
+
 import torch
 from sympy import Add, Integer, Mul, Pow
 from torch import Tensor
@@ -12,11 +14,11 @@ from .elementwise import VECTOR, exp, log
 from .registration import register_operation
 
 EVERYWHERE: tuple[ValueLevel, ...] = ("matrix", "layers", "network")
+register_binary = partial(register_operation, "binary")
+register_arithmetic = partial(register_binary, levels=EVERYWHERE)
 
 
-@register_operation(
-    "binary",
-    levels=EVERYWHERE,
+@register_arithmetic(
     sympy=lambda x, y: Add(x, y, evaluate=False),
     latex="<x> + <y:TERM>",
     binding=BindingStrength.TERM,
@@ -28,9 +30,7 @@ def add(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
     return torch.add(x, y, out=out)
 
 
-@register_operation(
-    "binary",
-    levels=EVERYWHERE,
+@register_arithmetic(
     sympy=lambda x, y: Add(x, Mul(Integer(-1), y, evaluate=False), evaluate=False),
     latex="<x> - <y:SERIES>",
     binding=BindingStrength.TERM,
@@ -41,9 +41,7 @@ def sub(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
     return torch.sub(x, y, out=out)
 
 
-@register_operation(
-    "binary",
-    levels=EVERYWHERE,
+@register_arithmetic(
     sympy=lambda x, y: Mul(x, y, evaluate=False),
     latex="<x:PRODUCT> <times> <y:PRODUCT>",
     binding=BindingStrength.PRODUCT,
@@ -56,9 +54,7 @@ def mul(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
     return torch.mul(x, y, out=out)
 
 
-@register_operation(
-    "binary",
-    levels=EVERYWHERE,
+@register_arithmetic(
     sympy=lambda x, y: Mul(x, Pow(y, Integer(-1), evaluate=False), evaluate=False),
     latex=r"\frac{<x>}{<y>}",
     binding=BindingStrength.POWER,
@@ -72,20 +68,19 @@ def div(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
     return torch.div(x, gap.add_(y), out=out)
 
 
-@register_operation("binary", latex=r"\max\left(<x>, <y>\right)", text="max(<x>)", commutative=True)
+@register_binary(latex=r"\max\left(<x>, <y>\right)", text="max(<x>)", commutative=True)
 def maximum(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
     """The larger of x and y."""
     return torch.maximum(x, y, out=out)
 
 
-@register_operation("binary", latex=r"\min\left(<x>, <y>\right)", text="min(<x>)", commutative=True)
+@register_binary(latex=r"\min\left(<x>, <y>\right)", text="min(<x>)", commutative=True)
 def minimum(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
     """The smaller of x and y."""
     return torch.minimum(x, y, out=out)
 
 
-@register_operation(
-    "binary",
+@register_binary(
     latex=r"\left|<x>\right|^{<y>}",
     binding=BindingStrength.POWER,
     nonnegative=True,
@@ -97,8 +92,7 @@ def power(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
     return exp(exponent, exponent)
 
 
-@register_operation(
-    "binary",
+@register_binary(
     levels=("network",),
     sympy=lambda x, y: Pow(sympy_magnitude(x), y, evaluate=False),
     latex=r"\left|<x>\right|^{<y>}",

@@ -6,6 +6,7 @@ in place on the first one's result.
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import sympy
@@ -20,6 +21,8 @@ from .primitive import EPSILON, EXPONENT_LIMIT
 from .registration import register_operation
 
 VECTOR = 64
+register_map = partial(register_operation, "map")
+register_power = partial(register_map, binding=BindingStrength.POWER)
 
 
 def _in_whole_vectors(function: Callable[..., Tensor], x: Tensor, out: Tensor | None) -> Tensor:
@@ -51,8 +54,7 @@ def apply_by_numpy(
     return on_device(x, out=out)
 
 
-@register_operation(
-    "map",
+@register_map(
     sympy=lambda x: Mul(Integer(-1), x, evaluate=False),
     latex="-<x:SERIES>",
     binding=BindingStrength.SIGNED,
@@ -63,8 +65,7 @@ def neg(x: Tensor, out: Tensor | None = None) -> Tensor:
     return torch.neg(x, out=out)
 
 
-@register_operation(
-    "map",
+@register_map(
     sympy=lambda x: Abs(x, evaluate=False),
     latex=r"\left|<x>\right|",
     even=True,
@@ -78,19 +79,17 @@ def abs_(x: Tensor, out: Tensor | None = None) -> Tensor:
     return torch.abs(x, out=out)
 
 
-@register_operation(
-    "map", sympy=lambda x: sympy.sign(x, evaluate=False), idempotent=True, plain=lambda x: x.sign()
+@register_map(
+    sympy=lambda x: sympy.sign(x, evaluate=False), idempotent=True, plain=lambda x: x.sign()
 )
 def sign(x: Tensor, out: Tensor | None = None) -> Tensor:
     """-1, 0 or 1 as x is negative, zero or positive."""
     return torch.sign(x, out=out)
 
 
-@register_operation(
-    "map",
+@register_power(
     sympy=lambda x: Pow(x, Integer(2), evaluate=False),
     latex="<x:ATOM>^{2}",
-    binding=BindingStrength.POWER,
     even=True,
     nonnegative=True,
     plain=lambda x: x.square(),
@@ -100,23 +99,25 @@ def square(x: Tensor, out: Tensor | None = None) -> Tensor:
     return torch.square(x, out=out)
 
 
-@register_operation(
-    "map",
+@register_power(
     sympy=lambda x: Pow(x, Integer(3), evaluate=False),
     latex="<x:ATOM>^{3}",
-    binding=BindingStrength.POWER,
 )
 def cube(x: Tensor, out: Tensor | None = None) -> Tensor:
     """x to the power of 3."""
     return torch.pow(x, 3, out=out)
 
 
+def _of_magnitude(function: Callable[..., Tensor], x: Tensor, out: Tensor | None) -> Tensor:
+    magnitudes = torch.abs(x, out=out)
+    return function(magnitudes, magnitudes)
+
+
 def _root(x: Tensor, out: Tensor | None = None) -> Tensor:
     return apply_by_numpy(np.sqrt, x, out)
 
 
-@register_operation(
-    "map",
+@register_map(
     sympy=lambda x: Pow(sympy_magnitude(x), Rational(1, 2), evaluate=False),
     latex=r"\sqrt{<x:|>}",
     of_magnitude=_root,
@@ -126,15 +127,14 @@ def _root(x: Tensor, out: Tensor | None = None) -> Tensor:
 )
 def sqrt(x: Tensor, out: Tensor | None = None) -> Tensor:
     """The square root of |x|."""
-    magnitudes = torch.abs(x, out=out)
-    return _root(magnitudes, magnitudes)
+    return _of_magnitude(_root, x, out)
 
 
 def _signed_root(x: Tensor, out: Tensor | None = None) -> Tensor:
     return torch.copysign(x.abs().pow_(1 / 3), x, out=out)
 
 
-@register_operation("map", latex=r"\sqrt[3]{<x>}", plain=lambda x: x.sign() * x.abs().pow(1 / 3))
+@register_map(latex=r"\sqrt[3]{<x>}", plain=lambda x: x.sign() * x.abs().pow(1 / 3))
 def cbrt(x: Tensor, out: Tensor | None = None) -> Tensor:
     """The cube root of x, which has the sign of x."""
     return apply_by_numpy(np.cbrt, x, out, _signed_root)
@@ -145,8 +145,7 @@ def _log(x: Tensor, out: Tensor | None = None) -> Tensor:
     return apply_by_numpy(np.log, shifted, shifted)
 
 
-@register_operation(
-    "map",
+@register_map(
     sympy=lambda x: sympy.log(sympy_magnitude(x), evaluate=False),
     latex=r"\log\left(<x:|>\right)",
     of_magnitude=_log,
@@ -155,16 +154,14 @@ def _log(x: Tensor, out: Tensor | None = None) -> Tensor:
 )
 def log(x: Tensor, out: Tensor | None = None) -> Tensor:
     """The natural logarithm of |x| + 1e-12."""
-    magnitudes = torch.abs(x, out=out)
-    return _log(magnitudes, magnitudes)
+    return _of_magnitude(_log, x, out)
 
 
 def _log1p(x: Tensor, out: Tensor | None = None) -> Tensor:
     return apply_by_numpy(np.log1p, x, out)
 
 
-@register_operation(
-    "map",
+@register_map(
     latex=r"\log\left(1 + <x:|>\right)",
     of_magnitude=_log1p,
     even=True,
@@ -173,15 +170,12 @@ def _log1p(x: Tensor, out: Tensor | None = None) -> Tensor:
 )
 def log1p(x: Tensor, out: Tensor | None = None) -> Tensor:
     """The natural logarithm of 1 + |x|."""
-    magnitudes = torch.abs(x, out=out)
-    return _log1p(magnitudes, magnitudes)
+    return _of_magnitude(_log1p, x, out)
 
 
-@register_operation(
-    "map",
+@register_power(
     sympy=lambda x: sympy.exp(x, evaluate=False),
     latex="e^{<x>}",
-    binding=BindingStrength.POWER,
     nonnegative=True,
     plain=lambda x: x.clamp(max=EXPONENT_LIMIT).exp(),
 )
@@ -192,11 +186,9 @@ def exp(x: Tensor, out: Tensor | None = None) -> Tensor:
     return _in_whole_vectors(torch.exp2, bits, bits)
 
 
-@register_operation(
-    "map",
+@register_power(
     sympy=lambda x: Pow(x, Integer(-1), evaluate=False),
     latex=r"\frac{1}{<x>}",
-    binding=BindingStrength.POWER,
     plain=lambda x: torch.where(x.abs() <= EPSILON, 0.0, 1 / x),
 )
 def inverse(x: Tensor, out: Tensor | None = None) -> Tensor:
@@ -206,8 +198,7 @@ def inverse(x: Tensor, out: Tensor | None = None) -> Tensor:
     return quotient.nan_to_num_(nan=math.nan, posinf=0.0, neginf=0.0)
 
 
-@register_operation(
-    "map",
+@register_map(
     sympy=lambda x: Max(Integer(0), x, evaluate=False),
     latex=r"\max\left(0, <x>\right)",
     nonnegative=True,
@@ -220,16 +211,13 @@ def relu(x: Tensor, out: Tensor | None = None) -> Tensor:
     return torch.clamp(x, min=0.0, out=out)
 
 
-@register_operation(
-    "map", latex=r"\sigma\left(<x>\right)", nonnegative=True, plain=lambda x: x.sigmoid()
-)
+@register_map(latex=r"\sigma\left(<x>\right)", nonnegative=True, plain=lambda x: x.sigmoid())
 def sigmoid(x: Tensor, out: Tensor | None = None) -> Tensor:
     """1 / (1 + e^-x)."""
     return _in_whole_vectors(torch.sigmoid, x, out)
 
 
-@register_operation(
-    "map",
+@register_map(
     sympy=lambda x: sympy.tanh(x, evaluate=False),
     latex=r"\tanh\left(<x>\right)",
     plain=lambda x: x.tanh(),
@@ -239,20 +227,20 @@ def tanh(x: Tensor, out: Tensor | None = None) -> Tensor:
     return apply_by_numpy(np.tanh, x, out)
 
 
-@register_operation("map", nonnegative=True, plain=lambda x: relu(x) + x.abs().neg().exp().log1p())
+@register_map(nonnegative=True, plain=lambda x: relu(x) + x.abs().neg().exp().log1p())
 def softplus(x: Tensor, out: Tensor | None = None) -> Tensor:
     """ln(1 + e^x), as max(0, x) + ln(1 + e^-|x|), so that it can't overflow."""
     rest = log1p(exp(x.abs().neg_()))
     return relu(x, out).add_(rest)
 
 
-@register_operation("map")
+@register_map()
 def gelu(x: Tensor, out: Tensor | None = None) -> Tensor:
     """x times the probability that a standard normal number is below x."""
     return _in_whole_vectors(torch.nn.functional.gelu, x, out)
 
 
-@register_operation("map", nonnegative=True, idempotent=True)
+@register_map(nonnegative=True, idempotent=True)
 def heaviside(x: Tensor, out: Tensor | None = None) -> Tensor:
     """1 where x is positive, else 0."""
     return torch.sign(x, out=out).clamp_(min=0.0)

@@ -3,6 +3,7 @@
 import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,16 +11,18 @@ import autoprox
 from autoprox.configurations.commands import CONFIGURATIONS
 from autoprox.errors import AutoproxError
 from autoprox.loaded_runs import RESULTS
+from autoprox.runs.folder import COMMANDS
 
 FUNCTIONS = {
     "evolve": autoprox.evolve,
     "rank": autoprox.rank,
     "search": autoprox.search,
     "rediscover": autoprox.rediscover,
-    "build": autoprox.build_benchmark,
-    "supernet-train": autoprox.train_supernet,
-    "supernet-eval": autoprox.evaluate_supernet,
-    "prenas": autoprox.prefer,
+    "build": autoprox.bench_build,
+    "supernet-train": autoprox.supernet_train,
+    "supernet-eval": autoprox.supernet_eval,
+    "prenas": autoprox.prenas,
+    "s3": autoprox.s3,
 }
 
 
@@ -53,6 +56,24 @@ def test_the_package_stays_what_it_is_after_imports() -> None:
         "assert inspect.isfunction(autoprox.search)"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_functions_are_named_like_the_commands() -> None:
+    commands = {COMMANDS.get(kind, kind).replace(" ", "_") for kind in CONFIGURATIONS}
+    assert commands | {"resume", "runs", "score"} <= set(autoprox.__all__)
+    assert all(callable(getattr(autoprox, name)) for name in commands)
+
+
+def test_runs_are_listed(tmp_path: Path) -> None:
+    """Also where the package of that name was imported before."""
+    code = (
+        "import autoprox.runs.folder, autoprox, sys\n"
+        "assert autoprox.runs(sys.argv[1]) == autoprox.list_runs(sys.argv[1]) == []\n"
+        "try: autoprox.runs('absent')\n"
+        "except autoprox.AutoproxError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True)
+    assert done.stdout == "runs must be in a folder, but there is no folder absent\n", done.stderr
 
 
 def test_wrong_options_are_told() -> None:

@@ -10,7 +10,7 @@ depth: int = found.proxy.depth
 rows: list[dict[str, object]] = autoprox.rank(proxies=["snip", "params"], progress=False).rows()
 best: dict[str, object] = autoprox.search(space="pit", proxy=Path("runs/x"), params="5M:7M").best
 success: bool = autoprox.rediscover(proxy="snip", seconds=60).success
-file: Path = autoprox.build_benchmark(space="pit", images=[Path("photos")], out="mine.json").file
+file: Path = autoprox.bench_build(space="pit", images=[Path("photos")], out="mine.json").file
 again: Path = autoprox.resume("runs/x", workers=1).path
 tau: float | None = found.test["cifar10"].kendall
 islands: int = len(found.summary.folds[0].islands)

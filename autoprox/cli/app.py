@@ -15,13 +15,34 @@ from autoprox.cli.command_factory import (
     OUT_OF_MEMORY,
     UNUSABLE_PATHS,
     add_command,
+    add_function,
     system_message,
 )
 from autoprox.cli.export_commands import export
-from autoprox.cli.machine_commands import check_machine, manage_cache
-from autoprox.cli.run_commands import RUN_COMMANDS, resume_run
-from autoprox.cli.score_command import score_by_proxy
-from autoprox.cli.show_commands import list_runs, report_runs, show_proxies
+from autoprox.cli.help_layout import (
+    EVALUATE,
+    MANAGE,
+    SEARCH,
+    SUPERNETS,
+    HelpfulGroup,
+    examples,
+)
+from autoprox.cli.machine_commands import (
+    CACHE_EXAMPLES,
+    DOCTOR_EXAMPLES,
+    check_machine,
+    manage_cache,
+)
+from autoprox.cli.run_commands import RESUME_EXAMPLES, RUN_COMMANDS, resume_run
+from autoprox.cli.score_command import SCORE_EXAMPLES, score_by_proxy
+from autoprox.cli.show_commands import (
+    REPORT_EXAMPLES,
+    RUNS_EXAMPLES,
+    SHOW_EXAMPLES,
+    list_runs,
+    report_runs,
+    show_proxies,
+)
 from autoprox.cli.supernet_commands import supernet
 from autoprox.errors import (
     INTERRUPTED,
@@ -36,11 +57,15 @@ WRONG_USE = 2
 
 app = typer.Typer(
     pretty_exceptions_enable=False,
-    epilog="Example: autoprox evolve --datasets cifar100,flowers,chaoyang",
+    cls=HelpfulGroup,
+    epilog=examples(
+        (
+            "evolve --datasets cifar100,flowers,chaoyang",
+            "search --space pit --proxy dss++ --params 5M:10M",
+            "rank --proxies snip,dss++,params --space pit",
+        )
+    ),
 )
-app.add_typer(bench)
-app.add_typer(export)
-app.add_typer(supernet)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -103,15 +128,23 @@ def autoprox_(
     """Discovers zero-cost proxies for transformers: formulas that rank untrained networks."""
 
 
-for name, config in RUN_COMMANDS:
-    add_command(app, name, config)
-for function, name, example in (
-    (report_runs, "report", "report runs/20260102T030405Z-mine"),
-    (resume_run, "resume", "resume runs/20260102T030405Z-mine"),
-    (score_by_proxy, "score", "score --proxy snip --model timm:vit_tiny_patch16_224"),
-    (show_proxies, "show", "show snip, or: autoprox show runs/20260102T030405Z-mine"),
-    (list_runs, "runs", "runs --json"),
-    (manage_cache, "cache", "cache --clear"),
-    (check_machine, "doctor", "doctor --json"),
-):
-    app.command(name, epilog=f"Example: autoprox {example}")(function)
+def _add_all() -> None:
+    """Add all commands, each to a panel of the help."""
+    for name, config, panel in RUN_COMMANDS:
+        add_command(app, name, config, panel)
+    add_function(app, "score", score_by_proxy, SCORE_EXAMPLES, EVALUATE)
+    app.add_typer(bench, rich_help_panel=EVALUATE)
+    app.add_typer(export, rich_help_panel=SEARCH)
+    app.add_typer(supernet, rich_help_panel=SUPERNETS)
+    for function, name, lines in (
+        (show_proxies, "show", SHOW_EXAMPLES),
+        (report_runs, "report", REPORT_EXAMPLES),
+        (list_runs, "runs", RUNS_EXAMPLES),
+        (resume_run, "resume", RESUME_EXAMPLES),
+        (manage_cache, "cache", CACHE_EXAMPLES),
+        (check_machine, "doctor", DOCTOR_EXAMPLES),
+    ):
+        add_function(app, name, function, lines, MANAGE)
+
+
+_add_all()

@@ -6,12 +6,14 @@ import typer
 
 from autoprox.cli.command_factory import add_command
 from autoprox.cli.common_flags import DataDir, Debug, Json
+from autoprox.cli.help_layout import HelpfulCommand, HelpfulGroup, examples
 from autoprox.configurations.commands import BuildConfig
 
 bench = typer.Typer(
     name="bench",
     help="The benchmarks: list them, show one, download its files, build one of your own.",
-    epilog="Example: autoprox bench list",
+    cls=HelpfulGroup,
+    epilog=examples(("bench list", "bench info vit-bench-101", "bench fetch vit-bench-101")),
 )
 
 BenchmarkName = Annotated[
@@ -19,7 +21,11 @@ BenchmarkName = Annotated[
 ]
 
 
-@bench.command("list", epilog="Example: autoprox bench list")
+@bench.command(
+    "list",
+    cls=HelpfulCommand,
+    epilog=examples(("bench list", "bench list --json", "bench list --data-dir tables")),
+)
 def list_(data_dir: DataDir = None, json: Json = False, debug: Debug = False) -> None:
     """List the benchmarks, and whether their files are there."""
     from autoprox.benchmarks import list_benchmarks
@@ -30,7 +36,12 @@ def list_(data_dir: DataDir = None, json: Json = False, debug: Debug = False) ->
     show_result(json, found, lambda: [benchmark_table(found)])
 
 
-@bench.command(epilog="Example: autoprox bench info vit-bench-101")
+@bench.command(
+    cls=HelpfulCommand,
+    epilog=examples(
+        ("bench info vit-bench-101", "bench info nano-bench --json", "bench info hw-gpt-bench")
+    ),
+)
 def info(
     name: BenchmarkName, data_dir: DataDir = None, json: Json = False, debug: Debug = False
 ) -> None:
@@ -43,7 +54,16 @@ def info(
     show_result(json, found, lambda: benchmark_details(found))
 
 
-@bench.command(epilog="Example: autoprox bench fetch vit-bench-101")
+@bench.command(
+    cls=HelpfulCommand,
+    epilog=examples(
+        (
+            "bench fetch vit-bench-101",
+            "bench fetch hw-gpt-bench",
+            "bench fetch vit-bench-101 --data-dir tables",
+        )
+    ),
+)
 def fetch(
     name: BenchmarkName, data_dir: DataDir = None, json: Json = False, debug: Debug = False
 ) -> None:

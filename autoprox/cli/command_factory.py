@@ -2,8 +2,9 @@
 
 import errno
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +13,7 @@ import typer
 from pydantic.fields import FieldInfo
 
 from autoprox.cli.common_flags import Debug, DryRunFlag, Json, Quiet
+from autoprox.cli.help_layout import HelpAll, HelpfulCommand, examples, offered
 from autoprox.configurations.shared_options import TaskConfig
 from autoprox.declared_options import GENERAL, Option, plain_type
 from autoprox.errors import (
@@ -35,57 +37,68 @@ STOPPING_ERRORS = (
     *(OSError, MemoryError, RuntimeError),
 )
 OUT_OF_MEMORY = "out of memory"
-Resume = Annotated[
-    Path | None, typer.Option(help="Go on with this run and its options.", metavar="RUN")
-]
 
 
 class StoppedError(FailureError):
     """A failure of the machine, after which a run can go on."""
 
 
-def add_command(group: typer.Typer, name: str, config: type[TaskConfig]) -> None:
-    """Add the command that does a configuration's task, or resumes its runs."""
-    group.command(name, epilog=f"Example: autoprox {config.example}")(command(config))
+def add_command(
+    group: typer.Typer, name: str, config: type[TaskConfig], panel: str | None = None
+) -> None:
+    """Add the command that does a configuration's task."""
+    add_function(group, name, command(config), config.examples, panel)
+
+
+def add_function(
+    group: typer.Typer,
+    name: str,
+    function: Callable[..., None],
+    lines: Sequence[str],
+    panel: str | None = None,
+) -> None:
+    """Add a function as a command, with its examples, in a panel of the group's help."""
+    group.command(name, cls=HelpfulCommand, epilog=examples(lines), rich_help_panel=panel)(function)
 
 
 def command(config: type[TaskConfig]) -> Callable[..., None]:
-    """Return the function of a command that does a configuration's task, or resumes its runs."""
+    """Return the function of a command that does a configuration's task."""
 
     def run(context: typer.Context, **options: Any) -> None:
-        resume, json, quiet = (options[name] for name in ("resume", "json", "quiet"))
+        quiet = options["quiet"]
         given = {}
         for name, _, option in config.described():
             source = context.get_parameter_source(name)
             if option.listed and source is not None and source.name != "DEFAULT":
                 value = context.params[name]
                 given[name] = option.read(value) if option.read else value
-        if options["dry_run"] and resume is None:
+        if options["dry_run"]:
             from autoprox import runner  # with torch, which takes seconds to import
             from autoprox.report.terminal.layout import show_result
 
             found = runner.dry_run(config(**given))
             estimate = found.estimate or "no estimate of how long it takes"
-            show_result(json, found, lambda: [f"{found.name}: {estimate}"])
+            show_result(options["json"], found, lambda: [f"{found.name}: {estimate}"])
             return
 
         def call(progress: Progress) -> "Summary":
             from autoprox import runner
 
-            if resume is None:
-                return runner.start(config(**given), progress, estimated=not quiet)
-            return runner.resume_run(resume, progress, config.kind, **given)
+            return runner.start(config(**given), progress, estimated=not quiet)
 
-        show_summary(config.kind, call_with_progress(call, resume, quiet), json)
+        show_summary(config.kind, call_with_progress(call, quiet=quiet), options["json"])
 
     run.__doc__ = config.__doc__
-    listed = (row for row in config.described() if row[2].listed)
+    rest = {name: (field, option) for name, field, option in config.described() if option.listed}
+    common = {name: rest.pop(name) for name in config.common}
+    hides = bool(common)
     return with_signature(
         run,
         Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context),
-        *(option_parameter(name, field, option) for name, field, option in listed),
-        Parameter("resume", Parameter.KEYWORD_ONLY, default=None, annotation=Resume),
+        *(option_parameter(n, f, replace(own, group=GENERAL)) for n, (f, own) in common.items()),
+        *(option_parameter(n, f, own, hides) for n, (f, own) in rest.items()),
         *flags(json=Json, dry_run=DryRunFlag, quiet=Quiet, debug=Debug),
+        *(flags(help_all=HelpAll) if hides else ()),
     )
 
 
@@ -164,26 +177,32 @@ def system_message(error: OSError) -> str:
     return f"{error.strerror or error}{where}"
 
 
-def option_parameter(name: str, field: FieldInfo, option: Option) -> Parameter:
+def option_parameter(
+    name: str, field: FieldInfo, option: Option, hidden: bool = False
+) -> Parameter:
     """Return an option as typer's parameter; None is the default if that is told in words."""
     kind = plain_type(field)[0]
     if option.repeated:
         kind = list[str]
     elif option.read is not None or kind not in (bool, int, float):
         kind = str
-    worded = option.default is not None or field.is_required() or option.repeated
+    required = field.is_required()
+    worded = option.default is not None or option.repeated
     said: dict[str, Any] = {
+        **(offered(option.choices) if option.choices else {}),
         "help": option.help,
-        "metavar": option.metavar,
         "rich_help_panel": None if option.group == GENERAL else option.group,
-        "show_default": option.default or not field.is_required(),
+        "show_default": option.default or not required,
+        "hidden": hidden,
     }
+    if option.metavar:
+        said["metavar"] = option.metavar
     return Parameter(
         name,
         Parameter.KEYWORD_ONLY,
-        default=None if worded else field.default,
+        default=Parameter.empty if required else None if worded else field.default,
         annotation=Annotated[
-            kind | None if worded else kind,
+            kind | None if worded and not required else kind,
             typer.Argument(**said) if option.argument else typer.Option(**said),
         ],
     )

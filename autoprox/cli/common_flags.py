@@ -1,9 +1,10 @@
 """Options of the command line that aren't in a configuration."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.models import OptionInfo
 
 from autoprox.errors import ConfigError
 
@@ -15,6 +16,17 @@ def path(text: str) -> Path:
     return Path(text)
 
 
+def optional(help: str, default: str, *names: str, **more: Any) -> OptionInfo:  # noqa: A002
+    """Return an option that may be left out, with the words that state what holds then."""
+    found: OptionInfo = typer.Option(*names, help=help, show_default=default, **more)
+    return found
+
+
+def path_option(help: str, default: str, *names: str, **more: Any) -> OptionInfo:  # noqa: A002
+    """Return an option that is a path, and may be left out."""
+    return optional(help, default, *names, parser=path, **more)
+
+
 Debug = Annotated[bool, typer.Option("--debug", help="Show an error's traceback.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 DryRunFlag = Annotated[
@@ -23,9 +35,7 @@ DryRunFlag = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 DataDir = Annotated[
     Path | None,
-    typer.Option(
-        help="Folder of the benchmarks' files.",
-        show_default="$AUTOPROX_DATA, then the user's cache",
-        metavar="DIR",
+    optional(
+        "Folder of the benchmarks' files.", "$AUTOPROX_DATA, then the user's cache", metavar="DIR"
     ),
 ]

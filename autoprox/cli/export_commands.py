@@ -5,16 +5,28 @@ from typing import Annotated
 
 import typer
 
-from autoprox.cli.common_flags import Debug, Json, path
+from autoprox.cli.common_flags import Debug, Json, optional, path_option
+from autoprox.cli.help_layout import HelpfulCommand, HelpfulGroup, examples, offered
 
+ARCH_EXAMPLES = (
+    "export arch runs/20260102T030405Z-mine --format torch --out my-network",
+    "export arch top.json --space pit --format timm",
+    "export arch best.json --format json",
+)
+PROXY_EXAMPLES = (
+    "export proxy snip --format python --out snip.py",
+    "export proxy runs/20260102T030405Z-mine:2 --format latex",
+    "export proxy dss++ --format sympy",
+)
 export = typer.Typer(
     name="export",
     help="Export an architecture for training, or a proxy for other code.",
-    epilog="Example: autoprox export proxy snip --to python --out snip.py",
+    cls=HelpfulGroup,
+    epilog=examples(ARCH_EXAMPLES[:1] + PROXY_EXAMPLES[:2]),
 )
 
 
-@export.command(epilog="Example: autoprox export arch runs/mine --to torch --out my-network")
+@export.command(cls=HelpfulCommand, epilog=examples(ARCH_EXAMPLES))
 def arch(
     architecture: Annotated[
         str,
@@ -23,23 +35,20 @@ def arch(
             show_default=False,
         ),
     ],
-    to: Annotated[str, typer.Option(help="json, torch, timm or transformers.")] = "torch",
-    space: Annotated[
-        str | None, typer.Option(help="Search space.", show_default="that of the JSON")
-    ] = None,
-    out: Annotated[
-        Path | None,
+    format_: Annotated[
+        str,
         typer.Option(
-            help="A new folder; a file for json.",
-            show_default="named like the architecture",
-            parser=path,
+            "--format",
+            help="The format of the network, or a plug-in's.",
+            **offered(("torch", "timm", "transformers", "json")),
         ),
+    ] = "torch",
+    space: Annotated[str | None, optional("Search space.", "that of the JSON")] = None,
+    out: Annotated[
+        Path | None, path_option("A new folder; a file for json.", "named like the architecture")
     ] = None,
     classes: Annotated[
-        int | None,
-        typer.Option(
-            help="Classes of the head, for images.", show_default="those of the run, or 1000", min=1
-        ),
+        int | None, optional("Classes of the head, for images.", "those of the run, or 1000", min=1)
     ] = None,
     json: Json = False,
     debug: Debug = False,
@@ -49,14 +58,14 @@ def arch(
     from autoprox.report.terminal.layout import show_json, show_result
 
     exported = read_architecture(architecture, space, classes)
-    found = export_architecture(exported.architecture, to, out, exported.classes)
+    found = export_architecture(exported.architecture, format_, out, exported.classes)
     if found.out is None and not json:
         show_json(found.architecture.model_dump(mode="json"))
     else:
         show_result(json, found, lambda: [f"Written to {found.out}: {', '.join(found.files)}"])
 
 
-@export.command(epilog="Example: autoprox export proxy runs/mine --to python --out proxy.py")
+@export.command(cls=HelpfulCommand, epilog=examples(PROXY_EXAMPLES))
 def proxy(
     proxy: Annotated[
         str,
@@ -64,16 +73,15 @@ def proxy(
             help="A run, a proxy file, a published name or an expression.", show_default=False
         ),
     ],
-    to: Annotated[
+    format_: Annotated[
         str,
         typer.Option(
-            help="python (or torch: a file that needs torch alone), latex, sympy, json, or "
-            "another format of `autoprox show`."
+            "--format",
+            help="python is a file that needs torch alone. A plug-in may add others.",
+            **offered(("python", "latex", "sympy", "json", "text", "pretty", "tree", "mathml")),
         ),
     ] = "python",
-    out: Annotated[
-        Path | None, typer.Option(help="File to write.", show_default="print it", parser=path)
-    ] = None,
+    out: Annotated[Path | None, path_option("File to write.", "print it")] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -85,12 +93,12 @@ def proxy(
     from autoprox.zoo.proxy_loading import resolve_proxy
 
     tree = resolve_proxy(proxy).tree
-    text = EXPORTERS.find(to)(tree)
+    text = EXPORTERS.find(format_)(tree)
     if out is not None:
         write_text(out, f"{text.rstrip()}\n")
     file = None if out is None else str(out)
     if file is None and not json:
         print(text.rstrip())
     else:
-        found = ExportedProxy(proxy=str(tree), to=to, out=file, text=text)
+        found = ExportedProxy(proxy=str(tree), format=format_, out=file, text=text)
         show_result(json, found, lambda: [f"Written to {file}"])

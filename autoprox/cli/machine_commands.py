@@ -6,35 +6,31 @@ from typing import Annotated
 import typer
 
 from autoprox.cli.command_factory import FAILURE
-from autoprox.cli.common_flags import DataDir, Debug, Json, path
+from autoprox.cli.common_flags import DataDir, Debug, Json, optional, path_option
 from autoprox.errors import ConfigError
 from autoprox.files.human_readable_sizes import format_with_unit, parse_bytes, parse_days
+
+CACHE_EXAMPLES = ("cache", "cache --clear", "cache --clear --older-than 30 --json")
+DOCTOR_EXAMPLES = ("doctor", "doctor --json", "doctor --data-dir tables")
 
 
 def manage_cache(
     folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--cache", help="Its folder.", metavar="DIR", show_default="the user's", parser=path
-        ),
+        Path | None, path_option("Its folder.", "the user's", "--cache", metavar="DIR")
     ] = None,
     clear: Annotated[
         bool, typer.Option("--clear", help="Remove all measurements; downloads stay.")
     ] = False,
     older_than: Annotated[
         str | None,
-        typer.Option(
-            help="With --clear: only what wasn't used for this long.",
-            metavar="DAYS",
-            show_default="all",
-        ),
+        optional("With --clear: only what wasn't used for this long.", "all", metavar="DAYS"),
     ] = None,
     beyond: Annotated[
         str | None,
-        typer.Option(
-            help="With --clear: only the least recently used, until this much is left.",
+        optional(
+            "With --clear: only the least recently used, until this much is left.",
+            "all",
             metavar="SIZE",
-            show_default="all",
         ),
     ] = None,
     json: Json = False,

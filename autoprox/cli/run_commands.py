@@ -17,6 +17,7 @@ from autoprox.cli.command_factory import (
     with_signature,
 )
 from autoprox.cli.common_flags import Debug, Json, Quiet
+from autoprox.cli.help_layout import DISCOVER, EVALUATE, SEARCH, SUPERNETS
 from autoprox.configurations.commands import (
     CONFIGURATIONS,
     CompareConfig,
@@ -35,14 +36,19 @@ Force = Annotated[
 ]
 
 
-RUN_COMMANDS: tuple[tuple[str, type[TaskConfig]], ...] = (
-    ("evolve", EvolveConfig),
-    ("search", SearchConfig),
-    ("rank", RankConfig),
-    ("compare", CompareConfig),
-    ("rediscover", RediscoverConfig),
-    ("prenas", PrenasConfig),
-    ("s3", S3Config),
+RUN_COMMANDS: tuple[tuple[str, type[TaskConfig], str], ...] = (
+    ("evolve", EvolveConfig, DISCOVER),
+    ("rediscover", RediscoverConfig, DISCOVER),
+    ("rank", RankConfig, EVALUATE),
+    ("compare", CompareConfig, EVALUATE),
+    ("search", SearchConfig, SEARCH),
+    ("s3", S3Config, SUPERNETS),
+    ("prenas", PrenasConfig, SUPERNETS),
+)
+RESUME_EXAMPLES = (
+    "resume runs/20260102T030405Z-mine",
+    "resume runs/20260102T030405Z-mine --workers 8",
+    "resume runs/20260102T030405Z-mine --force --json",
 )
 
 

@@ -7,6 +7,11 @@ import typer
 
 from autoprox.cli.common_flags import Debug, Json
 
+SCORE_EXAMPLES = (
+    "score --proxy snip --model timm:vit_tiny_patch16_224",
+    "score --proxy dss++ --model timm:deit_tiny_patch16_224 --compare timm:deit_small_patch16_224",
+    "score --proxy runs/20260102T030405Z-mine --model transformers:bert --length 128",
+)
 LayerPatterns = Annotated[
     list[str] | None,
     typer.Option(
@@ -18,14 +23,14 @@ LayerPatterns = Annotated[
 ScoredBy = Annotated[
     str,
     typer.Option(
-        help="A run, a proxy file, a published name or an expression; needed.", show_default=False
+        help="A run, a proxy file, a published name or an expression.", show_default=False
     ),
 ]
 Model = Annotated[
     str,
     typer.Option(
         help="timm:NAME, transformers:NAME (or a kind: bert) or MODULE:FUNCTION, which returns "
-        "a module of tokens or images, or one with inputs and targets; needed.",
+        "a module of tokens or images, or one with inputs and targets.",
         show_default=False,
     ),
 ]
@@ -35,7 +40,7 @@ def score_by_proxy(
     proxy: ScoredBy,
     model: Model,
     compare: Annotated[
-        list[str] | None, typer.Option(help="A further model. Repeat it for more.")
+        list[str] | None, typer.Option(help="A further model. Repeat it for more.", metavar="MODEL")
     ] = None,
     images: Annotated[
         Path | None, typer.Option(help="Real images.", metavar="PATH", show_default="noise")

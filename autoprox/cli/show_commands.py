@@ -5,8 +5,21 @@ from typing import Annotated
 
 import typer
 
-from autoprox.cli.common_flags import Debug, Json, path
+from autoprox.cli.common_flags import Debug, Json, path, path_option
+from autoprox.cli.help_layout import offered
 from autoprox.files.json_documents import JSONDocument
+
+SHOW_EXAMPLES = (
+    "show snip",
+    "show runs/20260102T030405Z-mine --format latex",
+    "show runs/20260102T030405Z-mine snip dss++",
+)
+RUNS_EXAMPLES = ("runs", "runs --json", "runs elsewhere/runs")
+REPORT_EXAMPLES = (
+    "report runs/20260102T030405Z-mine",
+    "report runs/20260102T030405Z-a runs/20260102T040506Z-b --out both.html",
+    "report runs/20260102T030405Z-mine --format md",
+)
 
 # Torch takes seconds to import: what needs it is imported when a command runs.
 
@@ -38,7 +51,9 @@ def show_proxies(
     format_: Annotated[
         str | None,
         typer.Option(
-            "--format", help="Only this format: text, pretty, latex, tree or a plug-in's."
+            "--format",
+            help="Only this format, or a plug-in's.",
+            **offered(("text", "pretty", "latex", "tree")),
         ),
     ] = None,
     json: Json = False,
@@ -107,13 +122,15 @@ def list_runs(
 def report_runs(
     runs: Annotated[list[Path], typer.Argument(help="Folders of runs.", metavar="RUN...")],
     out: Annotated[
-        Path | None,
-        typer.Option(
-            help="The file.", show_default="report in the run's folder, or here", parser=path
-        ),
+        Path | None, path_option("The file.", "report in the run's folder, or here")
     ] = None,
     format_: Annotated[
-        str, typer.Option("--format", help="html, md (tables), svg (the plots) or png (Chromium).")
+        str,
+        typer.Option(
+            "--format",
+            help="html, md (tables), svg (the plots) or png (Chromium).",
+            **offered(("html", "md", "svg", "png")),
+        ),
     ] = "html",
     json: Json = False,
     debug: Debug = False,

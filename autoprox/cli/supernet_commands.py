@@ -7,21 +7,31 @@ import typer
 
 from autoprox.cli.command_factory import add_command
 from autoprox.cli.common_flags import Debug, Json
+from autoprox.cli.help_layout import HelpfulCommand, HelpfulGroup, examples
 from autoprox.configurations.supernets import SupernetEvalConfig, SupernetTrainConfig
 
+EXTRACT_EXAMPLES = (
+    "supernet extract runs/20260102T030405Z-mine --arch best.json --out best.safetensors",
+    "supernet extract runs/20260102T030405Z-mine --arch top.json --out top.safetensors",
+    "supernet extract runs/20260102T030405Z-mine --arch preferred.json --out a.safetensors --json",
+)
 supernet = typer.Typer(
     name="supernet",
     help="Supernets: train one, evaluate its subnets, extract one.",
-    epilog="Example: autoprox supernet train --space autoformer-nano --images photos",
+    cls=HelpfulGroup,
+    epilog=examples(
+        (
+            SupernetTrainConfig.examples[0],
+            SupernetEvalConfig.examples[0],
+            EXTRACT_EXAMPLES[0],
+        )
+    ),
 )
 add_command(supernet, "train", SupernetTrainConfig)
 add_command(supernet, "eval", SupernetEvalConfig)
 
 
-@supernet.command(
-    epilog="Example: autoprox supernet extract runs/20260102T030405Z-mine --arch best.json "
-    "--out best.safetensors"
-)
+@supernet.command(cls=HelpfulCommand, epilog=examples(EXTRACT_EXAMPLES))
 def extract(
     run: Annotated[Path, typer.Argument(help="The run of a training.", show_default=False)],
     arch: Annotated[

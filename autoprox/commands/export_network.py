@@ -35,16 +35,16 @@ class ExportedArchitecture(JSONDocument):
     architecture: ArchitectureDocument
     params: int
     classes: int
-    target: str
+    format: str
     out: str | None
     files: tuple[str, ...]
 
 
 class ExportedProxy(JSONDocument):
-    """A proxy that was written in a form, as `export proxy` prints it."""
+    """A proxy that was written in a format, as `export proxy` prints it."""
 
     proxy: str
-    to: str
+    format: str
     out: str | None
     text: str
 
@@ -167,7 +167,7 @@ def export_architecture(
         architecture=ArchitectureDocument(**architecture.to_json()),
         params=space.params(architecture, classes),
         classes=classes,
-        target=target,
+        format=target,
         out=None if out is None else str(out),
         files=tuple(names),
     )

@@ -95,8 +95,8 @@ class PrenasTask(CommandTask[PrenasConfig, PrenasSummary]):
         self.classes = dataset_class_count(config.dataset)
         self.sizes = parse_series("sizes", config.sizes)
         self.plan = None
-        if config.train is not None:
-            images = Path(config.train).absolute()
+        if config.images is not None:
+            images = Path(config.images).absolute()
             self.data, recipe = read_images_and_recipe(images, self.space, config)
             self.classes = self.data.classes
             self.plan = SupernetPlan(self.space, images, recipe, "preferred", (), config.seed)

@@ -157,7 +157,7 @@ class S3Task(CommandTask[S3Config, S3Summary]):
             if number >= len(log):
                 run.log({"round": number, **measured, "seconds": seconds()})
             if number + 1 < self.config.rounds:
-                steps = shift_all_options(space, by_option, self.config.tau)
+                steps = shift_all_options(space, by_option, self.config.threshold)
                 write_json(folder / EVOLUTION, {name: own.to_json() for name, own in steps.items()})
                 dropped = {name: own.dropped for name, own in steps.items() if own.dropped}
                 following = evolve_space(space, steps)

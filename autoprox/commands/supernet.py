@@ -271,7 +271,7 @@ def open_supernet_run(path: Path) -> tuple[Path, SearchSpace, Path]:
     """Return the folder of a run that has a supernet's weights, its space and its images."""
     run = Run.open(path)
     if run.kind not in ("supernet-train", "prenas"):
-        rule = "a run of `autoprox supernet train` or `autoprox prenas --train` is needed"
+        rule = "a run of `autoprox supernet train` or `autoprox prenas --images` is needed"
         raise RunError(f"{rule}, but {path} is one of `autoprox {run.kind}`")
     if not (path / CHECKPOINT_FILE).is_file():
         raise RunError(

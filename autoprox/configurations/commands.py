@@ -123,7 +123,15 @@ class EvolveConfig(
     kind = "evolve"
     task = "autoprox.commands.evolve:EvolveTask"
     noun = "an evolution"
-    example = "evolve --space pit --datasets cifar100,flowers --seed 1"
+    examples = (
+        "evolve --space pit --datasets cifar100,flowers --seed 1",
+        "evolve --benchmark my-vits.json --images photos --iterations 50",
+        "evolve --spaces autoformer-nano,pit-nano --hold-out each",
+    )
+    common = (
+        *("benchmark", "space", "datasets", "images", "spaces", "iterations", "objective"),
+        *("seed", "workers", "name"),
+    )
 
     spaces: Annotated[
         Names | None,
@@ -162,6 +170,7 @@ class EvolveConfig(
             "Several options under one name; options given as well override it. "
             f"{_preset_lines()}.",
             default="none",
+            choices=tuple(PRESETS),
         ),
     ] = None
     weights: Annotated[
@@ -236,7 +245,15 @@ class RankConfig(
     kind = "rank"
     task = "autoprox.commands.rank:RankTask"
     noun = "a ranking"
-    example = "rank --proxies snip,dss++,params --space pit --seeds 3"
+    examples = (
+        "rank --proxies snip,dss++,params --space pit --seeds 3",
+        "rank --benchmark my-vits.json",
+        "rank --proxies runs/20260102T030405Z-mine,naswot --space autoformer-nano",
+    )
+    common = (
+        *("proxies", "benchmark", "space", "datasets", "images", "seeds", "published"),
+        *("seed", "workers", "name"),
+    )
 
     proxies: Annotated[
         Names,
@@ -259,7 +276,11 @@ class CompareConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, Tas
     kind = "compare"
     task = "autoprox.commands.compare:CompareTask"
     noun = "a comparison"
-    example = "compare runs/20260102T030405Z-a runs/20260102T040506Z-b"
+    examples = (
+        "compare runs/20260102T030405Z-a runs/20260102T040506Z-b",
+        "compare runs/20260102T030405Z-a snip naswot",
+        "compare runs/20260102T030405Z-a:1 runs/20260102T030405Z-a:2 --seeds 3",
+    )
 
     proxies: Annotated[
         Paths,
@@ -281,9 +302,17 @@ class SearchConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, Task
     kind = "search"
     task = "autoprox.commands.search:SearchTask"
     noun = "a search"
-    example = "search --space pit --proxy dss++ --params 5M:10M"
+    examples = (
+        "search --space pit --proxy dss++ --params 5M:10M",
+        "search --space autoformer-nano --proxy runs/20260102T030405Z-mine --match-size 60K",
+        "search --space pit --proxy snip --strategy evolution --objective size-adjusted",
+    )
+    common = (
+        *("proxy", "space", "params", "match_size", "objective", "strategy", "samples"),
+        *("evaluator", "top", "seed", "workers"),
+    )
 
-    space: Annotated[str | None, Option("Search space; needed.", default="the benchmark's")] = None
+    space: Annotated[str | None, Option("Search space.", default="the benchmark's")] = None
     benchmark: Annotated[
         PathText | None,
         Option(
@@ -310,7 +339,8 @@ class SearchConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, Task
         str,
         Option(
             "score, or size-adjusted: the part of the score's rank that the parameter count "
-            "doesn't explain."
+            "doesn't explain.",
+            choices=("score", "size-adjusted"),
         ),
     ] = "score"
     weights: Annotated[
@@ -337,7 +367,12 @@ class SearchConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, Task
     ] = None
     top: Annotated[Positive, Option("How many of the best are shown and kept.")] = 10
     strategy: Annotated[
-        str, StrategyOption(f"{', '.join(SEARCH_STRATEGIES.registered)}, or one of a plug-in.")
+        str,
+        StrategyOption(
+            f"{', '.join(SEARCH_STRATEGIES.registered)}, or one of a plug-in.",
+            "STRATEGY",
+            choices=tuple(SEARCH_STRATEGIES.registered),
+        ),
     ] = "random"
     set: Annotated[
         Mapping[str, Any] | None,
@@ -392,7 +427,11 @@ class RediscoverConfig(CacheOptions, DeviceOptions, TaskConfig):
     kind = "rediscover"
     task = "autoprox.commands.rediscover:RediscoverTask"
     noun = "a rediscovery"
-    example = "rediscover snip --seed 1"
+    examples = (
+        "rediscover snip --seed 1",
+        "rediscover 'sum(mul(width, width))' --seconds 60",
+        "rediscover synflow --workers 4 --name again",
+    )
 
     proxy: Annotated[
         PathText,
@@ -407,19 +446,21 @@ class BuildConfig(SpreadOptions, TaskConfig):
     """Build a benchmark of your own: train architectures of a space on your images or texts.
 
     The score is the accuracy on images that are held out, or the perplexity for a
-    byte of a text's last fifth. A stopped build goes on with --resume, or when it
-    is started again; nothing is trained twice.
+    byte of a text's last fifth. `autoprox resume` goes on with a stopped build, and
+    so does the same command; nothing is trained twice.
     """
 
     kind = "build"
     task = "autoprox.commands.build_benchmark:BuildTask"
     noun = "a benchmark"
-    example = "bench build --space autoformer-nano --images photos --out p.json"
+    examples = (
+        "bench build --space autoformer-nano --images photos --out p.json",
+        "bench build --space gpt2-nano --text book.txt --out b.json --samples 100",
+        "bench build --space pit-nano --images photos --out p.json --sizes 30K:90K --seeds 3",
+    )
 
-    space: Annotated[str, Option("Search space to sample; needed.")]
-    out: Annotated[
-        PathText, Option("Table to write; needed. Results are collected in FILE.parts.", "FILE")
-    ]
+    space: Annotated[str, Option("Search space to sample.")]
+    out: Annotated[PathText, Option("Table to write. Results are collected in FILE.parts.", "FILE")]
     images: Annotated[
         Paths,
         Option(

@@ -38,15 +38,12 @@ FlopsRange = Annotated[
 TrainingImages = Annotated[
     PathText,
     Option(
-        "Images to train on; needed. A folder with one for each class, .npz, IDX or CIFAR binary "
-        "files.",
+        "Images to train on: a folder with one for each class, .npz, IDX or CIFAR binary files.",
         "PATH",
     ),
 ]
-ProxyText = Annotated[
-    PathText, Option("A run, a proxy file, a published name or an expression; needed.")
-]
-SpaceText = Annotated[str, Option("Search space; needed.")]
+ProxyText = Annotated[PathText, Option("A run, a proxy file, a published name or an expression.")]
+SpaceText = Annotated[str, Option("Search space.")]
 Seeds = Annotated[
     Positive, Option("Number of seeds, starting at --seed, for the weights and the noise.")
 ]
@@ -77,7 +74,8 @@ class TaskConfig(Options):
 
     kind: ClassVar[str]
     task: ClassVar[str]  # package.module:class, imported when a run begins
-    example: ClassVar[str]
+    examples: ClassVar[tuple[str, ...]]
+    common: ClassVar[tuple[str, ...]] = ()  # what --help shows, in this order; none: all options
 
     runs: Annotated[
         PathText, Option("Where the run's folder is made.", "DIR", group=GENERAL, stored=False)
@@ -106,7 +104,8 @@ class SpreadOptions(Options):
     """The options of tasks that several machines can share."""
 
     backend: Annotated[
-        str, Resource("local: this machine; dask: the workers of --scheduler too.")
+        str,
+        Resource("local: this machine; dask: the workers of --scheduler too.", choices=BACKENDS),
     ] = "local"
     scheduler: Annotated[
         str | None,
@@ -119,7 +118,11 @@ class DeviceOptions(Options):
     """The device that measures networks."""
 
     device: Annotated[
-        str, MachineOption("auto (CUDA, else MPS, else the CPU), cpu, cuda or mps.")
+        str,
+        MachineOption(
+            "auto (CUDA, else MPS, else the CPU), cpu, cuda or mps.",
+            choices=("auto", "cpu", "cuda", "mps"),
+        ),
     ] = "auto"
 
 
@@ -189,7 +192,11 @@ class ScoringOptions(Options):
     """How correlations are computed."""
 
     ties: Annotated[
-        str, Option("How tied scores count: unordered, or tau-b (as in the papers).")
+        str,
+        Option(
+            "How tied scores count: unordered, or tau-b (as in the papers).",
+            choices=("unordered", "tau-b"),
+        ),
     ] = "unordered"
 
 

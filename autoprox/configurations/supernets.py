@@ -74,13 +74,17 @@ class SupernetTrainConfig(TrainingOptions, TaskConfig):
     """Train a supernet, whose subnets inherit its weights.
 
     A step trains the subnets that the sampler draws. Weights are kept after every
-    epoch; with --resume, a stopped training goes on.
+    epoch; `autoprox resume` goes on with a stopped training.
     """
 
     kind = "supernet-train"
     task = "autoprox.commands.supernet:SupernetTrainTask"
     noun = "a supernet"
-    example = "supernet train --space autoformer-nano --images photos"
+    examples = (
+        "supernet train --space autoformer-nano --images photos",
+        "supernet train --space autoformer-nano --images photos --sampler sandwich --epochs 30",
+        "supernet train --space swin-nano --images photos --sampler preferred --subnets top.json",
+    )
 
     space: SpaceText
     images: TrainingImages
@@ -88,7 +92,8 @@ class SupernetTrainConfig(TrainingOptions, TaskConfig):
         str,
         Option(
             "Subnets of a step. uniform: one of the space; sandwich: the largest, the smallest and "
-            "two others; preferred: one of --subnets; single: the one of --subnets."
+            "two others; preferred: one of --subnets; single: the one of --subnets.",
+            choices=("uniform", "sandwich", "preferred", "single"),
         ),
     ] = "uniform"
     subnets: Annotated[
@@ -106,7 +111,11 @@ class SupernetEvalConfig(SpreadOptions, TaskConfig):
     kind = "supernet-eval"
     task = "autoprox.commands.supernet:SupernetEvalTask"
     noun = "an evaluation"
-    example = "supernet eval runs/20260102T030405Z-mine --samples 1000"
+    examples = (
+        "supernet eval runs/20260102T030405Z-mine --samples 1000",
+        "supernet eval runs/20260102T030405Z-mine --images other-photos",
+        "supernet eval runs/20260102T030405Z-mine --limit 500 --workers 4",
+    )
 
     supernet: Annotated[
         PathText, Option("The run that trained it.", "RUN", group=GENERAL, argument=True)
@@ -123,20 +132,24 @@ class PrenasConfig(TrainingOptions, TaskConfig):
     """Prefer architectures before any training, as PreNAS does, and train them in one supernet.
 
     One random supernet scores all isomers; below each size the one with the
-    highest saliency is preferred. With --train, the supernet is trained on the
+    highest saliency is preferred. With --images, the supernet is trained on the
     preferred architectures alone.
     """
 
     kind = "prenas"
     task = "autoprox.commands.prenas:PrenasTask"
     noun = "a selection"
-    example = "prenas --space autoformer-supernet-ti --sizes 5M:12M:1M"
+    examples = (
+        "prenas --space autoformer-supernet-ti --sizes 5M:12M:1M",
+        "prenas --space autoformer-nano --sizes 20K:60K:10K --images photos",
+        "prenas --space autoformer-supernet-ti --sizes 6M:8M:1M --normaliser released",
+    )
 
     space: SpaceText
     sizes: Annotated[
         str,
         AfterValidator(lambda text: parse_series("sizes", text) and text),
-        Option("Parameter counts below each of which some are preferred; needed.", "LOW:HIGH:STEP"),
+        Option("Parameter counts below each of which some are preferred.", "LOW:HIGH:STEP"),
     ]
     per_size: Annotated[
         Positive, Option("Architectures preferred below each size; they may overlap.")
@@ -145,14 +158,15 @@ class PrenasConfig(TrainingOptions, TaskConfig):
         str,
         Option(
             "How isomers are compared: paper (eq. 13), or released: as in the authors' code, with "
-            "its random weights of AutoFormer's supernets."
+            "its random weights of AutoFormer's supernets.",
+            choices=("paper", "released"),
         ),
     ] = "paper"
     dataset: Annotated[
-        str, Option("Dataset that sets the number of classes, unless --train is given.")
+        str, Option("Dataset that sets the number of classes, unless --images are given.")
     ] = "imagenet"
     noise: Annotated[Positive, Option("Gaussian noise images to score on.")] = 64
-    train: Annotated[
+    images: Annotated[
         PathText | None,
         Option("Images to train the preferred architectures on.", "PATH", "none"),
     ] = None
@@ -169,9 +183,13 @@ class S3Config(SpreadOptions, TrainingOptions, TaskConfig):
     kind = "s3"
     task = "autoprox.commands.s3_space_search:S3Task"
     noun = "a search of the search space"
-    example = "s3 --space swin-nano --images photos --rounds 3"
+    examples = (
+        "s3 --space swin-nano --images photos --rounds 3",
+        "s3 --space swin-nano --images photos --flops :4M --epochs 20",
+        "s3 --space swin-nano --images photos --samples 200 --threshold 0.2",
+    )
 
-    space: Annotated[str, Option("Search space to begin with; needed.")]
+    space: Annotated[str, Option("Search space to begin with.")]
     images: TrainingImages
     params: ParamsRange = (None, None)
     flops: FlopsRange = (None, None)
@@ -183,8 +201,10 @@ class S3Config(SpreadOptions, TrainingOptions, TaskConfig):
         1000
     )
     top: Annotated[Positive, StrategyOption("Best of these, for the top-tier error.")] = 50
-    tau: Annotated[
-        float, Gt(0), StrategyOption("Change of the error, in percent, that moves options.")
+    threshold: Annotated[
+        float,
+        Gt(0),
+        StrategyOption("Change of the error, in percent, that moves options (tau in the paper)."),
     ] = 0.4
     population: Annotated[
         Positive, StrategyOption("Population of the search in the last space.")

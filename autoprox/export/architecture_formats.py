@@ -25,7 +25,7 @@ class ArchitectureFormat:
 
 
 ARCHITECTURE_FORMATS: Registry[ArchitectureFormat] = Registry(
-    "targets", "form of an architecture", ExportError
+    "targets", "format of an architecture", ExportError
 )
 ARCHITECTURE_FORMATS.register("json", ArchitectureFormat(lambda *_: {}, trains=False))
 ARCHITECTURE_FORMATS.register(

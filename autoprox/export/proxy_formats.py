@@ -25,7 +25,7 @@ def _prove(name: str, exporter: Exporter) -> None:
         raise ExportError(f"a form is a function with a docstring, but {name} is {exporter!r}")
 
 
-EXPORTERS: Registry[Exporter] = Registry("exporters", "form", ExportError, _prove)
+EXPORTERS: Registry[Exporter] = Registry("exporters", "format", ExportError, _prove)
 
 
 def expression_text(tree: Tree) -> str:

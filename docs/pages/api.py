@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import autoprox
-from autoprox import api, loaded_runs
+from autoprox import loaded_runs
 from autoprox.commands.task_interface import task_class_for_kind
 from autoprox.runs.summary import Summary
 
@@ -16,14 +16,15 @@ from .text import block, code
 
 def page() -> str:
     """The whole page."""
-    functions = [name for name in autoprox.__all__ if not name.startswith("__")]
+    members = {name: getattr(autoprox, name) for name in autoprox.__all__}
+    functions = [name for name, own in members.items() if inspect.isfunction(own)]
     models = {kind: task_class_for_kind(kind).summary for kind in loaded_runs.RESULTS}
     return text.page(
         "Python",
         "The functions are those of `import autoprox`; importing it takes no time, for torch "
         "is loaded with the first call. An option means what it means on the command line "
         "([all of them](options.md)).",
-        *(function(f"autoprox.{name}", getattr(api, name)) for name in functions),
+        *(function(f"autoprox.{name}", members[name]) for name in functions),
         "## Runs",
         "What a task and `load_run` return. Each class has the members of `LoadedRun`, too. Its "
         "`summary` has a field for each key of the document that the command prints with `--json` "

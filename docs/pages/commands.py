@@ -2,23 +2,22 @@
 
 import inspect
 from collections.abc import Callable, Iterator
-from types import NoneType
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import Any, NamedTuple
 
 from pydantic.fields import FieldInfo
-from typer.models import ArgumentInfo
+from typer.main import get_command
 
 from autoprox.cli import app
+from autoprox.cli.help_layout import HELP_ALL
 from autoprox.configurations.commands import CONFIGURATIONS
 from autoprox.configurations.shared_options import TaskConfig
 from autoprox.declared_options import Option, rule_of
 from autoprox.runs.folder import COMMANDS
 
 from . import text
-from .text import code, table
+from .text import block, code, table
 
 HEADINGS = ("option", "must be", "default", "what")
-KINDS = {"str": "a text", "Path": "a path", "int": "a whole number", "bool": "a flag"}
 CONFIGURED = {COMMANDS.get(kind, kind): config for kind, config in CONFIGURATIONS.items()}
 
 
@@ -26,7 +25,7 @@ class Declared(NamedTuple):
     """A command as it is declared."""
 
     function: Callable[..., Any]
-    example: str
+    examples: list[str]
 
 
 def all_commands() -> dict[str, Declared]:
@@ -37,7 +36,7 @@ def all_commands() -> dict[str, Declared]:
     ]
     return {
         f"{prefix}{(own.name or own.callback.__name__).rstrip('_')}": Declared(
-            own.callback, (own.epilog or "").removeprefix("Example: ")
+            own.callback, (own.epilog or "").split("\n\n")[1:]
         )
         for prefix, group in groups
         for own in group.registered_commands
@@ -57,37 +56,43 @@ def configured(config: type[TaskConfig]) -> Iterator[tuple[str, str, str, str]]:
     for name, field, option in config.described():
         if option.listed:
             flag = name.upper() if option.argument else f"--{name.replace('_', '-')}"
-            yield code(flag), rule_of(field), default_of(field, option), option.help
+            choices = ", ".join(map(code, option.choices))
+            yield code(flag), choices or rule_of(field), default_of(field, option), option.help
 
 
-def others(function: Callable[..., Any], known: set[str]) -> Iterator[tuple[str, str, str, str]]:
-    """The options that a command has beside those of a task."""
-    for name, one in inspect.signature(function).parameters.items():
-        said = get_args(one.annotation)[1:]
-        if name not in known and said:
-            [info] = said
-            argument = isinstance(info, ArgumentInfo)
-            flag = f"--{name.rstrip('_').replace('_', '-')}"
-            named = [own for own in info.param_decls or () if own.startswith("--")]
-            shown = (info.metavar or name.upper()) if argument else (named or [flag])[0]
-            yield code(shown), kind_of(one), default_said(one, info), info.help or ""
+def others(name: str, known: set[str]) -> Iterator[tuple[str, str, str, str]]:
+    """The options that a command has beside those of a task, as the command line reads them."""
+    for one in parsed_command(name).params:
+        if one.name not in known | {HELP_ALL}:
+            argument = one.param_type_name == "argument"
+            shown = one.metavar or str(one.name).upper() if argument else one.opts[0]
+            default = "needed" if one.required else default_said(one)
+            yield code(shown), kind_of(one), default, getattr(one, "help", "") or ""
 
 
-def kind_of(one: inspect.Parameter) -> str:
+def parsed_command(name: str) -> Any:
+    """The command as the command line reads it."""
+    found: Any = get_command(app)
+    for word in name.split():
+        found = found.commands[word]
+    return found
+
+
+def kind_of(one: Any) -> str:
     """What a value must be."""
-    kind = get_args(one.annotation)[0]
-    plain = next((own for own in get_args(kind) if own is not NoneType), kind)
-    if get_origin(kind) is list or get_origin(plain) is list:
+    if getattr(one, "is_flag", False):
+        return "a flag"
+    if "|" in (one.metavar or "") and one.metavar.islower():
+        return ", ".join(map(code, one.metavar.split("|")))
+    if one.multiple or one.nargs != 1:
         return "several"
-    return KINDS[plain.__name__]
+    return {int: "a whole number"}.get(type(one.default), "a text or a path")
 
 
-def default_said(one: inspect.Parameter, info: Any) -> str:
+def default_said(one: Any) -> str:
     """What holds where an option isn't given."""
-    if isinstance(info.show_default, str):
-        return info.show_default
-    if one.default is one.empty:
-        return "needed"
+    if isinstance(getattr(one, "show_default", None), str):
+        return str(one.show_default)
     return "" if one.default in (None, False, "") else code(str(one.default))
 
 
@@ -96,10 +101,10 @@ def section(name: str, command: Declared) -> str:
     config = CONFIGURED.get(name)
     known = set(config.named(listed=True)) if config else set()
     own = configured(config) if config else ()
-    rows = [*own, *others(command.function, known)]
+    rows = [*own, *others(name, known)]
     about = " ".join((inspect.getdoc(command.function) or "").split())
-    example = f"Example: {code(command.example)}"
-    return "\n\n".join([f"## autoprox {name}", about, example, table(HEADINGS, rows)])
+    lines = block("text", "\n".join(command.examples))
+    return "\n\n".join([f"## autoprox {name}", about, lines, table(HEADINGS, rows)])
 
 
 def page() -> str:

@@ -84,7 +84,7 @@ class Experiment:
 
     def trained(self, name: str, sampler: str, seed: int, subnets: Path | None) -> dict[str, Any]:
         return self.done(
-            autoprox.train_supernet,
+            autoprox.supernet_train,
             name,
             space=self.space.name,
             images=self.images,
@@ -123,7 +123,7 @@ def claim(experiment: Experiment, seed: int) -> list[dict[str, Any]]:
     """A row for each size and training."""
     rows = []
     chosen = experiment.done(
-        autoprox.prefer,
+        autoprox.prenas,
         f"prenas-{seed}",
         space=experiment.space.name,
         sizes=experiment.sizes,

@@ -51,7 +51,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--population", type=int, default=20)
     parser.add_argument("--flops", default=":5M")
     # The published .4 is of ImageNet, where a step changes less than here.
-    parser.add_argument("--tau", type=float, default=1.0)
+    parser.add_argument("--threshold", type=float, default=1.0)
     return parser.parse_args()
 
 
@@ -60,7 +60,7 @@ def run_of(given: argparse.Namespace, seed: int) -> Path:
     folder: Path = given.out / f"seed{seed}"
     if folder.exists() and (begun := sorted(folder.iterdir())):
         return Path(runner.resume_run(begun[0]).run)
-    names = ("epochs", "rounds", "samples", "top", "limit", "flops", "tau", "workers")
+    names = ("epochs", "rounds", "samples", "top", "limit", "flops", "threshold", "workers")
     chosen = {name: getattr(given, name) for name in names}
     config = S3Config(
         space="swin-nano",

@@ -53,18 +53,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_proxy_is_printed_or_written(run: Command) -> None:
-    printed = run("export", "proxy", "snip", "--to", "python")
+    printed = run("export", "proxy", "snip", "--format", "python")
     assert printed.code == 0
     assert printed.out.startswith('"""A zero-cost proxy, written by autoprox:')
     assert run("export", "proxy", "snip", "--out", "snip.py").out == "Written to snip.py\n"
     assert Path("snip.py").read_text() == printed.out
-    assert run("export", "proxy", "snip", "--to", "torch").out == printed.out
-    assert run("export", "proxy", "snip", "--to", "latex").out.startswith(r"\sum_{l}")
-    assert "Abs(" in run("export", "proxy", "snip", "--to", "sympy").out
+    assert run("export", "proxy", "snip", "--format", "torch").out == printed.out
+    assert run("export", "proxy", "snip", "--format", "latex").out.startswith(r"\sum_{l}")
+    assert "Abs(" in run("export", "proxy", "snip", "--format", "sympy").out
 
 
 def test_a_proxy_as_json_is_its_tree(run: Command) -> None:
-    found = run("export", "proxy", "dss++", "--to", "json").json
+    found = run("export", "proxy", "dss++", "--format", "json").json
 
     def text(node: object) -> str:
         if isinstance(node, str):
@@ -77,8 +77,8 @@ def test_a_proxy_as_json_is_its_tree(run: Command) -> None:
         == parse_expression(found["expression"])
         == parse_with_zoo_names("dss++")
     )
-    whole = run("export", "proxy", "snip", "--to", "latex", "--json").json
-    assert set(whole) == {"proxy", "to", "out", "text"}
+    whole = run("export", "proxy", "snip", "--format", "latex", "--json").json
+    assert set(whole) == {"proxy", "format", "out", "text"}
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_an_architecture_comes_from_a_run_a_file_or_json(run: Command, source: s
         searched = run("search", *space, "--proxy=sum(width)", "--samples=3", "--json").json
         Path(searched["run"]).rename("run")
     given = space if source in ("choices.json", "run/top.json") else []
-    found = run("export", "arch", source, *given, "--to", "json").json
+    found = run("export", "arch", source, *given, "--format", "json").json
     expected = searched["best"]["arch"] if source.startswith("run") else ARCH
     assert architecture_from_json(found) == architecture_from_json(
         {"space": "autoformer-nano", "choices": expected}
@@ -107,9 +107,11 @@ def test_the_best_of_a_searched_search_space_may_be_outside_the_first(
         best = {"arch": {"space": "swin-nano", "choices": choices}}
         rounds = [{"options": {}}, {"options": options}]
         made.write_summary({"best": best, "classes": 3, "rounds": rounds})
-    found = run("export", "arch", str(made.path), "--to", "json").json
+    found = run("export", "arch", str(made.path), "--format", "json").json
     assert found == best["arch"]
-    written = run("export", "arch", str(made.path), "--to", "timm", "--out", "net", "--json").json
+    written = run(
+        "export", "arch", str(made.path), "--format", "timm", "--out", "net", "--json"
+    ).json
     assert written["files"] == ["architecture.json", "network.py", "train.py"]
 
 
@@ -133,7 +135,7 @@ def test_an_exported_network_has_the_classes_of_its_search(
     run: Command, searched: dict[str, Any], source: str, target: str
 ) -> None:
     space = () if source == "run" else ("--space", "autoformer-nano")
-    arguments = ("export", "arch", source, *space, "--to", target, "--json")
+    arguments = ("export", "arch", source, *space, "--format", target, "--json")
     found = run(*arguments, "--out", "net").json
     assert (found["params"], found["classes"]) == (searched["best"]["params"], 10)
     asked = run(*arguments, "--out", "other", "--classes", "7").json
@@ -146,14 +148,16 @@ def test_an_exported_network_has_the_classes_of_its_search(
 def test_an_exported_network_has_the_classes_of_the_benchmark(run: Command) -> None:
     options = ("--benchmark=nano-bench", "--proxy=sum(width)", "--samples=2", "--json")
     found = run("search", *options).json
-    exported = run("export", "arch", found["run"], "--to", "json", "--out", "a.json", "--json").json
+    exported = run(
+        "export", "arch", found["run"], "--format", "json", "--out", "a.json", "--json"
+    ).json
     assert exported["params"] == found["best"]["params"]
     assert exported["classes"] == load_benchmark("nano-bench").classes["cifar10"]
 
 
 def test_a_file_away_from_its_run_needs_the_classes(run: Command, searched: dict[str, Any]) -> None:
     Path("run/top.json").rename("away.json")
-    arguments = ("export", "arch", "away.json", "--space", "autoformer-nano", "--to", "json")
+    arguments = ("export", "arch", "away.json", "--space", "autoformer-nano", "--format", "json")
     refused = run(*arguments)
     assert refused.code == 2
     params = searched["best"]["params"]
@@ -201,11 +205,11 @@ def test_the_report_fits_80_columns(run: Command) -> None:
     [
         ("export arch absent.json", "absent.json must be a JSON file, but there is no such file"),
         ("export arch choices.json", "an architecture's choices need --space, but got none"),
-        ("export arch arch.json --to keras", "unknown form of an architecture 'keras'"),
+        ("export arch arch.json --format keras", "unknown format of an architecture 'keras'"),
         ("export arch arch.json --space pit", "--space must be the architecture's, autoformer-na"),
         ("export arch {} --space pit", "base_dim is missing from the choices"),
         ("export arch . --space pit", "a run must hold config.json"),
-        ("export proxy snip --to python2", "unknown form 'python2' (did you mean python?)"),
+        ("export proxy snip --format python2", "unknown format 'python2' (did you mean python?)"),
         ("export proxy naswot", "an expression is needed, but naswot is a function"),
         ("export proxy width", "a proxy in Python is a Network, got Layers[block]"),
         ("export", "choose from arch, proxy"),

@@ -162,7 +162,7 @@ def test_an_evaluation_goes_on(run: Command) -> None:
 
 def test_prenas_prefers_and_trains(run: Command) -> None:
     options = ("--sizes", "20K:100K:40K", "--per-size", "2")
-    training = ("--train", "small.npz", "--epochs", "1", "--batch-size", "32")
+    training = ("--images", "small.npz", "--epochs", "1", "--batch-size", "32")
     done = run(*PRENAS, *options, *training, "--json")
     assert done.code == 0, done.err
     summary = done.json
@@ -193,7 +193,7 @@ def test_a_convolutional_space_from_the_choice_to_a_network(run: Command) -> Non
     """What is taken out has the batch norms with which it was evaluated."""
     space = get_space("bignas-nano")
     options = ("--space", space.name, "--noise", "2", "--sizes", "20K:110K:40K")
-    training = ("--train", "small.npz", "--epochs", "1", "--batch-size", "32")
+    training = ("--images", "small.npz", "--epochs", "1", "--batch-size", "32")
     summary = run("prenas", *options, *training, "--json").json
     assert [row["size"] for row in summary["preferred"]] == [20_000, 60_000, 100_000]
     file = Path(summary["run"]) / "preferred" / "2.json"
@@ -308,4 +308,4 @@ def test_bad_input_to_what_uses_a_supernet(run: Command, folder: Path) -> None:
         "search", "--space", SPACE.name, "--proxy", "sum(width)", "--samples", "3", "--json"
     )
     done = run("supernet", "eval", searched.json["run"])
-    assert "a run of `autoprox supernet train` or `autoprox prenas --train` is needed" in done.err
+    assert "a run of `autoprox supernet train` or `autoprox prenas --images` is needed" in done.err

@@ -294,12 +294,10 @@ def test_another_commands_run_is_refused(summary: RankSummary, run: Command) -> 
         match=r"in a run of `autoprox evolve` or `autoprox rediscover`, but .* `autoprox r",
     ):
         resolve_proxy(summary.run)
-    result = run("evolve", "--resume", summary.run)
+    result = run("resume", summary.run, "--memory", "1GiB")
     assert (result.code, result.err.count("\n")) == (2, 1)
-    result = run("rank", "--resume", summary.run, "--seed", "3")
-    assert result.code == 2
     assert (
-        "keeps its own configuration but for workers, backend, scheduler, but got seed"
+        "keeps its own configuration but for workers, backend, scheduler, but got memory"
         in result.err
     )
 
@@ -321,7 +319,7 @@ def test_command(run: Command) -> None:
     assert max(map(len, shown.out.splitlines())) <= 80
     document = run(*call, "--json").json
     assert {row["proxy"] for row in document["rows"]} == {"snip", "params", MIXED}
-    again = run("rank", "--resume", document["run"], "--json").json
+    again = run("resume", document["run"], "--json").json
     assert again == document
 
 

@@ -19,7 +19,7 @@ from autoprox.searchspaces.swin import SwinSpace
 
 TINY: dict[str, Any] = {
     **{"space": "swin-nano", "epochs": 1, "batch_size": 16, "learning_rate": 3e-3},
-    **{"samples": 4, "top": 2, "tau": 5.0, "rounds": 2, "flops": ":4M"},
+    **{"samples": 4, "top": 2, "threshold": 5.0, "rounds": 2, "flops": ":4M"},
     **{"population": 4, "generations": 1, "parents": 2, "progress": False, "workers": 1},
 }
 FILES = ("space.json", "errors.jsonl", "evolution.json")
@@ -154,7 +154,7 @@ def test_without_matplotlib_it_says_so(
         ({"space": "swin-nan"}, r"unknown search space 'swin-nan' \(did you mean swin-nano"),
         ({"flops": ":1K"}, r"must be within the limits, but none is within flops :1K: the nearest"),
         ({"rounds": 0}, "rounds must be a whole number >= 1, but got 0"),
-        ({"tau": 0.0}, "tau must be a number > 0, but got 0.0"),
+        ({"threshold": 0.0}, "threshold must be a number > 0, but got 0.0"),
         (
             {"batch_size": 16, "processes": 3},
             "a multiple of processes, but got 16 and 3",

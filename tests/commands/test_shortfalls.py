@@ -28,9 +28,16 @@ MEASURING: Mapping[str, tuple[str, ...]] = {
 }
 TRAININGS: Mapping[str, tuple[str, ...]] = {
     "supernet-train": ("supernet", "train", NANO, *TRAINING),
-    "prenas": ("prenas", NANO, "--noise=2", "--sizes=20K:40K:20K", "--train=few.npz", "--epochs=1"),
+    "prenas": (
+        "prenas",
+        NANO,
+        "--noise=2",
+        "--sizes=20K:40K:20K",
+        "--images=few.npz",
+        "--epochs=1",
+    ),
     "s3": (
-        *("s3", "--space=swin-nano", *TRAINING, "--samples=4", "--top=2", "--tau=5"),
+        *("s3", "--space=swin-nano", *TRAINING, "--samples=4", "--top=2", "--threshold=5"),
         *("--flops=:4M", "--rounds=1", "--population=4", "--generations=1", "--parents=2"),
     ),
 }

@@ -34,14 +34,15 @@ COMMANDS = {  # by schema; RUN[name] is the run of the command of that schema
     "supernet-extract": "supernet extract RUN[supernet-train] --arch=best.json --out=a.safetensors",
     "prenas": "prenas --space=autoformer-nano --noise=2 --sizes=20K:40K:20K",
     "s3": "s3 --space=swin-nano --images=photos.npz --epochs=1 --batch-size=16 --samples=4 "
-    "--top=2 --tau=5 --flops=:4M --rounds=1 --population=4 --generations=1 --parents=2 --workers=1",
+    "--top=2 --threshold=5 --flops=:4M --rounds=1 --population=4 --generations=1 --parents=2 "
+    "--workers=1",
     "show": "show RUN[evolve]",
     "show-all": "show RUN[evolve] --all",
     "show-several": "show RUN[evolve] RUN[rank] snip naswot",
     "show-operations": "show --operations",
     "runs": "runs",
     "report": "report RUN[evolve] --format=md",
-    "export-arch": "export arch RUN[search] --to=torch --out=net",
+    "export-arch": "export arch RUN[search] --format=torch --out=net",
     "export-proxy": "export proxy snip",
     "score": "score --proxy=snip --model=mine:model --compare=mine:model",
     "doctor": "doctor",
@@ -52,7 +53,7 @@ MORE = {  # other documents of the same schemas
     f"--zoo=none {SMALL}": "evolve",
     "show snip": "show",
     "show naswot": "show",
-    "export arch best.json --to=json": "export-arch",
+    "export arch best.json --format=json": "export-arch",
     "resume RUN[evolve]": "evolve",
     "search --space=autoformer-nano --proxy=sum(width) --evaluator=judge:value --samples=3": (
         "search"

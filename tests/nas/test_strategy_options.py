@@ -62,7 +62,7 @@ def test_a_new_strategy_has_its_options_on_the_command_line(flag: str) -> None:
         done = CliRunner().invoke(app, [*FLAGS, "--strategy=lots", flag, "--samples=3", "--json"])
         assert done.exit_code == 0, done.output
         found = json.loads(done.stdout)
-        shown = CliRunner().invoke(app, ["--help"]).stdout
+        shown = CliRunner().invoke(app, ["--help-all"]).stdout
     assert found["evaluations"] == 3 * 4
     assert config_of(found["run"])["set"] == {"samples": 3, "size_of_lots": 4}
     assert "─ lots ─" in shown

@@ -111,7 +111,7 @@ def test_the_supernet_is_trained_on_all_that_is_preferred(run: Command, folder: 
     """Sizes are those with as many classes as the images have, not as the dataset."""
     save_images(folder / "small.npz")
     arguments = ("--sizes", "2K:2.8K:0.4K", "--per-size", "13", "--dataset", "imagenet")
-    training = ("--train", "small.npz", "--epochs", "2", "--batch-size", "32")
+    training = ("--images", "small.npz", "--epochs", "2", "--batch-size", "32")
     summary = told(run, *PRENAS, *arguments, *training)
     chosen = [row["arch"] for row in summary["preferred"]]
     assert [row["arch"] for row in summary["training"]["subnets"]] == chosen
