@@ -283,6 +283,6 @@ class TransformerNetwork(nn.Module):
     def reset_head(self, classes: int, seed: int) -> None:
         """Replace the head by the one that building with these classes and seed would give."""
         old = self.head.weight
-        head = Linear(self.head.in_features, classes)
-        self.linear_rule(head, torch.Generator("cpu").manual_seed(seed ^ _HEAD_STREAM))
-        self.head = head.to(old.device, old.dtype)
+        self.head = Linear(self.head.in_features, classes)
+        self.linear_rule(self.head, torch.Generator("cpu").manual_seed(seed ^ _HEAD_STREAM))
+        self.head.to(old.device, old.dtype)

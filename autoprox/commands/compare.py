@@ -23,7 +23,10 @@ from autoprox.zoo.proxy_loading import find_run
 
 MIN_UNSEEN = 10  # networks to compare on
 SAME = ("benchmark", "space", "label", "subset", "networks", "ties")
-SHARED = ("data_dir", "device", "images", "text", "batch_size", "length", "seed", "seeds")
+SHARED = (
+    *("data_dir", "device", "weights", "images", "text", "batch_size", "length"),
+    *("seed", "seeds"),
+)
 RESOURCES = ("workers", "backend", "scheduler")
 
 

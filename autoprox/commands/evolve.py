@@ -12,7 +12,7 @@ from pydantic import Field
 
 from autoprox.commands.task_interface import CommandTask
 from autoprox.configurations.commands import EvolveConfig
-from autoprox.configurations.shared_options import absolute, require_choice
+from autoprox.configurations.shared_options import FRESH, WEIGHTS, absolute, require_choice
 from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.errors import ConfigError, nearest
 from autoprox.evaluation.evolution_time_estimate import EvolutionEstimate
@@ -143,6 +143,7 @@ class EvolveSummary(Summary):
     hold_out: str | None
     objective: str
     ties: str
+    weights: str = FRESH
     spaces: dict[str, SpaceSource]
     seconds: float
 
@@ -196,6 +197,7 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
         self.strategy = strategy
         require_choice("ties", config.ties, TIES)
         require_choice("objective", config.objective, METRICS)
+        require_choice("weights", config.weights, WEIGHTS)
         require_choice("representation", config.representation, REPRESENTATIONS)
         if config.evaluations is not None and config.evaluations < config.islands:
             rule = f"evaluations must be at least one for each of {config.islands} islands"
@@ -244,7 +246,7 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
 
     def _plan_folds(self) -> list[FoldPlan]:
         names, held_out = tuple(self.problems), self.config.hold_out
-        jcm(np.zeros(len(self.pairs(names))), self.config.weights)
+        jcm(np.zeros(len(self.pairs(names))), self.config.dataset_weights)
         if held_out is None:
             return [FoldPlan(None, names, names)]
         each = held_out == EACH
@@ -253,7 +255,7 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
             for own in (names if each else (held_out,))
         ]
         for plan in plans:
-            jcm(np.zeros(len(self.pairs(plan.trained))), self._weights(plan))
+            jcm(np.zeros(len(self.pairs(plan.trained))), self._dataset_weights(plan))
         return plans
 
     def pairs(self, names: Sequence[str]) -> list[str]:
@@ -264,11 +266,12 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
     def _pair(self, name: str, dataset: str) -> str:
         return dataset if self.config.spaces is None else f"{name}/{dataset}"
 
-    def _weights(self, plan: FoldPlan) -> tuple[float, ...] | None:
+    def _dataset_weights(self, plan: FoldPlan) -> tuple[float, ...] | None:
         """Return the weights of the pairs that a fold evolves on."""
-        if self.config.weights is None:
+        if self.config.dataset_weights is None:
             return None
-        known = dict(zip(self.pairs(tuple(self.problems)), self.config.weights, strict=True))
+        weights = zip(self.pairs(tuple(self.problems)), self.config.dataset_weights, strict=True)
+        known = dict(weights)
         return tuple(known[pair] for pair in self.pairs(plan.trained))
 
     @property
@@ -311,7 +314,7 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
         left = self.folds[len(record.folds) :]
         sources = self._collect(dict.fromkeys(n for plan in left for n in plan.trained), progress)
         for plan in left:
-            config = self.config.model_copy(update={"weights": self._weights(plan)})
+            config = self.config.model_copy(update={"dataset_weights": self._dataset_weights(plan)})
             evaluators = self.evaluators(plan, sources)
             islands = self._evolve(plan, evaluators, record, progress)
             front = _merged_front(islands)
@@ -342,6 +345,7 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
             hold_out=self.config.hold_out,
             objective=self.config.objective,
             ties=self.config.ties,
+            weights=self.config.weights,
             spaces={name: self._source(problem) for name, problem in self.problems.items()},
             seconds=record.seconds,
         )
@@ -364,7 +368,7 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
 
     def evaluators(self, plan: FoldPlan, sources: Sources) -> list[FitnessEvaluator]:
         """Return fitness evaluators on ever more of the fold's training networks."""
-        config = self.config.model_copy(update={"weights": self._weights(plan)})
+        config = self.config.model_copy(update={"dataset_weights": self._dataset_weights(plan)})
         engines = {
             name: [
                 (TreeEvaluator(s), part)
@@ -468,6 +472,7 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
             label=", ".join(dict.fromkeys(problem.benchmark.label for problem in problems)),
             datasets=self.pairs(fold.trained),
             seed=self.config.seed,
+            weights=self.config.weights,
             evolved_on=[problem.split_record() for problem in problems],
         )
         return ProxyRecord(expression, pretty_formula(parse_expression(expression)), found, taus)

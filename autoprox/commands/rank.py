@@ -14,7 +14,7 @@ from pydantic import Field
 
 from autoprox.commands.task_interface import CommandTask
 from autoprox.configurations.commands import RankConfig
-from autoprox.configurations.shared_options import require_choice
+from autoprox.configurations.shared_options import FRESH, WEIGHTS, require_choice
 from autoprox.errors import MeasurementError, RunError, lacked_memory
 from autoprox.evaluation.configured_inputs import (
     input_digests,
@@ -66,6 +66,7 @@ from autoprox.searchspaces import get_space
 from autoprox.shortfalls import Shortfall
 from autoprox.statistics.collector import MeasurementSetting, resolve_device
 from autoprox.statistics.untrained_networks import untrained_space_networks
+from autoprox.zoo.proxy_loading import weights_evolved_with
 from autoprox.zoo.published_correlations import (
     PublishedComparison,
     compare_with_published,
@@ -170,6 +171,11 @@ class RankSummary(Summary):
     networks: int
     seeds: int
     ties: str
+    weights: str = FRESH
+    evolved_with: Annotated[
+        dict[str, str],
+        Field(description="Proxies that were evolved with other weights, and with which."),
+    ] = Field(default_factory=dict)
     seconds: float
 
 
@@ -183,6 +189,7 @@ class RankTask(CommandTask[RankConfig, RankSummary]):
         self.space = get_space(self.benchmark.space)
         names = requested_proxy_names(config.proxies)
         require_choice("ties", config.ties, TIES)
+        require_choice("weights", config.weights, WEIGHTS)
         filled = {
             "proxies": names,
             "benchmark": config.benchmark or self.benchmark.name,
@@ -197,6 +204,11 @@ class RankTask(CommandTask[RankConfig, RankSummary]):
         self._trained = {
             name: evolved_on_architectures(name, self.config, self.benchmark)
             for name in self.proxies.trees
+        }
+        self._evolved_with = {
+            name: weights
+            for name in self.proxies.trees
+            if (weights := weights_evolved_with(name)) not in (None, config.weights)
         }
 
     @property
@@ -272,7 +284,9 @@ class RankTask(CommandTask[RankConfig, RankSummary]):
         self, seed: int, networks: Sequence[int], take: Callable[[RankLogLine], None]
     ) -> None:
         architectures = [self.benchmark.architectures[n] for n in networks]
-        untrained = untrained_space_networks(self.space, architectures, seed)
+        untrained = untrained_space_networks(
+            self.space, architectures, seed, shared=self.config.shares_weights
+        )
         numbers = iter(networks)
         self.proxies.measured(
             untrained,
@@ -330,6 +344,8 @@ class RankTask(CommandTask[RankConfig, RankSummary]):
             networks=len(benchmark.architectures),
             seeds=config.seeds,
             ties=config.ties,
+            weights=config.weights,
+            evolved_with=self._evolved_with,
             seconds=round(sum(line.seconds for line in lines), 3),
         )
 

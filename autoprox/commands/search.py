@@ -3,16 +3,26 @@
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import torch
+from pydantic import Field
 
 from autoprox.benchmarks import BENCHMARKS, load_benchmark, require_data_folder
 from autoprox.commands.task_interface import CommandTask
 from autoprox.configurations.commands import SearchConfig
-from autoprox.configurations.shared_options import completed, path_of, require_choice
+from autoprox.configurations.shared_options import (
+    FRESH,
+    INHERITED,
+    SHARED,
+    completed,
+    path_of,
+    require_choice,
+)
 from autoprox.declared_options import read_set
 from autoprox.errors import AutoproxError, ConfigError, nearest
 from autoprox.evaluation.configured_inputs import input_digests, load_configured_batches
@@ -54,12 +64,13 @@ from autoprox.searchspaces.size_limits import SIZE_TOLERANCE, SizeLimits, matchi
 from autoprox.shortfalls import Shortfall, unmet
 from autoprox.statistics.collector import MeasurementSetting, resolve_device
 from autoprox.statistics.sliced_networks import require_sliceable_space
-from autoprox.zoo.proxy_loading import resolve_proxy
+from autoprox.zoo.proxy_loading import resolve_proxy, weights_evolved_with
 
 EVALUATIONS_FILE, TOP_FILE = "evaluations.jsonl", "top.json"
 SCORERS: Mapping[str, Callable[..., CandidateScorer]] = {
-    "fresh": OwnWeightScorer,
-    "inherited": SlicedWeightScorer,
+    FRESH: OwnWeightScorer,
+    SHARED: partial(OwnWeightScorer, shared=True),
+    INHERITED: SlicedWeightScorer,
 }
 SEARCH_OBJECTIVES = ("score", "size-adjusted")
 MIN_EVALUATED = 10  # candidates for correlations with the evaluator's values
@@ -132,6 +143,10 @@ class SearchSummary(Summary):
     proxy: str
     strategy: str
     weights: str
+    evolved_with: Annotated[
+        str | None,
+        Field(description="The weights that the proxy was evolved with, if they are known."),
+    ] = None
     objective: str
     best: TopCandidate
     top: tuple[TopCandidate, ...]
@@ -166,6 +181,7 @@ class SearchTask(CommandTask[SearchConfig, SearchSummary]):
             config,
             space=self.space.name,
             proxy=str(tree),  # the file or run may be gone when the search is resumed
+            evolved_with=config.evolved_with or weights_evolved_with(str(config.proxy)),
             device=resolve_device(config.device),
             set=self.parameters.model_dump(mode="json"),
         )
@@ -173,11 +189,12 @@ class SearchTask(CommandTask[SearchConfig, SearchSummary]):
         dataset, classes = str(config.dataset), config.classes or 0
         self.limits = SizeLimits(self.space, classes, *size_ranges(config))
         self.evaluator = self._evaluator()
-        if config.weights == "inherited" and config.backend != "local":
+        if config.weights == INHERITED and config.backend != "local":
             raise ConfigError(
-                "a backend other than local must have fresh weights to measure, but got inherited"
+                "a backend other than local must have fresh or shared weights to measure, "
+                "but got inherited"
             )
-        if config.weights == "inherited":
+        if config.weights == INHERITED:
             require_sliceable_space(self.space)
         self._require_layers()
         self.file_counts: list[Shortfall] = []
@@ -263,7 +280,7 @@ class SearchTask(CommandTask[SearchConfig, SearchSummary]):
 
         Slices of the largest network take nearly no time.
         """
-        if self.config.weights == "inherited":
+        if self.config.weights == INHERITED:
             return None
         rng, scorer = random.Random(self.config.seed), self.scorer()
         count = self.parameters.candidates
@@ -334,6 +351,7 @@ class SearchTask(CommandTask[SearchConfig, SearchSummary]):
             proxy=str(self.config.proxy),
             strategy=self.config.strategy,
             weights=self.config.weights,
+            evolved_with=self.config.evolved_with,
             objective=self.config.objective,
             best=top[0],
             top=top,

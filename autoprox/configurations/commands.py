@@ -10,6 +10,7 @@ from pydantic import AfterValidator, model_validator
 from pydantic.fields import FieldInfo
 
 from autoprox.configurations.shared_options import (
+    DEFAULT_WEIGHTS,
     BenchmarkOptions,
     CacheOptions,
     DataOptions,
@@ -26,6 +27,7 @@ from autoprox.configurations.shared_options import (
     SpreadOptions,
     StrategyOption,
     TaskConfig,
+    WeightOptions,
     names,
 )
 from autoprox.configurations.supernets import (
@@ -86,7 +88,8 @@ def numbers(text: str) -> tuple[float, ...]:
     try:
         return tuple(float(number) for number in text.split(","))
     except ValueError:
-        raise ConfigError(f"weights must be numbers separated by commas, got {text!r}") from None
+        rule = "dataset_weights must be numbers separated by commas"
+        raise ConfigError(f"{rule}, but got {text!r}") from None
 
 
 def _preset_lines() -> str:
@@ -105,6 +108,7 @@ class EvolveConfig(
     CacheOptions,
     SpreadOptions,
     DeviceOptions,
+    WeightOptions,
     TreeLimits,
     EvolutionParameters,
     InputOptions,
@@ -173,7 +177,7 @@ class EvolveConfig(
             choices=tuple(PRESETS),
         ),
     ] = None
-    weights: Annotated[
+    dataset_weights: Annotated[
         Numbers | None,
         Option("How much each dataset counts.", "X,Y,Z", "all the same", numbers),
     ] = None
@@ -233,7 +237,13 @@ class EvolveConfig(
 
 
 class RankConfig(
-    SpreadOptions, DeviceOptions, InputOptions, ScoringOptions, BenchmarkOptions, TaskConfig
+    SpreadOptions,
+    DeviceOptions,
+    WeightOptions,
+    InputOptions,
+    ScoringOptions,
+    BenchmarkOptions,
+    TaskConfig,
 ):
     """Rank proxies side by side by how well each orders a benchmark's networks.
 
@@ -266,7 +276,9 @@ class RankConfig(
     published: Annotated[bool, Option("Show what papers report next to it.")] = False
 
 
-class CompareConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, TaskConfig):
+class CompareConfig(
+    SpreadOptions, DeviceOptions, WeightOptions, InputOptions, DataOptions, TaskConfig
+):
     """Compare discoveries on the networks of their benchmark that none was evolved on.
 
     Shown are their taus, overall and controlling for size, and the taus of
@@ -292,7 +304,9 @@ class CompareConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, Tas
     seeds: Seeds = 1
 
 
-class SearchConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, TaskConfig):
+class SearchConfig(
+    SpreadOptions, DeviceOptions, WeightOptions, InputOptions, DataOptions, TaskConfig
+):
     """Search the best architectures of a space by a proxy, without any training.
 
     Every candidate is kept in a new folder with its score. `autoprox resume` goes
@@ -346,9 +360,15 @@ class SearchConfig(SpreadOptions, DeviceOptions, InputOptions, DataOptions, Task
     weights: Annotated[
         str,
         Option(
-            "fresh: each candidate is built and measured; inherited: it is a slice of the largest."
+            "fresh: each candidate is built and measured with weights of its own; shared: with "
+            "slices of one draw for all candidates; inherited: only the largest is measured, and "
+            "candidates take slices of its statistics."
         ),
-    ] = "fresh"
+    ] = DEFAULT_WEIGHTS
+    evolved_with: Annotated[
+        str | None,
+        Option("Weights that the proxy was evolved with; filled in from its file.", listed=False),
+    ] = None
     evaluator: Annotated[
         str | None,
         Option(

@@ -18,6 +18,9 @@ from autoprox.progress import Progress
 MOST_WORKERS = 1_024
 MOST_SAMPLES = 65_536
 BACKENDS = ("local", "dask")
+FRESH, SHARED, INHERITED = "fresh", "shared", "inherited"
+WEIGHTS = (FRESH, SHARED)
+DEFAULT_WEIGHTS = FRESH
 ADDRESS = re.compile(r"(t(cp|ls)://)?([\w.-]+|\[[\da-fA-F:]+\]):\d{1,5}")
 
 StrategyOption = partial(Option, group="Strategy")
@@ -198,6 +201,23 @@ class ScoringOptions(Options):
             choices=("unordered", "tau-b"),
         ),
     ] = "unordered"
+
+
+class WeightOptions(Options):
+    """How the weights of untrained networks are drawn."""
+
+    weights: Annotated[
+        str,
+        Option(
+            "How initial weights are drawn: fresh for each network, or shared: as slices of one "
+            "draw for all networks."
+        ),
+    ] = DEFAULT_WEIGHTS
+
+    @property
+    def shares_weights(self) -> bool:
+        """Whether networks are initialised by slices of shared draws."""
+        return self.weights == SHARED
 
 
 class InputOptions(Options):

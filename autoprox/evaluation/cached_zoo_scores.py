@@ -42,7 +42,7 @@ class PublishedProxies:
         self._config, self._setting, self._cache = config, setting, cache
         architectures = benchmark.architectures
         self._networks = untrained_space_networks(
-            get_space(benchmark.space), architectures, config.seed
+            get_space(benchmark.space), architectures, config.seed, shared=config.shares_weights
         )
 
     @cached_property

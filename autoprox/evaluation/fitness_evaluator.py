@@ -60,7 +60,9 @@ class FitnessEvaluator:
         reasons = np.max([own.reasons.max(axis=(1, 2)) for own in scores], axis=0)
         truths = [networks.truth for networks in self._networks]
         plain, partial = fitness_taus([own.values for own in scores], truths, config.ties)
-        metrics = zip(jcm(plain, config.weights), jcm(partial, config.weights), strict=True)
+        metrics = zip(
+            jcm(plain, config.dataset_weights), jcm(partial, config.dataset_weights), strict=True
+        )
         return [
             Individual(tree, reason=REASONS[reason], objective=config.objective)
             if reason
@@ -86,4 +88,4 @@ class FitnessEvaluator:
     def _standard_error(self, tree: Tree, figure: str) -> float:
         """Return the standard error of a joint metric."""
         each = [draws for own in self._networks for draws in own.bootstrap(tree, figure)]
-        return standard_error(jcm(np.stack(each, axis=-1), self._config.weights))
+        return standard_error(jcm(np.stack(each, axis=-1), self._config.dataset_weights))

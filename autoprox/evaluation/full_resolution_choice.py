@@ -203,7 +203,9 @@ class FullResolutionNetworks:
 
     def _source(self, architectures: Sequence[Any], seed: int = 0) -> UncachedMatrices:
         space, config = get_space(self._benchmark.space), self._config
-        networks = untrained_space_networks(space, architectures, config.seed + seed)
+        networks = untrained_space_networks(
+            space, architectures, config.seed + seed, shared=config.shares_weights
+        )
         return UncachedMatrices(self._settings[seed], networks, configured_worker_pool(config))
 
     def _evaluation_set(self, networks: Sequence[int]) -> EvaluationSet:

@@ -121,7 +121,10 @@ class SpaceProblem:
 
     def networks(self) -> list[SpaceNetwork]:
         """Return the benchmark's untrained networks."""
-        return untrained_space_networks(self.space, self.benchmark.architectures, self.config.seed)
+        config = self.config
+        return untrained_space_networks(
+            self.space, self.benchmark.architectures, config.seed, shared=config.shares_weights
+        )
 
     def evaluation_set(self, networks: Sequence[int]) -> EvaluationSet:
         """Return some of the benchmark's networks with their true scores."""
@@ -210,7 +213,7 @@ def space_problems(config: EvolveConfig) -> dict[str, SpaceProblem]:
     seen: dict[tuple[str, str], str] = {}
     for entry, (benchmark, space) in targets.items():
         own = {"benchmark": benchmark, "space": space, "datasets": datasets[entry]}
-        shared = {"spaces": None, "hold_out": None, "weights": None, **irrelevant[entry]}
+        shared = {"spaces": None, "hold_out": None, "dataset_weights": None, **irrelevant[entry]}
         problem = SpaceProblem(config.model_copy(update={**shared, **own}))
         key = problem.benchmark.digest, problem.space.name
         name = problem.benchmark.name if entry.endswith(".json") else entry

@@ -87,8 +87,11 @@ class _CandidateMeasurement:
     pool: WorkerPool = SINGLE_WORKER
 
 
+@dataclass(frozen=True)
 class OwnWeightScorer(_CandidateMeasurement):
     """Measures each candidate's own network, built and initialised for it; some may fail."""
+
+    shared: bool = False  # whether weights are slices of the draws of all networks
 
     def measure(
         self, architectures: Sequence[Architecture], record: Callable[[MeasurementOutcome], None]
@@ -100,7 +103,7 @@ class OwnWeightScorer(_CandidateMeasurement):
     def outcome(self, architecture: Architecture) -> MeasurementOutcome:
         """Measure one candidate; nothing is built for a proxy of structure alone."""
         kind = SpaceNetwork if self.proxy.needs else _UnbuiltNetwork
-        network = kind(self.space, architecture, self.seed)
+        network = kind(self.space, architecture, self.seed, self.shared)
         [outcome] = self.proxy.outcomes(UncachedMatrices(self.setting, [network], max_failed=1.0))
         return outcome
 

@@ -83,7 +83,7 @@ def jcm(taus: ArrayLike, weights: Sequence[float] | None = None) -> Floats:
     good = alpha.shape == (datasets,) and bool(np.all(np.isfinite(alpha) & (alpha >= 0)))
     if not good or not 0 < alpha.sum() < np.inf:
         raise AutoproxError(
-            "weights must be one finite number >= 0 a dataset, not all 0, "
+            "dataset_weights must be one finite number >= 0 a dataset, not all 0, "
             f"but got {alpha.tolist()} for {datasets} datasets"
         )
     return np.asarray(np.mean(taus * (alpha * (datasets / alpha.sum())), axis=-1))

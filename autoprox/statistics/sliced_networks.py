@@ -158,7 +158,9 @@ class SlicedMatrices(MatrixSource):
         blocks_only = {s.domain for s in largest.needs} <= {"msa", "mlp"}
         classes = max((batch.classes for batch in largest.setting.batches.values()), default=1)
         networks = [
-            SlicedNetwork(largest.space, architecture, largest.seed, classes, blocks_only)
+            SlicedNetwork(
+                largest.space, architecture, largest.seed, classes=classes, blocks_only=blocks_only
+            )
             for architecture in architectures
         ]
         super().__init__(largest.setting, networks, pool, max_failed=1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol, TypeAlias
@@ -19,6 +20,7 @@ from autoprox.language.layer_domains import BLOCK_DOMAINS, DOMAINS, single_domai
 from autoprox.models.measured_layers import IN_PROJECTION, block_layers, layer_weights
 from autoprox.models.model_adapter import evaluation_mode
 from autoprox.searchspaces import Architecture, BlockSpec, SearchSpace, TransformerNetwork
+from autoprox.searchspaces.shared_draws import SharedDraws, shared_network
 from autoprox.searchspaces.transformer import Layer
 
 
@@ -92,21 +94,26 @@ class UntrainedNetwork(Protocol):
 
 @dataclass(frozen=True)
 class SpaceNetwork:
-    """An architecture of a space, initialised by the space's rule from a seed."""
+    """An architecture of a space, initialised by the space's rule from a seed.
+
+    If its weights are `shared`, they are slices of the draws of all networks with this run's seed.
+    """
 
     space: SearchSpace
     architecture: Architecture
     run_seed: int = 0
+    shared: bool = False
 
     @property
     def identity(self) -> tuple[str | int, ...]:
-        """The space and its source code, the choices and the seed."""
-        written = code_digest(type(self.space))
-        return self.architecture.space, written, self.architecture.digest, self.run_seed
+        """The space and its source code, the choices, the seed and how weights are drawn."""
+        kinds = (type(self.space), *((SharedDraws,) if self.shared else ()))
+        names = self.architecture.space, code_digest(*kinds), self.architecture.digest
+        return *names, self.run_seed, *(("shared",) if self.shared else ())
 
     @cached_property
     def seed(self) -> int:
-        """The seed of the weights, which depends on no other network."""
+        """The seed of fresh weights and of measuring, which depends on no other network."""
         digest = hashlib.sha256(f"{self.run_seed}:{self.architecture.digest}".encode()).digest()
         return int.from_bytes(digest[:7], "big")
 
@@ -118,20 +125,34 @@ class SpaceNetwork:
 
     def build(self, device: torch.device) -> Callable[[int], TransformerNetwork]:
         """Build the network; each head is the one that building with these classes would give."""
-        network = self.space.build(self.architecture, classes=1, seed=self.seed).to(device)
+        if not self.shared:
+            network = self.space.build(self.architecture, classes=1, seed=self.seed)
+        else:
+            network = shared_network(self.space, self.architecture, classes=1, seed=self.run_seed)
+        network.to(device)
 
         def prepare(classes: int) -> TransformerNetwork:
-            network.reset_head(classes, self.seed)
+            with self._draws(network):
+                network.reset_head(classes, self.seed)
             return network
 
         return prepare
 
+    def _draws(self, network: TransformerNetwork) -> AbstractContextManager[object]:
+        if not self.shared:
+            return nullcontext()
+        return SharedDraws(self.space, self.architecture, network, self.run_seed)
+
 
 def untrained_space_networks(
-    space: SearchSpace, architectures: Sequence[Architecture], seed: int = 0
+    space: SearchSpace,
+    architectures: Sequence[Architecture],
+    seed: int = 0,
+    *,
+    shared: bool = False,
 ) -> list[SpaceNetwork]:
-    """Return the untrained networks of these architectures."""
-    return [SpaceNetwork(space, architecture, seed) for architecture in architectures]
+    """Return the untrained networks of these architectures, their weights fresh or shared."""
+    return [SpaceNetwork(space, architecture, seed, shared) for architecture in architectures]
 
 
 def layers_with_domains(network: MeasurableNetwork) -> list[tuple[str, Layer]]:

@@ -65,6 +65,12 @@ def resolve_proxy(source: str) -> LoadedProxy:
     return replace(_from_file(file), run=path if number == 1 else None)
 
 
+def weights_evolved_with(source: str) -> str | None:
+    """Return how the weights were drawn of the networks that a proxy was evolved on, if any."""
+    found = resolve_proxy(source).found
+    return found.weights if found else None
+
+
 def find_run(source: str) -> tuple[Path, int] | None:
     """The folder of a run and the number of a formula that a source names; None if it is no run."""
     numbered = NUMBERED.fullmatch(source)

@@ -72,8 +72,11 @@ RENAMED_VALUES: Mapping[str, str] = {
     "size-adjusted": "equal-size",
 }
 # Keys that version 0.2 wrote only with a value.
-ABSENT_WITHOUT_VALUE = frozenset({"published", "evolved_on", "value", "evaluator_check"})
+ABSENT_WITHOUT_VALUE = frozenset(
+    {"published", "evolved_on", "evolved_with", "value", "evaluator_check"}
+)
 NEW_IN_FRONT = "taus"  # which version 0.2 had in proxy files alone
+NEW_IN_RANKINGS = "weights"  # fresh in version 0.2, which had shared ones nowhere
 
 
 def in_recorded_words(document: Any) -> Any:
@@ -90,6 +93,7 @@ def in_recorded_words(document: Any) -> Any:
         RENAMED_KEYS.get(name, name): in_recorded_words(own)
         for name, own in document.items()
         if not (name in ABSENT_WITHOUT_VALUE and own in (None, {}))
+        and not (name == NEW_IN_RANKINGS and "rows" in document)
     }
 
 

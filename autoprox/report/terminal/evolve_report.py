@@ -197,7 +197,7 @@ def _counts(fold: EvolutionFold, summary: EvolveSummary) -> str:
     seconds = f"; {summary.seconds:.0f} s" if one else ""
     return (
         f"Formulas evaluated: {evaluated}, {stopped}{invalid}; {ties}"
-        f"networks failed: {failed}{seconds}"
+        f"{summary.weights} weights; networks failed: {failed}{seconds}"
     )
 
 

@@ -99,6 +99,11 @@ def paragraph(text: str) -> str:
     return textwrap.fill(text, WIDTH)
 
 
+def weights_differ(proxy: str, evolved_with: str, weights: str) -> str:
+    """Say that a proxy was evolved on networks whose weights were drawn in another way."""
+    return paragraph(f"{proxy} was evolved with {evolved_with} weights; here they are {weights}.")
+
+
 def aligned(facts: Mapping[str, str]) -> str:
     """Return a line for each fact, its name in front, wrapped."""
     width = max(map(len, facts)) + 2

@@ -135,6 +135,7 @@ def proxy_report(loaded: LoadedProxy) -> list[Part]:
         lines["found by"] = f"{found.run}, seed {found.seed}"
         lines["found on"] = f"{found.benchmark}, {found.space}, label {found.label}"
         lines["datasets"] = ", ".join(found.datasets)
+        lines["weights"] = found.weights
     parts: list[Part] = [pretty_formula(tree, Console().width)]
     if symbols := formula_legend(tree):
         parts.append(aligned(symbols))

@@ -14,6 +14,7 @@ from autoprox.report.terminal.layout import (
     named_table,
     number,
     paragraph,
+    weights_differ,
 )
 from autoprox.report.terminal.metric_tables import (
     METRIC_TITLES,
@@ -71,8 +72,15 @@ def rank_report(summary: RankSummary) -> list[Part]:
     if any(NOT_FINITE in found for found in summary.invalid.values()):
         reasons.append(UNEQUAL)
     evolved_on = _evolved_on(summary)
+    evolved_on += [
+        weights_differ(proxy, evolved_with, summary.weights)
+        for proxy, evolved_with in summary.evolved_with.items()
+    ]
     ties = "tau-b; " if summary.ties == "tau-b" else ""
-    counts = f"{summary.networks} networks, seeds: {summary.seeds}; {ties}{summary.seconds:.0f} s"
+    counts = (
+        f"{summary.networks} networks, seeds: {summary.seeds}; {summary.weights} weights; "
+        f"{ties}{summary.seconds:.0f} s"
+    )
     return [
         table,
         *(_published_parts(summary.published) if summary.published else ()),
@@ -206,7 +214,7 @@ def as_markdown(summary: RankSummary) -> str:
     def with_deviation(row: RankRow, name: str) -> str:
         return f"{number(getattr(row, name))} ± {number(getattr(row.std, name))}"
 
-    lines = [f"{summary.benchmark}; {summary.seeds} seeds"]
+    lines = [f"{summary.benchmark}; {summary.seeds} seeds; {summary.weights} weights"]
     for dataset, rows in _by_dataset(summary).items():
         lines += ["", f"### {dataset}", "", markdown_line(HEADINGS)]
         lines.append(markdown_line(["---"] * len(HEADINGS)))

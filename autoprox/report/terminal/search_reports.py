@@ -3,7 +3,14 @@
 from autoprox.commands.rediscover import RediscoverSummary
 from autoprox.commands.search import PickEvaluation, SearchSummary
 from autoprox.files.human_readable_sizes import format_with_unit
-from autoprox.report.terminal.layout import Part, aligned, new_table, number, paragraph
+from autoprox.report.terminal.layout import (
+    Part,
+    aligned,
+    new_table,
+    number,
+    paragraph,
+    weights_differ,
+)
 from autoprox.report.terminal.metric_tables import comparison_parts, near_size_parts
 
 
@@ -33,9 +40,17 @@ def search_report(summary: SearchSummary) -> list[Part]:
         table,
         *(_evaluator_parts(summary.evaluator_check) if summary.evaluator_check else []),
         paragraph(_size_check(summary)),
-        paragraph(f"{candidates}; {summary.seconds:.0f} s"),
+        paragraph(f"{candidates}; {summary.weights} weights; {summary.seconds:.0f} s"),
+        *_weights_parts(summary),
         f"Run: {summary.run}",
     ]
+
+
+def _weights_parts(summary: SearchSummary) -> list[Part]:
+    """Say if the proxy was evolved with other weights."""
+    if summary.evolved_with in (None, summary.weights):
+        return []
+    return [weights_differ("The proxy", str(summary.evolved_with), summary.weights)]
 
 
 def _size_check(summary: SearchSummary) -> str:
