@@ -40,7 +40,7 @@ class LoadedProxy:
             return self.proxy
         kind = "is a function"
         if isinstance(self.proxy, RankCombination):
-            kind = "combines ranks by functions, which `autoprox rank` and the zoo of `evolve` do"
+            kind = "compares networks by their ranks: `rank` and `evolve --zoo` measure it"
         raise ProxyError(f"an expression is needed, but {self.proxy.name} {kind}")
 
 

@@ -159,7 +159,7 @@ def test_networks_without_a_term_are_not_compared() -> None:
 
 
 def test_a_combination_is_no_expression_and_needs_functions() -> None:
-    rule = "an expression is needed, but az-nas combines ranks by functions, which `autoprox rank`"
+    rule = "an expression is needed, but az-nas compares networks by their ranks: `rank` and"
     with pytest.raises(ProxyError, match=rule):
         _ = resolve_proxy("az-nas").tree
     for parts, others in (((), "none"), (("snip", "swap"), "snip"), (("novel",), "novel")):
