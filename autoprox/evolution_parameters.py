@@ -9,6 +9,8 @@ from autoprox.declared_options import Many, Option, Options, Positive, Whole
 
 MAX_SIZE = 1_000
 MAX_DEPTH = 100
+MAX_TERMS = 30
+BY_FORM = "{}; of the form tree, {}"  # a default that depends on the form
 EvolutionOption = partial(Option, group="Evolution")
 
 
@@ -27,9 +29,17 @@ class TreeLimits(Options):
 
     noun = "a grammar"
 
-    max_size: Annotated[Positive, Le(MAX_SIZE), EvolutionOption("Nodes of a formula.")] = 40
+    max_size: Annotated[
+        Positive,
+        Le(MAX_SIZE),
+        EvolutionOption("Nodes of a formula, or of a term.", default=BY_FORM.format(7, 40)),
+    ] = 40
     max_depth: Annotated[
-        Positive, Le(MAX_DEPTH), EvolutionOption("Nested operations of a formula.")
+        Positive,
+        Le(MAX_DEPTH),
+        EvolutionOption(
+            "Nested operations of a formula, or of a term.", default=BY_FORM.format(6, 10)
+        ),
     ] = 10
 
     def allow(self, tree: Sized) -> bool:
@@ -42,6 +52,15 @@ class EvolutionParameters(Options):
 
     noun = "an evolution"
 
+    form: Annotated[
+        str,
+        EvolutionOption(
+            "power-law: a product of powers of a few terms, whose exponents are fitted to the true "
+            "scores; tree: a single formula, as in Auto-Prox.",
+            choices=("power-law", "tree"),
+        ),
+    ] = "power-law"
+    terms: Annotated[Positive, Le(MAX_TERMS), EvolutionOption("Terms of a power law at most.")] = 8
     strategy: Annotated[
         str,
         EvolutionOption(
@@ -56,9 +75,23 @@ class EvolutionParameters(Options):
             choices=("free", "two-inputs"),
         ),
     ] = "free"
-    population: Annotated[Many, Ge(2), EvolutionOption("Formulas that survive an iteration.")] = 20
-    iterations: Annotated[Positive, EvolutionOption("How often children are made.")] = 200
-    children: Annotated[Many, EvolutionOption("New formulas in each iteration.")] = 10
+    population: Annotated[
+        Many,
+        Ge(2),
+        EvolutionOption(
+            "Formulas that survive an iteration; of power laws, random terms to begin with.",
+            default=BY_FORM.format(1500, 20),
+        ),
+    ] = 20
+    iterations: Annotated[
+        Positive, EvolutionOption("How often children are made.", default=BY_FORM.format(10, 200))
+    ] = 200
+    children: Annotated[
+        Many,
+        EvolutionOption(
+            "New formulas, or terms, in each iteration.", default=BY_FORM.format(150, 10)
+        ),
+    ] = 10
     sample_ratio: Annotated[
         float, Gt(0), Le(1),
         EvolutionOption("Share of the population that parents are drawn from."),
@@ -85,7 +118,8 @@ class EvolutionParameters(Options):
     tolerance: Annotated[
         float, Ge(0),
         EvolutionOption(
-            "The shortest formula within this many standard errors of the best is chosen."
+            "The shortest formula within this many standard errors of the best is chosen.",
+            default=BY_FORM.format(0.25, 1),
         ),
     ] = 1.0  # fmt: skip
     evaluations: Annotated[

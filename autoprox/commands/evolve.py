@@ -2,12 +2,13 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Annotated, Any
 
 import numpy as np
+from deap import base
 from pydantic import Field
 
 from autoprox.commands.task_interface import CommandTask
@@ -16,8 +17,9 @@ from autoprox.configurations.shared_options import FRESH, WEIGHTS, absolute, req
 from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.errors import ConfigError, nearest
 from autoprox.evaluation.evolution_time_estimate import EvolutionEstimate
-from autoprox.evaluation.fitness_evaluator import FitnessEvaluator
+from autoprox.evaluation.fitness_evaluator import FitnessEvaluator, MeasuredNetworks
 from autoprox.evaluation.full_resolution_choice import RankingQuality, choose_at_full_resolution
+from autoprox.evaluation.power_law_evaluator import PowerLawEvaluator, refit_at_full_resolution
 from autoprox.evaluation.proxy_measurement import (
     SIZE_PROXIES,
     MeasuredProxies,
@@ -34,6 +36,7 @@ from autoprox.evolution import (
     Representation,
     State,
     evolve,
+    evolve_power_laws,
     make_toolbox,
     require_formula,
 )
@@ -65,7 +68,9 @@ REPRESENTATIONS: Mapping[str, Callable[[Grammar], Representation]] = {
     "free": lambda grammar: grammar,
     "two-inputs": TwoInputs,
 }
+FORMS = ("power-law", "tree")
 EACH = "each"
+RESEEDED_NETWORKS = 32  # of each space, which show how much terms change with the seed
 Sources = Mapping[str, Sequence[CachedMatrices]]  # by space, one for each part of the halving
 
 
@@ -113,6 +118,10 @@ class EvolutionFold(JSONDocument):
     expression: str
     formula: str
     front: tuple[FrontFormula, ...]
+    committee: Annotated[
+        str | None,
+        Field(description="The mean of power laws chosen on random parts of the networks."),
+    ] = None
     evaluations: int
     counts: EvolutionCounts
     ended: Annotated[
@@ -195,6 +204,7 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
         strategy = STRATEGIES.find(config.strategy)
         self.parameters = strategy.configured(config.strategy, config, config.set or {})
         self.strategy = strategy
+        require_choice("form", config.form, FORMS)
         require_choice("ties", config.ties, TIES)
         require_choice("objective", config.objective, METRICS)
         require_choice("weights", config.weights, WEIGHTS)
@@ -218,8 +228,11 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
         else:
             tables = (absolute(e) if e.endswith(".json") else e for e in config.spaces)
             filled = filled.model_copy(update={"spaces": tuple(tables), "hold_out": held_out})
-        several = len(self.problems) > 1
+        several = len(self.problems) > 1 and config.form == "tree"
         halving = several if config.halving is None else config.halving
+        if config.form != "tree" and (halving or strategy.retries):
+            option = "--halving" if halving else f"--strategy {config.strategy}"
+            raise ConfigError(f"{option} compares whole formulas: it needs --form tree")
         super().__init__(filled.model_copy(update={"halving": halving}))
         self.grammar = Grammar(
             self.config.statistics or (), structure=config.structure, limits=self.config
@@ -313,11 +326,17 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
         record = EvolutionRecorder(run, self)
         left = self.folds[len(record.folds) :]
         sources = self._collect(dict.fromkeys(n for plan in left for n in plan.trained), progress)
+        reseeded = self._collect_reseeded(sources, progress)
         for plan in left:
-            config = self.config.model_copy(update={"dataset_weights": self._dataset_weights(plan)})
+            config = self._config_of(plan)
             evaluators = self.evaluators(plan, sources)
-            islands = self._evolve(plan, evaluators, record, progress)
-            front = _merged_front(islands)
+            measured = PowerLawEvaluator(
+                config,
+                evaluators[-1].networks,
+                [reseeded[name] for name in plan.trained if reseeded],
+            )
+            islands = self._evolve(plan, self._toolbox(evaluators, measured), record, progress)
+            front: Sequence[Individual] = _merged_front(islands)
             found = evaluators[-1].choose(front)
             progress("measure", 0, 1, str(found.tree))
             networks = {
@@ -329,15 +348,24 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
                 for name in (*plan.trained, *plan.measured)
             }
             trained = [networks[name] for name in plan.trained]
-            tree = choose_at_full_resolution(trained, config, found, front, progress)
+            committee: Tree | None = None
+            if self.config.form == "tree":
+                tree = choose_at_full_resolution(trained, config, found, front, progress)
+            else:
+                archives = [measured.archive(island) for island in islands]
+                tree, front, committee = refit_at_full_resolution(trained, config, front, archives)
             quality = {
-                name: networks[name].ranking_quality(tree, self.problems[name].zoo_scores(progress))
+                name: networks[name].ranking_quality(
+                    tree, self.problems[name].zoo_scores(progress), committee
+                )
                 for name in plan.measured
             }
             progress("measure", 1, 1, str(tree))
             pairs = self.pairs(plan.trained)
-            record.finish(_fold(plan, config, pairs, islands, front, tree, quality))
-        run.write_proxies(self.proxy_records(run, record.folds))
+            record.finish(_fold(plan, config, pairs, islands, front, tree, committee, quality))
+        first = record.folds[0]
+        voting = self._proxy_record(run, first, first.committee, {}) if first.committee else None
+        run.write_proxies(self.proxy_records(run, record.folds), voting)
         return EvolveSummary(
             expression=record.folds[0].expression,
             formula=record.folds[0].formula,
@@ -366,9 +394,29 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
             for name in names
         }
 
+    def _collect_reseeded(
+        self, names: Iterable[str], progress: Progress
+    ) -> dict[str, MeasuredNetworks]:
+        """Measure a few training networks of some spaces again, with another seed."""
+        if self.config.form == "tree":
+            return {}
+        needs, found = self.needs(), {}
+        for name in names:
+            problem, [part] = self.problems[name], self.parts[name]
+            steps = np.linspace(0, len(part) - 1, min(RESEEDED_NETWORKS, len(part)))
+            few = part[steps.round().astype(int)]
+            memory = self.config.memory // 4
+            source = problem.collect(needs, few, memory, progress, seed=self.config.seed + 1)
+            found[name] = problem.measured_networks([(TreeEvaluator(source), few)])
+        return found
+
+    def _config_of(self, plan: FoldPlan) -> EvolveConfig:
+        """Return the configuration with the weights of a fold's datasets."""
+        return self.config.model_copy(update={"dataset_weights": self._dataset_weights(plan)})
+
     def evaluators(self, plan: FoldPlan, sources: Sources) -> list[FitnessEvaluator]:
         """Return fitness evaluators on ever more of the fold's training networks."""
-        config = self.config.model_copy(update={"dataset_weights": self._dataset_weights(plan)})
+        config = self._config_of(plan)
         engines = {
             name: [
                 (TreeEvaluator(s), part)
@@ -387,16 +435,25 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
             for count in range(1, len(self.parts[plan.trained[0]]) + 1)
         ]
 
+    def _toolbox(
+        self, evaluators: Sequence[FitnessEvaluator], measured: PowerLawEvaluator
+    ) -> base.Toolbox:
+        """Return the toolbox of either form."""
+        evaluate = SuccessiveHalving(evaluators).evaluate
+        toolbox = make_toolbox(self.representation, evaluate, self.strategy, self.parameters)
+        for name in ("archive", "measure", "parents", "combine"):
+            toolbox.register(name, getattr(measured, name))
+        return toolbox
+
     def _evolve(
         self,
         plan: FoldPlan,
-        evaluators: Sequence[FitnessEvaluator],
+        toolbox: base.Toolbox,
         record: "EvolutionRecorder",
         progress: Progress,
     ) -> list[State]:
         """Evolve all islands of a fold, from where they were stopped."""
-        evaluate = SuccessiveHalving(evaluators).evaluate
-        toolbox = make_toolbox(self.representation, evaluate, self.strategy, self.parameters)
+        loop = evolve if self.config.form == "tree" else evolve_power_laws
         for island in range(self.config.islands):
             parameters = self.parameters.model_copy(update={"evaluations": self._share(island)})
             if island == len(record.islands):
@@ -413,7 +470,7 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
                 progress(title, *state.progress(parameters), _note(state))
 
             progress(title, *state.progress(parameters), _note(state))
-            evolve(toolbox, self.strategy, parameters, state, log)
+            loop(toolbox, self.strategy, parameters, state, log)
         require_formula(record.islands)
         return list(record.islands)
 
@@ -572,12 +629,16 @@ def _fold(
     islands: Sequence[State],
     front: Sequence[Individual],
     tree: Tree,
+    committee: Tree | None,
     quality: Mapping[str, RankingQuality],
 ) -> EvolutionFold:
     invalid = sum((island.invalid for island in islands), Counter[str]())
     iterations = min(island.iteration for island in islands)
     evaluations = sum(island.evaluations for island in islands)
-    population = min(len(island.population) for island in islands)
+    population = min(
+        island.drawn if parameters.form == "power-law" else len(island.population)
+        for island in islands
+    )
     return EvolutionFold(
         held_out=plan.held_out,
         trained=plan.trained,
@@ -594,6 +655,7 @@ def _fold(
             )
             for i in sorted(front, key=lambda i: i.tree.size)
         ),
+        committee=None if committee is None else str(committee),
         evaluations=evaluations,
         counts=EvolutionCounts(
             iterations=RequestedAndDone(asked=parameters.iterations, done=iterations),

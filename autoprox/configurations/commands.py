@@ -50,7 +50,12 @@ from autoprox.declared_options import (
     read_assignments,
 )
 from autoprox.errors import ConfigError, nearest
-from autoprox.evolution_parameters import EvolutionOption, EvolutionParameters, TreeLimits
+from autoprox.evolution_parameters import (
+    BY_FORM,
+    EvolutionOption,
+    EvolutionParameters,
+    TreeLimits,
+)
 from autoprox.files.human_readable_sizes import parse_bytes, parse_range, parse_size
 from autoprox.nas.strategy_registry import SEARCH_STRATEGIES
 
@@ -64,6 +69,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "auto-prox": MappingProxyType(
             {
+                "form": "tree",
                 "representation": "two-inputs",
                 "strategy": "elitist",
                 "statistics": (
@@ -79,6 +85,20 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
                 "ties": "tau-b",
             }
         )
+    }
+)
+
+
+# Where they differ from those of trees; chosen on training parts (docs/results/selection.md).
+POWER_LAW_DEFAULTS: Mapping[str, Any] = MappingProxyType(
+    {
+        "population": 1500,
+        "iterations": 10,
+        "children": 150,
+        "max_size": 7,
+        "max_depth": 6,
+        "structure": True,
+        "tolerance": 0.25,
     }
 )
 
@@ -120,8 +140,8 @@ class EvolveConfig(
 
     It is evolved on some of a benchmark's architectures and tested on the
     others, next to the networks' sizes and two regressions on their choices.
-    With --spaces it is one formula for several spaces. Everything is kept in a new folder; `autoprox resume` goes on with an
-    interrupted run.
+    With --spaces it is one formula for several spaces. Everything is kept in a
+    new folder; `autoprox resume` goes on with an interrupted run.
     """
 
     kind = "evolve"
@@ -164,7 +184,8 @@ class EvolveConfig(
         bool | None,
         EvolutionOption(
             "Successive halving: measure formulas on a quarter of each space's training networks, "
-            "the better half of them on a half, and the better half of these on all.",
+            "the better half of them on a half, and the better half of these on all. For the form "
+            "tree alone.",
             default="with several --spaces",
         ),
     ] = None
@@ -200,7 +221,11 @@ class EvolveConfig(
         ),
     ] = None  # fmt: skip
     structure: Annotated[
-        bool, EvolutionOption("Formulas may read the blocks' widths, tokens and heads too.")
+        bool,
+        EvolutionOption(
+            "Formulas may read the blocks' widths, tokens and heads too.",
+            default=BY_FORM.format("yes", "no"),
+        ),
     ] = False
     zoo: Annotated[
         Names,
@@ -229,11 +254,12 @@ class EvolveConfig(
     @classmethod
     def _with_preset(cls, given: dict[str, Any]) -> dict[str, Any]:
         name = given.get("preset")
-        if name is None:
-            return dict(given)
-        if not isinstance(name, str) or name not in PRESETS:
-            raise ConfigError(f"unknown preset {name!r}{nearest(str(name), PRESETS)}")
-        return {**PRESETS[name], **given}
+        if name is not None:
+            if not isinstance(name, str) or name not in PRESETS:
+                raise ConfigError(f"unknown preset {name!r}{nearest(str(name), PRESETS)}")
+            given = {**PRESETS[name], **given}
+        form = given.get("form") or cls.model_fields["form"].default
+        return {**(POWER_LAW_DEFAULTS if form == "power-law" else {}), **given}
 
 
 class RankConfig(

@@ -51,14 +51,14 @@ class FitnessEvaluator:
     """Evaluates formulas by the joint metric over the datasets of all benchmarks."""
 
     def __init__(self, config: EvolveConfig, networks: Sequence[MeasuredNetworks]) -> None:
-        self._config, self._networks = config, networks
+        self._config, self.networks = config, networks
 
     def evaluate(self, trees: Sequence[Tree]) -> list[Individual]:
         """Return the trees with their fitness, or with the reason why they have none."""
         config = self._config
-        scores = [networks.scores(trees) for networks in self._networks]
+        scores = [networks.scores(trees) for networks in self.networks]
         reasons = np.max([own.reasons.max(axis=(1, 2)) for own in scores], axis=0)
-        truths = [networks.truth for networks in self._networks]
+        truths = [networks.truth for networks in self.networks]
         plain, partial = fitness_taus([own.values for own in scores], truths, config.ties)
         metrics = zip(
             jcm(plain, config.dataset_weights), jcm(partial, config.dataset_weights), strict=True
@@ -87,5 +87,5 @@ class FitnessEvaluator:
 
     def _standard_error(self, tree: Tree, figure: str) -> float:
         """Return the standard error of a joint metric."""
-        each = [draws for own in self._networks for draws in own.bootstrap(tree, figure)]
+        each = [draws for own in self.networks for draws in own.bootstrap(tree, figure)]
         return standard_error(jcm(np.stack(each, axis=-1), self._config.dataset_weights))

@@ -132,10 +132,13 @@ class FullResolutionNetworks:
         train = [n for n in self._parts["train"] if n not in self._lost()]
         return MeasuredNetworks(self._evaluation_set(train), [SourceNetworks(self._engine, train)])
 
-    def ranking_quality(self, tree: Tree, zoo: ZooScores) -> RankingQuality:
+    def ranking_quality(
+        self, tree: Tree, zoo: ZooScores, committee: Tree | None = None
+    ) -> RankingQuality:
         """Measure a proxy on both parts of the split, next to the baselines and the zoo.
 
-        Networks that failed before, or fail now, are left out of all metrics.
+        A committee of power laws is compared with it too. Networks that failed before, or fail
+        now, are left out of all metrics.
         """
         self._engine.evaluate([tree])
         failed, datasets = self._lost(), self._benchmark.datasets
@@ -147,6 +150,10 @@ class FullResolutionNetworks:
         }
         fitted = self._regressions or regression_baselines(self._benchmark, parts["train"])
         rivals = {**network_sizes(self._benchmark), **fitted, **zoo.scores}
+        if committee is not None:
+            every = range(len(self._benchmark.architectures))
+            values = self._engine.evaluate([committee], every).values[0]
+            rivals["committee"] = dict(zip(datasets, values, strict=True))
         scored = {"proxy": proxy} | {
             name: {
                 part: {dataset: values[list(own)] for dataset, values in scores.items()}

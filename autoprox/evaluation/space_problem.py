@@ -119,11 +119,14 @@ class SpaceProblem:
             batches, stride or config.stride or 1, torch.device(config.device)
         )
 
-    def networks(self) -> list[SpaceNetwork]:
-        """Return the benchmark's untrained networks."""
+    def networks(self, seed: int | None = None) -> list[SpaceNetwork]:
+        """Return the benchmark's untrained networks, with the configured seed unless given."""
         config = self.config
         return untrained_space_networks(
-            self.space, self.benchmark.architectures, config.seed, shared=config.shares_weights
+            self.space,
+            self.benchmark.architectures,
+            config.seed if seed is None else seed,
+            shared=config.shares_weights,
         )
 
     def evaluation_set(self, networks: Sequence[int]) -> EvaluationSet:
@@ -136,14 +139,16 @@ class SpaceProblem:
         part: Indices,
         memory: int,
         progress: Progress = silent,
+        seed: int | None = None,
     ) -> CachedMatrices:
         """Measure the subsampled statistics of some training networks, or read them from the cache.
 
-        The matrices that are resident take at most `memory` bytes.
+        The matrices that are resident take at most `memory` bytes. Published proxies are measured
+        in the same passes, unless a seed is given.
         """
-        networks = self.networks()
+        networks = self.networks(seed)
         matrices = CachedMatrices(
-            self.setting(),
+            self.setting(seed=seed),
             [networks[n] for n in part],
             needs,
             memory=memory,
@@ -151,7 +156,8 @@ class SpaceProblem:
             **cache_settings(self.config)._asdict(),
         )
         done = count(1)
-        matrices.collect(lambda: progress("collect", next(done), len(part), ""), self._published)
+        extra = self._published if seed is None else None
+        matrices.collect(lambda: progress("collect", next(done), len(part), ""), extra)
         return matrices
 
     def measured_networks(

@@ -18,6 +18,7 @@ from autoprox.evolution.individuals import (
     survivors,
 )
 from autoprox.evolution.loop import State, evolve, first_population, require_formula
+from autoprox.evolution.power_law_loop import evolve_power_laws
 from autoprox.evolution_parameters import EvolutionParameters
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "State",
     "best_by_each",
     "evolve",
+    "evolve_power_laws",
     "first_population",
     "make_toolbox",
     "require_formula",

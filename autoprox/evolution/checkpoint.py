@@ -7,6 +7,7 @@ from pydantic import Field
 
 from autoprox.evolution.individuals import Individual
 from autoprox.evolution.loop import State
+from autoprox.evolution.term_archive import SavedArchive
 from autoprox.files.json_documents import Finite, JSONDocument
 from autoprox.language import parse_expression
 from autoprox.runs.folder import restored_rng, rng_state
@@ -49,6 +50,7 @@ class SavedState(JSONDocument):
     rng: list[Any]
     population: tuple[SavedIndividual, ...]  # empty if a budget found no valid formula
     front: tuple[SavedIndividual, ...]
+    archive: SavedArchive | None = None  # of power laws
 
     @classmethod
     def of(cls, state: State) -> "SavedState":
@@ -59,6 +61,7 @@ class SavedState(JSONDocument):
             rng=rng_state(state.rng),
             population=tuple(map(SavedIndividual.of, state.population)),
             front=tuple(map(SavedIndividual.of, state.front)),
+            archive=None if state.archive is None else SavedArchive.of(state.archive),
         )
 
     def restored(self, pairs: int, objective: str) -> State:
@@ -74,6 +77,7 @@ class SavedState(JSONDocument):
             [own.restored() for own in self.population],
             **{name: getattr(self, name) for name in STATE_COUNTERS},
             invalid=Counter(self.invalid),
+            saved_archive=self.archive,
         )
         # In reverse: a front puts the last of equals first.
         state.front.update([own.restored() for own in reversed(self.front)])

@@ -12,6 +12,7 @@ from deap import base, tools
 
 from autoprox.evolution.evolution_strategies import Evaluate, EvolutionStrategy
 from autoprox.evolution.individuals import EvolutionError, Individual, survivors
+from autoprox.evolution.term_archive import SavedArchive, TermArchive
 from autoprox.evolution_parameters import EvolutionParameters
 from autoprox.language import Tree
 
@@ -36,6 +37,8 @@ class State:
     lines: int = 0  # of the log
     invalid: Counter[str] = field(default_factory=Counter)
     logbook: Any = field(default_factory=tools.Logbook)
+    archive: TermArchive | None = None  # of power laws
+    saved_archive: SavedArchive | None = None  # of a checkpoint, to be restored
 
     def spent(self, parameters: EvolutionParameters) -> bool:
         """Return whether the evolution has ended."""

@@ -39,6 +39,7 @@ REPORT = "report.html"
 CHECKPOINT = "checkpoint.json"
 SUMMARY = "summary.json"
 HALL_OF_FAME = "hall_of_fame"
+COMMITTEE = "committee"  # the name of its file among the numbered ones
 LOCK = ".lock"
 COMMANDS = {  # of kinds that aren't named like their command
     "build": "bench build",
@@ -281,7 +282,9 @@ class Run:
             raise RunError(f"{self.path / SUMMARY} must stay as it was written, but was changed")
         return summary
 
-    def write_proxies(self, records: Sequence[ProxyRecord]) -> None:
+    def write_proxies(
+        self, records: Sequence[ProxyRecord], committee: ProxyRecord | None = None
+    ) -> None:
         """Replace the hall of fame by these records, best first (see `proxy_file`)."""
         self._require_lock()
         folder = self.path / HALL_OF_FAME
@@ -291,6 +294,8 @@ class Run:
         for path in folder.glob("*.json"):
             if path.stem.isdecimal() and int(path.stem) > len(records):
                 path.unlink()
+        if committee is not None:
+            write_proxy(folder / f"{COMMITTEE}.json", committee)
 
     def close(self) -> None:
         """Release the folder."""

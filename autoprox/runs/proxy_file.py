@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -58,7 +58,7 @@ class Found(JSONDocument):
     label: Name
     datasets: list[Name]
     seed: Annotated[int, Field(ge=0, le=2**64), FieldRule(f"an integer from 0 to {2**64}")]
-    weights: Literal["fresh", "shared"] = "fresh"  # of the networks that it was evolved on
+    weights: Annotated[str, Field(pattern="^(fresh|shared)$")] = "fresh"  # of those networks
     evolved_on: list[Split] = Field(default_factory=list)
 
 

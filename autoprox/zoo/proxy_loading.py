@@ -10,7 +10,7 @@ from autoprox.errors import RunError
 from autoprox.files.json_documents import JSONDocument
 from autoprox.files.rerun_command import rerun_command_line
 from autoprox.language import Tree, parse_expression
-from autoprox.runs.folder import HALL_OF_FAME, Run
+from autoprox.runs.folder import COMMITTEE, HALL_OF_FAME, Run
 from autoprox.runs.proxy_file import Found, read_proxy
 from autoprox.zoo.expression_proxies import EXPRESSION_PROXIES, ProxyError, parse_with_zoo_names
 from autoprox.zoo.functions import (
@@ -20,7 +20,7 @@ from autoprox.zoo.functions import (
     RankCombination,
 )
 
-NUMBERED = re.compile(r"(.+):(\d+)")  # a formula of a run
+NUMBERED = re.compile(rf"(.+):(\d+|{COMMITTEE})")  # a formula of a run
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class LoadedProxy:
 
 
 def resolve_proxy(source: str) -> LoadedProxy:
-    """Load a proxy by its name, file or text; the proxy that a run chose, or the Nth by RUN:N."""
+    """Load a proxy by its name, file or text; that which a run chose, or RUN:N or RUN:committee."""
     if (own := FUNCTION_PROXIES.get(source) or RANK_COMBINATIONS.get(source)) is not None:
         return LoadedProxy(own, citation=own.citation)
     if source in EXPRESSION_PROXIES:
@@ -56,13 +56,17 @@ def resolve_proxy(source: str) -> LoadedProxy:
         return _from_file(Path(source))
     if (run := find_run(source)) is None:
         return LoadedProxy(parse_with_zoo_names(source))
-    path, number = run
+    path, name = run
     _require_ended(path)
-    file = path / HALL_OF_FAME / f"{number}.json"
+    file = path / HALL_OF_FAME / f"{name}.json"
     if not file.exists():
-        count = len(list(file.parent.glob("*.json")))
-        raise RunError(f"{path} has the formulas 1 to {count}, but got {path}:{number}")
-    return replace(_from_file(file), run=path if number == 1 else None)
+        numbers = sorted(
+            int(own.stem) for own in file.parent.glob("*.json") if own.stem.isdecimal()
+        )
+        rule = f"{path} has the formulas 1 to {numbers[-1]}"
+        no_committee = " and no committee" if name == COMMITTEE else ""
+        raise RunError(f"{rule}{no_committee}, but got {path}:{name}")
+    return replace(_from_file(file), run=path if name == "1" else None)
 
 
 def weights_evolved_with(source: str) -> str | None:
@@ -71,12 +75,12 @@ def weights_evolved_with(source: str) -> str | None:
     return found.weights if found else None
 
 
-def find_run(source: str) -> tuple[Path, int] | None:
-    """The folder of a run and the number of a formula that a source names; None if it is no run."""
-    numbered = NUMBERED.fullmatch(source)
-    if numbered and not os.path.isdir(source) and _is_folder(numbered[1]):
-        return Path(numbered[1]), int(numbered[2])
-    return (Path(source), 1) if _is_folder(source) else None
+def find_run(source: str) -> tuple[Path, str] | None:
+    """Return a run's folder and the number of its formula, or `committee`; None if it is no run."""
+    named = NUMBERED.fullmatch(source)
+    if named and not os.path.isdir(source) and _is_folder(named[1]):
+        return Path(named[1]), named[2] if named[2] == COMMITTEE else str(int(named[2]))
+    return (Path(source), "1") if _is_folder(source) else None
 
 
 class NumberedFormula(JSONDocument):
@@ -93,7 +97,8 @@ def run_formulas(path: Path) -> list[NumberedFormula]:
     """Return a run's formulas, the chosen one first."""
     _require_ended(path)
     rows = []
-    for file in sorted((path / HALL_OF_FAME).glob("*.json"), key=lambda file: int(file.stem)):
+    files = [file for file in (path / HALL_OF_FAME).glob("*.json") if file.stem.isdecimal()]
+    for file in sorted(files, key=lambda file: int(file.stem)):
         proxy = read_proxy(file)
         rows.append(
             NumberedFormula(

@@ -104,7 +104,7 @@ def proxy_glance(source: str) -> ProxyGlance:
     if (numbered := find_run(source)) is not None:
         path, formula = numbered
         run = load_run(path)
-        found |= run.overview().model_dump() if formula == 1 else {}
+        found |= run.overview().model_dump() if formula == "1" else {}
         found["settings"] = run.config
         if run.kind not in WITH_PROXY or not run.finished:
             return ProxyGlance(**found)

@@ -1,0 +1,250 @@
+"""Terms and power laws measured on the labelled networks of one or more benchmarks."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+from deap import tools
+from scipy.stats import rankdata
+
+from autoprox.configurations.commands import EvolveConfig
+from autoprox.engine.tree_evaluator import REASONS
+from autoprox.evaluation.fitness_evaluator import FitnessEvaluator, MeasuredNetworks
+from autoprox.evaluation.full_resolution_choice import FullResolutionNetworks
+from autoprox.evolution import METRICS, Individual, State
+from autoprox.evolution.power_law import (
+    LabelledNetworks,
+    Logs,
+    PowerLawFit,
+    factors_of,
+    normal_scores,
+    out_of_fold_scores,
+    power_law,
+    usable,
+)
+from autoprox.evolution.power_law_loop import MeasuredTerms
+from autoprox.evolution.term_archive import TermArchive
+from autoprox.language import Tree
+from autoprox.scoring.correlations import Floats, Indices, jcm
+
+MIN_SEED_CORRELATION = 0.9  # Spearman's, of a term's values with two seeds of the weights
+NOT_USABLE = "not usable as a factor"
+CHANGES_WITH_SEED = "changes with the seed"
+
+
+class PowerLawEvaluator:
+    """Measures terms on the training networks, and fits power laws to their true scores.
+
+    `reseeded` has some of the networks with other initial weights and inputs: a term that orders
+    them differently says more about the draw than about the architecture, and isn't used.
+    """
+
+    def __init__(
+        self,
+        config: EvolveConfig,
+        networks: Sequence[MeasuredNetworks],
+        reseeded: Sequence[MeasuredNetworks],
+    ) -> None:
+        self._config, self.networks, self._reseeded = config, networks, reseeded
+
+    @property
+    def adjustments(self) -> list[bool]:
+        """Whether exponents are fitted along with the parameter count, for each metric."""
+        return [name == "partial_tau" for name in METRICS[self._config.objective]]
+
+    @cached_property
+    def labelled(self) -> LabelledNetworks:
+        """The networks' true scores."""
+        columns: dict[str, list[Floats]] = {name: [] for name in ("truth", "target", "params")}
+        pairs: list[Indices] = []
+        numbers: list[Indices] = []
+        first = 0
+        for own in self.networks:
+            truth = own.truth
+            count = truth.truth.shape[1]
+            for scores, params in zip(truth.truth, truth.params, strict=True):
+                columns["truth"].append(scores)
+                columns["target"].append(normal_scores(scores))
+                columns["params"].append(np.log(params))
+                pairs.append(np.full(count, len(pairs)))
+                numbers.append(first + np.arange(count))
+            first += count
+        weights = np.asarray(self._config.dataset_weights or np.ones(len(pairs)), dtype=float)
+        pair = np.concatenate(pairs)
+        return LabelledNetworks(
+            **{name: np.concatenate(own) for name, own in columns.items()},
+            pair=pair,
+            network=np.concatenate(numbers),
+            weight=weights[pair],
+        )
+
+    def measure(self, terms: Sequence[Tree]) -> MeasuredTerms:
+        """Return the usable terms with the logarithms of their magnitudes."""
+        logs, reasons = self._logs(terms, self.networks)
+        again, others = self._logs(terms, self._reseeded)
+        unusable: Counter[str] = Counter()
+        kept = []
+        for index, reason in enumerate(np.maximum(reasons, others)):
+            if reason:
+                unusable[REASONS[reason]] += 1
+            elif not usable(logs[index], self.labelled):
+                unusable[NOT_USABLE] += 1
+            elif self._seed_correlation(logs[index], again[index]) < MIN_SEED_CORRELATION:
+                unusable[CHANGES_WITH_SEED] += 1
+            else:
+                kept.append(index)
+        return MeasuredTerms([terms[index] for index in kept], logs[kept], unusable)
+
+    def logs(self, terms: Sequence[Tree]) -> Floats:
+        """Return the logarithms of terms [terms, rows]."""
+        return self._logs(terms, self.networks)[0]
+
+    def committee(
+        self, bags: Sequence[tuple[bool, Sequence[Tree]]], logs: Mapping[Tree, Floats]
+    ) -> Tree:
+        """Return the power law whose logarithm is the mean of those of several sets of terms.
+
+        Each comes with whether it is adjusted for size.
+        """
+        exponents: dict[Tree, float] = defaultdict(float)
+        rows = np.arange(len(self.labelled.truth))
+        for adjusted, own in bags:
+            terms = [term for term in own if np.isfinite(logs[term]).all()]
+            if terms:
+                fit = PowerLawFit(np.stack([logs[t] for t in terms]), self.labelled, rows, adjusted)
+                for term, exponent in zip(terms, fit.exponents(range(len(terms))), strict=True):
+                    exponents[term] += exponent / len(bags)
+        return power_law(list(exponents), list(exponents.values()))
+
+    def _logs(
+        self, terms: Sequence[Tree], networks: Sequence[MeasuredNetworks]
+    ) -> tuple[Floats, np.ndarray]:
+        """Return the logarithms of terms [terms, rows], and the reason of each invalid one."""
+        scores = [own.scores(terms) for own in networks]
+        values = [own.values.reshape(len(terms), -1) for own in scores]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(np.abs(np.concatenate(values, axis=1)))
+        return logs, np.max([own.reasons.max(axis=(1, 2)) for own in scores], axis=0)
+
+    @cached_property
+    def _same_networks(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The rows of each pair's networks that are measured twice, in both measurements."""
+        found: list[tuple[np.ndarray, np.ndarray]] = []
+        here = there = 0
+        for networks, reseeded in zip(self.networks, self._reseeded, strict=True):
+            known = networks.evaluation_set.networks
+            again = reseeded.evaluation_set.networks
+            both = sorted(set(known).intersection(again))
+            for _ in networks.evaluation_set.truth:
+                found.append(
+                    (
+                        here + np.array([known.index(n) for n in both], dtype=int),
+                        there + np.array([again.index(n) for n in both], dtype=int),
+                    )
+                )
+                here, there = here + len(known), there + len(again)
+        return found
+
+    def _seed_correlation(self, logs: Floats, again: Floats) -> float:
+        """Return the mean rank correlation of a term with itself under another seed."""
+        found = []
+        for here, there in self._same_networks:
+            one, other = rankdata(logs[here]), rankdata(again[there])
+            one, other = one - one.mean(), other - other.mean()
+            spread = np.sqrt((one @ one) * (other @ other))
+            found.append(float(one @ other / spread) if spread else 0.0)
+        return float(np.mean(found))
+
+    def archive(self, state: State) -> TermArchive:
+        """Return the archive of a state, restored from a checkpoint or empty at first."""
+        if state.archive is None:
+            saved = state.saved_archive
+            state.archive = saved.restored(self.labelled) if saved else TermArchive(self.labelled)
+        return state.archive
+
+    def parents(self, archive: TermArchive) -> list[Tree]:
+        """Return the terms that are chosen on random parts of the networks, the best first."""
+        return archive.most_chosen(self._config.terms, self.adjustments, self._config.seed)
+
+    def combine(self, archive: TermArchive) -> list[Individual]:
+        """Return the power laws of 1 to K terms that forward selection chooses."""
+        found = []
+        rows = np.arange(len(self.labelled.truth))
+        for adjusted in self.adjustments:
+            fit = PowerLawFit(archive.logs, self.labelled, rows, adjusted)
+            chosen = fit.forward_selection(self._config.terms)
+            sets = [chosen[:count] for count in range(1, len(chosen) + 1)]
+            found += self.fitted(
+                [([archive.terms[i] for i in own], archive.logs[own]) for own in sets], adjusted
+            )
+        return found
+
+    def fitted(
+        self, sets: Sequence[tuple[Sequence[Tree], Logs]], adjusted: bool
+    ) -> list[Individual]:
+        """Fit a power law to each set of terms with their logarithms, [terms, rows].
+
+        Its metrics are those of out-of-fold scores, whose exponents were fitted to other networks.
+        """
+        rows = np.arange(len(self.labelled.truth))
+        trees = []
+        for terms, logs in sets:
+            exponents = PowerLawFit(logs, self.labelled, rows, adjusted).exponents(range(len(logs)))
+            trees.append(power_law(terms, exponents))
+        measured = FitnessEvaluator(self._config, self.networks).evaluate(trees)
+        return [
+            self._with_out_of_fold_metrics(own, logs, adjusted) if own.valid else own
+            for own, (_, logs) in zip(measured, sets, strict=True)
+        ]
+
+    def _with_out_of_fold_metrics(
+        self, individual: Individual, logs: Logs, adjusted: bool
+    ) -> Individual:
+        scores = out_of_fold_scores(logs, self.labelled, adjusted, self._config.seed)
+        each = [self.labelled.taus(own, self._config.ties) for own in scores]
+        plain, partial = (np.nan_to_num(np.mean(own, axis=0)) for own in zip(*each, strict=True))
+        weights = self._config.dataset_weights
+        return replace(
+            individual,
+            taus=tuple(map(float, plain)),
+            jcm=float(jcm(plain, weights)),
+            partial_tau=float(jcm(partial, weights)),
+        )
+
+
+def refit_at_full_resolution(
+    networks: Sequence[FullResolutionNetworks],
+    config: EvolveConfig,
+    front: Sequence[Individual],
+    archives: Sequence[TermArchive],
+) -> tuple[Tree, list[Individual], Tree]:
+    """Fit the exponents of a front again at full resolution, and choose one of its power laws.
+
+    Return it, the front, and the committee: the mean of the logarithms of power laws that are
+    chosen on random parts of the networks.
+    """
+    evaluator = PowerLawEvaluator(config, [], [])
+    bags = [
+        (own, [archive.terms[index] for index in chosen])
+        for own in evaluator.adjustments
+        for archive in archives
+        for _, chosen in archive.selections(config.terms, own, config.seed)
+    ]
+    sets = [[term for term, _ in factors_of(own.tree) or []] for own in front]
+    terms = list(dict.fromkeys(term for own in (*sets, *(bag for _, bag in bags)) for term in own))
+    evaluator = PowerLawEvaluator(config, [own.training_networks(terms) for own in networks], [])
+    logs = dict(zip(terms, evaluator.logs(terms), strict=True))
+    finite = [own for own in sets if all(np.isfinite(logs[term]).all() for term in own)]
+    pairs = [(own, np.stack([logs[term] for term in own])) for own in finite]
+    refitted = [
+        individual
+        for own in evaluator.adjustments
+        for individual in evaluator.fitted(pairs, own)
+        if individual.valid
+    ]
+    best = tools.ParetoFront(similar=lambda one, two: one.taus == two.taus)
+    best.update(refitted or front)
+    chosen = FitnessEvaluator(config, evaluator.networks).choose(list(best))
+    return chosen.tree, list(best), evaluator.committee(bags, logs)
