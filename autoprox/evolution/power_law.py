@@ -142,7 +142,7 @@ class PowerLawFit:
 
     def exponents(self, chosen: Sequence[int]) -> Floats:
         """Return the exponents of terms."""
-        return self.coefficients(chosen) / self.scale[list(chosen)]
+        return np.asarray(self.coefficients(chosen) / self.scale[list(chosen)])
 
     def predictions(self, chosen: Sequence[int]) -> Floats:
         """Return the logarithms of the power law of some terms for all rows."""
