@@ -13,8 +13,8 @@ embedding's. The matrices before it are the embedding's too, except for the firs
 
 `gpt2-lts` has the networks for WikiText-103, of 192 tokens and clusters from tokens 0, 19997 and
 39997; `gpt2-lts-lm1b` those for LM1B, of 32 tokens. There the first cluster was to end at token
-59997, beyond the vocabulary, so that it is the only one, and `d_embed` is `d_model`: `div_val` 2 and
-4 make the same networks.
+59997, beyond the vocabulary, so that it is the only one, and `d_embed` is `d_model`: `div_val` 2
+and 4 make the same networks.
 
 The files say `pre_lnorm: false`, which the code of GPT-2 doesn't read: blocks are pre-norm, with a
 norm after the last. The counts in the files agree for WikiText-103 to the last parameter. Those for
