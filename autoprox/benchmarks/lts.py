@@ -16,7 +16,6 @@ from autoprox.benchmarks.benchmark_registry import (
     PinnedBenchmarkFile,
     PinnedBenchmarkFolder,
 )
-from autoprox.errors import one_line
 from autoprox.files.json_documents import (
     Finite,
     JSONFileError,
@@ -77,7 +76,7 @@ def _read(
 
 def _parsed(contents: Mapping[str, bytes], path: str, folder: str) -> JSONNode:
     if path not in contents:
-        raise JSONFileError(f"{folder} must have the file {one_line(path)[:200]}, but has not")
+        raise JSONFileError(f"{folder} must have the file {path}, but has not")
     return parse_plain_yaml(contents[path], f"{folder}/{path}")
 
 
@@ -91,15 +90,14 @@ def _choices(config: JSONNode, space: str) -> dict[str, Any]:
             raise config.at(name).error(f"must be {value}")
     if choices["d_embed"] == -1:
         choices["d_embed"] = choices["d_model"]
-    if space == "gpt2-lts-lm1b":
-        if choices.pop("d_embed") != choices["d_model"]:
-            raise config.at("d_embed").error("must be -1 or d_model")
+    if space == "gpt2-lts-lm1b" and choices.pop("d_embed") != choices["d_model"]:
+        raise config.at("d_embed").error("must be -1 or d_model")
     return choices
 
 
 LTS = BuiltInBenchmark(
     name="lts",
-    description="GPT-2 networks trained from scratch, with their perplexity (LiteTransformerSearch)",
+    description="GPT-2 networks trained from scratch, with their perplexity (LTS)",
     labels={space: {_LABEL: (dataset,)} for space, dataset in _SPACES.items()},
     classes=dict.fromkeys(_SPACES.values(), _VOCABULARY),
     licence="MIT",

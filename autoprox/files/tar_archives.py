@@ -1,4 +1,4 @@
-"""Tar archives from elsewhere: the contents of the files in some folders, read without extraction."""
+"""Tar archives from elsewhere: the files of some folders, read without extraction."""
 
 import gzip
 import io
