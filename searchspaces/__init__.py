@@ -11,6 +11,7 @@ from autoprox.searchspaces import autoformer, pit
 from autoprox.searchspaces.bignas import BIGNAS, BIGNAS_NANO
 from autoprox.searchspaces.flexibert import FLEXIBERT
 from autoprox.searchspaces.gpt2 import GPT2, GPT2_HW, GPT2_NANO
+from autoprox.searchspaces.gpt2_lts import GPT2_LTS, GPT2_LTS_LM1B
 from autoprox.searchspaces.shunted_vit import SHUNTED
 from autoprox.searchspaces.space import Architecture, ArchitectureError, SearchSpace
 from autoprox.searchspaces.swin import SWIN_NANO, SWIN_S3
@@ -50,7 +51,7 @@ for _space in (
         BIGNAS,
         BIGNAS_NANO,
     ),
-    *(BERT, FLEXIBERT, GPT2, GPT2_HW, GPT2_NANO),
+    *(BERT, FLEXIBERT, GPT2, GPT2_HW, GPT2_NANO, GPT2_LTS, GPT2_LTS_LM1B),
 ):
     SPACES.register(_space.name, _space)
 ALIASES = {"autoformer": "autoformer-ti"}

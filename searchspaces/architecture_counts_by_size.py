@@ -27,6 +27,7 @@ from autoprox.searchspaces.size_limits import SizeLimits
 from autoprox.searchspaces.space import Architecture, ArchitectureError, OptionValue, choice_values
 
 MAX_SIZES = (20_000, 5_000)  # of a state, if one size is limited or both, before rounding
+MERGED_AT_ONCE = 200_000  # keys that are sorted together
 MAX_STEPS = 2**20  # of a size, if both are limited: a key has 31 bits for each
 SHIFT = 2**31
 MAX_LIMIT = 2**62
@@ -147,9 +148,7 @@ class ArchitectureCounts:
                 for amount, count in Counter(branch.keys.tolist()).items():
                     keys, measures = self._fitting(rest, amount)
                     parts.append((keys, measures * (count, count / len(decision.options))))
-            keys, measures = _merged(parts)
-            if len(keys) > MAX_SIZES[len(self._steps) > 1]:
-                raise _TooManyError
+            keys, measures = _merged(parts, MAX_SIZES[len(self._steps) > 1])
             self._totals[state] = SizeTotals(keys, measures, error + decision.error)
         return self._totals[state]
 
@@ -410,14 +409,17 @@ class ArchitectureCounts:
                 )
 
 
-def _merged(parts: Sequence[tuple[IntArray, FloatArray]]) -> tuple[IntArray, FloatArray]:
-    """Return the different keys in ascending order, and the sums of their measures."""
+def _merged(parts: Sequence[tuple[IntArray, FloatArray]], most: int) -> tuple[IntArray, FloatArray]:
+    """Return the different keys in ascending order, and the sums of their measures.
+
+    Raise _TooManyError if there are more of them than `most`.
+    """
     parts = [part for part in parts if len(part[0])]
     if not parts:
         return np.zeros(0, np.int64), np.zeros((0, 2))
     least = min(int(keys[0]) for keys, _ in parts)
     span = max(int(keys[-1]) for keys, _ in parts) - least + 1
-    if span <= 4 * sum(len(keys) for keys, _ in parts):
+    if span <= min(4 * sum(len(keys) for keys, _ in parts), 20 * most):
         sums = np.zeros((span, 2))
         for keys, measures in parts:
             first, last = int(keys[0]) - least, int(keys[-1]) - least + 1
@@ -428,7 +430,24 @@ def _merged(parts: Sequence[tuple[IntArray, FloatArray]]) -> tuple[IntArray, Flo
         filled = np.flatnonzero(sums[:, NUMBER])
         if 2 * len(filled) > span:  # slices of what has no gaps are quick to add
             filled = np.arange(span)
+        if len(filled) > most:
+            raise _TooManyError
         return filled + least, sums[filled]
+    together: list[tuple[IntArray, FloatArray]] = []
+    keys_together = 0
+    for i, part in enumerate(parts):
+        together.append(part)
+        keys_together += len(part[0])
+        if i + 1 == len(parts) or keys_together > MERGED_AT_ONCE:
+            together = [_sums(together)]
+            keys_together = len(together[0][0])
+            if keys_together > most:  # which the other parts can't change
+                raise _TooManyError
+    return together[0]
+
+
+def _sums(parts: Sequence[tuple[IntArray, FloatArray]]) -> tuple[IntArray, FloatArray]:
+    """Return the different keys in ascending order, and the sums of their measures."""
     different, indices = np.unique(np.concatenate([keys for keys, _ in parts]), return_inverse=True)
     columns = np.concatenate([measures for _, measures in parts]).T
     return different, np.stack([np.bincount(indices, column) for column in columns], axis=1)

@@ -42,7 +42,13 @@ from torch.nn import functional
 
 from autoprox.searchspaces.language_model_bases import LanguageNetwork, TokenSpace
 from autoprox.searchspaces.space import Architecture, one, per_layer_field
-from autoprox.searchspaces.transformer import BlockSpec, EncoderBlock, Linear, fan_in_uniform_
+from autoprox.searchspaces.transformer import (
+    BlockSpec,
+    EncoderBlock,
+    Linear,
+    TransformerNetwork,
+    fan_in_uniform_,
+)
 
 HW_HEAD_DIM = 64
 ROTARY = HW_HEAD_DIM // 2
@@ -58,6 +64,14 @@ class GPT2Block(EncoderBlock):
 
     def mix(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         return functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+
+
+def scale_residual_layers(network: TransformerNetwork) -> None:
+    """Divide the weights at the end of each residual branch by sqrt(2 blocks)."""
+    blocks = network.transformer_blocks
+    for block in blocks:
+        for layer in block.branches():
+            layer.weight.div_(math.sqrt(2 * len(blocks)))  # type: ignore[union-attr,operator]
 
 
 class GPT2Network(LanguageNetwork):
@@ -88,10 +102,7 @@ class GPT2Network(LanguageNetwork):
     def initialise(self, seed: int) -> None:
         """Draw every parameter by GPT-2's rule."""
         super().initialise(seed)
-        blocks = [module for module in self.blocks if isinstance(module, GPT2Block)]
-        for block in blocks:
-            for layer in (block.proj, block.fc2):
-                layer.weight.div_(math.sqrt(2 * len(blocks)))
+        scale_residual_layers(self)
 
 
 class GPT2NanoNetwork(GPT2Network):

@@ -23,8 +23,12 @@ class LanguageNetwork(TransformerNetwork):
 
         The embeddings are [batch, length, width].
         """
-        embedded = tokens if tokens.is_floating_point() else self.embedding(tokens)
+        embedded = tokens if tokens.is_floating_point() else self.embed(tokens)
         return self.predict(self.encode(embedded))
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """Map tokens [batch, length] to their embeddings [batch, length, width]."""
+        return self.embedding(tokens)
 
     @abstractmethod
     def encode(self, embedded: Tensor) -> Tensor:

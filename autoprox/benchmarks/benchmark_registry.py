@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from autoprox.benchmarks.benchmark import BenchmarkError, BenchmarkRow, BenchmarkSelection
 from autoprox.errors import nearest
@@ -21,12 +22,24 @@ class PinnedBenchmarkFile:
     subset: str = "main"
 
 
+@dataclass(frozen=True, kw_only=True)
+class PinnedBenchmarkFolder(PinnedBenchmarkFile):
+    """A folder of a built-in benchmark; its benchmark's `url` is a .tar.gz that has it.
+
+    Its `sha256` is that of the sorted lines "path below it, a space, sha256 of the file".
+    """
+
+    files: int
+    within: str  # the folder of the archive that has it
+
+
 @dataclass(frozen=True)
 class BuiltInBenchmark:
     """The content of a benchmark, the origin of its files, and the function that reads them.
 
     The first of its spaces, and the first label of each space, are the defaults. Its files are
-    downloaded from below `url`, or are in the `folder` of an installed package.
+    downloaded from below `url`, or are in the `folder` of an installed package. What `read` gets of
+    a file are bytes; of a folder, those of each file, by the path below it.
     """
 
     name: str
@@ -37,7 +50,7 @@ class BuiltInBenchmark:
     origin: str
     files: tuple[PinnedBenchmarkFile, ...]
     read: Callable[
-        [BenchmarkSelection, Sequence[tuple[PinnedBenchmarkFile, bytes]]], list[BenchmarkRow]
+        [BenchmarkSelection, Sequence[tuple[PinnedBenchmarkFile, Any]]], list[BenchmarkRow]
     ]
     url: str | None = None
     folder: Path | None = None

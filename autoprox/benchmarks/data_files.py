@@ -2,22 +2,34 @@
 
 import hashlib
 import os
+import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from autoprox.benchmarks.benchmark import BenchmarkError
-from autoprox.benchmarks.benchmark_registry import BENCHMARKS, BuiltInBenchmark, PinnedBenchmarkFile
+from autoprox.benchmarks.benchmark_registry import (
+    BENCHMARKS,
+    BuiltInBenchmark,
+    PinnedBenchmarkFile,
+    PinnedBenchmarkFolder,
+)
 from autoprox.benchmarks.info_documents import BenchmarkFile, BenchmarkInfo, FetchedFile, FileStatus
 from autoprox.errors import FailureError, one_line
+from autoprox.files.atomic_writes import replace_folder
 from autoprox.files.folder_checks import require_folder, user_cache_folder
 from autoprox.files.rerun_command import rerun_command_line
+from autoprox.files.tar_archives import read_folders
 
 MAX_FILE_BYTES = 2**26  # many times the size of any
 TIMEOUT = 30.0  # seconds without an answer
 TOTAL_TIME = 300.0  # seconds for a file
 DOWNLOAD_BLOCK = 2**16
 RETRIES = 2
+MAX_FOLDER_FILES = 10_000
+
+Content = bytes | dict[str, bytes]  # of a file, or of the files below a folder
 
 
 class DownloadError(BenchmarkError, FailureError):
@@ -101,13 +113,13 @@ def data_file_status(path: Path | None, file: PinnedBenchmarkFile) -> FileStatus
     """`absent`, `changed` (it isn't the published file) or `installed`."""
     if path is None:
         return "absent"
-    return "installed" if hashlib.sha256(_content(path)).hexdigest() == file.sha256 else "changed"
+    return "installed" if _digest(_content(path, file)) == file.sha256 else "changed"
 
 
 def read_verified_file(
     source: BuiltInBenchmark, file: PinnedBenchmarkFile, data_dir: Path | None
-) -> bytes:
-    """The content of a file, after its hash has been checked."""
+) -> Any:
+    """The content of a file or folder, after its hash has been checked."""
     fetch = f"`{rerun_command_line('bench', 'fetch', source.name)}`"
     path = find_data_file(source, file, data_dir)
     if path is None:
@@ -116,16 +128,55 @@ def read_verified_file(
             f"{source.name} needs {file.name}, which is not in {looked}: {fetch} downloads it, "
             "and nano-bench or a table of your own (--benchmark NAME|FILE) needs no download"
         )
-    content = _content(path)
-    if (sha256 := hashlib.sha256(content).hexdigest()) != file.sha256:
+    content = _content(path, file)
+    if (sha256 := _digest(content)) != file.sha256:
         size = f"{len(content)} bytes" + (f" of {file.size}" if file.size else "")
+        if isinstance(file, PinnedBenchmarkFolder):
+            size = f"{len(content)} files of {file.files}"
         raise BenchmarkError(
             f"{path} must have sha256 {file.sha256}, but has {sha256} ({size}): {fetch} replaces it"
         )
     return content
 
 
-def _content(path: Path) -> bytes:
+def _digest(content: Content) -> str:
+    if isinstance(content, bytes):
+        return hashlib.sha256(content).hexdigest()
+    lines = (f"{path} {hashlib.sha256(own).hexdigest()}\n" for path, own in content.items())
+    return hashlib.sha256("".join(sorted(lines)).encode(errors="surrogateescape")).hexdigest()
+
+
+def _content(path: Path, file: PinnedBenchmarkFile) -> Content:
+    return _folder(path) if isinstance(file, PinnedBenchmarkFolder) else _file(path)
+
+
+def _folder(path: Path) -> dict[str, bytes]:
+    """The files below a folder, which must be plain ones."""
+    try:
+        if not path.is_dir():
+            raise OSError(None, "no folder")
+        found: dict[str, bytes] = {}
+        for folder, folders, names in os.walk(path, onerror=_raise):
+            for inner in (Path(folder, name) for name in (*folders, *names)):
+                if inner.is_symlink() or not (inner.is_dir() or inner.is_file()):
+                    raise OSError(None, f"{inner.relative_to(path)}, which is no plain file")
+            for name in names:
+                if len(found) >= MAX_FOLDER_FILES:
+                    raise OSError(None, f"more than {MAX_FOLDER_FILES} files")
+                inner = Path(folder, name)
+                found[inner.relative_to(path).as_posix()] = _file(inner)
+        return found
+    except OSError as error:
+        raise BenchmarkError(
+            f"{path} must be a readable folder, but got: {error.strerror}"
+        ) from error
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _file(path: Path) -> bytes:
     try:
         if not path.is_file() or path.stat().st_size > MAX_FILE_BYTES:
             raise OSError(None, f"no file of at most {MAX_FILE_BYTES} bytes")
@@ -149,17 +200,51 @@ def fetch_benchmark(name: str, data_dir: Path | None = None) -> list[FetchedFile
 def fetch_missing_files(source: BuiltInBenchmark, data_dir: Path | None) -> list[FetchedFile]:
     """Download what is absent or wrong; say for each file what was done."""
     done: list[FetchedFile] = []
+    absent: dict[Path, PinnedBenchmarkFolder] = {}
     for file in source.files:
         path = find_data_file(source, file, data_dir)
         installed = data_file_status(path, file) == "installed"
         if path is None:
             folders = data_folders(source, data_dir)
             path = folders[0 if data_dir else -1] / file.name
-        if not installed:
+        if not installed and isinstance(file, PinnedBenchmarkFolder):
+            absent[path] = file
+        elif not installed:
             _download(f"{source.url}/", file, path)
         state: Literal["installed", "downloaded"] = "installed" if installed else "downloaded"
         done.append(FetchedFile(file=file.name, path=str(path), status=state))
+    if absent:
+        _download_folders(str(source.url), absent)
     return done
+
+
+def _download_folders(url: str, folders: Mapping[Path, PinnedBenchmarkFolder]) -> None:
+    """Download an archive and store these of its folders, once all of them have their hash."""
+    import requests  # takes a tenth of a second
+    from urllib3.exceptions import HTTPError
+
+    with tempfile.TemporaryDirectory() as temporary:
+        archive = Path(temporary, "archive.tar.gz")
+        for left in reversed(range(RETRIES + 1)):
+            try:
+                _stream(url, str(archive), None)
+                break
+            except (requests.RequestException, HTTPError) as error:
+                if not left:
+                    reason = one_line(error)
+                    raise DownloadError(f"{url} could not be downloaded: {reason}") from error
+        inside = {file: f"{file.within}/{file.name}" for file in folders.values()}
+        contents = read_folders(archive, inside.values(), url)
+    for file, folder in inside.items():
+        if (sha256 := _digest(contents[folder])) != file.sha256:
+            got = f"{sha256} ({len(contents[folder])} files of {file.files}): not stored"
+            raise BenchmarkError(f"{folder} of {url} must have sha256 {file.sha256}, but has {got}")
+    for path, file in folders.items():
+        try:
+            replace_folder(path, contents[inside[file]])
+        except OSError as error:
+            reason = error.strerror or one_line(error)
+            raise BenchmarkError(f"{path} must be writable, but got: {reason}") from error
 
 
 def _download(folder: str, file: PinnedBenchmarkFile, path: Path) -> None:

@@ -2,8 +2,9 @@
 
 import json
 import os
+import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -30,6 +31,27 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def replace_folder(path: Path, contents: Mapping[str, bytes]) -> None:
+    """Write a folder of these files, by path below it, in place of what was there.
+
+    Whatever fails before all of it is on the disk leaves what was there.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(
+        dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED
+    ) as temporary:
+        new, old = Path(temporary, "new"), Path(temporary, "old")
+        for name, content in contents.items():
+            file = new / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("wb") as output:
+                output.write(content)
+                os.fsync(output.fileno())
+        if os.path.lexists(path):
+            os.replace(path, old)
+        os.replace(new, path)
 
 
 def remove_unfinished_files(folder: Path) -> None:

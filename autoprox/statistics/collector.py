@@ -286,7 +286,7 @@ def layer_names(network: MeasurableNetwork, domains: Collection[str]) -> dict[st
 def differentiable_input(network: MeasurableNetwork, inputs: Tensor) -> Tensor:
     """Return a batch as real numbers: the images, or the embeddings of the tokens."""
     if isinstance(network, LanguageNetwork):
-        return functional.embedding(inputs, network.embedding.weight.detach())
+        return network.embed(inputs).detach()
     return inputs
 
 

@@ -1,11 +1,15 @@
 """A computer without benchmark files."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
+from http.server import ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
+from helpers.serving import QuietHandler
 from helpers.tables import Pin
 
 from autoprox.benchmarks import (
@@ -49,3 +53,18 @@ def pin(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> Pin:
         monkeypatch.setattr(data_files, "BENCHMARKS", changed)
 
     return install
+
+
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Path]]:
+    """A folder and its address on this machine, where nothing is tried twice."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+    monkeypatch.setattr(data_files, "RETRIES", 0)
+    handler = partial(QuietHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", folder
+        server.shutdown()
+        thread.join()

@@ -1,16 +1,12 @@
 """The download of benchmarks, from a server on this machine."""
 
-import contextlib
 import hashlib
 import time
-from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
+from helpers.serving import QuietHandler
 
 from autoprox.benchmarks import (
     BENCHMARKS,
@@ -22,45 +18,6 @@ from autoprox.benchmarks.data_files import DownloadError, fetch_missing_files
 from autoprox.errors import ConfigError
 
 VIT = "vit-bench-101"
-
-
-@pytest.fixture
-def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Path]]:
-    """A folder and its address on this machine, where nothing is tried twice."""
-    folder = tmp_path / "served"
-    folder.mkdir()
-    monkeypatch.setattr(data_files, "RETRIES", 0)
-    handler = partial(QuietHandler, directory=str(folder))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", folder
-        server.shutdown()
-        thread.join()
-
-
-class QuietHandler(SimpleHTTPRequestHandler):
-    """Serves a folder; the first requests fail, so many as `failures` says."""
-
-    failures = 0
-    drips = False
-
-    def do_GET(self) -> None:
-        if QuietHandler.drips:
-            self.send_response(200)
-            self.end_headers()
-            with contextlib.suppress(OSError):  # once nobody listens
-                for _ in range(100):
-                    self.wfile.write(b"x")
-                    time.sleep(0.1)
-        elif QuietHandler.failures:
-            QuietHandler.failures -= 1
-            self.send_error(503)
-        else:
-            super().do_GET()
-
-    def log_message(self, *args: object) -> None:
-        """Say nothing."""
 
 
 def published(served: tuple[str, Path]) -> BuiltInBenchmark:
