@@ -14,11 +14,11 @@ these. What the rule does with the numbers stays as it is, and so do constants.
 
 import hashlib
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +26,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from autoprox.searchspaces.space import Architecture, SearchSpace
 from autoprox.searchspaces.transformer import TransformerBlock, TransformerNetwork
+
+M = TypeVar("M")
 
 KEPT_BYTES = 2**30  # of draws, in one process
 FUSED_PARTS = {"qkv": 3, "kv": 2, "in_proj_weight": 3, "in_proj_bias": 3}
@@ -43,15 +45,14 @@ class ParameterRole:
 
 
 class SharedDraws(TorchDispatchMode):
-    """A context in which the parameters of a network are initialised by slices of shared draws."""
+    """A context in which parameters take slices of shared draws instead of random numbers.
 
-    def __init__(self, space: SearchSpace, arch: Architecture, network: nn.Module, seed: int):
+    The function says which parameter a tensor is, if any. Draws of one group belong together.
+    """
+
+    def __init__(self, group: str, role_of: Callable[[Tensor], ParameterRole | None]) -> None:
         super().__init__()
-        self._stages = space.stages(arch)
-        self._network = network
-        self._group = f"{space.name} {seed}"
-        self._roles: dict[int, tuple[ParameterRole, Tensor]] = {}  # by address
-        self._views: Counter[str] = Counter()
+        self._group, self._role_of = group, role_of
 
     def __torch_dispatch__(
         self,
@@ -62,29 +63,73 @@ class SharedDraws(TorchDispatchMode):
     ) -> Any:
         """Replace a random draw of a parameter, and let all else pass."""
         kind = DRAWS.get(func)
-        numbers = None if kind is None else self._numbers(kind, args[0])
-        if numbers is None:
+        role = None if kind is None else self._role_of(args[0])
+        if kind is None or role is None:
             return func(*args, **(kwargs or {}))
         target, *given = args
         first, second = (*given, *(0.0, 1.0)[len(given) :])  # of both kinds the defaults
         scale = second if kind == "normal_" else second - first
+        numbers = shared_numbers(self._group, role, kind, tuple(target.shape))
         return target.copy_(numbers).mul_(scale).add_(first)
 
-    def _numbers(self, kind: str, target: Tensor) -> Tensor | None:
-        """Return the numbers for a parameter; None for other tensors."""
+
+class NetworkRoles:
+    """Finds the role of a network's parameters, also of those that are replaced later."""
+
+    def __init__(self, network: nn.Module, stages: Sequence[Sequence[object]] = ()) -> None:
+        self._network, self._stages = network, stages
+        self._by_address: dict[int, tuple[ParameterRole, Tensor]] = {}
+        self._views: Counter[str] = Counter()
+
+    def __call__(self, target: Tensor) -> ParameterRole | None:
+        """Return the role of a parameter, or of a part of one; None for other tensors."""
         address = target.untyped_storage().data_ptr()
-        if address not in self._roles:  # at first, and if the head was replaced
-            self._roles = {
+        if address not in self._by_address:
+            self._by_address = {
                 parameter.untyped_storage().data_ptr(): (role, parameter)
                 for role, parameter in parameter_roles(self._network, self._stages)
             }
-        if address not in self._roles:
+        if address not in self._by_address:
             return None
-        role, parameter = self._roles[address]
-        if target.numel() < parameter.numel():  # as are queries that are drawn by themselves
-            self._views[role.name] += 1
-            role = ParameterRole(f"{role.name} view {self._views[role.name]}")
-        return shared_numbers(self._group, role, kind, tuple(target.shape))
+        role, parameter = self._by_address[address]
+        if target.numel() == parameter.numel():
+            return role
+        self._views[role.name] += 1  # queries, for example, may be drawn apart from keys
+        return ParameterRole(f"{role.name} view {self._views[role.name]}")
+
+
+def space_draws(
+    space: SearchSpace, arch: Architecture, network: nn.Module, seed: int
+) -> SharedDraws:
+    """Return the context in which a network of a space takes the draws that all share."""
+    return SharedDraws(f"{space.name} {seed}", NetworkRoles(network, space.stages(arch)))
+
+
+def shared_network(
+    space: SearchSpace, arch: Architecture, classes: int = 1000, seed: int = 0
+) -> TransformerNetwork:
+    """Return a network of a space, initialised from the draws that its networks share."""
+    network = space.network(arch, classes)
+    with space_draws(space, arch, network, seed):
+        network.initialise(seed)
+    return network
+
+
+def made_with_shared_draws(
+    make: Callable[[], M], module_of: Callable[[M], nn.Module], seed: int
+) -> M:
+    """Return what `make` returns, a model's parameters drawn as slices by their names.
+
+    It is called twice: the first time shows which parameters it draws, and in which order.
+    """
+    group = f"models {seed}"
+    drawn: list[Tensor] = []
+    with SharedDraws(group, drawn.append):
+        first = make()
+    role_of = NetworkRoles(module_of(first))
+    roles = iter([role_of(target) for target in drawn])
+    with SharedDraws(group, lambda target: next(roles, None)):
+        return make()
 
 
 def parameter_roles(
@@ -184,12 +229,12 @@ def endless_draw(key: str, kind: str, shape: tuple[int, ...]) -> Tensor:
     It is made of blocks between powers of two, each from a generator of its own, so that a number
     depends on its position alone.
     """
-    draw = torch.empty(shape)
+    draw = torch.empty(shape, dtype=torch.float32, device="cpu")
     starts = [[0, *(1 << power for power in range((size - 1).bit_length()))] for size in shape]
     for corner in product(*starts):
         seed = hashlib.sha256(f"{key} {corner}".encode()).digest()[:7]
         generator = torch.Generator().manual_seed(int.from_bytes(seed, "big"))
-        block = torch.empty([max(start, 1) for start in corner])
+        block = draw.new_empty([max(start, 1) for start in corner])
         getattr(block, kind)(generator=generator)
         ends = [min(start + max(start, 1), size) for start, size in zip(corner, shape, strict=True)]
         pairs = list(zip(corner, ends, strict=True))
@@ -197,13 +242,3 @@ def endless_draw(key: str, kind: str, shape: tuple[int, ...]) -> Tensor:
             tuple(slice(end - start) for start, end in pairs)
         ]
     return draw
-
-
-def shared_network(
-    space: SearchSpace, arch: Architecture, classes: int = 1000, seed: int = 0
-) -> TransformerNetwork:
-    """Return a network of a space, initialised from the draws that its networks share."""
-    network = space.network(arch, classes)
-    with SharedDraws(space, arch, network, seed):
-        network.initialise(seed)
-    return network

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from autoprox.cli.common_flags import Debug, Json
+from autoprox.configurations.shared_options import DEFAULT_WEIGHTS
 
 SCORE_EXAMPLES = (
     "score --proxy snip --model timm:vit_tiny_patch16_224",
@@ -53,6 +54,13 @@ def score_by_proxy(
     ] = None,
     msa: LayerPatterns = None,
     mlp: LayerPatterns = None,
+    weights: Annotated[
+        str,
+        typer.Option(
+            help="How random weights are drawn: fresh for each model, or shared: as slices of one "
+            "draw for all models, by the parameters' names.",
+        ),
+    ] = DEFAULT_WEIGHTS,
     pretrained: Annotated[bool, typer.Option("--pretrained", help="With trained weights.")] = False,
     layers: Annotated[bool, typer.Option("--layers", help="Show which layers are read.")] = False,
     batch_size: Annotated[
@@ -71,9 +79,11 @@ def score_by_proxy(
     from autoprox.report.terminal.score_report import score_report
     from autoprox.zoo.proxy_loading import resolve_proxy
 
-    tree = resolve_proxy(proxy).tree
+    loaded = resolve_proxy(proxy)
     inputs = ModelInputs(images, text, batch_size, length, seed)
     names = [model, *(compare or ())]
     patterns = {domain: given for domain, given in (("msa", msa), ("mlp", mlp)) if given}
-    found = score_model_references(tree, names, inputs, patterns, pretrained)
+    found = score_model_references(loaded.tree, names, inputs, patterns, pretrained, weights)
+    if loaded.found is not None:
+        found = found.model_copy(update={"evolved_with": loaded.found.weights})
     show_result(json, found, lambda: score_report(found, layers))

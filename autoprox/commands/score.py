@@ -11,6 +11,12 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from autoprox.configurations.shared_options import (
+    DEFAULT_WEIGHTS,
+    SHARED,
+    WEIGHTS,
+    require_choice,
+)
 from autoprox.engine.per_network_terms import combine_terms, proxy_terms
 from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.errors import AutoproxError, MeasurementError, failure_of, nearest
@@ -79,6 +85,11 @@ class ModelScores(JSONDocument):
     proxy: str
     ranks: bool
     models: tuple[ScoredModel, ...]
+    weights: Annotated[str, Field(description="fresh, shared, pretrained or given.")] = "given"
+    evolved_with: Annotated[
+        str | None,
+        Field(description="The weights that the proxy was evolved with, if they are known."),
+    ] = None
     shortfalls: tuple[Shortfall, ...] = ()
 
 
@@ -136,21 +147,25 @@ def score_model_references(
     inputs: ModelInputs,
     patterns: LayerPatterns,
     pretrained: bool = False,
+    weights: str = DEFAULT_WEIGHTS,
 ) -> ModelScores:
     """Score models by reference, and report if inputs are fewer than asked.
 
     If the memory can't hold a model, a library's isn't loaded, and any other isn't measured.
     """
+    require_choice("weights", weights, WEIGHTS)
     outlines = {reference: load_meta_model(reference) for reference in references}
     known = [own for own in outlines.values() if own is not None]
     _require_memory(proxy, known, inputs, loaded=False)
-    loaded = [load_model(reference, pretrained, inputs.seed) for reference in references]
+    shared = weights == SHARED
+    loaded = [load_model(reference, pretrained, inputs.seed, shared) for reference in references]
     others = [own for own, ref in zip(loaded, references, strict=True) if outlines[ref] is None]
     _require_memory(proxy, others, inputs, loaded=True)
     models = [(one.name, one.model, inputs.batch(one)) for one in loaded]
     scores = score_models(proxy, models, patterns, inputs.seed)
     counts = batch_shortfalls(inputs.batch_size or 0, {name: batch for name, _, batch in models})
-    return scores.model_copy(update={"shortfalls": unmet(counts)})
+    drawn = "pretrained" if pretrained else weights
+    return scores.model_copy(update={"shortfalls": unmet(counts), "weights": drawn})
 
 
 def _require_memory(

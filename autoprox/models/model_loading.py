@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from inspect import signature
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 
 from autoprox.errors import AutoproxError, nearest, one_line
 from autoprox.files.function_import_and_digest import load_function
+from autoprox.searchspaces.shared_draws import made_with_shared_draws
 
 DEFAULT_IMAGE = (3, 224, 224)
 UNKNOWN_CONTEXT = 2**31  # of a model that doesn't give it: any length may be asked for
@@ -49,10 +51,13 @@ class LoadedModel:
     batch: tuple[Tensor, Tensor] | None = None
 
 
-def load_model(reference: str, pretrained: bool = False, seed: int = 0) -> LoadedModel:
+def load_model(
+    reference: str, pretrained: bool = False, seed: int = 0, shared: bool = False
+) -> LoadedModel:
     """Load the model of `timm:NAME`, `transformers:NAME` or `MODULE:FUNCTION`.
 
-    Its weights are random, drawn from the seed by the model's own rule, unless `pretrained`.
+    Its weights are random, drawn from the seed by the model's own rule, unless `pretrained`. If
+    they are `shared`, parameters are slices of draws that all models with the seed share.
     """
     source, colon, name = reference.partition(":")
     if not (source and colon and name):
@@ -62,11 +67,17 @@ def load_model(reference: str, pretrained: bool = False, seed: int = 0) -> Loade
         )
     if pretrained and source not in LIBRARIES:
         raise ModelError(f"pretrained is for {' and '.join(LIBRARIES)}, but got {reference!r}")
-    with torch.random.fork_rng(devices=[]):
+    if pretrained and shared:
+        raise ModelError("pretrained weights aren't drawn, so that they can't be shared")
+
+    def load() -> LoadedModel:
         torch.manual_seed(seed)
         if source in LIBRARIES:
             return LIBRARIES[source](name, pretrained)
         return _load_from_function(reference)
+
+    with torch.random.fork_rng(devices=[]):
+        return made_with_shared_draws(load, attrgetter("model"), seed) if shared else load()
 
 
 def load_meta_model(reference: str) -> LoadedModel | None:

@@ -20,7 +20,7 @@ from autoprox.language.layer_domains import BLOCK_DOMAINS, DOMAINS, single_domai
 from autoprox.models.measured_layers import IN_PROJECTION, block_layers, layer_weights
 from autoprox.models.model_adapter import evaluation_mode
 from autoprox.searchspaces import Architecture, BlockSpec, SearchSpace, TransformerNetwork
-from autoprox.searchspaces.shared_draws import SharedDraws, shared_network
+from autoprox.searchspaces.shared_draws import SharedDraws, shared_network, space_draws
 from autoprox.searchspaces.transformer import Layer
 
 
@@ -141,7 +141,7 @@ class SpaceNetwork:
     def _draws(self, network: TransformerNetwork) -> AbstractContextManager[object]:
         if not self.shared:
             return nullcontext()
-        return SharedDraws(self.space, self.architecture, network, self.run_seed)
+        return space_draws(self.space, self.architecture, network, self.run_seed)
 
 
 def untrained_space_networks(

@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -18,9 +19,13 @@ from autoprox.searchspaces import (
 )
 from autoprox.searchspaces.architecture_sampler import ArchitectureSampler
 from autoprox.searchspaces.language_model_bases import TokenSpace
+from autoprox.searchspaces.shared_draws import ParameterRole, parameter_roles, shared_network
 from autoprox.searchspaces.size_limits import SizeLimits
 from autoprox.searchspaces.space import choice_values
 from autoprox.testing.rule_assertion import assert_rule
+
+COMPARED = 64  # rows and columns of two slices
+SAME_BUT_FOR_SCALE = 0.999  # their correlation
 
 
 def check_space(space: SearchSpace) -> None:
@@ -35,6 +40,7 @@ def check_space(space: SearchSpace) -> None:
         check_size_limits(space)
         check_block_specs(space)
         check_initial_weights(space)
+        check_shared_weights(space)
 
 
 def check_architectures(space: SearchSpace) -> None:
@@ -163,19 +169,56 @@ def check_initial_weights(space: SearchSpace) -> None:
         assert_rule(gradient, f"{name} gets a finite gradient that isn't 0")
 
 
+def check_shared_weights(space: SearchSpace) -> None:
+    """Check that shared weights are slices of a larger network's, but for the rule's scale.
+
+    A rule must draw parameters in place, by `normal_`, `uniform_` or `torch.nn.init`.
+    """
+    archs = shallow_architecture(space), shallow_architecture(space, max, longer=1)
+    small, large = (
+        dict(parameter_roles(shared_network(space, arch, 10, seed=1), space.stages(arch)))
+        for arch in archs
+    )
+    fresh = space.build(archs[0], 10, seed=1).parameters()
+    compared = 0
+    for (role, parameter), own in zip(small.items(), fresh, strict=True):
+        if role in large and parameter.numel() > 1 and not torch.equal(parameter, own):
+            slices = slice_of_parameter(large[role], parameter.shape, role)
+            first = tuple(slice(COMPARED) for _ in parameter.shape)
+            pair = torch.stack([own[first].detach().flatten() for own in (parameter, slices)])
+            same = float(torch.corrcoef(pair.double())[0, 1]) > SAME_BUT_FOR_SCALE
+            assert_rule(same, f"{role.name} is a slice, drawn in place, of a larger network's")
+            compared += 1
+    assert_rule(compared > 0, "networks have parameters in common")
+
+
+def slice_of_parameter(large: Tensor, shape: Sequence[int], role: ParameterRole) -> Tensor:
+    """The slice of a larger parameter of the same role: of each part; of a kernel the middle."""
+    starts = [
+        size // 2 - n // 2 if role.has_kernel and dim > 1 else 0
+        for dim, (size, n) in enumerate(zip(large.shape, shape, strict=True))
+    ]
+    sizes = [shape[0] // role.parts, *shape[1:]]
+    ranges = tuple(slice(start, start + n) for start, n in zip(starts, sizes, strict=True))
+    return torch.cat([part[ranges] for part in large.chunk(role.parts)])
+
+
 def smallest_architecture(space: SearchSpace) -> Architecture:
     """The first option of every choice."""
     return space.architecture(space.complete({}, itemgetter(0)))
 
 
-def shallow_architecture(space: SearchSpace) -> Architecture:
+def shallow_architecture(
+    space: SearchSpace, pick: Callable[[Sequence[Any]], Any] = itemgetter(0), longer: int = 0
+) -> Architecture:
     """The smallest network cut to a block or two: perhaps outside the space, but quick to run."""
-    choices: dict[str, Any] = dict(smallest_architecture(space).choices)
+    choices: dict[str, Any] = space.complete({}, pick)
     for name, field in space.fields.items():
         if field.count:
-            choices |= {name: 2 * choices[name][:1], field.count: 2}
+            count = 2 + longer
+            choices |= {name: count * choices[name][:1], field.count: count}
         elif name == "depth" and field.listed:
-            choices[name] = (1,) * len(choices[name])
+            choices[name] = (1 + longer,) * len(choices[name])
     return Architecture(space.name, choices)
 
 

@@ -39,7 +39,11 @@ NEEDED: dict[str, dict[str, Any]] = {
         (EvolveConfig, {"max_size": 3.5}, "max_size must be a whole number >= 1 and <= 1000, bu"),
         (EvolveConfig, {"max_depth": True}, "max_depth must be a whole number .* but got True"),
         (EvolveConfig, {"datasets": "cifar10"}, "datasets must be a list of texts, but got 'cif"),
-        (EvolveConfig, {"weights": [True]}, "weights must be a list of numbers, but got True"),
+        (
+            EvolveConfig,
+            {"dataset_weights": [True]},
+            "dataset_weights must be a list of numbers, but",
+        ),
         (EvolveConfig, {"seed": -1}, "seed must be a whole number >= 0, but got -1"),
         (RankConfig, {"workers": 10**9}, r"workers must be a whole number >= 1 and <= 1024, but g"),
         (RankConfig, {"batch_size": 2**63 - 1}, r"batch_size must be .* >= 1 and <= 65536, but g"),

@@ -123,7 +123,7 @@ def test_the_table_ranks_all_candidates_again() -> None:
 
 
 @pytest.mark.parametrize("strategy", SMALL)
-@pytest.mark.parametrize("weights", ["fresh", "inherited"])
+@pytest.mark.parametrize("weights", ["fresh", "shared", "inherited"])
 def test_a_search_by_measured_networks_goes_on_where_it_was_cut(
     strategy: str, weights: str, folder: Path
 ) -> None:
@@ -361,7 +361,7 @@ def test_a_table_answers_for_its_own_architectures() -> None:
         ({"steps": 3}, r"unknown option 'steps' of random; choose from samples"),
         ({"sampels": 3}, r"unknown option 'sampels' \(did you mean samples\?\)"),
         ({"samples": 0}, r"samples must be a whole number >= 1, but got 0"),
-        ({"weights": "own"}, r"unknown weights 'own'; choose from fresh, inherited"),
+        ({"weights": "own"}, r"unknown weights 'own'; choose from fresh, shared, inherited"),
         ({"space": "flexibert", "weights": "inherited"}, r"flexibert is not; choose from"),
         ({"dataset": "cifar"}, r"unknown dataset 'cifar' \(did you mean cifar10\?\)"),
         ({"images": "absent"}, r"absent must be a file or folder of images"),

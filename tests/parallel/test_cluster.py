@@ -260,7 +260,7 @@ def test_slices_are_not_spread(run: Command) -> None:
     given = ("--weights", "inherited", "--backend", "dask", "--scheduler", "127.0.0.1:9")
     result = run("search", "--space", SPACE.name, "--proxy", "snip", *given)
     assert result.code == 2
-    assert "must have fresh weights" in result.err
+    assert "must have fresh or shared weights" in result.err
 
 
 def test_a_missing_extra_is_named(

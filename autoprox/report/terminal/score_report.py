@@ -4,7 +4,13 @@ import re
 
 from autoprox.commands.score import ModelScores, ScoredModel
 from autoprox.files.human_readable_sizes import format_with_unit
-from autoprox.report.terminal.layout import Part, aligned, new_table, shortfall_parts
+from autoprox.report.terminal.layout import (
+    Part,
+    aligned,
+    new_table,
+    shortfall_parts,
+    weights_differ,
+)
 
 
 def score_report(scores: ModelScores, layers: bool = False) -> list[Part]:
@@ -21,6 +27,8 @@ def score_report(scores: ModelScores, layers: bool = False) -> list[Part]:
             "The proxy ranks models among each other, so that one alone has no score:\n"
             "add others by --compare. Its parts are\n" + aligned(terms)
         )
+    if scores.evolved_with not in (None, scores.weights):
+        parts.append(weights_differ("The proxy", str(scores.evolved_with), scores.weights))
     parts += shortfall_parts(scores.shortfalls)
     return [*parts, *map(_layers, scores.models)] if layers else parts
 
