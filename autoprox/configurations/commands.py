@@ -120,7 +120,8 @@ class EvolveConfig(
 
     It is evolved on some of a benchmark's architectures and tested on the
     others, next to the networks' sizes and two regressions on their choices.
-    With --spaces it is one formula for several spaces. Everything is kept in a new folder; `autoprox resume` goes on with an
+    With --spaces it is one formula for several spaces.
+    Everything is kept in a new folder; `autoprox resume` goes on with an
     interrupted run.
     """
 
