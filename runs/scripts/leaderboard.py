@@ -17,7 +17,7 @@ import html
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
 from ranked_tables import (
@@ -224,7 +224,7 @@ def mean_ranks(tables: Results) -> dict[str, float]:
 def heat_map(tables: Results, ranks: Mapping[str, float]) -> str:
     """Draw the taus: blue is above zero, red below."""
     left, top, wide, high = 150, 120, 62, 18
-    width, height = left + wide * len(tables) + 60, top + high * len(ranks) + 6
+    width, height = left + wide * len(tables) + 80, top + high * len(ranks) + 6
     parts = [
         f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
         'xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="11">',
@@ -289,7 +289,7 @@ def ranking_table(tables: Results, ranks: Mapping[str, float]) -> Iterator[str]:
             )
         times = [own["rows"].get(name, {}).get("seconds") for own in tables]
         known = [own for own in times if own is not None]
-        spent = f"{median(known):.2g}" if known and kind_of(tables, name) == "proxy" else "-"
+        spent = f"{min(known):.2g} to {max(known):.2g}" if known else "-"
         kind = kind_of(tables, name)
         kind += f", {LABELS} labels" if kind == "regression" else ""
         yield markdown_line([f"`{name}`", kind, f"{rank:.1f}", *cells, spent])
@@ -334,8 +334,8 @@ def page_files() -> dict[Path, str]:
         "Sizes cost nothing, and regressions cost labels: they predict the networks of each fold "
         f"from the architectures' choices and the true scores of {LABELS} networks of the other "
         "folds. A proxy has seen none. Seconds are those of the proxy alone on the network of "
-        "median size, one thread, the median over the tables; proxies that are measured together "
-        "share their passes and take less.",
+        "median size, one thread, from the quickest table to the slowest; proxies that are "
+        "measured together share their passes and take less.",
     ]
     for weights, tables in results().items():
         ranks = mean_ranks(tables)
