@@ -312,7 +312,7 @@ def difference(claim: Claim, proxy: str, rows: Rows) -> str:
     for dataset, published in claim.published[proxy].items():
         own = rows.get(proxy, {}).get(dataset, {})
         ours, interval = own.get(claim.correlation), own.get(f"{claim.correlation}_interval")
-        if ours is None or None in interval:
+        if ours is None or interval is None or None in interval:
             return "none"
         pairs.append((published, ours, interval))
     if all(low <= published <= high for published, _, (low, high) in pairs):
@@ -489,8 +489,8 @@ def prenas_choices() -> Iterator[str]:
         f"{len(others)} other draws, {listed}.**"
     )
     hits = Counter(own for name in others for own in found[name])
-    heads = ("width", "depth", "sum of MLP ratios", "sum of heads", "parameters")
-    heads = (*heads, "authors' draw", "other draws")
+    sizes = ("width", "depth", "sum of MLP ratios", "sum of heads", "parameters")
+    heads = (*sizes, "authors' draw", "other draws")
     lines = [markdown_line(heads), markdown_line(["---"] * len(heads))]
     for own in CHOICES:
         same = "yes" if own in found["released"] else "no"
