@@ -158,19 +158,19 @@ def network_sizes(benchmark: Benchmark) -> dict[str, dict[str, Floats]]:
 
 
 def regression_baselines(
-    benchmark: Benchmark, train: Sequence[int] | None = None
+    benchmark: Benchmark, train: Sequence[int] | None = None, labels: int | None = None
 ) -> dict[str, dict[str, Floats]]:
     """Score all networks by each regression, fitted to the training networks.
 
     Without these it is cross-fitted: the networks of each fold are scored by a regression on the
-    other folds.
+    other folds, or on as many `labels` drawn from them.
     """
     space, archs = get_space(benchmark.space), benchmark.architectures
     found: dict[str, dict[str, Floats]] = {}
     for kind in REGRESSIONS:
         x = regression_features(kind, space, archs)
         found[kind] = {
-            dataset: _cross_fitted(kind, x, truth)
+            dataset: _cross_fitted(kind, x, truth, labels)
             if train is None
             else regression_scores(kind, x, truth, train)
             for dataset, truth in benchmark.scores.items()
@@ -185,10 +185,13 @@ def baselines(
     return {**network_sizes(benchmark), **regression_baselines(benchmark, train)}
 
 
-def _cross_fitted(kind: str, features: Floats, truth: Floats) -> Floats:
+def _cross_fitted(kind: str, features: Floats, truth: Floats, labels: int | None) -> Floats:
     every = np.arange(len(truth))
     fold = every % FOLDS
-    fitted = [regression_scores(kind, features, truth, every[fold != own]) for own in range(FOLDS)]
+    fitted = []
+    for own in range(FOLDS):
+        others = np.random.default_rng(own).permutation(every[fold != own])[:labels]
+        fitted.append(regression_scores(kind, features, truth, np.sort(others)))
     return np.choose(fold, fitted)
 
 

@@ -3,6 +3,7 @@
 import json
 import random
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -211,6 +212,20 @@ def test_a_cross_fitted_regression_never_saw_what_it_scores(
     rest = [n for n in range(40) if n % 5 != 3]
     expected = regression_scores(kind, features, benchmark.scores["wide"], rest)[3::5]
     np.testing.assert_allclose(found[3::5], expected)
+
+
+@pytest.mark.parametrize("kind", REGRESSIONS)
+def test_a_cross_fitted_regression_reads_as_many_labels(benchmark: Benchmark, kind: str) -> None:
+    """Networks whose label changes nothing in the other folds weren't among those that are read."""
+    before = regression_baselines(benchmark, labels=12)[kind]["wide"]
+    read = 0
+    for network in range(0, 40, 5):  # the first fold
+        scores = {"wide": benchmark.scores["wide"].copy()}
+        scores["wide"][network] += 1e3
+        after = regression_baselines(replace(benchmark, scores=scores), labels=12)[kind]["wide"]
+        np.testing.assert_array_equal(after[::5], before[::5])
+        read += sum((after[fold::5] != before[fold::5]).any() for fold in range(1, 5))
+    assert 0 < read < 8 * 4  # of 8 networks by 4 folds, each of which reads 12 of 32
 
 
 def test_the_features_of_a_network(benchmark: Benchmark) -> None:

@@ -1,0 +1,110 @@
+"""Rankings of the zoo on tables of networks, resumed if they were stopped, for other scripts.
+
+Each ranking is a run of `autoprox rank` in a folder of its own, which is deleted when its figures
+are in a small JSON file.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from autoprox.benchmarks import BENCHMARKS, Benchmark, BenchmarkError, load_benchmark
+from autoprox.commands.rank import RankSummary
+from autoprox.configurations.commands import RankConfig
+from autoprox.files.atomic_writes import write_json
+from autoprox.files.json_documents import read_object
+from autoprox.progress import Progress
+from autoprox.runner import resume_run, start
+from autoprox.runs.folder import LOG
+
+WORK = Path(__file__).parents[2] / ".rankings"
+SELECTION = ("space", "datasets", "label", "subset", "networks")
+
+
+class Table(NamedTuple):
+    """Networks with true scores: a title, the benchmark, and which part of it."""
+
+    title: str
+    benchmark: str
+    space: str
+    labels: str = "trained"  # or by a surrogate, or of inherited weights
+    datasets: tuple[str, ...] | None = None
+    label: str | None = None
+    subset: str = "main"
+
+    @property
+    def name(self) -> str:
+        """The name of its files."""
+        parts = (self.space, *(self.datasets or ()), self.label or "", self.subset)
+        return "-".join(part for part in parts if part not in ("", "main"))
+
+    def options(self) -> dict[str, Any]:
+        """Return the options of `autoprox rank` that choose it."""
+        chosen = {"datasets": self.datasets, "label": self.label, "subset": self.subset}
+        given = {name: own for name, own in chosen.items() if own not in (None, "main")}
+        return {"benchmark": self.benchmark, "space": self.space, **given}
+
+    def load(self, networks: int | None = None) -> Benchmark:
+        """Load it, or some of its networks."""
+        options = {**self.options(), **({"networks": networks} if networks else {})}
+        return load_benchmark(options.pop("benchmark"), **options)
+
+    def absent(self) -> str | None:
+        """Return why it can't be read here, if so."""
+        if self.benchmark not in BENCHMARKS:
+            return "this version of autoprox doesn't have it"
+        try:
+            self.load()
+        except BenchmarkError as error:
+            return str(error)
+        return None
+
+
+def supported(name: str) -> bool:
+    """Return whether this version's `autoprox rank` has an option."""
+    return name in RankConfig.named()
+
+
+def finished_ranking(
+    name: str, options: Mapping[str, Any], workers: int, progress: Progress
+) -> RankSummary:
+    """Rank, or go on with a stopped ranking of the same name and options."""
+    folder = WORK / name
+    asked = {key: list(own) if isinstance(own, tuple) else own for key, own in options.items()}
+    note = folder / "asked.json"
+    if note.exists() and read_object(note) != asked:
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(note, asked)
+    runs = sorted(path.parent for path in folder.glob(f"*/{LOG}"))
+    if runs:
+        summary = resume_run(runs[-1], progress, "rank", workers=workers)
+    else:
+        summary = start(RankConfig(**options, runs=folder, workers=workers), progress)
+    assert isinstance(summary, RankSummary)
+    return summary
+
+
+def forget(name: str) -> None:
+    """Delete the folder of a ranking whose figures are kept elsewhere."""
+    shutil.rmtree(WORK / name)
+
+
+def show_progress(stage: str, done: int, total: int, note: str) -> None:
+    """Print every tenth of a ranking."""
+    if total and done % max(total // 10, 1) == 0:
+        print(f"  {stage}: {done} of {total} {note}", flush=True)
+
+
+def figure(value: float | None) -> str:
+    """Format a correlation with two decimals."""
+    return "-" if value is None else f"{value:.2f}".replace("0.", ".", 1)
+
+
+def bounds(values: Sequence[float | None]) -> str:
+    """Format an interval."""
+    low, high = values
+    return f"[{figure(low)}, {figure(high)}]"

@@ -1,0 +1,134 @@
+"""The pages of results are what their scripts make of the files that are there."""
+
+import importlib
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture
+def leaderboard(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    return script("leaderboard", monkeypatch)
+
+
+@pytest.fixture
+def reproductions(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    return script("reproductions", monkeypatch)
+
+
+def script(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "runs" / "scripts"))
+    return importlib.import_module(name)
+
+
+def test_the_leaderboard_is_as_it_was_measured(leaderboard: ModuleType) -> None:
+    files = leaderboard.page_files()
+    assert len(files) > 1
+    for path, content in files.items():
+        assert path.read_text() == content, f"{path.name}: run runs/scripts/leaderboard.py page"
+    assert {*leaderboard.PAGE.parent.glob("leaderboard*")} == set(files)
+
+
+def test_the_reproductions_are_as_they_were_measured(reproductions: ModuleType) -> None:
+    found = reproductions.PAGE.read_text()
+    assert found == reproductions.page(), "run runs/scripts/reproductions.py page"
+
+
+def test_every_file_is_of_a_table_that_is_shown(
+    leaderboard: ModuleType, reproductions: ModuleType
+) -> None:
+    shown = {
+        leaderboard: {f"{t.name}-{w}" for t in leaderboard.TABLES for w in ("fresh", "shared")},
+        reproductions: {
+            f"{name}-{variant}"
+            for name in reproductions.tables()
+            for variant in reproductions.VARIANTS
+        }
+        | {reproductions.PRENAS.stem},
+    }
+    for module, names in shown.items():
+        files = [*module.RESULTS.glob("*.json")]
+        assert files
+        assert {file.stem for file in files} <= names
+
+
+def test_the_leaderboard_is_sorted_by_the_mean_rank(leaderboard: ModuleType) -> None:
+    """The ranks are counted again: 1, the better rows, and half of the others of the same tau."""
+    files = [*leaderboard.RESULTS.glob("*-fresh.json")]
+    ranks: dict[str, list[float]] = {}
+    for file in files:
+        rows = json.loads(file.read_text())["rows"]
+        taus = {name: own["kendall"] for name, own in rows.items() if own["kendall"] is not None}
+        for name, tau in taus.items():
+            better = sum(other > tau for other in taus.values())
+            same = sum(other == tau for other in taus.values()) - 1
+            ranks.setdefault(name, []).append(1 + better + same / 2)
+    text = leaderboard.PAGE.read_text().partition("## Fresh weights")[2].partition("\n## ")[0]
+    lines = [line.split(" | ") for line in text.splitlines() if line.startswith("| `")]
+    shown = {line[0].strip("| `"): float(line[2]) for line in lines if len(line) > 4}
+    shown = {name: rank for name, rank in shown.items() if name in ranks}
+    assert len(shown) == len(ranks) > 25
+    assert list(shown.values()) == sorted(shown.values())
+    for name, rank in shown.items():
+        assert rank == pytest.approx(np.mean(ranks[name]), abs=0.051)
+
+
+def test_a_row_without_a_tau_and_one_of_some_tables_have_ranks(leaderboard: ModuleType) -> None:
+    def table(**taus: float | None) -> dict[str, Any]:
+        return {"rows": {name: {"kendall": tau} for name, tau in taus.items()}}
+
+    tables = [table(a=0.5, b=0.5, c=None), table(a=0.1, c=0.9, d=-0.2)]
+    assert leaderboard.mean_ranks(tables) == {"c": 1.0, "b": 1.5, "a": 1.75, "d": 3.0}
+
+
+@pytest.mark.parametrize(
+    ("ours", "expected"),
+    [
+        ([(0.3, (0.2, 0.4)), (0.6, (0.5, 0.8))], "in"),  # published: .35 and .65
+        ([(0.3, (0.28, 0.32)), (0.6, (0.5, 0.8))], "near"),
+        ([(0.5, (0.4, 0.6)), (0.6, (0.5, 0.8))], "above"),
+        ([(0.3, (0.2, 0.4)), (0.1, (0.0, 0.2))], "below"),
+        ([(0.5, (0.4, 0.6)), (0.1, (0.0, 0.2))], "other"),
+        ([(0.5, (0.4, 0.6)), (None, (None, None))], "none"),
+    ],
+)
+def test_what_counts_as_reproduced(
+    reproductions: ModuleType,
+    ours: list[tuple[float | None, tuple[float | None, float | None]]],
+    expected: str,
+) -> None:
+    class Claim:
+        published = {"snip": {"one": 0.35, "two": 0.65}}  # noqa: RUF012
+        correlation = "kendall"
+
+    rows = {
+        "snip": {
+            dataset: {"kendall": tau, "kendall_interval": interval}
+            for dataset, (tau, interval) in zip(("one", "two"), ours, strict=True)
+        }
+    }
+    assert reproductions.difference(Claim, "snip", rows) == expected
+
+
+def test_every_claim_has_published_figures(reproductions: ModuleType) -> None:
+    """As the papers print them, in a few cells; T-Razor's XII has six proxies."""
+    published = {
+        (claim.source, claim.table.name): claim.published for claim in reproductions.CLAIMS
+    }
+    assert all(published.values())
+    figures = {
+        ("T-Razor, table X, 23 to 25 M", "dss++"): 0.431,
+        ("T-Razor, table XII, 4 seeds", "snip"): 0.501,
+        ("ETAS, table 3", "ntsr"): 0.81,
+        ("Auto-Prox, table 5", "autoprox-a"): 0.2544,
+    }
+    for (source, proxy), figure in figures.items():
+        own = next(rows for (name, _), rows in published.items() if name == source)
+        assert next(iter(own[proxy].values())) == pytest.approx(figure)
+    assert len(next(own for (name, _), own in published.items() if "XII" in name)) == 6
