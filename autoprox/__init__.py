@@ -57,9 +57,11 @@ def __getattr__(name: str) -> Any:
         return version("autoprox")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from autoprox import api, runs
+    from importlib import import_module
 
-    return runs if name == "runs" else getattr(api, name)
+    if name == "runs":  # a package that can be called
+        return import_module("autoprox.runs")
+    return getattr(import_module("autoprox.api"), name)
 
 
 def __dir__() -> list[str]:

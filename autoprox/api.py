@@ -69,7 +69,7 @@ def _function(config: Callable[P, TaskConfig], result: type[R], example: str) ->
     def call(*args: P.args, **options: P.kwargs) -> R:
         from autoprox import runner
 
-        given = config(*args, **options)
+        given = config(*args, **_as_texts(options))  # type: ignore[arg-type]
         summary = _with_progress(given.progress, lambda own: runner.start(given, own))
         return result(summary.run)
 
@@ -80,6 +80,23 @@ def _function(config: Callable[P, TaskConfig], result: type[R], example: str) ->
         signature = config.signature().replace(return_annotation=result)
         call.__signature__ = signature  # type: ignore[attr-defined]
     return call
+
+
+def _as_texts(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn proxies that are runs or formulas into what names them, as on the command line."""
+    from autoprox.language import Tree
+
+    def text(value: Any) -> Any:
+        if isinstance(value, LoadedRun):
+            return str(value.path)
+        return str(value) if isinstance(value, Tree) else value
+
+    found = dict(options)
+    for name in ("proxy", "proxies"):
+        if name in found:
+            value = found[name]
+            found[name] = [*map(text, value)] if isinstance(value, list | tuple) else text(value)
+    return found
 
 
 def _with_progress(wanted: Progress | bool, call: Callable[[Progress], T]) -> T:
@@ -169,7 +186,7 @@ def load_proxy(source: str | Path) -> Tree:
 
 
 def score(
-    proxy: str | Path | Tree,
+    proxy: str | Path | Tree | LoadedRun,
     model: nn.Module | Sequence[nn.Module],
     inputs: Tensor,
     targets: Tensor,
@@ -188,7 +205,8 @@ def score(
     from autoprox.commands.score import score_models
     from autoprox.inputs.batch import Batch
 
-    tree = load_proxy(proxy) if isinstance(proxy, str | Path) else proxy
+    source = proxy.path if isinstance(proxy, LoadedRun) else proxy
+    tree = load_proxy(source) if isinstance(source, str | Path) else source
     several = isinstance(model, Sequence)
     models = list(model) if isinstance(model, Sequence) else [model]
     batch = Batch(inputs, targets, 0, "given")
@@ -202,14 +220,27 @@ def score(
 
 
 def build(
-    architecture: Architecture | Mapping[str, Any], *, classes: int = 1000, seed: int = 0
+    architecture: Architecture | LoadedRun | str | Path | Mapping[str, Any] | Sequence[Any],
+    *,
+    space: str | None = None,
+    classes: int | None = None,
+    seed: int = 0,
 ) -> TransformerNetwork:
-    """Build the network of an architecture, {space, choices}, by its published initialisation."""
+    """Build the network of an architecture by its published initialisation.
+
+    The architecture is {space, choices}, its choices with `space`, an entry with `arch` such as
+    `best`, the first of a list of these, a JSON file, a run, or the Nth best of a run: RUN:N. The
+    classes are those of the run, or else the space's.
+    """
+    from autoprox.commands.export_network import read_architecture
     from autoprox.searchspaces import Architecture, architecture_from_json, get_space
 
-    given = (
-        architecture
-        if isinstance(architecture, Architecture)
-        else architecture_from_json(architecture)
-    )
-    return get_space(given.space).build(given, classes, seed)
+    if isinstance(architecture, LoadedRun | str | Path):
+        source = architecture.path if isinstance(architecture, LoadedRun) else architecture
+        found, classes = read_architecture(str(source), space, classes)
+    elif isinstance(architecture, Architecture):
+        found = architecture
+    else:
+        found = architecture_from_json(architecture, space and get_space(space))
+    own = get_space(found.space)
+    return own.build(found, classes or own.default_classes, seed)

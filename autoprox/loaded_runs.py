@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from functools import cached_property
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,6 +52,22 @@ class Overview(JSONDocument):
     seconds: float | None
     begun: str | None
     ended: bool
+
+
+class Plot:
+    """A drawing as SVG, which a notebook shows."""
+
+    def __init__(self, svg: str) -> None:
+        self.svg = svg
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the drawing as an SVG file."""
+        from autoprox.files.atomic_writes import write_text
+
+        write_text(Path(path), self.svg)
 
 
 class LoadedRun:
@@ -155,14 +172,33 @@ class LoadedRun:
             raise RunError(f"{self.path}, a run of {self.command}, has no table, or none yet")
         return self.summary
 
+    def __fspath__(self) -> str:
+        """Return the run's folder, so that a run can be given wherever a path can."""
+        return str(self.path)
+
+    def shown(self) -> dict[str, str]:
+        """Return what the run is shown as: its overview and its main results."""
+        values = self.overview().model_dump()
+        return {n: _shown(v) for n, v in values.items() if v is not None} | self._results()
+
+    def _results(self) -> dict[str, str]:
+        """Return the main results, if the run has ended."""
+        return {}
+
+    def plot(self) -> Plot:
+        """Return the plots of the run's page, which a notebook shows."""
+        # By its name, because pages are made of runs.
+        formats = import_module("autoprox.report.html.report_formats")
+        return Plot(formats.plots_svg([self.path]))
+
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.path}>"
+        lines = [f"{name}: {value}" for name, value in self.shown().items()]
+        return "\n".join([f"<{type(self).__name__} {self.path}>", *lines])
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><th>{html.escape(name)}</th><td>{html.escape(_shown(value))}</td></tr>"
-            for name, value in self.overview().model_dump().items()
-            if value is not None
+            f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
+            for name, value in self.shown().items()
         )
         return f"<table>{rows}</table>"
 
@@ -210,6 +246,16 @@ class EvolveResult(LoadedRun):
             for dataset, metrics in self._tables(part, name).items()
         ]
 
+    def _results(self) -> dict[str, str]:
+        if not self.finished:
+            return {}
+        return {
+            f"{space}: {name}": f"Kendall tau {_shown(means.test.kendall)} (test)"
+            for fold in self.summary.folds
+            for space, own in fold.spaces.items()
+            for name, means in own.means.items()
+        }
+
     def _tables(self, part: str, name: str = "proxy") -> dict[str, DatasetMetrics]:
         found: dict[str, DatasetMetrics] = self._ended().metrics(part, name)
         return found
@@ -231,6 +277,12 @@ class RankResult(LoadedRun):
     """How well each proxy ranks."""
 
     summary: RankSummary
+
+    def _results(self) -> dict[str, str]:
+        if not self.finished:
+            return {}
+        means = {**self.summary.means, **self.summary.baseline_means}
+        return {name: f"Kendall tau {_shown(own.kendall)}" for name, own in means.items()}
 
     def table(self) -> list[dict[str, Any]]:
         """Return a row for each proxy and dataset, the best of a dataset first."""
@@ -257,6 +309,18 @@ class SearchResult(LoadedRun):
     def best(self) -> dict[str, Any]:
         """The best architecture: its choices, sizes and score."""
         return self.summary.best.model_dump()
+
+    def _results(self) -> dict[str, str]:
+        if not self.finished:
+            return {}
+        best, size = self.summary.best, self.summary.size
+        return {
+            "best architecture": str(best.arch),
+            "parameters": str(best.params),
+            "score": _shown(best.score),
+            "Spearman of score and parameters": _shown(size.spearman),
+            "score of the largest": _shown(size.largest.score),
+        }
 
     @property
     def top(self) -> Sequence[dict[str, Any]]:

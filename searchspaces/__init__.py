@@ -26,6 +26,7 @@ __all__ = [
     "SearchSpace",
     "TransformerNetwork",
     "architecture_from_json",
+    "architectures_from_json",
     "get_space",
 ]
 
@@ -62,8 +63,45 @@ def get_space(name: str) -> SearchSpace:
     return SPACES.find(ALIASES.get(name, name))
 
 
-def architecture_from_json(data: Mapping[str, Any]) -> Architecture:
-    """The architecture that `Architecture.to_json` wrote, checked against its space."""
-    if not isinstance(data, Mapping) or set(data) != {"space", "choices"}:
-        raise ArchitectureError(f"an architecture is {{space, choices}} in JSON, but got {data!r}")
-    return get_space(str(data["space"])).architecture(data["choices"])
+ARCHITECTURE_FORMATS = "{space, choices}, {arch}, choices with a space, or an array of these"
+
+
+def architectures_from_json(data: Any, space: SearchSpace | None = None) -> list[Architecture]:
+    """Return the architectures of a JSON value, checked against their space, or the given one.
+
+    It is `{space, choices}` as `Architecture.to_json` writes it, an entry of a table with `arch`,
+    the choices alone if a space is given, or an array of these, such as top.json.
+    """
+    if not isinstance(data, list | tuple):
+        return [_read_architecture(data, space)]
+    if not data:
+        raise ArchitectureError(f"an architecture must be {ARCHITECTURE_FORMATS}, but got none")
+    found = []
+    for index, entry in enumerate(data):
+        try:
+            found.append(_read_architecture(entry, space))
+        except ArchitectureError as error:
+            raise ArchitectureError(f"[{index}]: {error}") from error
+    return found
+
+
+def architecture_from_json(data: Any, space: SearchSpace | None = None) -> Architecture:
+    """Return the architecture of a JSON value, the first of an array."""
+    return architectures_from_json(data, space)[0]
+
+
+def _read_architecture(entry: Any, space: SearchSpace | None) -> Architecture:
+    while isinstance(entry, Mapping) and "arch" in entry:
+        entry = entry["arch"]
+    if isinstance(entry, Mapping) and set(entry) == {"space", "choices"}:
+        named = get_space(str(entry["space"]))
+        if space is not None and space.name != named.name:
+            raise ArchitectureError(f"space must be {space.name}, but got {named.name}")
+        space, entry = space or named, entry["choices"]
+    if not isinstance(entry, Mapping):
+        raise ArchitectureError(
+            f"an architecture must be {ARCHITECTURE_FORMATS}, but got {str(entry)[:60]!r}"
+        )
+    if space is None:
+        raise ArchitectureError("an architecture's choices need a space, but got none")
+    return space.architecture(entry)

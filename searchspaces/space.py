@@ -20,6 +20,8 @@ SAMPLING_ATTEMPTS = 1000
 OptionValue = float | str  # or a boolean, which Python counts as a number
 LayerCondition = Callable[[Any, Mapping[str, Any]], bool]
 
+SMALL_SIDE = 32  # pixels, as of CIFAR
+
 
 class ArchitectureError(AutoproxError):
     """A choice that its space doesn't allow, or a space that doesn't exist."""
@@ -151,6 +153,11 @@ class SearchSpace(ABC):
         self.name = name
         self.description = description
         self.fields = fields
+
+    @property
+    def default_classes(self) -> int:
+        """The classes of networks about which nothing else is known: 10 for small images."""
+        return 10 if len(self.input_shape) == 3 and self.input_shape[-1] <= SMALL_SIDE else 1000
 
     @abstractmethod
     def blocks(self, arch: Architecture) -> tuple[BlockSpec, ...]:

@@ -31,7 +31,7 @@ def arch(
     architecture: Annotated[
         str,
         typer.Argument(
-            help="A run of search or s3, a JSON file, or JSON: {space, choices}.",
+            help="A run of search, s3 or prenas, its Nth best (RUN:N), a JSON file, or JSON.",
             show_default=False,
         ),
     ],
@@ -48,7 +48,8 @@ def arch(
         Path | None, path_option("A new folder; a file for json.", "named like the architecture")
     ] = None,
     classes: Annotated[
-        int | None, optional("Classes of the head, for images.", "those of the run, or 1000", min=1)
+        int | None,
+        optional("Classes of the head, for images.", "those of the run, or the space's", min=1),
     ] = None,
     json: Json = False,
     debug: Debug = False,

@@ -36,7 +36,11 @@ def extract(
     run: Annotated[Path, typer.Argument(help="The run of a training.", show_default=False)],
     arch: Annotated[
         Path,
-        typer.Option(help="JSON with space and choices.", metavar="FILE", show_default=False),
+        typer.Option(
+            help="A JSON file; of several architectures, such as top.json, the first.",
+            metavar="FILE",
+            show_default=False,
+        ),
     ],
     out: Annotated[
         Path,

@@ -137,6 +137,7 @@ class SpaceSource(JSONDocument):
     """The sources of a space's true scores and inputs."""
 
     benchmark: str
+    space: str | None = None
     inputs: dict[str, str]
     lacking: Annotated[
         tuple[str, ...], Field(description="Requested datasets that the space doesn't have.")
@@ -500,6 +501,7 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
     def _source(self, problem: SpaceProblem) -> SpaceSource:
         return SpaceSource(
             benchmark=problem.benchmark.source,
+            space=problem.space.name,
             inputs={dataset: batch.source for dataset, batch in problem.batches.items()},
             lacking=tuple(d for d in self.config.datasets or () if d not in problem.batches),
         )

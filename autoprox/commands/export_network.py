@@ -6,20 +6,24 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter
 
 from autoprox.declared_options import Positive
-from autoprox.errors import ConfigError
+from autoprox.errors import ConfigError, RunError
 from autoprox.export.architecture_formats import architecture_files
-from autoprox.files.atomic_writes import atomic_file, to_json, write_text
+from autoprox.files.atomic_writes import atomic_file, write_text
 from autoprox.files.json_documents import JSONDocument, parse_json, read_json
 from autoprox.files.rerun_command import rerun_command_line
 from autoprox.runs.folder import CONFIG, ENVIRONMENT, Run, as_written
 from autoprox.runs.summary import ArchitectureDocument
-from autoprox.searchspaces import Architecture, ArchitectureError, get_space
-from autoprox.searchspaces.swin import SwinSpace
-
-DEFAULT_CLASSES = 1000  # of a network that no run was about
-ARCHITECTURE_INPUT_HELP = (
-    "{space, choices}, an entry or the list of a search's top.json, or choices with --space"
+from autoprox.searchspaces import (
+    Architecture,
+    SearchSpace,
+    architecture_from_json,
+    get_space,
 )
+from autoprox.searchspaces.swin import SwinSpace
+from autoprox.zoo.proxy_loading import find_run
+
+# The key of a summary, by the kind of the run, that has its architectures.
+WITH_ARCHITECTURES = {"search": "top", "prenas": "preferred", "s3": "best"}
 
 
 class ArchitectureToExport(NamedTuple):
@@ -52,59 +56,54 @@ class ExportedProxy(JSONDocument):
 def read_architecture(
     source: str, space: str | None = None, classes: int | None = None
 ) -> ArchitectureToExport:
-    """Read the architecture of a run of search or s3 (its best one), or of a JSON file or text.
+    """Read the architecture of a run (RUN:N the Nth best), or of a JSON file or text.
 
-    The classes are those of the run unless the caller gives others, and 1000 if none are known. An
-    entry of a search also has the network's number of parameters: if that isn't the number with
-    1000 classes, the user must name the classes.
+    The classes are those of the run unless the caller gives others, and the space's default if none
+    are known. An entry of a search also has the network's number of parameters: if that isn't the
+    number with the default classes, the user must name the classes.
     """
-    path = Path(source)
-    if path.is_dir():
-        architecture, entry = _best_of_run(path, space)
-        classes = classes or _classes_of_run(path)
+    run = None if Path(source).is_file() or source.endswith(".json") else find_run(source)
+    named = None if space is None else get_space(space)
+    if run is not None:
+        folder, number = run
+        entries, named = _entries_of_run(folder, space)
+        if not 1 <= number <= len(entries):
+            rule = f"{folder} has the architectures 1 to {len(entries)}"
+            raise ConfigError(f"{rule}, but got {folder}:{number}")
+        with as_written(folder):
+            architecture = architecture_from_json(entries[number - 1], named)
+        entry = entries[number - 1]
+    elif source.lstrip().startswith(("{", "[")):
+        folder, entry = None, parse_json(source.encode(), "the JSON").plain()
+        architecture = architecture_from_json(entry, named)
     else:
-        if source.lstrip().startswith("{"):
-            entry = parse_json(source.encode(), "the JSON").plain()
-        else:
-            entry = read_json(path).plain()
-            classes = classes or _classes_of_run(path.parent)
-        if isinstance(entry, list) and entry:
-            entry = entry[0]
-        architecture = _architecture_of(entry, space)
+        folder, entry = Path(source).parent, read_json(Path(source)).plain()
+        if named is None and _is_run(folder):
+            named = _space_of_run(Run.open(folder))
+        architecture = architecture_from_json(entry, named)
+    entry = entry[0] if isinstance(entry, list) else entry
+    classes = classes or (None if folder is None else _classes_of_run(folder))
+    default = get_space(architecture.space).default_classes
     if classes is None:
         stated = entry.get("params") if isinstance(entry, dict) else None
-        params = get_space(architecture.space).params(architecture, DEFAULT_CLASSES)
+        params = get_space(architecture.space).params(architecture, default)
         if isinstance(stated, int) and stated != params:
             raise ConfigError(
                 f"--classes must be given for a network of {stated} parameters, "
-                f"but got none, and with {DEFAULT_CLASSES} it has {params}"
+                f"but got none, and with {default} it has {params}"
             )
-    return ArchitectureToExport(architecture, classes or DEFAULT_CLASSES)
+    return ArchitectureToExport(architecture, classes or default)
 
 
-def _architecture_of(entry: Any, space: str | None) -> Architecture:
-    """Return the architecture of a JSON value."""
-    choices = entry
-    if isinstance(entry, dict) and set(entry) == {"space", "choices"}:
-        space, choices = _require_same_space(space, str(entry["space"])), entry["choices"]
-    elif isinstance(entry, dict) and isinstance(entry.get("arch"), dict):
-        choices = entry["arch"]
-    if not isinstance(choices, dict):
-        got = to_json(choices)[:60]
-        raise ArchitectureError(f"an architecture must be {ARCHITECTURE_INPUT_HELP}, but got {got}")
-    if space is None:
-        raise ConfigError("an architecture's choices need --space, but got none")
-    return get_space(space).architecture(choices)
-
-
-def _best_of_run(path: Path, space: str | None) -> tuple[Architecture, dict[str, Any]]:
-    """Return the best of a search, and its entry in the summary.
+def _entries_of_run(path: Path, space: str | None) -> tuple[list[dict[str, Any]], SearchSpace]:
+    """Return the entries of a run's best or preferred architectures, and their space.
 
     The best of a search of the search space is in the last space.
     """
     run = Run.open(path)
-    if run.kind != "s3":
-        run = Run.open(path, "search")
+    if run.kind not in WITH_ARCHITECTURES:
+        rule = "a run of `autoprox search`, `autoprox prenas` or `autoprox s3` is needed"
+        raise RunError(f"{rule}, but {path} is one of `autoprox {run.kind}`")
     summary = run.read_summary()
     if summary is None:
         raise ConfigError(
@@ -112,19 +111,28 @@ def _best_of_run(path: Path, space: str | None) -> tuple[Architecture, dict[str,
             f"`{rerun_command_line('resume', path)}` goes on with it"
         )
     with as_written(path):
-        within = get_space(_require_same_space(space, str(run.read_config()["space"])))
-        best: dict[str, Any] = summary["best"]
-        choices = best["arch"]
+        within = _space_of_run(run)
+        if space is not None and get_space(space).name != within.name:
+            raise ConfigError(f"--space must be the run's, {within.name}, but got {space}")
+        found: Any = summary[WITH_ARCHITECTURES[run.kind]]
         if run.kind == "s3" and isinstance(within, SwinSpace):
             options = summary["rounds"][-1]["options"]
             within = within.with_options({name: tuple(own) for name, own in options.items()})
-            choices = choices["choices"]
-    return within.architecture(choices), best
+        return [found] if isinstance(found, dict) else list(found), within
+
+
+def _space_of_run(run: Run) -> SearchSpace:
+    with as_written(run.path):
+        return get_space(str(run.read_config()["space"]))
+
+
+def _is_run(folder: Path) -> bool:
+    return all((folder / name).exists() for name in (CONFIG, ENVIRONMENT))
 
 
 def _classes_of_run(folder: Path) -> int | None:
     """Return the classes of a run's networks; None if the folder is no run, or has none."""
-    if not all((folder / name).exists() for name in (CONFIG, ENVIRONMENT)):
+    if not _is_run(folder):
         return None
     run = Run.open(folder)
     with as_written(folder):
@@ -133,12 +141,6 @@ def _classes_of_run(folder: Path) -> int | None:
             if (classes := record.get("classes")) is not None:
                 return TypeAdapter(Positive).validate_python(classes)
     return None
-
-
-def _require_same_space(given: str | None, found: str) -> str:
-    if given is not None and get_space(given).name != get_space(found).name:
-        raise ConfigError(f"--space must be the architecture's, {found}, but got {given}")
-    return found
 
 
 def export_architecture(

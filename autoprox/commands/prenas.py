@@ -92,7 +92,9 @@ class PrenasTask(CommandTask[PrenasConfig, PrenasSummary]):
         super().__init__(
             completed(config, space=self.space.name, device=resolve_device(config.device))
         )
-        self.classes = dataset_class_count(config.dataset)
+        self.classes = self.space.default_classes
+        if config.dataset is not None:
+            self.classes = dataset_class_count(config.dataset)
         self.sizes = parse_series("sizes", config.sizes)
         self.plan = None
         if config.images is not None:

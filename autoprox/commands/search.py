@@ -41,7 +41,12 @@ from autoprox.inputs.batch_loading import batch_shortfalls
 from autoprox.inputs.dataset_class_counts import DATASET_CLASSES
 from autoprox.language import EVERY_STATISTIC
 from autoprox.nas.architecture_evaluators import ArchitectureEvaluator, load_evaluator
-from autoprox.nas.candidate_measurement import OwnWeightScorer, SearchProxy, SlicedWeightScorer
+from autoprox.nas.candidate_measurement import (
+    OwnWeightScorer,
+    SearchProxy,
+    SlicedWeightScorer,
+    load_search_proxy,
+)
 from autoprox.nas.searcher import Candidate, CandidateScorer, EvaluatedLine, ScoredLine, Searcher
 from autoprox.nas.strategy_registry import SEARCH_STRATEGIES
 from autoprox.oneshot.supernet.subnet_samplers import read_subnet_entries
@@ -157,6 +162,7 @@ class SearchSummary(Summary):
     evaluated: int
     failed: dict[str, int]
     inputs: str
+    found_on: str | None = None
     seconds: float
 
 
@@ -173,17 +179,26 @@ class SearchTask(CommandTask[SearchConfig, SearchSummary]):
         self.parameters = self.strategy.settings(
             **read_set(config.strategy, options, config.set or {})
         )
-        tree = resolve_proxy(str(config.proxy)).tree
-        self.proxy = SearchProxy(tree, self.strategy.by_block)
+        source = str(config.proxy)
+        self.proxy = load_search_proxy(source, self.strategy.by_block)
+        found_on = config.found_on
+        if isinstance(self.proxy, SearchProxy):
+            loaded = resolve_proxy(source)
+            source = str(loaded.tree)
+            found_on = loaded.found.space if loaded.found else found_on
+        elif config.weights == "inherited":
+            rule = "weights that are inherited must have an expression as the proxy"
+            raise ConfigError(f"{rule}, but {source} is a function of whole networks")
         require_choice("weights", config.weights, SCORERS)
         require_choice("objective", config.objective, SEARCH_OBJECTIVES)
         config = completed(
             config,
             space=self.space.name,
-            proxy=str(tree),  # the file or run may be gone when the search is resumed
+            proxy=source,  # the file or run may be gone when the search is resumed
             evolved_with=config.evolved_with or weights_evolved_with(str(config.proxy)),
             device=resolve_device(config.device),
             set=self.parameters.model_dump(mode="json"),
+            found_on=found_on,
         )
         super().__init__(config)
         dataset, classes = str(config.dataset), config.classes or 0
@@ -262,6 +277,8 @@ class SearchTask(CommandTask[SearchConfig, SearchSummary]):
 
     def _require_layers(self) -> None:
         """Raise ConfigError if the proxy reads layers that the space's networks don't have."""
+        if not isinstance(self.proxy, SearchProxy):
+            return
         with torch.device("meta"):
             network = self.space.network(self.space.largest(), classes=1)
         domains = {domain for domain, _ in network.layers()}
@@ -363,6 +380,7 @@ class SearchTask(CommandTask[SearchConfig, SearchSummary]):
             evaluated=searcher.evaluations,
             failed=searcher.failures(),
             inputs=batch.source,
+            found_on=self.config.found_on,
             seconds=seconds(),
         )
 
@@ -388,7 +406,7 @@ class SearchTask(CommandTask[SearchConfig, SearchSummary]):
 
 
 def fill_space_and_classes(config: SearchConfig) -> SearchConfig:
-    """Fill in the space, the dataset and its classes: the benchmark's if given, else ImageNet's."""
+    """Fill in the space, the dataset and its classes: those of the benchmark, or of the space."""
     dataset, data_dir = config.dataset, path_of(config.data_dir)
     require_data_folder(data_dir)
     known: Mapping[str, int] = {}
@@ -398,8 +416,11 @@ def fill_space_and_classes(config: SearchConfig) -> SearchConfig:
         dataset = table.datasets[0] if dataset is None else dataset
     if config.space is None:
         raise ConfigError("a search needs space, or a benchmark that has one, but got none")
-    dataset = "imagenet" if dataset is None else dataset
-    classes = config.classes or known.get(dataset) or dataset_class_count(dataset)
+    classes = config.classes
+    if dataset is None:
+        classes = classes or get_space(config.space).default_classes
+        dataset = "imagenet" if classes == DATASET_CLASSES["imagenet"] else "images"
+    classes = classes or known.get(dataset) or dataset_class_count(dataset)
     return completed(config, dataset=dataset, classes=classes)
 
 

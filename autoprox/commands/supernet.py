@@ -41,7 +41,6 @@ from autoprox.oneshot.supernet.shared_weights import (
 )
 from autoprox.oneshot.supernet.subnet_samplers import (
     SUBNET_SAMPLERS,
-    read_subnet,
     read_subnet_entries,
 )
 from autoprox.oneshot.supernet.training import (
@@ -243,7 +242,7 @@ class SupernetEvalTask(CommandTask[SupernetEvalConfig, SupernetEvalSummary]):
 def extract_subnet(run: Path, arch: Path, out: Path) -> ExtractedSubnet:
     """Write the weights of a subnet as a plain network's, with its architecture and classes."""
     path, space, images = open_supernet_run(run)
-    architecture = read_subnet(arch, space)
+    architecture = read_subnet_entries(arch, space)[0]
     if out.is_dir() or not out.absolute().parent.is_dir():
         raise ConfigError(f"the weights must be written to a file in a folder, but got {out}")
     supernet = read_supernet(path / CHECKPOINT_FILE, space)
@@ -279,7 +278,7 @@ def open_supernet_run(path: Path) -> tuple[Path, SearchSpace, Path]:
         )
     with as_written(path):
         config = run.read_config()
-        images = Path(config.get("images") or config["train"])
+        images = Path(str(config["images"]))
         return path.absolute(), get_space(str(config["space"])), images
 
 

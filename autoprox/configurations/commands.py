@@ -406,12 +406,20 @@ class SearchConfig(
         ),
     ] = None  # fmt: skip
     dataset: Annotated[
-        str | None, Option("Dataset that sets the number of classes.", default="imagenet")
+        str | None,
+        Option(
+            "Dataset that sets the number of classes.",
+            default="10 classes for images of up to 32 pixels, else imagenet",
+        ),
     ] = None
     classes: Annotated[
         Positive | None, Option("Classes of the heads.", default="the dataset's")
     ] = None
     top: Annotated[Positive, Option("How many of the best are shown and kept.")] = 10
+    found_on: Annotated[
+        str | None,
+        Option("Space on which the proxy was found, which a search records.", listed=False),
+    ] = None
     strategy: Annotated[
         str,
         StrategyOption(

@@ -163,8 +163,12 @@ class PrenasConfig(TrainingOptions, TaskConfig):
         ),
     ] = "paper"
     dataset: Annotated[
-        str, Option("Dataset that sets the number of classes, unless --images are given.")
-    ] = "imagenet"
+        str | None,
+        Option(
+            "Dataset that sets the number of classes, unless --images are given.",
+            default="10 classes for images of up to 32 pixels, else imagenet",
+        ),
+    ] = None
     noise: Annotated[Positive, Option("Gaussian noise images to score on.")] = 64
     images: Annotated[
         PathText | None,

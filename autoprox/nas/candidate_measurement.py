@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import isfinite
+from typing import cast
 
 import numpy as np
 
@@ -11,15 +13,23 @@ from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.language import Statistic, Tree, canonical, statistics
 from autoprox.parallel.worker_pool import SINGLE_WORKER, WorkerPool
 from autoprox.scoring.correlations import Floats
-from autoprox.searchspaces import Architecture, SearchSpace
+from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork
+from autoprox.searchspaces.size_limits import ArchitectureSizes
 from autoprox.statistics.collector import MeasurementSetting
-from autoprox.statistics.matrix_sources import MatrixSource, UncachedMatrices
+from autoprox.statistics.matrix_sources import (
+    MatrixSource,
+    UncachedMatrices,
+    catch_network_failure,
+)
 from autoprox.statistics.sliced_networks import (
     LargestNetwork,
     SlicedMatrices,
     require_sliceable_space,
 )
 from autoprox.statistics.untrained_networks import NetworkStructure, SpaceNetwork
+from autoprox.zoo.expression_proxies import ProxyError
+from autoprox.zoo.functions import FUNCTION_PROXIES, measure_function_proxies
+from autoprox.zoo.proxy_loading import resolve_proxy
 
 SLICED_BATCH = 500  # candidates that are evaluated together
 
@@ -55,6 +65,21 @@ class SearchProxy:
         """The statistics of single domains that the proxy reads."""
         return frozenset(part for statistic in statistics(self.tree) for part in statistic.parts)
 
+    def outcome(
+        self,
+        space: SearchSpace,
+        setting: MeasurementSetting,
+        architecture: Architecture,
+        seed: int,
+        shared: bool = False,
+    ) -> MeasurementOutcome:
+        """Measure one network; nothing is built for a proxy of structure alone."""
+        network = (SpaceNetwork if self.needs else _UnbuiltNetwork)(
+            space, architecture, seed, shared
+        )
+        [outcome] = self.outcomes(UncachedMatrices(setting, [network], max_failed=1.0))
+        return outcome
+
     def outcomes(self, source: MatrixSource) -> list[MeasurementOutcome]:
         """Evaluate the terms on each network of a source."""
         found = TreeEvaluator(source, self.by_block).block_values(self.terms)
@@ -78,9 +103,66 @@ class SearchProxy:
         return combine_terms(self.tree, dict(zip(self.terms, values.T, strict=True)))
 
 
+class NamedSearchProxy:
+    """A function of the zoo or a count of sizes, which has one term: its value for a network."""
+
+    compares = by_block = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def outcome(
+        self,
+        space: SearchSpace,
+        setting: MeasurementSetting,
+        architecture: Architecture,
+        seed: int,
+        shared: bool = False,
+    ) -> MeasurementOutcome:
+        """Measure one network, or count its parameters or FLOPs."""
+        [batch] = setting.batches.values()
+        if self.name in ArchitectureSizes._fields:
+            count = getattr(space, self.name)(architecture, batch.classes)
+            return MeasurementOutcome((float(count),))
+        values: dict[str, float] = {}
+
+        def measure() -> None:
+            network = SpaceNetwork(space, architecture, seed, shared).build(setting.device)(
+                batch.classes
+            )
+            values.update(
+                measure_function_proxies(
+                    cast(TransformerNetwork, network), batch, [self.name], seed
+                )
+            )
+
+        if failure := catch_network_failure(measure):
+            return MeasurementOutcome(failure=failure)
+        value = values[self.name]
+        return (
+            MeasurementOutcome((value,))
+            if isfinite(value)
+            else MeasurementOutcome(failure="not finite")
+        )
+
+    def scores(self, values: Floats) -> Floats:
+        """Return the scores [n] of candidates by their terms [n, 1]."""
+        return np.asarray(values[:, 0])
+
+
+def load_search_proxy(source: str, by_block: bool = False) -> SearchProxy | NamedSearchProxy:
+    """Return the proxy of a search: an expression, a function of the zoo, params or flops."""
+    if source not in ArchitectureSizes._fields and source not in FUNCTION_PROXIES:
+        return SearchProxy(resolve_proxy(source).tree, by_block)
+    if by_block:
+        rule = "a strategy that scores blocks must have an expression as its proxy"
+        raise ProxyError(f"{rule}, but {source} is a function of whole networks")
+    return NamedSearchProxy(source)
+
+
 @dataclass(frozen=True)
 class _CandidateMeasurement:
-    proxy: SearchProxy
+    proxy: SearchProxy | NamedSearchProxy
     space: SearchSpace
     setting: MeasurementSetting
     seed: int = 0
@@ -101,11 +183,8 @@ class OwnWeightScorer(_CandidateMeasurement):
         self.pool.each(OwnWeightScorer.outcome, architectures, record, alone)
 
     def outcome(self, architecture: Architecture) -> MeasurementOutcome:
-        """Measure one candidate; nothing is built for a proxy of structure alone."""
-        kind = SpaceNetwork if self.proxy.needs else _UnbuiltNetwork
-        network = kind(self.space, architecture, self.seed, self.shared)
-        [outcome] = self.proxy.outcomes(UncachedMatrices(self.setting, [network], max_failed=1.0))
-        return outcome
+        """Measure one candidate."""
+        return self.proxy.outcome(self.space, self.setting, architecture, self.seed, self.shared)
 
 
 class _UnbuiltNetwork(SpaceNetwork):
@@ -116,6 +195,8 @@ class _UnbuiltNetwork(SpaceNetwork):
 @dataclass(frozen=True)
 class SlicedWeightScorer(_CandidateMeasurement):
     """Measures candidates as slices of the largest network of the space."""
+
+    proxy: SearchProxy
 
     def __post_init__(self) -> None:
         require_sliceable_space(self.space)

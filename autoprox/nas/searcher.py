@@ -17,7 +17,11 @@ from autoprox.errors import MeasurementError
 from autoprox.files.json_documents import Finite, PartialJSONDocument
 from autoprox.files.json_lines import ReplayJournal
 from autoprox.nas.architecture_evaluators import ArchitectureEvaluator
-from autoprox.nas.candidate_measurement import MeasurementOutcome, SearchProxy
+from autoprox.nas.candidate_measurement import (
+    MeasurementOutcome,
+    NamedSearchProxy,
+    SearchProxy,
+)
 from autoprox.scoring.correlations import Floats
 from autoprox.scoring.fitness_correlations import size_adjusted
 from autoprox.searchspaces import Architecture
@@ -75,7 +79,7 @@ class Searcher:
     def __init__(
         self,
         limits: SizeLimits,
-        proxy: SearchProxy,
+        proxy: SearchProxy | NamedSearchProxy,
         scorer: CandidateScorer,
         seed: int = 0,
         *,

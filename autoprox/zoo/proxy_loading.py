@@ -38,7 +38,10 @@ class LoadedProxy:
         """The expression; a function and a combination have none, which is an error."""
         if isinstance(self.proxy, Tree):
             return self.proxy
-        kind = "is a function"
+        kind = (
+            "is a function of a space's networks: `rank`, `search`, `compare` and `evolve --zoo` "
+            "take it"
+        )
         if isinstance(self.proxy, RankCombination):
             kind = "compares networks by their ranks: `rank` and `evolve --zoo` measure it"
         raise ProxyError(f"an expression is needed, but {self.proxy.name} {kind}")

@@ -10,10 +10,11 @@ import torch
 from helpers.commands import Command
 from helpers.sources import loaded
 
+import autoprox
 from autoprox.benchmarks import load_benchmark
 from autoprox.language import parse_expression
 from autoprox.runs.folder import Run
-from autoprox.searchspaces import architecture_from_json
+from autoprox.searchspaces import architecture_from_json, get_space
 from autoprox.zoo.expression_proxies import parse_with_zoo_names
 
 ARCH = {"hidden_dim": 16, "depth": 1, "mlp_ratio": [2.0], "num_heads": [2]}
@@ -118,7 +119,7 @@ def test_the_best_of_a_searched_search_space_may_be_outside_the_first(
 @pytest.fixture
 def searched(run: Command) -> dict[str, Any]:
     """A search among networks of ten classes, the run in `run`."""
-    options = ("--space=autoformer-nano", "--proxy=sum(width)", "--samples=3", "--classes=10")
+    options = ("--space=autoformer-nano", "--proxy=sum(width)", "--samples=3", "--classes=7")
     found = run("search", *options, "--json").json
     Path(found["run"]).rename("run")
     return found
@@ -137,12 +138,12 @@ def test_an_exported_network_has_the_classes_of_its_search(
     space = () if source == "run" else ("--space", "autoformer-nano")
     arguments = ("export", "arch", source, *space, "--format", target, "--json")
     found = run(*arguments, "--out", "net").json
-    assert (found["params"], found["classes"]) == (searched["best"]["params"], 10)
-    asked = run(*arguments, "--out", "other", "--classes", "7").json
+    assert (found["params"], found["classes"]) == (searched["best"]["params"], 7)
+    asked = run(*arguments, "--out", "other", "--classes", "4").json
     assert asked["params"] == found["params"] - 3 * (searched["best"]["arch"]["hidden_dim"] + 1)
     if target != "json":
-        assert [head_of(Path(own)) for own in ("net", "other")] == [10, 7]
-        assert "CLASSES = 10\n" in Path("net/train.py").read_text()
+        assert [head_of(Path(own)) for own in ("net", "other")] == [7, 4]
+        assert "CLASSES = 7\n" in Path("net/train.py").read_text()
 
 
 def test_an_exported_network_has_the_classes_of_the_benchmark(run: Command) -> None:
@@ -155,6 +156,26 @@ def test_an_exported_network_has_the_classes_of_the_benchmark(run: Command) -> N
     assert exported["classes"] == load_benchmark("nano-bench").classes["cifar10"]
 
 
+@pytest.mark.parametrize("source", ["run", "run:2", "run/top.json", "all.json", "one.json"])
+def test_every_format_of_an_architecture_is_read(
+    run: Command, searched: dict[str, Any], source: str
+) -> None:
+    """A run, its Nth best, its file, an array of {space, choices}, and an entry of the best."""
+    space = "autoformer-nano"
+    top = [own["arch"] for own in searched["top"]]
+    Path("all.json").write_text(json.dumps([{"space": space, "choices": own} for own in top]))
+    Path("one.json").write_text(json.dumps({"arch": {"space": space, "choices": top[0]}}))
+    found = run("export", "arch", source, "--format", "json").json
+    assert found == {"space": space, "choices": top[source == "run:2"]}
+    network = autoprox.build(
+        source if source.startswith("run") else json.loads(Path(source).read_text())
+    )
+    assert sum(p.numel() for p in network.parameters()) == get_space(space).params(
+        architecture_from_json(found), 7 if source.startswith("run") else 10
+    )
+    assert "architectures 1 to 3, but got run:4" in run("export", "arch", "run:4").err
+
+
 def test_a_file_away_from_its_run_needs_the_classes(run: Command, searched: dict[str, Any]) -> None:
     Path("run/top.json").rename("away.json")
     arguments = ("export", "arch", "away.json", "--space", "autoformer-nano", "--format", "json")
@@ -164,7 +185,7 @@ def test_a_file_away_from_its_run_needs_the_classes(run: Command, searched: dict
     assert refused.err.startswith(
         f"error: --classes must be given for a network of {params} parameters, but got none, and "
     )
-    done = run(*arguments, "--classes", "10", "--out", "a.json", "--json")
+    done = run(*arguments, "--classes", "7", "--out", "a.json", "--json")
     assert done.json["params"] == params
 
 
@@ -204,9 +225,9 @@ def test_the_report_fits_80_columns(run: Command) -> None:
     ("arguments", "message"),
     [
         ("export arch absent.json", "absent.json must be a JSON file, but there is no such file"),
-        ("export arch choices.json", "an architecture's choices need --space, but got none"),
+        ("export arch choices.json", "an architecture's choices need a space, but got none"),
         ("export arch arch.json --format keras", "unknown format of an architecture 'keras'"),
-        ("export arch arch.json --space pit", "--space must be the architecture's, autoformer-na"),
+        ("export arch arch.json --space pit", "space must be pit, but got autoformer-nano"),
         ("export arch {} --space pit", "base_dim is missing from the choices"),
         ("export arch . --space pit", "a run must hold config.json"),
         ("export proxy snip --format python2", "unknown format 'python2' (did you mean python?)"),

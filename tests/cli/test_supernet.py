@@ -233,10 +233,13 @@ OTHER = {"hidden_dim": 192, "depth": 1, "mlp_ratio": [4.0], "num_heads": [3]}
         ),
         (
             (*TRAIN, "--sampler", "single", "--subnets", "other.json"),
-            "other.json: [0] must be of autoformer-nano, but hidden_dim must be one of 16",
+            "other.json: [0]: hidden_dim must be one of 16",
         ),
         ((*TRAIN, "--subnets", "none.json"), "none.json"),
-        ((*TRAIN, "--subnets", "arch.json"), "arch.json must be an array of objects with arch"),
+        (
+            (*TRAIN, "--sampler", "preferred", "--subnets", "foreign.json"),
+            "foreign.json: space must be autoformer-nano, but got pit",
+        ),
         ((*TRAIN, "--images", "tiny.npz"), "images must be at least 4 x 4 pixels, a patch of the"),
         ((*TRAIN, "--images", "none.npz"), "none.npz"),
         (
@@ -262,6 +265,7 @@ OTHER = {"hidden_dim": 192, "depth": 1, "mlp_ratio": [4.0], "num_heads": [3]}
 def test_bad_input_is_one_line_and_leaves_nothing(
     run: Command, folder: Path, arguments: tuple[str, ...], message: str
 ) -> None:
+    (folder / "foreign.json").write_text(json.dumps({"space": "pit", "choices": {}}))
     (folder / "other.json").write_text(json.dumps([{"arch": OTHER}]))
     (folder / "runs").mkdir()
     save_images(folder / "tiny.npz", side=3)
@@ -285,9 +289,8 @@ def test_bad_input_to_what_uses_a_supernet(run: Command, folder: Path) -> None:
         ),
         (
             (*extract, "foreign.json", "--out", "x"),
-            "foreign.json must be of autoformer-nano, but is",
+            "foreign.json: space must be autoformer-nano, but got pit",
         ),
-        ((*extract, "list.json", "--out", "x"), "list.json must be an object with space and choic"),
         (
             (*extract, "arch.json", "--out", "no/x"),
             "must be written to a file in a folder, but got",

@@ -321,7 +321,7 @@ def text() -> Target:
 def architecture() -> Target:
     from random import Random
 
-    from autoprox.oneshot.supernet.subnet_samplers import read_subnet
+    from autoprox.oneshot.supernet.subnet_samplers import read_subnet_entries
     from autoprox.searchspaces import SPACES, architecture_from_json
 
     seeds = [dumped(space.sample(Random(0)).to_json()) for space in SPACES.values()]
@@ -329,7 +329,7 @@ def architecture() -> Target:
     def read(path: Path) -> None:
 
         for name in ("autoformer-nano", "pit", "swin-nano", "flexibert", "bignas"):
-            several(lambda name=name: read_subnet(path, SPACES[name]))
+            several(lambda name=name: read_subnet_entries(path, SPACES[name]))
 
     def whole(path: Path) -> None:
         from autoprox.files.json_documents import read_object

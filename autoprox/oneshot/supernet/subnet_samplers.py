@@ -4,12 +4,16 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from autoprox.files.json_documents import read_json
 from autoprox.oneshot.supernet.shared_weights import SupernetError
 from autoprox.registry import Registry
-from autoprox.searchspaces import Architecture, ArchitectureError, SearchSpace
+from autoprox.searchspaces import (
+    Architecture,
+    ArchitectureError,
+    SearchSpace,
+    architectures_from_json,
+)
 
 Subnets = Sequence[Architecture]
 
@@ -60,38 +64,13 @@ SUBNET_SAMPLERS.register("single", SubnetSampler(lambda space, subnets, rng: lis
 
 
 def read_subnet_entries(path: Path, space: SearchSpace) -> list[Architecture]:
-    """Read the architectures of a file: an array of objects with `arch`, their choices.
-
-    `prenas` and `search` write such files: preferred.json and top.json.
-    """
-    entries = read_json(path).plain()
-    if not isinstance(entries, list) or not entries:
-        raise SupernetError(f"{path} must be an array of objects with arch, at least one")
-    subnets = []
-    for index, entry in enumerate(entries):
-        if not isinstance(entry, dict) or "arch" not in entry:
-            raise SupernetError(f"{path}: [{index}] must be an object with arch, but is {entry!r}")
-        subnets.append(_architecture(f"{path}: [{index}]", entry["arch"], space))
-    return subnets
+    """Read the architectures of a JSON file, such as preferred.json or top.json."""
+    try:
+        return architectures_from_json(read_json(path).plain(), space)
+    except ArchitectureError as error:
+        raise SupernetError(f"{path}: {error}") from error
 
 
 def read_subnets(path: Path, space: SearchSpace) -> tuple[Architecture, ...]:
     """Read the different architectures of a file, in the order of their first entries."""
     return tuple(dict.fromkeys(read_subnet_entries(path, space)))
-
-
-def read_subnet(path: Path, space: SearchSpace) -> Architecture:
-    """Read the architecture of a file: an object with `space` and `choices`."""
-    entry = read_json(path).plain()
-    if not isinstance(entry, dict) or set(entry) != {"space", "choices"}:
-        raise SupernetError(f"{path} must be an object with space and choices, but is {entry!r}")
-    if entry["space"] != space.name:
-        raise SupernetError(f"{path} must be of {space.name}, but is of {entry['space']}")
-    return _architecture(str(path), entry["choices"], space)
-
-
-def _architecture(source: str, choices: Any, space: SearchSpace) -> Architecture:
-    try:
-        return space.architecture(choices)
-    except ArchitectureError as error:
-        raise SupernetError(f"{source} must be of {space.name}, but {error}") from error

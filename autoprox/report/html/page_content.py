@@ -10,6 +10,7 @@ from unicodedata import normalize
 
 import numpy as np
 from rich.table import Table
+from scipy.stats import rankdata
 
 from autoprox.commands.build_benchmark import BuildSummary
 from autoprox.commands.evolve import EvolutionFold, EvolveSummary
@@ -23,7 +24,7 @@ from autoprox.files.human_readable_sizes import format_with_unit
 from autoprox.files.json_documents import read_object
 from autoprox.language import Tree, parse_expression
 from autoprox.loaded_runs import EvolveResult, LoadedRun
-from autoprox.nas.candidate_measurement import SearchProxy
+from autoprox.nas.candidate_measurement import SearchProxy, load_search_proxy
 from autoprox.primitives import OPERATIONS, LatexFormula, fill_template
 from autoprox.report.html.svg_geometry import (
     PlotGeometry,
@@ -40,8 +41,10 @@ from autoprox.searchspaces import get_space
 Log = Sequence[Mapping[str, Any]]
 Taus = Mapping[str, Mapping[str, float | None]]  # by proxy or run, and dataset
 
+MIN_POINTS = 10  # for which outliers are looked for
+OUTLYING = 3  # times the range of nine tenths of the points
 ARITHMETIC = frozenset({"add", "sub", "mul", "div"})  # operations that need no explanation
-ALIGNED = re.compile(r"\S {2,}\S|^ |^(?:Run|Next|Report|Table|Weights): ", re.MULTILINE)
+ALIGNED = re.compile(r"\S {2,}\S|^ |^(?:Run|Next|Then|Report|Table|Weights): ", re.MULTILINE)
 
 
 class ReportPart(NamedTuple):
@@ -55,9 +58,28 @@ class ReportPart(NamedTuple):
 
 def report_parts(run: LoadedRun) -> list[ReportPart]:
     """Return what the command printed, without the formula, which has its own section."""
+    answer = answers(run)
     formulas = tuple(getattr(run.summary, name, None) for name in ("formula", "expression"))
     parts = run_report(run.kind, run.summary)
-    return [report_part(part) for part in parts if part not in formulas]
+    return [report_part(part) for part in parts if part not in (*formulas, *answer)]
+
+
+def answers(run: LoadedRun) -> list[Part]:
+    """Return the first parts of a report, up to what to do next; none for kinds without these."""
+    parts = run_report(run.kind, run.summary)
+    ends = [n for n, part in enumerate(parts) if isinstance(part, str) and part[:6] == "Next: "]
+    return parts[: ends[0] + 1] if ends else []
+
+
+def answer_parts(run: LoadedRun) -> list[ReportPart]:
+    """Return the answer of a run, and what to do next, which have the first section."""
+    return [report_part(part) for part in answers(run)]
+
+
+def search_formula(proxy: str) -> Tree | None:
+    """Return the formula of a search's proxy; None for a function or a count."""
+    found = load_search_proxy(proxy)
+    return parse_expression(proxy) if isinstance(found, SearchProxy) else None
 
 
 def report_part(part: Part) -> ReportPart:
@@ -160,16 +182,37 @@ def ranking_qualities(summary: EvolveSummary) -> list[tuple[str, RankingQuality]
 
 def score_plots(summary: EvolveSummary) -> list[PlotGeometry]:
     """Plot the networks by score and true score."""
-    return [
-        layout_plot(
-            *(f"{title}{dataset}", "score of the proxy", "true score"),
-            *(
+    plots = []
+    for title, quality in ranking_qualities(summary):
+        for dataset in quality.networks["test"].truth:
+            series = [
                 PlotSeries(part, _networks(quality.networks[part], dataset))
                 for part in ("test", "train")
-            ),
-        )
-        for title, quality in ranking_qualities(summary)
-        for dataset in quality.networks["test"].truth
+            ]
+            x_label = "score of the proxy (higher: predicted better)"
+            if is_flattened([point.x for own in series for point in own.points]):
+                x_label = "rank of the proxy's score (higher: predicted better)"
+                series = _by_rank(series)
+            axes = (x_label, "true score (higher is better)")
+            plots.append(layout_plot(f"{title}{dataset}", *axes, *series))
+    return plots
+
+
+def is_flattened(values: Sequence[float]) -> bool:
+    """Return whether a few outliers take most of the range, so that the others fall together."""
+    finite = [value for value in values if math.isfinite(value)]
+    if len(finite) < MIN_POINTS:
+        return False
+    low, high = np.quantile(finite, (0.05, 0.95))
+    return bool(max(finite) - min(finite) > OUTLYING * (high - low))
+
+
+def _by_rank(series: Sequence[PlotSeries]) -> list[PlotSeries]:
+    """Replace the horizontal positions by their ranks among all points."""
+    ranks = rankdata([point.x for own in series for point in own.points]).tolist()
+    return [
+        own._replace(points=[point._replace(x=ranks.pop(0)) for point in own.points])
+        for own in series
     ]
 
 
@@ -194,7 +237,9 @@ def front_plots(summary: EvolveSummary) -> list[PlotGeometry]:
             PlotSeries("chosen", chosen, "ring"),
         )
         caption = f"Size and fitness, evolved {title}" if title else "Size and fitness"
-        plots.append(layout_plot(caption, "nodes", "fitness on the training networks", *series))
+        plots.append(
+            layout_plot(caption, "nodes (fewer is simpler)", "fitness (higher is better)", *series)
+        )
     return plots
 
 
@@ -213,7 +258,7 @@ def fitness_plots(log: Log) -> list[PlotGeometry]:
             for name in ("best", "mean")
         )
         series = (PlotSeries("best", best, "steps"), PlotSeries("mean", mean, "line"))
-        axes = ("formulas evaluated", "fitness")
+        axes = ("formulas evaluated", "fitness (higher is better)")
         plots.append(layout_plot(f"Fitness over evaluations{title}", *axes, *series))
     return plots
 
@@ -224,7 +269,7 @@ def candidate_plots(run: LoadedRun) -> list[PlotGeometry]:
     if not valid:
         return []
     terms = np.array([own["terms"] for own in valid.values()], dtype=float)
-    scores = SearchProxy(parse_expression(run.config["proxy"])).scores(terms)
+    scores = load_search_proxy(run.config["proxy"]).scores(terms)
     if run.config.get("objective") == "size-adjusted":
         scores = size_adjusted(scores, np.array([float(own["params"]) for own in valid.values()]))
     points = {
@@ -242,7 +287,11 @@ def candidate_plots(run: LoadedRun) -> list[PlotGeometry]:
         pick = run.summary.best.candidate
         series.append(PlotSeries("the pick", [points[pick]] if pick in points else [], "ring"))
     title = "Candidates by size and score"
-    return [layout_plot(title, "parameters", "score", *series, log=True)] if points else []
+    return (
+        [layout_plot(title, "parameters", "score (higher is better)", *series, log=True)]
+        if points
+        else []
+    )
 
 
 def correlation_plots(log: Log) -> list[PlotGeometry]:
@@ -257,7 +306,11 @@ def correlation_plots(log: Log) -> list[PlotGeometry]:
 def loss_plots(log: Log) -> list[PlotGeometry]:
     points = [PlotPoint(line["epoch"], line["loss"], f"{line['loss']:.4f}") for line in log]
     series = PlotSeries("loss", points, "line")
-    return [layout_plot("The loss over the epochs", "epochs", "loss", series)] if points else []
+    return (
+        [layout_plot("The loss over the epochs", "epochs", "loss (lower is better)", series)]
+        if points
+        else []
+    )
 
 
 def space_plots(summary: S3Summary) -> list[PlotGeometry]:
@@ -272,7 +325,7 @@ def space_plots(summary: S3Summary) -> list[PlotGeometry]:
         PlotSeries(label, [PlotPoint(n, own, f"{own:.2f}") for n, own in enumerate(row)], "line")
         for label, row in values.items()
     ]
-    return [layout_plot("How good the spaces are", "space", "error", *series)]
+    return [layout_plot("How good the spaces are", "space", "error (lower is better)", *series)]
 
 
 def per_block_choices(choices: Mapping[str, Any]) -> dict[str, list[float]]:

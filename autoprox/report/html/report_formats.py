@@ -34,8 +34,12 @@ def write_report(runs: Sequence[Path], form: str = "html", out: Path | None = No
     return file
 
 
-def _write_svg(page: str, file: Path) -> None:
-    """Write all plots of the page below each other."""
+def plots_svg(runs: Sequence[Path]) -> str:
+    """Return all plots of the page of runs below each other, as SVG."""
+    return _svg(render_page(runs))
+
+
+def _svg(page: str) -> str:
     whole = ElementTree.Element(f"{{{SVG}}}svg")
     css = TEMPLATES.get_template("style.css").render()
     ElementTree.SubElement(whole, f"{{{SVG}}}style").text = f"{css} svg {{ max-width: none; }}"
@@ -49,7 +53,7 @@ def _write_svg(page: str, file: Path) -> None:
     if not top:
         raise ConfigError("a page must have plots to be written as svg, but this one has none")
     whole.attrib.update(viewBox=f"0 0 {widest} {top}", width=str(widest), height=str(top))
-    write_text(file, ElementTree.tostring(whole, encoding="unicode") + "\n")
+    return ElementTree.tostring(whole, encoding="unicode") + "\n"
 
 
 def _write_png(page: str, file: Path) -> None:
@@ -102,6 +106,6 @@ def _cell(element: ElementTree.Element) -> str:
 REPORT_FORMATS: Mapping[str, Callable[[str, Path], None]] = {
     "html": lambda page, file: write_text(file, page),
     "md": _write_markdown,
-    "svg": _write_svg,
+    "svg": lambda page, file: write_text(file, _svg(page)),
     "png": _write_png,
 }

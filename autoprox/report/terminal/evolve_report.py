@@ -9,6 +9,7 @@ from rich.table import Table
 from autoprox.commands.evolve import EvolutionFold, EvolveSummary
 from autoprox.evaluation.full_resolution_choice import RankingQuality
 from autoprox.files.rerun_command import rerun_command_line
+from autoprox.report.terminal.headlines import fold_headlines
 from autoprox.report.terminal.layout import (
     INTERVAL,
     WIDTH,
@@ -37,7 +38,7 @@ MAX_FRONT = 12  # formulas that are shown
 def evolve_report(summary: EvolveSummary) -> list[Part]:
     """Show each fold's formula with its ranking quality, and the held-out spaces side by side."""
     one = len(summary.spaces) == 1
-    parts: list[Part] = []
+    parts = answer_parts(summary)
     for fold in summary.folds:
         held_out = f"held out: {fold.held_out}, all of whose networks are test networks"
         title = [f"Evolved on {', '.join(fold.trained)}", *([held_out] if fold.held_out else [])]
@@ -52,8 +53,28 @@ def evolve_report(summary: EvolveSummary) -> list[Part]:
         if source.lacking:
             lacking = ", ".join(source.lacking)
             parts.append(paragraph(f"{name} has no scores on {lacking}."))
-    end = f"Run: {summary.run}\nNext: {rerun_command_line('show', summary.run)}"
+    end = f"Run: {summary.run}"
     return [*parts, end if one else f"{summary.seconds:.0f} s\n{end}"]
+
+
+def answer_parts(summary: EvolveSummary) -> list[Part]:
+    """Show how well each formula ranks in a sentence or two, and what to do next."""
+    parts: list[Part] = []
+    for fold in summary.folds:
+        title = f"Without {fold.held_out}:\n" if fold.held_out else ""
+        parts += [f"{title}{paragraph(own)}" for own in fold_headlines(fold)]
+    return [*parts, "\n".join(next_commands(summary))]
+
+
+def next_commands(summary: EvolveSummary) -> list[str]:
+    """Return lines with the search that uses the formula, and the export of its network."""
+    name, source = next(iter(summary.spaces.items()))
+    space = source.space or name
+    searched = ("search", "--space", space, "--proxy", summary.run, "--name", "found")
+    return [
+        f"Next: {rerun_command_line(*searched)}",
+        f"Then: {rerun_command_line('export', 'arch', 'RUN_OF_THE_SEARCH', '--out', 'network')}",
+    ]
 
 
 def front_parts(fold: EvolutionFold, objective: str) -> list[Part]:
@@ -142,7 +163,8 @@ def _verdict(quality: RankingQuality) -> str:
     for metric, title in METRIC_TITLES.items():
         better = [n for n, own in comparison if getattr(own, metric).verdict == "worse"]
         rule = "Significantly better than the proxy on the test networks"
-        found.append(f"{rule} by {title}: {', '.join(better) or 'no baseline'}.")
+        rivals = ", ".join(better) or "none of those it was compared with"
+        found.append(f"{rule} by {title}: {rivals}.")
     if quality.zoo.best:
         named = ", ".join(
             f"{name} by {METRIC_TITLES[own]}" for own, name in quality.zoo.best.items()

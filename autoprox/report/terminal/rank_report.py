@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from autoprox.commands.compare import CompareSummary
 from autoprox.commands.rank import NOT_FINITE, RankRow, RankSummary
+from autoprox.report.terminal.headlines import rank_headline
 from autoprox.report.terminal.layout import (
     INTERVAL,
     Part,
@@ -82,6 +83,7 @@ def rank_report(summary: RankSummary) -> list[Part]:
         f"{ties}{summary.seconds:.0f} s"
     )
     return [
+        paragraph(rank_headline(summary)),
         table,
         *(_published_parts(summary.published) if summary.published else ()),
         *near_size_parts(means, networks, summary.pairs),

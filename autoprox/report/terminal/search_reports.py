@@ -3,6 +3,8 @@
 from autoprox.commands.rediscover import RediscoverSummary
 from autoprox.commands.search import PickEvaluation, SearchSummary
 from autoprox.files.human_readable_sizes import format_with_unit
+from autoprox.files.rerun_command import rerun_command_line
+from autoprox.report.terminal.headlines import search_headline
 from autoprox.report.terminal.layout import (
     Part,
     aligned,
@@ -35,10 +37,22 @@ def search_report(summary: SearchSummary) -> list[Part]:
     }
     evaluated = f", {summary.evaluated} evaluated" if summary.evaluator else ""
     candidates = f"Candidates: {summary.evaluations}{evaluated}, {failed}"
+    headline = search_headline(
+        *(summary.best.candidate, summary.best.params, summary.evaluations),
+        *(summary.size.spearman, summary.size.pick_is_largest),
+    )
+    export = rerun_command_line("export", "arch", summary.run, "--out", "network")
     return [
+        paragraph(headline),
+        f"Next: {export}",
         aligned(best),
         table,
         *(_evaluator_parts(summary.evaluator_check) if summary.evaluator_check else []),
+        *(
+            [f"The proxy was found on another space, {summary.found_on}."]
+            if summary.found_on and summary.space not in summary.found_on.split(", ")
+            else []
+        ),
         paragraph(_size_check(summary)),
         paragraph(f"{candidates}; {summary.weights} weights; {summary.seconds:.0f} s"),
         *_weights_parts(summary),

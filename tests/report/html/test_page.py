@@ -32,7 +32,7 @@ def parsed(page: str) -> ElementTree.Element:
 @pytest.mark.parametrize("run", COMMITTED, ids=lambda run: str(run.name))
 def test_the_page_of_a_run_is_whole(run: Path) -> None:
     page = render_page([run])
-    headings = [element.text for element in parsed(page).iter("h2")]
+    headings = headings_of(page)
     assert "Every setting" in headings
     assert "How to repeat it" in headings
     assert "begun from Python" not in page  # which isn't known without the environment
@@ -47,14 +47,20 @@ def headings_of(page: str) -> list[str | None]:
 def test_the_page_of_a_discovery_has_all_that_was_promised(tmp_path: Path) -> None:
     page = render_page([discovery(tmp_path / "run")])
     assert headings_of(page) == [
+        *("Score and true score", "Size and fitness"),
         *("The formula", "The operations", "As text", "As a tree"),
-        *("Score and true score", "Results", "All correlations", "Size and fitness", "Fitness"),
+        *("Results", "All correlations", "Fitness over the evolution"),
         *("Every setting", "The environment", "How to repeat it"),
     ]
     assert page.count("Regret:") == page.count("Size controlled for:") == 1
     assert "<math" in page
     [tree] = [d for d in parsed(page).iter("details") if d.findtext("summary") == "As a tree"]
-    assert "open" in tree.attrib
+    assert "open" not in tree.attrib
+    first = parsed(page).find(".//section")
+    assert first is not None
+    text = " ".join("".join(first.itertext()).split())
+    assert text.startswith("Too few to judge") or "unseen networks with Kendall tau" in text
+    assert "Next: autoprox search --space" in text
 
 
 def test_the_page_of_a_discovery_on_several_spaces(tmp_path: Path) -> None:
