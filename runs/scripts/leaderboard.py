@@ -63,8 +63,8 @@ TABLES = (
     Table("AutoFormer S", "ood-vit-nas", "autoformer-supernet-s", INHERITED),
     Table("AutoFormer B", "ood-vit-nas", "autoformer-supernet-b", INHERITED),
     Table("FlexiBERT", "nas-bench-bert", "flexibert"),
-    Table("GPT-2 LTS, WikiText-103", "lts", "gpt2-lts", datasets=("wikitext-103",)),
-    Table("GPT-2 LTS, LM1B", "lts", "gpt2-lts", datasets=("lm1b",)),
+    Table("GPT-2 LTS, WikiText-103", "lts", "gpt2-lts"),
+    Table("GPT-2 LTS, LM1B", "lts", "gpt2-lts-lm1b"),
     Table("GPT-2 HW", "hw-gpt-bench", "gpt2-hw", SURROGATE),
 )
 MARKS = {SURROGATE: "†", INHERITED: "‡"}
