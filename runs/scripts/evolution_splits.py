@@ -85,10 +85,11 @@ def page() -> str:
     lines = [
         "# Power laws and regressions from the same labels",
         "",
-        "Kendall tau on test networks, ties counted as unordered: mean over splits into training and",
-        "test networks, with the standard error of that mean. All methods of a row are fitted to the",
-        "same training networks. *Better* and *worse* count the splits on which the power law's tau is",
-        "significantly above or below that of ridge regression (paired bootstrap, 95 %).",
+        "Kendall tau on test networks, ties counted as unordered: mean over splits into training",
+        "and test networks, with the standard error of that mean. All methods of a row are fitted",
+        "to the same training networks. *Better* and *worse* count the splits on which the power",
+        "law's tau is significantly above or below that of ridge regression (paired bootstrap,",
+        "95 %).",
         "",
         "| table | weights | splits | labels | "
         + " | ".join(TITLES.get(n, n) for n in SHOWN)
