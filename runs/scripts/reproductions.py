@@ -51,7 +51,7 @@ PAGE = ROOT / "docs" / "results" / "reproductions.md"
 FIGURE5 = ROOT / "runs" / "strategies" / "autoformer-auto-prox.json"
 PRENAS = RESULTS / "prenas-choices.json"
 TOLERANCE = 0.12  # the authors' own code is up to .11 away from what Auto-Prox prints
-MOST_NETWORKS = 300
+MOST_NETWORKS, MOST_SEEDS = 300, 5
 IMAGES = ("cifar100", "flowers", "chaoyang")
 NAMES = {"kendall": "Kendall", "spearman": "Spearman"}
 Rows = dict[str, dict[str, dict[str, Any]]]  # proxy, dataset, figure
@@ -92,7 +92,8 @@ def _vit_bench(space: str, label: str, *datasets: str) -> Table:
 
 
 def _texts(dataset: str) -> Table:
-    return Table("", "lts", "gpt2-lts", datasets=(dataset,))
+    space = "gpt2-lts" if dataset == "wikitext-103" else "gpt2-lts-lm1b"
+    return Table("", "lts", space, datasets=(dataset,))
 
 
 CLAIMS = (
@@ -176,7 +177,9 @@ def tables() -> dict[str, list[Claim]]:
     return found
 
 
-def measure(names: Sequence[str], variants: Sequence[str], workers: int) -> None:
+def measure(
+    names: Sequence[str], variants: Sequence[str], workers: int, networks: int, seeds: int
+) -> None:
     """Rank on the tables that are installed what isn't measured yet."""
     for name, claims in tables().items():
         if names and name not in names:
@@ -195,12 +198,19 @@ def measure(names: Sequence[str], variants: Sequence[str], workers: int) -> None
                 print(f"{name}, {key}:", flush=True)
                 started = time.monotonic()
                 RESULTS.mkdir(exist_ok=True)
-                write_json(path, measured(table, claims, key, variant, workers))
+                found = measured(table, claims, key, variant, workers, networks, seeds)
+                write_json(path, found)
                 print(f"{name}, {key}: {time.monotonic() - started:.0f} s", flush=True)
 
 
 def measured(
-    table: Table, claims: Sequence[Claim], key: str, variant: Variant, workers: int
+    table: Table,
+    claims: Sequence[Claim],
+    key: str,
+    variant: Variant,
+    workers: int,
+    networks: int,
+    seeds: int,
 ) -> dict[str, Any]:
     """Return the correlations of the claims' proxies on a table; all seeds in the main variants."""
     of = len(table.load().architectures)
@@ -209,11 +219,11 @@ def measured(
         **table.options(),
         **variant.options,
         "proxies": tuple(LAYERS if variant.layers else papers),
-        "seeds": max(claim.seeds for claim in claims) if key in MAIN else 1,
+        "seeds": min(max(claim.seeds for claim in claims), seeds) if key in MAIN else 1,
         "ties": "tau-b",
     }
-    if supported("networks") and of > MOST_NETWORKS:
-        options["networks"] = MOST_NETWORKS
+    if supported("networks") and of > networks:
+        options["networks"] = networks
     if supported("weights"):
         options.setdefault("weights", "fresh")
     name = f"reproductions-{table.name}-{key}"
@@ -537,6 +547,8 @@ def main() -> None:
             f"--{name}", type=lambda text: text.split(","), default=[*known], help=", ".join(known)
         )
     own.add_argument("--workers", type=int, default=1)
+    own.add_argument("--networks", type=int, default=MOST_NETWORKS, help="most of a table")
+    own.add_argument("--seeds", type=int, default=MOST_SEEDS, help="at most; else the paper's")
     modes.add_parser("adopt").add_argument("runs", nargs="+", type=Path)
     modes.add_parser("prenas")
     modes.add_parser("page")
@@ -552,7 +564,7 @@ def main() -> None:
         for chosen, all_names in ((given.tables, tables()), (given.variants, VARIANTS)):
             if unknown := sorted(set(chosen) - set(all_names)):
                 raise SystemExit(f"unknown name {unknown[0]}; choose from {', '.join(all_names)}")
-        measure(given.tables, given.variants, given.workers)
+        measure(given.tables, given.variants, given.workers, given.networks, given.seeds)
 
 
 if __name__ == "__main__":
