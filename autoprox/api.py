@@ -69,7 +69,7 @@ def _function(config: Callable[P, TaskConfig], result: type[R], example: str) ->
     def call(*args: P.args, **options: P.kwargs) -> R:
         from autoprox import runner
 
-        given = config(*args, **_as_texts(options))  # type: ignore[arg-type]
+        given = config(*args, **_as_texts(options))
         summary = _with_progress(given.progress, lambda own: runner.start(given, own))
         return result(summary.run)
 
@@ -241,6 +241,6 @@ def build(
     elif isinstance(architecture, Architecture):
         found = architecture
     else:
-        found = architecture_from_json(architecture, space and get_space(space))
+        found = architecture_from_json(architecture, get_space(space) if space else None)
     own = get_space(found.space)
     return own.build(found, classes or own.default_classes, seed)

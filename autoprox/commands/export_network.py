@@ -62,19 +62,22 @@ def read_architecture(
     are known. An entry of a search also has the network's number of parameters: if that isn't the
     number with the default classes, the user must name the classes.
     """
+    folder: Path | None = None
+    entry: Any
     run = None if Path(source).is_file() or source.endswith(".json") else find_run(source)
     named = None if space is None else get_space(space)
     if run is not None:
-        folder, number = run
+        folder, which = run
         entries, named = _entries_of_run(folder, space)
+        number = int(which) if which.isdecimal() else 0
         if not 1 <= number <= len(entries):
             rule = f"{folder} has the architectures 1 to {len(entries)}"
-            raise ConfigError(f"{rule}, but got {folder}:{number}")
+            raise ConfigError(f"{rule}, but got {folder}:{which}")
         with as_written(folder):
             architecture = architecture_from_json(entries[number - 1], named)
         entry = entries[number - 1]
     elif source.lstrip().startswith(("{", "[")):
-        folder, entry = None, parse_json(source.encode(), "the JSON").plain()
+        entry = parse_json(source.encode(), "the JSON").plain()
         architecture = architecture_from_json(entry, named)
     else:
         folder, entry = Path(source).parent, read_json(Path(source)).plain()

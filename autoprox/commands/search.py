@@ -69,7 +69,7 @@ from autoprox.searchspaces.size_limits import SIZE_TOLERANCE, SizeLimits, matchi
 from autoprox.shortfalls import Shortfall, unmet
 from autoprox.statistics.collector import MeasurementSetting, resolve_device
 from autoprox.statistics.sliced_networks import require_sliceable_space
-from autoprox.zoo.proxy_loading import resolve_proxy, weights_evolved_with
+from autoprox.zoo.proxy_loading import resolve_proxy
 
 EVALUATIONS_FILE, TOP_FILE = "evaluations.jsonl", "top.json"
 SCORERS: Mapping[str, Callable[..., CandidateScorer]] = {
@@ -181,11 +181,12 @@ class SearchTask(CommandTask[SearchConfig, SearchSummary]):
         )
         source = str(config.proxy)
         self.proxy = load_search_proxy(source, self.strategy.by_block)
-        found_on = config.found_on
+        found_on, evolved_with = config.found_on, config.evolved_with
         if isinstance(self.proxy, SearchProxy):
             loaded = resolve_proxy(source)
             source = str(loaded.tree)
-            found_on = loaded.found.space if loaded.found else found_on
+            if loaded.found:
+                found_on, evolved_with = loaded.found.space, loaded.found.weights
         elif config.weights == "inherited":
             rule = "weights that are inherited must have an expression as the proxy"
             raise ConfigError(f"{rule}, but {source} is a function of whole networks")
@@ -195,7 +196,7 @@ class SearchTask(CommandTask[SearchConfig, SearchSummary]):
             config,
             space=self.space.name,
             proxy=source,  # the file or run may be gone when the search is resumed
-            evolved_with=config.evolved_with or weights_evolved_with(str(config.proxy)),
+            evolved_with=evolved_with,
             device=resolve_device(config.device),
             set=self.parameters.model_dump(mode="json"),
             found_on=found_on,

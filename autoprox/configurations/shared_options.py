@@ -97,9 +97,11 @@ class TaskConfig(Options):
             listed=False, stored=False,
         ),
     ] = True  # fmt: skip
-    seed: Annotated[Whole, Option("Seed of all random numbers.")] = 0
+    seed: Annotated[Whole, Option("Seed of the random numbers; a split has its own.")] = 0
     workers: Annotated[
-        Positive, Le(MOST_WORKERS), Resource("Threads; the result doesn't depend on them.")
+        Positive,
+        Le(MOST_WORKERS),
+        Resource("Threads, or processes of a build; results are the same."),
     ] = 2
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite
-from typing import cast
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.language import Statistic, Tree, canonical, statistics
 from autoprox.parallel.worker_pool import SINGLE_WORKER, WorkerPool
 from autoprox.scoring.correlations import Floats
-from autoprox.searchspaces import Architecture, SearchSpace, TransformerNetwork
+from autoprox.searchspaces import Architecture, SearchSpace
 from autoprox.searchspaces.size_limits import ArchitectureSizes
 from autoprox.statistics.collector import MeasurementSetting
 from autoprox.statistics.matrix_sources import (
@@ -110,6 +109,7 @@ class NamedSearchProxy:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.terms = (name,)
 
     def outcome(
         self,
@@ -127,14 +127,9 @@ class NamedSearchProxy:
         values: dict[str, float] = {}
 
         def measure() -> None:
-            network = SpaceNetwork(space, architecture, seed, shared).build(setting.device)(
-                batch.classes
-            )
-            values.update(
-                measure_function_proxies(
-                    cast(TransformerNetwork, network), batch, [self.name], seed
-                )
-            )
+            prepare = SpaceNetwork(space, architecture, seed, shared).build(setting.device)
+            network = prepare(batch.classes)
+            values.update(measure_function_proxies(network, batch, [self.name], seed))
 
         if failure := catch_network_failure(measure):
             return MeasurementOutcome(failure=failure)

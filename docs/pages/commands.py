@@ -112,7 +112,7 @@ def page() -> str:
     return text.page(
         "Commands and options",
         "Every command has `--help`, every result `--json` ([file formats](files.md)). From "
-        "Python the options of a task are keywords, with `_` for `-` ([Python](api.md)). Wrong "
-        "use ends with exit code 2, a failure with 1, Ctrl-C with 130.",
+        "Python the options of a command that makes a run are keywords, with `_` for `-` "
+        "([Python](api.md)). Wrong use ends with exit code 2, a failure with 1, Ctrl-C with 130.",
         *(section(name, command) for name, command in all_commands().items()),
     )
