@@ -17,6 +17,7 @@ from autoprox.errors import AutoproxError, nearest
 from autoprox.searchspaces.transformer import BlockSpec, TransformerNetwork
 
 SAMPLING_ATTEMPTS = 1000
+MOST_SHOWN = 100  # options in an error or a table
 OptionValue = float | str  # or a boolean, which Python counts as a number
 LayerCondition = Callable[[Any, Mapping[str, Any]], bool]
 
@@ -379,8 +380,13 @@ def _matching_option(where: str, value: Any, options: tuple[OptionValue, ...]) -
     for option in options:
         if value == option and _kind(value) is _kind(option):
             return option
-    choices = ", ".join(map(str, options))
-    raise ArchitectureError(f"{where} must be one of {choices}, but got {value!r}")
+    raise ArchitectureError(f"{where} must be one of {listed_options(options)}, but got {value!r}")
+
+
+def listed_options(options: Sequence[OptionValue]) -> str:
+    """The options as text; of very many only the first ones and the last."""
+    shown = list(map(str, options))
+    return ", ".join(shown if len(shown) <= MOST_SHOWN else [*shown[:3], "...", shown[-1]])
 
 
 def _kind(value: Any) -> type | None:

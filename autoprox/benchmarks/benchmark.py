@@ -103,13 +103,13 @@ def choose_datasets(
     return chosen
 
 
-def draw_networks(count: int, networks: int, where: str) -> list[int]:
+def draw_networks(count: int, networks: int) -> list[int]:
     """Draw some of a table's networks, in their order, by a generator of its own with seed 0.
 
     A larger sample contains every smaller one.
     """
     if not MIN_ARCHITECTURES <= networks <= count:
-        rule = f"networks must be from {MIN_ARCHITECTURES} to {count}, the number of {where}"
+        rule = f"networks must be from {MIN_ARCHITECTURES} to {count}, all there are"
         raise NetworkSampleError(f"{rule}, but got {networks}")
     return sorted(np.random.default_rng(0).permutation(count)[:networks].tolist())
 
@@ -136,7 +136,7 @@ def assemble_benchmark(
         if where != row.where:
             raise BenchmarkError(f"{row.where} must differ from every other, but equals {where}")
     if selection.networks is not None:
-        drawn = draw_networks(len(rows), selection.networks, rows_where)
+        drawn = draw_networks(len(rows), selection.networks)
         source = f"{source}; {selection.networks} of them drawn at random"
         rows = [rows[n] for n in drawn]
     scores = {}

@@ -8,7 +8,7 @@ from itertools import groupby
 from autoprox.files.human_readable_sizes import format_with_unit
 from autoprox.searchspaces import SPACES, SearchSpace
 from autoprox.searchspaces.language_model_bases import TokenSpace
-from autoprox.searchspaces.space import ChoiceField
+from autoprox.searchspaces.space import ChoiceField, listed_options
 
 from . import text
 from .text import code, table
@@ -49,7 +49,7 @@ def section(space: SearchSpace) -> str:
 
 def described(field: ChoiceField) -> tuple[str, str]:
     """The options of a field, and how often it is chosen."""
-    options = " / ".join(", ".join(map(str, own)) for own in field.options)
+    options = " / ".join(map(listed_options, field.options))
     if not field.listed:
         return options, "network"
     each = {None: "stage", "depth": "layer"}.get(field.count, f"layer of {field.count}")

@@ -221,3 +221,19 @@ def test_table_that_is_no_table(tmp_path: Path) -> None:
         JSONFileError, match=r"table\.json:1: the file must be an object, but got an"
     ):
         load_benchmark(written(tmp_path, "[1, 2]"))
+
+
+def test_a_sample_is_always_the_same_and_in_order(tmp_path: Path) -> None:
+    path = written(tmp_path, json.dumps(table(40)))
+    whole = load_benchmark(path)
+    small, large = (load_benchmark(path, networks=n) for n in (12, 30))
+    assert load_benchmark(path, networks=12).digest == small.digest != large.digest
+    assert load_benchmark(path, networks=40).digest == whole.digest
+    order = [whole.architectures.index(a) for a in large.architectures]
+    assert order == sorted(order) != [*range(30)]
+    assert set(small.architectures) < set(large.architectures)
+    assert large.scores["cifar100"].tolist() == [70.0 + n for n in order]
+    assert "30 of them drawn at random" in large.source
+    for networks in (9, 41, -1):
+        with pytest.raises(BenchmarkError, match=r"networks must be from 10 to 40, .* got -?\d"):
+            load_benchmark(path, networks=networks)

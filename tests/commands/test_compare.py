@@ -88,3 +88,21 @@ def test_runs_must_be_of_one_benchmark_and_leave_networks(run: Command) -> None:
     refused = run("compare", first, several)
     assert refused.code == 2
     assert f"{several} is of autoformer-nano, pit" in refused.err
+
+
+def test_runs_on_a_sample_are_compared_on_its_unseen_networks(run: Command) -> None:
+    first, second = (discovered(t, 0, networks=30) for t in ("sum(width)", "sum(tokens)"))
+    found = run("compare", first, second, "--json").json
+    sample = load_benchmark("mine.json", networks=30)
+    train, new = split_networks(30, 0, 0.5)
+    assert found["networks"] == len(new) == 15
+    lines = (Path(found["run"]) / "log.jsonl").read_text().splitlines()
+    values = [json.loads(line)["values"]["wide"] for line in lines]
+    unseen = [sample.architectures[n] for n in new]
+    assert sorted(value[first] for value in values) == sorted(
+        a["hidden_dim"] * a["depth"] for a in unseen
+    )
+    assert not {sample.architectures[n] for n in train} & {*unseen}
+    refused = run("compare", first, discovered("sum(width)", 1))
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "runs must have the same networks to be compared" in refused.err

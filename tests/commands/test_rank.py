@@ -17,6 +17,7 @@ from helpers.records import proxy_record, record
 from helpers.tables import table
 from scipy.stats import kendalltau, pearsonr, spearmanr
 
+from autoprox.benchmarks import load_benchmark
 from autoprox.commands.rank import CorrelationIntervals, EvolvedProxyOverlap, RankSummary, RankTask
 from autoprox.configurations.commands import RankConfig
 from autoprox.configurations.shared_options import names
@@ -24,6 +25,7 @@ from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.errors import ConfigError, MeasurementError, RunError
 from autoprox.evaluation import proxy_measurement as proxies_module
 from autoprox.evaluation.proxy_measurement import SIZE_PROXIES, requested_proxy_names
+from autoprox.evaluation.proxy_training_split import evolved_on_architectures
 from autoprox.inputs.batch_loading import load_batches
 from autoprox.report.terminal.rank_report import UNEQUAL, as_csv, rank_report
 from autoprox.runner import resume_run, start
@@ -332,6 +334,9 @@ def test_command(run: Command) -> None:
         (["--proxies", "new.json"], "must be at most 1 for this autoprox"),
         (["--proxies", "none.json"], "none.json"),
         (["--proxies", "abs(width)"], "a proxy is a Network, got Layers[block]"),
+        (["--networks", "13"], "networks must be from 10 to 12, all there are, but got 13"),
+        (["--networks", "2"], "networks must be from 10 to 12"),
+        (["--networks", "0"], "networks must be a whole number >= 1, but got 0"),
         (["--seeds", "0"], "seeds must be a whole number >= 1, but got 0"),
         (["--benchmark", "mine.json", "--datasets", "tall"], "has no dataset 'tall'"),
         (["--text", "mine.json"], "autoformer-nano takes images, which text mine.json is not for"),
@@ -348,11 +353,11 @@ def test_wrong_use_is_one_line_and_writes_nothing(
     assert not Path("runs").exists()
 
 
-def discovery(folder: Path, split_seed: int, train: float) -> str:
+def discovery(folder: Path, split_seed: int, train: float, **changes: int) -> str:
     """A run of evolve on the table, whose proxy file records the split."""
     table_of = {"benchmark": "mine", "space": "autoformer-nano"}
     split = {**table_of, "subset": "main", "split_seed": split_seed, "train": train}
-    found = {**record()["found"], **table_of, "evolved_on": [{"networks": 12, **split}]}
+    found = {**record()["found"], **table_of, "evolved_on": [{"networks": 12, **split, **changes}]}
     with Run.create(folder, f"evolved{split_seed}", {"kind": "evolve", **split}) as run:
         run.write_proxies([proxy_record(expression="sum(width)", found=found)])
         return str(run.path)
@@ -376,6 +381,21 @@ def test_networks_that_a_proxy_was_evolved_on_are_reported(benchmark: Path, tmp_
         text = f"{name} was evolved on 6 of the 12 networks; its Kendall tau on the other 6: "
         assert text in " ".join(map(str, rank_report(found)))
         assert text in Path(found.run, "table.md").read_text()
+
+
+def test_networks_of_a_sample_are_known_in_the_whole_table(benchmark: Path, tmp_path: Path) -> None:
+    """A proxy that was evolved on a sample has seen its training networks, however it is ranked."""
+    own = discovery(tmp_path / "discoveries", 3, 0.5, networks=10, sample=10)
+    sample = load_benchmark(benchmark, networks=10).architectures
+    seen = {sample[n] for n in split_networks(10, 3, 0.5)[0]}
+    for networks in (None, 11, 10):
+        given = {"proxies": (own,), "seeds": 1, "runs": tmp_path, "networks": networks}
+        asked = config(benchmark, **given)
+        ranked = load_benchmark(benchmark, networks=networks)
+        assert set(evolved_on_architectures(own, asked, ranked)) == seen
+        assert seen <= set(ranked.architectures)
+    other = discovery(tmp_path / "discoveries", 4, 0.5, networks=500, sample=500)
+    assert not evolved_on_architectures(other, config(benchmark), load_benchmark(benchmark))
 
 
 def test_networks_of_another_benchmark_are_all_unseen(benchmark: Path, tmp_path: Path) -> None:

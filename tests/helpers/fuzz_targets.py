@@ -18,6 +18,7 @@ from PIL import Image
 
 from helpers import hostile
 from helpers.images import save_images
+from helpers.lts import INSIDE, archive, link, lts_folder
 from helpers.records import proxy_record
 from helpers.tables import table
 
@@ -172,6 +173,63 @@ def pth() -> Target:
     seeds = [content.getvalue(), pickle.dumps(Evil()), b""]
     reader = file_reader(f"vit-bench-101/{name}", resolve_proxy, status)
     return Target(seeds, reader, hostile.mutate_zip)
+
+
+@target
+def ood_vit_nas() -> Target:
+    """The reader alone: `load_benchmark` refuses any other file than the published one."""
+    from autoprox.benchmarks import BENCHMARKS
+    from autoprox.benchmarks.benchmark import BenchmarkSelection
+
+    source = BENCHMARKS["ood-vit-nas"]
+    selection = BenchmarkSelection("autoformer-supernet-s", "supernet", ("imagenet",))
+    [file] = [file for file in source.files if file.space == selection.space]
+    excerpt = Path(__file__).parents[1] / "data" / "benchmarks" / "ood_vit_nas_small.json"
+    entries = json.loads(excerpt.read_text())
+    few = {number: entries[number] for number in ("0", "1", "2")}
+    return Target([dumped(few)], lambda content: source.read(selection, [(file, content)]))
+
+
+LTS_WORDS = ("config_0_j0:", "  valid_ppl: ", "- ", ".nan", "&a ", "*a", "!!python/object:x ", "\n")
+LTS_WORDS += ("9" * 50, "1e999", "{", "[", "n_layer: 2", "d_inner:", "---", "  ", "'", "null", "? ")
+
+
+@target
+def lts() -> Target:
+    """The reader alone, of a wrong summary and of a wrong network."""
+    from autoprox.benchmarks import BENCHMARKS
+    from autoprox.benchmarks.benchmark import BenchmarkSelection
+
+    source, good = BENCHMARKS["lts"], lts_folder()
+    selection = BenchmarkSelection("gpt2-lts", "valid_ppl", ("wikitext-103",))
+    paths = ("ppl_summary.yaml", "config_0/j0/model_config.yaml")
+
+    def read(content: bytes) -> None:
+        several(
+            *(
+                lambda path=path: source.read(
+                    selection, [(source.files[0], {**good, path: content})]
+                )
+                for path in paths
+            )
+        )
+
+    return Target([good[path] for path in paths], read, hostile.mutate_text(LTS_WORDS))
+
+
+@target
+def lts_archive() -> Target:
+    """A .tar.gz, which nobody extracts; half of them are whole gzip files of a wrong archive."""
+    from autoprox.files.tar_archives import read_folders
+
+    packed = archive(dict(list(lts_folder().items())[:2]), link("archai-0/a", "b"))
+
+    def read(content: bytes) -> None:
+        zipped = content if content.startswith(b"\x1f\x8b") else gzip.compress(content)
+        read_file = file_reader("a.tar.gz", lambda path: read_folders(path, [INSIDE], "a.tar.gz"))
+        read_file(zipped)
+
+    return Target([packed, gzip.decompress(packed)], read, hostile.mutate_bytes)
 
 
 class Evil:
