@@ -14,7 +14,7 @@ these. What the rule does with the numbers stays as it is, and so do constants.
 
 import hashlib
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from threading import Lock
@@ -74,10 +74,10 @@ class SharedDraws(TorchDispatchMode):
 
 
 class NetworkRoles:
-    """Finds the role of a network's parameters, also of those that are replaced later."""
+    """Finds the roles of a network's parameters, given by name, also if they are replaced."""
 
-    def __init__(self, network: nn.Module, stages: Sequence[Sequence[object]] = ()) -> None:
-        self._network, self._stages = network, stages
+    def __init__(self, network: nn.Module, roles: Mapping[str, ParameterRole]) -> None:
+        self._network, self._roles = network, roles
         self._by_address: dict[int, tuple[ParameterRole, Tensor]] = {}
         self._views: Counter[str] = Counter()
 
@@ -86,8 +86,9 @@ class NetworkRoles:
         address = target.untyped_storage().data_ptr()
         if address not in self._by_address:
             self._by_address = {
-                parameter.untyped_storage().data_ptr(): (role, parameter)
-                for role, parameter in parameter_roles(self._network, self._stages)
+                parameter.untyped_storage().data_ptr(): (self._roles[name], parameter)
+                for name, parameter in self._network.named_parameters()
+                if name in self._roles
             }
         if address not in self._by_address:
             return None
@@ -100,9 +101,10 @@ class NetworkRoles:
 
 def space_draws(
     space: SearchSpace, arch: Architecture, network: nn.Module, seed: int
-) -> SharedDraws:
-    """Return the context in which a network of a space takes the draws that all share."""
-    return SharedDraws(f"{space.name} {seed}", NetworkRoles(network, space.stages(arch)))
+) -> Callable[[], SharedDraws]:
+    """Return what makes contexts in which a network takes the draws that its space shares."""
+    roles = parameter_roles(network, space.stages(arch))
+    return lambda: SharedDraws(f"{space.name} {seed}", NetworkRoles(network, roles))
 
 
 def shared_network(
@@ -110,7 +112,7 @@ def shared_network(
 ) -> TransformerNetwork:
     """Return a network of a space, initialised from the draws that its networks share."""
     network = space.network(arch, classes)
-    with space_draws(space, arch, network, seed):
+    with space_draws(space, arch, network, seed)():
         network.initialise(seed)
     return network
 
@@ -126,7 +128,8 @@ def made_with_shared_draws(
     drawn: list[Tensor] = []
     with SharedDraws(group, drawn.append):
         first = make()
-    role_of = NetworkRoles(module_of(first))
+    model = module_of(first)
+    role_of = NetworkRoles(model, parameter_roles(model, ()))
     roles = iter([role_of(target) for target in drawn])
     with SharedDraws(group, lambda target: next(roles, None)):
         return make()
@@ -134,8 +137,9 @@ def made_with_shared_draws(
 
 def parameter_roles(
     network: nn.Module, stages: Sequence[Sequence[object]]
-) -> Iterator[tuple[ParameterRole, Tensor]]:
-    """Yield each parameter with its role, which doesn't depend on the depth of earlier stages."""
+) -> dict[str, ParameterRole]:
+    """Return the role of each parameter, which doesn't depend on the depth of earlier stages."""
+    roles: dict[str, ParameterRole] = {}
     places = [f"stage {s} block {b}" for s, own in enumerate(stages) for b in range(len(own))]
     modules = dict(network.named_modules())
     starts = [path for path, own in modules.items() if isinstance(own, TransformerBlock)]
@@ -154,7 +158,9 @@ def parameter_roles(
             seen[role] += 1
             parts = FUSED_PARTS.get(path.rpartition(".")[2], FUSED_PARTS.get(name, 1))
             has_kernel = isinstance(module, CONVOLUTIONS) and parameter.dim() > 2
-            yield ParameterRole(f"{role} {seen[role]}", parts, has_kernel), parameter
+            full_name = f"{path}.{name}" if path else name
+            roles[full_name] = ParameterRole(f"{role} {seen[role]}", parts, has_kernel)
+    return roles
 
 
 def _without_numbers(path: str, lists: set[str]) -> str:

@@ -20,7 +20,7 @@ from autoprox.language.layer_domains import BLOCK_DOMAINS, DOMAINS, single_domai
 from autoprox.models.measured_layers import IN_PROJECTION, block_layers, layer_weights
 from autoprox.models.model_adapter import evaluation_mode
 from autoprox.searchspaces import Architecture, BlockSpec, SearchSpace, TransformerNetwork
-from autoprox.searchspaces.shared_draws import SharedDraws, shared_network, space_draws
+from autoprox.searchspaces.shared_draws import SharedDraws, space_draws
 from autoprox.searchspaces.transformer import Layer
 
 
@@ -125,23 +125,22 @@ class SpaceNetwork:
 
     def build(self, device: torch.device) -> Callable[[int], TransformerNetwork]:
         """Build the network; each head is the one that building with these classes would give."""
-        if not self.shared:
-            network = self.space.build(self.architecture, classes=1, seed=self.seed)
+        draws: Callable[[], AbstractContextManager[object]] = nullcontext
+        if self.shared:
+            network = self.space.network(self.architecture, classes=1)
+            draws = space_draws(self.space, self.architecture, network, self.run_seed)
+            with draws():
+                network.initialise(self.run_seed)
         else:
-            network = shared_network(self.space, self.architecture, classes=1, seed=self.run_seed)
+            network = self.space.build(self.architecture, classes=1, seed=self.seed)
         network.to(device)
 
         def prepare(classes: int) -> TransformerNetwork:
-            with self._draws(network):
+            with draws():
                 network.reset_head(classes, self.seed)
             return network
 
         return prepare
-
-    def _draws(self, network: TransformerNetwork) -> AbstractContextManager[object]:
-        if not self.shared:
-            return nullcontext()
-        return space_draws(self.space, self.architecture, network, self.run_seed)
 
 
 def untrained_space_networks(

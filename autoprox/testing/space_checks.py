@@ -174,22 +174,27 @@ def check_shared_weights(space: SearchSpace) -> None:
 
     A rule must draw parameters in place, by `normal_`, `uniform_` or `torch.nn.init`.
     """
-    archs = shallow_architecture(space), shallow_architecture(space, max, longer=1)
-    small, large = (
-        dict(parameter_roles(shared_network(space, arch, 10, seed=1), space.stages(arch)))
-        for arch in archs
-    )
-    fresh = space.build(archs[0], 10, seed=1).parameters()
+    arch, longer = shallow_architecture(space), shallow_architecture(space, max, longer=1)
+    fresh = dict(space.build(arch, 10, seed=1).named_parameters())
+    small, large = (_shared_parameters(space, own) for own in (arch, longer))
     compared = 0
-    for (role, parameter), own in zip(small.items(), fresh, strict=True):
-        if role in large and parameter.numel() > 1 and not torch.equal(parameter, own):
-            slices = slice_of_parameter(large[role], parameter.shape, role)
+    for role, (name, parameter) in small.items():
+        if role in large and parameter.numel() > 1 and not torch.equal(parameter, fresh[name]):
+            slices = slice_of_parameter(large[role][1], parameter.shape, role)
             first = tuple(slice(COMPARED) for _ in parameter.shape)
-            pair = torch.stack([own[first].detach().flatten() for own in (parameter, slices)])
+            pair = torch.stack([own[first].flatten() for own in (parameter, slices)])
             same = float(torch.corrcoef(pair.double())[0, 1]) > SAME_BUT_FOR_SCALE
             assert_rule(same, f"{role.name} is a slice, drawn in place, of a larger network's")
             compared += 1
     assert_rule(compared > 0, "networks have parameters in common")
+
+
+def _shared_parameters(
+    space: SearchSpace, arch: Architecture
+) -> dict[ParameterRole, tuple[str, Tensor]]:
+    network = shared_network(space, arch, 10, seed=1)
+    roles = parameter_roles(network, space.stages(arch))
+    return {role: (name, network.get_parameter(name).detach()) for name, role in roles.items()}
 
 
 def slice_of_parameter(large: Tensor, shape: Sequence[int], role: ParameterRole) -> Tensor:

@@ -1,0 +1,259 @@
+"""Rank the whole zoo with fresh and with shared weights, and write what differs.
+
+    python runs/scripts/shared_weights.py nano-bench autoformer-nano --networks 64 --seeds 3
+    python runs/scripts/shared_weights.py --page
+
+Each table, seed and kind of weights is measured once and kept in runs/shared-weights/parts, so that
+a stopped call goes on. The result is runs/shared-weights/BENCHMARK-SPACE.json; --page writes
+docs/results/shared_weights.md from all of them. All figures are means over the datasets, on the
+networks for which a proxy has a score with every seed and both kinds of weights:
+
+- tau and partial tau (controlling for the number of parameters): mean and standard error over seeds
+- seconds: processor time for each network, of all proxies together
+- seed share: 1 less Spearman's correlation of the scores of two seeds, mean over pairs of seeds
+"""
+
+import argparse
+import json
+import random
+import tempfile
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from statistics import fmean
+from time import process_time
+from typing import Any
+
+import numpy as np
+
+from autoprox.commands.rank import RankTask
+from autoprox.configurations.commands import RankConfig
+from autoprox.configurations.shared_options import FRESH, SHARED
+from autoprox.evaluation.proxy_measurement import SIZE_PROXIES
+from autoprox.files.atomic_writes import write_json, write_text
+from autoprox.parallel.threads import single_torch_thread
+from autoprox.progress import silent
+from autoprox.runs.folder import Run
+from autoprox.scoring.bootstrap import finite_or_none
+from autoprox.scoring.correlations import TIES, Floats, spearman
+from autoprox.scoring.fitness_correlations import partial_kendall
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS, PAGE = ROOT / "runs" / "shared-weights", ROOT / "docs" / "results" / "shared_weights.md"
+KINDS = (FRESH, SHARED)
+LEAST = 10  # networks for a correlation
+TAU = TIES["unordered"]
+
+INTRODUCTION = """\
+With `--weights fresh` each network draws its own initial weights; with `shared` they are slices of
+one draw for all networks ([which to take](../compare.md)). Here the published proxies rank networks
+with both. Kendall's tau (ties unordered) and the partial tau (controlling for parameter count) are
+means over the datasets and seeds, ± the standard error over the seeds. The seed share is 1 less
+Spearman's correlation of the scores of two seeds. A proxy ranks better or worse if its taus differ
+by more than two standard errors of the difference.
+
+`python runs/scripts/shared_weights.py BENCHMARK SPACE --networks N` measures a table, `--page`
+writes this page."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("benchmark", nargs="?")
+    parser.add_argument("space", nargs="?")
+    parser.add_argument("--networks", type=int, help="a random sample of the table; default: all")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--proxies", default="all")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--page", action="store_true", help="write the page of all tables")
+    given = parser.parse_args()
+    if given.space:
+        found = measure(given)
+        write_json(RESULTS / f"{given.benchmark}-{given.space}.json", found)
+        print("\n".join(table_lines(found)))
+    elif not given.page:
+        parser.error("a benchmark and a space are needed, or --page")
+    if given.page:
+        PAGE.parent.mkdir(exist_ok=True)
+        write_text(PAGE, page())
+
+
+def measure(given: argparse.Namespace) -> dict[str, Any]:
+    """Measure what is lacking, and compare."""
+    tasks = {
+        (kind, seed): ranking(given, kind, seed) for seed in range(given.seeds) for kind in KINDS
+    }
+    first = tasks[FRESH, 0]
+    count = len(first.benchmark.architectures)
+    networks = sorted(random.Random(0).sample(range(count), min(given.networks or count, count)))
+    parts = {}
+    for (kind, seed), task in tasks.items():
+        task.restrict(networks)
+        file = f"{given.benchmark}-{given.space}-{kind}-{seed}.json"
+        parts[kind, seed] = measured_part(task, networks, RESULTS / "parts" / file)
+    datasets, seeds = list(first.benchmark.datasets), range(given.seeds)
+    rows = []
+    for proxy in (name for name in first.config.proxies if name not in SIZE_PROXIES):
+        scores = [
+            [[parts[kind, seed]["scores"][proxy][d] for d in datasets] for seed in seeds]
+            for kind in KINDS
+        ]
+        rows.append({"proxy": proxy, **compared(first, np.array(scores, dtype=float))})
+    return {
+        "benchmark": given.benchmark,
+        "space": given.space,
+        "label": first.benchmark.label,
+        "datasets": datasets,
+        "networks": len(networks),
+        "of": count,
+        "seeds": given.seeds,
+        "seconds_per_network": {
+            kind: fmean(parts[kind, seed]["seconds"] for seed in seeds) for kind in KINDS
+        },
+        "rows": rows,
+    }
+
+
+def ranking(given: argparse.Namespace, kind: str, seed: int) -> RankTask:
+    """Return the ranking of a table with one kind of weights and one seed."""
+    config = RankConfig(
+        benchmark=given.benchmark,
+        space=given.space,
+        proxies=tuple(given.proxies.split(",")),
+        weights=kind,
+        seed=seed,
+        workers=given.workers,
+        device="cpu",
+    )
+    return RankTask(config)
+
+
+def measured_part(task: RankTask, networks: Sequence[int], path: Path) -> dict[str, Any]:
+    """Return the scores of all networks, which are measured unless they are on the disk."""
+    config = task.config
+    asked = {"networks": list(networks), "proxies": list(config.proxies), "read": task.read}
+    if path.exists():
+        known: dict[str, Any] = json.loads(path.read_text())
+        if known["asked"] == asked:
+            return known
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        single_torch_thread(),
+        task.pool,
+        Run.create(Path(folder), "part", {"kind": "rank"}) as run,
+    ):
+        started = process_time()
+        lines = task.measured(run, silent)
+        seconds = (process_time() - started) / len(lines)
+    scores = {
+        name: {
+            dataset: list(map(finite_or_none, task.scores(lines, name, dataset)[0]))
+            for dataset in task.benchmark.datasets
+        }
+        for name in config.proxies
+    }
+    found = {"asked": asked, "seconds": seconds, "scores": scores}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, found)
+    return found
+
+
+def compared(task: RankTask, scores: Floats) -> dict[str, Any]:
+    """Compare the scores [kinds, seeds, datasets, networks] of a proxy, nan for none."""
+    benchmark = task.benchmark
+    valid = np.isfinite(scores).all(axis=(0, 1, 2))
+    if valid.sum() < LEAST:
+        return {"networks": int(valid.sum()), "fresh": None, "shared": None}
+    found: dict[str, Any] = {"networks": int(valid.sum())}
+    for kind, known in zip(KINDS, scores[..., valid], strict=True):
+        taus, partials, shares = [], [], []
+        for index, dataset in enumerate(benchmark.datasets):
+            truth, values = benchmark.scores[dataset][valid], known[:, index]
+            classes = benchmark.classes[dataset]
+            sizes = np.array([task.space.params(a, classes) for a in benchmark.architectures])[
+                valid
+            ]
+            taus.append(TAU(values, truth))
+            partials.append(partial_kendall(taus[-1], TAU(values, sizes), TAU(sizes, truth)))
+            shares += [1 - spearman(one, other) for one, other in combinations(values, 2)]
+        found[kind] = {
+            **mean_and_error("tau", taus),
+            **mean_and_error("partial_tau", partials),
+            "seed_share": finite_or_none(np.mean(shares)) if shares else None,
+        }
+    return found
+
+
+def mean_and_error(name: str, values: Sequence[Floats]) -> dict[str, float | None]:
+    """Return the mean over datasets and seeds, and its standard error over the seeds."""
+    by_seed = np.mean(values, axis=0)
+    error = by_seed.std(ddof=1) / len(by_seed) ** 0.5 if len(by_seed) > 1 else np.nan
+    return {name: finite_or_none(by_seed.mean()), f"{name}_error": finite_or_none(error)}
+
+
+def table_lines(found: Mapping[str, Any]) -> list[str]:
+    """Return a Markdown table of the proxies, the best with fresh weights first."""
+    rows = [row for row in found["rows"] if row["fresh"] and row["fresh"]["tau"] is not None]
+    rows = [row for row in rows if row["shared"]["tau"] is not None]
+    lines = [
+        "| proxy | tau, fresh | tau, shared | partial tau, fresh | partial tau, shared "
+        "| seed share, fresh | seed share, shared |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in sorted(rows, key=lambda row: -row["fresh"]["tau"]):
+        cells = [
+            *(with_error(row[kind], "tau") for kind in KINDS),
+            *(with_error(row[kind], "partial_tau") for kind in KINDS),
+            *(number(row[kind]["seed_share"]) for kind in KINDS),
+        ]
+        lines.append(f"| `{row['proxy']}` | {' | '.join(cells)} |")
+    return lines
+
+
+def with_error(figures: Mapping[str, float | None], name: str) -> str:
+    return f"{number(figures[name])} ± {number(figures[f'{name}_error'])}"
+
+
+def number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def verdict(found: Mapping[str, Any]) -> str:
+    """Count the proxies that rank better or worse by more than two standard errors."""
+    better, worse, known = 0, 0, 0
+    for row in found["rows"]:
+        taus = [row[kind] and row[kind]["tau"] for kind in KINDS]
+        errors = [row[kind] and row[kind]["tau_error"] for kind in KINDS]
+        if None in (*taus, *errors):
+            continue
+        gain, limit = taus[1] - taus[0], 2 * float(np.hypot(*errors))
+        known, better, worse = known + 1, better + (gain > limit), worse + (gain < -limit)
+    return f"Of {known} proxies, {better} rank better with shared weights, {worse} worse."
+
+
+def page() -> str:
+    """Return the page of all tables that were measured."""
+    lines = [
+        "# Fresh and shared weights",
+        "",
+        INTRODUCTION,
+    ]
+    for path in sorted(RESULTS.glob("*.json")):
+        found = json.loads(path.read_text())
+        seconds = found["seconds_per_network"]
+        lines += [
+            "",
+            f"## {found['benchmark']}, {found['space']}",
+            "",
+            f"{found['networks']} of {found['of']} networks, {found['seeds']} seeds; datasets: "
+            f"{', '.join(found['datasets'])}. "
+            f"Processor seconds for each network: {seconds['fresh']:.3f} fresh, "
+            f"{seconds['shared']:.3f} shared. "
+            f"{verdict(found)}",
+            "",
+            *table_lines(found),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()
