@@ -67,7 +67,8 @@ class SharedDraws(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if kind is None or role is None:
             return func(*args, **(kwargs or {}))
         target, *given = args
-        first, second = [*given, *[0.0, 1.0][len(given) :]]  # of both kinds the defaults
+        settings: list[Any] = [*given, *(0.0, 1.0)[len(given) :]]  # of both kinds the defaults
+        first, second = settings
         scale = second if kind == "normal_" else second - first
         numbers = shared_numbers(self._group, role, kind, tuple(target.shape))
         return target.copy_(numbers).mul_(scale).add_(first)
