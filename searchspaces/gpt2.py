@@ -71,7 +71,7 @@ def scale_residual_layers(network: TransformerNetwork) -> None:
     blocks = network.transformer_blocks
     for block in blocks:
         for layer in block.branches():
-            layer.weight.div_(math.sqrt(2 * len(blocks)))  # type: ignore[union-attr,operator]
+            layer.weight.div_(math.sqrt(2 * len(blocks)))  # type: ignore[operator]
 
 
 class GPT2Network(LanguageNetwork):

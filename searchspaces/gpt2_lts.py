@@ -88,7 +88,8 @@ class LTSNetwork(LanguageNetwork):
                 vectors = projection(vectors)
             own = (tokens >= low) & (tokens < high)
             embedded = torch.where(own[..., None], vectors, embedded)
-        return embedded * width**0.5
+        scaled: Tensor = embedded * width**0.5
+        return scaled
 
     def encode(self, embedded: Tensor) -> Tensor:
         hidden: Tensor = self.norm(self.blocks(embedded + self.position[: embedded.shape[1]]))
@@ -111,7 +112,9 @@ class LTSNetwork(LanguageNetwork):
         ):
             projection = self._projection(i + 1)
             narrow = hidden if projection is None else hidden @ projection.weight
-            own = functional.linear(narrow, table.weight, self.token_bias[low:high])
+            own = functional.linear(
+                narrow, table.get_parameter("weight"), self.token_bias[low:high]
+            )
             cluster = first[..., self.bounds[1] + i, None]
             logits.append(own.log_softmax(-1) + cluster)
         return torch.cat(logits, -1)

@@ -44,14 +44,14 @@ class ParameterRole:
     has_kernel: bool = False  # from the third dimension on
 
 
-class SharedDraws(TorchDispatchMode):
+class SharedDraws(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """A context in which parameters take slices of shared draws instead of random numbers.
 
     The function says which parameter a tensor is, if any. Draws of one group belong together.
     """
 
     def __init__(self, group: str, role_of: Callable[[Tensor], ParameterRole | None]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._group, self._role_of = group, role_of
 
     def __torch_dispatch__(
@@ -67,7 +67,8 @@ class SharedDraws(TorchDispatchMode):
         if kind is None or role is None:
             return func(*args, **(kwargs or {}))
         target, *given = args
-        first, second = (*given, *(0.0, 1.0)[len(given) :])  # of both kinds the defaults
+        settings: list[Any] = [*given, *(0.0, 1.0)[len(given) :]]  # of both kinds the defaults
+        first, second = settings
         scale = second if kind == "normal_" else second - first
         numbers = shared_numbers(self._group, role, kind, tuple(target.shape))
         return target.copy_(numbers).mul_(scale).add_(first)

@@ -19,7 +19,11 @@ from autoprox.errors import ConfigError, nearest
 from autoprox.evaluation.evolution_time_estimate import EvolutionEstimate
 from autoprox.evaluation.fitness_evaluator import FitnessEvaluator, MeasuredNetworks
 from autoprox.evaluation.full_resolution_choice import RankingQuality, choose_at_full_resolution
-from autoprox.evaluation.power_law_evaluator import PowerLawEvaluator, refit_at_full_resolution
+from autoprox.evaluation.power_law_evaluator import (
+    RESEEDED_NETWORKS,
+    PowerLawEvaluator,
+    refit_at_full_resolution,
+)
 from autoprox.evaluation.proxy_measurement import (
     SIZE_PROXIES,
     MeasuredProxies,
@@ -41,7 +45,9 @@ from autoprox.evolution import (
     require_formula,
 )
 from autoprox.evolution.checkpoint import SavedState
+from autoprox.evolution.power_law import FACTOR_NODES, factors_of
 from autoprox.evolution.two_inputs import TwoInputs
+from autoprox.evolution_parameters import MAX_DEPTH, MAX_SIZE
 from autoprox.export import pretty_formula
 from autoprox.files.json_documents import JSONDocument
 from autoprox.language import (
@@ -58,6 +64,7 @@ from autoprox.progress import Note, Progress
 from autoprox.runs.folder import Run, as_written
 from autoprox.runs.proxy_file import Found, ProxyRecord, Taus
 from autoprox.runs.summary import Summary
+from autoprox.scoring.bootstrap import Number, finite_or_none
 from autoprox.scoring.correlations import TIES, jcm
 from autoprox.scoring.evaluation_set import MetricsTable
 from autoprox.shortfalls import Shortfall
@@ -70,8 +77,27 @@ REPRESENTATIONS: Mapping[str, Callable[[Grammar], Representation]] = {
 }
 FORMS = ("power-law", "tree")
 EACH = "each"
-RESEEDED_NETWORKS = 32  # of each space, which show how much terms change with the seed
 Sources = Mapping[str, Sequence[CachedMatrices]]  # by space, one for each part of the halving
+
+
+class PowerLawFactor(JSONDocument):
+    """A factor of a power law: a term to the power of an exponent."""
+
+    expression: str
+    exponent: float
+    spread: Annotated[
+        Number,
+        Field(
+            description="The standard deviation of the term's logarithm on the training networks, "
+            "within each space and dataset; times the exponent it is the factor's share in the "
+            "logarithm of the score."
+        ),
+    ]
+
+    @property
+    def share(self) -> Number:
+        """Its share in the logarithm of the score: exponent x spread."""
+        return None if self.spread is None else self.exponent * self.spread
 
 
 class FrontFormula(JSONDocument):
@@ -117,6 +143,10 @@ class EvolutionFold(JSONDocument):
     trained: tuple[str, ...]
     expression: str
     formula: str
+    factors: Annotated[
+        tuple[PowerLawFactor, ...],
+        Field(description="Of a power law, the one with the largest share first."),
+    ] = ()
     front: tuple[FrontFormula, ...]
     committee: Annotated[
         str | None,
@@ -234,6 +264,8 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
         if config.form != "tree" and (halving or strategy.retries):
             option = "--halving" if halving else f"--strategy {config.strategy}"
             raise ConfigError(f"{option} compares whole formulas: it needs --form tree")
+        if config.form != "tree":
+            _require_room_for_terms(config)
         super().__init__(filled.model_copy(update={"halving": halving}))
         self.grammar = Grammar(
             self.config.statistics or (), structure=config.structure, limits=self.config
@@ -350,11 +382,14 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
             }
             trained = [networks[name] for name in plan.trained]
             committee: Tree | None = None
+            spreads: Mapping[Tree, float] = {}
             if self.config.form == "tree":
                 tree = choose_at_full_resolution(trained, config, found, front, progress)
             else:
                 archives = [measured.archive(island) for island in islands]
-                tree, front, committee = refit_at_full_resolution(trained, config, front, archives)
+                tree, front, committee, spreads = refit_at_full_resolution(
+                    trained, config, front, archives
+                )
             quality = {
                 name: networks[name].ranking_quality(
                     tree, self.problems[name].zoo_scores(progress), committee
@@ -363,7 +398,9 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
             }
             progress("measure", 1, 1, str(tree))
             pairs = self.pairs(plan.trained)
-            record.finish(_fold(plan, config, pairs, islands, front, tree, committee, quality))
+            factors = _factors(tree, spreads)
+            fold = _fold(plan, config, pairs, islands, front, tree, factors, committee, quality)
+            record.finish(fold)
         first = record.folds[0]
         voting = self._proxy_record(run, first, first.committee, {}) if first.committee else None
         run.write_proxies(self.proxy_records(run, record.folds), voting)
@@ -460,6 +497,9 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
             if island == len(record.islands):
                 record.islands.append(State(self._rng(island)))
             state, title = record.islands[island], self._title(plan, island)
+            if self.config.form != "tree":
+                with as_written(record.path, "a checkpoint"):
+                    toolbox.archive(state)
 
             def log(
                 state: State,
@@ -553,8 +593,8 @@ class EvolutionRecorder:
     """The progress of an evolution, as the log and the checkpoint of its run keep it."""
 
     def __init__(self, run: Run, task: EvolveTask) -> None:
-        self._run, self._started = run, time.monotonic()
-        with as_written(run.path, "a checkpoint"):
+        self.path, self._run, self._started = run.path, run, time.monotonic()
+        with as_written(self.path, "a checkpoint"):
             stored = run.read_checkpoint() or {}
             saved = EvolveCheckpoint.model_validate(stored, strict=False)
             self.folds = list(saved.folds)
@@ -602,6 +642,16 @@ class EvolutionRecorder:
         self._run.checkpoint(checkpoint.model_dump(mode="json"))
 
 
+def _require_room_for_terms(config: EvolveConfig) -> None:
+    """Raise ConfigError unless a power law of the largest terms is within the language's limits."""
+    size = config.terms * (config.max_size + FACTOR_NODES) - 1
+    depth = min(config.max_depth, config.max_size - 1) + 1 + (config.terms - 1).bit_length()
+    if size > MAX_SIZE or depth > MAX_DEPTH:
+        rule = f"a power law has at most {MAX_SIZE} nodes and depth {MAX_DEPTH}"
+        found = f"{config.terms} terms of these sizes may have {size} and {depth}"
+        raise ConfigError(f"{rule}, but {found}: lower --terms, --max-size or --max-depth")
+
+
 def _zoo_names(given: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the published proxies to compare with, all of which must exist."""
     names = () if tuple(given) == ("none",) else requested_proxy_names(given)
@@ -624,6 +674,17 @@ def _merged_front(islands: Sequence[State]) -> list[Individual]:
     return list(merged.front)
 
 
+def _factors(tree: Tree, spreads: Mapping[Tree, float]) -> tuple[PowerLawFactor, ...]:
+    """Return the factors of a power law, those with the largest share first; none of a tree."""
+    found = [
+        PowerLawFactor(
+            expression=str(term), exponent=exponent, spread=finite_or_none(spreads[term])
+        )
+        for term, exponent in (factors_of(tree) or [] if spreads else [])
+    ]
+    return tuple(sorted(found, key=lambda factor: -abs(factor.share or 0.0)))
+
+
 def _fold(
     plan: FoldPlan,
     parameters: EvolutionParameters,
@@ -631,6 +692,7 @@ def _fold(
     islands: Sequence[State],
     front: Sequence[Individual],
     tree: Tree,
+    factors: tuple[PowerLawFactor, ...],
     committee: Tree | None,
     quality: Mapping[str, RankingQuality],
 ) -> EvolutionFold:
@@ -646,6 +708,7 @@ def _fold(
         trained=plan.trained,
         expression=str(tree),
         formula=pretty_formula(tree),
+        factors=factors,
         front=tuple(
             FrontFormula(
                 expression=str(i.tree),

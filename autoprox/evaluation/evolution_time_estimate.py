@@ -11,6 +11,11 @@ import numpy as np
 
 from autoprox.evaluation.fitness_evaluator import MeasuredNetworks
 from autoprox.evaluation.full_resolution_choice import SEEDED_NETWORKS
+from autoprox.evaluation.power_law_evaluator import (
+    RESEEDED_NETWORKS,
+    PowerLawEvaluator,
+    adjustments,
+)
 from autoprox.evaluation.space_problem import SpaceProblem
 from autoprox.evaluation.time_estimate import (
     SHARE_OF_NETWORKS,
@@ -18,6 +23,8 @@ from autoprox.evaluation.time_estimate import (
     evenly_spaced_networks,
     formula_seconds,
 )
+from autoprox.evolution.power_law import PowerLawFit
+from autoprox.evolution.term_archive import BAG_SHARE, BAGS, most_terms
 from autoprox.files.folder_checks import free_bytes
 from autoprox.language import EVERY_STATISTIC, Statistic, Tree, parse_expression
 from autoprox.language.grammar import Grammar
@@ -64,7 +71,7 @@ class EvolutionEstimate:
             each = share * self._seconds_per_network(Path(folder), sample) / first
             size = sum(path.stat().st_size for path in Path(folder).glob("??/*")) / number
             stages = {
-                "collect": len(train) * each,
+                "collect": (len(train) + self._reseeded) * each,
                 "evolve": self._evolution_seconds(sample, Path(folder)),
                 "measure": (count - len(train)) * FORMULA_SHARE * each
                 + (len(train) + SEEDED_NETWORKS) * share * self._formula_seconds(sample)
@@ -126,7 +133,7 @@ class EvolutionEstimate:
         """Time typical formulas on copies of the sample, and their taus."""
         config, train = self._config, self._problem.parts["train"]
         trees = self._typical_trees()
-        truth = MeasuredNetworks(self._problem.evaluation_set(train.tolist()), []).truth
+        truth = self._training_networks.truth
         scores = np.random.default_rng(0).random(
             (len(trees), len(self._problem.batches), len(train))
         )
@@ -136,10 +143,37 @@ class EvolutionEstimate:
         taken += EVOLVED * formula_seconds(
             trees,
             lambda count: self._source(list(islice(cycle(sample), count)), folder),
-            len(train),
+            len(train) + self._reseeded,
         )
-        formulas = 2 * config.population + config.iterations * config.children
-        return taken * min(formulas, config.evaluations or formulas)
+        drawn = (2 if config.form == "tree" else 1) * config.population
+        formulas = drawn + config.iterations * config.children
+        formulas = min(formulas, config.evaluations or formulas)
+        return taken * formulas + self._selection_seconds(formulas)
+
+    @property
+    def _training_networks(self) -> MeasuredNetworks:
+        train = self._problem.parts["train"].tolist()
+        return MeasuredNetworks(self._problem.evaluation_set(train), [])
+
+    @property
+    def _reseeded(self) -> int:
+        """How many training networks are measured with another seed too."""
+        train = self._problem.parts["train"]
+        return 0 if self._config.form == "tree" else min(RESEEDED_NETWORKS, len(train))
+
+    def _selection_seconds(self, terms: int) -> float:
+        """Time a selection from half of all terms, as there are on average, for all iterations."""
+        config = self._config
+        if config.form == "tree":
+            return 0.0
+        labelled = PowerLawEvaluator(config, [self._training_networks], []).labelled
+        rows = np.arange(len(labelled.truth))
+        shape = min(terms // 2 + 1, most_terms(labelled)), len(rows)
+        logs = np.random.default_rng(0).random(shape)
+        started = time.monotonic()
+        PowerLawFit(logs, labelled, rows).forward_selection(config.terms)
+        taken = time.monotonic() - started
+        return taken * (1 + BAG_SHARE * BAGS) * len(adjustments(config)) * config.iterations
 
     def _typical_trees(self) -> list[Tree]:
         """Return formulas of the operations that take most of the time, over all statistics."""

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from deap import tools
@@ -15,6 +16,7 @@ from autoprox.evaluation.fitness_evaluator import FitnessEvaluator, MeasuredNetw
 from autoprox.evaluation.full_resolution_choice import FullResolutionNetworks
 from autoprox.evolution import METRICS, Individual, State
 from autoprox.evolution.power_law import (
+    FACTOR_NODES,
     LabelledNetworks,
     Logs,
     PowerLawFit,
@@ -26,12 +28,19 @@ from autoprox.evolution.power_law import (
 )
 from autoprox.evolution.power_law_loop import MeasuredTerms
 from autoprox.evolution.term_archive import TermArchive
+from autoprox.evolution_parameters import MAX_SIZE
 from autoprox.language import Tree
 from autoprox.scoring.correlations import Floats, Indices, jcm
 
+RESEEDED_NETWORKS = 32  # of each space, which show how much terms change with the seed
 MIN_SEED_CORRELATION = 0.9  # Spearman's, of a term's values with two seeds of the weights
 NOT_USABLE = "not usable as a factor"
 CHANGES_WITH_SEED = "changes with the seed"
+
+
+def adjustments(config: EvolveConfig) -> list[bool]:
+    """Return whether exponents are fitted along with the parameter count, for each metric."""
+    return [name == "partial_tau" for name in METRICS[config.objective]]
 
 
 class PowerLawEvaluator:
@@ -48,11 +57,6 @@ class PowerLawEvaluator:
         reseeded: Sequence[MeasuredNetworks],
     ) -> None:
         self._config, self.networks, self._reseeded = config, networks, reseeded
-
-    @property
-    def adjustments(self) -> list[bool]:
-        """Whether exponents are fitted along with the parameter count, for each metric."""
-        return [name == "partial_tau" for name in METRICS[self._config.objective]]
 
     @cached_property
     def labelled(self) -> LabelledNetworks:
@@ -103,10 +107,11 @@ class PowerLawEvaluator:
 
     def committee(
         self, bags: Sequence[tuple[bool, Sequence[Tree]]], logs: Mapping[Tree, Floats]
-    ) -> Tree:
+    ) -> Tree | None:
         """Return the power law whose logarithm is the mean of those of several sets of terms.
 
-        Each comes with whether it is adjusted for size.
+        Each comes with whether it is adjusted for size. The factors that matter least are left out
+        of an expression that would be too long; without any there is none.
         """
         exponents: dict[Tree, float] = defaultdict(float)
         rows = np.arange(len(self.labelled.truth))
@@ -116,7 +121,14 @@ class PowerLawEvaluator:
                 fit = PowerLawFit(np.stack([logs[t] for t in terms]), self.labelled, rows, adjusted)
                 for term, exponent in zip(terms, fit.exponents(range(len(terms))), strict=True):
                     exponents[term] += exponent / len(bags)
-        return power_law(list(exponents), list(exponents.values()))
+
+        def share(term: Tree) -> float:
+            return abs(exponents[term]) * self.labelled.spread(logs[term])
+
+        terms = sorted(exponents, key=share, reverse=True)
+        sizes = np.cumsum([term.size + FACTOR_NODES for term in terms])
+        terms = [term for term, size in zip(terms, sizes, strict=True) if size <= MAX_SIZE]
+        return power_law(terms, [exponents[term] for term in terms]) if terms else None
 
     def _logs(
         self, terms: Sequence[Tree], networks: Sequence[MeasuredNetworks]
@@ -154,25 +166,29 @@ class PowerLawEvaluator:
             one, other = rankdata(logs[here]), rankdata(again[there])
             one, other = one - one.mean(), other - other.mean()
             spread = np.sqrt((one @ one) * (other @ other))
-            found.append(float(one @ other / spread) if spread else 0.0)
+            same = float(np.array_equal(logs[here], again[there]))
+            found.append(float(one @ other / spread) if spread else same)
         return float(np.mean(found))
 
     def archive(self, state: State) -> TermArchive:
         """Return the archive of a state, restored from a checkpoint or empty at first."""
         if state.archive is None:
             saved = state.saved_archive
+            if saved is None and state.evaluations:
+                raise ValueError("power laws need an archive")
             state.archive = saved.restored(self.labelled) if saved else TermArchive(self.labelled)
         return state.archive
 
     def parents(self, archive: TermArchive) -> list[Tree]:
         """Return the terms that are chosen on random parts of the networks, the best first."""
-        return archive.most_chosen(self._config.terms, self.adjustments, self._config.seed)
+        config = self._config
+        return archive.most_chosen(config.terms, adjustments(config), config.seed)
 
     def combine(self, archive: TermArchive) -> list[Individual]:
         """Return the power laws of 1 to K terms that forward selection chooses."""
         found = []
         rows = np.arange(len(self.labelled.truth))
-        for adjusted in self.adjustments:
+        for adjusted in adjustments(self._config):
             fit = PowerLawFit(archive.logs, self.labelled, rows, adjusted)
             chosen = fit.forward_selection(self._config.terms)
             sets = [chosen[:count] for count in range(1, len(chosen) + 1)]
@@ -214,21 +230,25 @@ class PowerLawEvaluator:
         )
 
 
+class ChosenPowerLaw(NamedTuple):
+    """A power law of a front, both with exponents fitted at full resolution."""
+
+    tree: Tree
+    front: list[Individual]
+    committee: Tree | None  # the mean of power laws that random parts of the networks choose
+    spreads: Mapping[Tree, float]  # of the logarithms of terms on the training networks
+
+
 def refit_at_full_resolution(
     networks: Sequence[FullResolutionNetworks],
     config: EvolveConfig,
     front: Sequence[Individual],
     archives: Sequence[TermArchive],
-) -> tuple[Tree, list[Individual], Tree]:
-    """Fit the exponents of a front again at full resolution, and choose one of its power laws.
-
-    Return it, the front, and the committee: the mean of the logarithms of power laws that are
-    chosen on random parts of the networks.
-    """
-    evaluator = PowerLawEvaluator(config, [], [])
+) -> ChosenPowerLaw:
+    """Fit the exponents of a front again at full resolution, and choose one of its power laws."""
     bags = [
         (own, [archive.terms[index] for index in chosen])
-        for own in evaluator.adjustments
+        for own in adjustments(config)
         for archive in archives
         for _, chosen in archive.selections(config.terms, own, config.seed)
     ]
@@ -236,15 +256,20 @@ def refit_at_full_resolution(
     terms = list(dict.fromkeys(term for own in (*sets, *(bag for _, bag in bags)) for term in own))
     evaluator = PowerLawEvaluator(config, [own.training_networks(terms) for own in networks], [])
     logs = dict(zip(terms, evaluator.logs(terms), strict=True))
-    finite = [own for own in sets if all(np.isfinite(logs[term]).all() for term in own)]
+    finite = [own for own in sets if own and all(np.isfinite(logs[term]).all() for term in own)]
     pairs = [(own, np.stack([logs[term] for term in own])) for own in finite]
     refitted = [
         individual
-        for own in evaluator.adjustments
-        for individual in evaluator.fitted(pairs, own)
+        for own in adjustments(config)
+        for individual in (evaluator.fitted(pairs, own) if pairs else ())
         if individual.valid
     ]
     best = tools.ParetoFront(similar=lambda one, two: one.taus == two.taus)
     best.update(refitted or front)
     chosen = FitnessEvaluator(config, evaluator.networks).choose(list(best))
-    return chosen.tree, list(best), evaluator.committee(bags, logs)
+    return ChosenPowerLaw(
+        chosen.tree,
+        list(best),
+        evaluator.committee(bags, logs),
+        {term: evaluator.labelled.spread(own) for term, own in logs.items()},
+    )

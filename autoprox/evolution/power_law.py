@@ -8,7 +8,7 @@ to the normal scores of the ranks of the true scores, since ranks are what a pro
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import floor, log10
+from math import floor, log, log10
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,15 +16,18 @@ from numpy.typing import NDArray
 from scipy.stats import norm, rankdata
 
 from autoprox.language import Tree, make_tree
+from autoprox.primitives.primitive import EPSILON
 from autoprox.scoring.correlations import TIES, Floats, Indices
 from autoprox.scoring.fitness_correlations import partial_kendall
 
 RIDGE = 5.0  # the penalty of standardised terms, in networks
 MIN_SPREAD = 0.05  # of a term's logarithms; less would need a huge exponent
 TINY = 1e-9
+LEAST_LOG = log(EPSILON)  # `pow` takes a smaller magnitude for 0
 MAX_DEVIATION = 6.0  # of a network's logarithm from the mean, in standard deviations
 FOLDS, REPEATS = 5, 4  # of the out-of-fold scores
 EXPONENT_DIGITS = 2
+FACTOR_NODES = 3  # that a factor has besides its term: `pow`, an exponent and `mul`
 Logs: TypeAlias = NDArray[np.floating[Any]]  # of the magnitudes of terms, [terms, rows]
 
 
@@ -66,6 +69,10 @@ class LabelledNetworks:
                 found[..., own] -= found[..., known].mean(axis=-1, keepdims=True)
         return found
 
+    def spread(self, logs: Logs) -> float:
+        """Return the standard deviation within pairs of the logarithms of a term, [rows]."""
+        return float(self.centred(logs, np.arange(len(logs))).std())
+
     def taus(self, scores: Floats, ties: str) -> tuple[Floats, Floats]:
         """Return the taus and partial taus of scores [rows] for each pair."""
         tau = TIES[ties]
@@ -85,13 +92,12 @@ def normal_scores(values: Floats) -> Floats:
 def usable(logs: Floats, labelled: LabelledNetworks) -> bool:
     """Return whether the logarithms of a term, [rows], can be a factor of a power law.
 
-    They are finite, differ among networks, and none is so far from the others that it alone would
-    set the exponent.
+    They are finite, also as `pow` sees them, differ among networks, and none is so far from the
+    others that it alone would set the exponent.
     """
-    if not np.isfinite(logs).all():
+    if not np.isfinite(logs).all() or logs.min() <= LEAST_LOG:
         return False
-    each = labelled.centred(logs, np.arange(len(logs)))
-    spread = float(each.std())
+    each, spread = labelled.centred(logs, np.arange(len(logs))), labelled.spread(logs)
     return spread > MIN_SPREAD and float(np.abs(each).max()) <= MAX_DEVIATION * spread
 
 
@@ -129,7 +135,7 @@ class PowerLawFit:
             rest = x - own @ (inverse @ (own.T @ x))  # [rows, terms], what is new in each term
             scale = (x * rest).sum(axis=0) + RIDGE
             leverage = np.diag(hat)[:, None] + rest**2 / scale
-            errors = residual[:, None] - rest * (rest.T @ residual / scale)
+            errors = residual[:, None] - rest * (x.T @ residual / scale)
             errors = ((errors / np.maximum(1 - leverage, 0.05)) ** 2).sum(axis=0)
             errors[chosen] = np.inf
             chosen.append(int(np.argmin(errors)))
@@ -182,10 +188,11 @@ def power_law(terms: Sequence[Tree], exponents: Sequence[float] | Floats) -> Tre
         for term, exponent in zip(terms, exponents, strict=True)
         if (rounded := two_digits(float(exponent))) != "0"
     ]
-    tree, *others = factors or [make_tree("pow", terms[0], make_tree("1"))]
-    for factor in others:
-        tree = make_tree("mul", tree, factor)
-    return tree
+    factors = factors or [make_tree("pow", terms[0], make_tree("1"))]
+    while len(factors) > 1:  # in pairs, for the least depth
+        pairs = [factors[index : index + 2] for index in range(0, len(factors), 2)]
+        factors = [make_tree("mul", *own) if len(own) == 2 else own[0] for own in pairs]
+    return factors[0]
 
 
 def factors_of(tree: Tree) -> list[tuple[Tree, float]] | None:

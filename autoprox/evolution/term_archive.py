@@ -2,19 +2,19 @@
 
 import base64
 import zlib
+from binascii import Error as Base64Error
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated
+from hashlib import sha256
 
 import numpy as np
-from pydantic import Field
 
-from autoprox.evolution.power_law import LabelledNetworks, PowerLawFit
+from autoprox.evolution.power_law import LabelledNetworks, Logs, PowerLawFit
 from autoprox.files.json_documents import JSONDocument
 from autoprox.language import Tree, parse_expression
 from autoprox.scoring.correlations import Floats, Indices
 
-MAX_VALUES = 2**20  # float32 numbers: 4 MiB in memory and in the checkpoint
+MAX_VALUES = 2**22  # float32 numbers: 16 MiB in memory and in the checkpoint
 BAGS, BAG_SHARE = 12, 0.7  # random parts of the networks, and their share of all networks
 
 
@@ -47,7 +47,7 @@ class TermArchive:
         self._trim()
 
     def _trim(self) -> None:
-        limit = max(MAX_VALUES // self.logs.shape[1], 1)
+        limit = most_terms(self.labelled)
         if len(self) <= limit:
             return
         fit = PowerLawFit(self.logs, self.labelled, np.arange(self.logs.shape[1]))
@@ -55,6 +55,7 @@ class TermArchive:
         kept = np.sort(np.argsort(-strength, kind="stable")[:limit])
         self.terms = [self.terms[index] for index in kept]
         self.logs = self.logs[kept]
+        self._known = set(map(_order, self.logs))  # as if restored
 
     def selections(self, count: int, adjusted: bool, seed: int) -> list[tuple[Indices, list[int]]]:
         """Choose terms on random parts of the networks: the rows of each part, and the terms."""
@@ -82,7 +83,7 @@ class TermArchive:
 class SavedArchive(JSONDocument):
     """An archive of a checkpoint."""
 
-    terms: Annotated[tuple[str, ...], Field(max_length=MAX_VALUES)]
+    terms: tuple[str, ...]
     logs: str  # zlib and base64 of little-endian float32 numbers
 
     @classmethod
@@ -94,8 +95,14 @@ class SavedArchive(JSONDocument):
     def restored(self, labelled: LabelledNetworks) -> TermArchive:
         """Return the archive of these networks."""
         rows = len(labelled.truth)
+        if len(self.terms) > (limit := most_terms(labelled)):
+            raise ValueError(f"terms must be at most {limit}, but are {len(self.terms)}")
         size = 4 * len(self.terms) * rows
-        data = zlib.decompressobj().decompress(base64.b64decode(self.logs, validate=True), size + 1)
+        try:
+            packed = base64.b64decode(self.logs, validate=True)
+            data = zlib.decompressobj().decompress(packed, size + 1)
+        except (Base64Error, zlib.error) as error:
+            raise ValueError(f"logs must be zlib and base64: {error}") from None
         if len(data) != size:
             raise ValueError(f"logs must be of {len(self.terms)} terms on {rows} rows")
         logs = np.frombuffer(data, dtype="<f4").reshape(len(self.terms), rows)
@@ -108,6 +115,11 @@ class SavedArchive(JSONDocument):
         return archive
 
 
-def _order(logs: Floats) -> bytes:
-    """Return what terms have in common that order the rows alike."""
-    return np.argsort(logs, kind="stable").astype(np.int32).tobytes()
+def most_terms(labelled: LabelledNetworks) -> int:
+    """Return how many terms an archive of these networks holds."""
+    return max(MAX_VALUES // len(labelled.truth), 1)
+
+
+def _order(logs: Logs) -> bytes:
+    """Return a digest that terms share if they order the rows alike."""
+    return sha256(np.argsort(logs, kind="stable").astype(np.int32).tobytes()).digest()

@@ -43,7 +43,7 @@ def read_folders(path: Path, folders: Collection[str], name: str) -> dict[str, d
     try:
         with gzip.open(path) as unpacked:
             limited = _Limited(unpacked)
-            with tarfile.open(fileobj=limited, mode="r|", errors="strict") as archive:  # type: ignore[call-overload]
+            with tarfile.open(fileobj=limited, mode="r|", errors="strict") as archive:
                 for count, member in enumerate(archive):
                     if count >= MAX_MEMBERS:
                         raise ArchiveError(f"must have at most {MAX_MEMBERS} members")

@@ -181,7 +181,9 @@ def formulas(options: argparse.Namespace) -> dict[str, Any]:
     """Evolution on four spaces, whose matrices are random, as if they were collected."""
     spaces = ("autoformer", "pit", "autoformer-nano", "pit-nano")
     budget = options.formulas
-    task = EvolveTask(EvolveConfig(spaces=spaces, evaluations=budget, iterations=budget, workers=1))
+    task = EvolveTask(
+        EvolveConfig(form="tree", spaces=spaces, evaluations=budget, iterations=budget, workers=1)
+    )
     (plan,) = task.folds
     sources = {
         name: [
@@ -345,6 +347,7 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=user_cache_folder() / "statistics")
     options = parser.parse_args()
     config = EvolveConfig(
+        form="tree",
         space=options.space,
         datasets=DATASETS,
         strategy=options.strategy,

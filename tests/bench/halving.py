@@ -28,7 +28,7 @@ class TimeUpError(Exception):
 
 def best(steps: tuple[int, ...], seed: int, minutes: float) -> dict[str, float]:
     """Return the best fitness of an evolution, and the number of formulas it evaluated."""
-    task = EvolveTask(EvolveConfig(spaces=SPACES, seed=0, workers=1, iterations=10**6))
+    task = EvolveTask(EvolveConfig(form="tree", spaces=SPACES, seed=0, workers=1, iterations=10**6))
     for name, problem in task.problems.items():
         train, taken = problem.parts["train"], 0
         task.parts[name] = []

@@ -31,6 +31,7 @@ from autoprox.runner import start
 
 NOTES = 100
 EVOLVED: dict[str, Any] = {
+    "form": "tree",
     **{"datasets": ("fashion-mnist",), "batch_size": 2, "zoo": ("none",), "iterations": 10**6},
     **{"train": 0.3, "statistics": ("msa.weight", "mlp.grad")},  # so that it takes minutes
     "memory": 2**27,  # of which 16 MiB are for values of layers, soon full

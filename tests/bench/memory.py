@@ -119,6 +119,7 @@ def peak() -> float:
 
 def measured(part: str, options: argparse.Namespace) -> dict[str, Any]:
     config = EvolveConfig(
+        form="tree",
         benchmark="vit-bench-101",
         space="autoformer",
         stride=options.stride,

@@ -80,7 +80,7 @@ def rank_sum_while_better(individuals: list[Individual], evaluator: FitnessEvalu
     chosen, ranks = leaders[0], make_tree("rank", leaders[0].tree)
     while True:
         sums = [make_tree("add", ranks, make_tree("rank", other.tree)) for other in leaders]
-        within = [tree for tree in sums if EvolveConfig().allow(tree)]
+        within = [tree for tree in sums if EvolveConfig(form="tree").allow(tree)]
         found = [i for i in evaluator.evaluate(within) if i.valid]
         fittest = max(found, key=lambda i: i.fitness, default=chosen)
         if fittest.jcm - chosen.jcm <= 0.005:
@@ -154,7 +154,9 @@ def main() -> None:
     options = parser.parse_args()
     rows = []
     for seed in map(int, options.splits.split(",")):
-        config = EvolveConfig(space=options.space, split_seed=seed, workers=options.workers)
+        config = EvolveConfig(
+            form="tree", space=options.space, split_seed=seed, workers=options.workers
+        )
         rows.append(ranking_quality(EvolveTask(config), seed))
         print(f"split {seed} done", file=sys.stderr, flush=True)
     json.dump({"command": sys.argv[1:], **summary(rows)}, sys.stdout, indent=2)

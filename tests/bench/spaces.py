@@ -32,6 +32,7 @@ def folds(options: argparse.Namespace, seed: int) -> tuple[EvolutionFold, ...]:
         assert isinstance(found, EvolveSummary)
         return found.folds
     config = EvolveConfig(
+        form="tree",
         spaces=names(options.spaces),
         hold_out="each",
         seed=seed,

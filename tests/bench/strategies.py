@@ -35,7 +35,12 @@ def task_of(strategy: str, options: argparse.Namespace) -> EvolveTask:
     budget = options.budget
     return EvolveTask(
         EvolveConfig(
-            space=options.space, strategy=strategy, iterations=budget, evaluations=budget, **given
+            form="tree",
+            space=options.space,
+            strategy=strategy,
+            iterations=budget,
+            evaluations=budget,
+            **given,
         )
     )
 

@@ -24,7 +24,9 @@ from autoprox import cli
 
 ROOT = Path(__file__).parent.parent.parent
 TOPS = ("autoprox", "primitives", "searchspaces")
-COMMAND = "evolve --datasets fashion-mnist --iterations 3 --batch-size 2 --workers 1 --quiet"
+COMMAND = (
+    "evolve --form tree --datasets fashion-mnist --iterations 3 --batch-size 2 --workers 1 --quiet"
+)
 
 
 def source_lines() -> int:

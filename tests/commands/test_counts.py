@@ -44,6 +44,7 @@ def options(tmp_path_factory: pytest.TempPathFactory) -> Options:
     for name, own in (("mine", first), ("other", second)):
         (folder / f"{name}.json").write_text(json.dumps(own))
     return {
+        "form": "tree",
         "benchmark": str(folder / "mine.json"),
         **{"cache": str(folder / "cache"), "batch_size": 2, "workers": 1, "zoo": ("none",)},
         **{"statistics": ("all.weight",), "population": 6, "iterations": 3, "children": 4},

@@ -85,6 +85,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def options(table: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """An evolution of a few seconds, whose cache the tests share."""
     return {
+        "form": "tree",
         "benchmark": str(table),
         "batch_size": 2,
         "stride": 2,

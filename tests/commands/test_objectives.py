@@ -38,6 +38,7 @@ def options(tmp_path_factory: pytest.TempPathFactory) -> Options:
     folder = tmp_path_factory.mktemp("table")
     (folder / "mine.json").write_text(json.dumps(table(50)))
     return {
+        "form": "tree",
         **{"benchmark": str(folder / "mine.json"), "cache": str(folder / "cache")},
         **{"batch_size": 2, "workers": 1, "zoo": ("snip", "dss++"), "statistics": ("all.weight",)},
         **{"population": 6, "iterations": 4, "children": 4, "max_size": 8, "max_depth": 6},

@@ -38,7 +38,7 @@ def test_given_options_override_a_preset() -> None:
 
 def test_the_help_lists_the_options_of_a_preset() -> None:
     said = {n: o.help for n, _, o in EvolveConfig.described()}["preset"]
-    assert "auto-prox: --representation two-inputs --strategy elitist" in said
+    assert "auto-prox: --form tree --representation two-inputs --strategy elitist" in said
     assert "--population 20 --iterations 200 --children 1" in said
     assert "preset" in inspect.signature(autoprox.evolve).parameters
 
@@ -47,9 +47,9 @@ def test_an_unknown_preset_or_representation_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"^unknown preset 'autoprox' \(did you mean auto-prox\?"):
         EvolveConfig(preset="autoprox")
     with pytest.raises(
-        ConfigError, match=r"^unknown representation 'tree' .*choose from free, two-inputs$"
+        ConfigError, match=r"^unknown representation 'trees' .*choose from free, two-inputs$"
     ):
-        autoprox.evolve(representation="tree", progress=False)
+        autoprox.evolve(representation="trees", progress=False)
 
 
 class StoppedError(Exception):

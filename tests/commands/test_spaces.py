@@ -43,6 +43,7 @@ def options(tmp_path_factory: pytest.TempPathFactory) -> Options:
     for name, own in (("mine", first), ("other", second)):
         (folder / f"{name}.json").write_text(json.dumps(own))
     return {
+        "form": "tree",
         "spaces": [str(folder / "mine.json"), str(folder / "other.json")],
         **{"cache": str(folder / "cache"), "batch_size": 2, "workers": 1, "zoo": ("snip",)},
         **{"statistics": ("all.weight",), "population": 4, "iterations": 3, "children": 4},

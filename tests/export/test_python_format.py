@@ -43,6 +43,7 @@ OTHERS = [
     "add(rank(sum(mul(width, heads))), div(sum(log(tokens)), sum(effective_rank(all.weight))))",
     "sum(min_max(std(inverse(sqrt(relu(tanh(sigmoid(mlp.weight))))))))",
     "rank(sum(log_softmax(mean(exp(all.grad)))))",
+    "mul(pow(sum(std(msa.weight)), -0.52), mul(pow(sum(heads), 1.3), pow(max(std(mlp.grad)), 2)))",
 ]
 PLAIN = [name for name, p in OPERATIONS.items() if p.plain]
 

@@ -54,6 +54,13 @@ def test_the_best_of_each_block_is_found(seed: int) -> None:
     assert len(searcher.candidates) == 12 + 39 * 16
 
 
+def test_a_block_scores_by_the_powers_of_its_own_terms() -> None:
+    searcher = searcher_of("mul(pow(sum(heads), 2), pow(sum(width), -0.5))")
+    [candidate] = searcher.score([tiny(16, (1, 1.0), (3, 2.0))])
+    [scores] = searcher.block_scores([candidate])
+    assert scores == pytest.approx([1 / 4, 9 / 4])
+
+
 def test_candidates_of_different_depth_move_together() -> None:
     """Where the best has no block, there is nothing to gain."""
     deep, short = tiny(16, (1, 1.0), (1, 1.0), (3, 1.0)), tiny(16, (4, 1.0), (4, 1.0))

@@ -21,9 +21,9 @@ COMMANDS = {
     "benchmark": "rank --benchmark mini-bench --proxies sum(sum(abs(all.saliency))),snip "
     "--batch-size 2 --json",
     "evolve": "evolve --strategy newcomers --datasets fashion-mnist --batch-size 2 --iterations 2 "
-    "--population 4 --json",
+    "--population 20 --children 4 --json",
     "evolve set": "evolve --strategy newcomers --set share=0.5 --datasets fashion-mnist "
-    "--batch-size 2 --iterations 2 --population 4 --json",
+    "--batch-size 2 --iterations 2 --population 20 --children 4 --json",
     "wrong evolve name": "evolve --strategy newcomers --set shaer=0.5 --datasets fashion-mnist",
     "search": "search --space autoformer-mini --proxy smoothness --dataset cifar10 "
     "--strategy single --samples 4 --json",

@@ -30,7 +30,8 @@ from autoprox import cli
 LEFT_OUT = frozenset({"seconds", "core_hours", "run", "autoprox"})  # the last is its version
 SEARCH = "search --space autoformer-nano --dataset cifar10 --seed 3"
 SMALL: Mapping[str, str] = {
-    "evolve-small": "evolve --datasets fashion-mnist --iterations 4 --batch-size 2 --seed 5",
+    "evolve-small": "evolve --form tree --datasets fashion-mnist --iterations 4 "
+    "--batch-size 2 --seed 5",
     "rank-small": "rank --proxies snip,dss,params --datasets cifar10 --batch-size 2 --seeds 2",
     "search-random-small": f"{SEARCH} --proxy snip --samples 12",
     "search-inherited-small": f"{SEARCH} --proxy snip --strategy blockwise --weights inherited "
@@ -39,9 +40,9 @@ SMALL: Mapping[str, str] = {
     "--images {images} --out {folder}/table.json",
 }
 FULL: Mapping[str, str] = {
-    "evolve-nano": "evolve --iterations 30 --seed 1",
-    "evolve-elitist": "evolve --iterations 10 --strategy elitist --seed 2",
-    "evolve-pit": "evolve --space pit --iterations 30",
+    "evolve-nano": "evolve --form tree --iterations 30 --seed 1",
+    "evolve-elitist": "evolve --form tree --iterations 10 --strategy elitist --seed 2",
+    "evolve-pit": "evolve --form tree --space pit --iterations 30",
     "rank-nano": "rank --proxies all --datasets fashion-mnist,cifar10 --seeds 2",
     "rank-bert": "rank --proxies snip,dss,ntsr,head_confidence,params --space flexibert "
     "--batch-size 2 --length 16",

@@ -33,6 +33,7 @@ from autoprox.report.terminal.metric_tables import (
 from autoprox.scoring.bootstrap import Interval, Number
 
 MAX_FRONT = 12  # formulas that are shown
+BAR = 12  # characters of the largest factor's bar
 
 
 def evolve_report(summary: EvolveSummary) -> list[Part]:
@@ -43,7 +44,8 @@ def evolve_report(summary: EvolveSummary) -> list[Part]:
         held_out = f"held out: {fold.held_out}, all of whose networks are test networks"
         title = [f"Evolved on {', '.join(fold.trained)}", *([held_out] if fold.held_out else [])]
         parts += [] if one else [paragraph("; ".join(title))]
-        parts += [fold.formula, fold.expression, *front_parts(fold, summary.objective)]
+        parts += [fold.formula, fold.expression, *factor_parts(fold)]
+        parts += front_parts(fold, summary.objective)
         parts += _detailed_parts(fold) if one else _overview_parts(fold)
         parts += [paragraph(f"{fold.ended}.")] if fold.ended else []
         parts.append(paragraph(_counts(fold, summary)))
@@ -75,6 +77,26 @@ def next_commands(summary: EvolveSummary) -> list[str]:
         f"Next: {rerun_command_line(*searched)}",
         f"Then: {rerun_command_line('export', 'arch', 'RUN_OF_THE_SEARCH', '--out', 'network')}",
     ]
+
+
+def factor_parts(fold: EvolutionFold) -> list[Part]:
+    """Show the factors of a power law with their shares in its score; nothing of a tree."""
+    if not fold.factors:
+        return []
+    table = named_table("term", "exponent", "spread", "share", "")
+    table.columns[0].max_width = WIDTH - 44
+    table.columns[0].overflow = "fold"
+    table.columns[-1].justify = "left"
+    largest = max(abs(own.share or 0.0) for own in fold.factors)
+    for own in fold.factors:
+        bar = "█" * round(BAR * abs(own.share or 0.0) / largest) if largest else ""
+        cells = f"{own.exponent:g}", number(own.spread), number(own.share)
+        table.add_row(own.expression, *cells, bar)
+    title = (
+        "The factors of the power law: the standard deviation of the term's logarithm on the "
+        "training networks (spread), and exponent x spread, its share in the logarithm of the score"
+    )
+    return [paragraph(title), table]
 
 
 def front_parts(fold: EvolutionFold, objective: str) -> list[Part]:
