@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         s3,
         score,
         search,
+        suggest,
         supernet_eval,
         supernet_train,
     )
@@ -44,6 +45,7 @@ __all__ = [
     "s3",
     "score",
     "search",
+    "suggest",
     "supernet_eval",
     "supernet_train",
 ]

@@ -20,6 +20,7 @@ from autoprox.configurations.commands import (
     RankConfig,
     RediscoverConfig,
     SearchConfig,
+    SuggestConfig,
 )
 from autoprox.configurations.shared_options import TaskConfig
 from autoprox.configurations.supernets import (
@@ -28,6 +29,7 @@ from autoprox.configurations.supernets import (
     SupernetEvalConfig,
     SupernetTrainConfig,
 )
+from autoprox.declared_options import Options
 from autoprox.errors import AutoproxError as AutoproxError
 from autoprox.errors import ConfigError
 from autoprox.loaded_runs import (
@@ -53,6 +55,7 @@ from autoprox.progress import Progress, silent
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from autoprox.commands.suggest import Suggestions
     from autoprox.language import Tree
     from autoprox.searchspaces import Architecture, TransformerNetwork
 
@@ -75,10 +78,7 @@ def _function(config: Callable[P, TaskConfig], result: type[R], example: str) ->
 
     call.__name__ = call.__qualname__ = example.partition("(")[0]
     if isinstance(config, type) and issubclass(config, TaskConfig):
-        first = str(config.__doc__).partition("\n")[0]
-        call.__doc__ = f"{first}\n\nExample: {example}.\n\n{config.option_lines()}"
-        signature = config.signature().replace(return_annotation=result)
-        call.__signature__ = signature  # type: ignore[attr-defined]
+        _describe(call, config, result, example)
     return call
 
 
@@ -97,6 +97,13 @@ def _as_texts(options: Mapping[str, Any]) -> dict[str, Any]:
             value = found[name]
             found[name] = [*map(text, value)] if isinstance(value, list | tuple) else text(value)
     return found
+
+
+def _describe(function: Any, config: type[Options], result: Any, example: str) -> None:
+    """Give a function the help and the signature of a configuration."""
+    first = str(config.__doc__).partition("\n")[0]
+    function.__doc__ = f"{first}\n\nExample: {example}.\n\n{config.option_lines()}"
+    function.__signature__ = config.signature().replace(return_annotation=result)
 
 
 def _with_progress(wanted: Progress | bool, call: Callable[[Progress], T]) -> T:
@@ -131,6 +138,16 @@ supernet_eval = _function(
 prenas = _function(
     PrenasConfig, PrenasResult, "prenas(space='autoformer-supernet-ti', sizes='5M:12M:1M')"
 )
+
+
+def suggest(**options: Any) -> Suggestions:
+    from autoprox.commands.suggest import suggest as suggested
+
+    config = SuggestConfig(**options)
+    return _with_progress(config.progress, lambda own: suggested(config, own))
+
+
+_describe(suggest, SuggestConfig, "Suggestions", "suggest(table='my.json', count=4)")
 
 
 def resume(

@@ -48,6 +48,7 @@ class Option:
     code: bool = False  # names a function, which a resumed run calls only if it is given again
     stored: bool = True  # in config.json
     listed: bool = True  # on the command line
+    short: str | None = None  # one letter for it there: -k
 
 
 def _whole(value: Any) -> Any:

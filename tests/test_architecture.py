@@ -29,6 +29,7 @@ LATE = {  # modules that import late: help and the package itself must be there 
         "autoprox.cli.run_commands",
         "autoprox.cli.score_command",
         "autoprox.cli.show_commands",
+        "autoprox.cli.suggest_command",
         "autoprox.cli.supernet_commands",
     ),
 }

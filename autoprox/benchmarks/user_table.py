@@ -15,14 +15,14 @@
 the scores change sign on reading. There must be at least 10 different architectures, a score for
 each dataset and at least two distinct scores a dataset. No other keys are allowed but two that
 `training.table` adds: `training`, on how the scores were measured, and each architecture's `runs`,
-those of every seed.
+those of every seed; and `suggested`, the choices that `autoprox suggest` has suggested.
 """
 
 import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
@@ -48,8 +48,9 @@ from autoprox.files.json_documents import (
 
 TABLE_FORMAT = 1
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_Score = Annotated[float, Field(ge=-1e100, le=1e100, allow_inf_nan=False)]  # for it is squared
+TABLE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # of tables and datasets
+NAME_RULE = "1 to 64 letters, digits, `.`, `_` and `-`"
+Score = Annotated[float, Field(ge=-1e100, le=1e100, allow_inf_nan=False)]  # for it is squared
 
 
 class TableDataset(JSONDocument):
@@ -63,7 +64,7 @@ class TableEntry(JSONDocument):
     """An architecture of a table."""
 
     arch: dict[str, Any]
-    scores: dict[str, _Score]
+    scores: dict[str, Score]
     runs: Any = None
 
 
@@ -76,12 +77,38 @@ class BenchmarkTable(JSONDocument):
     datasets: dict[str, TableDataset]
     architectures: list[TableEntry]
     training: Any = None
+    suggested: list[dict[str, Any]] = Field(default_factory=list)
+
+
+class ReadTable(NamedTuple):
+    """A table as it was read: its document, its content and its rows, however few."""
+
+    document: JSONNode
+    table: BenchmarkTable
+    space: str
+    rows: list[BenchmarkRow]  # higher scores are better
 
 
 def load_benchmark_table(
     path: Path, space: str | None, datasets: Sequence[str] | None, networks: int | None = None
 ) -> Benchmark:
     """Read the table and keep these datasets, or all of them, and all networks or a sample."""
+    document, table, own_space, rows = read_user_table(path, space)
+    chosen = choose_datasets(datasets, table.datasets, path.name)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return assemble_benchmark(
+        rows,
+        BenchmarkSelection(own_space, SCORE_LABEL, chosen, networks=networks),
+        {name: dataset.classes for name, dataset in table.datasets.items()},
+        table.name,
+        f"{path.name} (sha256 {digest}), {len(rows)} architectures",
+        document.at("architectures").place,
+        {name: document.at("datasets", name).place for name in table.datasets},
+    )
+
+
+def read_user_table(path: Path, space: str | None = None) -> ReadTable:
+    """Read a table of any number of architectures, of this space if one is asked for."""
     from autoprox.searchspaces import ArchitectureError, get_space  # which import torch
 
     document = read_json(path)
@@ -96,20 +123,9 @@ def load_benchmark_table(
         raise document.at("datasets").error("must have at least one dataset", "none")
     nodes = {name: document.at("datasets", name) for name in table.datasets}
     for name, node in [(table.name, document.at("name")), *nodes.items()]:
-        if not _NAME.fullmatch(name):
-            raise node.error("must be 1 to 64 letters, digits, `.`, `_` and `-`", repr(name))
-    chosen = choose_datasets(datasets, table.datasets, path.name)
-    rows = _rows(table, own_space, document)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    return assemble_benchmark(
-        rows,
-        BenchmarkSelection(own_space, SCORE_LABEL, chosen, networks=networks),
-        {name: dataset.classes for name, dataset in table.datasets.items()},
-        table.name,
-        f"{path.name} (sha256 {digest}), {len(rows)} architectures",
-        document.at("architectures").place,
-        {name: node.place for name, node in nodes.items()},
-    )
+        if not TABLE_NAME.fullmatch(name):
+            raise node.error(f"must be {NAME_RULE}", repr(name))
+    return ReadTable(document, table, own_space, _rows(table, own_space, document))
 
 
 def read_packaged_table(

@@ -43,7 +43,9 @@ from autoprox.cli.show_commands import (
     report_runs,
     show_proxies,
 )
+from autoprox.cli.suggest_command import suggest_architectures
 from autoprox.cli.supernet_commands import supernet
+from autoprox.configurations.commands import SuggestConfig
 from autoprox.errors import (
     INTERRUPTED,
     AutoproxError,
@@ -133,6 +135,7 @@ def _add_all() -> None:
     for name, config, panel in RUN_COMMANDS:
         add_command(app, name, config, panel)
     add_function(app, "score", score_by_proxy, SCORE_EXAMPLES, EVALUATE)
+    add_function(app, "suggest", suggest_architectures, SuggestConfig.examples, SEARCH)
     app.add_typer(bench, rich_help_panel=EVALUATE)
     app.add_typer(export, rich_help_panel=SEARCH)
     app.add_typer(supernet, rich_help_panel=SUPERNETS)

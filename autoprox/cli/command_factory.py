@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from pydantic.fields import FieldInfo
@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from autoprox.cli.common_flags import Debug, DryRunFlag, Json, Quiet
 from autoprox.cli.help_layout import HelpAll, HelpfulCommand, examples, offered
 from autoprox.configurations.shared_options import TaskConfig
-from autoprox.declared_options import GENERAL, Option, plain_type
+from autoprox.declared_options import GENERAL, Option, Options, plain_type
 from autoprox.errors import (
     ClusterError,
     FailureError,
@@ -29,6 +29,8 @@ from autoprox.progress import Progress, silent
 
 if TYPE_CHECKING:
     from autoprox.runs.summary import Summary
+
+R = TypeVar("R")
 
 FAILURE = 1
 UNUSABLE_PATHS = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
@@ -66,12 +68,7 @@ def command(config: type[TaskConfig]) -> Callable[..., None]:
 
     def run(context: typer.Context, **options: Any) -> None:
         quiet = options["quiet"]
-        given = {}
-        for name, _, option in config.described():
-            source = context.get_parameter_source(name)
-            if option.listed and source is not None and source.name != "DEFAULT":
-                value = context.params[name]
-                given[name] = option.read(value) if option.read else value
+        given = given_options(config, context)
         if options["dry_run"]:
             from autoprox import runner  # with torch, which takes seconds to import
             from autoprox.report.terminal.layout import show_result
@@ -102,6 +99,17 @@ def command(config: type[TaskConfig]) -> Callable[..., None]:
     )
 
 
+def given_options(config: type[Options], context: typer.Context) -> dict[str, Any]:
+    """Return the options that are on the command line, as a configuration takes them."""
+    given = {}
+    for name, _, option in config.described():
+        source = context.get_parameter_source(name)
+        if option.listed and source is not None and source.name != "DEFAULT":
+            value = context.params[name]
+            given[name] = option.read(value) if option.read else value
+    return given
+
+
 def with_signature(function: Callable[..., None], *parameters: Parameter) -> Callable[..., None]:
     """Give a function of keywords the parameters that typer makes options of, each once."""
     named = {parameter.name: parameter for parameter in parameters}
@@ -117,8 +125,8 @@ def flags(**annotations: Any) -> Iterator[Parameter]:
 
 
 def call_with_progress(
-    call: Callable[[Progress], "Summary"], run: Path | None = None, quiet: bool = False
-) -> "Summary":
+    call: Callable[[Progress], R], run: Path | None = None, quiet: bool = False
+) -> R:
     """Call with a progress panel unless quiet; errors that stop a run say how to go on."""
     from autoprox.report.terminal.progress_display import progress_on
 
@@ -195,6 +203,7 @@ def option_parameter(
         "show_default": option.default or not required,
         "hidden": hidden,
     }
+    flags_of = (f"--{name.replace('_', '-')}", option.short) if option.short else ()
     if option.metavar:
         said["metavar"] = option.metavar
     return Parameter(
@@ -203,6 +212,6 @@ def option_parameter(
         default=Parameter.empty if required else None if worded else field.default,
         annotation=Annotated[
             kind | None if worded and not required else kind,
-            typer.Argument(**said) if option.argument else typer.Option(**said),
+            typer.Argument(**said) if option.argument else typer.Option(*flags_of, **said),
         ],
     )

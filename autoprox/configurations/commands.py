@@ -5,12 +5,13 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
-from annotated_types import Gt, Lt
+from annotated_types import Gt, Le, Lt
 from pydantic import AfterValidator, model_validator
 from pydantic.fields import FieldInfo
 
 from autoprox.configurations.shared_options import (
     DEFAULT_WEIGHTS,
+    MOST_WORKERS,
     BenchmarkOptions,
     CacheOptions,
     DataOptions,
@@ -42,6 +43,7 @@ from autoprox.declared_options import (
     Names,
     Numbers,
     Option,
+    Options,
     Paths,
     PathText,
     Positive,
@@ -58,10 +60,12 @@ from autoprox.evolution_parameters import (
 )
 from autoprox.files.human_readable_sizes import parse_bytes, parse_range, parse_size
 from autoprox.nas.strategy_registry import SEARCH_STRATEGIES
+from autoprox.progress import Progress
 
 GIB = 2**30
 SPACES_GROUP = "Several spaces"
 SHARED_GROUP = "Several strategies"
+SUGGESTING_PROXIES = ("autoprox-p", "dss++", "sept")  # the mean of the process of suggestions
 ZOO = ("snip", "synflow", "dss++", "naswot", "zico", "head_confidence", "activation_distance")
 # Options of evolve under one name. Auto-Prox's margin of 0.1 is in percent; it mutates until a
 # child is better, uses tau-b, and returns the fittest formula.
@@ -562,6 +566,74 @@ class BuildConfig(SpreadOptions, TaskConfig):
             "DATASET", "none", repeated=True,
         ),
     ] = ()  # fmt: skip
+
+
+class SuggestConfig(DeviceOptions, InputOptions, Options):
+    """Suggest which architectures to train next, by a table of those that are trained.
+
+    They have the greatest expected improvement of a Gaussian process on the
+    choices, whose mean is the score of one or several proxies. The table notes
+    what was suggested; --add adds your results to it. Proxies are measured once:
+    their scores are kept in the user's cache.
+    """
+
+    noun = "a suggestion"
+    examples = (
+        "suggest --table my.json --space pit --datasets photos --classes 10 --out next.json",
+        "suggest --table my.json --add results.json",
+        "suggest --table my.json -k 8 --params 5M:10M --proxy autoprox-p,dss++ --out next.json",
+    )
+
+    table: Annotated[
+        PathText, Option("Table of your own. If there is none, it is written.", "FILE")
+    ]
+    add: Annotated[
+        PathText | None,
+        Option(
+            "Results to add to the table: an array of {space, choices, scores}, as in the file of "
+            "suggestions with a score for each dataset. All or none are added.",
+            "FILE", "none",
+        ),
+    ] = None  # fmt: skip
+    count: Annotated[
+        Positive | None, Option("How many to suggest.", default="4; none with --add", short="-k")
+    ] = None
+    out: Annotated[
+        PathText | None,
+        Option("File of the suggestions, an array of {space, choices}.", "FILE", "TABLE-next.json"),
+    ] = None  # fmt: skip
+    space: Annotated[str | None, Option("Search space.", default="the table's")] = None
+    datasets: Annotated[
+        Names | None, Option("Datasets of a new table.", "A,B,C", "the table's", names)
+    ] = None
+    classes: Annotated[
+        Positive | None, Option("Classes of a new table's datasets.", default="the datasets'")
+    ] = None
+    lower_is_better: Annotated[bool, Option("Scores of a new table are such as perplexities.")] = (
+        False
+    )
+    params: ParamsRange = (None, None)
+    flops: FlopsRange = (None, None)
+    proxy: Annotated[
+        Names,
+        Option(
+            "What is known without training: published names, expressions, proxy files or runs; "
+            "none: the choices alone.",
+            "A,B,C", ",".join(SUGGESTING_PROXIES), names,
+        ),
+    ] = SUGGESTING_PROXIES  # fmt: skip
+    samples: Annotated[Many, Option("Random architectures to choose from.")] = 400
+    seed: Annotated[Whole, Option("Seed of all random numbers.")] = 0
+    workers: Annotated[
+        Positive, Le(MOST_WORKERS), MachineOption("Threads; the result doesn't depend on them.")
+    ] = 2
+    progress: Annotated[
+        Progress | bool,
+        Option(
+            "Whether to show a panel, or a function of (task, done, total, note) to call.",
+            listed=False,
+        ),
+    ] = True  # fmt: skip
 
 
 ALL: tuple[type[TaskConfig], ...] = (

@@ -1,7 +1,7 @@
-"""Published proxies on all networks of a benchmark, each network's values in a cache."""
+"""Published proxies on networks of a space, each network's values in a cache."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
@@ -9,20 +9,17 @@ from typing import Any, NamedTuple
 
 import torch
 
-from autoprox.benchmarks import Benchmark
-from autoprox.configurations.commands import EvolveConfig
-from autoprox.evaluation.configured_inputs import configured_worker_pool
 from autoprox.evaluation.proxy_measurement import MeasuredProxies, NetworkValues
 from autoprox.files.atomic_writes import to_json, write_json
 from autoprox.files.function_import_and_digest import code_digest
 from autoprox.files.json_documents import read_json, validate_json
+from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.primitives import PRIMITIVES
 from autoprox.progress import Progress, silent
 from autoprox.scoring.correlations import ScoresByDataset
-from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import MeasurementSetting
 from autoprox.statistics.matrix_sources import MeasureNetwork
-from autoprox.statistics.untrained_networks import UntrainedNetwork, untrained_space_networks
+from autoprox.statistics.untrained_networks import SpaceNetwork, UntrainedNetwork
 from autoprox.zoo.functions import FUNCTION_PROXIES
 
 
@@ -34,25 +31,28 @@ class ZooScores(NamedTuple):
 
 
 class PublishedProxies:
-    """The published proxies of a configuration, measured with a network's statistics or alone."""
+    """Published proxies of networks, measured with their statistics or alone."""
 
     def __init__(
-        self, benchmark: Benchmark, config: EvolveConfig, setting: MeasurementSetting, cache: Path
+        self,
+        names: Sequence[str],
+        networks: Sequence[SpaceNetwork],
+        setting: MeasurementSetting,
+        cache: Path,
+        seed: int,
+        pool: WorkerPool,
     ) -> None:
-        self._config, self._setting, self._cache = config, setting, cache
-        architectures = benchmark.architectures
-        self._networks = untrained_space_networks(
-            get_space(benchmark.space), architectures, config.seed, shared=config.shares_weights
-        )
+        self._names, self._networks, self._setting = names, networks, setting
+        self._cache, self._seed, self._pool = cache, seed, pool
 
     @cached_property
     def _refused(self) -> dict[str, str]:
-        config = self._config
-        return MeasuredProxies(config.zoo).refused(self._networks[0], self._setting, config.seed)
+        measured = MeasuredProxies(self._names)
+        return measured.refused(self._networks[0], self._setting, self._seed)
 
     @cached_property
     def _proxies(self) -> MeasuredProxies:
-        return MeasuredProxies([name for name in self._config.zoo if name not in self._refused])
+        return MeasuredProxies([name for name in self._names if name not in self._refused])
 
     @cached_property
     def _about(self) -> list[Any]:
@@ -71,7 +71,7 @@ class PublishedProxies:
     @property
     def measure(self) -> MeasureNetwork:
         """Measure a network's values in the same passes as its statistics."""
-        return partial(self._proxies.measure_with, self._setting, self._config.seed)
+        return partial(self._proxies.measure_with, self._setting, self._seed)
 
     def _read(self, network: UntrainedNetwork) -> NetworkValues:
         return validate_json(read_json(self._path(network)), NetworkValues)
@@ -87,7 +87,7 @@ class PublishedProxies:
 
     def measured(self, progress: Progress = silent) -> ZooScores:
         """Return all scores, after measuring the networks that the cache lacks."""
-        proxies, networks, config = self._proxies, self._networks, self._config
+        proxies, networks = self._proxies, self._networks
         todo = [network for network in networks if self.wants(network)]
         left = iter(todo)
 
@@ -95,7 +95,7 @@ class PublishedProxies:
             self.keep(network := next(left), found)
             progress("zoo", todo.index(network) + 1, len(todo), "")
 
-        proxies.measured(todo, self._setting, config.seed, configured_worker_pool(config), keep)
+        proxies.measured(todo, self._setting, self._seed, self._pool, keep)
         records = [self._read(network) for network in networks] if proxies.names else []
         scores = {
             name: {

@@ -190,7 +190,9 @@ class SpaceProblem:
 
     def published_in(self, folder: Path) -> PublishedProxies:
         """Return the published proxies, their values cached in a folder."""
-        return PublishedProxies(self.benchmark, self.config, self.setting(stride=1), folder)
+        config, setting = self.config, self.setting(stride=1)
+        pool = configured_worker_pool(config)
+        return PublishedProxies(config.zoo, self.networks(), setting, folder, config.seed, pool)
 
     @cached_property
     def _published(self) -> PublishedProxies:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from autoprox.benchmarks.growing_table import ResultDocument, SuggestionDocument
 from autoprox.benchmarks.info_documents import BenchmarkInfo, FetchedFile
 from autoprox.benchmarks.user_table import BenchmarkTable
 from autoprox.cli.show_commands import WrittenReport
@@ -21,6 +22,7 @@ from autoprox.commands.rediscover import RediscoverSummary
 from autoprox.commands.s3_space_search import S3Summary
 from autoprox.commands.score import ModelScores
 from autoprox.commands.search import CandidateLine, SearchSummary
+from autoprox.commands.suggest import Suggestions
 from autoprox.commands.supernet import ExtractedSubnet, SupernetEvalSummary, SupernetTrainSummary
 from autoprox.configurations.commands import CONFIGURATIONS
 from autoprox.configurations.shared_options import TaskConfig
@@ -37,6 +39,8 @@ FILES: Mapping[str, Any] = {
     "proxy-file": ProxyFile,
     "benchmark-table": BenchmarkTable,
     "architecture": ArchitectureDocument,
+    "suggestions": list[SuggestionDocument],
+    "results": list[ResultDocument],
     "rank-log-line": RankLogLine,
     "search-candidate": CandidateLine,
     "environment": RunEnvironment,
@@ -46,6 +50,7 @@ PRINTED: Mapping[str, Any] = {
     "rank": RankSummary,
     "compare": CompareSummary,
     "search": SearchSummary,
+    "suggest": Suggestions,
     "rediscover": RediscoverSummary,
     "prenas": PrenasSummary,
     "s3": S3Summary,

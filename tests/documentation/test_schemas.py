@@ -23,6 +23,8 @@ COMMANDS = {  # by schema; RUN[name] is the run of the command of that schema
     "rank": "rank --benchmark=my-vits.json --proxies=snip,params --published --batch-size=1",
     "compare": "compare RUN[evolve] snip --batch-size=1",
     "search": "search --space=autoformer-nano --proxy=snip --samples=3 --batch-size=1",
+    "suggest": "suggest --table=mine.json --space=autoformer-nano --datasets=photos --classes=10 "
+    "--proxy=snip --samples=6",
     "rediscover": "rediscover sum(width) --seconds=0.1",
     "bench-list": "bench list",
     "bench-info": "bench info nano-bench",
@@ -49,6 +51,7 @@ COMMANDS = {  # by schema; RUN[name] is the run of the command of that schema
     "cache": "cache",
 }
 MORE = {  # other documents of the same schemas
+    "suggest --table=mine.json --add=results.json": "suggest",
     "evolve --spaces=my-vits.json,others.json --hold-out=each --no-halving "
     f"--zoo=none {SMALL}": "evolve",
     "show snip": "show",
@@ -74,6 +77,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.syspath_prepend(path)
         patch.delitem(sys.modules, "mine", raising=False)  # of another test
         furnish(path)
+        result = {**json.loads((path / "best.json").read_text()), "scores": {"photos": 78.3}}
+        (path / "results.json").write_text(json.dumps([result]))
         others = json.loads((path / "my-vits.json").read_text())
         others["architectures"] = others["architectures"][:20]
         (path / "others.json").write_text(json.dumps({**others, "name": "others"}))
@@ -132,7 +137,13 @@ def checked(folder: Path) -> Iterator[tuple[Path, str, str]]:
         for name, schema in lines.items():
             for file in run.glob(name):
                 yield from ((file, line, schema) for line in file.read_text().splitlines())
-    for name, schema in (("t.json", "benchmark-table"), ("net/architecture.json", "architecture")):
+    for name, schema in (
+        ("t.json", "benchmark-table"),
+        ("mine.json", "benchmark-table"),
+        ("mine-next.json", "suggestions"),
+        ("results.json", "results"),
+        ("net/architecture.json", "architecture"),
+    ):
         yield folder / name, (folder / name).read_text(), schema
 
 

@@ -34,6 +34,8 @@ RULES = (
     Rule(r"autoprox (rediscover|prenas|s3)", "dry"),
     Rule(r"autoprox search .*--(strategy|weights|match-size)", "dry"),
     Rule(r"autoprox search", "run", "--samples 2 --batch-size 1"),
+    Rule(r"autoprox suggest .*--add", "run"),
+    Rule(r"autoprox suggest", "run", "--samples 6 --batch-size 1"),
     Rule(r"autoprox supernet train", "run", "--epochs 1 --batch-size 8"),
     Rule(r"autoprox supernet eval", "run", "--samples 10"),
     Rule(r"autoprox bench build .*--images", "run", "--samples 10 --seeds 1 --epochs 1"),
