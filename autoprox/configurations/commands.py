@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from annotated_types import Gt, Le, Lt
 from pydantic import AfterValidator, model_validator
@@ -578,7 +578,7 @@ class SuggestConfig(DeviceOptions, InputOptions, Options):
     """
 
     noun = "a suggestion"
-    examples = (
+    examples: ClassVar[tuple[str, ...]] = (
         "suggest --table my.json --space pit --datasets photos --classes 10 --out next.json",
         "suggest --table my.json --add results.json",
         "suggest --table my.json -k 8 --params 5M:10M --proxy autoprox-p,dss++ --out next.json",

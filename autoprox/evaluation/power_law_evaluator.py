@@ -21,7 +21,6 @@ from autoprox.evolution.power_law import (
     Logs,
     PowerLawFit,
     factors_of,
-    normal_scores,
     out_of_fold_scores,
     power_law,
     usable,
@@ -30,7 +29,7 @@ from autoprox.evolution.power_law_loop import MeasuredTerms
 from autoprox.evolution.term_archive import TermArchive
 from autoprox.evolution_parameters import MAX_SIZE
 from autoprox.language import Tree
-from autoprox.scoring.correlations import Floats, Indices, jcm
+from autoprox.scoring.correlations import Floats, Indices, jcm, normal_scores
 
 RESEEDED_NETWORKS = 32  # of each space, which show how much terms change with the seed
 MIN_SEED_CORRELATION = 0.9  # Spearman's, of a term's values with two seeds of the weights

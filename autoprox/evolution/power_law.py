@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm, rankdata
 
 from autoprox.language import Tree, make_tree
 from autoprox.primitives.primitive import EPSILON
@@ -82,11 +81,6 @@ class LabelledNetworks:
 
         with_truth, with_size = each(scores, self.truth), each(scores, self.params)
         return with_truth, partial_kendall(with_truth, with_size, each(self.truth, self.params))
-
-
-def normal_scores(values: Floats) -> Floats:
-    """Return the standard normal quantiles of the ranks of some values."""
-    return np.asarray(norm.ppf((rankdata(values) - 0.5) / len(values)))
 
 
 def usable(logs: Floats, labelled: LabelledNetworks) -> bool:

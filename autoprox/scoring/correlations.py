@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import rankdata
+from scipy.stats import norm, rankdata
 
 from autoprox.errors import AutoproxError
 
@@ -19,6 +19,12 @@ Correlation = Callable[[ArrayLike, ArrayLike], Floats]
 RELATIVE_SPREAD = 1e-12  # scores that differ by less, relative to the largest, differ by rounding
 
 _PAIRS_AT_ONCE = 2**22  # 16 MiB of float32
+
+
+def normal_scores(values: ArrayLike) -> Floats:
+    """Return the normal quantiles of the values' ranks."""
+    ranks = rankdata(np.asarray(values, dtype=np.float64))
+    return np.asarray(norm.ppf((ranks - 0.5) / len(ranks)))
 
 
 def kendall(scores: ArrayLike, truth: ArrayLike) -> Floats:

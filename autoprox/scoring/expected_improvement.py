@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
-from scipy.stats import norm, rankdata
+from scipy.stats import norm
 
-from autoprox.scoring.correlations import Floats
+from autoprox.scoring.correlations import Floats, normal_scores
 
 PRIOR_WEIGHT = 0.5  # of the proxies: about the correlation that a good one has
 OFFSET, SLOPE = 1.0, 0.5  # prior deviations of the constant, and of the proxies' slopes
@@ -37,15 +37,9 @@ class WeightedPredictions(NamedTuple):
     deviation: Floats  # [sets, networks], the noise included
 
 
-def normal_scores(values: ArrayLike) -> Floats:
-    """Return the normal quantiles of the values' ranks."""
-    ranks = rankdata(np.asarray(values, dtype=np.float64))
-    return np.asarray(norm.ppf((ranks - 0.5) / len(ranks)))
-
-
 def joint_normal_scores(truth: Floats) -> Floats:
     """Return the mean of the normal scores of all rows [datasets, networks]."""
-    return np.mean([normal_scores(row) for row in truth], axis=0)
+    return np.asarray(np.mean([normal_scores(row) for row in truth], axis=0))
 
 
 def expected_improvement(mean: Floats, deviation: Floats, best: float) -> Floats:

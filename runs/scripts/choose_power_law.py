@@ -26,13 +26,13 @@ from autoprox.configurations.commands import EvolveConfig
 from autoprox.engine.tree_evaluator import TreeEvaluator
 from autoprox.evaluation.power_law_evaluator import RESEEDED_NETWORKS
 from autoprox.evolution import power_law
-from autoprox.evolution.power_law import LabelledNetworks, PowerLawFit, normal_scores, usable
+from autoprox.evolution.power_law import LabelledNetworks, PowerLawFit, usable
 from autoprox.evolution.term_archive import TermArchive
 from autoprox.files.atomic_writes import write_json
 from autoprox.files.json_documents import read_object
 from autoprox.language import Tree
 from autoprox.scoring.bootstrap import split_networks
-from autoprox.scoring.correlations import Floats, Indices
+from autoprox.scoring.correlations import Floats, Indices, normal_scores
 
 ROOT = Path(__file__).parents[2]
 MEASURED = ROOT / "runs" / "measured"

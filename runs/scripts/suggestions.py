@@ -36,13 +36,12 @@ from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.report.terminal.layout import markdown_line
 from autoprox.scoring.baselines import regression_features
 from autoprox.scoring.bootstrap import finite_or_none
-from autoprox.scoring.correlations import Floats
+from autoprox.scoring.correlations import Floats, normal_scores
 from autoprox.scoring.expected_improvement import (
     Acquisition,
     ScoreProcess,
     expected_improvement,
     next_networks,
-    normal_scores,
 )
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
 from autoprox.searchspaces.space import choice_values

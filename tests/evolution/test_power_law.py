@@ -26,7 +26,6 @@ from autoprox.evolution.power_law import (
     LabelledNetworks,
     PowerLawFit,
     factors_of,
-    normal_scores,
     out_of_fold_scores,
     power_law,
     two_digits,
@@ -34,7 +33,7 @@ from autoprox.evolution.power_law import (
 )
 from autoprox.evolution.term_archive import SavedArchive, TermArchive
 from autoprox.language import Tree, canonical, parse_expression
-from autoprox.scoring.correlations import Floats, Indices
+from autoprox.scoring.correlations import Floats, Indices, normal_scores
 from autoprox.scoring.fitness_correlations import TrueScores
 
 TERMS = [

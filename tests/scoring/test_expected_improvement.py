@@ -5,6 +5,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import multivariate_normal, norm
 
+from autoprox.scoring.correlations import normal_scores
 from autoprox.scoring.expected_improvement import (
     LENGTHS,
     LINEAR_SHARES,
@@ -17,7 +18,6 @@ from autoprox.scoring.expected_improvement import (
     expected_improvement,
     joint_normal_scores,
     next_networks,
-    normal_scores,
 )
 
 RNG = np.random.default_rng(0)
