@@ -268,7 +268,10 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
             _require_room_for_terms(config)
         super().__init__(filled.model_copy(update={"halving": halving}))
         self.grammar = Grammar(
-            self.config.statistics or (), structure=config.structure, limits=self.config
+            self.config.statistics or (),
+            structure=config.structure,
+            combinators=config.form == "tree",  # a power law combines terms itself
+            limits=self.config,
         )
         self.representation = REPRESENTATIONS[config.representation](self.grammar)
         self.folds = self._plan_folds()
