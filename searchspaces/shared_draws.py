@@ -146,6 +146,7 @@ def parameter_roles(
     starts = [path for path, own in modules.items() if isinstance(own, TransformerBlock)]
     lists = {path[:end] for path in starts for end, sign in enumerate(path) if sign == "."}
     places += [f"block {index}" for index in range(len(places), len(starts))] + ["end"]
+    names = {id(parameter): name for name, parameter in network.named_parameters()}
     inside, passed, seen = None, 0, Counter[str]()
     for path, module in modules.items():
         if isinstance(module, TransformerBlock):
@@ -159,8 +160,9 @@ def parameter_roles(
             seen[role] += 1
             parts = FUSED_PARTS.get(path.rpartition(".")[2], FUSED_PARTS.get(name, 1))
             has_kernel = isinstance(module, CONVOLUTIONS) and parameter.dim() > 2
-            full_name = f"{path}.{name}" if path else name
-            roles[full_name] = ParameterRole(f"{role} {seen[role]}", parts, has_kernel)
+            # A parameter of several modules has the role that it has in the first.
+            own = ParameterRole(f"{role} {seen[role]}", parts, has_kernel)
+            roles.setdefault(names[id(parameter)], own)
     return roles
 
 

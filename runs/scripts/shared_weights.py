@@ -3,20 +3,18 @@
     python runs/scripts/shared_weights.py nano-bench autoformer-nano --networks 64 --seeds 3
     python runs/scripts/shared_weights.py --page
 
-Each table, seed and kind of weights is measured once and kept in runs/shared-weights/parts, so that
-a stopped call goes on. The result is runs/shared-weights/BENCHMARK-SPACE.json; --page writes
+Each table, seed and kind of weights is a ranking in .rankings, so that a stopped call goes on. The
+result is runs/shared-weights/BENCHMARK-SPACE.json; --page writes
 docs/results/shared_weights.md from all of them. All figures are means over the datasets, on the
 networks for which a proxy has a score with every seed and both kinds of weights:
 
 - tau and partial tau (controlling for the number of parameters): mean and standard error over seeds
-- seconds: processor time for each network, of all proxies together
+- seconds: processor time for each of a dozen networks, of all proxies together
 - seed share: 1 less Spearman's correlation of the scores of two seeds, mean over pairs of seeds
 """
 
 import argparse
 import json
-import random
-import tempfile
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -25,23 +23,25 @@ from time import process_time
 from typing import Any
 
 import numpy as np
+from ranked_tables import finished_ranking, show_progress
 
-from autoprox.commands.rank import RankTask
+from autoprox.commands.rank import RankLogLine, RankTask
 from autoprox.configurations.commands import RankConfig
 from autoprox.configurations.shared_options import FRESH, SHARED
 from autoprox.evaluation.proxy_measurement import SIZE_PROXIES
 from autoprox.files.atomic_writes import write_json, write_text
 from autoprox.parallel.threads import single_torch_thread
-from autoprox.progress import silent
 from autoprox.runs.folder import Run
 from autoprox.scoring.bootstrap import finite_or_none
 from autoprox.scoring.correlations import TIES, Floats, spearman
 from autoprox.scoring.fitness_correlations import partial_kendall
+from autoprox.statistics.untrained_networks import SpaceNetwork
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS, PAGE = ROOT / "runs" / "shared-weights", ROOT / "docs" / "results" / "shared_weights.md"
 KINDS = (FRESH, SHARED)
 LEAST = 10  # networks for a correlation
+TIMED = 12  # networks
 TAU = TIES["unordered"]
 
 INTRODUCTION = """\
@@ -79,82 +79,52 @@ def main() -> None:
 
 def measure(given: argparse.Namespace) -> dict[str, Any]:
     """Measure what is lacking, and compare."""
-    tasks = {
-        (kind, seed): ranking(given, kind, seed) for seed in range(given.seeds) for kind in KINDS
-    }
-    first = tasks[FRESH, 0]
-    count = len(first.benchmark.architectures)
-    networks = sorted(random.Random(0).sample(range(count), min(given.networks or count, count)))
-    parts = {}
-    for (kind, seed), task in tasks.items():
-        task.restrict(networks)
-        file = f"{given.benchmark}-{given.space}-{kind}-{seed}.json"
-        parts[kind, seed] = measured_part(task, networks, RESULTS / "parts" / file)
-    datasets, seeds = list(first.benchmark.datasets), range(given.seeds)
-    rows = []
-    for proxy in (name for name in first.config.proxies if name not in SIZE_PROXIES):
-        scores = [
-            [[parts[kind, seed]["scores"][proxy][d] for d in datasets] for seed in seeds]
-            for kind in KINDS
-        ]
-        rows.append({"proxy": proxy, **compared(first, np.array(scores, dtype=float))})
+    seeds = range(given.seeds)
+    options = {"benchmark": given.benchmark, "space": given.space, "device": "cpu"}
+    options |= {"proxies": tuple(given.proxies.split(",")), "networks": given.networks}
+    task = RankTask(RankConfig(**options))
+    proxies = [name for name in task.config.proxies if name not in SIZE_PROXIES]
+    datasets = list(task.benchmark.datasets)
+    scores: dict[tuple[str, int], Floats] = {}
+    for seed in seeds:
+        for kind in KINDS:
+            name = f"shared-weights-{given.benchmark}-{given.space}-{kind}-{seed}"
+            own = {**options, "weights": kind, "seed": seed}
+            summary = finished_ranking(name, own, given.workers, show_progress)
+            lines = Run.open(Path(summary.run)).read_log_as(RankLogLine)
+            ranked = RankTask(RankConfig(**own))
+            scores[kind, seed] = np.array(
+                [[ranked.scores(lines, own, d)[0] for d in datasets] for own in proxies]
+            )
+    every = np.array([[scores[kind, seed] for seed in seeds] for kind in KINDS])
     return {
         "benchmark": given.benchmark,
         "space": given.space,
-        "label": first.benchmark.label,
+        "label": task.benchmark.label,
         "datasets": datasets,
-        "networks": len(networks),
-        "of": count,
+        "networks": len(task.benchmark.architectures),
         "seeds": given.seeds,
-        "seconds_per_network": {
-            kind: fmean(parts[kind, seed]["seconds"] for seed in seeds) for kind in KINDS
-        },
-        "rows": rows,
+        "seconds_per_network": processor_seconds(task),
+        "rows": [
+            {"proxy": proxy, **compared(task, every[:, :, index])}
+            for index, proxy in enumerate(proxies)
+        ],
     }
 
 
-def ranking(given: argparse.Namespace, kind: str, seed: int) -> RankTask:
-    """Return the ranking of a table with one kind of weights and one seed."""
-    config = RankConfig(
-        benchmark=given.benchmark,
-        space=given.space,
-        proxies=tuple(given.proxies.split(",")),
-        weights=kind,
-        seed=seed,
-        workers=given.workers,
-        device="cpu",
-    )
-    return RankTask(config)
-
-
-def measured_part(task: RankTask, networks: Sequence[int], path: Path) -> dict[str, Any]:
-    """Return the scores of all networks, which are measured unless they are on the disk."""
-    config = task.config
-    asked = {"networks": list(networks), "proxies": list(config.proxies), "read": task.read}
-    if path.exists():
-        known: dict[str, Any] = json.loads(path.read_text())
-        if known["asked"] == asked:
-            return known
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        single_torch_thread(),
-        task.pool,
-        Run.create(Path(folder), "part", {"kind": "rank"}) as run,
-    ):
-        started = process_time()
-        lines = task.measured(run, silent)
-        seconds = (process_time() - started) / len(lines)
-    scores = {
-        name: {
-            dataset: list(map(finite_or_none, task.scores(lines, name, dataset)[0]))
-            for dataset in task.benchmark.datasets
-        }
-        for name in config.proxies
-    }
-    found = {"asked": asked, "seconds": seconds, "scores": scores}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, found)
-    return found
+def processor_seconds(task: RankTask) -> dict[str, float]:
+    """Measure some networks with both kinds of weights, one after the other."""
+    every = task.benchmark.architectures
+    setting, some = task.setting(0), every[:: max(len(every) // TIMED, 1)][:TIMED]
+    seconds: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    with single_torch_thread():
+        for architecture in (*some, *some):  # the first time warms up
+            for kind in KINDS:
+                network = SpaceNetwork(task.space, architecture, 0, shared=kind == SHARED)
+                started = process_time()
+                task.proxies.of_network(setting, 0, network)
+                seconds[kind].append(process_time() - started)
+    return {kind: fmean(own[len(some) :]) for kind, own in seconds.items()}
 
 
 def compared(task: RankTask, scores: Floats) -> dict[str, Any]:
@@ -244,7 +214,7 @@ def page() -> str:
             "",
             f"## {found['benchmark']}, {found['space']}",
             "",
-            f"{found['networks']} of {found['of']} networks, {found['seeds']} seeds; datasets: "
+            f"{found['networks']} networks, {found['seeds']} seeds; datasets: "
             f"{', '.join(found['datasets'])}. "
             f"Processor seconds for each network: {seconds['fresh']:.3f} fresh, "
             f"{seconds['shared']:.3f} shared. "
