@@ -59,6 +59,7 @@ class ScoreProcess:
         weight: float = PRIOR_WEIGHT,
         lengths: Sequence[float] = LENGTHS,
         linear_shares: Sequence[float] = LINEAR_SHARES,
+        noises: Sequence[float] = NOISES,
     ) -> None:
         x = np.asarray(features, dtype=np.float64)
         x = x[:, np.ptp(x, axis=0) > 0]
@@ -68,7 +69,7 @@ class ScoreProcess:
         together = self._z.sum(axis=1)
         spread = together.std()
         self.prior_mean = weight * together / spread if spread else np.zeros(len(x))
-        self._grid = list(product(lengths, linear_shares, VARIANCES, NOISES))
+        self._grid = list(product(lengths, linear_shares, VARIANCES, noises))
 
     def predict(self, known: Sequence[int], labels: ArrayLike) -> WeightedPredictions:
         """Predict all networks from the labels of those that are known."""

@@ -231,6 +231,7 @@ METHODS: Mapping[str, Method] = {
     "TPE on the GP's features": partial(by_tpe, on_features=True),
     "suggest, `autoprox-p` alone": partial(by_process, names=("autoprox-p",)),
     "suggest, with `meco`": partial(by_process, names=PROXIES),
+    "suggest, with `params`": partial(by_process, names=(*SUGGESTING_PROXIES, "params")),
     "suggest, prior weight 0.25": partial(by_process, weight=0.25),
     "suggest, prior weight 0.8": partial(by_process, weight=0.8),
     "suggest, upper bound": partial(by_process, acquisition=upper_bound),
@@ -250,6 +251,7 @@ def pools(table: Table, draws: int) -> Iterator[tuple[str, Pool]]:
         own = np.array(values, dtype=np.float64)
         proxies[name] = np.where(np.isnan(own), np.nanmedian(own), own)
     params = np.array([space.params(own) for own in architectures], dtype=np.float64)
+    proxies["params"] = params
     for seed in range(draws):
         for limit, quantile in LIMITS.items():
             within = np.flatnonzero(params <= np.quantile(params, quantile))
