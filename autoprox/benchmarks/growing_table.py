@@ -101,25 +101,19 @@ class GrowingTable:
     def add(self, results: Path) -> AddedResults:
         """Add the results of a file, all or none; those that are known are skipped."""
         added = read_results(results, self.space, list(self.datasets))
-        new = 0
-        not_suggested = 0
         for architecture, (scores, node) in added.items():
-            if architecture in self.labels:
-                if scores != self.labels[architecture]:
-                    raise node.at("scores").error(
-                        f"must be those of {self.path}, which has the architecture",
-                        f"{scores} instead of {dict(self.labels[architecture])}",
-                    )
-                continue
-            new += 1
-            not_suggested += architecture not in self.suggested
-        for architecture, (scores, _) in added.items():
-            self.suggested.pop(architecture, None)
-            if architecture not in self.labels:
-                self.labels[architecture] = scores
-                choices = architecture.to_json()["choices"]
-                self.content["architectures"].append({"arch": choices, "scores": scores})
-        return AddedResults(new, len(added) - new, not_suggested)
+            known = self.labels.get(architecture, scores)
+            if known != scores:
+                rule = f"must be those of {self.path}, which has the architecture"
+                raise node.at("scores").error(rule, f"{scores} instead of {dict(known)}")
+        new = {own: scores for own, (scores, _) in added.items() if own not in self.labels}
+        not_suggested = sum(own not in self.suggested for own in new)
+        for architecture, scores in new.items():
+            choices = architecture.to_json()["choices"]
+            self.content["architectures"].append({"arch": choices, "scores": scores})
+        self.labels |= new
+        self.suggested = dict.fromkeys(own for own in self.suggested if own not in added)
+        return AddedResults(len(new), len(added) - len(new), not_suggested)
 
     def suggest(self, architectures: Sequence[Architecture]) -> None:
         """Note that these were suggested."""

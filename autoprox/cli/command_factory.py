@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 
 from autoprox.cli.common_flags import Debug, DryRunFlag, Json, Quiet
 from autoprox.cli.help_layout import HelpAll, HelpfulCommand, examples, offered
-from autoprox.configurations.shared_options import TaskConfig
+from autoprox.configurations.shared_options import CommandConfig, TaskConfig
 from autoprox.declared_options import GENERAL, Option, Options, plain_type
 from autoprox.errors import (
     ClusterError,
@@ -85,16 +85,23 @@ def command(config: type[TaskConfig]) -> Callable[..., None]:
 
         show_summary(config.kind, call_with_progress(call, quiet=quiet), options["json"])
 
-    run.__doc__ = config.__doc__
+    return with_options(run, config, json=Json, dry_run=DryRunFlag, quiet=Quiet, debug=Debug)
+
+
+def with_options(
+    function: Callable[..., None], config: type[CommandConfig], **more: Any
+) -> Callable[..., None]:
+    """Give a function of a context and keywords the options of a configuration, and more flags."""
+    function.__doc__ = config.__doc__
     rest = {name: (field, option) for name, field, option in config.described() if option.listed}
     common = {name: rest.pop(name) for name in config.common}
     hides = bool(common)
     return with_signature(
-        run,
+        function,
         Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context),
         *(option_parameter(n, f, replace(own, group=GENERAL)) for n, (f, own) in common.items()),
         *(option_parameter(n, f, own, hides) for n, (f, own) in rest.items()),
-        *flags(json=Json, dry_run=DryRunFlag, quiet=Quiet, debug=Debug),
+        *flags(**more),
         *(flags(help_all=HelpAll) if hides else ()),
     )
 

@@ -1,22 +1,16 @@
 """The command `autoprox suggest`."""
 
-from inspect import Parameter
 from typing import Any
 
 import typer
 
-from autoprox.cli.command_factory import (
-    call_with_progress,
-    flags,
-    given_options,
-    option_parameter,
-    with_signature,
-)
+from autoprox.cli.command_factory import call_with_progress, given_options, with_options
 from autoprox.cli.common_flags import Debug, Json, Quiet
 from autoprox.configurations.commands import SuggestConfig
 
 
 def suggest_architectures(context: typer.Context, **options: Any) -> None:
+    """Suggest what to train next, and add results."""
     config = SuggestConfig(**given_options(SuggestConfig, context))
     from autoprox.commands.suggest import suggest  # with torch, slow to import
     from autoprox.report.terminal.layout import show_result
@@ -26,14 +20,4 @@ def suggest_architectures(context: typer.Context, **options: Any) -> None:
     show_result(options["json"], found, lambda: suggest_report(found))
 
 
-suggest_architectures.__doc__ = SuggestConfig.__doc__
-with_signature(
-    suggest_architectures,
-    Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context),
-    *(
-        option_parameter(name, field, own)
-        for name, field, own in SuggestConfig.described()
-        if own.listed
-    ),
-    *flags(json=Json, quiet=Quiet, debug=Debug),
-)
+with_options(suggest_architectures, SuggestConfig, json=Json, quiet=Quiet, debug=Debug)

@@ -24,7 +24,7 @@ from autoprox.evaluation.cached_zoo_scores import PublishedProxies
 from autoprox.evaluation.configured_inputs import load_configured_batches
 from autoprox.evaluation.proxy_measurement import SIZE_PROXIES, requested_proxy_names
 from autoprox.files.atomic_writes import write_json
-from autoprox.files.folder_checks import require_folder, user_cache_folder
+from autoprox.files.folder_checks import user_cache_folder
 from autoprox.files.human_readable_sizes import parse_range
 from autoprox.files.json_documents import JSONDocument
 from autoprox.inputs.batch_loading import batch_shortfalls
@@ -88,8 +88,7 @@ def suggest(config: SuggestConfig, progress: Progress = silent) -> Suggestions:
     Whatever fails before leaves the files as they were.
     """
     path = Path(config.table)
-    require_folder("the table's folder", path.parent)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _require_folder("table", path.parent)
     with locked(path.parent, "a table", f".{path.name}.lock"):
         table = _table(config)
         added = AddedResults(0, 0, 0)
@@ -109,6 +108,11 @@ def suggest(config: SuggestConfig, progress: Progress = silent) -> Suggestions:
     return found
 
 
+def _require_folder(option: str, path: Path) -> None:
+    if not path.is_dir():
+        raise ConfigError(f"{option} must be a file in a folder that exists, but {path} is none")
+
+
 def _named(added: AddedResults) -> dict[str, int]:
     return {"added": added.new, "known": added.known, "not_suggested": added.not_suggested}
 
@@ -117,8 +121,7 @@ def _suggestion_file(config: SuggestConfig) -> Path:
     """Return the file to write, which must be new or one of suggestions."""
     table = Path(config.table)
     out = path_of(config.out) or table.with_name(f"{table.stem}-next.json")
-    require_folder("the suggestions' folder", out.parent)
-    out.parent.mkdir(parents=True, exist_ok=True)
+    _require_folder("out", out.parent)
     require_suggestion_file(out)
     return out
 

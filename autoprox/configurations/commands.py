@@ -14,6 +14,7 @@ from autoprox.configurations.shared_options import (
     MOST_WORKERS,
     BenchmarkOptions,
     CacheOptions,
+    CommandConfig,
     DataOptions,
     DeviceOptions,
     FlopsRange,
@@ -43,7 +44,6 @@ from autoprox.declared_options import (
     Names,
     Numbers,
     Option,
-    Options,
     Paths,
     PathText,
     Positive,
@@ -568,7 +568,7 @@ class BuildConfig(SpreadOptions, TaskConfig):
     ] = ()  # fmt: skip
 
 
-class SuggestConfig(DeviceOptions, InputOptions, Options):
+class SuggestConfig(DeviceOptions, InputOptions, CommandConfig):
     """Suggest which architectures to train next, by a table of those that are trained.
 
     They have the greatest expected improvement of a Gaussian process on the
@@ -582,6 +582,10 @@ class SuggestConfig(DeviceOptions, InputOptions, Options):
         "suggest --table my.json --space pit --datasets photos --classes 10 --out next.json",
         "suggest --table my.json --add results.json",
         "suggest --table my.json -k 8 --params 5M:10M --proxy autoprox-p,dss++ --out next.json",
+    )
+    common = (
+        *("table", "add", "count", "out", "space", "datasets", "classes", "lower_is_better"),
+        *("params", "flops", "proxy", "samples", "seed", "workers"),
     )
 
     table: Annotated[

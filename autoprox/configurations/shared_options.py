@@ -72,13 +72,18 @@ def read_address(text: str | None) -> str | None:
     return text
 
 
-class TaskConfig(Options):
-    """The options of every command that makes a run; a subclass's docstring is its help."""
+class CommandConfig(Options):
+    """The options of a command; a subclass's docstring is its help."""
+
+    examples: ClassVar[tuple[str, ...]]
+    common: ClassVar[tuple[str, ...]] = ()  # what --help shows, in this order; none: all options
+
+
+class TaskConfig(CommandConfig):
+    """The options of every command that makes a run."""
 
     kind: ClassVar[str]
     task: ClassVar[str]  # package.module:class, imported when a run begins
-    examples: ClassVar[tuple[str, ...]]
-    common: ClassVar[tuple[str, ...]] = ()  # what --help shows, in this order; none: all options
 
     runs: Annotated[
         PathText, Option("Where the run's folder is made.", "DIR", group=GENERAL, stored=False)

@@ -25,6 +25,7 @@ VARIANCES = (0.25, 1.0)  # of the function of the features
 NOISES = (0.03, 0.1, 0.3)
 JITTER = 1e-9
 MIN_LABELS = 3  # fewer tell too little
+MOST_VALUES = 2**24  # of kernels that are in memory at once
 
 Acquisition = Callable[[Floats, Floats, float], Floats]
 
@@ -58,6 +59,7 @@ class ScoreProcess:
         weight: float = PRIOR_WEIGHT,
         lengths: Sequence[float] = LENGTHS,
         linear_shares: Sequence[float] = LINEAR_SHARES,
+        noises: Sequence[float] = NOISES,
     ) -> None:
         x = np.asarray(features, dtype=np.float64)
         x = x[:, np.ptp(x, axis=0) > 0]
@@ -67,7 +69,7 @@ class ScoreProcess:
         together = self._z.sum(axis=1)
         spread = together.std()
         self.prior_mean = weight * together / spread if spread else np.zeros(len(x))
-        self._grid = list(product(lengths, linear_shares, VARIANCES, NOISES))
+        self._grid = list(product(lengths, linear_shares, VARIANCES, noises))
 
     def predict(self, known: Sequence[int], labels: ArrayLike) -> WeightedPredictions:
         """Predict all networks from the labels of those that are known."""
@@ -77,25 +79,28 @@ class ScoreProcess:
         shared = OFFSET**2 + SLOPE**2 * z @ self._z.T
         own = OFFSET**2 + SLOPE**2 * np.sum(self._z**2, axis=1)
         squares = np.sum(self._x**2, axis=1)
-        lengths, linear, variances, noises = (
-            np.array(column)[:, None, None] for column in zip(*self._grid, strict=True)
-        )
-        kernel = shared + variances * (
-            (1 - linear) * np.exp(-distances / (2 * lengths**2)) + linear * products
-        )
-        own = own + (variances * (1 - linear + linear * squares))[:, 0]
-        among = kernel[:, :, rows] + (noises + JITTER) * np.eye(len(rows))
-        lower = np.linalg.cholesky(among)
-        residual = np.broadcast_to(y - self.prior_mean[rows], (len(lower), len(rows)))
-        whitened = np.linalg.solve(lower, residual[..., None])
-        half = np.linalg.solve(lower, kernel)
-        likelihood = -0.5 * np.sum(whitened**2, axis=(1, 2)) - np.sum(
-            np.log(np.diagonal(lower, axis1=1, axis2=2)), axis=1
-        )
-        weight = np.exp(likelihood - likelihood.max())
-        mean = self.prior_mean + np.sum(half * whitened, axis=1)
-        variance = np.maximum(own - np.sum(half**2, axis=1), 0) + noises[:, 0]
-        return WeightedPredictions(weight / weight.sum(), mean, np.sqrt(variance))
+        residual = (y - self.prior_mean[rows])[:, None]
+        together = max(1, MOST_VALUES // max(distances.size, 1))  # sets that memory is spent on
+        parts = []
+        for start in range(0, len(self._grid), together):
+            lengths, linear, variances, noises = (
+                np.array(column)[:, None, None]
+                for column in zip(*self._grid[start : start + together], strict=True)
+            )
+            kernel = shared + variances * (
+                (1 - linear) * np.exp(-distances / (2 * lengths**2)) + linear * products
+            )
+            prior = own + (variances * (1 - linear + linear * squares))[:, 0]
+            lower = np.linalg.cholesky(kernel[:, :, rows] + (noises + JITTER) * np.eye(len(rows)))
+            whitened, half = np.linalg.solve(lower, residual), np.linalg.solve(lower, kernel)
+            determinant = np.sum(np.log(np.diagonal(lower, axis1=1, axis2=2)), axis=1)
+            likelihood = -0.5 * np.sum(whitened**2, axis=(1, 2)) - determinant
+            mean = self.prior_mean + np.sum(half * whitened, axis=1)
+            variance = np.maximum(prior - np.sum(half**2, axis=1), 0) + noises[:, 0]
+            parts.append((likelihood, mean, np.sqrt(variance)))
+        likelihoods, means, deviations = map(np.concatenate, zip(*parts, strict=True))
+        weight = np.exp(likelihoods - likelihoods.max())
+        return WeightedPredictions(weight / weight.sum(), means, deviations)
 
 
 def next_networks(

@@ -77,6 +77,7 @@ class Pool(NamedTuple):
         return min(max(BUDGETS), len(self.truth))
 
 
+Choices = dict[str, tuple[float, int]]  # the index of an option, and that of the last
 Method = Callable[[Pool], Sequence[int]]
 
 
@@ -123,40 +124,53 @@ def by_process(
     return known
 
 
-def by_tpe(pool: Pool, **options: Any) -> list[int]:
+def by_tpe(pool: Pool, on_features: bool = False, **options: Any) -> list[int]:
     """Choose by Optuna's TPE on the choices: the network that is nearest to what it asks for.
 
     A choice is the index of its option. TPE is told the choices of the network that was trained,
-    not those that it asked for.
+    not those that it asked for. Instead of choices it can be asked for the features of the process.
     """
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-    points = [choice_indices(pool.space, own) for own in pool.architectures]
+    floats, integers = (
+        optuna.distributions.FloatDistribution,
+        optuna.distributions.IntDistribution,
+    )
+    if on_features:
+        points = feature_points(pool.features)
+    else:
+        points = [choice_indices(pool.space, own) for own in pool.architectures]
     sampler = optuna.samplers.TPESampler(seed=pool.seed, **options)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     known: list[int] = []
     while len(known) < pool.steps:
         trial = study.ask()
-        asked = ask_choices(pool.space, trial)
+        if on_features:
+            asked = {name: (trial.suggest_float(name, 0, 1), 1) for name in points[0]}
+        else:
+            asked = ask_choices(pool.space, trial)
         study.tell(trial, state=optuna.trial.TrialState.FAIL)
         left = [index for index in range(len(points)) if index not in set(known)]
         chosen = min(left, key=lambda index: distance(points[index], asked))
         known.append(chosen)
-        kinds = {
-            name: optuna.distributions.IntDistribution(0, most)
-            for name, (_, most) in points[chosen].items()
-        }
-        values = {name: index for name, (index, _) in points[chosen].items()}
+        kind = floats if on_features else integers
         told = optuna.trial.create_trial(
-            params=values, distributions=kinds, value=float(pool.truth[chosen])
+            params={name: value for name, (value, _) in points[chosen].items()},
+            distributions={name: kind(0, most) for name, (_, most) in points[chosen].items()},
+            value=float(pool.truth[chosen]),
         )
         study.add_trial(told)
     return known
 
 
-Choices = dict[str, tuple[int, int]]  # the index of an option, and that of the last
+def feature_points(features: Floats) -> list[Choices]:
+    """Return the features that differ, each from 0 to 1."""
+    low, width = features.min(axis=0), np.ptp(features, axis=0)
+    kept = np.flatnonzero(width)
+    scaled = (features[:, kept] - low[kept]) / width[kept]
+    return [{str(n): (float(v), 1) for n, v in zip(kept, row, strict=True)} for row in scaled]
 
 
 def choice_indices(space: SearchSpace, architecture: Architecture) -> Choices:
@@ -213,8 +227,11 @@ METHODS: Mapping[str, Method] = {
     "GP without proxies": partial(by_process, names=()),
     TPE: by_tpe,
     "TPE, multivariate": partial(by_tpe, multivariate=True, group=True),
+    "TPE, 5 at random first": partial(by_tpe, n_startup_trials=5),
+    "TPE on the GP's features": partial(by_tpe, on_features=True),
     "suggest, `autoprox-p` alone": partial(by_process, names=("autoprox-p",)),
     "suggest, with `meco`": partial(by_process, names=PROXIES),
+    "suggest, with `params`": partial(by_process, names=(*SUGGESTING_PROXIES, "params")),
     "suggest, prior weight 0.25": partial(by_process, weight=0.25),
     "suggest, prior weight 0.8": partial(by_process, weight=0.8),
     "suggest, upper bound": partial(by_process, acquisition=upper_bound),
@@ -234,6 +251,7 @@ def pools(table: Table, draws: int) -> Iterator[tuple[str, Pool]]:
         own = np.array(values, dtype=np.float64)
         proxies[name] = np.where(np.isnan(own), np.nanmedian(own), own)
     params = np.array([space.params(own) for own in architectures], dtype=np.float64)
+    proxies["params"] = params
     for seed in range(draws):
         for limit, quantile in LIMITS.items():
             within = np.flatnonzero(params <= np.quantile(params, quantile))
@@ -294,7 +312,7 @@ def run(tables: Sequence[Table], methods: Sequence[str], draws: int) -> None:
     for method in methods:
         for table in tables:
             known = results.setdefault(table.name, {})
-            if known.get(method, {}).get("draws", 0) < draws:
+            if known.get(method, {"draws": 0})["draws"] < draws:
                 known[method] = simulated(METHODS[method], table, draws)
                 write_json(RESULTS, results)
                 means = [own["trainings"] for own in known[method]["limits"].values()]
@@ -339,6 +357,7 @@ def page() -> str:
     won = [
         t.title for t in tables if table_mean(results, t, OURS) <= table_mean(results, t, TPE) / 2
     ]
+    rival = min((name for name in methods if name.startswith(TPE)), key=lambda own: needed[own])
     reached = "reached" if ours <= tpe / 2 else "not reached"
     parts = [
         "<!-- Written by runs/scripts/suggestions.py page: change it there. -->",
@@ -347,7 +366,8 @@ def page() -> str:
         f"`autoprox suggest` needs {ours:.1f} trainings to come within 1 % of the best; Optuna's "
         f"TPE needs {tpe:.1f}, which is {tpe / ours:.2f} times as many. At most half of TPE's was "
         f"the goal: {reached} on the mean, and on {len(won)} of {len(tables)} tables"
-        f"{': ' if won else ''}{', '.join(won)}.",
+        f"{': ' if won else ''}{', '.join(won)}. The best of the variants of TPE, {rival}, needs "
+        f"{needed[rival]:.1f}.",
         "Each method chooses networks of a table with true scores, one after the other, and learns "
         "a score when it has chosen. Within 1 % means: the best score so far is less than the best "
         "of the networks by at most 1 % of the range of their scores. If it never comes so near "
@@ -356,7 +376,8 @@ def page() -> str:
         f"the table by parameter count; a draw has {SHARE:.0%} of the networks within the limit, "
         "the same for every method, and also seeds what is random. Datasets of a table are "
         "simulated one by one. TPE proposes options by their index and gets the nearest network "
-        "that isn't trained yet; it is told that network's own choices.",
+        "that isn't trained yet; it is told that network's own choices. Its first 10 are random "
+        "unless a row says otherwise.",
         "## Trainings to come within 1 % of the best",
         "\n".join(needed_table(results, tables, needed)),
         "## Regret in percent",

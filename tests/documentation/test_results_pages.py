@@ -22,6 +22,11 @@ def reproductions(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return script("reproductions", monkeypatch)
 
 
+@pytest.fixture
+def suggestions(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    return script("suggestions", monkeypatch)
+
+
 def script(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(ROOT / "runs" / "scripts"))
     return importlib.import_module(name)
@@ -132,3 +137,49 @@ def test_every_claim_has_published_figures(reproductions: ModuleType) -> None:
         own = next(rows for (name, _), rows in published.items() if name == source)
         assert next(iter(own[proxy].values())) == pytest.approx(figure)
     assert len(next(own for (name, _), own in published.items() if "XII" in name)) == 6
+
+
+def test_the_suggestions_are_as_they_were_simulated(suggestions: ModuleType) -> None:
+    assert suggestions.PAGE.read_text() == suggestions.page(), (
+        "run runs/scripts/suggestions.py page"
+    )
+
+
+def test_regret_and_the_trainings_that_are_needed(suggestions: ModuleType) -> None:
+    truth = np.array([0.0, 99.0, 40.0, 100.0])
+    found = suggestions.regrets([0, 2, 1, 3], truth)
+    assert found == pytest.approx([1.0, 0.6, 0.01, 0.0])
+    assert suggestions.trainings_needed(found) == 3
+    assert suggestions.trainings_needed(found[:2]) == 3
+
+
+def test_every_method_chooses_different_networks_of_the_draw(suggestions: ModuleType) -> None:
+    pytest.importorskip("optuna")
+    [table] = [own for own in suggestions.TABLES if own.name == "pit-nano"]
+    pool = next(pool for _, pool in suggestions.pools(table, 1))
+    few = pool._replace(
+        **{
+            name: getattr(pool, name)[:12]
+            for name in ("architectures", "features", "params", "truth")
+        },
+        proxies={name: own[:12] for name, own in pool.proxies.items()},
+    )
+    for name, method in suggestions.METHODS.items():
+        assert sorted(method(few)) == list(range(12)), name
+
+
+def test_tpe_is_asked_for_choices_that_the_space_has(suggestions: ModuleType) -> None:
+    """The distance of a network to itself is 0, and a trial with its options asks for it."""
+    from autoprox.searchspaces import get_space
+
+    space = get_space("autoformer-nano")
+
+    class Trial:
+        def suggest_int(self, name: str, low: int, high: int) -> int:
+            return high
+
+    asked = suggestions.ask_choices(space, Trial())
+    largest = suggestions.choice_indices(space, space.largest())
+    smallest = suggestions.choice_indices(space, space.smallest())
+    assert asked == largest
+    assert suggestions.distance(asked, largest) == 0 < suggestions.distance(asked, smallest)

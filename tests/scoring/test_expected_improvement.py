@@ -85,6 +85,14 @@ def test_the_process_is_the_textbook_s() -> None:
     assert found.deviation == pytest.approx(np.array(deviations), abs=1e-6)
 
 
+def test_little_memory_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = ScoreProcess(FEATURES, [PROXY])
+    expected = process.predict(KNOWN, LABELS)
+    monkeypatch.setattr("autoprox.scoring.expected_improvement.MOST_VALUES", 200)
+    for one, other in zip(process.predict(KNOWN, LABELS), expected, strict=True):
+        assert one == pytest.approx(other)
+
+
 def test_without_labels_the_proxy_decides_and_near_duplicates_are_passed_over() -> None:
     features = np.vstack([np.repeat([[0.0, 0.0]], 3, axis=0), RNG.normal(size=(9, 2)) * 3])
     proxy = np.array([10.0, 9.9, 9.8, *np.linspace(9, 5, 9)])
