@@ -61,10 +61,11 @@ class ScoredTerms(NamedTuple):
 VARIANTS: Mapping[str, Variant] = {
     "default": Variant(),
     **{f"filter {own:g}": Variant(filter=own) for own in (-1.0, 0.8, 0.95)},
-    **{f"penalty {own:g}": Variant(penalty=own) for own in (1.0, 3.0, 10.0, 20.0)},
+    **{f"penalty {own:g}": Variant(penalty=own) for own in (1.0, 3.0, 10.0, 20.0, 40.0)},
     **{f"{own} terms": Variant(terms=own) for own in (375, 750, 1500)},
-    **{f"5 nodes, {own} terms": Variant(size=5, terms=own) for own in (1500,)},
-    **{f"10 nodes, {own} terms": Variant(size=10, terms=own) for own in (1500,)},
+    "5 nodes, 1500 terms": Variant(size=5, terms=1500),
+    "10 nodes, 1500 terms": Variant(size=10, terms=1500),
+    "10 nodes, 1500 terms, penalty 20": Variant(size=10, terms=1500, penalty=20.0),
 }
 
 

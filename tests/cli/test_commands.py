@@ -118,7 +118,9 @@ def test_report_and_second_run(evolve: Command, run: Command, folder: Path) -> N
         assert [name, f"{quality['baselines'][name]['test']['wide']['kendall']:.3f}"] in lines
 
 
-@pytest.mark.parametrize("more", [(), ("--halving", "--islands", "2", "--train", "0.9")])
+@pytest.mark.parametrize(
+    "more", [(), ("--form", "tree", "--halving", "--islands", "2", "--train", "0.9")]
+)
 def test_killed_and_resumed(
     more: tuple[str, ...], evolve: Command, run: Command, folder: Path
 ) -> None:

@@ -50,6 +50,8 @@ def test_the_estimate_of_an_evolution_follows_its_size() -> None:
     long, short = stages(iterations=400, zoo=("none",)), stages(iterations=4, zoo=("grasp",))
     assert long["evolve"] > 10 * short["evolve"]
     assert short["collect"] > long["collect"]  # published proxies are measured then
+    many = stages(population=20_000, iterations=4, zoo=("none",))  # of power laws, terms to draw
+    assert many["evolve"] > 4 * short["evolve"]
 
 
 def test_a_dry_run_estimates_time_and_cache(

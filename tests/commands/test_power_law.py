@@ -28,7 +28,7 @@ from autoprox.runner import resume_run, start
 from autoprox.runs.folder import Run, digest_of
 
 Options = dict[str, Any]
-NETWORKS = 40
+NETWORKS = 50
 RESULT = ("run", "seconds")
 
 
@@ -168,14 +168,14 @@ def test_a_killed_run_ends_with_the_same_result(
 def test_a_killed_run_on_several_spaces_ends_with_the_same_result(
     several: Options, tmp_path: Path
 ) -> None:
-    config = {**several, "hold_out": "each", "islands": 2, "iterations": 2}
+    config = {**several, "hold_out": "each", "islands": 2, "iterations": 2, "terms": 2}
     whole = start(EvolveConfig(**config, runs=tmp_path / "whole"))
     assert [len(fold.islands) for fold in whole.folds] == [2, 2]
     assert [fold.evaluations for fold in whole.folds] == [2 * (30 + 2 * 8)] * 2
     with pytest.raises(Stopped):
         start(EvolveConfig(**config, runs=tmp_path / "cut"), stop_at("evolve", 3))
     [cut] = (tmp_path / "cut").iterdir()
-    for occurrence in (3, 4, 6):
+    for occurrence in (3, 6):
         with pytest.raises(Stopped):
             resume_run(cut, stop_at("evolve", occurrence))
     assert results(resume_run(cut)) == results(whole)
@@ -217,7 +217,7 @@ def test_a_forged_archive_is_refused_in_one_line(
     with pytest.raises(RunError, match=message):
         resume_run(cut)
     found = run("resume", str(cut), "--quiet")
-    assert (found.code, found.out, found.err.count("\n")) == (1, "", 1)
+    assert (found.code, found.out, found.err.count("\n")) == (2, "", 1)
     path.write_bytes(before)
 
 
@@ -294,7 +294,9 @@ def test_a_committee_goes_wherever_a_proxy_goes(
     assert run("export", "proxy", committee, "--format", "text").out.strip() == expression
     small = ("--batch-size", "2", "--json", "--quiet")
     ranked = run("rank", "--benchmark", "mine.json", "--proxies", committee, *small).json
-    assert len(ranked["rows"]) == 1
+    assert {row["proxy"] for row in ranked["rows"]} == {committee}
+    compared = run("compare", finished.run, committee, *small)
+    assert compared.code == 0, compared.err
     search = ("search", "--space", "autoformer-nano", "--proxy", committee, *small)
     assert run(*search, "--samples", "3").json["evaluations"] == 3
     blockwise = ("--strategy", "blockwise", "--population", "4", "--steps", "2")

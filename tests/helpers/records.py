@@ -19,6 +19,7 @@ def record(**changes: Any) -> dict[str, Any]:
             "label": "kd",
             "datasets": ["cifar100", "flowers"],
             "seed": 7,
+            "weights": "fresh",
             "evolved_on": [],
         },
         "taus": {"train": {"cifar100": 0.5, "flowers": -1}, "test": {"cifar100": None}},

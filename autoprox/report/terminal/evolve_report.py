@@ -84,8 +84,8 @@ def factor_parts(fold: EvolutionFold) -> list[Part]:
     if not fold.factors:
         return []
     table = named_table("term", "exponent", "spread", "share", "")
-    table.columns[0].max_width = WIDTH - 44
-    table.columns[0].overflow = "fold"
+    table.columns[0].max_width = WIDTH - 40
+    table.columns[0].no_wrap, table.columns[0].overflow = False, "fold"
     table.columns[-1].justify = "left"
     largest = max(abs(own.share or 0.0) for own in fold.factors)
     for own in fold.factors:

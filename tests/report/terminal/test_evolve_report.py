@@ -208,11 +208,33 @@ def test_report(capsys: pytest.CaptureFixture[str]) -> None:
     assert "params (the largest) 0.00 1.25 - 0.50 3.00" in rows
     assert "test 40 0.500 0.700 -0.100" in rows
     counts = (
-        "Formulas evaluated: 1234, 23 invalid (20 constant, 3 not finite); networks failed: 1; 12 s"
+        "Formulas evaluated: 1234, 23 invalid (20 constant, 3 not finite); fresh weights; "
+        "networks failed: 1; 12 s"
     )
     assert counts in " ".join(lines)
     assert lines[-1] == "Run: runs/mine"
     assert max(map(len, lines)) <= 80
+
+
+def test_the_factors_of_a_power_law_are_shown_with_their_shares(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    factors = [
+        {"expression": "sum(width)", "exponent": -1.5, "spread": 0.4},
+        {"expression": "s" * 90, "exponent": 0.25, "spread": 1.2},
+        {"expression": "max(heads)", "exponent": 0.1, "spread": None},
+    ]
+    whole = {**fold({"here": quality(BEATEN)}), "factors": factors}
+    lines = printed(capsys, summary([whole])).splitlines()
+    rows = [" ".join(line.split()) for line in lines]
+    assert "term exponent spread share" in rows
+    assert f"sum(width) -1.5 0.400 -0.600 {12 * '█'}" in rows
+    assert any(row.endswith(f" 0.25 1.200 0.300 {6 * '█'}") for row in rows)
+    assert "max(heads) 0.1 - -" in rows
+    wrapped = [word for line in lines for word in line.split() if set(word[1:]) == {"s"}]
+    assert len("".join(wrapped)) == 90  # no character is lost
+    assert max(map(len, lines)) <= 80
+    assert "term" not in printed(capsys, evolution(BEATEN)).split()
 
 
 def test_held_out_spaces_are_shown_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
