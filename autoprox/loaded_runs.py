@@ -435,7 +435,10 @@ RESULTS: dict[str, type[LoadedRun]] = {
 
 
 def load_run(path: str | PathLike[str]) -> LoadedRun:
-    """Read the run in a folder."""
+    """Read the run in a folder.
+
+    path: Folder of the run.
+    """
     from autoprox.runs.folder import Run
 
     return RESULTS.get(Run.open(Path(path)).kind, LoadedRun)(path)

@@ -11,7 +11,9 @@ from autoprox.commands.task_interface import task_class_for_kind
 from autoprox.runs.summary import Summary
 
 from . import text
-from .text import block, code
+from .text import block, code, table
+
+HEADINGS = ("parameter", "type", "default", "meaning")
 
 
 def page() -> str:
@@ -21,26 +23,46 @@ def page() -> str:
     models = {kind: task_class_for_kind(kind).summary for kind in loaded_runs.RESULTS}
     return text.page(
         "Python",
-        "The functions are those of `import autoprox`; importing it takes no time, for torch "
-        "is loaded with the first call. An option means what it means on the command line "
-        "([all of them](options.md)).",
+        "The functions of `import autoprox`. Importing it is quick, because torch is only imported "
+        "by the first call. The parameters of tasks are the options of the commands "
+        "([reference](options.md)).",
         *(function(f"autoprox.{name}", members[name]) for name in functions),
         "## Runs",
-        "What a task and `load_run` return. Each class has the members of `LoadedRun`, too. Its "
-        "`summary` has a field for each key of the document that the command prints with `--json` "
-        "([file formats](files.md)).",
+        "Tasks and `load_run` return a run. Each class also has the members of `LoadedRun`. The "
+        "fields of its `summary` are the keys of the document that the command prints with "
+        "`--json` ([file formats](files.md)).",
         kind_of_run(loaded_runs.LoadedRun),
         *(kind_of_run(own, models[kind]) for kind, own in loaded_runs.RESULTS.items()),
     )
 
 
 def function(name: str, called: Any) -> str:
-    """A function: its signature, what it does, its options."""
-    lines = (inspect.getdoc(called) or "").split("\n\n")
-    options = len(lines) > 1 and re.match(r"\w+: ", lines[-1])
-    about = lines[:-1] if options else lines
+    """Describe a function: what it does, its signature, its parameters."""
+    about, described = documented(called)
+    parameters = inspect.signature(called).parameters
+    if missing := set(parameters) ^ set(described):
+        raise LookupError(f"{name} must describe its parameters, but not so {sorted(missing)}")
     given = signature(name.rpartition(".")[2], called)
-    return "\n\n".join([f"## {name}", *about, block("text", given)])
+    rows = [
+        (code(own.name), code(plain(own.annotation)), default(own), described[own.name])
+        for own in parameters.values()
+    ]
+    return "\n\n".join([f"## {name}", *about, block("text", given), table(HEADINGS, rows)])
+
+
+def documented(called: Any) -> tuple[list[str], dict[str, str]]:
+    """Return the paragraphs of a docstring, and the texts on the parameters that end it."""
+    paragraphs = (inspect.getdoc(called) or "").split("\n\n")
+    if not re.match(r"\w+: ", paragraphs[-1]):
+        return paragraphs, {}
+    lines = re.sub(r"\n\s+", " ", paragraphs[-1]).split("\n")
+    pairs = (line.partition(": ") for line in lines)
+    return paragraphs[:-1], {name: about for name, _, about in pairs}
+
+
+def default(one: inspect.Parameter) -> str:
+    """Write the default of a parameter."""
+    return "required" if one.default is one.empty else code(repr(one.default))
 
 
 def signature(name: str, called: Any) -> str:
