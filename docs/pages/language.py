@@ -30,8 +30,8 @@ DRAWN = {
     "depth": "The plots show the values of six layers (hollow) and the results (filled).",
     "reduce": "A matrix becomes a number, or the numbers of all layers a score. The plots show the "
     "result for the matrix [[x, 1], [-0.5, 2]] and x from -3 to 3.",
-    "binary": "The plots show the result for x from -3 to 3, with y = -1 (dotted), 0.5 (dashed) and "
-    "2 (solid).",
+    "binary": "The plots show the result for x from -3 to 3, with y = -1 (dotted), 0.5 (dashed) "
+    "and 2 (solid).",
     "pair": "Two matrices or lists become a number. The plots show the result for (x, 1, -0.5) and "
     "(1, 2, 0.5), with x from -3 to 3.",
     "combinator": "The result depends on all networks that are compared. The plot shows the scores "
