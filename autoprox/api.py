@@ -165,10 +165,10 @@ def resume(
     force: bool = False,
     progress: Progress | bool = True,
 ) -> LoadedRun:
-    """Go on with a run of any kind as if it had never stopped; a finished one is read.
+    """Continue a run of any kind as if it had never stopped; a finished one is read.
 
-    Options that aren't given are those of the run. A run is data: its evaluator or teacher is
-    called only if it is named again.
+    Options that aren't given are those of the run. The run's evaluator or teacher is only called
+    if it is given again, because a run's files could name any function.
 
     run: Folder of the run.
     workers: Threads, or processes of a build; results are the same.
@@ -180,7 +180,7 @@ def resume(
     scheduler: Address of dask's scheduler.
     evaluator: The run's evaluator, to be called again.
     teacher: The run's teacher, to be called again.
-    force: Go on although versions, or files that the run reads, have changed.
+    force: Continue although versions, or files that the run reads, have changed.
     progress: Whether to show a panel, or a function of (task, done, total, note) to call.
     """
     from autoprox import runner
