@@ -149,16 +149,16 @@ def formulas() -> str:
         "*Spread due to the seed* compares the change of the scores under another seed with the "
         "spread of the scores over the networks.",
         "## What they measure",
-        "The effective rank of a random weight matrix is close to its smaller dimension. "
-        "`sum(effective_rank(ones.mlp.weight))` is therefore nearly depth times width: a function "
-        "of the architecture's choices, which another seed hardly changes. The parameter count "
-        "grows with the square of the width, so that among networks of equal size this formula "
-        "prefers deep and narrow ones.",
+        "The effective rank of a random weight matrix grows with its smaller dimension. "
+        "`sum(effective_rank(ones.mlp.weight))` therefore grows with depth times width; another "
+        "seed changes it by less than 1 % of its spread. The parameter count grows with the square "
+        "of the width, so that among networks of equal size this formula prefers deep and narrow "
+        "ones.",
         "Sums of magnitudes, such as `l1_norm(l1_norm(ones.all.weight))`, follow the parameter "
         "count: see the column *tau with parameter count*.",
-        "On nano-bench's GPT-2, formulas that take the minimum over the layers of a reduction of "
-        "attention gradients depend mostly on the shape of the narrowest layer: the gradients are "
-        "so small that their sigmoid is close to 1/2 and their exponential close to 1 everywhere.",
+        "On nano-bench's GPT-2, four of five formulas take the minimum over the layers of a "
+        "reduction of attention gradients, so that a single layer decides; their taus with the "
+        "parameter count are negative.",
         "## Controlling for size",
         "The same splits with `--objective size-adjusted`, minus the default objective: means over "
         "splits of the paired differences.",
