@@ -165,10 +165,23 @@ def resume(
     force: bool = False,
     progress: Progress | bool = True,
 ) -> LoadedRun:
-    """Go on with a run of any kind as if it had never stopped; a finished one is read.
+    """Continue a run of any kind as if it had never stopped; a finished one is read.
 
-    A run is data: its evaluator or teacher is called only if it is named again. With `force` it
-    goes on although versions, or what it reads, have changed.
+    Options that aren't given are those of the run. The run's evaluator or teacher is only called
+    if it is given again, because a run's files could name any function.
+
+    run: Folder of the run.
+    workers: Threads, or processes of a build; results are the same.
+    memory: Memory for statistics, in bytes.
+    cache: Folder or URL of measured statistics.
+    cache_limit: Size of that folder, in bytes.
+    cache_age: Days after which unused files are removed.
+    backend: local: this machine; dask: the workers of a scheduler too.
+    scheduler: Address of dask's scheduler.
+    evaluator: The run's evaluator, to be called again.
+    teacher: The run's teacher, to be called again.
+    force: Continue although versions, or files that the run reads, have changed.
+    progress: Whether to show a panel, or a function of (task, done, total, note) to call.
     """
     from autoprox import runner
 
@@ -190,12 +203,18 @@ def resume(
 
 
 def list_runs(folder: str | PathLike[str] = "runs") -> list[Overview]:
-    """List the runs of a folder, the newest first; `autoprox.runs()` is the same."""
+    """List the runs of a folder, the newest first; `autoprox.runs()` is the same.
+
+    folder: Folder that the runs are in.
+    """
     return runs_below(Path(folder))
 
 
 def load_proxy(source: str | Path) -> Tree:
-    """Load a proxy from a run folder, a proxy file, a published name or an expression."""
+    """Load a proxy from a run folder, a proxy file, a published name or an expression.
+
+    source: The folder, file, name or expression; RUN:2 is the second formula of a run.
+    """
     from autoprox.language import require_complete_proxy
     from autoprox.zoo.proxy_loading import resolve_proxy
 
@@ -214,10 +233,15 @@ def score(
 ) -> float | list[float]:
     """Score any model by a proxy, or several models; they are left unchanged.
 
-    `inputs` are images [batch, channels, height, width] with targets [batch], or tokens
-    [batch, length] with a target for each, -100 where there is none. `msa` and `mlp` are patterns
-    of the names of layers, by default those of known families. A proxy that ranks needs several
-    models; scores that aren't finite are nan.
+    A proxy that ranks needs several models; scores that aren't finite are nan.
+
+    proxy: A run, a proxy file, a published name, an expression, or a loaded proxy.
+    model: A module, or a list of several modules.
+    inputs: Images [batch, channels, height, width], or tokens [batch, length].
+    targets: Classes [batch], or a token for each token, -100 if there is none.
+    msa: Patterns of the names of attention layers; by default those of known families.
+    mlp: Patterns of the names of MLP layers; by default those of known families.
+    seed: Seed of the random numbers.
     """
     from autoprox.commands.score import score_models
     from autoprox.inputs.batch import Batch
@@ -245,9 +269,11 @@ def build(
 ) -> TransformerNetwork:
     """Build the network of an architecture by its published initialisation.
 
-    The architecture is {space, choices}, its choices with `space`, an entry with `arch` such as
-    `best`, the first of a list of these, a JSON file, a run, or the Nth best of a run: RUN:N. The
-    classes are those of the run, or else the space's.
+    architecture: {space, choices}, its choices with `space`, an entry with `arch` such as `best`,
+        the first of a list of these, a JSON file, a run, or the Nth best of a run: RUN:N.
+    space: Search space, if the architecture doesn't name it.
+    classes: Classes of the head; by default those of the run, or else the space's.
+    seed: Seed of the initial weights.
     """
     from autoprox.commands.export_network import read_architecture
     from autoprox.searchspaces import Architecture, architecture_from_json, get_space

@@ -71,7 +71,7 @@ class Plot:
 
 
 class LoadedRun:
-    """A run, to read; one that goes on is read as it is now."""
+    """A run that has been read; of an unfinished run, the state at that time."""
 
     def __init__(self, path: str | PathLike[str]) -> None:
         from autoprox.commands.task_interface import read_run_summary
@@ -107,7 +107,7 @@ class LoadedRun:
 
     @cached_property
     def environment(self) -> dict[str, Any]:
-        """Versions, the command, and digests of what was read."""
+        """Versions, the command, and digests of the files that were read."""
         return self._run.read_environment()
 
     @cached_property
@@ -140,7 +140,7 @@ class LoadedRun:
         return to_frame(self.rows(part))
 
     def overview(self) -> Overview:
-        """Return what a list of runs shows."""
+        """Return the entry of this run in a list of runs."""
         from autoprox.runs.folder import as_written
 
         with as_written(self.path):
@@ -177,7 +177,7 @@ class LoadedRun:
         return str(self.path)
 
     def shown(self) -> dict[str, str]:
-        """Return what the run is shown as: its overview and its main results."""
+        """Return the overview and the main results, by name."""
         values = self.overview().model_dump()
         return {n: _shown(v) for n, v in values.items() if v is not None} | self._results()
 
@@ -229,12 +229,12 @@ class EvolveResult(LoadedRun):
 
     @property
     def test(self) -> dict[str, DatasetMetrics]:
-        """The metrics by dataset on the networks that it was not evolved on."""
+        """The metrics on the test networks, by dataset."""
         return self._tables("test")
 
     @property
     def train(self) -> dict[str, DatasetMetrics]:
-        """The metrics by dataset on the networks that it was evolved on."""
+        """The metrics on the training networks, by dataset."""
         return self._tables("train")
 
     def table(self) -> list[dict[str, Any]]:
@@ -290,13 +290,13 @@ class RankResult(LoadedRun):
 
 
 class CompareResult(RankResult):
-    """How well discoveries rank the networks that none of them has seen."""
+    """How well proxies rank the networks that none of them was evolved on."""
 
     summary: CompareSummary
 
     @property
     def between(self) -> dict[str, dict[str, float | None]]:
-        """The tau of each proxy's scores with each other's, means over the datasets."""
+        """Kendall tau between the scores of each pair of proxies, means over the datasets."""
         return self.summary.between
 
 
@@ -328,7 +328,7 @@ class SearchResult(LoadedRun):
         return [entry.model_dump() for entry in self.summary.top]
 
     def table(self) -> list[dict[str, Any]]:
-        """Return a row for each of the best, with a column for each choice."""
+        """Return a row for each of the best architectures, with a column for each choice."""
         return _with_choices(self._ended().top)
 
 
@@ -339,12 +339,12 @@ class RediscoverResult(LoadedRun):
 
     @property
     def success(self) -> bool:
-        """Whether the formula is the proxy that was looked for."""
+        """Whether the formula is the proxy that was to be rediscovered."""
         return self.summary.success
 
     @property
     def expression(self) -> str:
-        """The formula; without success, the one that correlates best."""
+        """The formula; if the search failed, the one with the highest correlation."""
         return self.summary.expression
 
 
@@ -401,7 +401,7 @@ class PrenasResult(LoadedRun):
         return [entry.model_dump() for entry in self.summary.preferred]
 
     def table(self) -> list[dict[str, Any]]:
-        """Return a row for each, with a column for each choice."""
+        """Return a row for each architecture, with a column for each choice."""
         return _with_choices(self._ended().preferred)
 
 
@@ -412,7 +412,7 @@ class S3Result(LoadedRun):
 
     @property
     def best(self) -> dict[str, Any]:
-        """Its choices, sizes and accuracy with inherited weights."""
+        """The best network: its choices, sizes and accuracy with inherited weights."""
         return self.summary.best.model_dump()
 
     def table(self) -> list[dict[str, Any]]:
@@ -435,7 +435,10 @@ RESULTS: dict[str, type[LoadedRun]] = {
 
 
 def load_run(path: str | PathLike[str]) -> LoadedRun:
-    """Read the run in a folder."""
+    """Read the run in a folder.
+
+    path: Folder of the run.
+    """
     from autoprox.runs.folder import Run
 
     return RESULTS.get(Run.open(Path(path)).kind, LoadedRun)(path)

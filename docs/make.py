@@ -22,7 +22,6 @@ def written() -> Iterator[tuple[Path, str]]:
     for name, schema in schemas.all_schemas():
         yield DOCS / "schemas" / f"{name}.schema.json", schema
     yield README, results.with_results(README.read_text())
-    yield DOCS / "scatter.svg", results.scatter()
 
 
 if __name__ == "__main__":

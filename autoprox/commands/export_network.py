@@ -1,5 +1,6 @@
 """The command `export arch`: write the network of an architecture as files for other code."""
 
+import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,7 +65,7 @@ def read_architecture(
     """
     folder: Path | None = None
     entry: Any
-    run = None if Path(source).is_file() or source.endswith(".json") else find_run(source)
+    run = None if os.path.isfile(source) or source.endswith(".json") else find_run(source)
     named = None if space is None else get_space(space)
     if run is not None:
         folder, which = run

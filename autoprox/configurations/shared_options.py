@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -264,7 +265,7 @@ def absolute(value: Any) -> Any:
         return tuple(map(absolute, value))
     from autoprox.benchmarks import BENCHMARKS  # with numpy, which help does without
 
-    is_path = isinstance(value, str) and value not in BENCHMARKS and Path(value).exists()
+    is_path = isinstance(value, str) and value not in BENCHMARKS and os.path.exists(value)
     return str(Path(value).absolute()) if is_path else value
 
 

@@ -17,7 +17,7 @@ from autoprox.runs.folder import COMMANDS
 from . import text
 from .text import block, code, table
 
-HEADINGS = ("option", "must be", "default", "what")
+HEADINGS = ("option", "values", "default", "meaning")
 CONFIGURED = {COMMANDS.get(kind, kind): config for kind, config in CONFIGURATIONS.items()}
 
 
@@ -45,9 +45,9 @@ def all_commands() -> dict[str, Declared]:
 
 
 def default_of(field: FieldInfo, option: Option) -> str:
-    """What holds where an option isn't given."""
+    """Return what holds if an option isn't given."""
     if field.is_required():
-        return "needed"
+        return "required"
     return option.default or code(str(field.default))
 
 
@@ -61,17 +61,17 @@ def configured(config: type[TaskConfig]) -> Iterator[tuple[str, str, str, str]]:
 
 
 def others(name: str, known: set[str]) -> Iterator[tuple[str, str, str, str]]:
-    """The options that a command has beside those of a task, as the command line reads them."""
+    """Yield the options that a command has in addition to those of its task."""
     for one in parsed_command(name).params:
         if one.name not in known | {HELP_ALL}:
             argument = one.param_type_name == "argument"
             shown = one.metavar or str(one.name).upper() if argument else one.opts[0]
-            default = "needed" if one.required else default_said(one)
+            default = "required" if one.required else default_said(one)
             yield code(shown), kind_of(one), default, getattr(one, "help", "") or ""
 
 
 def parsed_command(name: str) -> Any:
-    """The command as the command line reads it."""
+    """Return the command as the command line parses it."""
     found: Any = get_command(app)
     for word in name.split():
         found = found.commands[word]
@@ -79,7 +79,7 @@ def parsed_command(name: str) -> Any:
 
 
 def kind_of(one: Any) -> str:
-    """What a value must be."""
+    """Describe the values of an option."""
     if getattr(one, "is_flag", False):
         return "a flag"
     if "|" in (one.metavar or "") and one.metavar.islower():
@@ -90,7 +90,7 @@ def kind_of(one: Any) -> str:
 
 
 def default_said(one: Any) -> str:
-    """What holds where an option isn't given."""
+    """Return what holds if an option isn't given."""
     if isinstance(getattr(one, "show_default", None), str):
         return str(one.show_default)
     return "" if one.default in (None, False, "") else code(str(one.default))
@@ -111,8 +111,9 @@ def page() -> str:
     """The whole page."""
     return text.page(
         "Commands and options",
-        "Every command has `--help`, every result `--json` ([file formats](files.md)). From "
-        "Python the options of a command that makes a run are keywords, with `_` for `-` "
-        "([Python](api.md)). Wrong use ends with exit code 2, a failure with 1, Ctrl-C with 130.",
+        "All commands have `--help`, and print a JSON document with `--json` "
+        "([file formats](files.md)). In Python, the options of a command that makes a run are "
+        "keywords, with `_` instead of `-` ([Python](api.md)). The exit code is 2 for wrong usage, "
+        "1 for a failure, and 130 after Ctrl-C.",
         *(section(name, command) for name, command in all_commands().items()),
     )

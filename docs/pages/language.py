@@ -15,28 +15,33 @@ from . import text
 from .text import code, table
 
 KINDS = {
-    "map": "Maps: each value by itself",
-    "normalise": "Normalisations: each value relative to the others",
-    "depth": "Along depth",
-    "reduce": "Reductions: a matrix to a number, or the layers to a score",
-    "binary": "Of two values",
-    "pair": "Of two values, to a number",
-    "combinator": "Among the networks compared",
+    "map": "Elementwise operations",
+    "normalise": "Normalisations",
+    "depth": "Operations along the depth",
+    "reduce": "Reductions",
+    "binary": "Binary operations",
+    "pair": "Binary reductions",
+    "combinator": "Operations on all networks",
 }
 DRAWN = {
-    "map": "Drawn is the value over x from -3 to 3.",
-    "normalise": "Drawn are six values (hollow) and what becomes of them (full).",
-    "depth": "Drawn are six layers' values (hollow) and what becomes of them (full).",
-    "reduce": "Drawn is the number over x from -3 to 3: of the matrix [[x, 1], [-0.5, 2]].",
-    "binary": "Drawn is the value over x from -3 to 3: y is -1 (dotted), 0.5 (dashed) or 2 (full).",
-    "pair": "Drawn is the number over one entry x from -3 to 3: of (x, 1, -0.5) and (1, 2, 0.5).",
-    "combinator": "Drawn are the scores of six networks (hollow) and what becomes of them (full).",
+    "map": "Each value is transformed by itself. The plots show the result for x from -3 to 3.",
+    "normalise": "Each value is transformed relative to the others. The plots show six values "
+    "(hollow) and the results (filled).",
+    "depth": "The plots show the values of six layers (hollow) and the results (filled).",
+    "reduce": "A matrix becomes a number, or the numbers of all layers a score. The plots show the "
+    "result for the matrix [[x, 1], [-0.5, 2]] and x from -3 to 3.",
+    "binary": "The plots show the result for x from -3 to 3, with y = -1 (dotted), 0.5 (dashed) "
+    "and 2 (solid).",
+    "pair": "Two matrices or lists become a number. The plots show the result for (x, 1, -0.5) and "
+    "(1, 2, 0.5), with x from -3 to 3.",
+    "combinator": "The result depends on all networks that are compared. The plot shows the scores "
+    "of six networks (hollow) and the results (filled).",
 }
 MEANT = {
     "data": "cross-entropy on a mini-batch: seeded noise, or real images or texts",
-    "width": "the block's embedding dimension",
-    "tokens": "the length of its sequence",
-    "heads": "its number of heads",
+    "width": "the embedding dimension",
+    "tokens": "the number of tokens that the block processes",
+    "heads": "the number of attention heads",
     "one": "1 for each block, so that sums count blocks",
 }
 
@@ -54,15 +59,15 @@ def operations() -> str:
             ]
             for row in rows
         ]
-        headings = ("operation", "plot", "formula", "what it does", "types")
+        headings = ("operation", "plot", "formula", "rule", "types")
         parts.append("\n\n".join([f"## {KINDS[kind]}", DRAWN[kind], table(headings, lines)]))
     among = sum(one.kind == "combinator" for one in OPERATIONS.values())
     return text.page(
         "Operations",
-        f"The language has {len(OPERATIONS) - among} operations, with `rank` {len(OPERATIONS)}; "
-        "no two are the same function at any level, which is proved when they are registered. "
-        "`Matrix` is a matrix for each linear layer, `Layers` a number for each, `Network` one "
-        "number. `autoprox show --operations` prints this page.",
+        f"The language has {len(OPERATIONS)} operations, of which {among} (`rank`) works on all "
+        "networks at once. No two operations are the same function; this is checked when they are "
+        "registered. `Matrix` is a matrix for each linear layer, `Layers` is a number for each "
+        "layer, and `Network` is one number. `autoprox show --operations` prints this list.",
         *parts,
     )
 
@@ -87,7 +92,7 @@ def quantities() -> Iterator[list[str]]:
 def domains() -> Iterator[list[str]]:
     """A line for each set of layers."""
     for domain in DOMAINS:
-        usual = "yes" if any(one.domain == domain for one in STATISTICS.values()) else "named only"
+        usual = "yes" if any(one.domain == domain for one in STATISTICS.values()) else "no"
         yield [code(domain), MEANINGS[domain][1], ", ".join(DOMAIN_PARTS.get(domain, ())), usual]
 
 
@@ -98,20 +103,20 @@ def statistics() -> str:
     rest = [code(name) for name in EVERY_STATISTIC if name not in STATISTICS]
     return text.page(
         "Statistics",
-        "A statistic is measured of every linear layer of an untrained network. Its name has "
-        "three parts: the pass that it comes from, the layers that it is of, and what is "
-        "measured: `ones.mlp.weight`, `msa.grad`.",
-        "## What is measured",
-        table(("name", "letter", "what", "pass", "shape like"), quantities()),
-        "## Of which layers",
-        table(("name", "layers", "made of", "in evolution"), domains()),
-        "## From which pass",
-        table(("prefix", "pass"), probes),
-        "## Of the blocks' structure",
-        table(("name", "what"), [[code(name), MEANT[name]] for name in STRUCTURE]),
-        f"## The {len(STATISTICS)} that evolution draws from",
-        "`--statistics` chooses among them; only the passes that they need are run.",
+        "A statistic is measured on the linear layers of an untrained network. Its name has up to "
+        "three parts: the pass, the layers and the quantity, as in `ones.mlp.weight` and "
+        "`msa.grad`.",
+        "## Quantities",
+        table(("name", "letter", "meaning", "pass", "shape"), quantities()),
+        "## Layers",
+        table(("name", "layers", "union of", "in evolution"), domains()),
+        "## Passes",
+        table(("prefix", "input and loss"), probes),
+        "## Structure of the blocks",
+        table(("name", "meaning"), [[code(name), MEANT[name]] for name in STRUCTURE]),
+        f"## The {len(STATISTICS)} statistics in evolution",
+        "`--statistics` selects some of them. Only the passes that are needed are run.",
         table(("statistic", "type"), default),
-        f"## {len(rest)} more that formulas may name",
+        f"## {len(rest)} more statistics for formulas",
         ", ".join(rest),
     )

@@ -28,9 +28,9 @@ def page() -> str:
             parts += [f"### {space.name}"] * (len(spaces) > 1) + [section(space)]
     return text.page(
         "Search spaces",
-        f"Parameters are those of {DRAWN} random architectures (seed 0), of the smallest and of "
-        "the largest, with a head of 1000 classes; in the nano spaces of 10. A space of your own "
-        "is one file: [how](own-space.md).",
+        f"The ranges of parameters are from {DRAWN} random architectures (seed 0) and the smallest "
+        "and largest ones, with a classifier of 1000 classes, or 10 in the nano spaces. You can "
+        "[add a space](own-space.md) in one file.",
         *parts,
     )
 
@@ -57,7 +57,7 @@ def described(field: ChoiceField) -> tuple[str, str]:
 
 
 def sizes(space: SearchSpace) -> Iterator[str]:
-    """How many architectures there are, and how large."""
+    """Yield how many architectures there are, and how large they are."""
     classes = 10 if "nano" in space.name else 1000
     yield f"{count(space.size())} architectures;"
     rng = random.Random(0)
@@ -65,12 +65,12 @@ def sizes(space: SearchSpace) -> Iterator[str]:
     ends = [space.params(own, classes) for own in (space.smallest(), space.largest())]
     low, high = min(ends[0], drawn[0]), max(ends[1], drawn[-1])
     middle = format_with_unit(drawn[DRAWN // 2])
-    yield f"{format_with_unit(low)} to {format_with_unit(high)} parameters, in the middle {middle};"
+    yield f"{format_with_unit(low)} to {format_with_unit(high)} parameters, median {middle};"
     what = "tokens" if isinstance(space, TokenSpace) else "images"
     shape = " x ".join(map(str, space.input_shape))
-    yield f"{what} of {shape}." if what == "images" else "they read tokens."
+    yield f"input: images of {shape}." if what == "images" else "input: tokens."
     if space.entangled:
-        yield "Every network is a slice of the largest one, as supernets need it."
+        yield "Every network is a slice of the largest one, so that supernets can be trained."
 
 
 def count(number: int) -> str:

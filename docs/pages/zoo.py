@@ -14,18 +14,19 @@ def page() -> str:
     """The whole page."""
     return text.page(
         "Published proxies",
-        f"{len(EXPRESSION_PROXIES)} are expressions of the language, {len(FUNCTION_PROXIES)} "
-        f"functions that run passes of their own, {len(RANK_COMBINATIONS)} combine the ranks of "
-        "functions; `params` and `flops` are counts next to them. "
-        "`autoprox rank --proxies all` measures all of them, `autoprox show NAME` explains one. "
-        "Where text and released code of a paper differ, what counts here is said with the proxy.",
+        f"{len(EXPRESSION_PROXIES)} published proxies are expressions of the language, "
+        f"{len(FUNCTION_PROXIES)} are functions with passes of their own, and "
+        f"{len(RANK_COMBINATIONS)} combines the ranks of functions. In addition there are the "
+        "counts `params` and `flops`. `autoprox rank --proxies all` measures all of them, and "
+        "`autoprox show NAME` explains one. If the text and the released code of a paper differ, "
+        "the entry says which is implemented.",
         "## Expressions",
         *map(expression, EXPRESSION_PROXIES),
         "## Functions",
         *map(function, FUNCTION_PROXIES),
         "## Combinations of ranks",
-        "Their score depends on all networks that are compared, so that `rank`, `evolve` and "
-        "`compare` measure them, but `search` and `score` don't take them.",
+        "The score of a network depends on the other networks, so that these proxies work in "
+        "`rank`, `evolve` and `compare`, but not in `search` and `score`.",
         *map(combination, RANK_COMBINATIONS),
     )
 
@@ -56,4 +57,6 @@ def combination(name: str) -> str:
     own = RANK_COMBINATIONS[name]
     parts = ", ".join(f"[{part}](#{part})" for part in own.parts)
     equation = block("text", own.equation)
-    return "\n\n".join([f"### {name}", f"{own.citation}.", equation, f"Of {parts}. {own.rule}"])
+    return "\n\n".join(
+        [f"### {name}", f"{own.citation}.", equation, f"Combines {parts}. {own.rule}"]
+    )

@@ -45,7 +45,7 @@ def verdict(gains: Sequence[float]) -> str:
     _, low, high = interval(gains)
     if low > 0:
         return "holds"
-    return "doesn't hold here" if high < 0 else "can't be told"
+    return "doesn't hold here" if high < 0 else "not significant"
 
 
 def table(headings: Row, rows: Sequence[Row]) -> list[str]:

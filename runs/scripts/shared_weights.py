@@ -45,14 +45,15 @@ TIMED = 12  # networks
 TAU = TIES["unordered"]
 
 INTRODUCTION = """\
-With `--weights fresh` each network draws its own initial weights; with `shared` they are slices of
-one draw for all networks ([which to take](../compare.md)). Here the published proxies rank networks
-with both. Kendall's tau (ties unordered) and the partial tau (controlling for parameter count) are
-means over the datasets and seeds, ± the standard error over the seeds. The seed share is 1 less
-Spearman's correlation of the scores of two seeds. A proxy ranks better or worse if its taus differ
-by more than two standard errors of the difference.
+With `--weights fresh` each network draws its own initial weights; with `shared` the weights of all
+networks are slices of one draw ([which to use](../compare.md#fresh-and-shared-weights)). This page
+compares how the published proxies rank networks with both. Kendall's tau (ties count as unordered)
+and the partial tau (controlling for parameter count) are means over datasets and seeds, ± the
+standard error over the seeds. The seed share is 1 minus Spearman's correlation between the scores
+of two seeds. A difference between two taus counts as better or worse if it exceeds two standard
+errors.
 
-`python runs/scripts/shared_weights.py BENCHMARK SPACE --networks N` measures a table, `--page`
+`python runs/scripts/shared_weights.py BENCHMARK SPACE --networks N` measures a table, and `--page`
 writes this page."""
 
 
@@ -197,7 +198,7 @@ def verdict(found: Mapping[str, Any]) -> str:
             continue
         gain, limit = taus[1] - taus[0], 2 * float(np.hypot(*errors))
         known, better, worse = known + 1, better + (gain > limit), worse + (gain < -limit)
-    return f"Of {known} proxies, {better} rank better with shared weights, {worse} worse."
+    return f"With shared weights, of {known} proxies {better} ranked better and {worse} worse."
 
 
 def page() -> str:
@@ -216,8 +217,8 @@ def page() -> str:
             "",
             f"{found['networks']} networks, {found['seeds']} seeds; datasets: "
             f"{', '.join(found['datasets'])}. "
-            f"Processor seconds for each network: {seconds['fresh']:.3f} fresh, "
-            f"{seconds['shared']:.3f} shared. "
+            f"CPU time for each network: {seconds['fresh']:.3f} s fresh, "
+            f"{seconds['shared']:.3f} s shared. "
             f"{verdict(found)}",
             "",
             *table_lines(found),

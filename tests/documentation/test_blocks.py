@@ -19,6 +19,7 @@ from jsonschema import Draft202012Validator
 from pages.schemas import schemas
 
 from autoprox import runner
+from autoprox.nas.strategy_registry import SEARCH_STRATEGIES
 from autoprox.searchspaces import get_space
 
 ROOT = Path(__file__).parent.parent.parent
@@ -45,6 +46,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
     monkeypatch.delitem(sys.modules, "mine", raising=False)
+    # What a block registers, no other test shall see.
+    monkeypatch.setattr(SEARCH_STRATEGIES, "_items", dict(SEARCH_STRATEGIES))
     furnish(tmp_path)
     return tmp_path
 

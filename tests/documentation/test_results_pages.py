@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest, ttest_1samp
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -43,6 +44,23 @@ def test_the_leaderboard_is_as_it_was_measured(leaderboard: ModuleType) -> None:
 def test_the_reproductions_are_as_they_were_measured(reproductions: ModuleType) -> None:
     found = reproductions.PAGE.read_text()
     assert found == reproductions.page(), "run runs/scripts/reproductions.py page"
+
+
+def test_pages_are_as_the_runs_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    for path, content in script("results_pages", monkeypatch).page_files().items():
+        assert path.read_text() == content, f"{path.name}: run runs/scripts/results_pages.py"
+
+
+def test_intervals_of_the_pages_are_those_of_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = script("results_pages", monkeypatch)
+    mean, ends = pages.over([0.1, 0.4, 0.3])
+    expected = ttest_1samp([0.1, 0.4, 0.3], 0.0).confidence_interval(0.95)
+    assert (mean, *ends) == pytest.approx((0.8 / 3, expected.low, expected.high))
+    expected = binomtest(38, 40).proportion_ci(0.95, method="wilson")
+    assert pages.wilson(38, 40) == pytest.approx((expected.low, expected.high))
+    assert pages.difference([0.1, 0.11, 0.12]).endswith("better")
+    assert pages.difference([-0.1, -0.11, -0.12]).endswith("worse")
+    assert pages.difference([-0.1, 0.11]).endswith("not significantly different")
 
 
 def test_every_file_is_of_a_table_that_is_shown(

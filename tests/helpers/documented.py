@@ -55,6 +55,8 @@ PYTHON = {  # what is replaced in Python blocks, and by what
     "progress=False)\nprint(found": "progress=False, iterations=1)\nprint(found",
     "iterations=50, progress=False, iterations=1": "iterations=1, progress=False",
     '"50K:90K"': '"50K:90K", samples=2',
+    'rank(proxies=["snip", "params"]': "rank(proxies=['snip', 'params'], batch_size=1, "
+    "benchmark='my-vits.json'",
 }
 BEFORE = {  # what a page takes for done
     "compare.md": ["autoprox evolve"],
