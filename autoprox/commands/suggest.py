@@ -96,7 +96,12 @@ def suggest(config: SuggestConfig, progress: Progress = silent) -> Suggestions:
             added = table.add(Path(config.add))
         count = config.count or (DEFAULT_COUNT if config.add is None else 0)
         found = Suggestions(
-            table=str(path), space=table.space, labels=len(table.labels), **_named(added)
+            table=str(path),
+            space=table.space,
+            labels=len(table.labels),
+            added=added.new,
+            known=added.known,
+            not_suggested=added.not_suggested,
         )
         if count:
             out = _suggestion_file(config)
@@ -111,10 +116,6 @@ def suggest(config: SuggestConfig, progress: Progress = silent) -> Suggestions:
 def _require_folder(option: str, path: Path) -> None:
     if not path.is_dir():
         raise ConfigError(f"{option} must be a file in a folder that exists, but {path} is none")
-
-
-def _named(added: AddedResults) -> dict[str, int]:
-    return {"added": added.new, "known": added.known, "not_suggested": added.not_suggested}
 
 
 def _suggestion_file(config: SuggestConfig) -> Path:
@@ -185,9 +186,9 @@ class _Suggester:
         pending = list(self.table.suggested)
         every = [*labelled, *pending, *candidates]
         columns = self._scores(every, progress)
-        measured = np.isfinite(columns).all(axis=0)
+        measured = np.flatnonzero(np.isfinite(columns).all(axis=0)).tolist()
         first = len(labelled) + len(pending)
-        left = [index for index in range(first, len(every)) if measured[index]]
+        left = [index for index in measured if index >= first]
         self.counts.append(
             Shortfall("candidates", len(candidates), len(left), "have a score of each proxy")
         )

@@ -9,8 +9,8 @@ from typer.main import get_command
 
 from autoprox.cli import app
 from autoprox.cli.help_layout import HELP_ALL
-from autoprox.configurations.commands import CONFIGURATIONS
-from autoprox.configurations.shared_options import TaskConfig
+from autoprox.configurations.commands import CONFIGURATIONS, SuggestConfig
+from autoprox.configurations.shared_options import CommandConfig
 from autoprox.declared_options import Option, rule_of
 from autoprox.runs.folder import COMMANDS
 
@@ -18,7 +18,10 @@ from . import text
 from .text import block, code, table
 
 HEADINGS = ("option", "must be", "default", "what")
-CONFIGURED = {COMMANDS.get(kind, kind): config for kind, config in CONFIGURATIONS.items()}
+CONFIGURED: dict[str, type[CommandConfig]] = {
+    **{COMMANDS.get(kind, kind): config for kind, config in CONFIGURATIONS.items()},
+    "suggest": SuggestConfig,
+}
 
 
 class Declared(NamedTuple):
@@ -51,7 +54,7 @@ def default_of(field: FieldInfo, option: Option) -> str:
     return option.default or code(str(field.default))
 
 
-def configured(config: type[TaskConfig]) -> Iterator[tuple[str, str, str, str]]:
+def configured(config: type[CommandConfig]) -> Iterator[tuple[str, str, str, str]]:
     """The options of a task; from Python they are keywords, with _ for -."""
     for name, field, option in config.described():
         if option.listed:

@@ -394,8 +394,9 @@ def page() -> str:
         "after it are variants that were tried: other proxies, other weights of the prior mean, "
         "the upper confidence bound instead of expected improvement, standardised scores instead "
         "of their ranks, no linear kernel, less noise, and four suggestions before any of their "
-        "scores is known. They were simulated on the same tables: a variant that is best here need not be "
-        "best elsewhere. `params` and the greater noise were chosen after 6 draws without them.",
+        "scores is known. They were simulated on the same tables: a variant that is best here need "
+        "not be best elsewhere. `params` and the greater noise were chosen after 6 draws without "
+        "them.",
         "Made by `python runs/scripts/suggestions.py measure`, `run` and `page`.",
     ]
     return "\n\n".join(parts) + "\n"
