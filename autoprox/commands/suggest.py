@@ -186,9 +186,9 @@ class _Suggester:
         pending = list(self.table.suggested)
         every = [*labelled, *pending, *candidates]
         columns = self._scores(every, progress)
-        measured = np.asarray(np.isfinite(columns).all(axis=0))
+        measured = np.flatnonzero(np.isfinite(columns).all(axis=0)).tolist()
         first = len(labelled) + len(pending)
-        left = [index for index in range(first, len(every)) if measured[index]]
+        left = [index for index in measured if index >= first]
         self.counts.append(
             Shortfall("candidates", len(candidates), len(left), "have a score of each proxy")
         )

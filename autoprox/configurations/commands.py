@@ -65,7 +65,12 @@ from autoprox.progress import Progress
 GIB = 2**30
 SPACES_GROUP = "Several spaces"
 SHARED_GROUP = "Several strategies"
-SUGGESTING_PROXIES = ("autoprox-p", "dss++", "sept")  # the mean of the process of suggestions
+SUGGESTING_PROXIES = (
+    "autoprox-p",
+    "dss++",
+    "sept",
+    "params",
+)  # the mean of the process of suggestions
 ZOO = ("snip", "synflow", "dss++", "naswot", "zico", "head_confidence", "activation_distance")
 # Options of evolve under one name. Auto-Prox's margin of 0.1 is in percent; it mutates until a
 # child is better, uses tau-b, and returns the fittest formula.

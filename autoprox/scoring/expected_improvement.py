@@ -22,7 +22,7 @@ OFFSET, SLOPE = 1.0, 0.5  # prior deviations of the constant, and of the proxies
 LENGTHS = (0.5, 1.0, 2.0)  # of the RBF kernel, on standardised features over their number's root
 LINEAR_SHARES = (0.0, 0.5)
 VARIANCES = (0.25, 1.0)  # of the function of the features
-NOISES = (0.03, 0.1, 0.3)
+NOISES = (0.1, 0.3, 1.0)
 JITTER = 1e-9
 MIN_LABELS = 3  # fewer tell too little
 MOST_VALUES = 2**24  # of kernels that are in memory at once
@@ -36,6 +36,7 @@ class WeightedPredictions(NamedTuple):
     weight: Floats  # [sets]
     mean: Floats  # [sets, networks]
     deviation: Floats  # [sets, networks], the noise included
+    noise: Floats  # [sets, 1], its variance
 
 
 def joint_normal_scores(truth: Floats) -> Floats:
@@ -97,10 +98,10 @@ class ScoreProcess:
             likelihood = -0.5 * np.sum(whitened**2, axis=(1, 2)) - determinant
             mean = self.prior_mean + np.sum(half * whitened, axis=1)
             variance = np.maximum(prior - np.sum(half**2, axis=1), 0) + noises[:, 0]
-            parts.append((likelihood, mean, np.sqrt(variance)))
-        likelihoods, means, deviations = map(np.concatenate, zip(*parts, strict=True))
+            parts.append((likelihood, mean, np.sqrt(variance), noises[:, 0]))
+        likelihoods, means, deviations, noise = map(np.concatenate, zip(*parts, strict=True))
         weight = np.exp(likelihoods - likelihoods.max())
-        return WeightedPredictions(weight / weight.sum(), means, deviations)
+        return WeightedPredictions(weight / weight.sum(), means, deviations, noise)
 
 
 def next_networks(
@@ -115,12 +116,14 @@ def next_networks(
     """Choose among the candidates, one after the other; each is then believed to be as predicted.
 
     So the deviation near it shrinks, and the next one is another. The same is believed of those
-    that are pending, and of all that are known if there are fewer than MIN_LABELS different labels.
-    Without any, the first is the one with the greatest prior mean.
+    that are pending, and of all that are known if there are fewer than MIN_LABELS labels or all are
+    equal. Without any, the first is the one with the greatest prior mean. As soon as something is
+    believed, the deviation has no noise: with it, near duplicates would seem to be worth a trial.
     """
     y = [float(label) for label in np.asarray(labels, dtype=np.float64)]
     rows = list(known)
-    if len(y) < MIN_LABELS or min(y) == max(y):
+    learns = len(y) >= MIN_LABELS and min(y) < max(y)
+    if not learns:
         y = process.prior_mean[rows].tolist()
     left, chosen = list(candidates), list[int]()
     waiting = list(pending)
@@ -129,7 +132,10 @@ def next_networks(
         if rows:
             found = process.predict(rows, y)
             mean = found.weight @ found.mean
-            values = found.weight @ acquisition(found.mean, found.deviation, max(y))
+            deviation = found.deviation
+            if chosen or len(pending) or not learns:
+                deviation = np.sqrt(np.maximum(deviation**2 - found.noise, 0))
+            values = found.weight @ acquisition(found.mean, deviation, max(y))
         if waiting:
             new = waiting
             waiting = []

@@ -9,16 +9,19 @@ from typer.main import get_command
 
 from autoprox.cli import app
 from autoprox.cli.help_layout import HELP_ALL
-from autoprox.configurations.commands import CONFIGURATIONS
-from autoprox.configurations.shared_options import TaskConfig
+from autoprox.configurations.commands import CONFIGURATIONS, SuggestConfig
+from autoprox.configurations.shared_options import CommandConfig
 from autoprox.declared_options import Option, rule_of
 from autoprox.runs.folder import COMMANDS
 
 from . import text
 from .text import block, code, table
 
-HEADINGS = ("option", "values", "default", "meaning")
-CONFIGURED = {COMMANDS.get(kind, kind): config for kind, config in CONFIGURATIONS.items()}
+HEADINGS = ("option", "must be", "default", "what")
+CONFIGURED: dict[str, type[CommandConfig]] = {
+    **{COMMANDS.get(kind, kind): config for kind, config in CONFIGURATIONS.items()},
+    "suggest": SuggestConfig,
+}
 
 
 class Declared(NamedTuple):
@@ -45,13 +48,13 @@ def all_commands() -> dict[str, Declared]:
 
 
 def default_of(field: FieldInfo, option: Option) -> str:
-    """Return what holds if an option isn't given."""
+    """What holds where an option isn't given."""
     if field.is_required():
-        return "required"
+        return "needed"
     return option.default or code(str(field.default))
 
 
-def configured(config: type[TaskConfig]) -> Iterator[tuple[str, str, str, str]]:
+def configured(config: type[CommandConfig]) -> Iterator[tuple[str, str, str, str]]:
     """The options of a task; from Python they are keywords, with _ for -."""
     for name, field, option in config.described():
         if option.listed:
@@ -61,17 +64,17 @@ def configured(config: type[TaskConfig]) -> Iterator[tuple[str, str, str, str]]:
 
 
 def others(name: str, known: set[str]) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the options that a command has in addition to those of its task."""
+    """The options that a command has beside those of a task, as the command line reads them."""
     for one in parsed_command(name).params:
         if one.name not in known | {HELP_ALL}:
             argument = one.param_type_name == "argument"
             shown = one.metavar or str(one.name).upper() if argument else one.opts[0]
-            default = "required" if one.required else default_said(one)
+            default = "needed" if one.required else default_said(one)
             yield code(shown), kind_of(one), default, getattr(one, "help", "") or ""
 
 
 def parsed_command(name: str) -> Any:
-    """Return the command as the command line parses it."""
+    """The command as the command line reads it."""
     found: Any = get_command(app)
     for word in name.split():
         found = found.commands[word]
@@ -79,7 +82,7 @@ def parsed_command(name: str) -> Any:
 
 
 def kind_of(one: Any) -> str:
-    """Describe the values of an option."""
+    """What a value must be."""
     if getattr(one, "is_flag", False):
         return "a flag"
     if "|" in (one.metavar or "") and one.metavar.islower():
@@ -90,7 +93,7 @@ def kind_of(one: Any) -> str:
 
 
 def default_said(one: Any) -> str:
-    """Return what holds if an option isn't given."""
+    """What holds where an option isn't given."""
     if isinstance(getattr(one, "show_default", None), str):
         return str(one.show_default)
     return "" if one.default in (None, False, "") else code(str(one.default))
@@ -111,9 +114,8 @@ def page() -> str:
     """The whole page."""
     return text.page(
         "Commands and options",
-        "All commands have `--help`, and print a JSON document with `--json` "
-        "([file formats](files.md)). In Python, the options of a command that makes a run are "
-        "keywords, with `_` instead of `-` ([Python](api.md)). The exit code is 2 for wrong usage, "
-        "1 for a failure, and 130 after Ctrl-C.",
+        "Every command has `--help`, every result `--json` ([file formats](files.md)). From "
+        "Python the options of a command that makes a run are keywords, with `_` for `-` "
+        "([Python](api.md)). Wrong use ends with exit code 2, a failure with 1, Ctrl-C with 130.",
         *(section(name, command) for name, command in all_commands().items()),
     )

@@ -331,8 +331,8 @@ def test_the_python_function_has_the_options_of_the_command() -> None:
     assert signature.parameters["table"].default is inspect.Parameter.empty
     assert signature.parameters["samples"].default == fields["samples"].default
     assert "count: How many" in (autoprox.suggest.__doc__ or "")
-    with pytest.raises(ConfigError, match="unknown option 'tabel'"):
-        autoprox.suggest(tabel="t.json")
+    with pytest.raises(ConfigError, match="unknown option 'sample'"):
+        autoprox.suggest(table="t.json", sample=3)
 
 
 def test_a_full_table_of_labels_is_used(suggest: Command) -> None:
