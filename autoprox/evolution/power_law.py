@@ -6,7 +6,7 @@ to the normal scores of the ranks of the true scores, since ranks are what a pro
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import floor, log, log10
 from typing import Any, TypeAlias
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from autoprox.language import Tree, make_tree
 from autoprox.primitives.primitive import EPSILON
-from autoprox.scoring.correlations import TIES, Floats, Indices
+from autoprox.scoring.correlations import TIES, Floats, Indices, normal_scores
 from autoprox.scoring.fitness_correlations import partial_kendall
 
 RIDGE = 5.0  # the penalty of standardised terms, in networks
@@ -52,6 +52,17 @@ class LabelledNetworks:
     def pairs(self) -> list[Indices]:
         """The rows of each pair."""
         return [np.flatnonzero(self.pair == own) for own in range(self.pair.max() + 1)]
+
+    def with_target_of(self, rows: Indices) -> "LabelledNetworks":
+        """Return the networks with a target that reads the true scores of some rows alone.
+
+        It is 0 on the other rows.
+        """
+        target = np.zeros(len(self.truth))
+        for own in self.pairs:
+            if len(known := np.intersect1d(own, rows, assume_unique=True)):
+                target[known] = normal_scores(self.truth[known])
+        return replace(self, target=target)
 
     def rows_of(self, networks: Sequence[int] | Indices) -> Indices:
         """Return the rows of some networks."""
@@ -99,15 +110,23 @@ class PowerLawFit:
     """Logarithms of terms as standardised on some rows, and exponents fitted to these rows.
 
     With `adjusted`, the logarithm of the parameter count is fitted along with the terms, without a
-    penalty, and isn't part of the power law.
+    penalty, and isn't part of the power law. `spread` replaces the terms' standard deviations on
+    these rows.
     """
 
     def __init__(
-        self, logs: Logs, labelled: LabelledNetworks, rows: Indices, adjusted: bool = False
+        self,
+        logs: Logs,
+        labelled: LabelledNetworks,
+        rows: Indices,
+        adjusted: bool = False,
+        ridge: float = RIDGE,
+        spread: Floats | None = None,
     ) -> None:
-        self._labelled, self._rows = labelled, rows
+        self._labelled, self._rows, self._ridge = labelled, rows, ridge
         centred = labelled.centred(logs, rows)
-        self.scale = np.maximum(centred[:, rows].std(axis=1), TINY)
+        own = centred[:, rows].std(axis=1) if spread is None else spread
+        self.scale = np.maximum(own, TINY)
         self.features = centred / self.scale[:, None]  # [terms, rows]
         weights = labelled.row_weights[rows]
         self._x = self.features[:, rows].T * weights[:, None]
@@ -118,16 +137,20 @@ class PowerLawFit:
             self._x = self._x - np.outer(size, size @ self._x)
             self._y = self._y - size * (size @ self._y)
 
-    def forward_selection(self, count: int) -> list[int]:
-        """Choose terms one after the other, each with the least leave-one-out error."""
+    def forward_selection(self, count: int, first: Sequence[int] = ()) -> list[int]:
+        """Choose terms one after the other, each with the least leave-one-out error.
+
+        The terms of `first` are chosen before and don't count.
+        """
         x, y = self._x, self._y
-        chosen: list[int] = []
-        for _ in range(min(count, x.shape[1])):
+        chosen = list(first)
+        count = min(count, x.shape[1] - len(chosen))
+        for _ in range(count):
             inverse, hat = self._hat(chosen)
             own = x[:, chosen]
             residual = y - hat @ y
             rest = x - own @ (inverse @ (own.T @ x))  # [rows, terms], what is new in each term
-            scale = (x * rest).sum(axis=0) + RIDGE
+            scale = (x * rest).sum(axis=0) + self._ridge
             leverage = np.diag(hat)[:, None] + rest**2 / scale
             errors = residual[:, None] - rest * (x.T @ residual / scale)
             errors = ((errors / np.maximum(1 - leverage, 0.05)) ** 2).sum(axis=0)
@@ -151,7 +174,7 @@ class PowerLawFit:
     def _hat(self, chosen: Sequence[int]) -> tuple[Floats, Floats]:
         """Return the inverse of the penalised Gram matrix of some terms, and the hat matrix."""
         own = self._x[:, list(chosen)]
-        inverse = np.linalg.inv(own.T @ own + RIDGE * np.eye(own.shape[1]))
+        inverse = np.linalg.inv(own.T @ own + self._ridge * np.eye(own.shape[1]))
         return np.asarray(inverse), np.asarray(own @ inverse @ own.T)
 
 

@@ -59,12 +59,9 @@ class TermArchive:
 
     def selections(self, count: int, adjusted: bool, seed: int) -> list[tuple[Indices, list[int]]]:
         """Choose terms on random parts of the networks: the rows of each part, and the terms."""
-        networks = np.unique(self.labelled.network)
-        drawn = max(round(BAG_SHARE * len(networks)), 2)
         found = []
-        for bag in range(BAGS):
-            generator = np.random.default_rng([seed, bag])
-            rows = self.labelled.rows_of(generator.choice(networks, drawn, replace=False))
+        for bag in random_parts(np.unique(self.labelled.network), seed):
+            rows = self.labelled.rows_of(bag)
             fit = PowerLawFit(self.logs, self.labelled, rows, adjusted)
             found.append((rows, fit.forward_selection(count)))
         return found
@@ -78,6 +75,15 @@ class TermArchive:
             for index in indices
         )
         return [self.terms[index] for index, _ in chosen.most_common()]
+
+
+def random_parts(networks: Indices, seed: int) -> list[Indices]:
+    """Draw several parts of some networks."""
+    drawn = max(round(BAG_SHARE * len(networks)), 2)
+    return [
+        np.random.default_rng([seed, bag]).choice(networks, drawn, replace=False)
+        for bag in range(BAGS)
+    ]
 
 
 class SavedArchive(JSONDocument):
