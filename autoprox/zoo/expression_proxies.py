@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from autoprox.errors import AutoproxError
 from autoprox.language import Tree, parse_expression
 from autoprox.registry import Registry, View
+from autoprox.zoo.prior_file import read_prior_file
 
 ABDELFATTAH = "Abdelfattah et al., Zero-Cost Proxies for Lightweight NAS, ICLR 2021"
 AUTO_PROX_PAPER = (
@@ -125,6 +126,14 @@ register_expression(
     "autoprox-p-released",
     "sub(sum(frobenius_norm(all.weight)), sum(log(mean(abs(mlp.act_grad)))))",
     f"{AUTO_PROX_PAPER}, in the form of the code of PicoNAS",
+)
+
+_EVERY = read_prior_file().every
+register_expression(
+    "autoprox-1",
+    _EVERY.expression,
+    "autoprox, a power law fitted to the true scores of all networks of "
+    f"{', '.join(map(str, _EVERY.tables))}: on these tables its taus are no test",
 )
 
 

@@ -90,7 +90,6 @@ def test_a_finished_search_is_shown_again(run: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([SPACE], "Missing option '--proxy'; see autoprox search --help"),
         ([HEADS], "a search needs space, or a benchmark that has one, but got none"),
         ([SPACE, HEADS, "--classes=0"], "classes must be a whole number >= 1, but got 0"),
         ([HEADS, "--benchmark=mine"], "unknown benchmark 'mine'"),
