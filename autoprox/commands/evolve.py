@@ -22,6 +22,7 @@ from autoprox.evaluation.full_resolution_choice import RankingQuality, choose_at
 from autoprox.evaluation.power_law_evaluator import (
     RESEEDED_NETWORKS,
     PowerLawEvaluator,
+    committee_with_prior,
     refit_at_full_resolution,
 )
 from autoprox.evaluation.proxy_measurement import (
@@ -46,6 +47,8 @@ from autoprox.evolution import (
 )
 from autoprox.evolution.checkpoint import SavedState
 from autoprox.evolution.power_law import FACTOR_NODES, factors_of
+from autoprox.evolution.prior_fit import ENOUGH_LABELS, LEAST_LABELS
+from autoprox.evolution.prior_knowledge import Prior, prior_for
 from autoprox.evolution.two_inputs import TwoInputs
 from autoprox.evolution_parameters import MAX_DEPTH, MAX_SIZE
 from autoprox.export import pretty_formula
@@ -184,6 +187,10 @@ class EvolveSummary(Summary):
     objective: str
     ties: str
     weights: str = FRESH
+    prior: Annotated[
+        tuple[str, ...],
+        Field(description="The tables whose power law the committee is shrunk towards."),
+    ] = ()
     spaces: dict[str, SpaceSource]
     seconds: float
 
@@ -246,7 +253,7 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
         filled = config.model_copy(
             update={
                 "statistics": tuple(config.statistics or STATISTICS),
-                "zoo": _zoo_names(config.zoo),
+                "zoo": compared_proxies(config.zoo),
                 "device": resolve_device(config.device),
                 "set": self.parameters.model_dump(mode="json", include=set(strategy.own)) or None,
             }
@@ -266,6 +273,7 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
             raise ConfigError(f"{option} compares whole formulas: it needs --form tree")
         if config.form != "tree":
             _require_room_for_terms(config)
+            _require_labels(self.problems)
         super().__init__(filled.model_copy(update={"halving": halving}))
         self.grammar = Grammar(
             self.config.statistics or (),
@@ -273,6 +281,8 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
             combinators=config.form == "tree",  # a power law combines terms itself
             limits=self.config,
         )
+        self.prior = self._chosen_prior()
+        self.config = self.config.model_copy(update={"prior": self.prior is not None})
         self.representation = REPRESENTATIONS[config.representation](self.grammar)
         self.folds = self._plan_folds()
         self.parts = {
@@ -281,6 +291,29 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
             else [problem.parts["train"]]
             for name, problem in self.problems.items()
         }
+
+    def _chosen_prior(self) -> Prior | None:
+        """Return the prior of an evolution on one space, unless there are labels enough.
+
+        A prior that reads more than the evolution may read is taken only if it is asked for, which
+        is an error.
+        """
+        asked = self.config.prior
+        if self.config.form == "tree" or len(self.problems) > 1:
+            if asked:
+                raise ConfigError("--prior needs --form power-law and a single space")
+            return None
+        (problem,) = self.problems.values()
+        if asked is False or (asked is None and len(problem.parts["train"]) >= ENOUGH_LABELS):
+            return None
+        prior = prior_for(problem.benchmark.name, problem.space.name)
+        read = {part for own in statistics(prior.tree) for part in own.parts}
+        if self.config.structure and read <= self.needs():
+            return prior
+        if asked:
+            missing = ", ".join(sorted(map(str, read - self.needs()))) or "--structure"
+            raise ConfigError(f"--prior reads more than formulas may read: {missing}")
+        return None
 
     def _held_out(self, config: EvolveConfig) -> str | None:
         """Return the name of the problem that is held out, or `each`."""
@@ -370,6 +403,7 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
                 config,
                 evaluators[-1].networks,
                 [reseeded[name] for name in plan.trained if reseeded],
+                self.prior,
             )
             islands = self._evolve(plan, self._toolbox(evaluators, measured), record, progress)
             front: Sequence[Individual] = _merged_front(islands)
@@ -393,9 +427,16 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
                 tree, front, committee, spreads = refit_at_full_resolution(
                     trained, config, front, archives
                 )
+                if self.prior is not None:
+                    committee = committee_with_prior(
+                        measured, trained, config, self.prior, archives
+                    )
             quality = {
                 name: networks[name].ranking_quality(
-                    tree, self.problems[name].zoo_scores(progress), committee
+                    tree,
+                    self.problems[name].zoo_scores(progress),
+                    committee,
+                    self.prior.tree if self.prior else None,
                 )
                 for name in plan.measured
             }
@@ -415,6 +456,7 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
             objective=self.config.objective,
             ties=self.config.ties,
             weights=self.config.weights,
+            prior=tuple(map(str, self.prior.tables)) if self.prior else (),
             spaces={name: self._source(problem) for name, problem in self.problems.items()},
             seconds=record.seconds,
         )
@@ -655,7 +697,17 @@ def _require_room_for_terms(config: EvolveConfig) -> None:
         raise ConfigError(f"{rule}, but {found}: lower --terms, --max-size or --max-depth")
 
 
-def _zoo_names(given: Sequence[str]) -> tuple[str, ...]:
+def _require_labels(problems: Mapping[str, SpaceProblem]) -> None:
+    """Raise ConfigError if a space has too few labels to fit anything to."""
+    for name, problem in problems.items():
+        if (count := len(problem.parts["train"])) < LEAST_LABELS:
+            raise ConfigError(
+                f"at least {LEAST_LABELS} networks must be for training, but are {count} of "
+                f"{name}: with fewer, take the ready-made proxy autoprox-1"
+            )
+
+
+def compared_proxies(given: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the published proxies to compare with, all of which must exist."""
     names = () if tuple(given) == ("none",) else requested_proxy_names(given)
     return MeasuredProxies([name for name in names if name not in SIZE_PROXIES]).names

@@ -26,6 +26,8 @@ from autoprox.evolution.power_law import (
     usable,
 )
 from autoprox.evolution.power_law_loop import MeasuredTerms
+from autoprox.evolution.prior_fit import shrunken_fit
+from autoprox.evolution.prior_knowledge import Prior
 from autoprox.evolution.term_archive import TermArchive
 from autoprox.evolution_parameters import MAX_SIZE
 from autoprox.language import Tree
@@ -46,7 +48,8 @@ class PowerLawEvaluator:
     """Measures terms on the training networks, and fits power laws to their true scores.
 
     `reseeded` has some of the networks with other initial weights and inputs: a term that orders
-    them differently says more about the draw than about the architecture, and isn't used.
+    them differently says more about the draw than about the architecture, and isn't used. An
+    archive begins with the terms of the `prior`.
     """
 
     def __init__(
@@ -54,8 +57,10 @@ class PowerLawEvaluator:
         config: EvolveConfig,
         networks: Sequence[MeasuredNetworks],
         reseeded: Sequence[MeasuredNetworks],
+        prior: Prior | None = None,
     ) -> None:
         self._config, self.networks, self._reseeded = config, networks, reseeded
+        self._prior = prior
 
     @cached_property
     def labelled(self) -> LabelledNetworks:
@@ -121,6 +126,13 @@ class PowerLawEvaluator:
                 for term, exponent in zip(terms, fit.exponents(range(len(terms))), strict=True):
                     exponents[term] += exponent / len(bags)
 
+        return self.shortened(exponents, logs)
+
+    def shortened(
+        self, exponents: Mapping[Tree, float], logs: Mapping[Tree, Floats]
+    ) -> Tree | None:
+        """Return a power law without the factors that matter least if it would be too long."""
+
         def share(term: Tree) -> float:
             return abs(exponents[term]) * self.labelled.spread(logs[term])
 
@@ -175,8 +187,15 @@ class PowerLawEvaluator:
             saved = state.saved_archive
             if saved is None and state.evaluations:
                 raise ValueError("power laws need an archive")
-            state.archive = saved.restored(self.labelled) if saved else TermArchive(self.labelled)
+            state.archive = saved.restored(self.labelled) if saved else self._first_archive()
         return state.archive
+
+    def _first_archive(self) -> TermArchive:
+        archive = TermArchive(self.labelled)
+        if self._prior is not None:
+            found = self.measure(list(self._prior.exponents))
+            archive.add(found.terms, found.logs)
+        return archive
 
     def parents(self, archive: TermArchive) -> list[Tree]:
         """Return the terms that are chosen on random parts of the networks, the best first."""
@@ -272,3 +291,47 @@ def refit_at_full_resolution(
         evaluator.committee(bags, logs),
         {term: evaluator.labelled.spread(own) for term, own in logs.items()},
     )
+
+
+def committee_with_prior(
+    measured: PowerLawEvaluator,
+    networks: Sequence[FullResolutionNetworks],
+    config: EvolveConfig,
+    prior: Prior,
+    archives: Sequence[TermArchive],
+) -> Tree | None:
+    """Return the power law that is shrunken towards a prior, with exponents of full resolution.
+
+    Its terms are chosen from the archives, and chosen among again at full resolution.
+    """
+    known, shares = list(prior.exponents), np.array(list(prior.exponents.values()))
+    adjusted = adjustments(config)[0]
+    options = {"terms": config.terms, "adjusted": adjusted, "seed": config.seed}
+    chosen: dict[Tree, None] = {}
+    for archive in archives:
+        rows = np.arange(len(archive.labelled.truth))
+        own = shares @ measured.logs(known)
+        fit = shrunken_fit(own, prior.correlation, archive.logs, archive.labelled, rows, **options)
+        chosen |= {archive.terms[index]: None for index in np.flatnonzero(fit.exponents)}
+    terms = list(chosen)
+    every = list(dict.fromkeys([*known, *terms]))
+    evaluator = PowerLawEvaluator(config, [own.training_networks(every) for own in networks], [])
+    logs = dict(zip(every, evaluator.logs(every), strict=True))
+    finite = [term for term in terms if np.isfinite(logs[term]).all()]
+    if not all(np.isfinite(logs[term]).all() for term in known):
+        return None
+    rows = np.arange(len(evaluator.labelled.truth))
+    fit = shrunken_fit(
+        shares @ np.stack([logs[term] for term in known]),
+        prior.correlation,
+        np.array([logs[term] for term in finite]).reshape(len(finite), len(rows)),
+        evaluator.labelled,
+        rows,
+        **options,
+    )
+    exponents: dict[Tree, float] = defaultdict(float)
+    for term, share in prior.exponents.items():
+        exponents[term] += fit.prior * share
+    for term, exponent in zip(finite, fit.exponents, strict=True):
+        exponents[term] += float(exponent)
+    return evaluator.shortened(exponents, logs)

@@ -55,6 +55,13 @@ def evolve_report(summary: EvolveSummary) -> list[Part]:
         if source.lacking:
             lacking = ", ".join(source.lacking)
             parts.append(paragraph(f"{name} has no scores on {lacking}."))
+    if summary.prior:
+        parts.append(
+            paragraph(
+                "The committee is shrunk towards a power law of other tables: "
+                f"{', '.join(summary.prior)}."
+            )
+        )
     end = f"Run: {summary.run}"
     return [*parts, end if one else f"{summary.seconds:.0f} s\n{end}"]
 
