@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from autoprox.configurations.commands import (
     BuildConfig,
     CompareConfig,
+    CurveConfig,
     EvolveConfig,
     RankConfig,
     RediscoverConfig,
@@ -35,6 +36,7 @@ from autoprox.errors import ConfigError
 from autoprox.loaded_runs import (
     BuildResult,
     CompareResult,
+    CurveResult,
     EvolveResult,
     LoadedRun,
     Overview,
@@ -119,6 +121,7 @@ def _with_progress(wanted: Progress | bool, call: Callable[[Progress], T]) -> T:
 evolve = _function(EvolveConfig, EvolveResult, "evolve(space='pit', seed=1)")
 rank = _function(RankConfig, RankResult, "rank(proxies=['snip', 'params'])")
 compare = _function(CompareConfig, CompareResult, "compare(proxies=[one.run, other.run])")
+curve = _function(CurveConfig, CurveResult, "curve(space='autoformer-nano', labels=(0, 5, 20))")
 search = _function(
     SearchConfig, SearchResult, "search(space='pit', proxy='dss++', params='5M:10M')"
 )

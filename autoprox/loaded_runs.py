@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from autoprox.commands.build_benchmark import BuildSummary
     from autoprox.commands.compare import CompareSummary
+    from autoprox.commands.curve import CurveSummary
     from autoprox.commands.evolve import EvolveSummary
     from autoprox.commands.prenas import PrenasSummary
     from autoprox.commands.rank import RankSummary
@@ -300,6 +301,16 @@ class CompareResult(RankResult):
         return self.summary.between
 
 
+class CurveResult(LoadedRun):
+    """How well methods rank, by the number of labels."""
+
+    summary: CurveSummary
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return a row for each method and number of labels."""
+        return [row.model_dump() for row in self._ended().rows]
+
+
 class SearchResult(LoadedRun):
     """The best architectures."""
 
@@ -424,6 +435,7 @@ RESULTS: dict[str, type[LoadedRun]] = {
     "evolve": EvolveResult,
     "rank": RankResult,
     "compare": CompareResult,
+    "curve": CurveResult,
     "search": SearchResult,
     "rediscover": RediscoverResult,
     "build": BuildResult,

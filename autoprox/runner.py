@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from autoprox.benchmarks import BENCHMARKS
+from autoprox.commands.curve import CurveSummary
 from autoprox.commands.rank import RankSummary
 from autoprox.commands.task_interface import CommandTask, read_run_summary, task_class_for_kind
 from autoprox.configurations.commands import CONFIGURATIONS
@@ -15,6 +16,7 @@ from autoprox.files.folder_checks import require_folder
 from autoprox.files.rerun_command import rerun_command_line
 from autoprox.parallel.threads import single_torch_thread
 from autoprox.progress import Progress, silent
+from autoprox.report.html.curve_figure import curve_figure
 from autoprox.report.html.page_rendering import write_page
 from autoprox.report.terminal.rank_report import as_csv, as_markdown
 from autoprox.runs.folder import REPORT, Run, require_name
@@ -106,6 +108,8 @@ def _write_reports(run: Run, summary: Summary) -> None:
     if isinstance(summary, RankSummary):
         write_text(run.path / "table.csv", as_csv(summary.rows))
         write_text(run.path / "table.md", as_markdown(summary))
+    if isinstance(summary, CurveSummary):
+        write_text(run.path / "curve.svg", curve_figure([(summary.title, summary)]))
     write_page(run.path)
 
 

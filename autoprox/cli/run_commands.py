@@ -21,6 +21,7 @@ from autoprox.cli.help_layout import DISCOVER, EVALUATE, SEARCH, SUPERNETS
 from autoprox.configurations.commands import (
     CONFIGURATIONS,
     CompareConfig,
+    CurveConfig,
     EvolveConfig,
     RankConfig,
     RediscoverConfig,
@@ -41,6 +42,7 @@ RUN_COMMANDS: tuple[tuple[str, type[TaskConfig], str], ...] = (
     ("rediscover", RediscoverConfig, DISCOVER),
     ("rank", RankConfig, EVALUATE),
     ("compare", CompareConfig, EVALUATE),
+    ("curve", CurveConfig, EVALUATE),
     ("search", SearchConfig, SEARCH),
     ("s3", S3Config, SUPERNETS),
     ("prenas", PrenasConfig, SUPERNETS),

@@ -112,12 +112,12 @@ POWER_LAW_DEFAULTS: Mapping[str, Any] = MappingProxyType(
 )
 
 
-def numbers(text: str) -> tuple[float, ...]:
+def numbers(text: str, name: str = "dataset_weights") -> tuple[float, ...]:
     """Read a list of numbers separated by commas."""
     try:
         return tuple(float(number) for number in text.split(","))
     except ValueError:
-        rule = "dataset_weights must be numbers separated by commas"
+        rule = f"{name} must be numbers separated by commas"
         raise ConfigError(f"{rule}, but got {text!r}") from None
 
 
@@ -205,6 +205,14 @@ class EvolveConfig(
             f"{_preset_lines()}.",
             default="none",
             choices=tuple(PRESETS),
+        ),
+    ] = None
+    prior: Annotated[
+        bool | None,
+        EvolutionOption(
+            "Begin with the terms of a power law that other tables have taught, and shrink the "
+            "committee's exponents towards it: the more, the fewer labels there are.",
+            default="with fewer than 30 training networks",
         ),
     ] = None
     dataset_weights: Annotated[
@@ -339,6 +347,63 @@ class CompareConfig(
     seeds: Seeds = 1
 
 
+class CurveConfig(
+    CacheOptions,
+    SpreadOptions,
+    DeviceOptions,
+    WeightOptions,
+    InputOptions,
+    ScoringOptions,
+    BenchmarkOptions,
+    TaskConfig,
+):
+    """Show how many trained networks each method needs to rank the others.
+
+    Labels are drawn at random from a benchmark. Shown is how well parameters,
+    the best published proxy, two regressions and power laws, from scratch and
+    with prior knowledge of other tables, rank the networks without a label.
+    """
+
+    kind = "curve"
+    task = "autoprox.commands.curve:CurveTask"
+    noun = "a curve"
+    examples = (
+        "curve --space autoformer-nano",
+        "curve --benchmark my-vits.json --images photos --labels 0,5,10",
+        "curve --space pit --labels 0,10,40 --draws 50",
+    )
+    common = (
+        *("benchmark", "space", "datasets", "images", "labels", "draws", "terms"),
+        *("seed", "workers", "name"),
+    )
+
+    labels: Annotated[
+        Numbers,
+        Option(
+            "Numbers of labels: 0, or at least 3.",
+            "N,N,N", "0,5,10,20,40", partial(numbers, name="labels"),
+        ),
+    ] = (0, 5, 10, 20, 40)  # fmt: skip
+    draws: Annotated[Positive, Option("Random draws of each number of labels.")] = 20
+    terms: Annotated[Many, Option("Random terms that power laws are made of, measured once.")] = (
+        1500
+    )
+    zoo: Annotated[
+        Names,
+        Option(
+            "Published proxies, the best of which on the labels is shown: names, or all.",
+            "A,B,C", ",".join(ZOO), names,
+        ),
+    ] = ZOO  # fmt: skip
+    memory: Annotated[
+        Positive,
+        Resource(
+            "Memory for statistics, the others of which are read from the disk.",
+            "SIZE", "4GiB", parse_bytes,
+        ),
+    ] = 4 * GIB  # fmt: skip
+
+
 class SearchConfig(
     SpreadOptions, DeviceOptions, WeightOptions, InputOptions, DataOptions, TaskConfig
 ):
@@ -369,7 +434,7 @@ class SearchConfig(
             "NAME|FILE", "none",
         ),
     ] = None  # fmt: skip
-    proxy: ProxyText
+    proxy: ProxyText = "autoprox-1"
     params: ParamsRange = (None, None)
     flops: FlopsRange = (None, None)
     match_size: Annotated[
@@ -456,7 +521,7 @@ class SearchConfig(
 
     if TYPE_CHECKING:  # type checkers don't know the options of strategies
 
-        def __init__(self, *, proxy: PathText, **options: Any) -> None: ...
+        def __init__(self, *, proxy: PathText = ..., **options: Any) -> None: ...
 
     @model_validator(mode="before")
     @classmethod
@@ -646,7 +711,15 @@ class SuggestConfig(DeviceOptions, InputOptions, CommandConfig):
 
 
 ALL: tuple[type[TaskConfig], ...] = (
-    *(EvolveConfig, RankConfig, CompareConfig, SearchConfig, RediscoverConfig, BuildConfig),
+    *(
+        EvolveConfig,
+        RankConfig,
+        CompareConfig,
+        CurveConfig,
+        SearchConfig,
+        RediscoverConfig,
+        BuildConfig,
+    ),
     *(SupernetTrainConfig, SupernetEvalConfig, PrenasConfig, S3Config),
 )
 CONFIGURATIONS: dict[str, type[TaskConfig]] = {config.kind: config for config in ALL}

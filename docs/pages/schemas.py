@@ -13,6 +13,7 @@ from autoprox.cli.show_commands import WrittenReport
 from autoprox.commands.build_benchmark import BuildSummary
 from autoprox.commands.cache import ClearedCache
 from autoprox.commands.compare import CompareSummary
+from autoprox.commands.curve import CurveSummary
 from autoprox.commands.doctor import MachineFacts
 from autoprox.commands.evolve import EvolveSummary
 from autoprox.commands.export_network import ExportedArchitecture, ExportedProxy
@@ -49,6 +50,7 @@ PRINTED: Mapping[str, Any] = {
     "evolve": EvolveSummary,
     "rank": RankSummary,
     "compare": CompareSummary,
+    "curve": CurveSummary,
     "search": SearchSummary,
     "suggest": Suggestions,
     "rediscover": RediscoverSummary,

@@ -21,6 +21,8 @@ COMMANDS = {  # by schema; RUN[name] is the run of the command of that schema
     "evolve": f"evolve --benchmark=my-vits.json --zoo=snip {SMALL}",
     "dry-run": "search --space=autoformer-nano --proxy=snip --samples=2 --dry-run",
     "rank": "rank --benchmark=my-vits.json --proxies=snip,params --published --batch-size=1",
+    "curve": "curve --benchmark=my-vits.json --zoo=snip --terms=8 --draws=2 --labels=0,5 "
+    "--batch-size=1",
     "compare": "compare RUN[evolve] snip --batch-size=1",
     "search": "search --space=autoformer-nano --proxy=snip --samples=3 --batch-size=1",
     "suggest": "suggest --table=mine.json --space=autoformer-nano --datasets=photos --classes=10 "

@@ -30,6 +30,11 @@ RULES = (
     OF_PUBLISHED,
     Rule(r"autoprox evolve", "run", SMALL),
     Rule(r"autoprox rank", "run", f"{MINE} --seeds 1 --batch-size 1"),
+    Rule(
+        r"autoprox curve",
+        "run",
+        f"{MINE} --labels 0,5 --draws 2 --terms 8 --zoo none --batch-size 1",
+    ),
     Rule(r"autoprox compare", "run", "--batch-size 1"),
     Rule(r"autoprox (rediscover|prenas|s3)", "dry"),
     Rule(r"autoprox search .*--(strategy|weights|match-size)", "dry"),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from autoprox.report.terminal.benchmark_reports import build_report
+from autoprox.report.terminal.curve_report import curve_report
 from autoprox.report.terminal.evolve_report import evolve_report
 from autoprox.report.terminal.layout import Part, shortfall_parts
 from autoprox.report.terminal.oneshot_reports import (
@@ -20,6 +21,7 @@ REPORTS: Mapping[str, Callable[[Any], list[Part]]] = {
     "evolve": evolve_report,
     "rank": rank_report,
     "compare": compare_report,
+    "curve": curve_report,
     "search": search_report,
     "rediscover": rediscovery_report,
     "build": build_report,
