@@ -35,20 +35,28 @@ def test_the_rows_are_means_over_draws_of_taus_on_the_other_networks(run: Comman
     assert set(rows) == {*((m, 8) for m in METHODS), (PARAMS, 0), (WITH_PRIOR, 0)}
     benchmark = load_benchmark("mine.json")
     space = get_space(benchmark.space)
-    truth = next(iter(benchmark.scores.values()))
-    params = np.array([space.params(arch, 10) for arch in benchmark.architectures])
+    params = {
+        dataset: np.array([space.params(arch, count) for arch in benchmark.architectures])
+        for dataset, count in benchmark.classes.items()
+    }
     features = regression_features("ridge", space, benchmark.architectures)
     taus: dict[str, list[float]] = {PARAMS: [], RIDGE: []}
     for draw in range(3):
         order = np.random.default_rng([0, draw]).permutation(COUNT)
         labels, rest = np.sort(order[:8]), np.sort(order[8:])
-        predicted = ridge_predictions(features[labels], truth[labels], features)
-        for name, scores in ((PARAMS, params), (RIDGE, predicted)):
-            taus[name].append(plain_tau(scores[rest], truth[rest]))
+        each: dict[str, list[float]] = {PARAMS: [], RIDGE: []}
+        for dataset, truth in benchmark.scores.items():
+            predicted = ridge_predictions(features[labels], truth[labels], features)
+            for name, scores in ((PARAMS, params[dataset]), (RIDGE, predicted)):
+                each[name].append(plain_tau(scores[rest], truth[rest]))
+        for name, own in each.items():
+            taus[name].append(float(np.mean(own)))
     for name, own in taus.items():
+        assert len(own) == 3
         assert rows[name, 8]["tau"] == pytest.approx(np.mean(own))
         assert rows[name, 8]["interval"] == pytest.approx(np.percentile(own, (2.5, 97.5)))
-    assert rows[PARAMS, 0]["tau"] == pytest.approx(plain_tau(params, truth))
+    whole = [plain_tau(params[own], truth) for own, truth in benchmark.scores.items()]
+    assert rows[PARAMS, 0]["tau"] == pytest.approx(np.mean(whole))
     lines = [json.loads(line) for line in (Path(found["run"]) / "log.jsonl").open()]
     differences = [line["taus"]["8"][WITH_PRIOR] - line["taus"]["8"][RIDGE] for line in lines]
     assert rows[RIDGE, 8]["behind"] == pytest.approx(np.mean(differences))
