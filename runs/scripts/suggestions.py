@@ -360,7 +360,7 @@ def page() -> str:
     won = [
         t.title for t in tables if table_mean(results, t, OURS) <= table_mean(results, t, TPE) / 2
     ]
-    rival = min((name for name in methods if name.startswith(TPE)), key=lambda own: needed[own])
+    rival = min(own for name, own in needed.items() if name.startswith(TPE))
     reached = "reached" if ours <= tpe / 2 else "not reached"
     parts = [
         "<!-- Written by runs/scripts/suggestions.py page: change it there. -->",
@@ -370,8 +370,8 @@ def page() -> str:
         f"`autoprox suggest` needs {ours:.1f} trainings to come within 1 % of the best; Optuna's "
         f"TPE needs {tpe:.1f}, which is {tpe / ours:.2f} times as many. At most half of TPE's was "
         f"the goal: {reached} on the mean, and on {len(won)} of {len(tables)} tables"
-        f"{': ' if won else ''}{', '.join(won)}. The best of the variants of TPE, {rival}, needs "
-        f"{needed[rival]:.1f}.",
+        f"{': ' if won else ''}{', '.join(won)}. The best variant of TPE needs {rival:.1f}, the "
+        f"proxies' order alone, without any label, {needed['proxies alone']:.1f}.",
         "Each method chooses networks of a table with true scores, one after the other, and learns "
         "a score when it has chosen. Within 1 % means: the best score so far is less than the best "
         "of the networks by at most 1 % of the range of their scores. If it never comes so near "
@@ -390,13 +390,10 @@ def page() -> str:
         "## By limit",
         "Trainings to come within 1 % of the best.",
         "\n".join(limit_table(results, tables)),
-        f"`suggest` uses {', '.join(f'`{name}`' for name in SUGGESTING_PROXIES)}. The rows named "
-        "after it are variants that were tried: other proxies, other weights of the prior mean, "
-        "the upper confidence bound instead of expected improvement, standardised scores instead "
-        "of their ranks, no linear kernel, less noise, and four suggestions before any of their "
-        "scores is known. They were simulated on the same tables: a variant that is best here need "
-        "not be best elsewhere. `params` and the greater noise were chosen after 6 draws without "
-        "them.",
+        f"`suggest` uses {', '.join(f'`{name}`' for name in SUGGESTING_PROXIES)}. Rows "
+        "named after it or TPE are variants that were tried on some draws of the same tables: what "
+        "is best here need not be best elsewhere. `params` and the amount of noise were chosen so, "
+        "after 6 draws without them.",
         "Made by `python runs/scripts/suggestions.py measure`, `run` and `page`.",
     ]
     return "\n\n".join(parts) + "\n"
