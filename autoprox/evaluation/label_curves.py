@@ -78,10 +78,13 @@ class CurveTable:
         return self.truth.shape[1]
 
     def tau(self, scores: Floats, networks: Indices) -> float:
-        """Return the mean over the datasets of Kendall's tau of some networks."""
+        """Return the mean over the datasets of Kendall's tau of some networks.
+
+        Scores that are all equal, as of a regression that finds nothing, have a tau of 0.
+        """
         tau = TIES[self.ties]
         pairs = zip(scores[:, networks], self.truth[:, networks], strict=True)
-        return float(np.mean([tau(own, truth) for own, truth in pairs]))
+        return float(np.mean(np.nan_to_num([tau(own, truth) for own, truth in pairs])))
 
     def scores(self, labels: Indices, seed: int) -> dict[str, Floats]:
         """Return the scores of all methods that have labels enough, [datasets, networks]."""
@@ -129,7 +132,7 @@ class CurveTable:
         """Return the scores of the published proxy that ranks the labelled networks best."""
         candidates = {name: s for name, s in self.zoo.items() if np.isfinite(s).all()}
         taus = {name: self.tau(own, labels) for name, own in candidates.items()}
-        return candidates[max(taus, key=lambda name: np.nan_to_num(taus[name], nan=-1.0))]
+        return candidates[max(taus, key=lambda name: taus[name])]
 
     def _regression(self, kind: str, labels: Indices, extra: Floats | None = None) -> Floats:
         with warnings.catch_warnings():
