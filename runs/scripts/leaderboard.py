@@ -326,14 +326,14 @@ def page_files() -> dict[Path, str]:
     parts = [
         "<!-- Written by runs/scripts/leaderboard.py page: change it there. -->",
         "# Leaderboard",
-        "Every published proxy on every table of networks with true scores, next to sizes and to "
+        "The published proxies on every table of networks with true scores, next to sizes and to "
         "regressions that never see a network. Sorted by the mean rank over the tables; a tau is "
         "the mean over a table's datasets and seeds, ties counted as unordered, with a bootstrap "
         "95 % interval over the networks. The partial tau controls for parameter count. Inputs are "
         "seeded noise.",
-        "Sizes cost nothing, and regressions cost labels: they predict the networks of each fold "
-        f"from the architectures' choices and the true scores of {LABELS} networks of the other "
-        "folds. A proxy has seen none. Seconds are those of the proxy alone on the network of "
+        "Regressions predict the networks of each fold from the architectures' choices and the true "
+        f"scores of {LABELS} networks of the other folds. Sizes and proxies use no true scores. "
+        "Seconds are those of the proxy alone on the network of "
         "median size, one thread, from the quickest table to the slowest; proxies that are "
         "measured together share their passes and take less.",
     ]
