@@ -331,8 +331,8 @@ def page_files() -> dict[Path, str]:
         "the mean over a table's datasets and seeds, ties counted as unordered, with a bootstrap "
         "95 % interval over the networks. The partial tau controls for parameter count. Inputs are "
         "seeded noise.",
-        "Regressions predict the networks of each fold from the architectures' choices and the true "
-        f"scores of {LABELS} networks of the other folds. Sizes and proxies use no true scores. "
+        "Regressions predict the networks of each fold from the architectures' choices and the "
+        f"true scores of {LABELS} networks of the other folds. Sizes and proxies use no true scores. "
         "Seconds are those of the proxy alone on the network of "
         "median size, one thread, from the quickest table to the slowest; proxies that are "
         "measured together share their passes and take less.",
