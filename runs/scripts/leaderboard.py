@@ -332,10 +332,10 @@ def page_files() -> dict[Path, str]:
         "95 % interval over the networks. The partial tau controls for parameter count. Inputs are "
         "seeded noise.",
         "Regressions predict the networks of each fold from the architectures' choices and the "
-        f"true scores of {LABELS} networks of the other folds. Sizes and proxies use no true scores. "
-        "Seconds are those of the proxy alone on the network of "
-        "median size, one thread, from the quickest table to the slowest; proxies that are "
-        "measured together share their passes and take less.",
+        f"true scores of {LABELS} networks of the other folds. Sizes and proxies use no true "
+        "scores. Seconds are those of the proxy alone on the network of median size, one thread, "
+        "from the quickest table to the slowest; proxies that are measured together share their "
+        "passes and take less.",
     ]
     for weights, tables in results().items():
         ranks = mean_ranks(tables)
