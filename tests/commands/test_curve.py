@@ -57,7 +57,9 @@ def test_the_rows_are_means_over_draws_of_taus_on_the_other_networks(run: Comman
         assert rows[name, 8]["interval"] == pytest.approx(np.percentile(own, (2.5, 97.5)))
     whole = [plain_tau(params[own], truth) for own, truth in benchmark.scores.items()]
     assert rows[PARAMS, 0]["tau"] == pytest.approx(np.mean(whole))
-    lines = [json.loads(line) for line in (Path(found["run"]) / "log.jsonl").open()]
+    lines = [
+        json.loads(line) for line in (Path(found["run"]) / "log.jsonl").read_text().splitlines()
+    ]
     differences = [line["taus"]["8"][WITH_PRIOR] - line["taus"]["8"][RIDGE] for line in lines]
     assert rows[RIDGE, 8]["behind"] == pytest.approx(np.mean(differences))
     figure = (Path(found["run"]) / "curve.svg").read_text()
