@@ -57,7 +57,9 @@ def test_the_rows_are_means_over_draws_of_taus_on_the_other_networks(run: Comman
         assert rows[name, 8]["interval"] == pytest.approx(np.percentile(own, (2.5, 97.5)))
     whole = [plain_tau(params[own], truth) for own, truth in benchmark.scores.items()]
     assert rows[PARAMS, 0]["tau"] == pytest.approx(np.mean(whole))
-    lines = [json.loads(line) for line in (Path(found["run"]) / "log.jsonl").open()]
+    lines = [
+        json.loads(line) for line in (Path(found["run"]) / "log.jsonl").read_text().splitlines()
+    ]
     differences = [line["taus"]["8"][WITH_PRIOR] - line["taus"]["8"][RIDGE] for line in lines]
     assert rows[RIDGE, 8]["behind"] == pytest.approx(np.mean(differences))
     figure = (Path(found["run"]) / "curve.svg").read_text()
@@ -65,13 +67,9 @@ def test_the_rows_are_means_over_draws_of_taus_on_the_other_networks(run: Comman
 
 
 def plain_tau(scores: np.ndarray, truth: np.ndarray) -> float:
-    """Kendall's tau with ties counted as unordered, from scipy's tau-b."""
-
-    def untied(values: np.ndarray) -> float:
-        return float(np.mean([a != b for i, a in enumerate(values) for b in values[:i]]))
-
-    tau = kendalltau(scores, truth).statistic
-    return float(tau * np.sqrt(untied(scores) * untied(truth)))
+    """Tau-b of scipy, with ties of scores counted as unordered."""
+    untied = np.mean([a != b for i, a in enumerate(scores) for b in scores[:i]])
+    return float(kendalltau(scores, truth).statistic * np.sqrt(untied))
 
 
 def test_a_stopped_curve_goes_on_with_the_draws_that_are_left(run: Command) -> None:

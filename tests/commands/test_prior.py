@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 from autoprox.commands.evolve import EvolveTask
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.engine.tree_evaluator import TreeEvaluator
-from autoprox.errors import ConfigError
+from autoprox.errors import AutoproxError, ConfigError
 from autoprox.evolution.prior_knowledge import prior_for
 from autoprox.language import parse_expression
 from autoprox.runner import start
@@ -73,5 +73,5 @@ def test_equal_labels_are_refused() -> None:
     for row in rows["architectures"]:
         row["scores"] = dict.fromkeys(row["scores"], 1.0)
     Path("flat.json").write_text(json.dumps(rows))
-    with pytest.raises(ConfigError, match="at least two distinct scores"):
+    with pytest.raises(AutoproxError, match="at least two distinct scores"):
         EvolveTask(EvolveConfig(**{**QUICK, "benchmark": "flat.json"}))
