@@ -19,7 +19,7 @@ from autoprox.primitives.primitive import EPSILON
 from autoprox.scoring.correlations import TIES, Floats, Indices, normal_scores
 from autoprox.scoring.fitness_correlations import partial_kendall
 
-RIDGE = 5.0  # the penalty of standardised terms, in networks
+RIDGE = 20.0  # the penalty of standardised terms, in networks (docs/results/selection.md)
 MIN_SPREAD = 0.05  # of a term's logarithms; less would need a huge exponent
 TINY = 1e-9
 LEAST_LOG = log(EPSILON)  # `pow` takes a smaller magnitude for 0

@@ -199,7 +199,7 @@ ZIP_BOMB = base64.b64encode(zlib.compress(bytes(2**26), 9)).decode()
     [
         ({"logs": "no base64"}, "logs must be zlib and base64"),
         ({"logs": ZIP_BOMB}, "logs must be of"),
-        ({"logs": ""}, "logs must be zlib and base64"),
+        ({"logs": ""}, "logs must be of"),
         ({"terms": []}, "logs must be of 0 terms"),
         ({"terms": ["sum(nothing)"]}, "logs must be of 1 terms|unknown"),
         (None, "power laws need an archive"),
@@ -214,11 +214,13 @@ def test_a_forged_archive_is_refused_in_one_line(
     [island] = state["islands"]
     island["archive"] = None if changed is None else {**island["archive"], **changed}
     write_json(path, {"sha256": digest_of(to_json(state)), "state": state})
-    with pytest.raises(RunError, match=message):
-        resume_run(cut)
-    found = run("resume", str(cut), "--quiet")
-    assert (found.code, found.out, found.err.count("\n")) == (2, "", 1)
-    path.write_bytes(before)
+    try:
+        with pytest.raises(RunError, match=message):
+            resume_run(cut)
+        found = run("resume", str(cut), "--quiet")
+        assert (found.code, found.out, found.err.count("\n")) == (2, "", 1)
+    finally:
+        path.write_bytes(before)
 
 
 @pytest.mark.parametrize(("budget", "iterations"), [(12, 0), (33, 0), (40, 1)])
@@ -293,12 +295,15 @@ def test_a_committee_goes_wherever_a_proxy_goes(
     assert run("show", committee, "--json").json["expression"] == expression
     assert run("export", "proxy", committee, "--format", "text").out.strip() == expression
     small = ("--batch-size", "2", "--json", "--quiet")
-    ranked = run("rank", "--benchmark", "mine.json", "--proxies", committee, *small).json
-    assert {row["proxy"] for row in ranked["rows"]} == {committee}
+    ranked = run("rank", "--benchmark", "mine.json", "--proxies", committee, *small)
+    assert ranked.code == 0, ranked.err
+    assert {row["proxy"] for row in ranked.json["rows"]} == {committee}
     compared = run("compare", finished.run, committee, *small)
     assert compared.code == 0, compared.err
     search = ("search", "--space", "autoformer-nano", "--proxy", committee, *small)
-    assert run(*search, "--samples", "3").json["evaluations"] == 3
+    found = run(*search, "--samples", "3")
+    assert found.code == 0, found.err
+    assert found.json["evaluations"] == 3
     blockwise = ("--strategy", "blockwise", "--population", "4", "--steps", "2")
     found = run(*search, *blockwise, "--mutants", "2", "--crossovers", "2")
     assert found.code == 0, found.err
