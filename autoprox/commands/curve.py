@@ -179,13 +179,11 @@ def curve_rows(lines: Sequence[CurveLogLine]) -> list[CurveRow]:
             for name in (method, WITH_PRIOR)
         )
         tau, interval = _mean_and_range(own)
-        behind = {}
+        row = CurveRow(method=method, labels=int(count), tau=tau, interval=interval)
         if method != WITH_PRIOR:
             difference, bounds = _mean_and_range(ours - own)
-            behind = {"behind": difference, "behind_interval": bounds}
-        rows.append(
-            CurveRow(method=method, labels=int(count), tau=tau, interval=interval, **behind)
-        )
+            row = row.model_copy(update={"behind": difference, "behind_interval": bounds})
+        rows.append(row)
     return rows
 
 

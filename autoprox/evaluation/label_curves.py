@@ -75,7 +75,7 @@ class CurveTable:
     @property
     def networks(self) -> int:
         """The number of networks."""
-        return self.truth.shape[1]
+        return int(self.truth.shape[1])
 
     def tau(self, scores: Floats, networks: Indices) -> float:
         """Return the mean over the datasets of Kendall's tau of some networks.

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -306,12 +306,12 @@ def committee_with_prior(
     """
     known, shares = list(prior.exponents), np.array(list(prior.exponents.values()))
     adjusted = adjustments(config)[0]
-    options = {"terms": config.terms, "adjusted": adjusted, "seed": config.seed}
+    fitted = partial(shrunken_fit, terms=config.terms, adjusted=adjusted, seed=config.seed)
     chosen: dict[Tree, None] = {}
     for archive in archives:
         rows = np.arange(len(archive.labelled.truth))
         own = shares @ measured.logs(known)
-        fit = shrunken_fit(own, prior.correlation, archive.logs, archive.labelled, rows, **options)
+        fit = fitted(own, prior.correlation, archive.logs, archive.labelled, rows)
         chosen |= {archive.terms[index]: None for index in np.flatnonzero(fit.exponents)}
     terms = list(chosen)
     every = list(dict.fromkeys([*known, *terms]))
@@ -321,13 +321,12 @@ def committee_with_prior(
     if not all(np.isfinite(logs[term]).all() for term in known):
         return None
     rows = np.arange(len(evaluator.labelled.truth))
-    fit = shrunken_fit(
+    fit = fitted(
         shares @ np.stack([logs[term] for term in known]),
         prior.correlation,
         np.array([logs[term] for term in finite]).reshape(len(finite), len(rows)),
         evaluator.labelled,
         rows,
-        **options,
     )
     exponents: dict[Tree, float] = defaultdict(float)
     for term, share in prior.exponents.items():
