@@ -82,7 +82,7 @@ def test_the_file_scores_as_the_engine(name: str, tmp_path: Path) -> None:
         networks = [as_module(n, space, c) for n, c in zip(built, own, strict=True)]
         source = UncachedMatrices(MeasurementSetting({"few": batch}), networks)
         expected = TreeEvaluator(source).evaluate([tree]).values[0, 0].tolist()
-        if "rank(" in str(tree):
+        if tree.compares_networks:
             found = module.score(built, batch.inputs, batch.labels)
         else:
             found = [module.score(network, batch.inputs, batch.labels) for network in built]
