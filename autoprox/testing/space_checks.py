@@ -180,9 +180,11 @@ def check_shared_weights(space: SearchSpace) -> None:
     compared = 0
     for role, (name, parameter) in small.items():
         if role in large and parameter.numel() > 1 and not torch.equal(parameter, fresh[name]):
-            slices = slice_of_parameter(large[role][1], parameter.shape, role)
-            first = tuple(slice(COMPARED) for _ in parameter.shape)
-            pair = torch.stack([own[first].flatten() for own in (parameter, slices)])
+            both = parameter, large[role][1]
+            shape = tuple(map(min, *(own.shape for own in both)))  # of what both have
+            first = tuple(slice(COMPARED) for _ in shape)
+            slices = (slice_of_parameter(own, shape, role)[first].flatten() for own in both)
+            pair = torch.stack(list(slices))
             same = float(torch.corrcoef(pair.double())[0, 1]) > SAME_BUT_FOR_SCALE
             assert_rule(same, f"{role.name} is a slice, drawn in place, of a larger network's")
             compared += 1

@@ -9,6 +9,8 @@ from helpers.commands import Command
 from helpers.records import proxy_record
 from helpers.tables import table
 
+from autoprox.errors import ConfigError
+from autoprox.runner import resume_run
 from autoprox.runs.folder import Run
 from autoprox.runs.proxy_file import read_proxy
 from autoprox.searchspaces import architecture_from_json, get_space
@@ -175,6 +177,8 @@ def test_an_evolution_records_its_weights(run: Command, folder: Path) -> None:
     ]
     assert taus[0] == taus[1] != taus[2]
     assert "weights shared" in " ".join(run("show", shared["run"]).out.split())
+    with pytest.raises(ConfigError, match="a resumed run keeps its own configuration"):
+        resume_run(Path(fresh["run"]), weights="shared")
 
 
 def test_a_model_scores_by_its_own_draws_or_by_shared_ones(run: Command) -> None:
