@@ -418,21 +418,27 @@ def _merged(parts: Sequence[tuple[IntArray, FloatArray]], most: int) -> tuple[In
     if not parts:
         return np.zeros(0, np.int64), np.zeros((0, 2))
     least = min(int(keys[0]) for keys, _ in parts)
-    span = max(int(keys[-1]) for keys, _ in parts) - least + 1
+    span = max(int(keys[-1]) for keys, _ in parts) - least
+    stride = span  # which all keys are multiples of, from the least on
+    for keys, _ in parts:
+        if stride > 1:
+            stride = int(np.gcd.reduce(keys - least, initial=stride))
+    stride = max(stride, 1)
+    span = span // stride + 1
     if span <= min(4 * sum(len(keys) for keys, _ in parts), 20 * most):
         sums = np.zeros((span, 2))
         for keys, measures in parts:
-            first, last = int(keys[0]) - least, int(keys[-1]) - least + 1
-            if last - first == len(keys):
-                sums[first:last] += measures
+            first, last = (int(keys[end] - least) // stride for end in (0, -1))
+            if last - first + 1 == len(keys):
+                sums[first : last + 1] += measures
             else:
-                sums[keys - least] += measures
+                sums[(keys - least) // stride] += measures
         filled = np.flatnonzero(sums[:, NUMBER])
-        if 2 * len(filled) > span:  # slices of what has no gaps are quick to add
+        if stride == 1 and 2 * len(filled) > span:  # slices of what has no gaps are quick to add
             filled = np.arange(span)
         if len(filled) > most:
             raise _TooManyError
-        return filled + least, sums[filled]
+        return filled * stride + least, sums[filled]
     together: list[tuple[IntArray, FloatArray]] = []
     keys_together = 0
     for i, part in enumerate(parts):

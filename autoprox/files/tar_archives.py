@@ -65,6 +65,9 @@ def _take(
     shown = repr(member.name[:200])
     if path.is_absolute() or ".." in path.parts or "\\" in member.name or "\0" in member.name:
         raise ArchiveError(f"must have members inside it, but has {shown}")
+    if not 0 <= member.size <= MAX_ARCHIVE_BYTES:  # which tarfile would try to skip for years
+        rule = f"must have at most {MAX_ARCHIVE_BYTES} bytes unpacked"
+        raise ArchiveError(f"{rule}, but {shown} has {member.size}")
     inside = PurePosixPath(*path.parts[1:])
     for folder, contents in found.items():
         if not inside.is_relative_to(folder):

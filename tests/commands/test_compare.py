@@ -99,7 +99,7 @@ def test_runs_on_a_sample_are_compared_on_its_unseen_networks(run: Command) -> N
     lines = (Path(found["run"]) / "log.jsonl").read_text().splitlines()
     values = [json.loads(line)["values"]["wide"] for line in lines]
     unseen = [sample.architectures[n] for n in new]
-    assert sorted(value[first] for value in values) == sorted(
+    assert sorted(next(iter(value.values())) for value in values) == sorted(
         a["hidden_dim"] * a["depth"] for a in unseen
     )
     assert not {sample.architectures[n] for n in train} & {*unseen}
