@@ -79,5 +79,5 @@ def test_runs_are_listed(tmp_path: Path) -> None:
 def test_wrong_options_are_told() -> None:
     with pytest.raises(AutoproxError, match=r"unknown option 'iteration'.*mean iterations"):
         autoprox.evolve(iteration=3)  # type: ignore[call-arg]
-    with pytest.raises(AutoproxError, match=r"a search needs proxy, but got none"):
-        autoprox.search(space="pit")  # type: ignore[call-arg]
+    with pytest.raises(AutoproxError, match=r"a rediscovery needs proxy, but got none"):
+        autoprox.rediscover()  # type: ignore[call-arg]

@@ -208,7 +208,8 @@ def test_models_are_scored_and_compared(run: Command) -> None:
     assert small["layers"]["encoder.layers.0.self_attn.in_proj"] == "msa"
     assert small["family"] == "torch"
     assert len(small["terms"]) == 2
-    assert set(found.json) == {"proxy", "ranks", "models", "shortfalls"}
+    expected = {"proxy", "ranks", "models", "shortfalls", "weights", "evolved_with"}
+    assert set(found.json) == expected
 
 
 def test_the_report_fits_80_columns(run: Command) -> None:

@@ -57,7 +57,7 @@ NEEDED: dict[str, dict[str, Any]] = {
         (EvolveConfig, {"images": 3}, "images must be a text or a path, but got 3"),
         (EvolveConfig, {"length": 1}, "length must be a whole number >= 2, but got 1"),
         (EvolveConfig, {"sed": 1}, r"unknown option 'sed' \(did you mean seed\?\); choose from ru"),
-        (SearchConfig, {"space": "pit"}, "a search needs proxy, but got none"),
+        (RediscoverConfig, {}, "a rediscovery needs proxy, but got none"),
         (RediscoverConfig, {"proxy": "snip", "seconds": 0}, "seconds must be a number > 0, but g"),
         (BuildConfig, {"space": "pit", "out": "x", "mirror": "a"}, "mirror must be a list of te"),
     ],
