@@ -112,9 +112,8 @@ class LTSNetwork(LanguageNetwork):
         ):
             projection = self._projection(i + 1)
             narrow = hidden if projection is None else hidden @ projection.weight
-            own = functional.linear(
-                narrow, table.get_parameter("weight"), self.token_bias[low:high]
-            )
+            tail: Tensor = table.weight  # type: ignore[assignment]  # plain if it is replaced
+            own = functional.linear(narrow, tail, self.token_bias[low:high])
             cluster = first[..., self.bounds[1] + i, None]
             logits.append(own.log_softmax(-1) + cluster)
         return torch.cat(logits, -1)

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.func import functional_call
 from torch.utils.flop_counter import FlopCounterMode
 
 from autoprox.searchspaces import (
@@ -163,7 +164,11 @@ def check_initial_weights(space: SearchSpace) -> None:
         assert_rule(same, f"{name} doesn't depend on the number of classes")
     for (_, one), (_, two) in zip(ten.layers(), other.layers(), strict=True):
         assert_rule(not torch.equal(one.weight, two.weight), "another seed gives other weights")
-    ten(example_input(space)).square().sum().backward()
+    output = ten(example_input(space))
+    plain = {name: p.detach() for name, p in ten.named_parameters()}
+    replaced = functional_call(ten, plain, (example_input(space),))
+    assert_rule(torch.equal(output, replaced), "parameters may be replaced by plain tensors")
+    output.square().sum().backward()
     for name, p in ten.named_parameters():
         gradient = p.grad is not None and bool(p.grad.isfinite().all()) and bool(p.grad.any())
         assert_rule(gradient, f"{name} gets a finite gradient that isn't 0")
