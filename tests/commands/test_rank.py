@@ -325,6 +325,9 @@ def test_command(run: Command) -> None:
     assert again == document
 
 
+TABLE = ["--benchmark", "mine.json"]
+
+
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("arguments", "message"),
@@ -334,8 +337,8 @@ def test_command(run: Command) -> None:
         (["--proxies", "new.json"], "must be at most 1 for this autoprox"),
         (["--proxies", "none.json"], "none.json"),
         (["--proxies", "abs(width)"], "a proxy is a Network, got Layers[block]"),
-        (["--networks", "13"], "networks must be from 10 to 12, all there are, but got 13"),
-        (["--networks", "2"], "networks must be from 10 to 12"),
+        ([*TABLE, "--networks", "13"], "networks must be from 10 to 12, all there are, but got 13"),
+        ([*TABLE, "--networks", "2"], "networks must be from 10 to 12,"),
         (["--networks", "0"], "networks must be a whole number >= 1, but got 0"),
         (["--seeds", "0"], "seeds must be a whole number >= 1, but got 0"),
         (["--benchmark", "mine.json", "--datasets", "tall"], "has no dataset 'tall'"),
