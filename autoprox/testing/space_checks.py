@@ -167,7 +167,9 @@ def check_initial_weights(space: SearchSpace) -> None:
     output = ten(example_input(space))
     plain = {name: p.detach() for name, p in ten.named_parameters()}
     replaced = functional_call(ten, plain, (example_input(space),))
-    assert_rule(torch.equal(output, replaced), "parameters may be replaced by plain tensors")
+    assert_rule(
+        torch.allclose(output, replaced, 1e-3, 1e-4), "parameters may be replaced by plain tensors"
+    )
     output.square().sum().backward()
     for name, p in ten.named_parameters():
         gradient = p.grad is not None and bool(p.grad.isfinite().all()) and bool(p.grad.any())
