@@ -198,9 +198,13 @@ class PowerLawEvaluator:
         return archive
 
     def parents(self, archive: TermArchive) -> list[Tree]:
-        """Return the terms that are chosen on random parts of the networks, the best first."""
+        """Return the terms that are chosen on random parts of the networks, the best first.
+
+        Larger ones than evolution may draw, such as a prior's, aren't varied.
+        """
         config = self._config
-        return archive.most_chosen(config.terms, adjustments(config), config.seed)
+        chosen = archive.most_chosen(config.terms, adjustments(config), config.seed)
+        return [term for term in chosen if config.allow(term)]
 
     def combine(self, archive: TermArchive) -> list[Individual]:
         """Return the power laws of 1 to K terms that forward selection chooses."""

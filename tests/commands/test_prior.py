@@ -75,3 +75,9 @@ def test_equal_labels_are_refused() -> None:
     Path("flat.json").write_text(json.dumps(rows))
     with pytest.raises(AutoproxError, match="at least two distinct scores"):
         EvolveTask(EvolveConfig(**{**QUICK, "benchmark": "flat.json"}))
+
+
+def test_terms_of_a_prior_that_are_too_large_to_vary_are_kept() -> None:
+    small = {**QUICK, "iterations": 3, "max_size": 3, "max_depth": 2}
+    found = start(EvolveConfig(**small, benchmark="mine.json", train=0.25))
+    assert found.folds[0].counts.iterations.done == 3
