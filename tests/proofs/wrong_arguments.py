@@ -38,6 +38,8 @@ BASE: Mapping[str, tuple[str, ...]] = {
     "evolve": ("--benchmark", "mine.json"),
     "rank": ("--benchmark", "mine.json", "--proxies", "params"),
     "compare": ("snip", "dss"),
+    "curve": ("--benchmark", "mine.json"),
+    "suggest": ("--table", "suggested.json", *NANO, "--datasets", "few", "--proxy", "params"),
     "search": (*NANO, "--proxy", "snip"),
     "rediscover": ("snip",),
     "bench build": (*NANO, "--images", "few.npz", "--out", "t.json"),
@@ -64,7 +66,7 @@ NUMBERS = ("x", "", "nan", "1e400", "--")
 TEXTS = ("", "\x1b[31mred\nline", LONG, "fifo", "(" * 300)
 WRITTEN = ("", LONG, "file/below", "fifo/below")  # for what is written, nearly any name is right
 OUT = ("--runs", "--out", "--cache")
-BENCHMARKED = ("evolve", "rank", "compare", "search")  # which need the folder to be there
+BENCHMARKED = ("evolve", "rank", "compare", "curve", "search")  # which need the folder to be there
 NAME = ("", "a/b", "-x", "x" * 81, "\x1b[31m", "..")
 
 

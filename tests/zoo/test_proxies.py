@@ -95,7 +95,11 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("name", EXPRESSION_PROXIES)
+# autoprox-1 is what was fitted, so that nothing else says what it should be.
+PUBLISHED = [name for name in EXPRESSION_PROXIES if name != "autoprox-1"]
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
 def test_each_proxy_is_its_formula(name: str) -> None:
     tree = require_complete_proxy(parse_with_zoo_names(name))
     np.testing.assert_allclose(naive_evaluate(tree, WORLD), EXPECTED[name], rtol=1e-10)
@@ -226,8 +230,7 @@ def test_each_proxy_on_networks() -> None:
     expected = {name: np.array([values[name] for values in parts]) for name in parts[0]}
     for name, pair in (("dss++", ("diversity", "saliency")), ("ntsr", ("ntkt", "sept"))):
         expected[name] = sum(rankdata(expected[part]) for part in pair)
-    scores = scored(list(EXPRESSION_PROXIES))
-    for name, values in zip(EXPRESSION_PROXIES, scores, strict=True):
+    for name, values in zip(PUBLISHED, scored(PUBLISHED), strict=True):
         np.testing.assert_allclose(values, expected[name], rtol=1e-5, err_msg=name)
 
 

@@ -65,9 +65,10 @@ def report_parts(run: LoadedRun) -> list[ReportPart]:
 
 
 def answers(run: LoadedRun) -> list[Part]:
-    """Return the first parts of a report, up to what to do next; none for kinds without these."""
+    """Return the first parts of a report, up to what to do next; none if it is at the end."""
     parts = run_report(run.kind, run.summary)
-    ends = [n for n, part in enumerate(parts) if isinstance(part, str) and part[:6] == "Next: "]
+    first = parts[:-1]
+    ends = [n for n, part in enumerate(first) if isinstance(part, str) and part[:6] == "Next: "]
     return parts[: ends[0] + 1] if ends else []
 
 
