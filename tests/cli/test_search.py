@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from helpers.commands import Command, called
+from helpers.reports import lines_without_commands
 from helpers.tables import table
 
 from autoprox.runs.folder import Run
@@ -46,8 +47,7 @@ def test_the_report_fits_80_columns(run: Command) -> None:
     arguments = ["--space=autoformer-b", "--samples=20", "--evaluator=judge:value"]
     result = run(*arguments, "--proxy=add(rank(sum(width)), rank(sum(tokens)))")
     assert result.code == 0, result.err
-    lines = [line for line in result.out.splitlines() if not line.startswith(("Next:", "Run:"))]
-    assert max(map(len, lines)) <= 80
+    assert max(map(len, lines_without_commands(result.out))) <= 80
     assert "Candidates: 20, 10 evaluated, 0 failed" in result.out
     for heading in ("candidate", "params", "flops", "score", "value", "hidden_dim", "Run: runs"):
         assert heading in result.out

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.reports import lines_without_commands
 from scipy.stats import spearmanr
 
 import autoprox
@@ -31,7 +32,7 @@ def search(**options: Any) -> dict[str, Any]:
 def words(summary: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> str:
     show(*search_report(SearchSummary.model_validate(summary, strict=False)))
     out = capsys.readouterr().out
-    assert max(map(len, out.splitlines())) <= 80
+    assert max(map(len, lines_without_commands(out))) <= 80
     return " ".join(out.split())
 
 
