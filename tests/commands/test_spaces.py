@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.evolutions import only_fold
+from helpers.reports import lines_without_commands
 from helpers.tables import table
 from scipy import stats
 
@@ -165,9 +166,7 @@ def test_one_space_is_held_out_and_all_are_reported(
     assert row == flops
     assert resolve_proxy(summary.run).found.datasets == ["mine/wide", "mine/deep"]
     show(*evolve_report(summary))
-    commands = ("Next: ", "Then: ", "Run: ", "Report: ")  # they name the run's folder
-    shown = capsys.readouterr().out.splitlines()
-    lines = [line for line in shown if not line.startswith(commands)]
+    lines = lines_without_commands(capsys.readouterr().out)
     assert max(map(len, lines)) <= 80
     assert any("held out: other" in line for line in lines)
 
