@@ -46,7 +46,14 @@ def test_the_wheel_has_the_package_and_nothing_else(wheel: Path) -> None:
     wanted = {
         f"{place}/{path.relative_to(ROOT / folder).as_posix()}"
         for folder, place in PACKAGES.items()
-        for kind in ("*.py", "py.typed", "data/nano-bench/*.json", "data/*.txt", "templates/**/*.*")
+        for kind in (
+            "*.py",
+            "py.typed",
+            "data/nano-bench/*.json",
+            "data/*.json",
+            "data/*.txt",
+            "templates/**/*.*",
+        )
         for path in (ROOT / folder).rglob(kind)
     }
     assert names == wanted

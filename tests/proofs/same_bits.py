@@ -74,8 +74,9 @@ RENAMED_VALUES: Mapping[str, str] = {
 }
 # Keys that version 0.2 wrote only with a value.
 ABSENT_WITHOUT_VALUE = frozenset(
-    {"published", "evolved_on", "evolved_with", "value", "evaluator_check"}
+    {"published", "evolved_on", "evolved_with", "found_on", "value", "evaluator_check"}
 )
+NEW_BASELINES = frozenset({"depth", "non-embedding", "gaussian-process"})
 NEW_IN_FRONT = "taus"  # which version 0.2 had in proxy files alone
 NEW_IN_RANKINGS = "weights"  # fresh in version 0.2, which had shared ones nowhere
 
@@ -95,6 +96,7 @@ def in_recorded_words(document: Any) -> Any:
         for name, own in document.items()
         if not (name in ABSENT_WITHOUT_VALUE and own in (None, {}))
         and not (name == NEW_IN_RANKINGS and "rows" in document)
+        and not (name in NEW_BASELINES and isinstance(own, dict))
     }
 
 
