@@ -20,7 +20,7 @@ loaded: str = autoprox.load_run("runs/x").kind
 
 autoprox.evolve(spac="pit")  # type: ignore[call-arg]
 autoprox.evolve(seed="x")  # type: ignore[arg-type]
-autoprox.search(space="pit")  # type: ignore[call-arg]
+autoprox.search(space="pit")
 autoprox.search(space="pit", proxy="snip", strategy="blockwise", population=20)
 print(found.summary.fold)  # type: ignore[attr-defined]
 print(found.best)  # type: ignore[attr-defined]

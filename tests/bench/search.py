@@ -67,6 +67,7 @@ def measured(problem: SearchTask, architectures: Sequence[Architecture]) -> dict
     """[networks] of each term."""
     outcomes: list[MeasurementOutcome] = []
     problem.scorer().measure(architectures, outcomes.append)
+    assert isinstance(problem.proxy, SearchProxy)
     values = np.array([o.terms or [np.nan] * len(problem.proxy.terms) for o in outcomes])
     return dict(zip(problem.proxy.terms, values.T, strict=True))
 
@@ -161,6 +162,7 @@ def bare_pass(problem: SearchTask, architecture: Architecture) -> float:
     """Seconds of forward and backward of the built network, of the passes that a proxy needs."""
     [batch] = problem.setting.batches.values()
     network = problem.space.build(architecture, batch.classes, 0)
+    assert isinstance(problem.proxy, SearchProxy)
     probes = {s.probe for s in problem.proxy.needs if s.quantity != "weight"} or {"data"}
     start = time.process_time()
     for probe in probes:

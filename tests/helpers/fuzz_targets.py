@@ -207,8 +207,10 @@ def ood_vit_nas() -> Target:
     return Target([dumped(few)], lambda content: source.read(selection, [(file, content)]))
 
 
-LTS_WORDS = ("config_0_j0:", "  valid_ppl: ", "- ", ".nan", "&a ", "*a", "!!python/object:x ", "\n")
-LTS_WORDS += ("9" * 50, "1e999", "{", "[", "n_layer: 2", "d_inner:", "---", "  ", "'", "null", "? ")
+LTS_WORDS = (
+    *("config_0_j0:", "  valid_ppl: ", "- ", ".nan", "&a ", "*a", "!!python/object:x ", "\n"),
+    *("9" * 50, "1e999", "{", "[", "n_layer: 2", "d_inner:", "---", "  ", "'", "null", "? "),
+)
 
 
 @target
