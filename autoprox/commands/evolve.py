@@ -68,7 +68,7 @@ from autoprox.runs.folder import Run, as_written
 from autoprox.runs.proxy_file import Found, ProxyRecord, Taus
 from autoprox.runs.summary import Summary
 from autoprox.scoring.bootstrap import Number, finite_or_none
-from autoprox.scoring.correlations import TIES, jcm
+from autoprox.scoring.correlations import TIES, evenly_spaced_indices, jcm
 from autoprox.scoring.evaluation_set import MetricsTable
 from autoprox.shortfalls import Shortfall
 from autoprox.statistics.collector import resolve_device
@@ -486,8 +486,7 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
         needs, found = self.needs(), {}
         for name in names:
             problem, [part] = self.problems[name], self.parts[name]
-            steps = np.linspace(0, len(part) - 1, min(RESEEDED_NETWORKS, len(part)))
-            few = part[steps.round().astype(int)]
+            few = part[evenly_spaced_indices(len(part), RESEEDED_NETWORKS)]
             memory = self.config.memory // 4
             source = problem.collect(needs, few, memory, progress, seed=self.config.seed + 1)
             found[name] = problem.measured_networks([(TreeEvaluator(source), few)])

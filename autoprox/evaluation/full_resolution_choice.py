@@ -25,7 +25,7 @@ from autoprox.scoring.baselines import (
     regression_scores,
 )
 from autoprox.scoring.bootstrap import MetricDifferences, Number, RankingMetrics, finite_or_none
-from autoprox.scoring.correlations import ScoresByDataset
+from autoprox.scoring.correlations import ScoresByDataset, evenly_spaced_indices
 from autoprox.scoring.evaluation_set import (
     EvaluationSet,
     MetricsTable,
@@ -227,8 +227,8 @@ class FullResolutionNetworks:
             return 0.0
         lost = self._lost()
         measurable = [n for n in range(len(self._benchmark.architectures)) if n not in lost]
-        steps = np.linspace(0, len(measurable) - 1, min(SEEDED_NETWORKS, len(measurable)))
-        networks = [measurable[index] for index in steps.round().astype(int)]
+        chosen = evenly_spaced_indices(len(measurable), SEEDED_NETWORKS)
+        networks = [measurable[index] for index in chosen]
         other = TreeEvaluator(
             self._source([self._benchmark.architectures[n] for n in networks], seed=1)
         )

@@ -13,7 +13,7 @@ from autoprox.evolution.power_law import LabelledNetworks
 from autoprox.language import Tree, canonical, statistics
 from autoprox.language.grammar import Grammar
 from autoprox.progress import Progress, silent
-from autoprox.scoring.correlations import Floats
+from autoprox.scoring.correlations import Floats, evenly_spaced_indices
 
 BATCH = 100  # terms that are evaluated together
 
@@ -49,8 +49,7 @@ def measured_terms(
     """
     every = np.arange(len(problem.benchmark.architectures))
     needs = {part for t in (*terms, *fixed) for own in statistics(t) for part in own.parts}
-    steps = np.linspace(0, len(every) - 1, min(RESEEDED_NETWORKS, len(every)))
-    few = every[steps.round().astype(int)]
+    few = every[evenly_spaced_indices(len(every), RESEEDED_NETWORKS)]
     memory, seed = problem.config.memory, problem.config.seed + 1
     source = problem.collect(needs, every, memory * 4 // 5, progress)
     again = problem.collect(needs, few, memory // 5, progress, seed=seed)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
 from autoprox.benchmarks import Benchmark
-from autoprox.scoring.correlations import Floats, ScoresByDataset
+from autoprox.scoring.correlations import Floats, ScoresByDataset, evenly_spaced_indices
 from autoprox.searchspaces import Architecture, SearchSpace, get_space
 from autoprox.searchspaces.language_model_bases import TokenSpace
 from autoprox.searchspaces.space import choice_values
@@ -77,8 +77,7 @@ def gaussian_process_predictions(
         return GaussianPredictions(*(np.full(len(predicted), v) for v in (center, spread)))
     target = (ranks - center) / spread
     kernel = ConstantKernel() * RBF(np.sqrt(x.shape[1])) + WhiteKernel(0.1)
-    steps = np.linspace(0, len(x) - 1, min(len(x), MAX_HYPERPARAMETER_LABELS))
-    some = steps.round().astype(int)
+    some = evenly_spaced_indices(len(x), MAX_HYPERPARAMETER_LABELS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # bounds that the search has reached
         process = GaussianProcessRegressor(kernel, n_restarts_optimizer=RESTARTS, random_state=0)

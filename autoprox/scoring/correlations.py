@@ -21,6 +21,12 @@ RELATIVE_SPREAD = 1e-12  # scores that differ by less, relative to the largest, 
 _PAIRS_AT_ONCE = 2**22  # 16 MiB of float32
 
 
+def evenly_spaced_indices(count: int, most: int) -> Indices:
+    """Return at most this many of `count` indices, at even distances, both ends among them."""
+    steps = np.linspace(0, count - 1, min(most, count))
+    return np.asarray(steps.round().astype(np.intp))
+
+
 def normal_scores(values: ArrayLike) -> Floats:
     """Return the normal quantiles of the values' ranks."""
     ranks = rankdata(np.asarray(values, dtype=np.float64))

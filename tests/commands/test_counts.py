@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from deap import base
 from helpers.evolutions import only_fold, only_problem, only_quality
+from helpers.interruptions import Stopped, stop_at
 from helpers.reports import lines_without_commands
 from helpers.tables import table
 from scipy import stats
@@ -165,21 +166,6 @@ def test_a_budget_that_finds_no_valid_formula_is_refused(
     assert len(evaluated) == 1
 
 
-class Stopped(Exception):  # noqa: N818
-    """The exception that interrupts a run."""
-
-
-def stop_at(occurrence: int) -> Callable[[str, int, int, str], None]:
-    seen = []
-
-    def progress(now: str, count: int, total: int, note: str) -> None:
-        seen.append(now.split()[0])  # evolve 1/2 without other
-        if seen.count("evolve") == occurrence:
-            raise Stopped
-
-    return progress
-
-
 @pytest.mark.parametrize(("budget", "occurrence"), [(4, 2), (31, 3)])
 def test_a_resumed_evolution_keeps_to_the_budget(
     options: Options, evaluated: list[Tree], tmp_path: Path, budget: int, occurrence: int
@@ -188,7 +174,7 @@ def test_a_resumed_evolution_keeps_to_the_budget(
     whole = start(EvolveConfig(**given, runs=tmp_path / "whole"))
     assert len(evaluated) == budget
     with pytest.raises(Stopped):
-        start(EvolveConfig(**given, runs=tmp_path / "cut"), stop_at(occurrence))
+        start(EvolveConfig(**given, runs=tmp_path / "cut"), stop_at("evolve", occurrence))
     [cut] = (tmp_path / "cut").iterdir()
     resumed = resume_run(cut)
     assert comparable(resumed) == comparable(whole)
@@ -230,11 +216,11 @@ def test_each_evolution_of_spaces_held_out_has_the_budget(
     assert len(evaluated) == 46
     assert printed(capsys, whole).count("Formulas evaluated: 23 of at most 23, ") == 2
     with pytest.raises(Stopped):
-        start(EvolveConfig(**given, runs=tmp_path / "cut"), stop_at(2))
+        start(EvolveConfig(**given, runs=tmp_path / "cut"), stop_at("evolve", 2))
     [cut] = (tmp_path / "cut").iterdir()
     for occurrence in (4, 3):
         with pytest.raises(Stopped):
-            resume_run(cut, stop_at(occurrence))
+            resume_run(cut, stop_at("evolve", occurrence))
     assert comparable(resume_run(cut)) == comparable(whole)
 
 
@@ -260,7 +246,7 @@ def test_an_island_without_a_valid_formula_is_kept_across_a_resume(
     assert [island.evaluations for island in fold.islands] == [1, 1, 1]
     assert fold.counts.population == Done(asked=6, done=0)
     with pytest.raises(Stopped):
-        start(EvolveConfig(**given, runs=tmp_path / "cut"), stop_at(3))
+        start(EvolveConfig(**given, runs=tmp_path / "cut"), stop_at("evolve", 3))
     [cut] = (tmp_path / "cut").iterdir()
     assert comparable(resume_run(cut)) == comparable(whole)
 
@@ -406,6 +392,6 @@ def test_iterations_and_population_are_those_requested(
     )
     if iterations > 1:
         with pytest.raises(Stopped):
-            start(EvolveConfig(**given, runs=tmp_path / "cut"), stop_at(4))
+            start(EvolveConfig(**given, runs=tmp_path / "cut"), stop_at("evolve", 4))
         [cut] = (tmp_path / "cut").iterdir()
         assert comparable(resume_run(cut)) == comparable(summary)

@@ -3,7 +3,6 @@
 import base64
 import json
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from helpers.commands import Command
 from helpers.evolutions import only_fold, only_problem, only_quality
+from helpers.interruptions import Stopped, stop_at
 from helpers.tables import table
 from scipy import stats
 
@@ -75,21 +75,6 @@ def results(summary: EvolveSummary) -> tuple[dict[str, Any], list[dict[str, Any]
     committee = json.loads((run.path / "hall_of_fame" / "committee.json").read_text())
     kept = {k: v for k, v in summary.to_json().items() if k not in RESULT}
     return kept, log, committee["expression"]
-
-
-class Stopped(Exception):  # noqa: N818
-    """The exception that interrupts a run."""
-
-
-def stop_at(task: str, occurrence: int) -> Callable[[str, int, int, str], None]:
-    seen = []
-
-    def progress(now: str, count: int, total: int, note: str) -> None:
-        seen.append(now.split()[0])  # evolve 1/2 without other
-        if seen.count(task) == occurrence:
-            raise Stopped
-
-    return progress
 
 
 def test_a_run_is_complete(finished: EvolveSummary) -> None:

@@ -1,13 +1,13 @@
 """One formula for several spaces: hold-out, successive halving, islands, and bad input."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from helpers.evolutions import only_fold
+from helpers.interruptions import Stopped, stop_at
 from helpers.reports import lines_without_commands
 from helpers.tables import table
 from scipy import stats
@@ -112,21 +112,6 @@ def test_the_table_of_held_out_spaces_has_80_columns(
     shown = "0.250" if partial_tau else "-"
     assert lines[-1].split() == ["mean", "0.500", "-0.250", "-", shown, "-"]
     assert [line.split()[0] for line in lines[-3:-1]] == list(names)
-
-
-class Stopped(Exception):  # noqa: N818
-    """The exception that interrupts a run."""
-
-
-def stop_at(task: str, occurrence: int) -> Callable[[str, int, int, str], None]:
-    seen = []
-
-    def progress(now: str, count: int, total: int, note: str) -> None:
-        seen.append(now.split()[0])  # evolve 1/2 without other
-        if seen.count(task) == occurrence:
-            raise Stopped
-
-    return progress
 
 
 def test_a_run_that_is_interrupted_again_and_again_ends_with_the_same_result(
