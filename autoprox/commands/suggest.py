@@ -85,7 +85,7 @@ class Suggestions(JSONDocument):
 def suggest(config: SuggestConfig, progress: Progress = silent) -> Suggestions:
     """Add results to a table, suggest what to train next, and write both files.
 
-    Whatever fails before leaves the files as they were.
+    An error before that leaves the files as they were.
     """
     path = Path(config.table)
     _require_folder("table", path.parent)
@@ -220,7 +220,7 @@ class _Suggester:
     def _candidates(self, count: int) -> list[Architecture]:
         """Draw architectures within the limits that are neither labelled nor suggested.
 
-        Whatever is excluded, the others are drawn as before: their scores are in the cache.
+        What is excluded doesn't change which others are drawn: their scores are in the cache.
         """
         excluded = {*self.table.labels, *self.table.suggested}
         wanted = max(self.config.samples, count)

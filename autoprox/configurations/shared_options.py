@@ -192,8 +192,8 @@ class BenchmarkOptions(DataOptions):
     networks: Annotated[
         Positive | None,
         Option(
-            "How many of these architectures, drawn at random: always the same ones, whatever the "
-            "seeds; at least 10.",
+            "How many of these architectures, drawn at random: the same ones with every seed; at "
+            "least 10.",
             default="all",
         ),
     ] = None

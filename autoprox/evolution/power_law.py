@@ -43,7 +43,7 @@ class LabelledNetworks:
 
     @cached_property
     def row_weights(self) -> Floats:
-        """Factors of the rows' errors: pairs count by their weights, whatever their networks."""
+        """Factors of the rows' errors: pairs count by their weights, not by their networks."""
         counts = np.bincount(self.pair)[self.pair]
         share = self.weight / counts
         return np.asarray(np.sqrt(share / share.mean()))

@@ -36,7 +36,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
 def replace_folder(path: Path, contents: Mapping[str, bytes]) -> None:
     """Write a folder of these files, by path below it, in place of what was there.
 
-    Whatever fails before all of it is on the disk leaves what was there.
+    An error before all of it is on the disk leaves what was there.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(

@@ -6,7 +6,7 @@ from http.server import SimpleHTTPRequestHandler
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
-    """Serves a folder; the first requests fail, so many as `failures` says."""
+    """Serves a folder; the first `failures` requests fail."""
 
     failures = 0
     drips = False
