@@ -18,7 +18,7 @@ UNFINISHED = ".part"  # how the name of a file ends until it is whole
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """A binary file to write, which takes its place when all of it is on the disk.
 
-    Whatever fails before leaves what was there, and no other file.
+    An error before that leaves what was there, and no other file.
     """
     writer = f"{os.getpid()}-{threading.get_ident()}"
     temporary = path.with_name(f".{path.name}.{writer}{UNFINISHED}")

@@ -118,7 +118,7 @@ def next_networks(
     So the deviation near it shrinks, and the next one is another. The same is believed of those
     that are pending, and of all that are known if there are fewer than MIN_LABELS labels or all are
     equal. Without any, the first is the one with the greatest prior mean. As soon as something is
-    believed, the deviation has no noise: with it, near duplicates would seem to promise an improvement.
+    believed, the deviation has no noise: with it, near duplicates would seem to promise more.
     """
     y = [float(label) for label in np.asarray(labels, dtype=np.float64)]
     rows = list(known)

@@ -64,7 +64,7 @@ def configured(config: type[CommandConfig]) -> Iterator[tuple[str, str, str, str
 
 
 def others(name: str, known: set[str]) -> Iterator[tuple[str, str, str, str]]:
-    """The options that a command has in addition to those of a task, as the command line reads them."""
+    """The options of a command that aren't those of a task, as the command line reads them."""
     for one in parsed_command(name).params:
         if one.name not in known | {HELP_ALL}:
             argument = one.param_type_name == "argument"

@@ -94,7 +94,7 @@ def by_size(pool: Pool) -> list[int]:
 
 
 def by_proxies(pool: Pool, names: Sequence[str] = SUGGESTING_PROXIES) -> list[int]:
-    """Choose by the proxies' mean normal score, whatever the labels."""
+    """Choose by the proxies' mean normal score, without the labels."""
     scores = ScoreProcess(pool.features, [pool.proxies[n] for n in names], weight=1.0).prior_mean
     found: list[int] = np.argsort(-scores, kind="stable")[: pool.steps].tolist()
     return found
