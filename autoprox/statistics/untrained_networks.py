@@ -120,7 +120,7 @@ class SpaceNetwork:
     def structure(self) -> NetworkStructure:
         """Read the structure from a network on torch's meta device."""
         with torch.device("meta"):
-            network = self.space.build(self.architecture, classes=1)
+            network = self.space.network(self.architecture, classes=1)
         return network_structure(network, self.space.blocks(self.architecture))
 
     def build(self, device: torch.device) -> Callable[[int], TransformerNetwork]:
