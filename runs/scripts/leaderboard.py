@@ -6,8 +6,8 @@
 
 `run` ranks the whole zoo on each installed table and writes runs/leaderboard/TABLE-WEIGHTS.json. A
 stopped ranking is resumed, and a file with as many seeds, the same networks and all proxies is
-kept. `adopt` takes finished runs of `autoprox rank`
-over instead. `page` writes docs/results/leaderboard.md and its heat map from these files.
+kept. `adopt` takes finished runs of `autoprox rank` over instead. `page` writes
+docs/results/leaderboard.md and its heat map from these files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from ranked_tables import (
     finished_ranking,
     forget,
     show_progress,
-    supported,
 )
 from scipy.stats import rankdata
 
@@ -73,9 +72,13 @@ MARKS = {SURROGATE: "†", INHERITED: "‡"}
 def measured(table: Table, weights: str, seeds: int, networks: int, workers: int) -> dict[str, Any]:
     """Rank the zoo on a table, and return what the page needs."""
     of = len(table.load().architectures)
-    options: dict[str, Any] = {**table.options(), "proxies": ("all",), "seeds": seeds}
-    options |= {"networks": networks} if supported("networks") and of > networks else {}
-    options |= {"weights": weights} if supported("weights") else {}
+    options: dict[str, Any] = {
+        **table.options(),
+        "proxies": ("all",),
+        "seeds": seeds,
+        "weights": weights,
+    }
+    options |= {"networks": networks} if of > networks else {}
     name = f"leaderboard-{table.name}-{weights}"
     summary = finished_ranking(name, options, workers, show_progress)
     result = described(table, options, summary)
@@ -99,7 +102,7 @@ def described(table: Table, options: Mapping[str, Any], summary: RankSummary) ->
         "labels": table.labels,
         "label": benchmark.label,
         "datasets": list(benchmark.datasets),
-        "weights": options.get("weights", "fresh"),
+        "weights": options["weights"],
         "networks": summary.networks,
         "of": len(table.load().architectures),
         "seeds": summary.seeds,
@@ -126,8 +129,11 @@ def adopt(paths: Sequence[Path]) -> None:
         if len(chosen) != 1 or own["images"] or own.get("networks"):
             raise SystemExit(f"{path} must be of one whole table, with noise as input")
         [table] = chosen
-        weights = {"weights": own["weights"]} if supported("weights") else {}
-        options = {"proxies": tuple(found.summary.means), "seeds": own["seeds"], **weights}
+        options = {
+            "proxies": tuple(found.summary.means),
+            "seeds": own["seeds"],
+            "weights": own["weights"],
+        }
         result = described(table, {**table.options(), **options}, found.summary)
         RESULTS.mkdir(exist_ok=True)
         write_json(RESULTS / f"{table.name}-{result['weights']}.json", result)
@@ -169,15 +175,13 @@ def is_complete(path: Path, seeds: int, networks: int) -> bool:
     if not path.exists():
         return False
     found = read_object(path)
-    wanted = min(networks, found["of"]) if supported("networks") else found["of"]
+    wanted = min(networks, found["of"])
     proxies = set(all_proxy_names()) <= set(found["rows"])
     return bool(proxies and found["seeds"] >= seeds and found["networks"] == wanted)
 
 
 def run(titles: Sequence[str], weights: str, seeds: int, networks: int, workers: int) -> None:
     """Measure the tables that are installed and not measured yet."""
-    if weights != "fresh" and not supported("weights"):
-        raise SystemExit("this version's rank has no option --weights")
     for table in TABLES:
         if titles and table.name not in titles:
             continue

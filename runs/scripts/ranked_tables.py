@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from autoprox.benchmarks import BENCHMARKS, Benchmark, BenchmarkError, load_benchmark
+from autoprox.benchmarks import Benchmark, BenchmarkError, load_benchmark
 from autoprox.commands.rank import RankSummary
 from autoprox.configurations.commands import RankConfig
 from autoprox.files.atomic_writes import write_json
@@ -54,18 +54,11 @@ class Table(NamedTuple):
 
     def absent(self) -> str | None:
         """Return why it can't be read here, if so."""
-        if self.benchmark not in BENCHMARKS:
-            return "this version of autoprox doesn't have it"
         try:
             self.load()
         except BenchmarkError as error:
             return str(error)
         return None
-
-
-def supported(name: str) -> bool:
-    """Return whether this version's `autoprox rank` has an option."""
-    return name in RankConfig.named()
 
 
 def finished_ranking(

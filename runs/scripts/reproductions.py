@@ -7,8 +7,10 @@
 
 `measure` ranks the proxies of the papers on each installed table, in several variants of what the
 papers may have done, and writes runs/reproductions/TABLE-VARIANT.json; what is there isn't measured
-again, and a stopped ranking is resumed. `adopt` takes finished runs of `autoprox rank` over
-instead. `prenas` makes PreNAS's choices. `page` writes docs/results/reproductions.md.
+again, and a stopped ranking is resumed. On tables of the leaderboard it ranks the whole zoo in the
+two main variants, and writes the leaderboard's file as well. `adopt` takes finished runs of
+`autoprox rank` over instead. `prenas` makes PreNAS's choices. `page` writes
+docs/results/reproductions.md.
 """
 
 from __future__ import annotations
@@ -16,11 +18,12 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+import leaderboard
 import numpy as np
 from ranked_tables import (
     Table,
@@ -29,7 +32,6 @@ from ranked_tables import (
     finished_ranking,
     forget,
     show_progress,
-    supported,
 )
 
 from autoprox import load_run
@@ -190,9 +192,7 @@ def measure(
             continue
         for key in variants:
             variant, path = VARIANTS[key], RESULTS / f"{name}-{key}.json"
-            if "weights" in variant.options and not supported("weights"):
-                print(f"{name}, {key}: left out, this version's rank has no option --weights")
-            elif path.exists():
+            if path.exists():
                 print(f"{name}, {key}: there already")
             else:
                 print(f"{name}, {key}:", flush=True)
@@ -215,38 +215,58 @@ def measured(
     """Return the correlations of the claims' proxies on a table; all seeds in the main variants."""
     of = len(table.load().architectures)
     papers = dict.fromkeys(proxy for claim in claims for proxy in claim.published)
+    proxies = LAYERS if variant.layers else papers
+    board = on_leaderboard(table) if key in MAIN else None
     options = {
         **table.options(),
+        "weights": "fresh",
         **variant.options,
-        "proxies": tuple(LAYERS if variant.layers else papers),
+        "proxies": ("all",) if board else tuple(proxies),
         "seeds": min(max(claim.seeds for claim in claims), seeds) if key in MAIN else 1,
-        "ties": "tau-b",
+        **({} if board else {"ties": "tau-b"}),
+        **({"networks": networks} if of > networks else {}),
     }
-    if supported("networks") and of > networks:
-        options["networks"] = networks
-    if supported("weights"):
-        options.setdefault("weights", "fresh")
     name = f"reproductions-{table.name}-{key}"
     summary = finished_ranking(name, options, workers, show_progress)
-    found = described(table, of, options, summary)
+    found = described(table, of, options, summary, proxies)
+    if board:
+        write_json(
+            leaderboard.RESULTS / f"{board.name}-{key}.json",
+            leaderboard.described(board, options, summary),
+        )
     forget(name)
     return found
 
 
+def on_leaderboard(table: Table) -> Table | None:
+    """Return the leaderboard's table with the same networks and labels."""
+    for own in leaderboard.TABLES:
+        if (own.benchmark, own.space, own.subset) == (table.benchmark, table.space, table.subset):
+            mine, theirs = table.load(), own.load()
+            if (mine.label, set(mine.datasets)) == (theirs.label, set(theirs.datasets)):
+                return own
+    return None
+
+
 def described(
-    table: Table, of: int, options: Mapping[str, Any], summary: RankSummary
+    table: Table,
+    of: int,
+    options: Mapping[str, Any],
+    summary: RankSummary,
+    proxies: Container[str],
 ) -> dict[str, Any]:
-    """Return what the page needs of a ranking."""
+    """Return what the page needs of a ranking, of these proxies."""
     rows: Rows = {}
     for row in summary.rows:
-        rows.setdefault(row.proxy, {})[row.dataset] = _figures(row)
+        if row.proxy in proxies:
+            rows.setdefault(row.proxy, {})[row.dataset] = _figures(row)
     return {
         "benchmark": table.benchmark,
         "space": table.space,
         "networks": summary.networks,
         "of": of,
         "seeds": summary.seeds,
-        "weights": options.get("weights", "fresh"),
+        "weights": options["weights"],
         "batch_size": options.get("batch_size", 4),
         "rows": rows,
     }
@@ -282,9 +302,8 @@ def adopt(paths: Sequence[Path]) -> None:
         [table] = chosen.values()
         options = {"weights": own.get("weights", "fresh"), "batch_size": own["batch_size"]}
         RESULTS.mkdir(exist_ok=True)
-        result = described(table, found.summary.networks, options, found.summary)
         papers = {p for claim in CLAIMS if claim.table.name == table.name for p in claim.published}
-        result["rows"] = {name: row for name, row in result["rows"].items() if name in papers}
+        result = described(table, found.summary.networks, options, found.summary, papers)
         write_json(RESULTS / f"{table.name}-{options['weights']}.json", result)
 
 
