@@ -20,10 +20,10 @@ from autoprox.evaluation.evolution_time_estimate import EvolutionEstimate
 from autoprox.evaluation.fitness_evaluator import FitnessEvaluator, MeasuredNetworks
 from autoprox.evaluation.full_resolution_choice import RankingQuality, choose_at_full_resolution
 from autoprox.evaluation.power_law_evaluator import (
-    RESEEDED_NETWORKS,
     PowerLawEvaluator,
     committee_with_prior,
     refit_at_full_resolution,
+    reseeded_indices,
 )
 from autoprox.evaluation.proxy_measurement import (
     SIZE_PROXIES,
@@ -68,7 +68,7 @@ from autoprox.runs.folder import Run, as_written
 from autoprox.runs.proxy_file import Found, ProxyRecord, Taus
 from autoprox.runs.summary import Summary
 from autoprox.scoring.bootstrap import Number, finite_or_none
-from autoprox.scoring.correlations import TIES, evenly_spaced_indices, jcm
+from autoprox.scoring.correlations import TIES, jcm
 from autoprox.scoring.evaluation_set import MetricsTable
 from autoprox.shortfalls import Shortfall
 from autoprox.statistics.collector import resolve_device
@@ -486,7 +486,7 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
         needs, found = self.needs(), {}
         for name in names:
             problem, [part] = self.problems[name], self.parts[name]
-            few = part[evenly_spaced_indices(len(part), RESEEDED_NETWORKS)]
+            few = part[reseeded_indices(len(part), len(self.problems))]
             memory = self.config.memory // 4
             source = problem.collect(needs, few, memory, progress, seed=self.config.seed + 1)
             found[name] = problem.measured_networks([(TreeEvaluator(source), few)])

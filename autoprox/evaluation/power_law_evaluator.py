@@ -17,6 +17,7 @@ from autoprox.evaluation.full_resolution_choice import FullResolutionNetworks
 from autoprox.evolution import METRICS, Individual, State
 from autoprox.evolution.power_law import (
     FACTOR_NODES,
+    LEAST_LOG,
     LabelledNetworks,
     Logs,
     PowerLawFit,
@@ -31,12 +32,25 @@ from autoprox.evolution.prior_knowledge import Prior
 from autoprox.evolution.term_archive import TermArchive
 from autoprox.evolution_parameters import MAX_SIZE
 from autoprox.language import Tree
-from autoprox.scoring.correlations import Floats, Indices, jcm, normal_scores
+from autoprox.scoring.correlations import (
+    Floats,
+    Indices,
+    evenly_spaced_indices,
+    jcm,
+    normal_scores,
+)
 
-RESEEDED_NETWORKS = 32  # of each space, which show how much terms change with the seed
+RESEEDED_NETWORKS = 32  # of all spaces, which show how much terms change with the seed
+LEAST_RESEEDED = 8  # of each space
 MIN_SEED_CORRELATION = 0.9  # Spearman's, of a term's values with two seeds of the weights
 NOT_USABLE = "not usable as a factor"
 CHANGES_WITH_SEED = "changes with the seed"
+
+
+def reseeded_indices(networks: int, spaces: int) -> Indices:
+    """Return which of the networks of one of some spaces are measured with another seed, too."""
+    count = max(RESEEDED_NETWORKS // spaces, LEAST_RESEEDED)
+    return evenly_spaced_indices(networks, count)
 
 
 def adjustments(config: EvolveConfig) -> list[bool]:
@@ -89,25 +103,34 @@ class PowerLawEvaluator:
         )
 
     def measure(self, terms: Sequence[Tree]) -> MeasuredTerms:
-        """Return the usable terms with the logarithms of their magnitudes."""
-        logs, reasons = self._logs(terms, self.networks)
-        again, others = self._logs(terms, self._reseeded)
+        """Return the usable terms with the logarithms of their magnitudes.
+
+        They are measured on the spaces of small networks first, which spares the others most of
+        the terms that can't be used.
+        """
         unusable: Counter[str] = Counter()
-        kept = []
-        for index, reason in enumerate(np.maximum(reasons, others)):
-            if reason:
-                unusable[REASONS[reason]] += 1
-            elif not usable(logs[index], self.labelled):
-                unusable[NOT_USABLE] += 1
-            elif self._seed_correlation(logs[index], again[index]) < MIN_SEED_CORRELATION:
-                unusable[CHANGES_WITH_SEED] += 1
-            else:
-                kept.append(index)
-        return MeasuredTerms([terms[index] for index in kept], logs[kept], unusable)
+        left = list(range(len(terms)))
+        logs: dict[int, dict[int, Floats]] = {}
+        lost = np.zeros(len(terms))  # what the seed has taken from the sum of correlations
+        bearable = (1 - MIN_SEED_CORRELATION) * (self.labelled.pair.max() + 1)
+        for number in sorted(range(len(self.networks)), key=self._size):
+            own = self._valid_logs(terms, left, self.networks[number], unusable)
+            logs[number] = {i: each for i, each in own.items() if each.min() > LEAST_LOG}
+            unusable[NOT_USABLE] += len(own) - len(logs[number])
+            again = self._valid_logs(terms, list(logs[number]), self._reseeded[number], unusable)
+            for index, other in again.items():
+                lost[index] += self._seed_loss(number, logs[number][index], other)
+            left = [index for index in again if lost[index] <= bearable]
+            unusable[CHANGES_WITH_SEED] += len(again) - len(left)
+        whole = {i: np.concatenate([own[i] for _, own in sorted(logs.items())]) for i in left}
+        kept = [index for index in left if usable(whole[index], self.labelled)]
+        unusable[NOT_USABLE] += len(left) - len(kept)
+        found = np.reshape([whole[index] for index in kept], (-1, len(self.labelled.truth)))
+        return MeasuredTerms([terms[index] for index in kept], found, +unusable)
 
     def logs(self, terms: Sequence[Tree]) -> Floats:
         """Return the logarithms of terms [terms, rows]."""
-        return self._logs(terms, self.networks)[0]
+        return np.concatenate([self._logs(terms, own)[0] for own in self.networks], axis=1)
 
     def committee(
         self, bags: Sequence[tuple[bool, Sequence[Tree]]], logs: Mapping[Tree, Floats]
@@ -141,45 +164,48 @@ class PowerLawEvaluator:
         terms = [term for term, size in zip(terms, sizes, strict=True) if size <= MAX_SIZE]
         return power_law(terms, [exponents[term] for term in terms]) if terms else None
 
+    def _size(self, number: int) -> float:
+        return float(self.networks[number].truth.params.sum())
+
+    def _valid_logs(
+        self,
+        terms: Sequence[Tree],
+        indices: Sequence[int],
+        networks: MeasuredNetworks,
+        unusable: Counter[str],
+    ) -> dict[int, Floats]:
+        """Return the logarithms [rows] of those of some terms that are valid on all networks."""
+        logs, reasons = self._logs([terms[index] for index in indices], networks)
+        unusable.update(REASONS[reason] for reason in reasons if reason)
+        found = zip(indices, logs, reasons, strict=True)
+        return {index: own for index, own, reason in found if not reason}
+
     def _logs(
-        self, terms: Sequence[Tree], networks: Sequence[MeasuredNetworks]
-    ) -> tuple[Floats, np.ndarray]:
+        self, terms: Sequence[Tree], networks: MeasuredNetworks
+    ) -> tuple[Floats, Sequence[int]]:
         """Return the logarithms of terms [terms, rows], and the reason of each invalid one."""
-        scores = [own.scores(terms) for own in networks]
-        values = [own.values.reshape(len(terms), -1) for own in scores]
+        scores = networks.scores(terms)
         with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(np.abs(np.concatenate(values, axis=1)))
-        return logs, np.max([own.reasons.max(axis=(1, 2)) for own in scores], axis=0)
+            logs = np.log(np.abs(scores.values.reshape(len(terms), -1)))
+        return logs, scores.reasons.max(axis=(1, 2)).tolist()
 
-    @cached_property
-    def _same_networks(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """The rows of each pair's networks that are measured twice, in both measurements."""
-        found: list[tuple[np.ndarray, np.ndarray]] = []
-        here = there = 0
-        for networks, reseeded in zip(self.networks, self._reseeded, strict=True):
-            known = networks.evaluation_set.networks
-            again = reseeded.evaluation_set.networks
-            both = sorted(set(known).intersection(again))
-            for _ in networks.evaluation_set.truth:
-                found.append(
-                    (
-                        here + np.array([known.index(n) for n in both], dtype=int),
-                        there + np.array([again.index(n) for n in both], dtype=int),
-                    )
-                )
-                here, there = here + len(known), there + len(again)
-        return found
-
-    def _seed_correlation(self, logs: Floats, again: Floats) -> float:
-        """Return the mean rank correlation of a term with itself under another seed."""
-        found = []
-        for here, there in self._same_networks:
-            one, other = rankdata(logs[here]), rankdata(again[there])
-            one, other = one - one.mean(), other - other.mean()
-            spread = np.sqrt((one @ one) * (other @ other))
-            same = float(np.array_equal(logs[here], again[there]))
-            found.append(float(one @ other / spread) if spread else same)
-        return float(np.mean(found))
+    def _seed_loss(self, number: int, logs: Floats, again: Floats) -> float:
+        """Return how far the rank correlations of a term with itself under another seed are below
+        one, summed over the datasets of a space."""
+        known = self.networks[number].evaluation_set.networks
+        reseeded = self._reseeded[number].evaluation_set.networks
+        both = sorted(set(known).intersection(reseeded))
+        here, there = [known.index(n) for n in both], [reseeded.index(n) for n in both]
+        datasets = len(self.networks[number].truth.truth)
+        loss = 0.0
+        for own, other in zip(
+            logs.reshape(datasets, -1)[:, here], again.reshape(datasets, -1)[:, there], strict=True
+        ):
+            one, two = rankdata(own), rankdata(other)
+            one, two = one - one.mean(), two - two.mean()
+            spread = np.sqrt((one @ one) * (two @ two))
+            loss += 1 - (one @ two / spread if spread else np.array_equal(own, other))
+        return float(loss)
 
     def archive(self, state: State) -> TermArchive:
         """Return the archive of a state, restored from a checkpoint or empty at first."""

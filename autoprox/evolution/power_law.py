@@ -6,7 +6,7 @@ to the normal scores of the ranks of the true scores, since ranks are what a pro
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import floor, log, log10
 from typing import Any, TypeAlias
@@ -63,6 +63,10 @@ class LabelledNetworks:
             if len(known := np.intersect1d(own, rows, assume_unique=True)):
                 target[known] = normal_scores(self.truth[known])
         return replace(self, target=target)
+
+    def only(self, rows: Indices) -> "LabelledNetworks":
+        """Return some rows."""
+        return replace(self, **{own.name: getattr(self, own.name)[rows] for own in fields(self)})
 
     def rows_of(self, networks: Sequence[int] | Indices) -> Indices:
         """Return the rows of some networks."""

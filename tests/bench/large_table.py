@@ -90,6 +90,7 @@ def evolve() -> dict[str, Any]:
             networks=NETWORKS,
             train=TRAIN,
             zoo=("none",),
+            form="tree",
             halving=True,
             children=CHILDREN,
             population=EVALUATIONS - 20 * CHILDREN,
