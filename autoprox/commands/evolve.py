@@ -73,6 +73,7 @@ from autoprox.scoring.evaluation_set import MetricsTable
 from autoprox.shortfalls import Shortfall
 from autoprox.statistics.collector import resolve_device
 from autoprox.statistics.matrix_cache import CachedMatrices
+from autoprox.zoo.predictor import Predictor
 
 REPRESENTATIONS: Mapping[str, Callable[[Grammar], Representation]] = {
     "free": lambda grammar: grammar,
@@ -431,12 +432,16 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
                     committee = committee_with_prior(
                         measured, trained, config, self.prior, archives
                     )
+            predictor = None
+            if self.config.spaces is None:
+                feature = self.prior.tree if self.prior else committee or tree
+                [of_space] = trained
+                file = of_space.predictor(feature, self._found(run, plan.trained))
+                run.write_predictor(file)
+                predictor = Predictor(file)
             quality = {
                 name: networks[name].ranking_quality(
-                    tree,
-                    self.problems[name].zoo_scores(progress),
-                    committee,
-                    self.prior.tree if self.prior else None,
+                    tree, self.problems[name].zoo_scores(progress), committee, predictor
                 )
                 for name in plan.measured
             }
@@ -607,18 +612,22 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
     def _proxy_record(
         self, run: Run, fold: EvolutionFold, expression: str, taus: Taus
     ) -> ProxyRecord:
-        problems = [self.problems[name] for name in fold.trained]
-        found = Found(
+        found = self._found(run, fold.trained)
+        return ProxyRecord(expression, pretty_formula(parse_expression(expression)), found, taus)
+
+    def _found(self, run: Run, trained: Sequence[str]) -> Found:
+        """Return what a run's files record of the networks that it learnt from."""
+        problems = [self.problems[name] for name in trained]
+        return Found(
             run=run.name,
             space=", ".join(problem.space.name for problem in problems),
             benchmark=", ".join(dict.fromkeys(problem.benchmark.name for problem in problems)),
             label=", ".join(dict.fromkeys(problem.benchmark.label for problem in problems)),
-            datasets=self.pairs(fold.trained),
+            datasets=self.pairs(trained),
             seed=self.config.seed,
             weights=self.config.weights,
             evolved_on=[problem.split_record() for problem in problems],
         )
-        return ProxyRecord(expression, pretty_formula(parse_expression(expression)), found, taus)
 
     def _taus(self, fold: EvolutionFold) -> Taus:
         """Return the formula's taus by part of the split and by pair."""

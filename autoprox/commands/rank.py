@@ -200,6 +200,8 @@ class RankTask(CommandTask[RankConfig, RankSummary]):
         }
         super().__init__(config.model_copy(update=filled))
         self.proxies = MeasuredProxies(names)
+        for predictor in self.proxies.predictors.values():
+            predictor.require_space(self.space.name)
         self.setting(config.seed)
         self._trained = {
             name: evolved_on_architectures(name, self.config, self.benchmark)
@@ -217,7 +219,9 @@ class RankTask(CommandTask[RankConfig, RankSummary]):
 
     @property
     def read(self) -> dict[str, str]:
-        proxies = "\n".join(f"{name} {tree}" for name, tree in self.proxies.trees.items())
+        predictors = {name: own.digest for name, own in self.proxies.predictors.items()}
+        texts = {**self.proxies.trees, **predictors}
+        proxies = "\n".join(f"{name} {text}" for name, text in texts.items())
         return input_digests(
             self.setting(self.config.seed).batches, self.benchmark, proxies=proxies
         )
@@ -312,7 +316,9 @@ class RankTask(CommandTask[RankConfig, RankSummary]):
         for index, seed in enumerate(self.seeds()):
             own = [line for line in lines if line.seed == seed]
             values = [line.values.get(dataset, {}) for line in own]
-            scores[index, [line.network for line in own]] = self.proxies.scores(proxy, values)
+            networks = [line.network for line in own]
+            archs = [architectures[network] for network in networks]
+            scores[index, networks] = self.proxies.scores(proxy, values, archs, dataset)
         return scores
 
     def summarise(self, lines: Sequence[RankLogLine]) -> RankSummary:

@@ -43,6 +43,7 @@ from autoprox.language import EVERY_STATISTIC
 from autoprox.nas.architecture_evaluators import ArchitectureEvaluator, load_evaluator
 from autoprox.nas.candidate_measurement import (
     OwnWeightScorer,
+    PredictorSearchProxy,
     SearchProxy,
     SlicedWeightScorer,
     load_search_proxy,
@@ -180,11 +181,13 @@ class SearchTask(CommandTask[SearchConfig, SearchSummary]):
             **read_set(config.strategy, options, config.set or {})
         )
         source = str(config.proxy)
-        self.proxy = load_search_proxy(source, self.strategy.by_block)
+        self.proxy = load_search_proxy(source, str(config.dataset), self.strategy.by_block)
         found_on, evolved_with = config.found_on, config.evolved_with
+        if isinstance(self.proxy, PredictorSearchProxy):
+            self.proxy.predictor.require_space(self.space.name)
         if isinstance(self.proxy, SearchProxy):
             loaded = resolve_proxy(source)
-            source = str(loaded.tree)
+            source = loaded.text
             if loaded.found:
                 found_on, evolved_with = loaded.found.space, loaded.found.weights
         elif config.weights == "inherited":
@@ -228,7 +231,10 @@ class SearchTask(CommandTask[SearchConfig, SearchSummary]):
 
     @property
     def read(self) -> dict[str, str]:
-        return input_digests(self.setting.batches)
+        texts = {}
+        if isinstance(self.proxy, PredictorSearchProxy):
+            texts["predictor"] = self.proxy.predictor.digest
+        return input_digests(self.setting.batches, **texts)
 
     @property
     def counts(self) -> list[Shortfall]:

@@ -102,9 +102,12 @@ class PublishedProxies:
 
         proxies.measured(todo, self._setting, self._seed, self._pool, keep)
         records = [self._read(network) for network in networks] if proxies.names else []
+        archs = [network.architecture for network in networks]
         scores = {
             name: {
-                dataset: proxies.scores(name, [own.values.get(dataset, {}) for own in records])
+                dataset: proxies.scores(
+                    name, [own.values.get(dataset, {}) for own in records], archs, dataset
+                )
                 for dataset in self._setting.batches
             }
             for name in proxies.names

@@ -18,12 +18,10 @@ from autoprox.export import pretty_formula
 from autoprox.files.json_documents import JSONDocument
 from autoprox.language import Tree, statistics
 from autoprox.progress import Progress
-from autoprox.scoring.baselines import (
-    network_sizes,
-    regression_baselines,
-    regression_features,
-    regression_scores,
-)
+from autoprox.runs.folder import COMMITTEE, PREDICTOR
+from autoprox.runs.predictor_file import PredictorFile, PredictorLabels
+from autoprox.runs.proxy_file import VERSION, Found
+from autoprox.scoring.baselines import network_sizes, regression_baselines
 from autoprox.scoring.bootstrap import MetricDifferences, Number, RankingMetrics, finite_or_none
 from autoprox.scoring.correlations import ScoresByDataset, evenly_spaced_indices
 from autoprox.scoring.evaluation_set import (
@@ -37,12 +35,11 @@ from autoprox.searchspaces import get_space
 from autoprox.statistics.collector import MeasurementSetting
 from autoprox.statistics.matrix_sources import ExtraExpressions, UncachedMatrices
 from autoprox.statistics.untrained_networks import untrained_space_networks
+from autoprox.zoo.predictor import Predictor, training_logs
 
 TOLERATED_LOSS = 0.005  # of a metric at full resolution, compared with subsampled matrices
 MAX_RIVALS = 10  # formulas that are measured at full resolution if the first one loses more
 SEEDED_NETWORKS = 12  # networks that are measured with another seed, too
-GAUSSIAN_PROCESS = "gaussian-process"
-PROCESS_WITH_PRIOR = f"{GAUSSIAN_PROCESS}+prior"
 Parts = Mapping[str, Sequence[int]]
 
 
@@ -139,18 +136,38 @@ class FullResolutionNetworks:
         train = [n for n in self._parts["train"] if n not in self._lost()]
         return MeasuredNetworks(self._evaluation_set(train), [SourceNetworks(self._engine, train)])
 
+    def predictor(self, tree: Tree, found: Found) -> PredictorFile:
+        """Return what a Gaussian process on choices and on the scores of a tree is fitted to."""
+        self._engine.evaluate([tree])
+        train = [n for n in self._parts["train"] if n not in self._lost()]
+        values = self._engine.evaluate([tree], train).values[0]
+        archs = [self._benchmark.architectures[n] for n in train]
+        return PredictorFile(
+            version=VERSION,
+            expression=str(tree),
+            found=found,
+            architectures=[own.to_json()["choices"] for own in archs],
+            datasets={
+                dataset: PredictorLabels(
+                    truth=truth[train].tolist(), logs=training_logs(own).tolist()
+                )
+                for (dataset, truth), own in zip(
+                    self._benchmark.scores.items(), values, strict=True
+                )
+            },
+        )
+
     def ranking_quality(
         self,
         tree: Tree,
         zoo: ZooScores,
         committee: Tree | None = None,
-        prior: Tree | None = None,
+        predictor: Predictor | None = None,
     ) -> RankingQuality:
         """Measure a proxy on both parts of the split, next to the baselines and the zoo.
 
-        A committee of power laws is compared with it too, and a Gaussian process that has the
-        logarithm of a prior's scores as one more feature. Networks that failed before, or fail
-        now, are left out of all metrics.
+        A committee of power laws and a predictor are compared with it too. Networks that failed
+        before, or fail now, are left out of all metrics.
         """
         self._engine.evaluate([tree])
         failed, datasets = self._lost(), self._benchmark.datasets
@@ -165,9 +182,14 @@ class FullResolutionNetworks:
         if committee is not None:
             every = range(len(self._benchmark.architectures))
             values = self._engine.evaluate([committee], every).values[0]
-            rivals["committee"] = dict(zip(datasets, values, strict=True))
-        if prior is not None:
-            rivals[PROCESS_WITH_PRIOR] = self._process_with(prior, parts["train"])
+            rivals[COMMITTEE] = dict(zip(datasets, values, strict=True))
+        if predictor is not None:
+            archs = self._benchmark.architectures
+            values = self._engine.evaluate([predictor.tree], range(len(archs))).values[0]
+            rivals[PREDICTOR] = {
+                dataset: predictor.predict(archs, dataset, own)
+                for dataset, own in zip(datasets, values, strict=True)
+            }
         scored = {"proxy": proxy} | {
             name: {
                 part: {dataset: values[list(own)] for dataset, values in scores.items()}
@@ -206,20 +228,6 @@ class FullResolutionNetworks:
             seed_share=self._seed_share(tree),
             failed_networks={str(network): reason for network, reason in failed.items()},
         )
-
-    def _process_with(self, prior: Tree, train: Sequence[int]) -> ScoresByDataset:
-        """Score all networks by a Gaussian process on the choices and the scores of a prior."""
-        archs = self._benchmark.architectures
-        features = regression_features(GAUSSIAN_PROCESS, get_space(self._benchmark.space), archs)
-        values = self._engine.evaluate([prior], range(len(archs))).values[0]
-        found = {}
-        for (dataset, truth), own in zip(self._benchmark.scores.items(), values, strict=True):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                logs = np.log(np.abs(own))
-            known = np.isfinite(logs)
-            logs = np.where(known, logs, logs[known].mean() if known.any() else 0.0)
-            found[dataset] = regression_scores(GAUSSIAN_PROCESS, features, truth, train, logs)
-        return found
 
     def _seed_share(self, tree: Tree) -> float:
         """Return how much the seed changes the terms of a proxy, relative to their spread."""

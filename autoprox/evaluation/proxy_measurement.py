@@ -20,7 +20,7 @@ from autoprox.language import Statistic, require_complete_proxy, statistics
 from autoprox.parallel.worker_pool import WorkerPool
 from autoprox.scoring.bootstrap import finite_or_none
 from autoprox.scoring.correlations import Floats
-from autoprox.searchspaces import TransformerNetwork
+from autoprox.searchspaces import Architecture, TransformerNetwork
 from autoprox.statistics.collector import (
     LayerCapture,
     MeasuredMatrices,
@@ -43,6 +43,7 @@ from autoprox.zoo.functions import (
 )
 from autoprox.zoo.functions import shared_network_passes as measures
 from autoprox.zoo.functions.shared_network_passes import FunctionProxyError, proxy_captures
+from autoprox.zoo.predictor import Predictor
 from autoprox.zoo.proxy_loading import resolve_proxy
 
 SIZE_PROXIES = ("params", "flops")
@@ -63,10 +64,16 @@ class MeasuredProxies:
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
         self.combinations = {n: RANK_COMBINATIONS[n] for n in names if n in RANK_COMBINATIONS}
+        others = {*SIZE_PROXIES, *FUNCTION_PROXIES, *self.combinations}
+        loaded = {name: resolve_proxy(name) for name in names if name not in others}
+        self.predictors = {
+            name: own.proxy for name, own in loaded.items() if isinstance(own.proxy, Predictor)
+        }
         self.trees = {
-            name: require_complete_proxy(resolve_proxy(name).tree)
-            for name in names
-            if not {name} & {*SIZE_PROXIES, *FUNCTION_PROXIES, *self.combinations}
+            name: self.predictors[name].tree
+            if name in self.predictors
+            else require_complete_proxy(own.tree)
+            for name, own in loaded.items()
         }
         parts = {name: own.function_names() for name, own in self.combinations.items()}
         functions = (own for name in names for own in parts.get(name, (name,)))
@@ -184,10 +191,17 @@ class MeasuredProxies:
                 found[name] = reasons[0]
         return {name: reason for name, reason in found.items() if name in self.names}
 
-    def scores(self, name: str, known: Sequence[Mapping[str, float | None]]) -> Floats:
+    def scores(
+        self,
+        name: str,
+        known: Sequence[Mapping[str, float | None]],
+        architectures: Sequence[Architecture] = (),
+        dataset: str = "",
+    ) -> Floats:
         """Return the scores [networks] of a proxy that isn't a count, from each network's values.
 
-        Networks without a value have nan; the operation `rank` compares the others.
+        Networks without a value have nan; the operation `rank` compares the others. Predictors also
+        need the networks' architectures and the dataset.
         """
         tree, combination = self.trees.get(name), self.combinations.get(name)
         terms = () if tree is None else proxy_terms(tree)
@@ -202,6 +216,9 @@ class MeasuredProxies:
             scores[valid] = combination.combine(values[:, valid])
         else:
             scores = values[0]
+        if name in self.predictors:
+            predicted = self.predictors[name].predict(architectures, dataset, scores)
+            scores = np.where(np.isfinite(scores), predicted, np.nan)
         return scores
 
 

@@ -28,6 +28,7 @@ from autoprox.statistics.sliced_networks import (
 from autoprox.statistics.untrained_networks import NetworkStructure, SpaceNetwork
 from autoprox.zoo.expression_proxies import ProxyError
 from autoprox.zoo.functions import FUNCTION_PROXIES, measure_function_proxies
+from autoprox.zoo.predictor import Predictor
 from autoprox.zoo.proxy_loading import resolve_proxy
 
 SLICED_BATCH = 500  # candidates that are evaluated together
@@ -97,9 +98,22 @@ class SearchProxy:
                 )
         return outcomes
 
-    def scores(self, values: Floats) -> Floats:
+    def scores(self, values: Floats, architectures: Sequence[Architecture] = ()) -> Floats:
         """Compare candidates, or blocks, by their terms [n, terms]; returns scores [n]."""
         return combine_terms(self.tree, dict(zip(self.terms, values.T, strict=True)))
+
+
+class PredictorSearchProxy(SearchProxy):
+    """The predictor of a run: the terms of its expression, from which it predicts ranks."""
+
+    def __init__(self, predictor: Predictor, dataset: str) -> None:
+        super().__init__(predictor.tree)
+        self.predictor, self._dataset = predictor, dataset
+
+    def scores(self, values: Floats, architectures: Sequence[Architecture] = ()) -> Floats:
+        """Predict the ranks of candidates [n] by their terms [n, terms]."""
+        scores = super().scores(values)
+        return self.predictor.predict(architectures, self._dataset, scores)
 
 
 class NamedSearchProxy:
@@ -140,15 +154,21 @@ class NamedSearchProxy:
             else MeasurementOutcome(failure="not finite")
         )
 
-    def scores(self, values: Floats) -> Floats:
+    def scores(self, values: Floats, architectures: Sequence[Architecture] = ()) -> Floats:
         """Return the scores [n] of candidates by their terms [n, 1]."""
         return np.asarray(values[:, 0])
 
 
-def load_search_proxy(source: str, by_block: bool = False) -> SearchProxy | NamedSearchProxy:
-    """Return the proxy of a search: an expression, a function of the zoo, params or flops."""
+def load_search_proxy(
+    source: str, dataset: str = "", by_block: bool = False
+) -> SearchProxy | NamedSearchProxy:
+    """Return a search's proxy: an expression, a predictor, a function of the zoo, or a size."""
     if source not in ArchitectureSizes._fields and source not in FUNCTION_PROXIES:
-        return SearchProxy(resolve_proxy(source).tree, by_block)
+        loaded = resolve_proxy(source)
+        if not isinstance(loaded.proxy, Predictor):
+            return SearchProxy(loaded.tree, by_block)
+        if not by_block:
+            return PredictorSearchProxy(loaded.proxy, dataset)
     if by_block:
         rule = "a strategy that scores blocks must have an expression as its proxy"
         raise ProxyError(f"{rule}, but {source} is a function of whole networks")

@@ -273,7 +273,8 @@ class Searcher:
         return self._scores
 
     def _compute_scores(self, valid: Sequence[Candidate]) -> list[float]:
-        values = self.proxy.scores(np.array([c.outcome.terms for c in valid]))
+        architectures = [candidate.architecture for candidate in valid]
+        values = self.proxy.scores(np.array([c.outcome.terms for c in valid]), architectures)
         if self.adjusts_for_size:
             values = size_adjusted(values, np.array([float(c.sizes.params) for c in valid]))
         return list(map(float, values))

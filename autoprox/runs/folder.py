@@ -29,6 +29,7 @@ from autoprox.files.atomic_writes import UNFINISHED, remove_unfinished_files, to
 from autoprox.files.folder_checks import require_folder
 from autoprox.files.json_documents import JSONDocument, PartialJSONDocument, read_object
 from autoprox.files.json_lines import JSONLinesFile
+from autoprox.runs.predictor_file import PredictorFile, write_predictor
 from autoprox.runs.proxy_file import ProxyRecord, write_proxy
 
 CONFIG = "config.json"
@@ -39,7 +40,7 @@ REPORT = "report.html"
 CHECKPOINT = "checkpoint.json"
 SUMMARY = "summary.json"
 HALL_OF_FAME = "hall_of_fame"
-COMMITTEE = "committee"  # the name of its file among the numbered ones
+COMMITTEE, PREDICTOR = "committee", "predictor"  # the names of files among the numbered ones
 LOCK = ".lock"
 COMMANDS = {  # of kinds that aren't named like their command
     "build": "bench build",
@@ -296,6 +297,13 @@ class Run:
                 path.unlink()
         if committee is not None:
             write_proxy(folder / f"{COMMITTEE}.json", committee)
+
+    def write_predictor(self, predictor: PredictorFile) -> None:
+        """Replace the predictor, next to the hall of fame."""
+        self._require_lock()
+        folder = self.path / HALL_OF_FAME
+        folder.mkdir(exist_ok=True)
+        write_predictor(folder / f"{PREDICTOR}.json", predictor)
 
     def close(self) -> None:
         """Release the folder."""

@@ -10,7 +10,8 @@ from autoprox.errors import RunError
 from autoprox.files.json_documents import JSONDocument
 from autoprox.files.rerun_command import rerun_command_line
 from autoprox.language import Tree, parse_expression
-from autoprox.runs.folder import COMMITTEE, HALL_OF_FAME, Run
+from autoprox.runs.folder import COMMITTEE, HALL_OF_FAME, PREDICTOR, Run
+from autoprox.runs.predictor_file import read_predictor
 from autoprox.runs.proxy_file import Found, read_proxy
 from autoprox.zoo.expression_proxies import EXPRESSION_PROXIES, ProxyError, parse_with_zoo_names
 from autoprox.zoo.functions import (
@@ -19,19 +20,27 @@ from autoprox.zoo.functions import (
     FunctionProxy,
     RankCombination,
 )
+from autoprox.zoo.predictor import Predictor
 
-NUMBERED = re.compile(rf"(.+):(\d+|{COMMITTEE})")  # a formula of a run
+NUMBERED = re.compile(rf"(.+):(\d+|{COMMITTEE}|{PREDICTOR})")  # a formula of a run
 
 
 @dataclass(frozen=True)
 class LoadedProxy:
-    """A tree, which need not be a complete proxy, or a published proxy that has none."""
+    """A tree, which need not be a complete proxy, or a proxy that has none."""
 
-    proxy: Tree | FunctionProxy | RankCombination
+    proxy: Tree | FunctionProxy | RankCombination | Predictor
     citation: str | None = None  # of a published one
     found: Found | None = None  # of a proxy file
     taus: dict[str, dict[str, float | None]] | None = None
     run: Path | None = None  # that chose it
+
+    @property
+    def text(self) -> str:
+        """A proxy of the same meaning that needs no file; a predictor's is that of its run."""
+        if isinstance(self.proxy, Predictor):
+            return self.proxy.name
+        return str(self.tree)
 
     @property
     def tree(self) -> Tree:
@@ -44,11 +53,13 @@ class LoadedProxy:
         )
         if isinstance(self.proxy, RankCombination):
             kind = "compares networks by their ranks: `rank` and `evolve --zoo` measure it"
+        if isinstance(self.proxy, Predictor):
+            kind = "ranks the architectures of a space: `rank`, `search` and `compare` take it"
         raise ProxyError(f"an expression is needed, but {self.proxy.name} {kind}")
 
 
 def resolve_proxy(source: str) -> LoadedProxy:
-    """Load a proxy by its name, file or text; that which a run chose, or RUN:N or RUN:committee."""
+    """Load a proxy by its name, file or text; what a run chose, or another proxy of the run."""
     if (own := FUNCTION_PROXIES.get(source) or RANK_COMBINATIONS.get(source)) is not None:
         return LoadedProxy(own, citation=own.citation)
     if source in EXPRESSION_PROXIES:
@@ -62,6 +73,8 @@ def resolve_proxy(source: str) -> LoadedProxy:
     path, name = run
     _require_ended(path)
     file = path / HALL_OF_FAME / f"{name}.json"
+    if name == PREDICTOR:
+        return _predictor(path, file)
     if not file.exists():
         numbers = sorted(
             int(own.stem) for own in file.parent.glob("*.json") if own.stem.isdecimal()
@@ -79,10 +92,10 @@ def weights_evolved_with(source: str) -> str | None:
 
 
 def find_run(source: str) -> tuple[Path, str] | None:
-    """Return a run's folder and the number of its formula, or `committee`; None if it is no run."""
+    """Return a run's folder and the name of its proxy's file; None if it is no run."""
     named = NUMBERED.fullmatch(source)
     if named and not os.path.isdir(source) and _is_folder(named[1]):
-        return Path(named[1]), named[2] if named[2] == COMMITTEE else str(int(named[2]))
+        return Path(named[1]), str(int(named[2])) if named[2].isdecimal() else named[2]
     return (Path(source), "1") if _is_folder(source) else None
 
 
@@ -133,6 +146,14 @@ def _require_ended(run: Path) -> None:
             f"a run must have ended to have a proxy, but {run} has not: "
             f"`{rerun_command_line('resume', run)}` goes on with it"
         )
+
+
+def _predictor(run: Path, file: Path) -> LoadedProxy:
+    if not file.exists():
+        rule = "a predictor is in runs of `autoprox evolve` on one space, since version 0.3"
+        raise RunError(f"{rule}, but {run} has none")
+    found = read_predictor(file)
+    return LoadedProxy(Predictor(found, f"{run.absolute()}:{PREDICTOR}"), found=found.found)
 
 
 def _from_file(path: Path) -> LoadedProxy:

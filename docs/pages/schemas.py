@@ -32,12 +32,14 @@ from autoprox.loaded_runs import Overview
 from autoprox.report.terminal.operations_report import OperationDetails
 from autoprox.report.terminal.proxy_report import ExpressionDetails, FunctionDetails, ProxyGlance
 from autoprox.runs.folder import FORMAT, RunEnvironment
+from autoprox.runs.predictor_file import PredictorFile
 from autoprox.runs.proxy_file import ProxyFile
 from autoprox.runs.summary import ArchitectureDocument
 from autoprox.zoo.proxy_loading import NumberedFormula
 
 FILES: Mapping[str, Any] = {
     "proxy-file": ProxyFile,
+    "predictor-file": PredictorFile,
     "benchmark-table": BenchmarkTable,
     "architecture": ArchitectureDocument,
     "suggestions": list[SuggestionDocument],

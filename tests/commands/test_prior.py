@@ -45,7 +45,7 @@ def test_with_three_labels_the_committee_is_nearly_the_prior() -> None:
     trees = [prior.tree, parse_expression(fold.committee)]
     one, other = TreeEvaluator(source).evaluate(trees).values[:, 0]
     assert spearmanr(one, other).statistic > 0.9
-    assert "gaussian-process+prior" in next(iter(fold.spaces.values())).baselines
+    assert "predictor" in next(iter(fold.spaces.values())).baselines
 
 
 def test_the_prior_of_a_built_in_table_is_without_it() -> None:

@@ -35,8 +35,10 @@ from autoprox.report.html.svg_geometry import (
 )
 from autoprox.report.terminal.layout import WIDTH, Part
 from autoprox.report.terminal.run_report_by_kind import run_report
+from autoprox.scoring.correlations import Floats
 from autoprox.scoring.fitness_correlations import size_adjusted
 from autoprox.searchspaces import get_space
+from autoprox.zoo.proxy_loading import find_run
 
 Log = Sequence[Mapping[str, Any]]
 Taus = Mapping[str, Mapping[str, float | None]]  # by proxy or run, and dataset
@@ -78,7 +80,9 @@ def answer_parts(run: LoadedRun) -> list[ReportPart]:
 
 
 def search_formula(proxy: str) -> Tree | None:
-    """Return the formula of a search's proxy; None for a function or a count."""
+    """Return the formula of a search's proxy; None for a function, a predictor or a count."""
+    if find_run(proxy) is not None:
+        return None
     found = load_search_proxy(proxy)
     return parse_expression(proxy) if isinstance(found, SearchProxy) else None
 
@@ -264,15 +268,26 @@ def fitness_plots(log: Log) -> list[PlotGeometry]:
     return plots
 
 
+def _candidate_scores(run: LoadedRun, valid: Sequence[Mapping[str, Any]]) -> Floats:
+    """Return the recorded scores of candidates; those of a search that goes on aren't recorded."""
+    if all(own.get("score") is not None for own in valid):
+        return np.array([own["score"] for own in valid], dtype=float)
+    config = run.config
+    space = get_space(config["space"])
+    archs = [space.architecture(own["arch"]) for own in valid]
+    terms = np.array([own["terms"] for own in valid], dtype=float)
+    scores = load_search_proxy(config["proxy"], config["dataset"]).scores(terms, archs)
+    if config.get("objective") == "size-adjusted":
+        scores = size_adjusted(scores, np.array([float(own["params"]) for own in valid]))
+    return scores
+
+
 def candidate_plots(run: LoadedRun) -> list[PlotGeometry]:
     """Plot all candidates of a search by size and score, the front, and the pick."""
     valid = {n: own for n, own in enumerate(run.candidates) if not own["failure"]}
     if not valid:
         return []
-    terms = np.array([own["terms"] for own in valid.values()], dtype=float)
-    scores = load_search_proxy(run.config["proxy"]).scores(terms)
-    if run.config.get("objective") == "size-adjusted":
-        scores = size_adjusted(scores, np.array([float(own["params"]) for own in valid.values()]))
+    scores = _candidate_scores(run, list(valid.values()))
     points = {
         n: PlotPoint(
             own["params"], score, f"candidate {n}: {own['params']:,} parameters, {score:.6g}"

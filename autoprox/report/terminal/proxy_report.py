@@ -76,7 +76,7 @@ class ProxyGlance(JSONDocument):
 def proxy_details(loaded: LoadedProxy) -> ExpressionDetails | FunctionDetails:
     """Return everything that `autoprox show --json` says."""
     if not isinstance(loaded.proxy, Tree):
-        return _function_details(loaded.proxy)
+        return _function_details(loaded)
     tree, quality = loaded.proxy, _quality(loaded)
     return ExpressionDetails(
         expression=str(tree),
@@ -117,7 +117,7 @@ def proxy_glance(source: str) -> ProxyGlance:
 def proxy_report(loaded: LoadedProxy) -> list[Part]:
     """Show the formula with its legend, the tree's facts, where it was found, and its taus."""
     if not isinstance(loaded.proxy, Tree):
-        details = _function_details(loaded.proxy)
+        details = _function_details(loaded)
         facts = {"passes": details.passes, "citation": details.citation}
         return [details.formula, details.rule, aligned(facts)]
     tree, found = loaded.proxy, loaded.found
@@ -162,12 +162,16 @@ def _quality(loaded: LoadedProxy) -> RankingQuality | None:
     return spaces[0] if len(spaces) == 1 else None
 
 
-def _function_details(proxy: FunctionProxy | RankCombination) -> FunctionDetails:
+def _function_details(loaded: LoadedProxy) -> FunctionDetails:
+    proxy = loaded.proxy
     if isinstance(proxy, RankCombination):
         passes = f"those of {', '.join(proxy.parts)}"
         return FunctionDetails(
             formula=proxy.equation, rule=proxy.rule, passes=passes, citation=proxy.citation
         )
+    if not isinstance(proxy, FunctionProxy):
+        expression = loaded.tree  # raises the error of a predictor
+        raise TypeError(f"{expression} is no function")
     return FunctionDetails(
         formula=proxy.equation,
         rule=getdoc(proxy.function) or "",
