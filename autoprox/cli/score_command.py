@@ -44,7 +44,8 @@ def score_by_proxy(
         list[str] | None, typer.Option(help="A further model. Repeat it for more.", metavar="MODEL")
     ] = None,
     images: Annotated[
-        Path | None, typer.Option(help="Real images.", metavar="PATH", show_default="noise")
+        Path | None,
+        typer.Option(help="Folder of real images.", metavar="PATH", show_default="noise"),
     ] = None,
     text: Annotated[
         Path | None,
@@ -64,7 +65,8 @@ def score_by_proxy(
     pretrained: Annotated[bool, typer.Option("--pretrained", help="With trained weights.")] = False,
     layers: Annotated[bool, typer.Option("--layers", help="Show which layers are read.")] = False,
     batch_size: Annotated[
-        int | None, typer.Option(help="Images or sequences.", min=1, show_default="4")
+        int | None,
+        typer.Option(help="Images or sequences that a model sees.", min=1, show_default="4"),
     ] = None,
     length: Annotated[
         int | None, typer.Option(help="Tokens of a sequence.", min=2, show_default="64")
@@ -85,5 +87,6 @@ def score_by_proxy(
     patterns = {domain: given for domain, given in (("msa", msa), ("mlp", mlp)) if given}
     found = score_model_references(loaded.tree, names, inputs, patterns, pretrained, weights)
     if loaded.found is not None:
-        found = found.model_copy(update={"evolved_with": loaded.found.weights})
+        known = {"evolved_with": loaded.found.weights, "found_on": loaded.found.space}
+        found = found.model_copy(update=known)
     show_result(json, found, lambda: score_report(found, layers))
