@@ -60,18 +60,18 @@ class EvolutionParameters(Options):
             choices=("power-law", "tree"),
         ),
     ] = "power-law"
-    terms: Annotated[Positive, Le(MAX_TERMS), EvolutionOption("Terms of a power law at most.")] = 8
+    terms: Annotated[Positive, Le(MAX_TERMS), EvolutionOption("Most terms of a power law.")] = 8
     strategy: Annotated[
         str,
         EvolutionOption(
-            "mixture, elitist (Auto-Prox), naive or random.",
+            "Strategy of the evolution: mixture, elitist (Auto-Prox), naive or random.",
             choices=("mixture", "elitist", "naive", "random"),
         ),
     ] = "mixture"
     representation: Annotated[
         str,
         EvolutionOption(
-            "Form of the formulas: free, or two-inputs (Auto-Prox).",
+            "Shape of the formulas: free, or two-inputs (Auto-Prox).",
             choices=("free", "two-inputs"),
         ),
     ] = "free"
@@ -79,7 +79,8 @@ class EvolutionParameters(Options):
         Many,
         Ge(2),
         EvolutionOption(
-            "Formulas that survive an iteration; of power laws, random terms to begin with.",
+            "Population: the formulas that survive an iteration; for power laws, the random terms "
+            "to start with.",
             default=BY_FORM.format(1500, 20),
         ),
     ] = 20
@@ -94,10 +95,10 @@ class EvolutionParameters(Options):
     ] = 10
     sample_ratio: Annotated[
         float, Gt(0), Le(1),
-        EvolutionOption("Share of the population that parents are drawn from."),
+        EvolutionOption("Share of the population that is sampled for parents."),
     ] = 0.5  # fmt: skip
-    top: Annotated[
-        Positive, EvolutionOption("Parents are among this many best of that sample.")
+    parents: Annotated[
+        Positive, EvolutionOption("Parents are drawn from this many best of that sample.")
     ] = 5
     margin: Annotated[
         float, Ge(0), Le(2),
@@ -109,9 +110,9 @@ class EvolutionParameters(Options):
     objective: Annotated[
         str,
         EvolutionOption(
-            "jcm (Auto-Prox's joint metric of Kendall's taus), size-adjusted (that of the partial "
-            "taus, controlling for parameter count), or both (NSGA-II on both and the size of "
-            "formulas).",
+            "What is maximised: jcm (Auto-Prox's joint metric of Kendall's taus), size-adjusted "
+            "(that of the partial taus, controlling for parameter count), or both (NSGA-II on both "
+            "and the size of formulas).",
             choices=("jcm", "size-adjusted", "both"),
         ),
     ] = "jcm"
@@ -125,7 +126,7 @@ class EvolutionParameters(Options):
     evaluations: Annotated[
         Positive | None,
         EvolutionOption(
-            "Formulas that an evolution evaluates at most, which may end it before its "
+            "Most formulas that an evolution evaluates, which may end it before its "
             "iterations. With --hold-out each, the limit is for each evolution.",
             default="none",
         ),

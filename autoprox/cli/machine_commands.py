@@ -16,7 +16,7 @@ DOCTOR_EXAMPLES = ("doctor", "doctor --json", "doctor --data-dir tables")
 
 def manage_cache(
     folder: Annotated[
-        Path | None, path_option("Its folder.", "the user's", "--cache", metavar="DIR")
+        Path | None, path_option("Folder of the cache.", "the user's", "--cache", metavar="DIR")
     ] = None,
     clear: Annotated[
         bool, typer.Option("--clear", help="Remove all measurements; downloads stay.")

@@ -52,7 +52,7 @@ def show_proxies(
         str | None,
         typer.Option(
             "--format",
-            help="Only this format, or a plug-in's.",
+            help="Show the formula alone, in this format; a plug-in may add others.",
             **offered(("text", "pretty", "latex", "tree")),
         ),
     ] = None,
@@ -122,13 +122,13 @@ def list_runs(
 def report_runs(
     runs: Annotated[list[Path], typer.Argument(help="Folders of runs.", metavar="RUN...")],
     out: Annotated[
-        Path | None, path_option("The file.", "report in the run's folder, or here")
+        Path | None, path_option("File to write.", "report in the run's folder, or here")
     ] = None,
     format_: Annotated[
         str,
         typer.Option(
             "--format",
-            help="html, md (tables), svg (the plots) or png (Chromium).",
+            help="Format: html, md (the tables), svg (the plots) or png (needs Chromium).",
             **offered(("html", "md", "svg", "png")),
         ),
     ] = "html",

@@ -233,7 +233,7 @@ class EvolveConfig(
     set: Annotated[
         Mapping[str, Any] | None,
         EvolutionOption(
-            "An option of the strategy's own, such as one of a plug-in's. Repeat it for more.",
+            "Any option of the strategy, such as one of a plug-in's. Repeat it for more.",
             "NAME=VALUE", "its own", read_assignments, repeated=True,
         ),
     ] = None  # fmt: skip
@@ -316,7 +316,7 @@ class RankConfig(
         ),
     ] = ("all",)  # fmt: skip
     seeds: Seeds = 1
-    published: Annotated[bool, Option("Show what papers report next to it.")] = False
+    published: Annotated[bool, Option("Show the figures that papers report, too.")] = False
 
 
 class CompareConfig(
@@ -373,7 +373,7 @@ class CurveConfig(
         "curve --space pit --labels 0,10,40 --draws 50",
     )
     common = (
-        *("benchmark", "space", "datasets", "images", "labels", "draws", "terms"),
+        *("benchmark", "space", "datasets", "images", "labels", "draws", "population"),
         *("seed", "workers", "name"),
     )
 
@@ -385,9 +385,9 @@ class CurveConfig(
         ),
     ] = (0, 5, 10, 20, 40)  # fmt: skip
     draws: Annotated[Positive, Option("Random draws of each number of labels.")] = 20
-    terms: Annotated[Many, Option("Random terms that power laws are made of, measured once.")] = (
-        1500
-    )
+    population: Annotated[
+        Many, Option("Population of random terms that power laws are made of.")
+    ] = 1500
     zoo: Annotated[
         Names,
         Option(
@@ -430,7 +430,7 @@ class SearchConfig(
     benchmark: Annotated[
         PathText | None,
         Option(
-            "Whose space, dataset and classes are taken, if they aren't given.",
+            "Benchmark whose space, dataset and classes are used unless they are given.",
             "NAME|FILE", "none",
         ),
     ] = None  # fmt: skip
@@ -445,15 +445,16 @@ class SearchConfig(
     subnets: Annotated[
         PathText | None,
         Option(
-            "Architectures that random chooses from, as in preferred.json and top.json.",
+            "Architectures that the strategy random chooses from, as in preferred.json and "
+            "top.json.",
             "FILE", "the space",
         ),
     ] = None  # fmt: skip
     objective: Annotated[
         str,
         Option(
-            "score, or size-adjusted: the part of the score's rank that the parameter count "
-            "doesn't explain.",
+            "What is maximised: score, or size-adjusted, the part of the score's rank that the "
+            "parameter count doesn't explain.",
             choices=("score", "size-adjusted"),
         ),
     ] = "score"
@@ -472,9 +473,9 @@ class SearchConfig(
     evaluator: Annotated[
         str | None,
         Option(
-            "Gives the true value of architectures: a benchmark, or a function that takes "
+            "Source of the true values of architectures: a benchmark, or a function that takes "
             "{space, choices} and returns a number, higher is better. With any strategy but "
-            "etas, it evaluates the best by the proxy in the end, until --top have a value, and "
+            "etas, it evaluates the best by the proxy at the end, until --top have a value, and "
             "the largest.",
             "NAME|MODULE:FUNCTION", "none", code=True,
         ),
@@ -497,7 +498,8 @@ class SearchConfig(
     strategy: Annotated[
         str,
         StrategyOption(
-            f"{', '.join(SEARCH_STRATEGIES.registered)}, or one of a plug-in.",
+            f"Strategy of the search: {', '.join(SEARCH_STRATEGIES.registered)}, or one of a "
+            "plug-in.",
             "STRATEGY",
             choices=tuple(SEARCH_STRATEGIES.registered),
         ),
@@ -592,20 +594,20 @@ class BuildConfig(SpreadOptions, TaskConfig):
     images: Annotated[
         Paths,
         Option(
-            "Dataset to train on: a folder with one for each class, .npz, IDX or CIFAR binary "
-            "files. Repeat it for more datasets.",
+            "Images of a dataset to train on: a folder with one for each class, .npz, IDX or "
+            "CIFAR binary files. Repeat it for more datasets.",
             "PATH", "none", repeated=True,
         ),
     ] = ()  # fmt: skip
     text: Annotated[
         Paths,
         Option(
-            "Dataset to train language models on: a text file, read byte by byte. Repeat it for "
-            "more datasets.",
+            "A text file, read byte by byte, to train language models on. Repeat it for more "
+            "datasets.",
             "FILE", "none", repeated=True,
         ),
     ] = ()  # fmt: skip
-    samples: Annotated[Many, Option("Architectures to train.")] = 64
+    samples: Annotated[Many, Option("Random architectures to train.")] = 64
     sizes: Annotated[
         RangeText,
         AfterValidator(partial(parse_range, "sizes")),
@@ -618,7 +620,9 @@ class BuildConfig(SpreadOptions, TaskConfig):
         Positive | None,
         Option("Bands of sizes, of equal width on a log scale; at most --samples.", default="8"),
     ] = None
-    seeds: Annotated[Positive, Option("Trainings of each architecture on each dataset.")] = 2
+    seeds: Annotated[
+        Positive, Option("Number of seeds: trainings of each architecture on each dataset.")
+    ] = 2
     epochs: Annotated[
         Positive, Option("Passes over the data; incomplete last batches are left out.")
     ] = 8
@@ -632,7 +636,7 @@ class BuildConfig(SpreadOptions, TaskConfig):
     mirror: Annotated[
         Names,
         Option(
-            "Dataset whose images are mirrored at random. Repeat it for more.",
+            "Mirror half of the images of this dataset. Repeat it for more.",
             "DATASET", "none", repeated=True,
         ),
     ] = ()  # fmt: skip
@@ -659,7 +663,7 @@ class SuggestConfig(DeviceOptions, InputOptions, CommandConfig):
     )
 
     table: Annotated[
-        PathText, Option("Table of your own. If there is none, it is written.", "FILE")
+        PathText, Option("Your own table, which is written if it doesn't exist.", "FILE")
     ]
     add: Annotated[
         PathText | None,
@@ -674,7 +678,10 @@ class SuggestConfig(DeviceOptions, InputOptions, CommandConfig):
     ] = None
     out: Annotated[
         PathText | None,
-        Option("File of the suggestions, an array of {space, choices}.", "FILE", "TABLE-next.json"),
+        Option(
+            "File of suggestions to write, an array of {space, choices}.",
+            "FILE", "TABLE-next.json",
+        ),
     ] = None  # fmt: skip
     space: Annotated[str | None, Option("Search space.", default="the table's")] = None
     datasets: Annotated[
@@ -683,21 +690,21 @@ class SuggestConfig(DeviceOptions, InputOptions, CommandConfig):
     classes: Annotated[
         Positive | None, Option("Classes of a new table's datasets.", default="the datasets'")
     ] = None
-    lower_is_better: Annotated[bool, Option("Scores of a new table are such as perplexities.")] = (
-        False
-    )
+    lower_is_better: Annotated[
+        bool, Option("A new table's scores are better if lower, as perplexities are.")
+    ] = False
     params: ParamsRange = (None, None)
     flops: FlopsRange = (None, None)
     proxy: Annotated[
         Names,
         Option(
-            "What is known without training: published names, expressions, proxy files or runs; "
+            "Proxies whose mean is the prior: published names, expressions, proxy files or runs; "
             "none: the choices alone.",
             "A,B,C", ",".join(SUGGESTING_PROXIES), names,
         ),
     ] = SUGGESTING_PROXIES  # fmt: skip
     samples: Annotated[Many, Option("Random architectures to choose from.")] = 400
-    seed: Annotated[Whole, Option("Seed of all random numbers.")] = 0
+    seed: Annotated[Whole, Option("Seed of the random numbers.")] = 0
     workers: Annotated[
         Positive, Le(MOST_WORKERS), MachineOption("Threads; the result doesn't depend on them.")
     ] = 2

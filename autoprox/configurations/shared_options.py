@@ -179,15 +179,21 @@ class BenchmarkOptions(DataOptions):
 
     benchmark: Annotated[
         PathText | None,
-        Option("Built in, or a JSON table of your own.", "NAME|FILE", "the first that fits"),
+        Option(
+            "Benchmark: a built-in one, or a JSON table of your own.",
+            "NAME|FILE",
+            "the first that fits",
+        ),
     ] = None
     space: Annotated[str | None, Option("Search space.", default="the benchmark's first")] = None
     datasets: Annotated[
-        Names | None, Option("Datasets to rank well on.", "A,B,C", "all there are", names)
+        Names | None, Option("Datasets to rank on.", "A,B,C", "all there are", names)
     ] = None
-    label: Annotated[str | None, Option("Which true scores.", default="the space's first")] = None
+    label: Annotated[
+        str | None, Option("Which true scores to use.", default="the space's first")
+    ] = None
     subset: Annotated[
-        str, Option("Which architectures: main, extra, all, or a range such as 5M-7M.")
+        str, Option("Which architectures to use: main, extra, all, or a range such as 5M-7M.")
     ] = "main"
     networks: Annotated[
         Positive | None,

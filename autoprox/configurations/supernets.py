@@ -98,7 +98,7 @@ class SupernetTrainConfig(TrainingOptions, TaskConfig):
     ] = "uniform"
     subnets: Annotated[
         PathText | None,
-        Option("Their choices, as in preferred.json and top.json.", "FILE", "none"),
+        Option("Architectures to draw, as in preferred.json and top.json.", "FILE", "none"),
     ] = None
 
 
@@ -123,7 +123,9 @@ class SupernetEvalConfig(SpreadOptions, TaskConfig):
     samples: Annotated[Positive, Option("Random subnets to evaluate.")] = 64
     images: Annotated[
         PathText | None,
-        Option("Evaluate on held-out images of these.", "PATH", "those of the training"),
+        Option(
+            "Images, the held-out ones of which are evaluated on.", "PATH", "those of the training"
+        ),
     ] = None
     limit: HeldOutLimit = None
 
@@ -193,7 +195,7 @@ class S3Config(SpreadOptions, TrainingOptions, TaskConfig):
         "s3 --space swin-nano --images photos --samples 200 --threshold 0.2",
     )
 
-    space: Annotated[str, Option("Search space to begin with.")]
+    space: Annotated[str, Option("Search space to start with.")]
     images: TrainingImages
     params: ParamsRange = (None, None)
     flops: FlopsRange = (None, None)
@@ -204,7 +206,9 @@ class S3Config(SpreadOptions, TrainingOptions, TaskConfig):
     samples: Annotated[Positive, StrategyOption("Random architectures that measure a space.")] = (
         1000
     )
-    top: Annotated[Positive, StrategyOption("Best of these, for the top-tier error.")] = 50
+    top_tier: Annotated[
+        Positive, StrategyOption("The best of these, whose mean error is the top-tier error.")
+    ] = 50
     threshold: Annotated[
         float,
         Gt(0),
@@ -214,7 +218,7 @@ class S3Config(SpreadOptions, TrainingOptions, TaskConfig):
         Positive, StrategyOption("Population of the search in the last space.")
     ] = 50
     generations: Annotated[Positive, StrategyOption("Generations of this search.")] = 20
-    parents: Annotated[Positive, StrategyOption("Best architectures, the parents.")] = 10
+    parents: Annotated[Positive, StrategyOption("Parents: the best architectures.")] = 10
     mutate_stage: Annotated[
         Probability, StrategyOption("Probability that a depth or a dimension mutates.")
     ] = 0.2

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 class AgeingParameters(SearchParameters):
     """The paper's population P = 100 and sample S = 25; 1,000 candidates in all."""
 
-    population: Annotated[Many, Option("Candidates from which parents are chosen.")] = 100
+    population: Annotated[
+        Many, Option("Population: the candidates that parents are chosen from.")
+    ] = 100
     tournament: Annotated[
         Positive, Option("Random members of the population, the best of which is a parent.")
     ] = 25

@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 class BlockwiseParameters(SearchParameters):
     """The published numbers: 160 steps of 50 candidates, the first population among them."""
 
-    population: Annotated[Many, Option("Candidates from which parents are chosen.")] = 50
+    population: Annotated[
+        Many, Option("Population: the candidates that parents are chosen from.")
+    ] = 50
     mutants: Annotated[Many, Option("Mutants of a step.")] = 25
     crossovers: Annotated[Whole, Le(MOST), Option("Children of a step.")] = 25
     steps: Annotated[Many, Option("Steps, the first population among them.")] = 160
