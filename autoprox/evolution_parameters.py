@@ -10,7 +10,7 @@ from autoprox.declared_options import Many, Option, Options, Positive, Whole
 MAX_SIZE = 1_000
 MAX_DEPTH = 100
 MAX_TERMS = 30
-BY_FORM = "{}; of the form tree, {}"  # a default that depends on the form
+BY_FORM = "{}; with --form tree, {}"  # a default that depends on the form
 EvolutionOption = partial(Option, group="Evolution")
 
 
@@ -32,13 +32,13 @@ class TreeLimits(Options):
     max_size: Annotated[
         Positive,
         Le(MAX_SIZE),
-        EvolutionOption("Nodes of a formula, or of a term.", default=BY_FORM.format(7, 40)),
+        EvolutionOption("Most nodes of a formula, or of a term.", default=BY_FORM.format(7, 40)),
     ] = 40
     max_depth: Annotated[
         Positive,
         Le(MAX_DEPTH),
         EvolutionOption(
-            "Nested operations of a formula, or of a term.", default=BY_FORM.format(6, 10)
+            "Most nested operations of a formula, or of a term.", default=BY_FORM.format(6, 10)
         ),
     ] = 10
 
@@ -85,7 +85,10 @@ class EvolutionParameters(Options):
         ),
     ] = 20
     iterations: Annotated[
-        Positive, EvolutionOption("How often children are made.", default=BY_FORM.format(10, 200))
+        Positive,
+        EvolutionOption(
+            "Number of iterations, each of which makes children.", default=BY_FORM.format(10, 200)
+        ),
     ] = 200
     children: Annotated[
         Many,
@@ -126,8 +129,8 @@ class EvolutionParameters(Options):
     evaluations: Annotated[
         Positive | None,
         EvolutionOption(
-            "Most formulas that an evolution evaluates, which may end it before its "
-            "iterations. With --hold-out each, the limit is for each evolution.",
+            "Limit on the formulas that an evolution evaluates, which may end it early. With "
+            "--hold-out each, it applies to each evolution.",
             default="none",
         ),
     ] = None

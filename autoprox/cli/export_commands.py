@@ -52,7 +52,9 @@ def arch(
     ] = None,
     classes: Annotated[
         int | None,
-        optional("Classes of the head, for images.", "those of the run, or the space's", min=1),
+        optional(
+            "Classes of the classifier, for images.", "those of the run, or the space's", min=1
+        ),
     ] = None,
     json: Json = False,
     debug: Debug = False,
@@ -90,7 +92,7 @@ def proxy(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write a proxy: as a function that needs nothing but torch, or as a formula."""
+    """Write a proxy as a function that needs only torch, or as a formula."""
     from autoprox.commands.export_network import ExportedProxy
     from autoprox.export import EXPORTERS  # with torch, which takes seconds to import
     from autoprox.files.atomic_writes import write_text

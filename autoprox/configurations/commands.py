@@ -11,7 +11,9 @@ from pydantic.fields import FieldInfo
 
 from autoprox.configurations.shared_options import (
     DEFAULT_WEIGHTS,
+    INHERITED,
     MOST_WORKERS,
+    WEIGHTS,
     BenchmarkOptions,
     CacheOptions,
     CommandConfig,
@@ -72,6 +74,18 @@ SUGGESTING_PROXIES = (
     "params",
 )  # the mean of the process of suggestions
 ZOO = ("snip", "synflow", "dss++", "naswot", "zico", "head_confidence", "activation_distance")
+ComparedProxies = Annotated[
+    Names,
+    Option("Published proxies to compare with: names, all or none.", "A,B,C", ",".join(ZOO), names),
+]
+StatisticsMemory = Annotated[
+    Positive,
+    Resource(
+        "Memory for statistics; those that don't fit are read from disk. Formulas take an eighth "
+        "as much again.",
+        "SIZE", "4GiB", parse_bytes,
+    ),
+]  # fmt: skip
 # Options of evolve under one name. Auto-Prox's margin of 0.1 is in percent; it mutates until a
 # child is better, uses tau-b, and returns the fittest formula.
 PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
@@ -150,7 +164,7 @@ class EvolveConfig(
     It is evolved on some of a benchmark's architectures and tested on the
     others, next to the networks' sizes and two regressions on their choices.
     With --spaces it is one formula for several spaces. Everything is kept in a
-    new folder; `autoprox resume` goes on with an interrupted run.
+    new folder; `autoprox resume` continues an interrupted run.
     """
 
     kind = "evolve"
@@ -177,31 +191,31 @@ class EvolveConfig(
     hold_out: Annotated[
         str | None,
         Option(
-            "Evolve on the other --spaces, and report on this one too; each: one evolution for "
-            "each of them.",
+            "Test on this one of the --spaces and evolve on the others; each: hold out each "
+            "space in turn.",
             "SPACE|each", "none", group=SPACES_GROUP,
         ),
     ] = None  # fmt: skip
     islands: Annotated[
         Positive,
         EvolutionOption(
-            "Separate populations, each with all iterations and its share of the evaluations, "
-            "whose best formulas are compared in the end."
+            "Separate populations whose best formulas are compared at the end. Each has all "
+            "iterations and its share of the evaluations."
         ),
     ] = 1
     halving: Annotated[
         bool | None,
         EvolutionOption(
             "Successive halving: measure formulas on a quarter of each space's training networks, "
-            "the better half of them on a half, and the better half of these on all. For the form "
-            "tree alone.",
+            "the better half of them on a half, and the better half of these on all. Only with "
+            "--form tree.",
             default="with several --spaces",
         ),
     ] = None
     preset: Annotated[
         str | None,
         EvolutionOption(
-            "Several options under one name; options given as well override it. "
+            "Several options under one name; options that are also given take precedence. "
             f"{_preset_lines()}.",
             default="none",
             choices=tuple(PRESETS),
@@ -210,8 +224,8 @@ class EvolveConfig(
     prior: Annotated[
         bool | None,
         EvolutionOption(
-            "Begin with the terms of a power law that other tables have taught, and shrink the "
-            "committee's exponents towards it: the more, the fewer labels there are.",
+            "Start from the terms of a power law that was fitted to other tables, and shrink the "
+            "committee's exponents towards it, more strongly the fewer labels there are.",
             default="with fewer than 30 training networks",
         ),
     ] = None
@@ -223,12 +237,17 @@ class EvolveConfig(
         float,
         Gt(0),
         Lt(1),
-        Option("Share of the architectures to evolve on; the rest is the test."),
+        Option("Share of the architectures to evolve on; the others are for the test."),
     ] = 0.6
     split_seed: Annotated[Whole, Option("Seed of the split alone.")] = 0
     statistics: Annotated[
         Names | None,
-        EvolutionOption("What formulas may read: msa.grad,ones.mlp.weight.", "A,B,C", "all", names),
+        EvolutionOption(
+            "Statistics that formulas may read, such as msa.grad,ones.mlp.weight.",
+            "A,B,C",
+            "all",
+            names,
+        ),
     ] = None
     set: Annotated[
         Mapping[str, Any] | None,
@@ -244,21 +263,8 @@ class EvolveConfig(
             default=BY_FORM.format("yes", "no"),
         ),
     ] = False
-    zoo: Annotated[
-        Names,
-        Option(
-            "Published proxies to compare with the one that is found: names, all or none.",
-            "A,B,C", ",".join(ZOO), names,
-        ),
-    ] = ZOO  # fmt: skip
-    memory: Annotated[
-        Positive,
-        Resource(
-            "Memory for statistics, the others of which are read from the disk; an eighth as much "
-            "again is for what formulas make of them.",
-            "SIZE", "4GiB", parse_bytes,
-        ),
-    ] = 4 * GIB  # fmt: skip
+    zoo: ComparedProxies = ZOO
+    memory: StatisticsMemory = 4 * GIB
     stride: Annotated[
         Positive | None,
         MachineOption(
@@ -291,8 +297,7 @@ class RankConfig(
     """Rank proxies side by side by how well each orders a benchmark's networks.
 
     Every proxy is measured on all networks, with each seed. The run's folder has
-    the table as JSON, CSV and Markdown. `autoprox resume` goes on with a killed
-    ranking.
+    the table as JSON, CSV and Markdown. `autoprox resume` continues an interrupted ranking.
     """
 
     kind = "rank"
@@ -322,10 +327,9 @@ class RankConfig(
 class CompareConfig(
     SpreadOptions, DeviceOptions, WeightOptions, InputOptions, DataOptions, TaskConfig
 ):
-    """Compare discoveries on the networks of their benchmark that none was evolved on.
+    """Compare discoveries on networks of their benchmark that none was evolved on.
 
-    Shown are their taus, overall and controlling for size, and the taus of
-    their scores with each other's.
+    The report has their taus, overall and controlling for size, and the taus between their scores.
     """
 
     kind = "compare"
@@ -359,9 +363,9 @@ class CurveConfig(
 ):
     """Show how many trained networks each method needs to rank the others.
 
-    Labels are drawn at random from a benchmark. Shown is how well parameters,
-    the best published proxy, two regressions and power laws, from scratch and
-    with prior knowledge of other tables, rank the networks without a label.
+    Labels are drawn at random from a benchmark, and each method ranks the networks
+    without a label: the parameter count, the best published proxy, two regressions,
+    and power laws, both from scratch and with prior knowledge from other tables.
     """
 
     kind = "curve"
@@ -380,7 +384,7 @@ class CurveConfig(
     labels: Annotated[
         Numbers,
         Option(
-            "Numbers of labels: 0, or at least 3.",
+            "Numbers of labels, each 0 or at least 3.",
             "N,N,N", "0,5,10,20,40", partial(numbers, name="labels"),
         ),
     ] = (0, 5, 10, 20, 40)  # fmt: skip
@@ -388,29 +392,17 @@ class CurveConfig(
     population: Annotated[
         Many, Option("Population of random terms that power laws are made of.")
     ] = 1500
-    zoo: Annotated[
-        Names,
-        Option(
-            "Published proxies, the best of which on the labels is shown: names, or all.",
-            "A,B,C", ",".join(ZOO), names,
-        ),
-    ] = ZOO  # fmt: skip
-    memory: Annotated[
-        Positive,
-        Resource(
-            "Memory for statistics, the others of which are read from the disk.",
-            "SIZE", "4GiB", parse_bytes,
-        ),
-    ] = 4 * GIB  # fmt: skip
+    zoo: ComparedProxies = ZOO
+    memory: StatisticsMemory = 4 * GIB
 
 
 class SearchConfig(
     SpreadOptions, DeviceOptions, WeightOptions, InputOptions, DataOptions, TaskConfig
 ):
-    """Search the best architectures of a space by a proxy, without any training.
+    """Search a space for its best architectures by a proxy, without any training.
 
-    Every candidate is kept in a new folder with its score. `autoprox resume` goes
-    on with an interrupted search, and measures nothing twice.
+    Every candidate is kept in a new folder with its score. `autoprox resume`
+    continues an interrupted search, and measures nothing twice.
     """
 
     kind = "search"
@@ -440,7 +432,7 @@ class SearchConfig(
     match_size: Annotated[
         str | int | None,
         AfterValidator(partial(parse_size, "match_size")),
-        Option("Parameters within 2 % of this: 6M.", "SIZE", "any", str),
+        Option("Parameter count to match within 2 %: 6M.", "SIZE", "any", str),
     ] = None
     subnets: Annotated[
         PathText | None,
@@ -461,9 +453,10 @@ class SearchConfig(
     weights: Annotated[
         str,
         Option(
-            "fresh: each candidate is built and measured with weights of its own; shared: with "
-            "slices of one draw for all candidates; inherited: only the largest is measured, and "
-            "candidates take slices of its statistics."
+            "How initial weights are drawn. fresh: for each candidate; shared: as slices of one "
+            "draw for all candidates; inherited: only for the largest network, of whose "
+            "statistics candidates take slices.",
+            choices=(*WEIGHTS, INHERITED),
         ),
     ] = DEFAULT_WEIGHTS
     evolved_with: Annotated[
@@ -488,9 +481,9 @@ class SearchConfig(
         ),
     ] = None
     classes: Annotated[
-        Positive | None, Option("Classes of the heads.", default="the dataset's")
+        Positive | None, Option("Classes of the classifiers.", default="the dataset's")
     ] = None
-    top: Annotated[Positive, Option("How many of the best are shown and kept.")] = 10
+    top: Annotated[Positive, Option("Number of best candidates to show and keep.")] = 10
     found_on: Annotated[
         str | None,
         Option("Space on which the proxy was found, which a search records.", listed=False),
@@ -569,14 +562,14 @@ class RediscoverConfig(CacheOptions, DeviceOptions, TaskConfig):
             "A published name, a proxy file, a run or an expression.", group=GENERAL, argument=True
         ),
     ]
-    seconds: Annotated[float, Gt(0), Option("When to give up.")] = 600.0
+    seconds: Annotated[float, Gt(0), Option("Time limit in seconds.")] = 600.0
 
 
 class BuildConfig(SpreadOptions, TaskConfig):
     """Build a benchmark of your own: train architectures of a space on your images or texts.
 
     The score is the accuracy on images that are held out, or the perplexity for a
-    byte of a text's last fifth. `autoprox resume` goes on with a stopped build, and
+    byte of a text's last fifth. `autoprox resume` continues a stopped build, and
     so does the same command; nothing is trained twice.
     """
 
@@ -612,19 +605,21 @@ class BuildConfig(SpreadOptions, TaskConfig):
         RangeText,
         AfterValidator(partial(parse_range, "sizes")),
         Option(
-            "Parameters of the architectures, spread evenly over the bands: 12K:48K.",
+            "Parameter counts of the architectures, spread evenly over the bands: 12K:48K.",
             "LOW:HIGH", "any", str,
         ),
     ] = (None, None)  # fmt: skip
     bands: Annotated[
         Positive | None,
-        Option("Bands of sizes, of equal width on a log scale; at most --samples.", default="8"),
+        Option(
+            "Number of size bands of equal width on a log scale; at most --samples.", default="8"
+        ),
     ] = None
     seeds: Annotated[
         Positive, Option("Number of seeds: trainings of each architecture on each dataset.")
     ] = 2
     epochs: Annotated[
-        Positive, Option("Passes over the data; incomplete last batches are left out.")
+        Positive, Option("Passes over the data; incomplete last batches are dropped.")
     ] = 8
     teacher: Annotated[
         str | None,
@@ -643,12 +638,12 @@ class BuildConfig(SpreadOptions, TaskConfig):
 
 
 class SuggestConfig(DeviceOptions, InputOptions, CommandConfig):
-    """Suggest which architectures to train next, by a table of those that are trained.
+    """Suggest which architectures to train next, given a table of trained ones.
 
-    They have the greatest expected improvement of a Gaussian process on the
-    choices, whose mean is the score of one or several proxies. The table notes
-    what was suggested; --add adds your results to it. Proxies are measured once:
-    their scores are kept in the user's cache.
+    They have the greatest expected improvement under a Gaussian process on the
+    choices, whose prior mean is the score of one or several proxies. The table
+    records what was suggested; --add adds your results to it. Proxies are measured
+    once: their scores are kept in the user's cache.
     """
 
     noun = "a suggestion"
@@ -674,7 +669,7 @@ class SuggestConfig(DeviceOptions, InputOptions, CommandConfig):
         ),
     ] = None  # fmt: skip
     count: Annotated[
-        Positive | None, Option("How many to suggest.", default="4; none with --add", short="-k")
+        Positive | None, Option("Number of suggestions.", default="4; none with --add", short="-k")
     ] = None
     out: Annotated[
         PathText | None,

@@ -26,8 +26,8 @@ class ETASParameters(SearchParameters):
     parents: Annotated[
         Positive, Option("Parents: the best evaluated candidates, which are mutated.")
     ] = 3
-    mutants: Annotated[Many, Option("Mutants of a step.")] = 100
-    evaluated: Annotated[Positive, Option("Candidates that are evaluated at a step.")] = 3
+    mutants: Annotated[Many, Option("Mutants in each step.")] = 100
+    evaluated: Annotated[Positive, Option("Candidates that are evaluated in each step.")] = 3
     steps: Annotated[Many, Option("Steps after the first population.")] = 10
     probability: Annotated[Probability, Option("Probability that a mutant's value is redrawn.")] = (
         0.4

@@ -181,7 +181,6 @@ MEANINGS = {  # of options whose help differs between commands: what all these t
     "--epochs": "^Passes over the",
     "--format": r"\bformat\b|^Format",
     "--images": "[Ii]mages",  # to measure on, or to train on
-    "--memory": "^Memory for statistics",
     "--mirror": "^Mirror half of the images",
     "--objective": "^What is maximised",
     "--out": r"\bto write\b|to write\.",
@@ -198,7 +197,6 @@ MEANINGS = {  # of options whose help differs between commands: what all these t
     "--text": "text file, read byte by byte",
     "--weights": "draw",
     "--workers": "^Threads",
-    "--zoo": "^Published proxies",
 }
 
 
