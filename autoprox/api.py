@@ -174,7 +174,7 @@ def resume(
     if it is given again, because a run's files could name any function.
 
     run: Folder of the run.
-    workers: Threads, or processes of a build; results are the same.
+    workers: Threads, or processes of a build; they don't change the results.
     memory: Memory for statistics, in bytes.
     cache: Folder or URL of measured statistics.
     cache_limit: Size of that folder, in bytes.

@@ -85,12 +85,6 @@ def resolve_proxy(source: str) -> LoadedProxy:
     return replace(_from_file(file), run=path if name == "1" else None)
 
 
-def weights_evolved_with(source: str) -> str | None:
-    """Return how the weights were drawn of the networks that a proxy was evolved on, if any."""
-    found = resolve_proxy(source).found
-    return found.weights if found else None
-
-
 def find_run(source: str) -> tuple[Path, str] | None:
     """Return a run's folder and the name of its proxy's file; None if it is no run."""
     named = NUMBERED.fullmatch(source)

@@ -104,7 +104,7 @@ def test_report_and_second_run(evolve: Command, run: Command, folder: Path) -> N
     assert second["formula"] in first.out
     following = (
         f"Next: autoprox search --space autoformer-nano --proxy runs/{path.name} --name found",
-        "Then: autoprox export arch RUN_OF_THE_SEARCH --out network",
+        "It ends with the command that exports the best network.",
     )
     assert "\n".join(following) in first.out
     assert "\x1b" not in first.out + first.err

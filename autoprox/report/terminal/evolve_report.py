@@ -76,13 +76,13 @@ def answer_parts(summary: EvolveSummary) -> list[Part]:
 
 
 def next_commands(summary: EvolveSummary) -> list[str]:
-    """Return lines with the search that uses the formula, and the export of its network."""
+    """Return lines with the search that uses the formula, which prints the next command."""
     name, source = next(iter(summary.spaces.items()))
     space = source.space or name
     searched = ("search", "--space", space, "--proxy", summary.run, "--name", "found")
     return [
         f"Next: {rerun_command_line(*searched)}",
-        f"Then: {rerun_command_line('export', 'arch', 'RUN_OF_THE_SEARCH', '--out', 'network')}",
+        "It ends with the command that exports the best network.",
     ]
 
 
