@@ -19,12 +19,8 @@ from autoprox.errors import ConfigError, nearest
 from autoprox.evaluation.evolution_time_estimate import EvolutionEstimate
 from autoprox.evaluation.fitness_evaluator import FitnessEvaluator, MeasuredNetworks
 from autoprox.evaluation.full_resolution_choice import RankingQuality, choose_at_full_resolution
-from autoprox.evaluation.power_law_evaluator import (
-    PowerLawEvaluator,
-    committee_with_prior,
-    refit_at_full_resolution,
-    reseeded_indices,
-)
+from autoprox.evaluation.power_law_choice import refit_at_full_resolution
+from autoprox.evaluation.power_law_evaluator import PowerLawEvaluator, reseeded_indices
 from autoprox.evaluation.proxy_measurement import (
     SIZE_PROXIES,
     MeasuredProxies,
@@ -426,12 +422,8 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
             else:
                 archives = [measured.archive(island) for island in islands]
                 tree, front, committee, spreads = refit_at_full_resolution(
-                    trained, config, front, archives
+                    measured, trained, config, front, archives, self.prior
                 )
-                if self.prior is not None:
-                    committee = committee_with_prior(
-                        measured, trained, config, self.prior, archives
-                    )
             predictor = None
             if self.config.spaces is None:
                 feature = self.prior.tree if self.prior else committee or tree

@@ -3,17 +3,14 @@
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
-from deap import tools
 from scipy.stats import rankdata
 
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.engine.tree_evaluator import REASONS
 from autoprox.evaluation.fitness_evaluator import FitnessEvaluator, MeasuredNetworks
-from autoprox.evaluation.full_resolution_choice import FullResolutionNetworks
 from autoprox.evolution import METRICS, Individual, State
 from autoprox.evolution.power_law import (
     FACTOR_NODES,
@@ -21,13 +18,11 @@ from autoprox.evolution.power_law import (
     LabelledNetworks,
     Logs,
     PowerLawFit,
-    factors_of,
     out_of_fold_scores,
     power_law,
     usable,
 )
 from autoprox.evolution.power_law_loop import MeasuredTerms
-from autoprox.evolution.prior_fit import shrunken_fit
 from autoprox.evolution.prior_knowledge import Prior
 from autoprox.evolution.term_archive import TermArchive
 from autoprox.evolution_parameters import MAX_SIZE
@@ -43,6 +38,7 @@ from autoprox.scoring.correlations import (
 RESEEDED_NETWORKS = 32  # of all spaces, which show how much terms change with the seed
 LEAST_RESEEDED = 8  # of each space
 MIN_SEED_CORRELATION = 0.9  # Spearman's, of a term's values with two seeds of the weights
+IMITATION_RIDGE = 2.0  # the penalty of the power law that comes nearest to a committee
 NOT_USABLE = "not usable as a factor"
 CHANGES_WITH_SEED = "changes with the seed"
 
@@ -134,11 +130,10 @@ class PowerLawEvaluator:
 
     def committee(
         self, bags: Sequence[tuple[bool, Sequence[Tree]]], logs: Mapping[Tree, Floats]
-    ) -> Tree | None:
-        """Return the power law whose logarithm is the mean of those of several sets of terms.
+    ) -> dict[Tree, float]:
+        """Return the exponents of the mean of the power laws of several sets of terms.
 
-        Each comes with whether it is adjusted for size. The factors that matter least are left out
-        of an expression that would be too long; without any there is none.
+        Each set comes with whether it is adjusted for size.
         """
         exponents: dict[Tree, float] = defaultdict(float)
         rows = np.arange(len(self.labelled.truth))
@@ -148,8 +143,20 @@ class PowerLawEvaluator:
                 fit = PowerLawFit(np.stack([logs[t] for t in terms]), self.labelled, rows, adjusted)
                 for term, exponent in zip(terms, fit.exponents(range(len(terms))), strict=True):
                     exponents[term] += exponent / len(bags)
+        return dict(exponents)
 
-        return self.shortened(exponents, logs)
+    def imitation(
+        self, exponents: Mapping[Tree, float], logs: Mapping[Tree, Floats]
+    ) -> tuple[Sequence[Tree], Floats]:
+        """Return the K terms, and their exponents, that come nearest to a longer power law."""
+        terms, values = list(exponents), np.stack([logs[term] for term in exponents])
+        every = np.arange(len(self.labelled.truth))
+        whole = np.array(list(exponents.values())) @ values
+        fit = PowerLawFit(
+            values, replace(self.labelled, target=whole), every, ridge=IMITATION_RIDGE
+        )
+        chosen = fit.forward_selection(self._config.terms)
+        return [terms[index] for index in chosen], fit.exponents(chosen)
 
     def shortened(
         self, exponents: Mapping[Tree, float], logs: Mapping[Tree, Floats]
@@ -248,19 +255,25 @@ class PowerLawEvaluator:
     def fitted(
         self, sets: Sequence[tuple[Sequence[Tree], Logs]], adjusted: bool
     ) -> list[Individual]:
-        """Fit a power law to each set of terms with their logarithms, [terms, rows].
-
-        Its metrics are those of out-of-fold scores, whose exponents were fitted to other networks.
-        """
+        """Fit a power law to each set of terms with their logarithms, [terms, rows]."""
         rows = np.arange(len(self.labelled.truth))
         trees = []
         for terms, logs in sets:
             exponents = PowerLawFit(logs, self.labelled, rows, adjusted).exponents(range(len(logs)))
             trees.append(power_law(terms, exponents))
+        return self.individuals(trees, [logs for _, logs in sets], adjusted)
+
+    def individuals(
+        self, trees: Sequence[Tree], logs: Sequence[Logs], adjusted: bool
+    ) -> list[Individual]:
+        """Evaluate power laws whose terms have these logarithms, [terms, rows].
+
+        Their metrics are those of out-of-fold scores, whose exponents are fitted to other networks.
+        """
         measured = FitnessEvaluator(self._config, self.networks).evaluate(trees)
         return [
-            self._with_out_of_fold_metrics(own, logs, adjusted) if own.valid else own
-            for own, (_, logs) in zip(measured, sets, strict=True)
+            self._with_out_of_fold_metrics(own, values, adjusted) if own.valid else own
+            for own, values in zip(measured, logs, strict=True)
         ]
 
     def _with_out_of_fold_metrics(
@@ -276,91 +289,3 @@ class PowerLawEvaluator:
             jcm=float(jcm(plain, weights)),
             partial_tau=float(jcm(partial, weights)),
         )
-
-
-class ChosenPowerLaw(NamedTuple):
-    """A power law of a front, both with exponents fitted at full resolution."""
-
-    tree: Tree
-    front: list[Individual]
-    committee: Tree | None  # the mean of power laws that random parts of the networks choose
-    spreads: Mapping[Tree, float]  # of the logarithms of terms on the training networks
-
-
-def refit_at_full_resolution(
-    networks: Sequence[FullResolutionNetworks],
-    config: EvolveConfig,
-    front: Sequence[Individual],
-    archives: Sequence[TermArchive],
-) -> ChosenPowerLaw:
-    """Fit the exponents of a front again at full resolution, and choose one of its power laws."""
-    bags = [
-        (own, [archive.terms[index] for index in chosen])
-        for own in adjustments(config)
-        for archive in archives
-        for _, chosen in archive.selections(config.terms, own, config.seed)
-    ]
-    sets = [[term for term, _ in factors_of(own.tree) or []] for own in front]
-    terms = list(dict.fromkeys(term for own in (*sets, *(bag for _, bag in bags)) for term in own))
-    evaluator = PowerLawEvaluator(config, [own.training_networks(terms) for own in networks], [])
-    logs = dict(zip(terms, evaluator.logs(terms), strict=True))
-    finite = [own for own in sets if own and all(np.isfinite(logs[term]).all() for term in own)]
-    pairs = [(own, np.stack([logs[term] for term in own])) for own in finite]
-    refitted = [
-        individual
-        for own in adjustments(config)
-        for individual in (evaluator.fitted(pairs, own) if pairs else ())
-        if individual.valid
-    ]
-    best = tools.ParetoFront(similar=lambda one, two: one.taus == two.taus)
-    best.update(refitted or front)
-    chosen = FitnessEvaluator(config, evaluator.networks).choose(list(best))
-    return ChosenPowerLaw(
-        chosen.tree,
-        list(best),
-        evaluator.committee(bags, logs),
-        {term: evaluator.labelled.spread(own) for term, own in logs.items()},
-    )
-
-
-def committee_with_prior(
-    measured: PowerLawEvaluator,
-    networks: Sequence[FullResolutionNetworks],
-    config: EvolveConfig,
-    prior: Prior,
-    archives: Sequence[TermArchive],
-) -> Tree | None:
-    """Return the power law that is shrunken towards a prior, with exponents of full resolution.
-
-    Its terms are chosen from the archives, and chosen among again at full resolution.
-    """
-    known, shares = list(prior.exponents), np.array(list(prior.exponents.values()))
-    adjusted = adjustments(config)[0]
-    fitted = partial(shrunken_fit, terms=config.terms, adjusted=adjusted, seed=config.seed)
-    chosen: dict[Tree, None] = {}
-    for archive in archives:
-        rows = np.arange(len(archive.labelled.truth))
-        own = shares @ measured.logs(known)
-        fit = fitted(own, prior.correlation, archive.logs, archive.labelled, rows)
-        chosen |= {archive.terms[index]: None for index in np.flatnonzero(fit.exponents)}
-    terms = list(chosen)
-    every = list(dict.fromkeys([*known, *terms]))
-    evaluator = PowerLawEvaluator(config, [own.training_networks(every) for own in networks], [])
-    logs = dict(zip(every, evaluator.logs(every), strict=True))
-    finite = [term for term in terms if np.isfinite(logs[term]).all()]
-    if not all(np.isfinite(logs[term]).all() for term in known):
-        return None
-    rows = np.arange(len(evaluator.labelled.truth))
-    fit = fitted(
-        shares @ np.stack([logs[term] for term in known]),
-        prior.correlation,
-        np.array([logs[term] for term in finite]).reshape(len(finite), len(rows)),
-        evaluator.labelled,
-        rows,
-    )
-    exponents: dict[Tree, float] = defaultdict(float)
-    for term, share in prior.exponents.items():
-        exponents[term] += fit.prior * share
-    for term, exponent in zip(finite, fit.exponents, strict=True):
-        exponents[term] += float(exponent)
-    return evaluator.shortened(exponents, logs)

@@ -66,19 +66,6 @@ class TermArchive:
             found.append((rows, fit.forward_selection(count)))
         return found
 
-    def out_of_bag_tau(
-        self, parts: Sequence[tuple[Indices, list[int]]], adjusted: bool, ties: str
-    ) -> float:
-        """Return the mean tau of power laws on the networks that didn't choose their terms."""
-        found = []
-        for rows, chosen in parts:
-            fit = PowerLawFit(self.logs[chosen], self.labelled, rows, adjusted)
-            rest = np.setdiff1d(np.arange(len(self.labelled.truth)), rows)
-            scores = fit.predictions(range(len(chosen)))[rest]
-            plain, partial = self.labelled.only(rest).taus(scores, ties)
-            found.append(np.nanmean(partial if adjusted else plain))
-        return float(np.mean(found))
-
     def most_chosen(self, count: int, adjusted: Sequence[bool], seed: int) -> list[Tree]:
         """Return the terms that parts of the networks choose, those chosen most often first."""
         chosen = Counter(

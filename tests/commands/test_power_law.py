@@ -89,7 +89,9 @@ def test_a_run_is_complete(finished: EvolveSummary) -> None:
     assert best == sorted(best)  # the best power law is never lost
     assert fold.counts.population.done == fold.counts.population.asked == 30
     assert fold.committee == committee
-    assert factors_of(parse_expression(committee)) is not None
+    members = factors_of(parse_expression(committee))
+    assert members is not None
+    assert {term for term, _ in factors} <= {term for term, _ in members}
     assert [own.chosen for own in fold.front].count(True) == 1
 
 
