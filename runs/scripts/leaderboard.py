@@ -108,7 +108,7 @@ def described(table: Table, options: Mapping[str, Any], summary: RankSummary) ->
         "seeds": summary.seeds,
         "batch_size": config.batch_size,
         "left_out": summary.invalid,
-        "rows": rows | baseline_rows(benchmark, config),
+        "rows": rows | baseline_rows(table, benchmark, config),
     }
 
 
@@ -139,14 +139,22 @@ def adopt(paths: Sequence[Path]) -> None:
         write_json(RESULTS / f"{table.name}-{result['weights']}.json", result)
 
 
-def baseline_rows(benchmark: Benchmark, config: RankConfig) -> dict[str, dict[str, Any]]:
-    """Return the means over the datasets of each size and of each regression on LABELS labels."""
-    networks = range(len(benchmark.architectures))
-    evaluation = EvaluationSet(benchmark, networks, config.seed, config.ties)
-    kinds = {
-        "size": network_sizes(benchmark),
-        "regression": regression_baselines(benchmark, labels=LABELS),
+def baseline_rows(
+    table: Table, benchmark: Benchmark, config: RankConfig
+) -> dict[str, dict[str, Any]]:
+    """Return the means over the datasets of each size and of each regression on LABELS labels.
+
+    The labels are of the whole table, of which the benchmark may be a sample.
+    """
+    whole = table.load()
+    places = {arch: index for index, arch in enumerate(whole.architectures)}
+    chosen = [places[arch] for arch in benchmark.architectures]
+    evaluation = EvaluationSet(benchmark, range(len(chosen)), config.seed, config.ties)
+    regressions = {
+        name: {dataset: own[chosen] for dataset, own in scores.items()}
+        for name, scores in regression_baselines(whole, labels=LABELS).items()
     }
+    kinds = {"size": network_sizes(benchmark), "regression": regressions}
     return {
         name: {"kind": kind, **evaluation.mean(scores).summary().model_dump(mode="json")}
         for kind, found in kinds.items()
