@@ -24,6 +24,7 @@ from autoprox.evolution import term_archive
 from autoprox.evolution.power_law import (
     LEAST_LOG,
     RIDGE,
+    RIDGE_ACROSS,
     LabelledNetworks,
     PowerLawFit,
     factors_of,
@@ -116,6 +117,60 @@ def test_a_term_that_is_the_parameter_count_explains_nothing_once_adjusted() -> 
     rows = np.arange(sum(COUNTS))
     [exponent] = PowerLawFit(labels.params[None] * 3, labels, rows, True).exponents([0])
     assert exponent == pytest.approx(0, abs=1e-12)
+
+
+def of_several_spaces(seed: int) -> tuple[LabelledNetworks, Floats]:
+    """Four spaces, the first with two datasets, and the logarithms of five terms."""
+    rng = np.random.default_rng(seed)
+    counts, first = (9, 9, 14, 11, 8), (0, 0, 9, 23, 34)
+    rows = sum(counts)
+    truth = [rng.normal(size=count) for count in counts]
+    found = LabelledNetworks(
+        truth=np.concatenate(truth),
+        target=np.concatenate(list(map(normal_scores, truth))),
+        params=rng.normal(size=rows),
+        pair=np.repeat(range(5), counts),
+        network=np.concatenate([f + np.arange(c) for f, c in zip(first, counts, strict=True)]),
+        weight=np.ones(rows),
+    )
+    return found, 0.5 * found.target + rng.normal(size=(5, rows)) + found.pair
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_terms_for_several_spaces_are_selected_by_the_spaces_that_they_are_not_fitted_to(
+    seed: int,
+) -> None:
+    labels, logs = of_several_spaces(seed)
+    assert labels.space.tolist() == [0] * 18 + [1] * 14 + [2] * 11 + [3] * 8
+    rows = np.arange(len(labels.truth))
+    x = labels.centred(logs, rows)
+    x = (x / x.std(axis=1, keepdims=True)).T
+    y = labels.centred(labels.target, rows)
+    root = np.array([1 / (labels.pair == p).sum() for p in labels.pair]) ** 0.5
+    root /= np.sqrt(np.mean(root**2))
+    x, y = x * root[:, None], y * root
+
+    def quality(terms: list[int]) -> float:
+        found = []
+        for own in range(4):
+            held = labels.space == own
+            alpha = RIDGE_ACROSS * (~held).sum()
+            fit = Ridge(alpha=alpha, fit_intercept=False).fit(x[~held][:, terms], y[~held])
+            guess = x[held][:, terms] @ fit.coef_
+            norm = np.linalg.norm(guess) * np.linalg.norm(y[held])
+            found.append(float(guess @ y[held] / norm))
+        return float(np.mean(found) + min(found))
+
+    expected: list[int] = []
+    reached = -np.inf
+    while len(expected) < 4:
+        others = [n for n in range(5) if n not in expected]
+        best = max(others, key=lambda n: quality([*expected, n]))
+        if quality([*expected, best]) <= reached:
+            break
+        expected.append(best)
+        reached = quality(expected)
+    assert PowerLawFit(logs, labels, rows).forward_selection(4) == expected
 
 
 @pytest.mark.parametrize("seed", range(8))
