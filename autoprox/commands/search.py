@@ -231,10 +231,10 @@ class SearchTask(CommandTask[SearchConfig, SearchSummary]):
 
     @property
     def read(self) -> dict[str, str]:
-        texts = {}
+        batches = self.setting.batches
         if isinstance(self.proxy, PredictorSearchProxy):
-            texts["predictor"] = self.proxy.predictor.digest
-        return input_digests(self.setting.batches, **texts)
+            return input_digests(batches, predictor=self.proxy.predictor.digest)
+        return input_digests(batches)
 
     @property
     def counts(self) -> list[Shortfall]:

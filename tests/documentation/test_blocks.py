@@ -18,13 +18,17 @@ from helpers.furnished import furnish
 from jsonschema import Draft202012Validator
 from pages.schemas import schemas
 
-from autoprox import runner
+from autoprox import load_run, runner
 from autoprox.nas.strategy_registry import SEARCH_STRATEGIES
+from autoprox.report.terminal.evolve_report import evolve_report
+from autoprox.report.terminal.layout import show
 from autoprox.searchspaces import get_space
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TUTORIAL = ROOT / "docs" / "tutorial.md"
+# Pages that end with a trained network: its classes, and its least and most parameters.
+TRAINED = {TUTORIAL: (1000, 5e6, 7e6), ROOT / "docs" / "budget.md": (2, 2e4, 6e4)}
 LANGUAGES = {"sh", "python", "json", "text"}
 
 
@@ -72,11 +76,34 @@ def test_blocks_do_what_they_say(page: Path, run: Command, monkeypatch: pytest.M
         elif block.language == "json":
             schema = schemas()[str(block.schema)]
             Draft202012Validator(schema).validate(json.loads(block.text))
-    if page == TUTORIAL:
+    if page in TRAINED:
+        classes, least, most = TRAINED[page]
         found = json.loads(Path("net/architecture.json").read_text())
         space = get_space(found["space"])
-        assert 5e6 <= space.params(space.architecture(found["choices"])) <= 7e6
-        assert Path("net/weights.pt").stat().st_size > 4 * 5e6  # trained, and kept
+        assert least <= space.params(space.architecture(found["choices"]), classes) <= most
+        assert Path("net/weights.pt").stat().st_size > 4 * least  # trained, and kept
+
+
+def test_the_budget_leads_from_images_to_a_network_with_the_prior(
+    run: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The table has the images' dataset, the committee is new to it, and the search uses it."""
+    commands = [c for block in blocks(ROOT / "docs" / "budget.md") for c in block.commands]
+    assert [command.split()[1] for command in commands[:4]] == [
+        "bench",
+        "evolve",
+        "search",
+        "export",
+    ]
+    for command in commands[:3]:
+        tried(command, run, monkeypatch)
+    evolved, searched = (load_run(next(Path("runs").glob(f"*-{n}"))) for n in ("budget", "picked"))
+    assert evolved.summary.prior
+    [fold] = evolved.summary.folds
+    assert searched.summary.proxy == fold.committee
+    assert searched.summary.inputs == "image folder: photos"
+    show(*evolve_report(evolved.summary))
+    assert "Half the width takes four times as many" in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_tutorial_has_six_commands() -> None:

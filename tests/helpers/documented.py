@@ -24,10 +24,12 @@ SMALL = (
     f"{MINE} --name nano-bench --iterations 1 --population 4 --children 2 "
     "--statistics mlp.weight --batch-size 1 --zoo none"
 )
+FEW = "--iterations 1 --population 4 --children 2 --batch-size 1 --zoo none"
 PUBLISHED = "cifar100,flowers|hw-gpt-bench|--spaces autoformer"
 OF_PUBLISHED = Rule(rf"autoprox .*({PUBLISHED})", "dry", "--batch-size 1")
 RULES = (
     OF_PUBLISHED,
+    Rule(r"autoprox evolve .*--name budget", "run", FEW),
     Rule(r"autoprox evolve", "run", SMALL),
     Rule(r"autoprox rank", "run", f"{MINE} --seeds 1 --batch-size 1"),
     Rule(
@@ -47,6 +49,7 @@ RULES = (
     Rule(r"autoprox bench build .*--text", "dry"),
     Rule(r"autoprox", "run"),
     Rule(r"make \w+$", "make"),
+    Rule(r"python \S+\.py .*--images", "python", "--batch-size 2 --steps 1"),
     Rule(r"python \S+\.py", "python", "--batch-size 2"),
     Rule(r"source \.venv/bin/activate$", "untried"),  # bash's own
     Rule(

@@ -31,10 +31,11 @@ def furnish(folder: Path) -> None:
     (folder / "my-vits.json").write_text(json.dumps(mine))
     save_images(folder / "photos.npz")
     rng = np.random.default_rng(0)
-    for number in range(20):
+    for number in range(120):
         file = folder / "photos" / f"class{number % 2}" / f"{number}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(rng.integers(0, 255, (16, 16, 3)).astype(np.uint8)).save(file)
+        noise = rng.integers(0, 230, (16, 16, 3)) + 25 * (number % 2)  # one class is brighter
+        Image.fromarray(noise.astype(np.uint8)).save(file)
     (folder / "book.txt").write_text("It was a bright cold day in November. " * 200)
     (folder / "mine.py").write_text(MODULE)
     arch = {"space": "autoformer-nano", "choices": CHOICES}

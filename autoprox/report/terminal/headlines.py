@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from autoprox.commands.evolve import EvolutionFold
 from autoprox.commands.rank import RankSummary
 from autoprox.evaluation.full_resolution_choice import RankingQuality
+from autoprox.evolution.prior_fit import ENOUGH_LABELS
 from autoprox.files.human_readable_sizes import format_with_unit
-from autoprox.scoring.bootstrap import MetricDifferences, RankingMetrics
+from autoprox.scoring.bootstrap import Interval, MetricDifferences, RankingMetrics
 
 FEWEST = 15  # test networks, below which an interval says nearly nothing
 RIVALS = {
@@ -83,7 +84,30 @@ def quality_headline(quality: RankingQuality, subject: str = "") -> str:
     same = 1.0 - min(1.0, quality.seed_share or 0.0)
     size = "yes" if test.mostly_size else "no"
     stable = f"Mostly size: {size}. Same score with another seed: {100 * same:.0f} %."
-    return f"{too_few(test.networks)}{sentence} {stable}"
+    few = few_labels(means["proxy"].interval, trained, test.networks)
+    return f"{too_few(test.networks)}{sentence} {stable}{few}"
+
+
+def few_labels(interval: Interval, trained: int | None, tested: int) -> str:
+    """Say what the interval of a proxy with few labels allows, and what would halve it.
+
+    The width of an interval falls with the square root of the number of test networks.
+    """
+    low, high = interval
+    if trained is None or trained >= ENOUGH_LABELS or low is None or high is None:
+        return ""
+    rule = "includes 0, so that this test doesn't show that the proxy ranks at all"
+    if tested < FEWEST:
+        rule = f"is of fewer than {FEWEST} test networks and says nearly nothing"
+    elif low > 0:
+        rule = "is above 0, so that the proxy ranks better than chance"
+    elif high < 0:
+        rule = "is below 0, so that the proxy ranks worse than chance"
+    return (
+        f" The interval, {high - low:.2f} wide, {rule}. Half the width takes four times as many "
+        f"test networks: {4 * tested} instead of {tested}, which is {3 * (trained + tested)} more "
+        "trainings with the same --train."
+    )
 
 
 def too_few(networks: int) -> str:

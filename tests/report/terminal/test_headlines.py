@@ -1,10 +1,19 @@
 """The first sentences of a report, from made-up metrics."""
 
+import numpy as np
 import pytest
 
+from autoprox.evolution.prior_fit import ENOUGH_LABELS
 from autoprox.report.html.page_content import is_flattened
-from autoprox.report.terminal.headlines import FEWEST, ranking_sentence, too_few
-from autoprox.scoring.bootstrap import MetricDifferences, RankingMetrics, TauDifference, Verdict
+from autoprox.report.terminal.headlines import FEWEST, few_labels, ranking_sentence, too_few
+from autoprox.scoring.bootstrap import (
+    MetricDifferences,
+    RankingMetrics,
+    TauDifference,
+    Verdict,
+    bootstrap_interval,
+)
+from autoprox.scoring.correlations import kendall
 
 
 def metrics(tau: float | None) -> RankingMetrics:
@@ -53,6 +62,47 @@ def test_a_proxy_below_the_parameter_count_says_so_first(verdict: Verdict, said:
 
 def test_scores_that_are_all_alike_have_no_tau() -> None:
     assert "no Kendall tau" in ranking_sentence({"proxy": metrics(None)}, {})
+
+
+@pytest.mark.parametrize(
+    ("interval", "said"),
+    [
+        ((-0.1, 0.5), "0.60 wide, includes 0, so that this test doesn't show that the proxy ranks"),
+        ((0.1, 0.4), "0.30 wide, is above 0, so that the proxy ranks better than chance"),
+        ((-0.4, -0.1), "0.30 wide, is below 0, so that the proxy ranks worse than chance"),
+    ],
+)
+def test_few_labels_say_what_their_interval_allows(
+    interval: tuple[float, float], said: str
+) -> None:
+    sentence = few_labels(interval, 24, FEWEST + 1)
+    assert said in sentence
+    assert sentence.endswith(
+        "Half the width takes four times as many test networks: 64 instead of 16, which is 120 "
+        "more trainings with the same --train."
+    )
+    assert "fewer than 15 test networks" in few_labels(interval, 24, FEWEST - 1)
+
+
+def test_nothing_is_said_of_an_interval_with_labels_enough() -> None:
+    assert few_labels((0.1, 0.4), ENOUGH_LABELS, 20) == ""
+    assert few_labels((0.1, 0.4), None, 20) == few_labels((None, None), 12, 8) == ""
+
+
+def test_four_times_as_many_networks_halve_an_interval() -> None:
+    """Intervals of the bootstrap, means over draws of correlated scores."""
+    rng = np.random.default_rng(0)
+
+    def width(networks: int) -> float:
+        found = []
+        for seed in range(5):
+            truth = rng.standard_normal(networks)
+            scores = truth + rng.standard_normal(networks)
+            low, high = bootstrap_interval(kendall, scores, truth, seed, 200)
+            found.append(high - low)
+        return float(np.mean(found))
+
+    assert width(100) / width(400) == pytest.approx(2, rel=0.15)
 
 
 @pytest.mark.parametrize(("networks", "few"), [(FEWEST - 1, True), (FEWEST, False)])
