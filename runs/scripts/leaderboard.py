@@ -331,15 +331,16 @@ def page_files() -> dict[Path, str]:
         "<!-- Written by runs/scripts/leaderboard.py page: change it there. -->",
         "# Leaderboard",
         "The published proxies on every table of networks with true scores, next to sizes and to "
-        "regressions that never see a network. Sorted by the mean rank over the tables; a tau is "
-        "the mean over a table's datasets and seeds, ties counted as unordered, with a bootstrap "
+        "regressions that never measure a network. Rows are sorted by the mean rank over the "
+        "tables. A tau is the mean over a table's datasets and seeds, ties counted as unordered, "
+        "with a bootstrap "
         "95 % interval over the networks. The partial tau controls for parameter count. Inputs are "
         "seeded noise.",
         "Regressions predict the networks of each fold from the architectures' choices and the "
         f"true scores of {LABELS} networks of the other folds. Sizes and proxies use no true "
-        "scores. Seconds are those of the proxy alone on the network of median size, one thread, "
-        "from the quickest table to the slowest; proxies that are measured together share their "
-        "passes and take less.",
+        "scores. Seconds are for the proxy alone on the network of median size, with one thread, "
+        "from the fastest table to the slowest; proxies that are measured together share passes "
+        "and take less.",
     ]
     for weights, tables in results().items():
         ranks = mean_ranks(tables)
@@ -348,7 +349,7 @@ def page_files() -> dict[Path, str]:
         notes = [f"{mark} {own}." for own, mark in MARKS.items() if own in _labels(tables)]
         parts += [
             f"## {'Fresh' if weights == 'fresh' else 'Shared'} weights",
-            "Each network has initial weights of its own."
+            "Each network has its own initial weights."
             if weights == "fresh"
             else "All networks of a table are slices of one draw of initial weights.",
             f"![Kendall tau of each proxy and baseline on each table]({drawing.name})",
