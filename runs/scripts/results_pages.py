@@ -398,7 +398,8 @@ def supernets() -> str:
         "CPU. "
         "These are results of small networks and short trainings; they neither confirm nor refute "
         "what the papers report for ImageNet. Each claim has an interval over three seeds and a "
-        "verdict; the READMEs next to the results have the settings.",
+        "verdict. *Alone* means that networks are trained separately, without a supernet. The "
+        "READMEs next to the results have the settings.",
         "## PreNAS",
         prenas,
         "## S3",
