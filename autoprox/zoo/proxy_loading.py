@@ -138,7 +138,7 @@ def _require_ended(run: Path) -> None:
     if not (run / HALL_OF_FAME / "1.json").exists():
         raise RunError(
             f"a run must have ended to have a proxy, but {run} has not: "
-            f"`{rerun_command_line('resume', run)}` goes on with it"
+            f"`{rerun_command_line('resume', run)}` continues it"
         )
 
 

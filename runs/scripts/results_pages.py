@@ -32,7 +32,7 @@ TITLES = {
 INTERVALS = (
     "Intervals of single runs are bootstrap 95 % intervals over the test networks; a difference is "
     "tested by a paired bootstrap. Intervals over splits or seeds are Student's t at 95 %. Splits "
-    "of one benchmark share networks, so that intervals over splits are somewhat too narrow."
+    "of one benchmark share networks, so intervals over splits are somewhat too narrow."
 )
 
 
@@ -152,13 +152,13 @@ def formulas() -> str:
         "The effective rank of a random weight matrix grows with its smaller dimension. "
         "`sum(effective_rank(ones.mlp.weight))` therefore grows with depth times width; another "
         "seed changes it by less than 1 % of its spread. The parameter count grows with the square "
-        "of the width, so that among networks of equal size this formula prefers deep and narrow "
-        "ones.",
+        "of the width, so among networks with the same parameter count this formula prefers deep "
+        "and narrow ones.",
         "Sums of magnitudes, such as `l1_norm(l1_norm(ones.all.weight))`, follow the parameter "
         "count: see the column *tau with parameter count*.",
         "On nano-bench's GPT-2, four of five formulas take the minimum over the layers of a "
-        "reduction of attention gradients, so that a single layer decides; their taus with the "
-        "parameter count are negative.",
+        "reduction of attention gradients, so a single layer determines the score; their taus "
+        "with the parameter count are negative.",
         "## Controlling for size",
         "The same splits with `--objective size-adjusted`, minus the default objective: means over "
         "splits of the paired differences.",
@@ -266,8 +266,9 @@ def transfer() -> str:
     return page(
         "Transfer between spaces",
         "`runs/measured/transfer.json` and `runs/spaces`",
-        "A formula that was evolved on one search space needn't rank the networks of another. This "
-        "page measures it for formulas of the tree form: first those of single spaces on other "
+        "A formula that was evolved on one search space need not rank the networks of another. "
+        "This page measures how well formulas of the tree form do: first those of single spaces "
+        "on other "
         "spaces, then formulas that were evolved on several spaces and tested on one that was held "
         f"out. {INTERVALS}",
         "## Formulas of one space, on others",
@@ -287,10 +288,10 @@ def transfer() -> str:
              "tau minus that of parameter count"),
             held_out,
         ),
-        "Nothing here is good on every space. Deep networks are the better ones in the long "
-        "trainings of ViT-Bench-101's AutoFormers and the worse ones in the short trainings of "
-        "nano-bench (`python runs/scripts/depth_correlation.py`), so that a formula that suits "
-        "one misleads on the other.",
+        "No formula here ranks well on every space. Deeper networks are better after the long "
+        "trainings of ViT-Bench-101's AutoFormers and worse after the short trainings of "
+        "nano-bench (`python runs/scripts/depth_correlation.py`), so a formula that suits one "
+        "misleads on the other.",
     )  # fmt: skip
 
 
@@ -393,10 +394,12 @@ def supernets() -> str:
         "Supernets",
         "`runs/supernet/results.md` and `runs/s3/results.md`, which "
         "`python runs/scripts/oneshot_verdicts.py` writes",
-        "What PreNAS and S3 claim, tried with networks that are small enough to train on a CPU. "
+        "The claims of PreNAS and S3, tested with networks that are small enough to train on a "
+        "CPU. "
         "These are results of small networks and short trainings; they neither confirm nor refute "
         "what the papers report for ImageNet. Each claim has an interval over three seeds and a "
-        "verdict; the READMEs next to the results have the settings.",
+        "verdict. *Alone* means that networks are trained separately, without a supernet. The "
+        "READMEs next to the results have the settings.",
         "## PreNAS",
         prenas,
         "## S3",
@@ -506,14 +509,14 @@ def proofs() -> str:
     return page(
         "Proofs for developers",
         "`runs/measured`",
-        "What scripts have shown about the code. They take minutes to hours, so that they aren't "
-        "part of the tests; each goes on where it was stopped. The figures are those of the last "
-        "recorded run of each.",
+        "What scripts have shown about the code. They take minutes to hours, so they aren't part "
+        "of the tests; each continues where it was stopped. The figures come from the last "
+        "recorded run of each script.",
         table(
             ("claim", "result", "script"),
             [
-                ["random trees, mutants and offspring keep types and limits, and are parsed from "
-                 "their own text",
+                ["random trees, mutants and offspring respect types and limits, and can be "
+                    "parsed from their own text",
                  f"{fuzz['checked']:,} trees, {fuzz['distinct']:,} distinct, none wrong",
                  "`python tests/fuzz/language.py 100000`"],
                 ["a result depends on the seed alone: not on workers, hash seeds, threads, memory, "
@@ -526,12 +529,12 @@ def proofs() -> str:
                  "`python tests/proofs/crash.py`"],
                 ["a write that fails leaves no damage", f"{failed} failed writes, {bad} faults",
                  "`python tests/proofs/writes.py`"],
-                ["no content of a file executes code, exhausts memory or ends in a traceback",
+                ["no file content executes code, exhausts memory or causes a traceback",
                  f"{sum(own['read'] for own in files):,} contents read by {len(files)} readers, "
                  f"{sum(bool(own['found']) for own in files)} findings",
                  "`python tests/fuzz/files.py all`"],
                 *(
-                    [f"the tests notice random changes of the code: {name}",
+                    [f"the tests notice random changes to the code: {name}",
                      f"{sum(own['killed'].values())} of {len(own['killed'])} "
                      f"{between(wilson(sum(own['killed'].values()), len(own['killed'])))}",
                      f"`python tests/proofs/mutate.py {name}`"]
