@@ -15,6 +15,7 @@ from statistics import fmean, median
 from typing import Any, NamedTuple
 
 import numpy as np
+from leaderboard import TABLES
 from scipy.stats import t
 
 RUNS = Path(__file__).parents[1]
@@ -300,6 +301,58 @@ def mean_tau(rows: Mapping[str, Any]) -> float:
     return fmean(row["kendall"] for row in rows.values())
 
 
+def splits() -> str:
+    """Return the page on power laws and regressions from the same labels."""
+    shown = {
+        "proxy": "power law",
+        "committee": "committee",
+        "ridge": "ridge",
+        "gaussian-process": "Gaussian process",
+        "predictor": "predictor",
+        "params": "parameters",
+    }
+    rows = []
+    verdicts: dict[str, list[str]] = defaultdict(list)
+    for own in TABLES:
+        for path in sorted((RUNS / "evolution-splits").glob(f"{own.name}-power-law-*.json")):
+            found = list(json.loads(path.read_text()).values())
+            taus = {
+                name: [each["test"][name] for each in found if each["test"].get(name) is not None]
+                for name in shown
+            }
+            gains = [one - other for one, other in zip(taus["proxy"], taus["ridge"], strict=True)]
+            if len(gains) < 2:
+                continue
+            verdicts[verdict(over(gains)[1])].append(own.title)
+            counts = Counter(each["verdicts"]["ridge"] for each in found)
+            means = (over(values) if len(values) > 1 else None for values in taus.values())
+            rows.append([
+                own.title, f"{found[0]['labels']}, {found[0]['networks']}", str(len(found)),
+                *(f"{figure(own[0])} {between(own[1])}" if own else "-" for own in means),
+                difference(gains), f"{counts['better']}, {counts['worse']}",
+            ])  # fmt: skip
+    better, worse = (", ".join(verdicts[name]) or "none" for name in ("better", "worse"))
+    return page(
+        "Power laws and regressions from the same labels",
+        "`runs/evolution-splits`",
+        f"In the mean over the splits, the power law ranks better than ridge regression on "
+        f"{len(verdicts['better'])} of {len(rows)} tables ({better}), and worse on "
+        f"{len(verdicts['worse'])} ({worse}).",
+        "Kendall tau on test networks, with ties counted as unordered: means over the datasets and "
+        "over random splits into training and test networks. All methods of a row are fitted to "
+        "the same training networks; the parameter count needs none. Intervals are Student's t at "
+        "95 % over the splits; splits share networks, so that they are somewhat too narrow. The "
+        "last column counts the splits on which the power law alone is significantly better or "
+        "worse than ridge regression, by a paired bootstrap over the test networks.",
+        table(
+            ("table", "labels, test networks", "splits", *shown.values(),
+             "power law minus ridge", "better, worse"),
+            rows,
+        ),
+        "`python runs/scripts/evolution_splits.py`",
+    )  # fmt: skip
+
+
 def search() -> str:
     """Return the page on searches: strategies, inherited weights, picks."""
     regret = read("measured/search_regret.json")["settings"]
@@ -414,7 +467,9 @@ def speed() -> str:
     nano, long = read("measured/scale-nano.json"), read("measured/long.json")
     words = {"rank": "`rank`", "search": "`search`, fresh weights", "collect": "`evolve`, passes"}
     times = engine["workers"]["times_faster"]["100 random formulas"]
-    minutes = engine["formulas"]["cpu_minutes_for_20000"]
+    minutes, terms = engine["formulas"]["cpu_minutes_for_20000"], engine["terms"]
+    large = read("measured/large_table.json")
+    passes, evolution = large["passes"], large["evolve"]
     return page(
         "Speed and memory",
         "`runs/measured`",
@@ -444,9 +499,11 @@ def speed() -> str:
                  f"{times:.2f} times as fast"],
                 ["20,000 formulas on four spaces with successive halving, one worker, "
                  "extrapolated from 2,000", f"{minutes:.0f} CPU minutes"],
+                [f"20,000 terms of power laws on four spaces, one worker, extrapolated from "
+                 f"{terms['terms']:,}", f"{terms['cpu_minutes_for_20000']:.0f} CPU minutes"],
             ],
         ),
-        "`python tests/bench/engine.py collection final workers formulas`",
+        "`python tests/bench/engine.py collection final workers formulas terms`",
         "CPU time of elementwise formulas on the matrices of an AutoFormer, relative to copying "
         "their inputs once (`python tests/bench/engine.py bandwidth`):",
         table(
@@ -464,6 +521,20 @@ def speed() -> str:
                 for own in kernels["rows"]
             ),
         ),
+        "## Large tables",
+        table(
+            ("AutoFormers of ood-vit-nas, the size Tiny", "measured"),
+            [
+                [f"{passes['networks']:,} networks with their statistics kept, one thread, "
+                 "against bare passes (CPU time)", f"{passes['ratio']:.2f} times"],
+                [f"evolution with {evolution['evaluations']:,} formulas on "
+                 f"{evolution['training_networks']} networks with nothing in the cache: "
+                 "measuring the networks", f"{evolution['collecting_seconds'] / 60:.0f} minutes"],
+                ["the same: formulas", f"{evolution['evolving_seconds'] / 60:.0f} minutes"],
+                ["the same: most resident memory", f"{evolution['peak_gib']:.1f} GiB"],
+            ],
+        ),
+        "`python tests/bench/large_table.py passes evolve`",
         "## Workers of a cluster",
         "Speed-up of a dask cluster on this machine over one thread without it "
         "(`python tests/bench/scale.py`). With two cores, four workers can't be faster than two. "
@@ -555,6 +626,7 @@ def page(title: str, source: str, *parts: str) -> str:
 PAGE_FUNCTIONS: dict[str, Callable[[], str]] = {
     "formulas.md": formulas,
     "transfer.md": transfer,
+    "splits.md": splits,
     "search.md": search,
     "supernets.md": supernets,
     "speed.md": speed,
