@@ -44,7 +44,7 @@ from autoprox.evolution import (
 from autoprox.evolution.checkpoint import SavedState
 from autoprox.evolution.power_law import FACTOR_NODES, factors_of
 from autoprox.evolution.prior_fit import ENOUGH_LABELS, LEAST_LABELS
-from autoprox.evolution.prior_knowledge import Prior, prior_for
+from autoprox.evolution.prior_knowledge import Prior, prior_for, ready_made_proxy
 from autoprox.evolution.two_inputs import TwoInputs
 from autoprox.evolution_parameters import MAX_DEPTH, MAX_SIZE
 from autoprox.export import pretty_formula
@@ -703,7 +703,7 @@ def _require_labels(problems: Mapping[str, SpaceProblem]) -> None:
         if (count := len(problem.parts["train"])) < LEAST_LABELS:
             raise ConfigError(
                 f"at least {LEAST_LABELS} networks must be for training, but are {count} of "
-                f"{name}: with fewer, take the ready-made proxy autoprox-1"
+                f"{name}: with fewer, take the ready-made proxy {ready_made_proxy(problem.space)}"
             )
 
 

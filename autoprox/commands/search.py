@@ -27,6 +27,7 @@ from autoprox.declared_options import read_set
 from autoprox.errors import AutoproxError, ConfigError, nearest
 from autoprox.evaluation.configured_inputs import input_digests, load_configured_batches
 from autoprox.evaluation.time_estimate import TimeEstimate
+from autoprox.evolution.prior_knowledge import ready_made_proxy
 from autoprox.files.atomic_writes import atomic_file, json_line, write_json
 from autoprox.files.human_readable_sizes import (
     SizeRange,
@@ -180,7 +181,7 @@ class SearchTask(CommandTask[SearchConfig, SearchSummary]):
         self.parameters = self.strategy.settings(
             **read_set(config.strategy, options, config.set or {})
         )
-        source = str(config.proxy)
+        source = str(config.proxy or ready_made_proxy(self.space))
         self.proxy = load_search_proxy(source, str(config.dataset), self.strategy.by_block)
         found_on, evolved_with = config.found_on, config.evolved_with
         if isinstance(self.proxy, PredictorSearchProxy):

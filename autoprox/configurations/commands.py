@@ -23,7 +23,6 @@ from autoprox.configurations.shared_options import (
     InputOptions,
     MachineOption,
     ParamsRange,
-    ProxyText,
     RangeText,
     Resource,
     ScoringOptions,
@@ -426,7 +425,13 @@ class SearchConfig(
             "NAME|FILE", "none",
         ),
     ] = None  # fmt: skip
-    proxy: ProxyText = "autoprox-1"
+    proxy: Annotated[
+        PathText | None,
+        Option(
+            "A run, a proxy file, a published name or an expression.",
+            default="a ready-made proxy, by the space",
+        ),
+    ] = None
     params: ParamsRange = (None, None)
     flops: FlopsRange = (None, None)
     match_size: Annotated[

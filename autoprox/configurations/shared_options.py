@@ -46,7 +46,6 @@ TrainingImages = Annotated[
         "PATH",
     ),
 ]
-ProxyText = Annotated[PathText, Option("A run, a proxy file, a published name or an expression.")]
 SpaceText = Annotated[str, Option("Search space.")]
 Seeds = Annotated[
     Positive, Option("Number of seeds, starting at --seed, for the weights and the noise.")

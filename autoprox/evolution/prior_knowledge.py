@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from autoprox.evolution.power_law import factors_of
 from autoprox.language import Tree, parse_expression
-from autoprox.zoo.prior_file import PriorTable, prior_entry
+from autoprox.searchspaces import SearchSpace, get_space
+from autoprox.searchspaces.language_model_bases import TokenSpace
+from autoprox.zoo.prior_file import PriorTable, read_prior_file
 
 
 @dataclass(frozen=True)
@@ -18,8 +20,15 @@ class Prior:
     tables: Sequence[PriorTable]
 
 
+def ready_made_proxy(space: SearchSpace) -> str:
+    """Return the name of the ready-made proxy for a space of vision or of language."""
+    file = read_prior_file()
+    return file.language if isinstance(space, TokenSpace) else file.vision
+
+
 def prior_for(benchmark: str, space: str) -> Prior:
     """Return the prior for a table: fitted without it, or on all tables for one that is new."""
-    entry = prior_entry(benchmark, space)
+    group = read_prior_file().groups[ready_made_proxy(get_space(space))]
+    entry = group.entry(benchmark, space)
     tree = parse_expression(entry.expression)
     return Prior(tree, dict(factors_of(tree) or []), entry.correlation, entry.tables)

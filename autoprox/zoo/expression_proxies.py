@@ -128,13 +128,13 @@ register_expression(
     f"{AUTO_PROX_PAPER}, in the form of the code of PicoNAS",
 )
 
-_EVERY = read_prior_file().every
-register_expression(
-    "autoprox-1",
-    _EVERY.expression,
-    "autoprox, a power law fitted to the true scores of all networks of "
-    f"{', '.join(map(str, _EVERY.tables))}: on these tables its taus are no test",
-)
+for _name, _group in read_prior_file().groups.items():
+    register_expression(
+        _name,
+        _group.every.expression,
+        "autoprox, a power law fitted to the true scores of all networks of "
+        f"{', '.join(map(str, _group.every.tables))}: on these tables its taus are no test",
+    )
 
 
 def parse_with_zoo_names(name_or_text: str) -> Tree:

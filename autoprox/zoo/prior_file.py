@@ -8,6 +8,7 @@ from pydantic import Field
 
 from autoprox.files.json_documents import JSONDocument, read_json, validate_json
 
+BOTH, VISION, LANGUAGE = "autoprox-1", "autoprox-1-vision", "autoprox-1-language"
 PRIOR_FILE = Path(__file__).parent.parent / "data" / "prior.json"
 
 
@@ -40,20 +41,30 @@ class EntryWithout(JSONDocument):
     entry: PriorEntry
 
 
-class PriorFile(JSONDocument):
-    """The entry of all tables, and for each table the entry without it."""
+class PriorGroup(JSONDocument):
+    """The entry of all tables of a group, and for each table the entry without it."""
 
     every: PriorEntry
     without: list[EntryWithout]
+
+    def entry(self, benchmark: str, space: str) -> PriorEntry:
+        """Return the entry for a table: fitted without it, or on all tables for one that is new."""
+        table = PriorTable(benchmark=benchmark, space=space)
+        return next((own.entry for own in self.without if own.table == table), self.every)
+
+
+class PriorFile(JSONDocument):
+    """The ready-made proxies by their names: of all tables, of vision and of language.
+
+    `vision` and `language` are the names of those that rank such tables best that they don't know.
+    """
+
+    groups: dict[str, PriorGroup]
+    vision: str
+    language: str
 
 
 @cache
 def read_prior_file() -> PriorFile:
     """Read the prior knowledge that comes with the package."""
     return validate_json(read_json(PRIOR_FILE), PriorFile)
-
-
-def prior_entry(benchmark: str, space: str) -> PriorEntry:
-    """Return the entry for a table: fitted without it, or on all tables for one that is new."""
-    file, table = read_prior_file(), PriorTable(benchmark=benchmark, space=space)
-    return next((own.entry for own in file.without if own.table == table), file.every)

@@ -20,6 +20,7 @@ from autoprox.commands.export_network import read_architecture
 from autoprox.commands.search import SearchSummary
 from autoprox.declared_options import read_assignments
 from autoprox.errors import AutoproxError, ConfigError, MeasurementError, RunError
+from autoprox.evolution.prior_knowledge import ready_made_proxy
 from autoprox.files.json_documents import JSONFileError
 from autoprox.nas.architecture_evaluators import EvaluatorError, load_evaluator
 from autoprox.nas.searcher import Searcher
@@ -27,6 +28,7 @@ from autoprox.nas.strategy_registry import SEARCH_STRATEGIES, SearchParameters, 
 from autoprox.report.terminal.layout import show
 from autoprox.report.terminal.run_report_by_kind import run_report
 from autoprox.searchspaces import architecture_from_json, get_space
+from autoprox.zoo.expression_proxies import EXPRESSION_PROXIES
 from autoprox.zoo.proxy_loading import resolve_proxy
 
 SPACE = get_space("autoformer-nano")
@@ -196,6 +198,13 @@ def test_a_record_of_another_search_is_refused() -> None:
     records.write_text("no JSON\n")
     with pytest.raises(JSONFileError, match=r"candidates.jsonl:1:1: the file must be complete"):
         resume(path)
+
+
+@pytest.mark.parametrize("space", ["pit-nano", "gpt2-nano"])
+def test_the_default_is_a_ready_made_proxy(space: str) -> None:
+    found = autoprox.search(space=space, samples=2, batch_size=1, progress=False)
+    expression = EXPRESSION_PROXIES[ready_made_proxy(get_space(space))].expression
+    assert found.summary.proxy == found.config["proxy"] == expression
 
 
 def test_a_run_without_a_proxy() -> None:

@@ -1,16 +1,22 @@
 """Fits that are shrunk towards prior knowledge, against plain ridge regressions."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
 from autoprox.evolution.power_law import RIDGE, LabelledNetworks, PowerLawFit, power_law
 from autoprox.evolution.prior_fit import ENOUGH_LABELS, penalty, shrunken_fit
-from autoprox.evolution.prior_knowledge import prior_for
+from autoprox.evolution.prior_knowledge import prior_for, ready_made_proxy
 from autoprox.scoring.correlations import Floats, normal_scores
+from autoprox.searchspaces import get_space
+from autoprox.searchspaces.language_model_bases import TokenSpace
 from autoprox.zoo import EXPRESSION_PROXIES
-from autoprox.zoo.prior_file import read_prior_file
+from autoprox.zoo.prior_file import BOTH, LANGUAGE, VISION, read_prior_file
 
+ROOT = Path(__file__).parents[2]
 COUNT = 40
 
 
@@ -90,22 +96,42 @@ def test_few_labels_are_penalised_more() -> None:
     assert penalty(10) == pytest.approx(9 * RIDGE)
 
 
-def test_a_table_gets_the_prior_that_was_fitted_without_it() -> None:
-    tables = [own.table for own in read_prior_file().without]
-    assert tables
-    for own in tables:
-        found = prior_for(own.benchmark, own.space)
-        assert own not in found.tables
-        assert sorted(map(str, (*found.tables, own))) == sorted(map(str, tables))
+@pytest.mark.parametrize("group", [BOTH, VISION, LANGUAGE])
+def test_an_entry_without_a_table_is_of_all_others(group: str) -> None:
+    own = read_prior_file().groups[group]
+    tables = [each.table for each in own.without]
+    assert len(tables) > 2
+    assert own.every.tables == tables
+    for each in own.without:
+        found = own.entry(each.table.benchmark, each.table.space)
+        assert found == each.entry
+        assert sorted(map(str, (*found.tables, each.table))) == sorted(map(str, tables))
 
 
-def test_an_unknown_table_gets_the_prior_of_all_tables() -> None:
-    every = read_prior_file().every
-    for found in (prior_for("mine", "pit"), prior_for("nano-bench", "pit")):
+def test_groups_have_tables_of_vision_or_of_language() -> None:
+    of_tokens = {
+        name: {isinstance(get_space(own.space), TokenSpace) for own in group.every.tables}
+        for name, group in read_prior_file().groups.items()
+    }
+    assert of_tokens == {BOTH: {False, True}, VISION: {False}, LANGUAGE: {True}}
+
+
+@pytest.mark.parametrize("space", ["pit", "gpt2-nano"])
+def test_an_unknown_table_gets_the_ready_made_proxy_of_its_kind(space: str) -> None:
+    name = ready_made_proxy(get_space(space))
+    every = read_prior_file().groups[name].every
+    for found in (prior_for("mine", space), prior_for("other-bench", space)):
         assert (found.tables, str(found.tree)) == (every.tables, every.expression)
+        assert power_law(list(found.exponents), list(found.exponents.values())) == found.tree
+    assert EXPRESSION_PROXIES[name].expression == every.expression
 
 
-def test_the_prior_is_a_power_law() -> None:
-    found = prior_for("mine", "pit")
-    assert power_law(list(found.exponents), list(found.exponents.values())) == found.tree
-    assert EXPRESSION_PROXIES["autoprox-1"].expression == str(found.tree)
+def test_defaults_rank_tables_that_they_do_not_know_best() -> None:
+    """The figures that were written when the proxies were fitted, each mean computed here."""
+    left_out = json.loads((ROOT / "runs" / "prior" / "left_out.json").read_text())["tables"]
+    file = read_prior_file()
+    for kind, default in ((VISION, file.vision), (LANGUAGE, file.language)):
+        rows = [own for own in left_out.values() if kind in own]
+        assert len(rows) == len(file.groups[kind].without)
+        means = {name: np.mean([own[name]["tau"] for own in rows]) for name in (BOTH, kind)}
+        assert max(means, key=lambda name: means[name]) == default
