@@ -170,7 +170,7 @@ def resume(
 ) -> LoadedRun:
     """Continue a run of any kind as if it had never stopped; a finished one is read.
 
-    Options that aren't given are those of the run. The run's evaluator or teacher is only called
+    Options that aren't given keep their values. The run's evaluator or teacher is only called
     if it is given again, because a run's files could name any function.
 
     run: Folder of the run.

@@ -1,4 +1,4 @@
-"""The commands that make a run, and `autoprox resume`, which goes on with any of them."""
+"""The commands that make a run, and `autoprox resume`, which continues any of them."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -115,7 +115,7 @@ def kind_of_run(kind: type[loaded_runs.LoadedRun], summary: type[Summary] | None
     lines = [f"- {code(name)}: {about}" for name, about in members(kind)]
     if summary is not None:
         fields = ", ".join(map(code, summary.model_fields))
-        lines.insert(0, f"- `summary`: a `{summary.__name__}` of {fields}")
+        lines.insert(0, f"- `summary`: `{summary.__name__}`, with {fields}")
     return "\n\n".join([f"### {kind.__name__}", inspect.getdoc(kind) or "", "\n".join(lines)])
 
 
