@@ -10,6 +10,7 @@ from autoprox.declared_options import Many, Option, Options, Positive, Whole
 MAX_SIZE = 1_000
 MAX_DEPTH = 100
 MAX_TERMS = 30
+TOLERANCE = 1
 BY_FORM = "{}; with --form tree, {}"  # a default that depends on the form
 EvolutionOption = partial(Option, group="Evolution")
 
@@ -120,12 +121,13 @@ class EvolutionParameters(Options):
         ),
     ] = "jcm"
     tolerance: Annotated[
-        float, Ge(0),
+        float | None, Ge(0),
         EvolutionOption(
-            "The shortest formula within this many standard errors of the best is chosen.",
-            default=BY_FORM.format(0.25, 1),
+            "The shortest formula within this many standard errors of the best is chosen. Only "
+            "with --form tree.",
+            default=str(TOLERANCE),
         ),
-    ] = 1.0  # fmt: skip
+    ] = None  # fmt: skip
     evaluations: Annotated[
         Positive | None,
         EvolutionOption(

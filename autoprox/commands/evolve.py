@@ -265,10 +265,14 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
             filled = filled.model_copy(update={"spaces": tuple(tables), "hold_out": held_out})
         several = len(self.problems) > 1 and config.form == "tree"
         halving = several if config.halving is None else config.halving
-        if config.form != "tree" and (halving or strategy.retries):
-            option = "--halving" if halving else f"--strategy {config.strategy}"
-            raise ConfigError(f"{option} compares whole formulas: it needs --form tree")
         if config.form != "tree":
+            whole = {
+                "--halving": halving,
+                f"--strategy {config.strategy}": strategy.retries,
+                "--tolerance": config.tolerance is not None,
+            }
+            if option := next((name for name, given in whole.items() if given), None):
+                raise ConfigError(f"{option} compares whole formulas: it needs --form tree")
             _require_room_for_terms(config)
             _require_labels(self.problems)
         super().__init__(filled.model_copy(update={"halving": halving}))

@@ -120,7 +120,6 @@ POWER_LAW_DEFAULTS: Mapping[str, Any] = MappingProxyType(
         "max_size": 7,
         "max_depth": 6,
         "structure": True,
-        "tolerance": 0.25,
     }
 )
 

@@ -251,6 +251,7 @@ def test_options_of_an_evolution(options: Options, tmp_path: Path, changed: Opti
     ("changed", "message"),
     [
         ({"halving": True}, "--halving compares whole formulas: it needs --form tree"),
+        ({"tolerance": 0.0}, "--tolerance compares whole formulas: it needs --form tree"),
         ({"strategy": "elitist"}, "--strategy elitist compares whole formulas: it needs"),
         ({"terms": 30, "max_size": 40}, "30 terms of these sizes may have 1289 and 12: lower"),
         ({"max_depth": 100, "max_size": 120, "terms": 8}, "may have 983 and 104: lower"),
