@@ -14,6 +14,8 @@ from jsonschema import Draft202012Validator
 from pages.commands import all_commands
 from pages.schemas import FILES, PRINTED, schemas
 
+from autoprox.runs.folder import PREDICTOR
+
 SMALL = (
     "--iterations=1 --population=4 --children=2 --statistics=mlp.weight --batch-size=1 --train=0.5"
 )
@@ -133,7 +135,8 @@ def checked(folder: Path) -> Iterator[tuple[Path, str, str]]:
         yield run / "config.json", (run / "config.json").read_text(), f"config-{kind}"
         yield run / "environment.json", (run / "environment.json").read_text(), "environment"
         for file in run.glob("hall_of_fame/*.json"):
-            yield file, file.read_text(), "proxy-file"
+            schema = "predictor-file" if file.stem == PREDICTOR else "proxy-file"
+            yield file, file.read_text(), schema
         lines = {"candidates.jsonl": "search-candidate"}
         lines |= {"log.jsonl": "rank-log-line"} if kind == "rank" else {}
         for name, schema in lines.items():
