@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from ranked_tables import Table, show_progress
 
+from autoprox.benchmarks import Benchmark
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.configurations.shared_options import SHARED
 from autoprox.evaluation.space_problem import SpaceProblem
@@ -130,6 +131,8 @@ class MeasuredTable:
     logs: Floats
     truth: Floats  # [datasets, networks]
     params: Floats
+    networks: list[int]  # of the benchmark
+    benchmark: Benchmark
 
     def moments(self, terms: Sequence[str]) -> Moments:
         """Return the moments of some of the terms."""
@@ -178,7 +181,14 @@ def read_table(table: Table) -> MeasuredTable | None:
     shape = len(terms), *truth.shape
     sizes = network_sizes(benchmark)["params"]
     params = np.stack([sizes[own][networks] for own in benchmark.datasets])
-    return MeasuredTable(terms.tolist(), logs.astype(np.float64).reshape(shape), truth, params)
+    return MeasuredTable(
+        terms=terms.tolist(),
+        logs=logs.astype(np.float64).reshape(shape),
+        truth=truth,
+        params=params,
+        networks=networks.tolist(),
+        benchmark=benchmark,
+    )
 
 
 def fitted(products: Sequence[Sequence[int]], tables: Mapping[str, Moments]) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from autoprox.commands.curve import CurveRow, CurveSummary
 from autoprox.evaluation.label_curves import METHODS, WITH_PRIOR
+from autoprox.report.terminal.headlines import prior_tables
 from autoprox.report.terminal.layout import Part, interval, named_table, number, paragraph
 
 
@@ -13,7 +14,7 @@ def curve_report(summary: CurveSummary) -> list[Part]:
     for method in METHODS:
         own = [cells.get((method, count)) for count in counts]
         table.add_row(method, *("" if row is None else number(row.tau) for row in own))
-    tables = ", ".join(summary.prior_tables)
+    tables = prior_tables(summary.prior_tables, summary.space)
     return [
         table,
         paragraph(" ".join(verdict(summary.rows, count) for count in counts)),

@@ -9,7 +9,7 @@ from rich.table import Table
 from autoprox.commands.evolve import EvolutionFold, EvolveSummary
 from autoprox.evaluation.full_resolution_choice import RankingQuality
 from autoprox.files.rerun_command import rerun_command_line
-from autoprox.report.terminal.headlines import fold_headlines
+from autoprox.report.terminal.headlines import fold_headlines, prior_tables
 from autoprox.report.terminal.layout import (
     INTERVAL,
     WIDTH,
@@ -56,12 +56,10 @@ def evolve_report(summary: EvolveSummary) -> list[Part]:
             lacking = ", ".join(source.lacking)
             parts.append(paragraph(f"{name} has no scores on {lacking}."))
     if summary.prior:
-        parts.append(
-            paragraph(
-                "The committee is shrunk towards a power law of other tables: "
-                f"{', '.join(summary.prior)}."
-            )
-        )
+        [(name, source)] = summary.spaces.items()
+        tables = prior_tables(summary.prior, source.space or name)
+        told = "The committee is shrunk towards a power law of other tables"
+        parts.append(paragraph(f"{told}: {tables}."))
     end = f"Run: {summary.run}"
     return [*parts, end if one else f"{summary.seconds:.0f} s\n{end}"]
 

@@ -1,6 +1,6 @@
 """The first sentences of a report: how well a proxy ranks, compared with what, and why."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from autoprox.commands.evolve import EvolutionFold
 from autoprox.commands.rank import RankSummary
@@ -118,6 +118,13 @@ def too_few(networks: int) -> str:
         f"Too few to judge: {networks} test networks, but at least {FEWEST} are needed; choose a "
         "benchmark with more networks, or a smaller --train. "
     )
+
+
+def prior_tables(tables: Sequence[str], space: str) -> str:
+    """List the tables of a prior, and say if none is of the space."""
+    known = {table.rpartition(": ")[2] for table in tables}
+    other = "" if space in known else f"; none of them is of {space}"
+    return f"{', '.join(tables)}{other}"
 
 
 def rank_headline(summary: RankSummary) -> str:

@@ -5,7 +5,13 @@ import pytest
 
 from autoprox.evolution.prior_fit import ENOUGH_LABELS
 from autoprox.report.html.page_content import is_flattened
-from autoprox.report.terminal.headlines import FEWEST, few_labels, ranking_sentence, too_few
+from autoprox.report.terminal.headlines import (
+    FEWEST,
+    few_labels,
+    prior_tables,
+    ranking_sentence,
+    too_few,
+)
 from autoprox.scoring.bootstrap import (
     MetricDifferences,
     RankingMetrics,
@@ -103,6 +109,12 @@ def test_four_times_as_many_networks_halve_an_interval() -> None:
         return float(np.mean(found))
 
     assert width(100) / width(400) == pytest.approx(2, rel=0.15)
+
+
+def test_a_prior_of_other_spaces_says_so() -> None:
+    tables = ("nano-bench: pit-nano", "vit-bench-101: pit")
+    assert prior_tables(tables, "pit") == "nano-bench: pit-nano, vit-bench-101: pit"
+    assert prior_tables(tables, "swin").endswith("pit; none of them is of swin")
 
 
 @pytest.mark.parametrize(("networks", "few"), [(FEWEST - 1, True), (FEWEST, False)])
