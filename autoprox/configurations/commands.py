@@ -428,7 +428,7 @@ class SearchConfig(
         PathText | None,
         Option(
             "A run, a proxy file, a published name or an expression.",
-            default="a ready-made proxy, by the space",
+            default="a ready-made proxy for the space",
         ),
     ] = None
     params: ParamsRange = (None, None)
