@@ -1,9 +1,10 @@
-# `make evolve` and `make test` need Python >= 3.10 and nothing else: the first of them installs.
+# `make evolve` and `make test` need Python >= 3.10 and nothing else: they install what they need.
 PYTHON ?= python3
 BIN := .venv/bin
 LOWEST ?= tests/files tests/language tests/scoring tests/inputs tests/runs tests/statistics \
 	tests/cli/test_help.py tests/cli/test_commands.py
 STAMP := .venv/installed
+PACKAGE := .venv/installed-package
 SCRIPTS := $(wildcard tests/bench/*.py tests/proofs/*.py tests/fuzz/*.py) \
 	$(filter-out %_pilot.py,$(wildcard runs/scripts/*.py))
 
@@ -23,7 +24,8 @@ help:
 	@echo 'make audit    ask for known weaknesses of what is installed; needs the network'
 	@echo 'make clean    remove .venv and all that was built; runs stay'
 
-evolve: $(STAMP)
+# In a clone without the developers' tools this installs the package alone.
+evolve: $(or $(wildcard $(STAMP)),$(PACKAGE))
 	$(BIN)/autoprox evolve
 
 # Warnings are errors. The site needs no network, neither to be built nor to be read.
@@ -70,6 +72,11 @@ audit: $(STAMP)
 	$(PYTHON) -m venv build/audit
 	build/audit/bin/pip install -q pip-audit
 	build/audit/bin/pip-audit --path $(wildcard .venv/lib/python*/site-packages)
+
+$(PACKAGE): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -c constraints.txt -e .
+	touch $@
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -170,11 +170,11 @@ def resume(
 ) -> LoadedRun:
     """Continue a run of any kind as if it had never stopped; a finished one is read.
 
-    Options that aren't given are those of the run. The run's evaluator or teacher is only called
+    Options that aren't given keep their values. The run's evaluator or teacher is only called
     if it is given again, because a run's files could name any function.
 
     run: Folder of the run.
-    workers: Threads, or processes of a build; results are the same.
+    workers: Threads, or processes of a build; they don't change the results.
     memory: Memory for statistics, in bytes.
     cache: Folder or URL of measured statistics.
     cache_limit: Size of that folder, in bytes.

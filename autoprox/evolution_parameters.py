@@ -10,7 +10,8 @@ from autoprox.declared_options import Many, Option, Options, Positive, Whole
 MAX_SIZE = 1_000
 MAX_DEPTH = 100
 MAX_TERMS = 30
-BY_FORM = "{}; of the form tree, {}"  # a default that depends on the form
+TOLERANCE = 1
+BY_FORM = "{}; with --form tree, {}"  # a default that depends on the form
 EvolutionOption = partial(Option, group="Evolution")
 
 
@@ -32,13 +33,13 @@ class TreeLimits(Options):
     max_size: Annotated[
         Positive,
         Le(MAX_SIZE),
-        EvolutionOption("Nodes of a formula, or of a term.", default=BY_FORM.format(7, 40)),
+        EvolutionOption("Most nodes of a formula, or of a term.", default=BY_FORM.format(7, 40)),
     ] = 40
     max_depth: Annotated[
         Positive,
         Le(MAX_DEPTH),
         EvolutionOption(
-            "Nested operations of a formula, or of a term.", default=BY_FORM.format(6, 10)
+            "Most nested operations of a formula, or of a term.", default=BY_FORM.format(6, 10)
         ),
     ] = 10
 
@@ -60,18 +61,18 @@ class EvolutionParameters(Options):
             choices=("power-law", "tree"),
         ),
     ] = "power-law"
-    terms: Annotated[Positive, Le(MAX_TERMS), EvolutionOption("Terms of a power law at most.")] = 8
+    terms: Annotated[Positive, Le(MAX_TERMS), EvolutionOption("Most terms of a power law.")] = 8
     strategy: Annotated[
         str,
         EvolutionOption(
-            "mixture, elitist (Auto-Prox), naive or random.",
+            "Strategy of the evolution: mixture, elitist (Auto-Prox), naive or random.",
             choices=("mixture", "elitist", "naive", "random"),
         ),
     ] = "mixture"
     representation: Annotated[
         str,
         EvolutionOption(
-            "Form of the formulas: free, or two-inputs (Auto-Prox).",
+            "Shape of the formulas: free, or two-inputs (Auto-Prox).",
             choices=("free", "two-inputs"),
         ),
     ] = "free"
@@ -79,12 +80,16 @@ class EvolutionParameters(Options):
         Many,
         Ge(2),
         EvolutionOption(
-            "Formulas that survive an iteration; of power laws, random terms to begin with.",
+            "Population: the formulas that survive an iteration; for power laws, the random terms "
+            "to start with.",
             default=BY_FORM.format(1500, 20),
         ),
     ] = 20
     iterations: Annotated[
-        Positive, EvolutionOption("How often children are made.", default=BY_FORM.format(10, 200))
+        Positive,
+        EvolutionOption(
+            "Number of iterations, each of which makes children.", default=BY_FORM.format(10, 200)
+        ),
     ] = 200
     children: Annotated[
         Many,
@@ -94,10 +99,10 @@ class EvolutionParameters(Options):
     ] = 10
     sample_ratio: Annotated[
         float, Gt(0), Le(1),
-        EvolutionOption("Share of the population that parents are drawn from."),
+        EvolutionOption("Share of the population that is sampled for parents."),
     ] = 0.5  # fmt: skip
-    top: Annotated[
-        Positive, EvolutionOption("Parents are among this many best of that sample.")
+    parents: Annotated[
+        Positive, EvolutionOption("Parents are drawn from this many best of that sample.")
     ] = 5
     margin: Annotated[
         float, Ge(0), Le(2),
@@ -109,24 +114,25 @@ class EvolutionParameters(Options):
     objective: Annotated[
         str,
         EvolutionOption(
-            "jcm (Auto-Prox's joint metric of Kendall's taus), size-adjusted (that of the partial "
-            "taus, controlling for parameter count), or both (NSGA-II on both and the size of "
-            "formulas).",
+            "What is maximised: jcm (Auto-Prox's joint metric of Kendall's taus), size-adjusted "
+            "(that of the partial taus, controlling for parameter count), or both (NSGA-II on both "
+            "and the size of formulas).",
             choices=("jcm", "size-adjusted", "both"),
         ),
     ] = "jcm"
     tolerance: Annotated[
-        float, Ge(0),
+        float | None, Ge(0),
         EvolutionOption(
-            "The shortest formula within this many standard errors of the best is chosen.",
-            default=BY_FORM.format(0.25, 1),
+            "The shortest formula within this many standard errors of the best is chosen. Only "
+            "with --form tree.",
+            default=str(TOLERANCE),
         ),
-    ] = 1.0  # fmt: skip
+    ] = None  # fmt: skip
     evaluations: Annotated[
         Positive | None,
         EvolutionOption(
-            "Formulas that an evolution evaluates at most, which may end it before its "
-            "iterations. With --hold-out each, the limit is for each evolution.",
+            "Limit on the formulas that an evolution evaluates, which may end it early. With "
+            "--hold-out each, it applies to each evolution.",
             default="none",
         ),
     ] = None

@@ -72,7 +72,7 @@ class Plot:
 
 
 class LoadedRun:
-    """A run that has been read; of an unfinished run, the state at that time."""
+    """A run that has been read; if it is unfinished, its state at that time."""
 
     def __init__(self, path: str | PathLike[str]) -> None:
         from autoprox.commands.task_interface import read_run_summary

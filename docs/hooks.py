@@ -1,9 +1,12 @@
-"""Two things that mkdocs does to every page: results in the navigation, and a link to the terms."""
+"""What mkdocs does to every page: navigation to results, a link to the terms, unbroken figures."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 RESULTS = "Results"
+INTERVAL = re.compile(r"-?[\d.]+ \[-?[\d.]+, -?[\d.]+\]")
+PERCENT = re.compile(r"(?<=\d) %")
 TERMS = "Terms are explained in the [glossary]({}glossary.md)."
 
 
@@ -24,3 +27,9 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if path == "glossary.md":
         return markdown
     return f"{markdown}\n\n---\n\n{TERMS.format('../' * path.count('/'))}\n"
+
+
+def on_page_content(content: str, **_: Any) -> str:
+    """Keep a figure and its interval or unit on one line."""
+    content = INTERVAL.sub(r'<span class="interval">\g<0></span>', content)
+    return PERCENT.sub("\N{NO-BREAK SPACE}%", content)

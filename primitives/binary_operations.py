@@ -87,7 +87,7 @@ def minimum(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
     plain=lambda x, y: exp(log(x) * y),
 )
 def power(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
-    """|x| to the power of y, by way of `exp` and `log`: e^(y ln(|x| + 1e-12)), at most e^30."""
+    """|x| to the power of y, computed by `exp` and `log`: e^(y ln(|x| + 1e-12)), at most e^30."""
     exponent = torch.mul(log(x), y, out=out)
     return exp(exponent, exponent)
 
@@ -119,9 +119,9 @@ def pow_(x: Tensor, y: Tensor) -> Tensor:
 
 @register_operation("combinator", nonnegative=True, idempotent=True)
 def rank(x: Tensor) -> Tensor:
-    """The rank from 1 up among the networks compared, the average of its ranks for a tie.
+    """The rank among the compared networks, from 1 up; ties get the average of their ranks.
 
-    A score that isn't finite has no rank (NaN) and takes none from the others.
+    A score that isn't finite has no rank (NaN) and isn't counted for the others.
     """
     unranked = x.isfinite().logical_not()
     scores = x.masked_fill(unranked, torch.inf).contiguous()

@@ -8,7 +8,7 @@ from .registration import register_operation
 
 @register_operation("depth")
 def difference(x: Tensor, dims: tuple[int, ...]) -> Tensor:
-    """The number of each layer less that of the layer before, and 0 for the first."""
+    """The number of each layer minus that of the previous layer, and 0 for the first."""
     return x.diff(dim=-1, prepend=x.narrow(-1, 0, 1))
 
 

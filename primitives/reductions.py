@@ -137,7 +137,7 @@ def median(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     ),
 )
 def entropy(x: Tensor, dims: tuple[int, ...]) -> Tensor:
-    """-sum(p ln p), where p is |x| over the sum of |x|; 0 for zeros only."""
+    """-sum(p ln p), where p is |x| over the sum of |x|; 0 if all elements are 0."""
     part = x.abs()
     part /= infinite_if_zero(part.sum(dims, keepdim=True))
     logarithm = part + torch.finfo(x.dtype).tiny
@@ -146,9 +146,9 @@ def entropy(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 
 @register_operation("reduce", even=True, nonnegative=True)
 def sparsity(x: Tensor, dims: tuple[int, ...]) -> Tensor:
-    """Hoyer's: (√n - l1 / l2) / (√n - 1) of n elements, from 0 for equal |x| to 1 for a single one.
+    """Hoyer's (√n - l1 / l2) / (√n - 1) of n elements: 0 for equal |x|, 1 for a single nonzero x.
 
-    It is 0 for zeros only, and where n is 1.
+    It is 0 if all elements are 0, or if n is 1.
     """
     root = math.sqrt(element_count(x, dims))
     norm = euclidean_norm(x, dims)
@@ -168,7 +168,7 @@ def dot(x: Tensor, y: Tensor, dims: tuple[int, ...]) -> Tensor:
 
 @register_operation("pair", latex=r"\cos\left(<x>, <y>\right)", commutative=True)
 def cosine(x: Tensor, y: Tensor, dims: tuple[int, ...]) -> Tensor:
-    """The `dot` of both divided by their norms, and 0 where one has zeros only."""
+    """The `dot` of both divided by their norms, and 0 if one of them is all zeros."""
     return dot(unit(x, dims), unit(y, dims), dims)
 
 
@@ -186,5 +186,5 @@ def distance(x: Tensor, y: Tensor, dims: tuple[int, ...]) -> Tensor:
 
 @register_operation("pair", latex=r"\operatorname{corr}\left(<x>, <y>\right)", commutative=True)
 def correlation(x: Tensor, y: Tensor, dims: tuple[int, ...]) -> Tensor:
-    """Pearson's correlation of the elements, and 0 where one has equal elements only."""
+    """Pearson's correlation of the elements, and 0 if all elements of one are equal."""
     return cosine(subtract_mean(x, dims), subtract_mean(y, dims), dims)

@@ -66,7 +66,7 @@ def spectral_norm(values: Tensor) -> Tensor:
     latex=r"\operatorname{erank}\left(<x>\right)", text="effective_rank(<x>)", formerly=("layers",)
 )
 def effective_rank(values: Tensor) -> Tensor:
-    """e to the entropy of the normalised singular values (Roy & Vetterli), and 0 for zeros only."""
+    """e to the entropy of the normalised singular values (Roy & Vetterli); 0 for a zero matrix."""
     total = values.sum(-1, keepdim=True)
     rank: Tensor = torch.special.entr(values / infinite_if_zero(total)).sum(-1).exp_()
     return rank.masked_fill_(total.squeeze(-1) == 0, 0.0)
@@ -74,7 +74,7 @@ def effective_rank(values: Tensor) -> Tensor:
 
 @register_spectral_reduction(latex=r"\operatorname{srank}\left(<x>\right)", text="stable_rank(<x>)")
 def stable_rank(values: Tensor) -> Tensor:
-    """The sum of squared singular values over the largest of them, and 0 for zeros only."""
+    """The sum of squared singular values over the largest of them, and 0 for a zero matrix."""
     largest = infinite_if_zero(values.amax(-1, keepdim=True))
     return (values / largest).square_().sum(-1)
 
@@ -83,7 +83,7 @@ def stable_rank(values: Tensor) -> Tensor:
     latex=r"\operatorname{prank}\left(<x>\right)", text="participation_ratio(<x>)"
 )
 def participation_ratio(values: Tensor) -> Tensor:
-    """(sum of s^2)^2 / (sum of s^4) of the singular values s, and 0 for zeros only."""
+    """(sum of s^2)^2 / (sum of s^4) of the singular values s, and 0 for a zero matrix."""
     largest = infinite_if_zero(values.amax(-1, keepdim=True))
     squares = (values / largest).square_()
     return squares.sum(-1).square_() / infinite_if_zero(squares.square().sum(-1))

@@ -5,21 +5,23 @@ The networks are plain vision transformers: 16 x 16 patches of a 224 x 224 image
 mean over the patch tokens before the head.
 
 `autoformer-ti`, `-s` and `-b` are as in ViT-Bench-101 (Wei et al., "Auto-Prox", AAAI 2024):
-queries, keys and values are as wide as the embedding, and the heads have equal shares of it, so
-that their number changes no parameter. The benchmark has networks of -ti alone; the published heads
-of -s (5 to 7) and -b (9, 10) don't divide their widths, so these have the nearest numbers that do.
+queries, keys and values are as wide as the embedding, and the heads share it equally, so their
+number doesn't change the parameter count. The benchmark has only networks of -ti. The published
+numbers of heads of -s (5 to 7) and -b (9, 10) don't divide the widths, so the nearest numbers that
+do are used.
 
 `autoformer-supernet-ti`, `-s` and `-b` are as in the supernets, which T-Razor, ETAS and PreNAS
-search: a head has 64 dimensions whatever the embedding, and each block adds vectors for the
-relative position of two patches to keys and to values (Shaw et al., "Self-Attention with Relative
-Position Representations", NAACL 2018). For the heads of -b the paper has 8 to 10, its released code
-9 and 10: with 8 the least would be 39.8 M parameters, but the paper has 42.
+search: a head has 64 dimensions whatever the width of the embedding, and each block adds vectors
+for the relative position of two patches to keys and to values (Shaw et al., "Self-Attention with
+Relative Position Representations", NAACL 2018). For the number of heads of -b the paper states 8 to
+10, its released code 9 and 10. With 8 heads the smallest network would have 39.8 M parameters, but
+the paper states 42.
 
 `autoformer-nano` is small enough to train in seconds on one CPU core: the same choices, but wider,
 for images of 16 x 16 pixels, 4 x 4 patches, 8 dimensions a head, from one wide block to twelve
-narrow ones. Linear layers begin uniform by fan in: at these widths the standard deviation of 0.02,
-meant for widths of 192 and more, makes them so weak that a short training gets nowhere. Positions
-begin larger too, for the same reason.
+narrow ones. The initial weights of linear layers are uniform by fan-in, because at these widths the
+standard deviation of 0.02, meant for widths of 192 and more, is too small for a short training.
+Position embeddings start larger for the same reason.
 """
 
 import math

@@ -4,18 +4,20 @@ Towards Efficient Neural Architecture Search", ICML 2023.
 It is that of Yu et al., "BigNAS: Scaling Up Neural Architecture Search with Big Single-Stage
 Models", ECCV 2020: the inverted residual blocks of MobileNetV2 (Sandler et al., CVPR 2018) with
 swish, which expand the channels to the same number in the first stage and to six times as many in
-the others. Images are resized to the network's own resolution. Between the ends of a range of
-channels the published tables give no values: here they are multiples of 8, and of 64 after the last
-stage.
+the others. Images are resized to the network's own resolution. The published tables give only the
+ends of the ranges of channels; the values between them are multiples of 8 here, and of 64 after the
+last stage.
 
-A convolution of 1 x 1 is a linear layer that every pixel passes, and is built as one: the domain
-``mlp``, and so ``all``, has the layers that expand and project. There is no ``msa``, so proxies
-that need it can't be searched with. Depthwise convolutions are in no domain. A block has one head.
+A 1 x 1 convolution is a linear layer that is applied to every pixel, and is built as one: the
+domain ``mlp``, and therefore ``all``, contains the layers that expand and project. There is no
+``msa``, so proxies that need it can't be used. Depthwise convolutions are in no domain. A block has
+one head.
 
-Networks are built in evaluation mode, in which an untrained batch norm passes its input on: what is
-measured of an image doesn't depend on the others.
+Networks are built in evaluation mode, in which an untrained batch norm passes on its input
+unchanged, so the measurements of an image don't depend on the other images.
 
-In a supernet a kernel of 3 is the middle of one of 5, whose middle rows and columns come first.
+In a supernet, a kernel of size 3 is the middle of one of size 5, whose middle rows and columns come
+first.
 """
 
 import math

@@ -13,14 +13,15 @@ own feed-forward layers. The geometry is that of the published networks, ELECTRA
 - ``dsc5``, ``dsc9``: ConvBERT's dynamic span-based convolution (Jiang et al., NeurIPS 2020) over 5
   or 9 tokens, for one half of the heads, and attention for the other half.
 
-An output projection, the residual sum and its normalisation follow each of them, as in the
-published training code; the network of the published measurements leaves them out after ``dft`` and
-``dct``. One or three feed-forward layers of the feed-forward dimension, each followed by GELU, and
-a linear layer back to the hidden size complete the layer.
+Each of them is followed by an output projection, the residual sum and its normalisation, as in the
+published training code; the network of the published measurements leaves these out after ``dft``
+and ``dct``. One or three feed-forward layers of the feed-forward dimension, each followed by GELU,
+and a linear layer back to the hidden size complete the layer.
 
 ELECTRA trains this encoder to find replaced tokens. That needs a second network, which makes the
-replacements; here it predicts masked tokens, with the head of that second network, whose decoder is
-the embedding. Everything begins normal with standard deviation 0.02, biases zero.
+replacements. Here the encoder predicts masked tokens instead, with the head of that second network,
+whose decoder is the embedding. All initial weights are normal with standard deviation 0.02, and
+biases are zero.
 """
 
 import math

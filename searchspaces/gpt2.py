@@ -2,33 +2,34 @@
 
 `gpt2` is the space of ETAS: Yang & Liu, "ETAS: Zero-Shot Transformer Architecture Search via
 Network Trainability and Expressivity", Findings of ACL 2024. It follows LiteTransformerSearch
-(Javaheripi et al., NeurIPS 2022): each block has its own width, inner width and heads, the
+(Javaheripi et al., NeurIPS 2022): each block has its own width, inner width and heads, and the
 embedding has its own width. A linear layer joins blocks of different widths, and the embedding to
 the first block and the last block to the final norm if theirs differ. Two options are added to the
-published ones, so that GPT-2 small is in the space: 768 for `d_embed`, and 12 for `n_head` if it
-divides `d_model`. The vocabulary is ETAS's, seven tokens more than GPT-2's; but ETAS has an
-adaptive embedding (factor k = 4), by which rarer tokens have narrower vectors, and here all have
-`d_embed` numbers. As in GPT-2 a head has `d_model / n_head` dimensions, weights begin normal with
-standard deviation 0.02, and those at the end of a residual branch 1 / sqrt(2 n_layer) of that.
+published ones to include GPT-2 small: 768 for `d_embed`, and 12 for `n_head` if it divides
+`d_model`. The vocabulary is ETAS's, seven tokens more than GPT-2's; but ETAS has an adaptive
+embedding (factor k = 4), which gives rarer tokens narrower vectors, while here all vectors have
+`d_embed` numbers. As in GPT-2 a head has `d_model / n_head` dimensions, initial weights are normal
+with standard deviation 0.02, and with 1 / sqrt(2 n_layer) of that at the end of a residual branch.
 
 `gpt2-hw` is the small space of HW-GPT-Bench: Sukthanker et al., "HW-GPT-Bench: Hardware-Aware
 Architecture Benchmark for Language Models", NeurIPS 2024 Datasets and Benchmarks. The networks are
-slices of one supernet; what isn't in the paper is from its code and configuration
+slices of one supernet; details that aren't in the paper are from its code and configuration
 (github.com/automl/HW-GPT-Bench). They are GPT-NeoX rather than GPT-2: attention and MLP of a block
 both read its input, positions are rotary on half of a head's dimensions (Su et al., RoFormer), GELU
-is exact. A head has 64 dimensions whatever the embedding, so that `n_head` says how wide attention
-is; the perplexities confirm that: over 500 random architectures the number of parameters ranks
-them at Kendall 0.92, and at 0.88 if it is counted as though the heads shared the embedding's width.
-LayerNorm has its bias whatever `bias` says, which is for the linear layers; the head is tied to the
-embedding and has none. 50304 is GPT-2's vocabulary and a padding token, rounded up to 128.
-Training starts from PyTorch's default initialisation, that of the supernet: a slice's weights are
-uniform within 1 / sqrt(fan in) of the largest network, not of its own.
+is exact. A head has 64 dimensions whatever the width of the embedding, so `n_head` determines the
+width of attention. The perplexities confirm that: over 500 random architectures, the number of
+parameters ranks them with Kendall tau 0.92, and with 0.88 if it is counted as though the heads
+shared the width of the embedding. LayerNorm always has a bias, because `bias` applies to the linear
+layers; the head is tied to the embedding and has none. 50304 is the size of GPT-2's vocabulary and
+a padding token, rounded up to a multiple of 128. Training starts from PyTorch's default
+initialisation, that of the supernet: a slice's weights are uniform within 1 / sqrt(fan in) of the
+largest network, not of its own.
 
 `gpt2-nano` is small enough to train in seconds on one CPU core: the choices of `gpt2`, but wider,
-for sequences of 64 bytes: one wide block to twelve narrow ones, an MLP from half as wide as its
-block to six times. Linear layers begin uniform by fan in, embeddings normal with standard deviation
-1 / sqrt(d_embed): from the published 0.02, meant for widths of 768 and more, the deeper of these
-networks learn hardly anything in a short training.
+for sequences of 64 bytes: one wide block to twelve narrow ones, with MLPs from half to six times
+the width of their block. The initial weights of linear layers are uniform by fan-in, those of
+embeddings normal with standard deviation 1 / sqrt(d_embed): with the published 0.02, meant for
+widths of 768 and more, the deeper of these networks learn hardly anything in a short training.
 """
 
 import math

@@ -5,13 +5,13 @@ Guided Evolution" (T-Razor), TPAMI 2024. The smallest is that of ViT-Bench-101 (
 The networks are the pooling-based transformers of Heo et al., "Rethinking Spatial Dimensions of
 Vision Transformers", ICCV 2021, without their distillation token: overlapping 16 x 16 patches at
 stride 8, three stages with 27 x 27, 14 x 14 and 7 x 7 patch tokens, the class token before the
-head. PiT-Ti, -XS and -S are in their spaces. The published code leaves linear layers and
+head. The spaces contain PiT-Ti, -XS and -S. The published code leaves linear layers and
 convolutions at PyTorch's default initialisation.
 
 `pit-nano` is small enough to train in seconds on one CPU core: the same choices, but wider, for
 images of 16 x 16 pixels, 4 x 4 patches at stride 3 and stages with 5 x 5, 3 x 3 and 2 x 2 patch
-tokens. Positions begin larger than by the published 0.02, from which a short training learns them
-too late.
+tokens. Position embeddings start larger than the published 0.02, with which a short training learns
+them too late.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

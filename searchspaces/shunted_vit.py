@@ -1,23 +1,23 @@
 """The Shunted ViT space: Ren et al., "Shunted Self-Attention via Multi-Scale Token Aggregation".
 
-The paper is of CVPR 2022; the networks follow its published code. Of four stages each has half the
-rows and columns of the tokens before, at twice the width. Half of a block's heads attend to tokens
-merged in squares of 8 x 8, 4 x 4 and 2 x 2 (first, second, third stage), the other half to squares
-of half that side; in the fourth stage all heads attend to all tokens. A depthwise convolution
-enhances the values, and another is in the MLP. Linear layers begin normal with standard
-deviation 0.02, convolutions normal by fan out.
+The paper appeared at CVPR 2022; the networks follow its published code. Each of four stages has
+half the rows and columns of tokens of the previous one, at twice the width. Half of the heads of a
+block attend to tokens that are merged in squares of 8 x 8, 4 x 4 and 2 x 2 (first, second, third
+stage), the other half to squares of half that side; in the fourth stage all heads attend to all
+tokens. A depthwise convolution enhances the values, and another is in the MLP. The initial weights
+of linear layers are normal with standard deviation 0.02, those of convolutions normal by fan-out.
 
 T-Razor (Zhou et al., "Training-Free Transformer Architecture Search With Zero-Cost Proxy Guided
 Evolution", TPAMI 2024) searches the base dimension, patch size, layer number, head number and MLP
 ratio of these networks, about 2.6e12 of them, without saying which values. The options here are
 chosen around Shunted-T, -S and -B, which are in the space and also differ in the convolutions of
-the stem, so that there are as many: 2.5e12. With patches of 8 pixels a stage has the tokens that
-the published networks have of 112 x 112 pixels, and as there, merging leaves out the last rows and
-columns that fill no square.
+the stem. They make about as many networks, 2.5e12. With patches of 8 pixels, a stage has as many
+tokens as the published networks have for 112 x 112 pixels. As in these, merging drops the last rows
+and columns if they don't fill a square.
 
-Networks are built in evaluation mode, in which the stem's batch norm, until trained, only divides
-by the root of 1 + 1e-5: what is measured of an image doesn't depend on the others, and measuring
-doesn't change the network.
+Networks are built in evaluation mode, in which the untrained batch norm of the stem only divides by
+the root of 1 + 1e-5. The measurements of an image therefore don't depend on the other images, and
+measuring doesn't change the network.
 """
 
 import math

@@ -4,9 +4,9 @@ Zero-Cost Proxy Guided Evolution", TPAMI 2024.
 The network is the masked language model of Devlin et al., "BERT: Pre-training of Deep Bidirectional
 Transformers for Language Understanding", NAACL 2019: post-norm blocks, learnt positions and token
 types, a head whose decoder is the embedding. All tokens are of the first type. With 12 blocks of 12
-heads and 3072 MLP units it is BERT-base, 109.5 M parameters. Heads share the 768 dimensions, so
-that their number changes no parameter. The published rule of initialisation is normal with standard
-deviation 0.02, biases zero.
+heads and 3072 MLP units it is BERT-base, 109.5 M parameters. The heads share the 768 dimensions, so
+their number doesn't change the parameter count. The published initialisation is normal with
+standard deviation 0.02, with biases of zero.
 """
 
 from collections.abc import Sequence

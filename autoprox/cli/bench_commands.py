@@ -27,7 +27,7 @@ BenchmarkName = Annotated[
     epilog=examples(("bench list", "bench list --json", "bench list --data-dir tables")),
 )
 def list_(data_dir: DataDir = None, json: Json = False, debug: Debug = False) -> None:
-    """List the benchmarks, and whether their files are there."""
+    """List the benchmarks, and whether their files are installed."""
     from autoprox.benchmarks import list_benchmarks
     from autoprox.report.terminal.benchmark_reports import benchmark_table
     from autoprox.report.terminal.layout import show_result

@@ -28,7 +28,7 @@ def path_option(help: str, default: str, *names: str, **more: Any) -> OptionInfo
 
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show an error's traceback.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")]
 DryRunFlag = Annotated[
     bool, typer.Option("--dry-run", help="Check everything, estimate the time, and stop.")
 ]

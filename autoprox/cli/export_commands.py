@@ -39,17 +39,22 @@ def arch(
         str,
         typer.Option(
             "--format",
-            help="The format of the network, or a plug-in's.",
+            help="Format of the network; a plug-in may add others.",
             **offered(("torch", "timm", "transformers", "json")),
         ),
     ] = "torch",
     space: Annotated[str | None, optional("Search space.", "that of the JSON")] = None,
     out: Annotated[
-        Path | None, path_option("A new folder; a file for json.", "named like the architecture")
+        Path | None,
+        path_option(
+            "Folder to write, which must be new; with json, a file.", "named like the architecture"
+        ),
     ] = None,
     classes: Annotated[
         int | None,
-        optional("Classes of the head, for images.", "those of the run, or the space's", min=1),
+        optional(
+            "Classes of the classifier, for images.", "those of the run, or the space's", min=1
+        ),
     ] = None,
     json: Json = False,
     debug: Debug = False,
@@ -78,15 +83,16 @@ def proxy(
         str,
         typer.Option(
             "--format",
-            help="python is a file that needs torch alone. A plug-in may add others.",
+            help="Format of the proxy; python is a file that needs only torch. A plug-in may "
+            "add others.",
             **offered(("python", "latex", "sympy", "json", "text", "pretty", "tree", "mathml")),
         ),
     ] = "python",
-    out: Annotated[Path | None, path_option("File to write.", "print it")] = None,
+    out: Annotated[Path | None, path_option("File to write.", "printed")] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write a proxy: as a function that needs nothing but torch, or as a formula."""
+    """Write a proxy as a function that needs only torch, or as a formula."""
     from autoprox.commands.export_network import ExportedProxy
     from autoprox.export import EXPORTERS  # with torch, which takes seconds to import
     from autoprox.files.atomic_writes import write_text

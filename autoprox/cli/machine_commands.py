@@ -16,19 +16,21 @@ DOCTOR_EXAMPLES = ("doctor", "doctor --json", "doctor --data-dir tables")
 
 def manage_cache(
     folder: Annotated[
-        Path | None, path_option("Its folder.", "the user's", "--cache", metavar="DIR")
+        Path | None, path_option("Folder of the cache.", "the user's", "--cache", metavar="DIR")
     ] = None,
     clear: Annotated[
         bool, typer.Option("--clear", help="Remove all measurements; downloads stay.")
     ] = False,
     older_than: Annotated[
         str | None,
-        optional("With --clear: only what wasn't used for this long.", "all", metavar="DAYS"),
+        optional(
+            "With --clear: remove only what hasn't been used for this long.", "all", metavar="DAYS"
+        ),
     ] = None,
     beyond: Annotated[
         str | None,
         optional(
-            "With --clear: only the least recently used, until this much is left.",
+            "With --clear: remove the least recently used files until this much is left.",
             "all",
             metavar="SIZE",
         ),
@@ -36,7 +38,7 @@ def manage_cache(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show the cache of measured statistics: its folder, size, limits and oldest use; or clear it.
+    """Show the cache of measured statistics (folder, size, limits and oldest use), or clear it.
 
     Runs keep it within $AUTOPROX_CACHE_LIMIT and $AUTOPROX_CACHE_AGE, or their --cache-limit and
     --cache-age.

@@ -1,4 +1,4 @@
-"""The commands that make a run, and `autoprox resume`, which goes on with any of them."""
+"""The commands that make a run, and `autoprox resume`, which continues any of them."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -65,7 +65,7 @@ def _changeable_options() -> Iterator[tuple[str, FieldInfo, Option]]:
 
 
 def resume_run(**options: Any) -> None:
-    """Go on with a run of any command, as if it had never stopped; a finished one is shown."""
+    """Continue a run of any command as if it had never stopped, or show a finished one."""
     from autoprox import runner
     from autoprox.runs.folder import Run  # with torch, which takes seconds to import
 

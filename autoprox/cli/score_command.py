@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from autoprox.cli.common_flags import Debug, Json
-from autoprox.configurations.shared_options import DEFAULT_WEIGHTS
+from autoprox.cli.help_layout import offered
+from autoprox.configurations.shared_options import DEFAULT_WEIGHTS, WEIGHTS
 
 SCORE_EXAMPLES = (
     "score --proxy snip --model timm:vit_tiny_patch16_224",
@@ -16,7 +17,8 @@ SCORE_EXAMPLES = (
 LayerPatterns = Annotated[
     list[str] | None,
     typer.Option(
-        help="Names of this domain's layers: blocks.*.attn.*. Repeat it for more.",
+        help="Pattern of the names of this domain's layers, such as blocks.*.attn.*. Repeat it "
+        "for more.",
         metavar="PATTERN",
         show_default="by known families",
     ),
@@ -30,8 +32,9 @@ ScoredBy = Annotated[
 Model = Annotated[
     str,
     typer.Option(
-        help="timm:NAME, transformers:NAME (or a kind: bert) or MODULE:FUNCTION, which returns "
-        "a module of tokens or images, or one with inputs and targets.",
+        help="timm:NAME, transformers:NAME (or a kind, such as bert), or MODULE:FUNCTION, a "
+        "function that returns a module for tokens or images, or a module with its inputs "
+        "and targets.",
         show_default=False,
     ),
 ]
@@ -41,10 +44,11 @@ def score_by_proxy(
     proxy: ScoredBy,
     model: Model,
     compare: Annotated[
-        list[str] | None, typer.Option(help="A further model. Repeat it for more.", metavar="MODEL")
+        list[str] | None, typer.Option(help="Another model. Repeat it for more.", metavar="MODEL")
     ] = None,
     images: Annotated[
-        Path | None, typer.Option(help="Real images.", metavar="PATH", show_default="noise")
+        Path | None,
+        typer.Option(help="Folder of real images.", metavar="PATH", show_default="noise"),
     ] = None,
     text: Annotated[
         Path | None,
@@ -57,23 +61,25 @@ def score_by_proxy(
     weights: Annotated[
         str,
         typer.Option(
-            help="How random weights are drawn: fresh for each model, or shared: as slices of one "
-            "draw for all models, by the parameters' names.",
+            help="How random weights are drawn: fresh for each model, or shared, as slices of "
+            "one draw for all models by the parameters' names.",
+            **offered(WEIGHTS),
         ),
     ] = DEFAULT_WEIGHTS,
-    pretrained: Annotated[bool, typer.Option("--pretrained", help="With trained weights.")] = False,
+    pretrained: Annotated[bool, typer.Option("--pretrained", help="Use trained weights.")] = False,
     layers: Annotated[bool, typer.Option("--layers", help="Show which layers are read.")] = False,
     batch_size: Annotated[
-        int | None, typer.Option(help="Images or sequences.", min=1, show_default="4")
+        int | None,
+        typer.Option(help="Images or sequences that a model sees.", min=1, show_default="4"),
     ] = None,
     length: Annotated[
-        int | None, typer.Option(help="Tokens of a sequence.", min=2, show_default="64")
+        int | None, typer.Option(help="Tokens in a sequence.", min=2, show_default="64")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the weights and the noise.", min=0)] = 0,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Score any model by a proxy: of timm, of transformers, or your own."""
+    """Score any model by a proxy: one from timm or transformers, or your own."""
     from autoprox.commands.score import ModelInputs, score_model_references
     from autoprox.report.terminal.layout import show_result  # with torch, slow to import
     from autoprox.report.terminal.score_report import score_report
@@ -85,5 +91,6 @@ def score_by_proxy(
     patterns = {domain: given for domain, given in (("msa", msa), ("mlp", mlp)) if given}
     found = score_model_references(loaded.tree, names, inputs, patterns, pretrained, weights)
     if loaded.found is not None:
-        found = found.model_copy(update={"evolved_with": loaded.found.weights})
+        known = {"evolved_with": loaded.found.weights, "found_on": loaded.found.space}
+        found = found.model_copy(update=known)
     show_result(json, found, lambda: score_report(found, layers))

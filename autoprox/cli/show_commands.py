@@ -38,21 +38,26 @@ def show_proxies(
         typer.Argument(
             metavar="[PROXY]...",
             help="A run, one of its formulas (RUN:N), a proxy file, a published name or an "
-            "expression. Several are shown side by side; runs may be of any kind then.",
+            "expression. Several are shown side by side, in which case runs may be of any kind.",
             show_default=False,
         ),
     ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="All formulas of a run by number.")] = False,
-    operations: Annotated[
-        bool, typer.Option("--operations", help="Instead of a proxy, the language's operations.")
+    all_: Annotated[
+        bool, typer.Option("--all", help="List all formulas of a run by number.")
     ] = False,
-    latex: Annotated[bool, typer.Option("--latex", help="Only the formula, in LaTeX.")] = False,
-    tree: Annotated[bool, typer.Option("--tree", help="Only the tree, with types.")] = False,
+    operations: Annotated[
+        bool,
+        typer.Option("--operations", help="Show the language's operations instead of a proxy."),
+    ] = False,
+    latex: Annotated[
+        bool, typer.Option("--latex", help="Show only the formula, in LaTeX.")
+    ] = False,
+    tree: Annotated[bool, typer.Option("--tree", help="Show only the tree, with types.")] = False,
     format_: Annotated[
         str | None,
         typer.Option(
             "--format",
-            help="Only this format, or a plug-in's.",
+            help="Show the formula alone, in this format; a plug-in may add others.",
             **offered(("text", "pretty", "latex", "tree")),
         ),
     ] = None,
@@ -122,22 +127,23 @@ def list_runs(
 def report_runs(
     runs: Annotated[list[Path], typer.Argument(help="Folders of runs.", metavar="RUN...")],
     out: Annotated[
-        Path | None, path_option("The file.", "report in the run's folder, or here")
+        Path | None, path_option("File to write.", "report in the run's folder, or here")
     ] = None,
     format_: Annotated[
         str,
         typer.Option(
             "--format",
-            help="html, md (tables), svg (the plots) or png (Chromium).",
+            help="Format: html, md (the tables), svg (the plots) or png (needs Chromium).",
             **offered(("html", "md", "svg", "png")),
         ),
     ] = "html",
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show runs as a page: formula, results, plots, settings; of several, a comparison.
+    """Write a page with a run's formula, results, plots and settings, or a comparison of "
+        "several runs.
 
-    The page is one HTML file that needs no network.
+    The page is a single HTML file that works offline.
     """
     from autoprox.report.html.report_formats import write_report
     from autoprox.report.terminal.layout import show_result

@@ -33,7 +33,9 @@ add_command(supernet, "eval", SupernetEvalConfig)
 
 @supernet.command(cls=HelpfulCommand, epilog=examples(EXTRACT_EXAMPLES))
 def extract(
-    run: Annotated[Path, typer.Argument(help="The run of a training.", show_default=False)],
+    run: Annotated[
+        Path, typer.Argument(help="The run that trained the supernet.", show_default=False)
+    ],
     arch: Annotated[
         Path,
         typer.Option(
@@ -49,7 +51,7 @@ def extract(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write a subnet's weights, as those of a plain network of the space."""
+    """Write a subnet's weights as those of a plain network of the space."""
     from autoprox.commands.supernet import extract_subnet  # with torch, which takes seconds
     from autoprox.report.terminal.layout import aligned, show_result
 

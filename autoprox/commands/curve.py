@@ -131,7 +131,7 @@ class CurveTask(CommandTask[CurveConfig, CurveSummary]):
         benchmark = self.problem.benchmark
         prior = prior_for(benchmark.name, benchmark.space)
         grammar = Grammar(structure=True, combinators=False, limits=self.problem.config)
-        terms = random_terms(grammar, config.terms, config.seed)
+        terms = random_terms(grammar, config.population, config.seed)
         measured = measured_terms(self.problem, terms, list(prior.exponents), progress)
         if not np.isfinite(measured.fixed).all():
             raise MeasurementError(

@@ -19,12 +19,8 @@ from autoprox.errors import ConfigError, nearest
 from autoprox.evaluation.evolution_time_estimate import EvolutionEstimate
 from autoprox.evaluation.fitness_evaluator import FitnessEvaluator, MeasuredNetworks
 from autoprox.evaluation.full_resolution_choice import RankingQuality, choose_at_full_resolution
-from autoprox.evaluation.power_law_evaluator import (
-    RESEEDED_NETWORKS,
-    PowerLawEvaluator,
-    committee_with_prior,
-    refit_at_full_resolution,
-)
+from autoprox.evaluation.power_law_choice import refit_at_full_resolution
+from autoprox.evaluation.power_law_evaluator import PowerLawEvaluator, reseeded_indices
 from autoprox.evaluation.proxy_measurement import (
     SIZE_PROXIES,
     MeasuredProxies,
@@ -68,7 +64,7 @@ from autoprox.runs.folder import Run, as_written
 from autoprox.runs.proxy_file import Found, ProxyRecord, Taus
 from autoprox.runs.summary import Summary
 from autoprox.scoring.bootstrap import Number, finite_or_none
-from autoprox.scoring.correlations import TIES, evenly_spaced_indices, jcm
+from autoprox.scoring.correlations import TIES, jcm
 from autoprox.scoring.evaluation_set import MetricsTable
 from autoprox.shortfalls import Shortfall
 from autoprox.statistics.collector import resolve_device
@@ -269,10 +265,14 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
             filled = filled.model_copy(update={"spaces": tuple(tables), "hold_out": held_out})
         several = len(self.problems) > 1 and config.form == "tree"
         halving = several if config.halving is None else config.halving
-        if config.form != "tree" and (halving or strategy.retries):
-            option = "--halving" if halving else f"--strategy {config.strategy}"
-            raise ConfigError(f"{option} compares whole formulas: it needs --form tree")
         if config.form != "tree":
+            whole = {
+                "--halving": halving,
+                f"--strategy {config.strategy}": strategy.retries,
+                "--tolerance": config.tolerance is not None,
+            }
+            if option := next((name for name, given in whole.items() if given), None):
+                raise ConfigError(f"{option} compares whole formulas: it needs --form tree")
             _require_room_for_terms(config)
             _require_labels(self.problems)
         super().__init__(filled.model_copy(update={"halving": halving}))
@@ -426,12 +426,8 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
             else:
                 archives = [measured.archive(island) for island in islands]
                 tree, front, committee, spreads = refit_at_full_resolution(
-                    trained, config, front, archives
+                    measured, trained, config, front, archives, self.prior
                 )
-                if self.prior is not None:
-                    committee = committee_with_prior(
-                        measured, trained, config, self.prior, archives
-                    )
             predictor = None
             if self.config.spaces is None:
                 feature = self.prior.tree if self.prior else committee or tree
@@ -491,7 +487,7 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
         needs, found = self.needs(), {}
         for name in names:
             problem, [part] = self.problems[name], self.parts[name]
-            few = part[evenly_spaced_indices(len(part), RESEEDED_NETWORKS)]
+            few = part[reseeded_indices(len(part), len(self.problems))]
             memory = self.config.memory // 4
             source = problem.collect(needs, few, memory, progress, seed=self.config.seed + 1)
             found[name] = problem.measured_networks([(TreeEvaluator(source), few)])

@@ -112,7 +112,7 @@ def _entries_of_run(path: Path, space: str | None) -> tuple[list[dict[str, Any]]
     if summary is None:
         raise ConfigError(
             f"a search must have ended to have an architecture, but {path} has not: "
-            f"`{rerun_command_line('resume', path)}` goes on with it"
+            f"`{rerun_command_line('resume', path)}` continues it"
         )
     with as_written(path):
         within = _space_of_run(run)

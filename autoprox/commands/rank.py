@@ -66,7 +66,7 @@ from autoprox.searchspaces import get_space
 from autoprox.shortfalls import Shortfall
 from autoprox.statistics.collector import MeasurementSetting, resolve_device
 from autoprox.statistics.untrained_networks import untrained_space_networks
-from autoprox.zoo.proxy_loading import weights_evolved_with
+from autoprox.zoo.proxy_loading import resolve_proxy
 from autoprox.zoo.published_correlations import (
     PublishedComparison,
     compare_with_published,
@@ -176,6 +176,10 @@ class RankSummary(Summary):
         dict[str, str],
         Field(description="Proxies that were evolved with other weights, and with which."),
     ] = Field(default_factory=dict)
+    found_on: Annotated[
+        dict[str, str],
+        Field(description="Proxies that were found on other spaces, and on which."),
+    ] = Field(default_factory=dict)
     seconds: float
 
 
@@ -207,10 +211,16 @@ class RankTask(CommandTask[RankConfig, RankSummary]):
             name: evolved_on_architectures(name, self.config, self.benchmark)
             for name in self.proxies.trees
         }
+        found = {name: resolve_proxy(name).found for name in self.proxies.trees}
         self._evolved_with = {
-            name: weights
-            for name in self.proxies.trees
-            if (weights := weights_evolved_with(name)) not in (None, config.weights)
+            name: own.weights
+            for name, own in found.items()
+            if own and own.weights != config.weights
+        }
+        self._found_on = {
+            name: own.space
+            for name, own in found.items()
+            if own and not own.includes(self.benchmark.space)
         }
 
     @property
@@ -352,6 +362,7 @@ class RankTask(CommandTask[RankConfig, RankSummary]):
             ties=config.ties,
             weights=config.weights,
             evolved_with=self._evolved_with,
+            found_on=self._found_on,
             seconds=round(sum(line.seconds for line in lines), 3),
         )
 

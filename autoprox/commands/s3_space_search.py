@@ -141,8 +141,8 @@ class S3Task(CommandTask[S3Config, S3Summary]):
             self._train(space, folder, number, progress)
             found = self._measure(space, folder, number, progress)
             errors.append(list(found.values()))
-            measured = space_quality(errors[-1], self.config.top).to_json()
-            by_option = option_qualities(space, found, self.config.top)
+            measured = space_quality(errors[-1], self.config.top_tier).to_json()
+            by_option = option_qualities(space, found, self.config.top_tier)
             rounds.append(
                 S3Round.model_validate(
                     {
@@ -236,8 +236,8 @@ class S3Task(CommandTask[S3Config, S3Summary]):
             yield Shortfall(f"samples {of}", config.samples, measured, reason)
             reason = "have a network that was measured"
             yield Shortfall(f"options {of}", options, own.options_measured, reason)
-            top = min(config.top, measured)
-            yield Shortfall(f"top {of}", config.top, top, "architectures were measured")
+            top = min(config.top_tier, measured)
+            yield Shortfall(f"top-tier {of}", config.top_tier, top, "architectures were measured")
         of, reason = "population in each generation", "architectures were found and evaluated"
         yield Shortfall(f"search, {of}", best.asked, best.evaluated, f"different {reason}")
         first = min(config.parents, best.generations[0])

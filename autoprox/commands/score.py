@@ -90,6 +90,9 @@ class ModelScores(JSONDocument):
         str | None,
         Field(description="The weights that the proxy was evolved with, if they are known."),
     ] = None
+    found_on: Annotated[
+        str | None, Field(description="The space on which the proxy was found, if it was on one.")
+    ] = None
     shortfalls: tuple[Shortfall, ...] = ()
 
 

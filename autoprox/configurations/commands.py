@@ -11,7 +11,9 @@ from pydantic.fields import FieldInfo
 
 from autoprox.configurations.shared_options import (
     DEFAULT_WEIGHTS,
+    INHERITED,
     MOST_WORKERS,
+    WEIGHTS,
     BenchmarkOptions,
     CacheOptions,
     CommandConfig,
@@ -71,6 +73,18 @@ SUGGESTING_PROXIES = (
     "params",
 )  # the mean of the process of suggestions
 ZOO = ("snip", "synflow", "dss++", "naswot", "zico", "head_confidence", "activation_distance")
+ComparedProxies = Annotated[
+    Names,
+    Option("Published proxies to compare with: names, all or none.", "A,B,C", ",".join(ZOO), names),
+]
+StatisticsMemory = Annotated[
+    Positive,
+    Resource(
+        "Memory for statistics; those that don't fit are read from disk. Formulas take an eighth "
+        "as much again.",
+        "SIZE", "4GiB", parse_bytes,
+    ),
+]  # fmt: skip
 # Options of evolve under one name. Auto-Prox's margin of 0.1 is in percent; it mutates until a
 # child is better, uses tau-b, and returns the fittest formula.
 PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
@@ -106,7 +120,6 @@ POWER_LAW_DEFAULTS: Mapping[str, Any] = MappingProxyType(
         "max_size": 7,
         "max_depth": 6,
         "structure": True,
-        "tolerance": 0.25,
     }
 )
 
@@ -149,7 +162,7 @@ class EvolveConfig(
     It is evolved on some of a benchmark's architectures and tested on the
     others, next to the networks' sizes and two regressions on their choices.
     With --spaces it is one formula for several spaces. Everything is kept in a
-    new folder; `autoprox resume` goes on with an interrupted run.
+    new folder; `autoprox resume` continues an interrupted run.
     """
 
     kind = "evolve"
@@ -176,31 +189,31 @@ class EvolveConfig(
     hold_out: Annotated[
         str | None,
         Option(
-            "Evolve on the other --spaces, and report on this one too; each: one evolution for "
-            "each of them.",
+            "Test on this one of the --spaces and evolve on the others; each: hold out each "
+            "space in turn.",
             "SPACE|each", "none", group=SPACES_GROUP,
         ),
     ] = None  # fmt: skip
     islands: Annotated[
         Positive,
         EvolutionOption(
-            "Separate populations, each with all iterations and its share of the evaluations, "
-            "whose best formulas are compared in the end."
+            "Separate populations whose best formulas are compared at the end. Each has all "
+            "iterations and its share of the evaluations."
         ),
     ] = 1
     halving: Annotated[
         bool | None,
         EvolutionOption(
             "Successive halving: measure formulas on a quarter of each space's training networks, "
-            "the better half of them on a half, and the better half of these on all. For the form "
-            "tree alone.",
+            "the better half of them on a half, and the better half of these on all. Only with "
+            "--form tree.",
             default="with several --spaces",
         ),
     ] = None
     preset: Annotated[
         str | None,
         EvolutionOption(
-            "Several options under one name; options given as well override it. "
+            "Several options under one name; options that are also given take precedence. "
             f"{_preset_lines()}.",
             default="none",
             choices=tuple(PRESETS),
@@ -209,8 +222,8 @@ class EvolveConfig(
     prior: Annotated[
         bool | None,
         EvolutionOption(
-            "Begin with the terms of a power law that other tables have taught, and shrink the "
-            "committee's exponents towards it: the more, the fewer labels there are.",
+            "Start from the terms of a power law that was fitted to other tables, and shrink the "
+            "committee's exponents towards it, more strongly the fewer labels there are.",
             default="with fewer than 30 training networks",
         ),
     ] = None
@@ -222,17 +235,22 @@ class EvolveConfig(
         float,
         Gt(0),
         Lt(1),
-        Option("Share of the architectures to evolve on; the rest is the test."),
+        Option("Share of the architectures to evolve on; the others are for the test."),
     ] = 0.6
     split_seed: Annotated[Whole, Option("Seed of the split alone.")] = 0
     statistics: Annotated[
         Names | None,
-        EvolutionOption("What formulas may read: msa.grad,ones.mlp.weight.", "A,B,C", "all", names),
+        EvolutionOption(
+            "Statistics that formulas may read, such as msa.grad,ones.mlp.weight.",
+            "A,B,C",
+            "all",
+            names,
+        ),
     ] = None
     set: Annotated[
         Mapping[str, Any] | None,
         EvolutionOption(
-            "An option of the strategy's own, such as one of a plug-in's. Repeat it for more.",
+            "Any option of the strategy, such as one of a plug-in's. Repeat it for more.",
             "NAME=VALUE", "its own", read_assignments, repeated=True,
         ),
     ] = None  # fmt: skip
@@ -243,21 +261,8 @@ class EvolveConfig(
             default=BY_FORM.format("yes", "no"),
         ),
     ] = False
-    zoo: Annotated[
-        Names,
-        Option(
-            "Published proxies to compare with the one that is found: names, all or none.",
-            "A,B,C", ",".join(ZOO), names,
-        ),
-    ] = ZOO  # fmt: skip
-    memory: Annotated[
-        Positive,
-        Resource(
-            "Memory for statistics, the others of which are read from the disk; an eighth as much "
-            "again is for what formulas make of them.",
-            "SIZE", "4GiB", parse_bytes,
-        ),
-    ] = 4 * GIB  # fmt: skip
+    zoo: ComparedProxies = ZOO
+    memory: StatisticsMemory = 4 * GIB
     stride: Annotated[
         Positive | None,
         MachineOption(
@@ -290,8 +295,7 @@ class RankConfig(
     """Rank proxies side by side by how well each orders a benchmark's networks.
 
     Every proxy is measured on all networks, with each seed. The run's folder has
-    the table as JSON, CSV and Markdown. `autoprox resume` goes on with a killed
-    ranking.
+    the table as JSON, CSV and Markdown. `autoprox resume` continues an interrupted ranking.
     """
 
     kind = "rank"
@@ -315,16 +319,15 @@ class RankConfig(
         ),
     ] = ("all",)  # fmt: skip
     seeds: Seeds = 1
-    published: Annotated[bool, Option("Show what papers report next to it.")] = False
+    published: Annotated[bool, Option("Show the figures that papers report, too.")] = False
 
 
 class CompareConfig(
     SpreadOptions, DeviceOptions, WeightOptions, InputOptions, DataOptions, TaskConfig
 ):
-    """Compare discoveries on the networks of their benchmark that none was evolved on.
+    """Compare discoveries on networks of their benchmark that none was evolved on.
 
-    Shown are their taus, overall and controlling for size, and the taus of
-    their scores with each other's.
+    The report has their taus, overall and controlling for size, and the taus between their scores.
     """
 
     kind = "compare"
@@ -358,9 +361,9 @@ class CurveConfig(
 ):
     """Show how many trained networks each method needs to rank the others.
 
-    Labels are drawn at random from a benchmark. Shown is how well parameters,
-    the best published proxy, two regressions and power laws, from scratch and
-    with prior knowledge of other tables, rank the networks without a label.
+    Labels are drawn at random from a benchmark, and each method ranks the networks
+    without a label: the parameter count, the best published proxy, two regressions,
+    and power laws, both from scratch and with prior knowledge from other tables.
     """
 
     kind = "curve"
@@ -372,44 +375,32 @@ class CurveConfig(
         "curve --space pit --labels 0,10,40 --draws 50",
     )
     common = (
-        *("benchmark", "space", "datasets", "images", "labels", "draws", "terms"),
+        *("benchmark", "space", "datasets", "images", "labels", "draws", "population"),
         *("seed", "workers", "name"),
     )
 
     labels: Annotated[
         Numbers,
         Option(
-            "Numbers of labels: 0, or at least 3.",
+            "Numbers of labels, each 0 or at least 3.",
             "N,N,N", "0,5,10,20,40", partial(numbers, name="labels"),
         ),
     ] = (0, 5, 10, 20, 40)  # fmt: skip
     draws: Annotated[Positive, Option("Random draws of each number of labels.")] = 20
-    terms: Annotated[Many, Option("Random terms that power laws are made of, measured once.")] = (
-        1500
-    )
-    zoo: Annotated[
-        Names,
-        Option(
-            "Published proxies, the best of which on the labels is shown: names, or all.",
-            "A,B,C", ",".join(ZOO), names,
-        ),
-    ] = ZOO  # fmt: skip
-    memory: Annotated[
-        Positive,
-        Resource(
-            "Memory for statistics, the others of which are read from the disk.",
-            "SIZE", "4GiB", parse_bytes,
-        ),
-    ] = 4 * GIB  # fmt: skip
+    population: Annotated[
+        Many, Option("Population of random terms that power laws are made of.")
+    ] = 1500
+    zoo: ComparedProxies = ZOO
+    memory: StatisticsMemory = 4 * GIB
 
 
 class SearchConfig(
     SpreadOptions, DeviceOptions, WeightOptions, InputOptions, DataOptions, TaskConfig
 ):
-    """Search the best architectures of a space by a proxy, without any training.
+    """Search a space for its best architectures by a proxy, without any training.
 
-    Every candidate is kept in a new folder with its score. `autoprox resume` goes
-    on with an interrupted search, and measures nothing twice.
+    Every candidate is kept in a new folder with its score. `autoprox resume`
+    continues an interrupted search, and measures nothing twice.
     """
 
     kind = "search"
@@ -429,7 +420,7 @@ class SearchConfig(
     benchmark: Annotated[
         PathText | None,
         Option(
-            "Whose space, dataset and classes are taken, if they aren't given.",
+            "Benchmark whose space, dataset and classes are used unless they are given.",
             "NAME|FILE", "none",
         ),
     ] = None  # fmt: skip
@@ -437,7 +428,7 @@ class SearchConfig(
         PathText | None,
         Option(
             "A run, a proxy file, a published name or an expression.",
-            default="a ready-made proxy, by the space",
+            default="a ready-made proxy for the space",
         ),
     ] = None
     params: ParamsRange = (None, None)
@@ -445,29 +436,31 @@ class SearchConfig(
     match_size: Annotated[
         str | int | None,
         AfterValidator(partial(parse_size, "match_size")),
-        Option("Parameters within 2 % of this: 6M.", "SIZE", "any", str),
+        Option("Parameter count to match within 2 %: 6M.", "SIZE", "any", str),
     ] = None
     subnets: Annotated[
         PathText | None,
         Option(
-            "Architectures that random chooses from, as in preferred.json and top.json.",
+            "Architectures that the strategy random chooses from, as in preferred.json and "
+            "top.json.",
             "FILE", "the space",
         ),
     ] = None  # fmt: skip
     objective: Annotated[
         str,
         Option(
-            "score, or size-adjusted: the part of the score's rank that the parameter count "
-            "doesn't explain.",
+            "What is maximised: score, or size-adjusted, the part of the score's rank that the "
+            "parameter count doesn't explain.",
             choices=("score", "size-adjusted"),
         ),
     ] = "score"
     weights: Annotated[
         str,
         Option(
-            "fresh: each candidate is built and measured with weights of its own; shared: with "
-            "slices of one draw for all candidates; inherited: only the largest is measured, and "
-            "candidates take slices of its statistics."
+            "How initial weights are drawn. fresh: for each candidate; shared: as slices of one "
+            "draw for all candidates; inherited: only for the largest network, of whose "
+            "statistics candidates take slices.",
+            choices=(*WEIGHTS, INHERITED),
         ),
     ] = DEFAULT_WEIGHTS
     evolved_with: Annotated[
@@ -477,9 +470,9 @@ class SearchConfig(
     evaluator: Annotated[
         str | None,
         Option(
-            "Gives the true value of architectures: a benchmark, or a function that takes "
+            "Source of the true values of architectures: a benchmark, or a function that takes "
             "{space, choices} and returns a number, higher is better. With any strategy but "
-            "etas, it evaluates the best by the proxy in the end, until --top have a value, and "
+            "etas, it evaluates the best by the proxy at the end, until --top have a value, and "
             "the largest.",
             "NAME|MODULE:FUNCTION", "none", code=True,
         ),
@@ -492,9 +485,9 @@ class SearchConfig(
         ),
     ] = None
     classes: Annotated[
-        Positive | None, Option("Classes of the heads.", default="the dataset's")
+        Positive | None, Option("Classes of the classifiers.", default="the dataset's")
     ] = None
-    top: Annotated[Positive, Option("How many of the best are shown and kept.")] = 10
+    top: Annotated[Positive, Option("Number of best candidates to show and keep.")] = 10
     found_on: Annotated[
         str | None,
         Option("Space on which the proxy was found, which a search records.", listed=False),
@@ -502,7 +495,8 @@ class SearchConfig(
     strategy: Annotated[
         str,
         StrategyOption(
-            f"{', '.join(SEARCH_STRATEGIES.registered)}, or one of a plug-in.",
+            f"Strategy of the search: {', '.join(SEARCH_STRATEGIES.registered)}, or one of a "
+            "plug-in.",
             "STRATEGY",
             choices=tuple(SEARCH_STRATEGIES.registered),
         ),
@@ -572,14 +566,14 @@ class RediscoverConfig(CacheOptions, DeviceOptions, TaskConfig):
             "A published name, a proxy file, a run or an expression.", group=GENERAL, argument=True
         ),
     ]
-    seconds: Annotated[float, Gt(0), Option("When to give up.")] = 600.0
+    seconds: Annotated[float, Gt(0), Option("Time limit in seconds.")] = 600.0
 
 
 class BuildConfig(SpreadOptions, TaskConfig):
     """Build a benchmark of your own: train architectures of a space on your images or texts.
 
     The score is the accuracy on images that are held out, or the perplexity for a
-    byte of a text's last fifth. `autoprox resume` goes on with a stopped build, and
+    byte of a text's last fifth. `autoprox resume` continues a stopped build, and
     so does the same command; nothing is trained twice.
     """
 
@@ -597,35 +591,39 @@ class BuildConfig(SpreadOptions, TaskConfig):
     images: Annotated[
         Paths,
         Option(
-            "Dataset to train on: a folder with one for each class, .npz, IDX or CIFAR binary "
-            "files. Repeat it for more datasets.",
+            "Images of a dataset to train on: a folder with one for each class, .npz, IDX or "
+            "CIFAR binary files. Repeat it for more datasets.",
             "PATH", "none", repeated=True,
         ),
     ] = ()  # fmt: skip
     text: Annotated[
         Paths,
         Option(
-            "Dataset to train language models on: a text file, read byte by byte. Repeat it for "
-            "more datasets.",
+            "A text file, read byte by byte, to train language models on. Repeat it for more "
+            "datasets.",
             "FILE", "none", repeated=True,
         ),
     ] = ()  # fmt: skip
-    samples: Annotated[Many, Option("Architectures to train.")] = 64
+    samples: Annotated[Many, Option("Random architectures to train.")] = 64
     sizes: Annotated[
         RangeText,
         AfterValidator(partial(parse_range, "sizes")),
         Option(
-            "Parameters of the architectures, spread evenly over the bands: 12K:48K.",
+            "Parameter counts of the architectures, spread evenly over the bands: 12K:48K.",
             "LOW:HIGH", "any", str,
         ),
     ] = (None, None)  # fmt: skip
     bands: Annotated[
         Positive | None,
-        Option("Bands of sizes, of equal width on a log scale; at most --samples.", default="8"),
+        Option(
+            "Number of size bands of equal width on a log scale; at most --samples.", default="8"
+        ),
     ] = None
-    seeds: Annotated[Positive, Option("Trainings of each architecture on each dataset.")] = 2
+    seeds: Annotated[
+        Positive, Option("Number of seeds: trainings of each architecture on each dataset.")
+    ] = 2
     epochs: Annotated[
-        Positive, Option("Passes over the data; incomplete last batches are left out.")
+        Positive, Option("Passes over the data; incomplete last batches are dropped.")
     ] = 8
     teacher: Annotated[
         str | None,
@@ -637,19 +635,19 @@ class BuildConfig(SpreadOptions, TaskConfig):
     mirror: Annotated[
         Names,
         Option(
-            "Dataset whose images are mirrored at random. Repeat it for more.",
+            "Mirror half of the images of this dataset. Repeat it for more.",
             "DATASET", "none", repeated=True,
         ),
     ] = ()  # fmt: skip
 
 
 class SuggestConfig(DeviceOptions, InputOptions, CommandConfig):
-    """Suggest which architectures to train next, by a table of those that are trained.
+    """Suggest which architectures to train next, given a table of trained ones.
 
-    They have the greatest expected improvement of a Gaussian process on the
-    choices, whose mean is the score of one or several proxies. The table notes
-    what was suggested; --add adds your results to it. Proxies are measured once:
-    their scores are kept in the user's cache.
+    They have the greatest expected improvement under a Gaussian process on the
+    choices, whose prior mean is the score of one or several proxies. The table
+    records what was suggested; --add adds your results to it. Proxies are measured
+    once: their scores are kept in the user's cache.
     """
 
     noun = "a suggestion"
@@ -664,7 +662,7 @@ class SuggestConfig(DeviceOptions, InputOptions, CommandConfig):
     )
 
     table: Annotated[
-        PathText, Option("Table of your own. If there is none, it is written.", "FILE")
+        PathText, Option("Your own table, which is written if it doesn't exist.", "FILE")
     ]
     add: Annotated[
         PathText | None,
@@ -675,11 +673,14 @@ class SuggestConfig(DeviceOptions, InputOptions, CommandConfig):
         ),
     ] = None  # fmt: skip
     count: Annotated[
-        Positive | None, Option("How many to suggest.", default="4; none with --add", short="-k")
+        Positive | None, Option("Number of suggestions.", default="4; none with --add", short="-k")
     ] = None
     out: Annotated[
         PathText | None,
-        Option("File of the suggestions, an array of {space, choices}.", "FILE", "TABLE-next.json"),
+        Option(
+            "File of suggestions to write, an array of {space, choices}.",
+            "FILE", "TABLE-next.json",
+        ),
     ] = None  # fmt: skip
     space: Annotated[str | None, Option("Search space.", default="the table's")] = None
     datasets: Annotated[
@@ -688,21 +689,21 @@ class SuggestConfig(DeviceOptions, InputOptions, CommandConfig):
     classes: Annotated[
         Positive | None, Option("Classes of a new table's datasets.", default="the datasets'")
     ] = None
-    lower_is_better: Annotated[bool, Option("Scores of a new table are such as perplexities.")] = (
-        False
-    )
+    lower_is_better: Annotated[
+        bool, Option("A new table's scores are better if lower, as perplexities are.")
+    ] = False
     params: ParamsRange = (None, None)
     flops: FlopsRange = (None, None)
     proxy: Annotated[
         Names,
         Option(
-            "What is known without training: published names, expressions, proxy files or runs; "
+            "Proxies whose mean is the prior: published names, expressions, proxy files or runs; "
             "none: the choices alone.",
             "A,B,C", ",".join(SUGGESTING_PROXIES), names,
         ),
     ] = SUGGESTING_PROXIES  # fmt: skip
     samples: Annotated[Many, Option("Random architectures to choose from.")] = 400
-    seed: Annotated[Whole, Option("Seed of all random numbers.")] = 0
+    seed: Annotated[Whole, Option("Seed of the random numbers.")] = 0
     workers: Annotated[
         Positive, Le(MOST_WORKERS), MachineOption("Threads; the result doesn't depend on them.")
     ] = 2

@@ -32,12 +32,12 @@ RangeText = str | Sequence[int | None] | None
 ParamsRange = Annotated[
     RangeText,
     AfterValidator(partial(parse_range, "params")),
-    Option("Parameters: 10M:40M, 5M: or :6M.", "LOW:HIGH", "any", str),
+    Option("Range of the parameter count: 10M:40M, 5M: or :6M.", "LOW:HIGH", "any", str),
 ]
 FlopsRange = Annotated[
     RangeText,
     AfterValidator(partial(parse_range, "flops")),
-    Option("Multiply-accumulates for one input: 1.2G:2G.", "LOW:HIGH", "any", str),
+    Option("Range of the multiply-accumulates for one input: 1.2G:2G.", "LOW:HIGH", "any", str),
 ]
 TrainingImages = Annotated[
     PathText,
@@ -86,12 +86,13 @@ class TaskConfig(CommandConfig):
     task: ClassVar[str]  # package.module:class, imported when a run begins
 
     runs: Annotated[
-        PathText, Option("Where the run's folder is made.", "DIR", group=GENERAL, stored=False)
+        PathText,
+        Option("Folder in which the run's folder is created.", "DIR", group=GENERAL, stored=False),
     ] = "runs"
     name: Annotated[
         str | None,
         Option(
-            "How the folder's name ends.", None, "the task and the seed",
+            "End of the folder's name.", None, "the task and the seed",
             group=GENERAL, stored=False,
         ),
     ] = None  # fmt: skip
@@ -106,7 +107,7 @@ class TaskConfig(CommandConfig):
     workers: Annotated[
         Positive,
         Le(MOST_WORKERS),
-        Resource("Threads, or processes of a build; results are the same."),
+        Resource("Threads, or processes of a build; they don't change the results."),
     ] = 2
 
 
@@ -115,7 +116,9 @@ class SpreadOptions(Options):
 
     backend: Annotated[
         str,
-        Resource("local: this machine; dask: the workers of --scheduler too.", choices=BACKENDS),
+        Resource(
+            "local: this machine alone; dask: also the workers of --scheduler.", choices=BACKENDS
+        ),
     ] = "local"
     scheduler: Annotated[
         str | None,
@@ -142,16 +145,16 @@ class CacheOptions(Options):
     cache: Annotated[
         PathText | None,
         Resource(
-            "Folder of measured statistics, for later runs; a URL that fsspec can open, such as "
-            "s3://bucket/folder, is shared by machines, with a copy in the user's cache.",
+            "Folder of measured statistics, for later runs. A URL that fsspec can open, such as "
+            "s3://bucket/folder, is shared by machines and copied to the user's cache.",
             "DIR|URL", "the user's",
         ),
     ] = None  # fmt: skip
     cache_limit: Annotated[
         Whole | None,
         Resource(
-            "Size of the folder, apart from what this run needs; the least recently used files "
-            "are removed.",
+            "Largest size of that folder, not counting what this run needs; the least recently "
+            "used files are removed.",
             "SIZE", "$AUTOPROX_CACHE_LIMIT, then 20GiB", parse_bytes,
         ),
     ] = None  # fmt: skip
@@ -178,21 +181,27 @@ class BenchmarkOptions(DataOptions):
 
     benchmark: Annotated[
         PathText | None,
-        Option("Built in, or a JSON table of your own.", "NAME|FILE", "the first that fits"),
+        Option(
+            "Benchmark: a built-in one, or a JSON table of your own.",
+            "NAME|FILE",
+            "the first that fits",
+        ),
     ] = None
     space: Annotated[str | None, Option("Search space.", default="the benchmark's first")] = None
     datasets: Annotated[
-        Names | None, Option("Datasets to rank well on.", "A,B,C", "all there are", names)
+        Names | None, Option("Datasets to rank on.", "A,B,C", "all there are", names)
     ] = None
-    label: Annotated[str | None, Option("Which true scores.", default="the space's first")] = None
+    label: Annotated[
+        str | None, Option("Which true scores to use.", default="the space's first")
+    ] = None
     subset: Annotated[
-        str, Option("Which architectures: main, extra, all, or a range such as 5M-7M.")
+        str, Option("Which architectures to use: main, extra, all, or a range such as 5M-7M.")
     ] = "main"
     networks: Annotated[
         Positive | None,
         Option(
-            "How many of these architectures, drawn at random: the same ones with every seed; at "
-            "least 10.",
+            "Number of these architectures to use, at least 10; they are drawn at random, but "
+            "are the same with every seed.",
             default="all",
         ),
     ] = None
@@ -216,8 +225,9 @@ class WeightOptions(Options):
     weights: Annotated[
         str,
         Option(
-            "How initial weights are drawn: fresh for each network, or shared: as slices of one "
-            "draw for all networks."
+            "How initial weights are drawn: fresh for each network, or shared, as slices of one "
+            "draw for all networks.",
+            choices=WEIGHTS,
         ),
     ] = DEFAULT_WEIGHTS
 
@@ -232,7 +242,7 @@ class InputOptions(Options):
 
     images: Annotated[
         PathText | None,
-        Option("Real images, in a folder for each dataset below this one.", "PATH", "noise"),
+        Option("Real images: a folder with a subfolder for each dataset.", "PATH", "noise"),
     ] = None
     text: Annotated[
         PathText | None,
@@ -241,7 +251,7 @@ class InputOptions(Options):
     batch_size: Annotated[
         Positive, Le(MOST_SAMPLES), Option("Images or sequences that a network sees.")
     ] = 4
-    length: Annotated[Positive | None, Ge(2), Option("Tokens of a sequence.", default="64")] = None
+    length: Annotated[Positive | None, Ge(2), Option("Tokens in a sequence.", default="64")] = None
 
 
 C = TypeVar("C", bound=TaskConfig)

@@ -35,30 +35,28 @@ class TrainingOptions(DeviceOptions):
     """The options of training a supernet."""
 
     epochs: Annotated[
-        Positive, TrainingOption("Passes over the images; incomplete last batches are left out.")
+        Positive, TrainingOption("Passes over the images; incomplete last batches are dropped.")
     ] = 8
-    batch_size: Annotated[Positive, TrainingOption("Images of a step, of all processes.")] = 64
+    batch_size: Annotated[Positive, TrainingOption("Images in each step, over all processes.")] = 64
     learning_rate: Annotated[float, Gt(0), TrainingOption("Highest learning rate of AdamW.")] = 1e-3
     final_rate: Annotated[
-        NotNegative, TrainingOption("Last learning rate, reached along a cosine.")
+        NotNegative, TrainingOption("Final learning rate of the cosine schedule.")
     ] = 1e-5
-    warmup: Annotated[
-        Share, TrainingOption("Share of the steps until the highest learning rate.")
-    ] = 0.05
+    warmup: Annotated[Share, TrainingOption("Share of the steps for the warm-up.")] = 0.05
     weight_decay: Annotated[NotNegative, TrainingOption("Weight decay of layers.")] = 0.05
     label_smoothing: Annotated[Share, TrainingOption("Label smoothing over all classes.")] = 0.1
     drop_path: DropPath = 0.1
-    crop: Annotated[Whole, TrainingOption("Pixels by which images are shifted.")] = 2
+    crop: Annotated[Whole, TrainingOption("Most pixels by which images are shifted.")] = 2
     mirror: Annotated[bool, TrainingOption("Mirror half of the images.")] = False
     repeats: Annotated[
         Positive,
         TrainingOption(
-            "How often an image is in a batch, augmented differently each time; an epoch has "
-            "fewer images by this factor."
+            "Copies of each image in a batch, augmented differently; an epoch has fewer images "
+            "by this factor."
         ),
     ] = 1
-    mixup: Annotated[NotNegative, TrainingOption("Parameter of mixup; 0: none.")] = 0.0
-    cutmix: Annotated[NotNegative, TrainingOption("Parameter of cutmix; 0: none.")] = 0.0
+    mixup: Annotated[NotNegative, TrainingOption("Parameter of mixup; 0 turns it off.")] = 0.0
+    cutmix: Annotated[NotNegative, TrainingOption("Parameter of cutmix; 0 turns it off.")] = 0.0
     erasing: Annotated[Share, TrainingOption("Probability of random erasing.")] = 0.0
     processes: Annotated[
         Positive, MachineOption("Processes that train together, each on a GPU or the CPU.")
@@ -73,8 +71,8 @@ RECIPE = tuple(
 class SupernetTrainConfig(TrainingOptions, TaskConfig):
     """Train a supernet, whose subnets inherit its weights.
 
-    A step trains the subnets that the sampler draws. Weights are kept after every
-    epoch; `autoprox resume` goes on with a stopped training.
+    Each step trains the subnets that the sampler draws. Weights are saved after
+    every epoch; `autoprox resume` continues a stopped training.
     """
 
     kind = "supernet-train"
@@ -91,21 +89,22 @@ class SupernetTrainConfig(TrainingOptions, TaskConfig):
     sampler: Annotated[
         str,
         Option(
-            "Subnets of a step. uniform: one of the space; sandwich: the largest, the smallest and "
-            "two others; preferred: one of --subnets; single: the one of --subnets.",
+            "Subnets that each step trains. uniform: a random one; sandwich: the largest, the "
+            "smallest and two random ones; preferred: one of --subnets; single: the one of "
+            "--subnets.",
             choices=("uniform", "sandwich", "preferred", "single"),
         ),
     ] = "uniform"
     subnets: Annotated[
         PathText | None,
-        Option("Their choices, as in preferred.json and top.json.", "FILE", "none"),
+        Option("Architectures to draw, as in preferred.json and top.json.", "FILE", "none"),
     ] = None
 
 
 class SupernetEvalConfig(SpreadOptions, TaskConfig):
     """Evaluate random subnets with the weights that they inherit.
 
-    The table is a benchmark, for `evolve --benchmark` and `rank`.
+    The result is a benchmark for `evolve --benchmark` and `rank`.
     """
 
     kind = "supernet-eval"
@@ -118,18 +117,18 @@ class SupernetEvalConfig(SpreadOptions, TaskConfig):
     )
 
     supernet: Annotated[
-        PathText, Option("The run that trained it.", "RUN", group=GENERAL, argument=True)
+        PathText, Option("The run that trained the supernet.", "RUN", group=GENERAL, argument=True)
     ]
     samples: Annotated[Positive, Option("Random subnets to evaluate.")] = 64
     images: Annotated[
         PathText | None,
-        Option("Evaluate on held-out images of these.", "PATH", "those of the training"),
+        Option("Images of which the held-out part is used.", "PATH", "those of the training"),
     ] = None
     limit: HeldOutLimit = None
 
 
 class PrenasConfig(TrainingOptions, TaskConfig):
-    """Prefer architectures before any training, as PreNAS does, and train them in one supernet.
+    """Choose architectures before any training, as PreNAS does, and train them in one supernet.
 
     One random supernet scores all isomers; below each size the one with the
     highest saliency is preferred. With --images, the supernet is trained on the
@@ -149,7 +148,9 @@ class PrenasConfig(TrainingOptions, TaskConfig):
     sizes: Annotated[
         str,
         AfterValidator(lambda text: parse_series("sizes", text) and text),
-        Option("Parameter counts below each of which some are preferred.", "LOW:HIGH:STEP"),
+        Option(
+            "Parameter counts below each of which architectures are preferred.", "LOW:HIGH:STEP"
+        ),
     ]
     per_size: Annotated[
         Positive, Option("Architectures preferred below each size; they may overlap.")
@@ -177,11 +178,11 @@ class PrenasConfig(TrainingOptions, TaskConfig):
 
 
 class S3Config(SpreadOptions, TrainingOptions, TaskConfig):
-    """Search the search space, and then the best network in it.
+    """Search the search space, then search it for the best network.
 
     In each round a supernet of the space is trained, random networks are measured
     with its weights, and the options of every dimension and stage move towards
-    less error. `autoprox resume` goes on with a stopped run.
+    less error. `autoprox resume` continues a stopped run.
     """
 
     kind = "s3"
@@ -193,18 +194,23 @@ class S3Config(SpreadOptions, TrainingOptions, TaskConfig):
         "s3 --space swin-nano --images photos --samples 200 --threshold 0.2",
     )
 
-    space: Annotated[str, Option("Search space to begin with.")]
+    space: Annotated[str, Option("Search space to start with.")]
     images: TrainingImages
     params: ParamsRange = (None, None)
     flops: FlopsRange = (None, None)
     limit: HeldOutLimit = None
     rounds: Annotated[
-        Positive, StrategyOption("Spaces that are trained and measured; all but the last evolve.")
+        Positive,
+        StrategyOption(
+            "Number of spaces that are trained and measured, each evolved from the one before."
+        ),
     ] = 3
-    samples: Annotated[Positive, StrategyOption("Random architectures that measure a space.")] = (
-        1000
-    )
-    top: Annotated[Positive, StrategyOption("Best of these, for the top-tier error.")] = 50
+    samples: Annotated[
+        Positive, StrategyOption("Random architectures by which each space is measured.")
+    ] = 1000
+    top_tier: Annotated[
+        Positive, StrategyOption("The best of these, whose mean error is the top-tier error.")
+    ] = 50
     threshold: Annotated[
         float,
         Gt(0),
@@ -214,7 +220,7 @@ class S3Config(SpreadOptions, TrainingOptions, TaskConfig):
         Positive, StrategyOption("Population of the search in the last space.")
     ] = 50
     generations: Annotated[Positive, StrategyOption("Generations of this search.")] = 20
-    parents: Annotated[Positive, StrategyOption("Best architectures, the parents.")] = 10
+    parents: Annotated[Positive, StrategyOption("Parents: the best architectures.")] = 10
     mutate_stage: Annotated[
         Probability, StrategyOption("Probability that a depth or a dimension mutates.")
     ] = 0.2

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
@@ -18,7 +19,7 @@ from autoprox.primitives import PRIMITIVES
 from autoprox.progress import Progress, silent
 from autoprox.scoring.correlations import ScoresByDataset
 from autoprox.statistics.collector import MeasurementSetting
-from autoprox.statistics.matrix_sources import MeasureNetwork
+from autoprox.statistics.matrix_sources import FAILURES, MeasureNetwork
 from autoprox.statistics.untrained_networks import SpaceNetwork, UntrainedNetwork
 from autoprox.zoo.functions import FUNCTION_PROXIES
 
@@ -47,8 +48,12 @@ class PublishedProxies:
 
     @cached_property
     def _refused(self) -> dict[str, str]:
+        """Why proxies can't take these inputs, by the first network that doesn't fail."""
         measured = MeasuredProxies(self._names)
-        return measured.refused(self._networks[0], self._setting, self._seed)
+        for network in self._networks:
+            with suppress(*FAILURES):  # which are reported where the network is measured
+                return measured.refused(network, self._setting, self._seed)
+        return {}
 
     @cached_property
     def _proxies(self) -> MeasuredProxies:

@@ -12,9 +12,9 @@ import numpy as np
 from autoprox.evaluation.fitness_evaluator import MeasuredNetworks
 from autoprox.evaluation.full_resolution_choice import SEEDED_NETWORKS
 from autoprox.evaluation.power_law_evaluator import (
-    RESEEDED_NETWORKS,
     PowerLawEvaluator,
     adjustments,
+    reseeded_indices,
 )
 from autoprox.evaluation.space_problem import SpaceProblem
 from autoprox.evaluation.time_estimate import (
@@ -159,7 +159,7 @@ class EvolutionEstimate:
     def _reseeded(self) -> int:
         """How many training networks are measured with another seed too."""
         train = self._problem.parts["train"]
-        return 0 if self._config.form == "tree" else min(RESEEDED_NETWORKS, len(train))
+        return 0 if self._config.form == "tree" else len(reseeded_indices(len(train), spaces=1))
 
     def _selection_seconds(self, terms: int) -> float:
         """Time a selection from half of all terms, as there are on average, for all iterations."""

@@ -13,6 +13,7 @@ from autoprox.engine.tree_evaluator import (
     score_across_sources,
 )
 from autoprox.evolution import METRICS, Individual, best_by_each, shortest
+from autoprox.evolution_parameters import TOLERANCE
 from autoprox.language import Tree
 from autoprox.scoring.bootstrap import standard_error
 from autoprox.scoring.correlations import Floats, jcm
@@ -80,10 +81,13 @@ class FitnessEvaluator:
 
     def choose(self, front: Sequence[Individual], tolerance: float | None = None) -> Individual:
         """Choose the shortest formula within some standard errors of the best."""
+        if tolerance is None:
+            asked = self._config.tolerance
+            tolerance = TOLERANCE if asked is None else asked
         names = METRICS[self._config.objective]
         best = zip(best_by_each(front), names, strict=True)
         errors = [self._standard_error(i.tree, FIGURES[name]) for i, name in best]
-        return shortest(front, errors, self._config.tolerance if tolerance is None else tolerance)
+        return shortest(front, errors, tolerance)
 
     def _standard_error(self, tree: Tree, figure: str) -> float:
         """Return the standard error of a joint metric."""

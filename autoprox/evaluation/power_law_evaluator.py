@@ -3,40 +3,50 @@
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
-from deap import tools
 from scipy.stats import rankdata
 
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.engine.tree_evaluator import REASONS
 from autoprox.evaluation.fitness_evaluator import FitnessEvaluator, MeasuredNetworks
-from autoprox.evaluation.full_resolution_choice import FullResolutionNetworks
 from autoprox.evolution import METRICS, Individual, State
 from autoprox.evolution.power_law import (
     FACTOR_NODES,
+    LEAST_LOG,
     LabelledNetworks,
     Logs,
     PowerLawFit,
-    factors_of,
     out_of_fold_scores,
     power_law,
     usable,
 )
 from autoprox.evolution.power_law_loop import MeasuredTerms
-from autoprox.evolution.prior_fit import shrunken_fit
 from autoprox.evolution.prior_knowledge import Prior
 from autoprox.evolution.term_archive import TermArchive
 from autoprox.evolution_parameters import MAX_SIZE
 from autoprox.language import Tree
-from autoprox.scoring.correlations import Floats, Indices, jcm, normal_scores
+from autoprox.scoring.correlations import (
+    Floats,
+    Indices,
+    evenly_spaced_indices,
+    jcm,
+    normal_scores,
+)
 
-RESEEDED_NETWORKS = 32  # of each space, which show how much terms change with the seed
+RESEEDED_NETWORKS = 32  # of all spaces, which show how much terms change with the seed
+LEAST_RESEEDED = 8  # of each space
 MIN_SEED_CORRELATION = 0.9  # Spearman's, of a term's values with two seeds of the weights
+IMITATION_RIDGE = 2.0  # the penalty of the power law that comes nearest to a committee
 NOT_USABLE = "not usable as a factor"
 CHANGES_WITH_SEED = "changes with the seed"
+
+
+def reseeded_indices(networks: int, spaces: int) -> Indices:
+    """Return which of the networks of one of some spaces are measured with another seed, too."""
+    count = max(RESEEDED_NETWORKS // spaces, LEAST_RESEEDED)
+    return evenly_spaced_indices(networks, count)
 
 
 def adjustments(config: EvolveConfig) -> list[bool]:
@@ -89,33 +99,41 @@ class PowerLawEvaluator:
         )
 
     def measure(self, terms: Sequence[Tree]) -> MeasuredTerms:
-        """Return the usable terms with the logarithms of their magnitudes."""
-        logs, reasons = self._logs(terms, self.networks)
-        again, others = self._logs(terms, self._reseeded)
+        """Return the usable terms with the logarithms of their magnitudes.
+
+        They are measured on the spaces of small networks first, which spares the others most of
+        the terms that can't be used.
+        """
         unusable: Counter[str] = Counter()
-        kept = []
-        for index, reason in enumerate(np.maximum(reasons, others)):
-            if reason:
-                unusable[REASONS[reason]] += 1
-            elif not usable(logs[index], self.labelled):
-                unusable[NOT_USABLE] += 1
-            elif self._seed_correlation(logs[index], again[index]) < MIN_SEED_CORRELATION:
-                unusable[CHANGES_WITH_SEED] += 1
-            else:
-                kept.append(index)
-        return MeasuredTerms([terms[index] for index in kept], logs[kept], unusable)
+        left = list(range(len(terms)))
+        logs: dict[int, dict[int, Floats]] = {}
+        lost = np.zeros(len(terms))  # what the seed has taken from the sum of correlations
+        bearable = (1 - MIN_SEED_CORRELATION) * (self.labelled.pair.max() + 1)
+        for number in sorted(range(len(self.networks)), key=self._size):
+            own = self._valid_logs(terms, left, self.networks[number], unusable)
+            logs[number] = {i: each for i, each in own.items() if each.min() > LEAST_LOG}
+            unusable[NOT_USABLE] += len(own) - len(logs[number])
+            again = self._valid_logs(terms, list(logs[number]), self._reseeded[number], unusable)
+            for index, other in again.items():
+                lost[index] += self._seed_loss(number, logs[number][index], other)
+            left = [index for index in again if lost[index] <= bearable]
+            unusable[CHANGES_WITH_SEED] += len(again) - len(left)
+        whole = {i: np.concatenate([own[i] for _, own in sorted(logs.items())]) for i in left}
+        kept = [index for index in left if usable(whole[index], self.labelled)]
+        unusable[NOT_USABLE] += len(left) - len(kept)
+        found = np.reshape([whole[index] for index in kept], (-1, len(self.labelled.truth)))
+        return MeasuredTerms([terms[index] for index in kept], found, +unusable)
 
     def logs(self, terms: Sequence[Tree]) -> Floats:
         """Return the logarithms of terms [terms, rows]."""
-        return self._logs(terms, self.networks)[0]
+        return np.concatenate([self._logs(terms, own)[0] for own in self.networks], axis=1)
 
     def committee(
         self, bags: Sequence[tuple[bool, Sequence[Tree]]], logs: Mapping[Tree, Floats]
-    ) -> Tree | None:
-        """Return the power law whose logarithm is the mean of those of several sets of terms.
+    ) -> dict[Tree, float]:
+        """Return the exponents of the mean of the power laws of several sets of terms.
 
-        Each comes with whether it is adjusted for size. The factors that matter least are left out
-        of an expression that would be too long; without any there is none.
+        Each set comes with whether it is adjusted for size.
         """
         exponents: dict[Tree, float] = defaultdict(float)
         rows = np.arange(len(self.labelled.truth))
@@ -125,8 +143,20 @@ class PowerLawEvaluator:
                 fit = PowerLawFit(np.stack([logs[t] for t in terms]), self.labelled, rows, adjusted)
                 for term, exponent in zip(terms, fit.exponents(range(len(terms))), strict=True):
                     exponents[term] += exponent / len(bags)
+        return dict(exponents)
 
-        return self.shortened(exponents, logs)
+    def imitation(
+        self, exponents: Mapping[Tree, float], logs: Mapping[Tree, Floats]
+    ) -> tuple[Sequence[Tree], Floats]:
+        """Return the K terms, and their exponents, that come nearest to a longer power law."""
+        terms, values = list(exponents), np.stack([logs[term] for term in exponents])
+        every = np.arange(len(self.labelled.truth))
+        whole = np.array(list(exponents.values())) @ values
+        fit = PowerLawFit(
+            values, replace(self.labelled, target=whole), every, ridge=IMITATION_RIDGE
+        )
+        chosen = fit.forward_selection(self._config.terms)
+        return [terms[index] for index in chosen], fit.exponents(chosen)
 
     def shortened(
         self, exponents: Mapping[Tree, float], logs: Mapping[Tree, Floats]
@@ -141,45 +171,48 @@ class PowerLawEvaluator:
         terms = [term for term, size in zip(terms, sizes, strict=True) if size <= MAX_SIZE]
         return power_law(terms, [exponents[term] for term in terms]) if terms else None
 
+    def _size(self, number: int) -> float:
+        return float(self.networks[number].truth.params.sum())
+
+    def _valid_logs(
+        self,
+        terms: Sequence[Tree],
+        indices: Sequence[int],
+        networks: MeasuredNetworks,
+        unusable: Counter[str],
+    ) -> dict[int, Floats]:
+        """Return the logarithms [rows] of those of some terms that are valid on all networks."""
+        logs, reasons = self._logs([terms[index] for index in indices], networks)
+        unusable.update(REASONS[reason] for reason in reasons if reason)
+        found = zip(indices, logs, reasons, strict=True)
+        return {index: own for index, own, reason in found if not reason}
+
     def _logs(
-        self, terms: Sequence[Tree], networks: Sequence[MeasuredNetworks]
-    ) -> tuple[Floats, np.ndarray]:
+        self, terms: Sequence[Tree], networks: MeasuredNetworks
+    ) -> tuple[Floats, Sequence[int]]:
         """Return the logarithms of terms [terms, rows], and the reason of each invalid one."""
-        scores = [own.scores(terms) for own in networks]
-        values = [own.values.reshape(len(terms), -1) for own in scores]
+        scores = networks.scores(terms)
         with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(np.abs(np.concatenate(values, axis=1)))
-        return logs, np.max([own.reasons.max(axis=(1, 2)) for own in scores], axis=0)
+            logs = np.log(np.abs(scores.values.reshape(len(terms), -1)))
+        return logs, scores.reasons.max(axis=(1, 2)).tolist()
 
-    @cached_property
-    def _same_networks(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """The rows of each pair's networks that are measured twice, in both measurements."""
-        found: list[tuple[np.ndarray, np.ndarray]] = []
-        here = there = 0
-        for networks, reseeded in zip(self.networks, self._reseeded, strict=True):
-            known = networks.evaluation_set.networks
-            again = reseeded.evaluation_set.networks
-            both = sorted(set(known).intersection(again))
-            for _ in networks.evaluation_set.truth:
-                found.append(
-                    (
-                        here + np.array([known.index(n) for n in both], dtype=int),
-                        there + np.array([again.index(n) for n in both], dtype=int),
-                    )
-                )
-                here, there = here + len(known), there + len(again)
-        return found
-
-    def _seed_correlation(self, logs: Floats, again: Floats) -> float:
-        """Return the mean rank correlation of a term with itself under another seed."""
-        found = []
-        for here, there in self._same_networks:
-            one, other = rankdata(logs[here]), rankdata(again[there])
-            one, other = one - one.mean(), other - other.mean()
-            spread = np.sqrt((one @ one) * (other @ other))
-            same = float(np.array_equal(logs[here], again[there]))
-            found.append(float(one @ other / spread) if spread else same)
-        return float(np.mean(found))
+    def _seed_loss(self, number: int, logs: Floats, again: Floats) -> float:
+        """Return how far the rank correlations of a term with itself under another seed are below
+        one, summed over the datasets of a space."""
+        known = self.networks[number].evaluation_set.networks
+        reseeded = self._reseeded[number].evaluation_set.networks
+        both = sorted(set(known).intersection(reseeded))
+        here, there = [known.index(n) for n in both], [reseeded.index(n) for n in both]
+        datasets = len(self.networks[number].truth.truth)
+        loss = 0.0
+        for own, other in zip(
+            logs.reshape(datasets, -1)[:, here], again.reshape(datasets, -1)[:, there], strict=True
+        ):
+            one, two = rankdata(own), rankdata(other)
+            one, two = one - one.mean(), two - two.mean()
+            spread = np.sqrt((one @ one) * (two @ two))
+            loss += 1 - (one @ two / spread if spread else np.array_equal(own, other))
+        return float(loss)
 
     def archive(self, state: State) -> TermArchive:
         """Return the archive of a state, restored from a checkpoint or empty at first."""
@@ -222,19 +255,25 @@ class PowerLawEvaluator:
     def fitted(
         self, sets: Sequence[tuple[Sequence[Tree], Logs]], adjusted: bool
     ) -> list[Individual]:
-        """Fit a power law to each set of terms with their logarithms, [terms, rows].
-
-        Its metrics are those of out-of-fold scores, whose exponents were fitted to other networks.
-        """
+        """Fit a power law to each set of terms with their logarithms, [terms, rows]."""
         rows = np.arange(len(self.labelled.truth))
         trees = []
         for terms, logs in sets:
             exponents = PowerLawFit(logs, self.labelled, rows, adjusted).exponents(range(len(logs)))
             trees.append(power_law(terms, exponents))
+        return self.individuals(trees, [logs for _, logs in sets], adjusted)
+
+    def individuals(
+        self, trees: Sequence[Tree], logs: Sequence[Logs], adjusted: bool
+    ) -> list[Individual]:
+        """Evaluate power laws whose terms have these logarithms, [terms, rows].
+
+        Their metrics are those of out-of-fold scores, whose exponents are fitted to other networks.
+        """
         measured = FitnessEvaluator(self._config, self.networks).evaluate(trees)
         return [
-            self._with_out_of_fold_metrics(own, logs, adjusted) if own.valid else own
-            for own, (_, logs) in zip(measured, sets, strict=True)
+            self._with_out_of_fold_metrics(own, values, adjusted) if own.valid else own
+            for own, values in zip(measured, logs, strict=True)
         ]
 
     def _with_out_of_fold_metrics(
@@ -250,91 +289,3 @@ class PowerLawEvaluator:
             jcm=float(jcm(plain, weights)),
             partial_tau=float(jcm(partial, weights)),
         )
-
-
-class ChosenPowerLaw(NamedTuple):
-    """A power law of a front, both with exponents fitted at full resolution."""
-
-    tree: Tree
-    front: list[Individual]
-    committee: Tree | None  # the mean of power laws that random parts of the networks choose
-    spreads: Mapping[Tree, float]  # of the logarithms of terms on the training networks
-
-
-def refit_at_full_resolution(
-    networks: Sequence[FullResolutionNetworks],
-    config: EvolveConfig,
-    front: Sequence[Individual],
-    archives: Sequence[TermArchive],
-) -> ChosenPowerLaw:
-    """Fit the exponents of a front again at full resolution, and choose one of its power laws."""
-    bags = [
-        (own, [archive.terms[index] for index in chosen])
-        for own in adjustments(config)
-        for archive in archives
-        for _, chosen in archive.selections(config.terms, own, config.seed)
-    ]
-    sets = [[term for term, _ in factors_of(own.tree) or []] for own in front]
-    terms = list(dict.fromkeys(term for own in (*sets, *(bag for _, bag in bags)) for term in own))
-    evaluator = PowerLawEvaluator(config, [own.training_networks(terms) for own in networks], [])
-    logs = dict(zip(terms, evaluator.logs(terms), strict=True))
-    finite = [own for own in sets if own and all(np.isfinite(logs[term]).all() for term in own)]
-    pairs = [(own, np.stack([logs[term] for term in own])) for own in finite]
-    refitted = [
-        individual
-        for own in adjustments(config)
-        for individual in (evaluator.fitted(pairs, own) if pairs else ())
-        if individual.valid
-    ]
-    best = tools.ParetoFront(similar=lambda one, two: one.taus == two.taus)
-    best.update(refitted or front)
-    chosen = FitnessEvaluator(config, evaluator.networks).choose(list(best))
-    return ChosenPowerLaw(
-        chosen.tree,
-        list(best),
-        evaluator.committee(bags, logs),
-        {term: evaluator.labelled.spread(own) for term, own in logs.items()},
-    )
-
-
-def committee_with_prior(
-    measured: PowerLawEvaluator,
-    networks: Sequence[FullResolutionNetworks],
-    config: EvolveConfig,
-    prior: Prior,
-    archives: Sequence[TermArchive],
-) -> Tree | None:
-    """Return the power law that is shrunken towards a prior, with exponents of full resolution.
-
-    Its terms are chosen from the archives, and chosen among again at full resolution.
-    """
-    known, shares = list(prior.exponents), np.array(list(prior.exponents.values()))
-    adjusted = adjustments(config)[0]
-    fitted = partial(shrunken_fit, terms=config.terms, adjusted=adjusted, seed=config.seed)
-    chosen: dict[Tree, None] = {}
-    for archive in archives:
-        rows = np.arange(len(archive.labelled.truth))
-        own = shares @ measured.logs(known)
-        fit = fitted(own, prior.correlation, archive.logs, archive.labelled, rows)
-        chosen |= {archive.terms[index]: None for index in np.flatnonzero(fit.exponents)}
-    terms = list(chosen)
-    every = list(dict.fromkeys([*known, *terms]))
-    evaluator = PowerLawEvaluator(config, [own.training_networks(every) for own in networks], [])
-    logs = dict(zip(every, evaluator.logs(every), strict=True))
-    finite = [term for term in terms if np.isfinite(logs[term]).all()]
-    if not all(np.isfinite(logs[term]).all() for term in known):
-        return None
-    rows = np.arange(len(evaluator.labelled.truth))
-    fit = fitted(
-        shares @ np.stack([logs[term] for term in known]),
-        prior.correlation,
-        np.array([logs[term] for term in finite]).reshape(len(finite), len(rows)),
-        evaluator.labelled,
-        rows,
-    )
-    exponents: dict[Tree, float] = defaultdict(float)
-    for term, share in prior.exponents.items():
-        exponents[term] += fit.prior * share
-    for term, exponent in zip(finite, fit.exponents, strict=True):
-        exponents[term] += float(exponent)
-    return evaluator.shortened(exponents, logs)

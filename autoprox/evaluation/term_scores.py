@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from autoprox.engine.tree_evaluator import TreeEvaluator
-from autoprox.evaluation.power_law_evaluator import RESEEDED_NETWORKS, PowerLawEvaluator
+from autoprox.evaluation.power_law_evaluator import PowerLawEvaluator, reseeded_indices
 from autoprox.evaluation.space_problem import SpaceProblem
 from autoprox.evolution.power_law import LabelledNetworks
 from autoprox.language import Tree, canonical, statistics
 from autoprox.language.grammar import Grammar
 from autoprox.progress import Progress, silent
-from autoprox.scoring.correlations import Floats, evenly_spaced_indices
+from autoprox.scoring.correlations import Floats
 
 BATCH = 100  # terms that are evaluated together
 
@@ -49,7 +49,7 @@ def measured_terms(
     """
     every = np.arange(len(problem.benchmark.architectures))
     needs = {part for t in (*terms, *fixed) for own in statistics(t) for part in own.parts}
-    few = every[evenly_spaced_indices(len(every), RESEEDED_NETWORKS)]
+    few = every[reseeded_indices(len(every), spaces=1)]
     memory, seed = problem.config.memory, problem.config.seed + 1
     source = problem.collect(needs, every, memory * 4 // 5, progress)
     again = problem.collect(needs, few, memory // 5, progress, seed=seed)

@@ -48,7 +48,7 @@ def select_of_sample(
 
     def one() -> Individual:
         sample = sorted(rng.sample(range(len(population)), size))
-        return population[rng.choice(sample[: parameters.top])]
+        return population[rng.choice(sample[: parameters.parents])]
 
     return [one() for _ in range(count)]
 

@@ -6,7 +6,7 @@ to the normal scores of the ranks of the true scores, since ranks are what a pro
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import floor, log, log10
 from typing import Any, TypeAlias
@@ -20,6 +20,8 @@ from autoprox.scoring.correlations import TIES, Floats, Indices, normal_scores
 from autoprox.scoring.fitness_correlations import partial_kendall
 
 RIDGE = 20.0  # the penalty of standardised terms, in networks (docs/results/selection.md)
+SEVERAL_SPACES = 3  # with so many spaces, terms must suit a space that they weren't fitted to
+RIDGE_ACROSS = 0.1  # the penalty with several spaces, relative to the rows
 MIN_SPREAD = 0.05  # of a term's logarithms; less would need a huge exponent
 TINY = 1e-9
 LEAST_LOG = log(EPSILON)  # `pow` takes a smaller magnitude for 0
@@ -53,6 +55,12 @@ class LabelledNetworks:
         """The rows of each pair."""
         return [np.flatnonzero(self.pair == own) for own in range(self.pair.max() + 1)]
 
+    @cached_property
+    def space(self) -> Indices:
+        """The number of each row's space: pairs of one space have the same networks."""
+        first = [self.network[own].min() for own in self.pairs]
+        return np.unique(first, return_inverse=True)[1][self.pair]
+
     def with_target_of(self, rows: Indices) -> "LabelledNetworks":
         """Return the networks with a target that reads the true scores of some rows alone.
 
@@ -63,6 +71,10 @@ class LabelledNetworks:
             if len(known := np.intersect1d(own, rows, assume_unique=True)):
                 target[known] = normal_scores(self.truth[known])
         return replace(self, target=target)
+
+    def only(self, rows: Indices) -> "LabelledNetworks":
+        """Return some rows."""
+        return replace(self, **{own.name: getattr(self, own.name)[rows] for own in fields(self)})
 
     def rows_of(self, networks: Sequence[int] | Indices) -> Indices:
         """Return the rows of some networks."""
@@ -110,8 +122,8 @@ class PowerLawFit:
     """Logarithms of terms as standardised on some rows, and exponents fitted to these rows.
 
     With `adjusted`, the logarithm of the parameter count is fitted along with the terms, without a
-    penalty, and isn't part of the power law. `spread` replaces the terms' standard deviations on
-    these rows.
+    penalty, and isn't part of the power law. `ridge` replaces the penalty, and `spread` the terms'
+    standard deviations on these rows.
     """
 
     def __init__(
@@ -120,10 +132,15 @@ class PowerLawFit:
         labelled: LabelledNetworks,
         rows: Indices,
         adjusted: bool = False,
-        ridge: float = RIDGE,
+        ridge: float | None = None,
         spread: Floats | None = None,
     ) -> None:
-        self._labelled, self._rows, self._ridge = labelled, rows, ridge
+        self._labelled, self._rows = labelled, rows
+        space = labelled.space[rows]
+        self._spaces = [np.flatnonzero(space == own) for own in np.unique(space)]
+        several = len(self._spaces) >= SEVERAL_SPACES
+        usual = RIDGE_ACROSS * len(rows) if several else RIDGE
+        self._ridge = usual if ridge is None else ridge
         centred = labelled.centred(logs, rows)
         own = centred[:, rows].std(axis=1) if spread is None else spread
         self.scale = np.maximum(own, TINY)
@@ -140,8 +157,12 @@ class PowerLawFit:
     def forward_selection(self, count: int, first: Sequence[int] = ()) -> list[int]:
         """Choose terms one after the other, each with the least leave-one-out error.
 
-        The terms of `first` are chosen before and don't count.
+        The terms of `first` are chosen before and don't count. With several spaces, what counts is
+        how well the fit to the other spaces correlates with the target of each, by the mean and by
+        the worst space; and no more terms are chosen than that asks for.
         """
+        if len(self._spaces) >= SEVERAL_SPACES and not first:
+            return self._selection_across_spaces(count)
         x, y = self._x, self._y
         chosen = list(first)
         count = min(count, x.shape[1] - len(chosen))
@@ -156,6 +177,40 @@ class PowerLawFit:
             errors = ((errors / np.maximum(1 - leverage, 0.05)) ** 2).sum(axis=0)
             errors[chosen] = np.inf
             chosen.append(int(np.argmin(errors)))
+        return chosen
+
+    def _selection_across_spaces(self, count: int) -> list[int]:
+        parts = [(self._x[own], self._y[own]) for own in self._spaces]
+        squares = np.stack([(x**2).sum(axis=0) for x, _ in parts])  # [spaces, terms]
+        sides = np.stack([x.T @ y for x, y in parts])
+        spaces, terms = sides.shape
+        known = np.empty((spaces, 0, terms))  # products of the chosen terms with all
+        chosen: list[int] = []
+        reached = -np.inf
+        for size in range(1, min(count, terms) + 1):
+            grams = np.empty((spaces, terms, size, size))
+            grams[..., :-1, :-1] = known[:, :, chosen][:, None]
+            grams[..., :-1, -1] = grams[..., -1, :-1] = known.swapaxes(1, 2)
+            grams[..., -1, -1] = squares
+            right = np.empty((spaces, terms, size))
+            right[..., :-1], right[..., -1] = sides[:, None, chosen], sides
+            found = []
+            for held, (x, y) in enumerate(parts):
+                ridge = self._ridge * (1 - len(x) / len(self._x))
+                left = grams.sum(axis=0) - grams[held] + ridge * np.eye(size)
+                fitted = np.linalg.solve(left, (right.sum(axis=0) - right[held])[..., None])[..., 0]
+                length = np.sqrt(np.einsum("ti,tij,tj->t", fitted, grams[held], fitted))
+                length *= np.linalg.norm(y)
+                found.append((fitted * right[held]).sum(axis=1) / np.maximum(length, TINY))
+            value = np.mean(found, axis=0) + np.min(found, axis=0)
+            value[chosen] = -np.inf
+            best = int(np.argmax(value))
+            if value[best] <= reached:
+                break
+            reached = value[best]
+            chosen.append(best)
+            products = np.stack([x.T @ x[:, best] for x, _ in parts])
+            known = np.concatenate([known, products[:, None]], axis=1)
         return chosen
 
     def coefficients(self, chosen: Sequence[int]) -> Floats:

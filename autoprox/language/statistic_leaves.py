@@ -26,7 +26,7 @@ MEANINGS = {
     "msa": ("ₘₛₐ", "qkv and proj of each block"),
     "mlp": ("ₘₗₚ", "fc1 and fc2 of each block"),
     "all": ("ₐₗₗ", "qkv, proj, fc1 and fc2 of each block"),
-    "qkv": ("qkv", "what makes the queries, keys and values of each block"),
+    "qkv": ("qkv", "the layers that compute the queries, keys and values of each block"),
     "stem": ("stem", "the convolutions that embed patches"),
     "pool": ("pool", "the layers between stages"),
     "keep": ("keep", "the linear layers between stages that keep the width"),

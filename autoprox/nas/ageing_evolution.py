@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 class AgeingParameters(SearchParameters):
     """The paper's population P = 100 and sample S = 25; 1,000 candidates in all."""
 
-    population: Annotated[Many, Option("Candidates from which parents are chosen.")] = 100
+    population: Annotated[
+        Many, Option("Population: the candidates that parents are chosen from.")
+    ] = 100
     tournament: Annotated[
-        Positive, Option("Random members of the population, the best of which is a parent.")
+        Positive, Option("Random members of the population, of which the best becomes a parent.")
     ] = 25
-    mutants: Annotated[Many, Option("Mutants of a step.")] = 10
+    mutants: Annotated[Many, Option("Mutants in each step.")] = 10
     steps: Annotated[Many, Option("Steps after the first population.")] = 90
     probability: Annotated[Probability, Option("Probability that a mutant's value is redrawn.")] = (
         0.1

@@ -38,14 +38,16 @@ if TYPE_CHECKING:
 class BlockwiseParameters(SearchParameters):
     """The published numbers: 160 steps of 50 candidates, the first population among them."""
 
-    population: Annotated[Many, Option("Candidates from which parents are chosen.")] = 50
-    mutants: Annotated[Many, Option("Mutants of a step.")] = 25
-    crossovers: Annotated[Whole, Le(MOST), Option("Children of a step.")] = 25
-    steps: Annotated[Many, Option("Steps, the first population among them.")] = 160
-    share: Annotated[Probability, Option("Part of the blocks that a mutant changes.")] = 0.25
-    inertia: Annotated[Coefficient, Option("w, how much of its velocity is kept.")] = 0.7
-    cognitive: Annotated[Coefficient, Option("g1, the pull of the best of a lineage.")] = 1.5
-    social: Annotated[Coefficient, Option("g2, the pull of the best of all.")] = 1.5
+    population: Annotated[
+        Many, Option("Population: the candidates that parents are chosen from.")
+    ] = 50
+    mutants: Annotated[Many, Option("Mutants in each step.")] = 25
+    crossovers: Annotated[Whole, Le(MOST), Option("Children by crossover in each step.")] = 25
+    steps: Annotated[Many, Option("Steps, including the first population.")] = 160
+    share: Annotated[Probability, Option("Share of the blocks that a mutant changes.")] = 0.25
+    inertia: Annotated[Coefficient, Option("w, the weight of the previous velocity.")] = 0.7
+    cognitive: Annotated[Coefficient, Option("g1, the pull towards the best of a lineage.")] = 1.5
+    social: Annotated[Coefficient, Option("g2, the pull towards the best of all.")] = 1.5
 
     @property
     def candidates(self) -> int:

@@ -23,9 +23,11 @@ class ETASParameters(SearchParameters):
     """The published numbers."""
 
     samples: Annotated[Many, Option("Random candidates.")] = 500
-    parents: Annotated[Positive, Option("The best evaluated, which are mutated.")] = 3
-    mutants: Annotated[Many, Option("Mutants of a step.")] = 100
-    evaluated: Annotated[Positive, Option("Candidates that are evaluated at a step.")] = 3
+    parents: Annotated[
+        Positive, Option("Parents: the best evaluated candidates, which are mutated.")
+    ] = 3
+    mutants: Annotated[Many, Option("Mutants in each step.")] = 100
+    evaluated: Annotated[Positive, Option("Candidates that are evaluated in each step.")] = 3
     steps: Annotated[Many, Option("Steps after the first population.")] = 10
     probability: Annotated[Probability, Option("Probability that a mutant's value is redrawn.")] = (
         0.4

@@ -61,6 +61,10 @@ class Found(JSONDocument):
     weights: Annotated[str, Field(pattern="^(fresh|shared)$")] = "fresh"  # of those networks
     evolved_on: list[Split] = Field(default_factory=list)
 
+    def includes(self, space: str) -> bool:
+        """Return whether the proxy was found on this space, possibly among others."""
+        return space in self.space.split(", ")
+
 
 class ProxyFile(JSONDocument):
     """A proxy; `taus` maps a part of the split to dataset -> tau, null for none."""

@@ -23,7 +23,7 @@ from autoprox.searchspaces.size_limits import SizeLimits
 from autoprox.statistics.collector import MeasurementSetting
 from autoprox.testing.rule_assertion import assert_rule
 
-SUITE_PARAMETERS = EvolutionParameters(population=6, iterations=8, children=4, top=2)
+SUITE_PARAMETERS = EvolutionParameters(population=6, iterations=8, children=4, parents=2)
 BUDGETS = (1, 7, 23)  # of evaluations: within the first population, and within an iteration
 SUITE_GRAMMAR = Grammar(limits=TreeLimits(max_size=14, max_depth=6))
 

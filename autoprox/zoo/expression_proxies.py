@@ -132,8 +132,8 @@ for _name, _group in read_prior_file().groups.items():
     register_expression(
         _name,
         _group.every.expression,
-        "autoprox, a power law fitted to true scores of networks of "
-        f"{', '.join(map(str, _group.every.tables))}: on these tables its taus are no test",
+        "autoprox: a power law that was fitted to true scores of networks of "
+        f"{', '.join(map(str, _group.every.tables))}, so its taus on these tables are no test",
     )
 
 

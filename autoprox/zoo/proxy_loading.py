@@ -85,12 +85,6 @@ def resolve_proxy(source: str) -> LoadedProxy:
     return replace(_from_file(file), run=path if name == "1" else None)
 
 
-def weights_evolved_with(source: str) -> str | None:
-    """Return how the weights were drawn of the networks that a proxy was evolved on, if any."""
-    found = resolve_proxy(source).found
-    return found.weights if found else None
-
-
 def find_run(source: str) -> tuple[Path, str] | None:
     """Return a run's folder and the name of its proxy's file; None if it is no run."""
     named = NUMBERED.fullmatch(source)
@@ -144,7 +138,7 @@ def _require_ended(run: Path) -> None:
     if not (run / HALL_OF_FAME / "1.json").exists():
         raise RunError(
             f"a run must have ended to have a proxy, but {run} has not: "
-            f"`{rerun_command_line('resume', run)}` goes on with it"
+            f"`{rerun_command_line('resume', run)}` continues it"
         )
 
 

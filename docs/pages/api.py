@@ -15,6 +15,7 @@ from . import text
 from .commands import CONFIGURED
 from .text import block, code, table
 
+REPEATED = re.compile(r" Repeat it for more[^.]*\.")  # a list takes all of them
 HEADINGS = ("parameter", "type", "default", "meaning")
 
 
@@ -68,7 +69,7 @@ def documented(called: Any) -> tuple[list[str], dict[str, str]]:
         return paragraphs, {}
     lines = re.sub(r"\n\s+", " ", paragraphs[-1]).split("\n")
     pairs = (line.partition(": ") for line in lines)
-    return paragraphs[:-1], {name: about for name, _, about in pairs}
+    return paragraphs[:-1], {name: REPEATED.sub("", about) for name, _, about in pairs}
 
 
 def default(one: inspect.Parameter, options: Mapping[str, Option]) -> str:
@@ -114,7 +115,7 @@ def kind_of_run(kind: type[loaded_runs.LoadedRun], summary: type[Summary] | None
     lines = [f"- {code(name)}: {about}" for name, about in members(kind)]
     if summary is not None:
         fields = ", ".join(map(code, summary.model_fields))
-        lines.insert(0, f"- `summary`: a `{summary.__name__}` of {fields}")
+        lines.insert(0, f"- `summary`: `{summary.__name__}`, with {fields}")
     return "\n\n".join([f"### {kind.__name__}", inspect.getdoc(kind) or "", "\n".join(lines)])
 
 

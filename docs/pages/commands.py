@@ -17,7 +17,7 @@ from autoprox.runs.folder import COMMANDS
 from . import text
 from .text import block, code, table
 
-HEADINGS = ("option", "must be", "default", "what")
+HEADINGS = ("option", "value", "default", "meaning")
 CONFIGURED: dict[str, type[CommandConfig]] = {
     **{COMMANDS.get(kind, kind): config for kind, config in CONFIGURATIONS.items()},
     "suggest": SuggestConfig,
@@ -50,7 +50,7 @@ def all_commands() -> dict[str, Declared]:
 def default_of(field: FieldInfo, option: Option) -> str:
     """What holds where an option isn't given."""
     if field.is_required():
-        return "needed"
+        return "required"
     return option.default or code(str(field.default))
 
 
@@ -60,7 +60,13 @@ def configured(config: type[CommandConfig]) -> Iterator[tuple[str, str, str, str
         if option.listed:
             flag = name.upper() if option.argument else f"--{name.replace('_', '-')}"
             choices = ", ".join(map(code, option.choices))
-            yield code(flag), choices or rule_of(field), default_of(field, option), option.help
+            kind = choices or without_article(rule_of(field))
+            yield code(flag), kind, default_of(field, option), option.help
+
+
+def without_article(rule: str) -> str:
+    """Shorten the rule of an error for a table: "a whole number >= 1" to "whole number >= 1"."""
+    return rule.removeprefix("a ").replace(" or a ", " or ")
 
 
 def others(name: str, known: set[str]) -> Iterator[tuple[str, str, str, str]]:
@@ -69,7 +75,7 @@ def others(name: str, known: set[str]) -> Iterator[tuple[str, str, str, str]]:
         if one.name not in known | {HELP_ALL}:
             argument = one.param_type_name == "argument"
             shown = one.metavar or str(one.name).upper() if argument else one.opts[0]
-            default = "needed" if one.required else default_said(one)
+            default = "required" if one.required else default_said(one)
             yield code(shown), kind_of(one), default, getattr(one, "help", "") or ""
 
 
@@ -84,12 +90,12 @@ def parsed_command(name: str) -> Any:
 def kind_of(one: Any) -> str:
     """What a value must be."""
     if getattr(one, "is_flag", False):
-        return "a flag"
+        return "flag"
     if "|" in (one.metavar or "") and one.metavar.islower():
         return ", ".join(map(code, one.metavar.split("|")))
     if one.multiple or one.nargs != 1:
-        return "several"
-    return {int: "a whole number"}.get(type(one.default), "a text or a path")
+        return "text, repeatable"
+    return {int: "whole number"}.get(type(one.default), "text or path")
 
 
 def default_said(one: Any) -> str:
@@ -114,8 +120,8 @@ def page() -> str:
     """The whole page."""
     return text.page(
         "Commands and options",
-        "Every command has `--help`, every result `--json` ([file formats](files.md)). From "
-        "Python the options of a command that makes a run are keywords, with `_` for `-` "
-        "([Python](api.md)). Wrong use ends with exit code 2, a failure with 1, Ctrl-C with 130.",
+        "Every command has `--help` and `--json` ([file formats](files.md)). In Python, the "
+        "options of commands that make a run are keywords, with `_` for `-` ([Python](api.md)). "
+        "The exit code is 2 for wrong use, 1 for a failure, and 130 for Ctrl-C.",
         *(section(name, command) for name, command in all_commands().items()),
     )

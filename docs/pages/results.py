@@ -9,7 +9,7 @@ from .text import table
 LEADERBOARD = Path(__file__).parent.parent / "results" / "leaderboard.md"
 SECTION = "## Fresh weights"
 ROWS = 6
-LEFT_OUT = "s a network"
+LEFT_OUT = "s per network"
 TRAINED = "trained"
 MARKS = re.compile(r"(<!-- leaderboard:[^\n]*-->\n).*?(<!-- end -->)", re.DOTALL)
 

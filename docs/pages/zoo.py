@@ -15,7 +15,7 @@ def page() -> str:
     return text.page(
         "Published proxies",
         f"{len(EXPRESSION_PROXIES)} published proxies are expressions of the language, "
-        f"{len(FUNCTION_PROXIES)} are functions with passes of their own, and "
+        f"{len(FUNCTION_PROXIES)} are functions with their own passes, and "
         f"{len(RANK_COMBINATIONS)} combines the ranks of functions. In addition there are the "
         "counts `params` and `flops`. `autoprox rank --proxies all` measures all of them, and "
         "`autoprox show NAME` explains one. If the text and the released code of a paper differ, "
@@ -25,7 +25,7 @@ def page() -> str:
         "## Functions",
         *map(function, FUNCTION_PROXIES),
         "## Combinations of ranks",
-        "The score of a network depends on the other networks, so that these proxies work in "
+        "The score of a network depends on the other networks, so these proxies work in "
         "`rank`, `evolve` and `compare`, but not in `search` and `score`.",
         *map(combination, RANK_COMBINATIONS),
     )

@@ -126,12 +126,7 @@ def taus(
     stable[finite] = seed_correlations(both[:, finite], inner) >= variant.filter
     logs = both[0][..., networks].reshape(len(trees), -1)
     rows = outer.rows_of(inner)
-    fitted = LabelledNetworks(
-        **{
-            name: getattr(outer, name)[rows]
-            for name in ("truth", "target", "params", "pair", "network", "weight")
-        }
-    )
+    fitted = outer.only(rows)
     kept = [n for n in np.flatnonzero(stable) if usable(logs[n, rows], fitted)]
     archive = TermArchive(fitted)
     archive.add([trees[n] for n in kept], logs[kept][:, rows])
@@ -141,12 +136,7 @@ def taus(
         fit = PowerLawFit(chosen_logs, outer, rows)
         chosen = fit.forward_selection(MOST_TERMS)
         rest = np.setdiff1d(np.arange(len(outer.truth)), rows)
-        left = LabelledNetworks(
-            **{
-                name: getattr(outer, name)[rest]
-                for name in ("truth", "target", "params", "pair", "network", "weight")
-            }
-        )
+        left = outer.only(rest)
         return [
             float(np.mean(left.taus(fit.predictions(chosen[:count])[rest], "unordered")[0]))
             for count in range(1, MOST_TERMS + 1)

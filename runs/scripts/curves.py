@@ -180,8 +180,8 @@ def sentence(found: Results) -> str:
     return (
         f"With 0 to {FEW} labels, the power law with the prior has a higher mean tau than the best "
         f"method without the prior in {len(above)} of {len(rivals)} cases (a table and a number of "
-        f"labels), and is below it in 95 % of the draws in {len(worse)}"
-        f"{f' ({listed})' if worse else ''}."
+        f"labels). It is significantly worse (in 95 % of the draws) in {len(worse) or 'none'}"
+        f"{f': {listed}' if worse else ''}."
     )
 
 
@@ -229,13 +229,14 @@ def page_files() -> dict[Path, str]:
         "of the labels.",
         "![Kendall tau by the number of labels](../images/curve.svg)",
         sentence(found),
-        "The prior of a table is a power law that was fitted on the other tables alone, so that "
-        "the column of 0 labels is what the ready-made proxy would be without that table. The "
-        "penalty of fits with the prior was chosen on the training parts of the tables of "
-        "nano-bench, and so was the number of the prior's members. Power laws are committees: "
+        "The prior of a table is a power law that was fitted only to the other tables, so the "
+        "column of 0 labels shows what the ready-made proxy would achieve without that table. The "
+        "penalty of fits with the prior and the number of the prior's members were chosen on the "
+        "training parts of the tables of nano-bench. The mean of the Gaussian process with the "
+        "prior is the prior's score: it is the predictor of `evolve`. Power laws are committees: "
         "means of the logarithms of power laws that are chosen on random parts of the labels. "
         "`best of the zoo` is the published proxy that ranks the labelled networks best; it was "
-        "measured on the tables of nano-bench alone. Brackets have 95 % of the draws.",
+        "measured on the tables of nano-bench alone. Brackets contain 95 % of the draws.",
     ]
     for title, summary in found.items():
         counts = sorted({row.labels for row in summary.rows})
@@ -249,13 +250,13 @@ def page_files() -> dict[Path, str]:
             lines.append(markdown_line([method, *shown]))
         rivals = best_rivals({title: summary})[title]
         differences = [f"{figure(r.behind)} {bounds(r.behind_interval)}" for r in rivals.values()]
-        lines.append(markdown_line(["the prior's less the best without it", *differences]))
+        lines.append(markdown_line(["the prior's minus the best without it", *differences]))
         tables = ", ".join(summary.prior_tables)
         parts += [
             f"## {title}",
             "\n".join(lines),
             f"{summary.networks} networks of {summary.title}, {summary.draws} draws, "
-            f"{summary.terms} random terms. The prior was fitted on {tables}.",
+            f"{summary.terms} random terms. The prior was fitted to {tables}.",
         ]
     parts += ready_made_parts()
     parts.append(

@@ -108,7 +108,7 @@ def described(table: Table, options: Mapping[str, Any], summary: RankSummary) ->
         "seeds": summary.seeds,
         "batch_size": config.batch_size,
         "left_out": summary.invalid,
-        "rows": rows | baseline_rows(benchmark, config),
+        "rows": rows | baseline_rows(table, benchmark, config),
     }
 
 
@@ -139,14 +139,22 @@ def adopt(paths: Sequence[Path]) -> None:
         write_json(RESULTS / f"{table.name}-{result['weights']}.json", result)
 
 
-def baseline_rows(benchmark: Benchmark, config: RankConfig) -> dict[str, dict[str, Any]]:
-    """Return the means over the datasets of each size and of each regression on LABELS labels."""
-    networks = range(len(benchmark.architectures))
-    evaluation = EvaluationSet(benchmark, networks, config.seed, config.ties)
-    kinds = {
-        "size": network_sizes(benchmark),
-        "regression": regression_baselines(benchmark, labels=LABELS),
+def baseline_rows(
+    table: Table, benchmark: Benchmark, config: RankConfig
+) -> dict[str, dict[str, Any]]:
+    """Return the means over the datasets of each size and of each regression on LABELS labels.
+
+    The labels are of the whole table, of which the benchmark may be a sample.
+    """
+    whole = table.load()
+    places = {arch: index for index, arch in enumerate(whole.architectures)}
+    chosen = [places[arch] for arch in benchmark.architectures]
+    evaluation = EvaluationSet(benchmark, range(len(chosen)), config.seed, config.ties)
+    regressions = {
+        name: {dataset: own[chosen] for dataset, own in scores.items()}
+        for name, scores in regression_baselines(whole, labels=LABELS).items()
     }
+    kinds = {"size": network_sizes(benchmark), "regression": regressions}
     return {
         name: {"kind": kind, **evaluation.mean(scores).summary().model_dump(mode="json")}
         for kind, found in kinds.items()
@@ -200,6 +208,10 @@ def run(titles: Sequence[str], weights: str, seeds: int, networks: int, workers:
 
 
 Results = Sequence[Mapping[str, Any]]
+HEAT_MAP_STYLE = (
+    ".page { fill: #fff } "
+    "@media (prefers-color-scheme: dark) { .page { fill: #14171b } .name { fill: #e6e9ed } }"
+)
 
 
 def results() -> dict[str, list[dict[str, Any]]]:
@@ -227,25 +239,30 @@ def mean_ranks(tables: Results) -> dict[str, float]:
 
 def heat_map(tables: Results, ranks: Mapping[str, float]) -> str:
     """Draw the taus: blue is above zero, red below."""
-    left, top, wide, high = 150, 120, 62, 18
-    width, height = left + wide * len(tables) + 80, top + high * len(ranks) + 6
+    left, top, wide, high = 150, 90, 62, 18
+    width, height = left + wide * len(tables) + 40, top + high * len(ranks) + 6
     parts = [
         f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
         'xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="11">',
         "<title>Kendall tau of each proxy and baseline on each table</title>",
-        f'<rect width="{width}" height="{height}" fill="#fff"/>',
+        f"<style>{HEAT_MAP_STYLE}</style>",
+        f'<rect class="page" width="{width}" height="{height}"/>',
     ]
     for i, table in enumerate(tables):
         x = left + wide * i + wide / 2
         title = html.escape(title_of(table))
         parts.append(
-            f'<text x="{x:g}" y="{top - 6}" transform="rotate(-40 {x:g} {top - 6})">{title}</text>'
+            f'<text class="name" x="{x:g}" y="{top - 6}" '
+            f'transform="rotate(-40 {x:g} {top - 6})">{title}</text>'
         )
     for j, name in enumerate(ranks):
         y = top + high * j
         weight = "" if kind_of(tables, name) == "proxy" else ' font-weight="bold"'
         label = html.escape(name)
-        parts.append(f'<text x="{left - 6}" y="{y + 13}" text-anchor="end"{weight}>{label}</text>')
+        parts.append(
+            f'<text class="name" x="{left - 6}" y="{y + 13}" text-anchor="end"{weight}>{label}'
+            "</text>"
+        )
         for i, table in enumerate(tables):
             tau = table["rows"].get(name, {}).get("kendall")
             x = left + wide * i
@@ -278,7 +295,7 @@ def kind_of(tables: Results, name: str) -> str:
 
 def ranking_table(tables: Results, ranks: Mapping[str, float]) -> Iterator[str]:
     """Yield the lines of the table of all rows."""
-    headings = ["", "kind", "mean rank", *map(title_of, tables), "s a network"]
+    headings = ["", "kind", "mean rank", *map(title_of, tables), "s per network"]
     yield markdown_line(headings)
     yield markdown_line(["---"] * len(headings))
     for name, rank in ranks.items():
@@ -331,15 +348,16 @@ def page_files() -> dict[Path, str]:
         "<!-- Written by runs/scripts/leaderboard.py page: change it there. -->",
         "# Leaderboard",
         "The published proxies on every table of networks with true scores, next to sizes and to "
-        "regressions that never see a network. Sorted by the mean rank over the tables; a tau is "
-        "the mean over a table's datasets and seeds, ties counted as unordered, with a bootstrap "
+        "regressions that never measure a network. Rows are sorted by the mean rank over the "
+        "tables. A tau is the mean over a table's datasets and seeds, ties counted as unordered, "
+        "with a bootstrap "
         "95 % interval over the networks. The partial tau controls for parameter count. Inputs are "
         "seeded noise.",
         "Regressions predict the networks of each fold from the architectures' choices and the "
         f"true scores of {LABELS} networks of the other folds. Sizes and proxies use no true "
-        "scores. Seconds are those of the proxy alone on the network of median size, one thread, "
-        "from the quickest table to the slowest; proxies that are measured together share their "
-        "passes and take less.",
+        "scores. Seconds are for the proxy alone on the network of median size, with one thread, "
+        "from the fastest table to the slowest; proxies that are measured together share passes "
+        "and take less.",
     ]
     for weights, tables in results().items():
         ranks = mean_ranks(tables)
@@ -348,7 +366,7 @@ def page_files() -> dict[Path, str]:
         notes = [f"{mark} {own}." for own, mark in MARKS.items() if own in _labels(tables)]
         parts += [
             f"## {'Fresh' if weights == 'fresh' else 'Shared'} weights",
-            "Each network has initial weights of its own."
+            "Each network has its own initial weights."
             if weights == "fresh"
             else "All networks of a table are slices of one draw of initial weights.",
             f"![Kendall tau of each proxy and baseline on each table]({drawing.name})",

@@ -80,11 +80,19 @@ def claim(seeds: Sequence[Sequence[Mapping[str, Any]]], figure: Path) -> list[st
     claims = []
     for other in TRAININGS[1:]:
         gains = [_gain(own, "preferred", other, "accuracy") for own in seeds]
-        claims.append([f"preferred above {other}", shown(gains), verdict(gains)])
+        claims.append([f"preferred is better than {other}", shown(gains), verdict(gains)])
     for other in TRAININGS[1:3]:
         gains = [_gain(own, "preferred", other, "preferred_one") for own in seeds]
-        claims.append([f"the same subnets, preferred above {other}", shown(gains), verdict(gains)])
-    return lines + table(["claim, mean of the sizes", "gain in percent", "verdict"], claims)
+        claims.append(
+            [
+                f"with the same subnets, preferred is better than {other}",
+                shown(gains),
+                verdict(gains),
+            ]
+        )
+    return lines + table(
+        ["claim, mean over the sizes", "gain in percentage points", "verdict"], claims
+    )
 
 
 def _gain(rows: Sequence[Mapping[str, Any]], one: str, other: str, name: str) -> float:
@@ -100,7 +108,7 @@ def isomers(seeds: Sequence[Mapping[str, Any]], trained: Sequence[Mapping[str, A
     lines = [
         f"Mean best rank of {sum(sizes.values())} isomers in groups of "
         f"{', '.join(map(str, sizes.values()))}, {len(seeds)} seeds; 0: the pick is the best, "
-        "0.5: drawn at random, 1: the worst:",
+        "0.5: as good as random, 1: the worst:",
         "",
     ]
 
@@ -118,16 +126,19 @@ def isomers(seeds: Sequence[Mapping[str, Any]], trained: Sequence[Mapping[str, A
         by_training = [own["mean_best_rank"][name] for own in trained]
         others = f"{taus:.2f}", shown(by_training) if by_training else "-"
         rows.append([f"`{name}`", *(f"{r:.2f}" for r in ranks), whole, *others])
-    headings = [*(f"{g} varies" for g in sizes), "all", "tau", "24 of them, trained alone"]
+    headings = [*(f"different {g}" for g in sizes), "all", "tau", "24 of them, trained separately"]
     lines += table(["proxy", *headings], rows)
     claims = []
     for name in means:
         if name.startswith("slices: normalised"):
             gains = [pooled(s, "slices: SNIP") - pooled(s, name) for s in seeds]
-            claims.append([f"{name} below SNIP", shown(gains), verdict(gains)])
+            claims.append([f"{name} is better than SNIP", shown(gains), verdict(gains)])
     spans = {g: fmean(s["groups"][g]["deviation"] for s in seeds) for g in sizes}
     deviations = ", ".join(f"{value:.2f} ({name})" for name, value in spans.items())
-    lines += [f"Deviation of the inherited accuracies, in percent: {deviations}.", ""]
+    lines += [
+        f"Standard deviation of the inherited accuracies, in percentage points: {deviations}.",
+        "",
+    ]
     return lines + table(["claim", "gain in rank", "verdict"], claims)
 
 
@@ -145,7 +156,10 @@ def alone(seeds: Sequence[Mapping[str, Any]]) -> list[str]:
         for s in seeds
     ]
     count = sum(len(seeds[0]["groups"][g]["alone"]) for g in groups)
-    lines = [f"Tau of inherited accuracies and those of training alone, {count} isomers:", ""]
+    lines = [
+        f"Tau between inherited accuracies and those of separate training, {count} isomers:",
+        "",
+    ]
     return lines + table(["seed", *groups, "all", "inherited, mean", "alone, mean"], rows)
 
 
@@ -168,13 +182,14 @@ def s3(seeds: Sequence[Mapping[str, Any]]) -> list[str]:
         text = f"space {number} has a lower E-T error than space 0"
         claims.append([text, shown(gains), verdict(gains)])
         gains = [s["best_alone"][number] - s["best_alone"][0] for s in seeds]
-        text = f"the best network of space {number}, trained alone, is better than that of space 0"
+        best = f"the best network of space {number}, trained separately"
+        text = f"{best}, is better than that of space 0"
         claims.append([text, shown(gains), verdict(gains)])
     gains = [fmean(s["inherited"]) - fmean(s["alone"]) for s in seeds]
-    text = "inherited weights are better than those of training alone"
+    text = "inherited weights are better than separately trained ones"
     claims.append([text, shown(gains), verdict(gains)])
     taus = [s["tau"] for s in seeds]
-    claims.append(["they rank random networks alike (tau)", shown(taus), verdict(taus)])
+    claims.append(["both rank random networks alike (tau)", shown(taus), verdict(taus)])
     return lines + table(["claim", "gain", "verdict"], claims)
 
 

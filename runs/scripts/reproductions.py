@@ -407,7 +407,7 @@ def sentence(claim: Claim, found: Mapping[str, Mapping[str, Any]]) -> str:
     if not parts:
         return "**Not measured yet.**"
     value = figure(fmean(published[best].values()))
-    return f"**The paper's best is `{best}` ({value} in the mean); {'; '.join(parts)}.**"
+    return f"**The paper's best is `{best}` ({value} on average); {'; '.join(parts)}.**"
 
 
 def _known(row: Mapping[str, Mapping[str, Any]], correlation: str) -> list[float]:
@@ -513,8 +513,8 @@ def prenas_choices() -> Iterator[str]:
     others = [name for name in found if name != "released"]
     listed = ", ".join(str(counts[name]) for name in others)
     yield (
-        f"**With the weights, images and dropped branches that the authors' code draws, "
-        f"{counts['released']} of its {len(CHOICES)} choices of the Tiny space come out; with "
+        "**With the weights, images and dropped branches that the authors' code draws, "
+        f"{counts['released']} of its {len(CHOICES)} choices of the Tiny space are found; with "
         f"{len(others)} other draws, {listed}.**"
     )
     hits = Counter(own for name in others for own in found[name])
@@ -534,15 +534,16 @@ def page() -> str:
         "<!-- Written by runs/scripts/reproductions.py page: change it there. -->",
         "# Reproductions",
         "What papers report, and what is measured here with the same networks or, if these aren't "
-        "published, with public ones of the same kind. Inputs are seeded noise, four images or "
-        "sequences, unless something else is said; ours is the mean over the seeds, with a "
+        "published, with public ones of the same kind. Inputs are four images or sequences of "
+        "seeded noise unless stated otherwise; ours is the mean over the seeds, with a "
         "bootstrap 95 % interval over the networks.",
-        "*Reproduced* is a published value within our interval on every dataset, or else within "
+        "A published value is *reproduced* if it lies within our interval on every dataset, or "
+        "else within "
         f"{figure(TOLERANCE)}: the authors' own code, run on the published networks, is up to .11 "
-        "away from what Auto-Prox prints. *Fresh* weights are drawn for each network; *shared* "
-        "weights are slices of one draw, as in the code of T-Razor and PreNAS. Networks here have "
-        "no dropout, no stochastic depth and no statistics of batches, so train mode and "
-        "evaluation mode are the same.",
+        "away from the figures in Auto-Prox. *Fresh* weights are drawn for each network; *shared* "
+        "weights are slices of one draw, as in the code of T-Razor and PreNAS. Networks here "
+        "have no dropout, stochastic depth or batch statistics, so training and evaluation mode "
+        "are the same.",
         "## Correlations",
         *(part for claim in CLAIMS for part in claim_section(claim)),
         "## Searches",

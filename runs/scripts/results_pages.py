@@ -15,6 +15,7 @@ from statistics import fmean, median
 from typing import Any, NamedTuple
 
 import numpy as np
+from leaderboard import TABLES
 from scipy.stats import t
 
 RUNS = Path(__file__).parents[1]
@@ -32,7 +33,7 @@ TITLES = {
 INTERVALS = (
     "Intervals of single runs are bootstrap 95 % intervals over the test networks; a difference is "
     "tested by a paired bootstrap. Intervals over splits or seeds are Student's t at 95 %. Splits "
-    "of one benchmark share networks, so that intervals over splits are somewhat too narrow."
+    "of one benchmark share networks, so intervals over splits are somewhat too narrow."
 )
 
 
@@ -152,13 +153,13 @@ def formulas() -> str:
         "The effective rank of a random weight matrix grows with its smaller dimension. "
         "`sum(effective_rank(ones.mlp.weight))` therefore grows with depth times width; another "
         "seed changes it by less than 1 % of its spread. The parameter count grows with the square "
-        "of the width, so that among networks of equal size this formula prefers deep and narrow "
-        "ones.",
+        "of the width, so among networks with the same parameter count this formula prefers deep "
+        "and narrow ones.",
         "Sums of magnitudes, such as `l1_norm(l1_norm(ones.all.weight))`, follow the parameter "
         "count: see the column *tau with parameter count*.",
         "On nano-bench's GPT-2, four of five formulas take the minimum over the layers of a "
-        "reduction of attention gradients, so that a single layer decides; their taus with the "
-        "parameter count are negative.",
+        "reduction of attention gradients, so a single layer determines the score; their taus "
+        "with the parameter count are negative.",
         "## Controlling for size",
         "The same splits with `--objective size-adjusted`, minus the default objective: means over "
         "splits of the paired differences.",
@@ -266,8 +267,9 @@ def transfer() -> str:
     return page(
         "Transfer between spaces",
         "`runs/measured/transfer.json` and `runs/spaces`",
-        "A formula that was evolved on one search space needn't rank the networks of another. This "
-        "page measures it for formulas of the tree form: first those of single spaces on other "
+        "A formula that was evolved on one search space need not rank the networks of another. "
+        "This page measures how well formulas of the tree form do: first those of single spaces "
+        "on other "
         "spaces, then formulas that were evolved on several spaces and tested on one that was held "
         f"out. {INTERVALS}",
         "## Formulas of one space, on others",
@@ -287,16 +289,68 @@ def transfer() -> str:
              "tau minus that of parameter count"),
             held_out,
         ),
-        "Nothing here is good on every space. Deep networks are the better ones in the long "
-        "trainings of ViT-Bench-101's AutoFormers and the worse ones in the short trainings of "
-        "nano-bench (`python runs/scripts/depth_correlation.py`), so that a formula that suits "
-        "one misleads on the other.",
+        "No formula here ranks well on every space. Deeper networks are better after the long "
+        "trainings of ViT-Bench-101's AutoFormers and worse after the short trainings of "
+        "nano-bench (`python runs/scripts/depth_correlation.py`), so a formula that suits one "
+        "misleads on the other.",
     )  # fmt: skip
 
 
 def mean_tau(rows: Mapping[str, Any]) -> float:
     """Return the mean tau over the datasets."""
     return fmean(row["kendall"] for row in rows.values())
+
+
+def splits() -> str:
+    """Return the page on power laws and regressions from the same labels."""
+    shown = {
+        "proxy": "power law",
+        "committee": "committee",
+        "ridge": "ridge",
+        "gaussian-process": "Gaussian process",
+        "predictor": "predictor",
+        "params": "parameters",
+    }
+    rows = []
+    verdicts: dict[str, list[str]] = defaultdict(list)
+    for own in TABLES:
+        for path in sorted((RUNS / "evolution-splits").glob(f"{own.name}-power-law-*.json")):
+            found = list(json.loads(path.read_text()).values())
+            taus = {
+                name: [each["test"][name] for each in found if each["test"].get(name) is not None]
+                for name in shown
+            }
+            gains = [one - other for one, other in zip(taus["proxy"], taus["ridge"], strict=True)]
+            if len(gains) < 2:
+                continue
+            verdicts[verdict(over(gains)[1])].append(own.title)
+            counts = Counter(each["verdicts"]["ridge"] for each in found)
+            means = (over(values) if len(values) > 1 else None for values in taus.values())
+            rows.append([
+                own.title, f"{found[0]['labels']}, {found[0]['networks']}", str(len(found)),
+                *(f"{figure(own[0])} {between(own[1])}" if own else "-" for own in means),
+                difference(gains), f"{counts['better']}, {counts['worse']}",
+            ])  # fmt: skip
+    better, worse = (", ".join(verdicts[name]) or "none" for name in ("better", "worse"))
+    return page(
+        "Power laws and regressions from the same labels",
+        "`runs/evolution-splits`",
+        f"In the mean over the splits, the power law ranks better than ridge regression on "
+        f"{len(verdicts['better'])} of {len(rows)} tables ({better}), and worse on "
+        f"{len(verdicts['worse'])} ({worse}).",
+        "Kendall tau on test networks, with ties counted as unordered: means over the datasets and "
+        "over random splits into training and test networks. All methods of a row are fitted to "
+        "the same training networks; the parameter count needs none. Intervals are Student's t at "
+        "95 % over the splits; splits share networks, so that they are somewhat too narrow. The "
+        "last column counts the splits on which the power law alone is significantly better or "
+        "worse than ridge regression, by a paired bootstrap over the test networks.",
+        table(
+            ("table", "labels, test networks", "splits", *shown.values(),
+             "power law minus ridge", "better, worse"),
+            rows,
+        ),
+        "`python runs/scripts/evolution_splits.py`",
+    )  # fmt: skip
 
 
 def search() -> str:
@@ -393,10 +447,12 @@ def supernets() -> str:
         "Supernets",
         "`runs/supernet/results.md` and `runs/s3/results.md`, which "
         "`python runs/scripts/oneshot_verdicts.py` writes",
-        "What PreNAS and S3 claim, tried with networks that are small enough to train on a CPU. "
+        "The claims of PreNAS and S3, tested with networks that are small enough to train on a "
+        "CPU. "
         "These are results of small networks and short trainings; they neither confirm nor refute "
         "what the papers report for ImageNet. Each claim has an interval over three seeds and a "
-        "verdict; the READMEs next to the results have the settings.",
+        "verdict. *Alone* means that networks are trained separately, without a supernet. The "
+        "READMEs next to the results have the settings.",
         "## PreNAS",
         prenas,
         "## S3",
@@ -411,7 +467,9 @@ def speed() -> str:
     nano, long = read("measured/scale-nano.json"), read("measured/long.json")
     words = {"rank": "`rank`", "search": "`search`, fresh weights", "collect": "`evolve`, passes"}
     times = engine["workers"]["times_faster"]["100 random formulas"]
-    minutes = engine["formulas"]["cpu_minutes_for_20000"]
+    minutes, terms = engine["formulas"]["cpu_minutes_for_20000"], engine["terms"]
+    large = read("measured/large_table.json")
+    passes, evolution = large["passes"], large["evolve"]
     return page(
         "Speed and memory",
         "`runs/measured`",
@@ -441,9 +499,11 @@ def speed() -> str:
                  f"{times:.2f} times as fast"],
                 ["20,000 formulas on four spaces with successive halving, one worker, "
                  "extrapolated from 2,000", f"{minutes:.0f} CPU minutes"],
+                [f"20,000 terms of power laws on four spaces, one worker, extrapolated from "
+                 f"{terms['terms']:,}", f"{terms['cpu_minutes_for_20000']:.0f} CPU minutes"],
             ],
         ),
-        "`python tests/bench/engine.py collection final workers formulas`",
+        "`python tests/bench/engine.py collection final workers formulas terms`",
         "CPU time of elementwise formulas on the matrices of an AutoFormer, relative to copying "
         "their inputs once (`python tests/bench/engine.py bandwidth`):",
         table(
@@ -461,6 +521,20 @@ def speed() -> str:
                 for own in kernels["rows"]
             ),
         ),
+        "## Large tables",
+        table(
+            ("AutoFormers of ood-vit-nas, the size Tiny", "measured"),
+            [
+                [f"{passes['networks']:,} networks with their statistics kept, one thread, "
+                 "against bare passes (CPU time)", f"{passes['ratio']:.2f} times"],
+                [f"evolution with {evolution['evaluations']:,} formulas on "
+                 f"{evolution['training_networks']} networks with nothing in the cache: "
+                 "measuring the networks", f"{evolution['collecting_seconds'] / 60:.0f} minutes"],
+                ["the same: formulas", f"{evolution['evolving_seconds'] / 60:.0f} minutes"],
+                ["the same: most resident memory", f"{evolution['peak_gib']:.1f} GiB"],
+            ],
+        ),
+        "`python tests/bench/large_table.py passes evolve`",
         "## Workers of a cluster",
         "Speed-up of a dask cluster on this machine over one thread without it "
         "(`python tests/bench/scale.py`). With two cores, four workers can't be faster than two. "
@@ -506,14 +580,14 @@ def proofs() -> str:
     return page(
         "Proofs for developers",
         "`runs/measured`",
-        "What scripts have shown about the code. They take minutes to hours, so that they aren't "
-        "part of the tests; each goes on where it was stopped. The figures are those of the last "
-        "recorded run of each.",
+        "What scripts have shown about the code. They take minutes to hours, so they aren't part "
+        "of the tests; each continues where it was stopped. The figures come from the last "
+        "recorded run of each script.",
         table(
             ("claim", "result", "script"),
             [
-                ["random trees, mutants and offspring keep types and limits, and are parsed from "
-                 "their own text",
+                ["random trees, mutants and offspring respect types and limits, and can be "
+                    "parsed from their own text",
                  f"{fuzz['checked']:,} trees, {fuzz['distinct']:,} distinct, none wrong",
                  "`python tests/fuzz/language.py 100000`"],
                 ["a result depends on the seed alone: not on workers, hash seeds, threads, memory, "
@@ -526,12 +600,12 @@ def proofs() -> str:
                  "`python tests/proofs/crash.py`"],
                 ["a write that fails leaves no damage", f"{failed} failed writes, {bad} faults",
                  "`python tests/proofs/writes.py`"],
-                ["no content of a file executes code, exhausts memory or ends in a traceback",
+                ["no file content executes code, exhausts memory or causes a traceback",
                  f"{sum(own['read'] for own in files):,} contents read by {len(files)} readers, "
                  f"{sum(bool(own['found']) for own in files)} findings",
                  "`python tests/fuzz/files.py all`"],
                 *(
-                    [f"the tests notice random changes of the code: {name}",
+                    [f"the tests notice random changes to the code: {name}",
                      f"{sum(own['killed'].values())} of {len(own['killed'])} "
                      f"{between(wilson(sum(own['killed'].values()), len(own['killed'])))}",
                      f"`python tests/proofs/mutate.py {name}`"]
@@ -552,6 +626,7 @@ def page(title: str, source: str, *parts: str) -> str:
 PAGE_FUNCTIONS: dict[str, Callable[[], str]] = {
     "formulas.md": formulas,
     "transfer.md": transfer,
+    "splits.md": splits,
     "search.md": search,
     "supernets.md": supernets,
     "speed.md": speed,

@@ -1,10 +1,12 @@
 """Rank the whole zoo with fresh and with shared weights, and write what differs.
 
-    python runs/scripts/shared_weights.py nano-bench autoformer-nano --networks 64 --seeds 3
-    python runs/scripts/shared_weights.py --page
+    python runs/scripts/shared_weights.py rank nano-bench autoformer-nano --networks 64 --seeds 3
+    python runs/scripts/shared_weights.py compare FRESH SHARED
+    python runs/scripts/shared_weights.py page
 
-Each table, seed and kind of weights is a ranking in .rankings, so that a stopped call goes on. The
-result is runs/shared-weights/BENCHMARK-SPACE.json; --page writes
+`rank` ranks with both kinds of weights in .rankings, so that a stopped call goes on, and compares.
+`compare` takes two finished runs of `autoprox rank` instead, on the same networks, and the seeds
+that both have. The result is runs/shared-weights/BENCHMARK-SPACE.json; `page` writes
 docs/results/shared_weights.md from all of them. All figures are means over the datasets, on the
 networks for which a proxy has a score with every seed and both kinds of weights:
 
@@ -31,6 +33,7 @@ from autoprox.configurations.shared_options import FRESH, SHARED
 from autoprox.evaluation.proxy_measurement import SIZE_PROXIES
 from autoprox.files.atomic_writes import write_json, write_text
 from autoprox.parallel.threads import single_torch_thread
+from autoprox.runner import read_config
 from autoprox.runs.folder import Run
 from autoprox.scoring.bootstrap import finite_or_none
 from autoprox.scoring.correlations import TIES, Floats, spearman
@@ -54,63 +57,90 @@ standard error over the seeds. The seed share is 1 minus Spearman's correlation 
 of two seeds. A difference between two taus counts as better or worse if it exceeds two standard
 errors.
 
-`python runs/scripts/shared_weights.py BENCHMARK SPACE --networks N` measures a table, and `--page`
-writes this page."""
+`python runs/scripts/shared_weights.py rank BENCHMARK SPACE --networks N` measures a table, and
+`page` writes this page."""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("benchmark", nargs="?")
-    parser.add_argument("space", nargs="?")
-    parser.add_argument("--networks", type=int, help="a random sample of the table; default: all")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--proxies", default="all")
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--page", action="store_true", help="write the page of all tables")
+    """Measure, or write the page."""
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    modes = parser.add_subparsers(dest="mode", required=True)
+    own = modes.add_parser("rank")
+    own.add_argument("benchmark")
+    own.add_argument("space")
+    own.add_argument("--networks", type=int, help="a random sample of the table; default: all")
+    own.add_argument("--seeds", type=int, default=3)
+    own.add_argument("--workers", type=int, default=1)
+    runs = modes.add_parser("compare")
+    for kind in KINDS:
+        runs.add_argument(kind, type=Path)
+    modes.add_parser("page")
     given = parser.parse_args()
-    if given.space:
-        found = measure(given)
-        write_json(RESULTS / f"{given.benchmark}-{given.space}.json", found)
-        print("\n".join(table_lines(found)))
-    elif not given.page:
-        parser.error("a benchmark and a space are needed, or --page")
-    if given.page:
+    if given.mode == "page":
         PAGE.parent.mkdir(exist_ok=True)
         write_text(PAGE, page())
+        return
+    found = compared_runs(rank(given) if given.mode == "rank" else (given.fresh, given.shared))
+    write_json(RESULTS / f"{found['benchmark']}-{found['space']}.json", found)
+    print("\n".join(table_lines(found)))
 
 
-def measure(given: argparse.Namespace) -> dict[str, Any]:
-    """Measure what is lacking, and compare."""
-    seeds = range(given.seeds)
-    options = {"benchmark": given.benchmark, "space": given.space, "device": "cpu"}
-    options |= {"proxies": tuple(given.proxies.split(",")), "networks": given.networks}
-    task = RankTask(RankConfig(**options))
-    proxies = [name for name in task.config.proxies if name not in SIZE_PROXIES]
+def rank(given: argparse.Namespace) -> list[Path]:
+    """Rank with each kind of weights, and return the runs."""
+    runs = []
+    for kind in KINDS:
+        options = {
+            **{name: getattr(given, name) for name in ("benchmark", "space", "networks", "seeds")},
+            **{"device": "cpu", "proxies": ("all",), "weights": kind},
+        }
+        name = f"shared-weights-{given.benchmark}-{given.space}-{kind}"
+        runs.append(Path(finished_ranking(name, options, given.workers, show_progress).run))
+    return runs
+
+
+def rank_config(run: Path) -> RankConfig:
+    """Return the configuration of a finished ranking."""
+    config = read_config(Run.open(run, "rank"))
+    assert isinstance(config, RankConfig)
+    return config
+
+
+def compared_runs(runs: Sequence[Path]) -> dict[str, Any]:
+    """Compare rankings of the same networks, one with each kind of weights."""
+    tasks = [RankTask(rank_config(run)) for run in runs]
+    for task, kind in zip(tasks, KINDS, strict=True):
+        if task.config.weights != kind:
+            raise SystemExit(f"weights must be {kind}, but are {task.config.weights}")
+    task, other = tasks
+    if task.benchmark.architectures != other.benchmark.architectures:
+        raise SystemExit("both runs must be of the same networks")
+    seeds = min(own.config.seeds for own in tasks)
+    proxies = [
+        name
+        for name in task.config.proxies
+        if name not in SIZE_PROXIES and name in other.config.proxies
+    ]
     datasets = list(task.benchmark.datasets)
-    scores: dict[tuple[str, int], Floats] = {}
-    for seed in seeds:
-        for kind in KINDS:
-            name = f"shared-weights-{given.benchmark}-{given.space}-{kind}-{seed}"
-            own = {**options, "weights": kind, "seed": seed}
-            summary = finished_ranking(name, own, given.workers, show_progress)
-            lines = Run.open(Path(summary.run)).read_log_as(RankLogLine)
-            ranked = RankTask(RankConfig(**own))
-            scores[kind, seed] = np.array(
-                [[ranked.scores(lines, own, d)[0] for d in datasets] for own in proxies]
-            )
-    every = np.array([[scores[kind, seed] for seed in seeds] for kind in KINDS])
+    logs = [Run.open(run).read_log_as(RankLogLine) for run in runs]
+    ranked = list(zip(tasks, logs, strict=True))
+
+    def scores(proxy: str) -> Floats:
+        return np.stack(
+            [
+                np.stack([own.scores(log, proxy, d)[:seeds] for d in datasets], axis=1)
+                for own, log in ranked
+            ]
+        )
+
     return {
-        "benchmark": given.benchmark,
-        "space": given.space,
+        "benchmark": task.benchmark.name,
+        "space": task.space.name,
         "label": task.benchmark.label,
         "datasets": datasets,
         "networks": len(task.benchmark.architectures),
-        "seeds": given.seeds,
+        "seeds": seeds,
         "seconds_per_network": processor_seconds(task),
-        "rows": [
-            {"proxy": proxy, **compared(task, every[:, :, index])}
-            for index, proxy in enumerate(proxies)
-        ],
+        "rows": [{"proxy": own, **compared(task, scores(own))} for own in proxies],
     }
 
 

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from leaderboard import MARKS, TABLES
 from ranked_tables import Table
+from scipy.stats import t as student
 
 from autoprox.benchmarks import Benchmark
 from autoprox.configurations.commands import SUGGESTING_PROXIES
@@ -365,23 +366,28 @@ def page() -> str:
     parts = [
         "<!-- Written by runs/scripts/suggestions.py page: change it there. -->",
         "# Which to train next",
-        f"On the mean of {len(tables)} tables, three limits and "
+        f"On average over {len(tables)} tables, three limits and "
         f"{results[tables[0].name][OURS]['draws']} draws, "
         f"`autoprox suggest` needs {ours:.1f} trainings to come within 1 % of the best; Optuna's "
-        f"TPE needs {tpe:.1f}, which is {tpe / ours:.2f} times as many. At most half of TPE's was "
-        f"the goal: {reached} on the mean, and on {len(won)} of {len(tables)} tables"
-        f"{': ' if won else ''}{', '.join(won)}. The best variant of TPE needs {rival:.1f}, the "
-        f"proxies' order alone, without any label, {needed['proxies alone']:.1f}.",
-        "Each method chooses networks of a table with true scores, one after the other, and learns "
-        "a score when it has chosen. Within 1 % means: the best score so far is less than the best "
-        "of the networks by at most 1 % of the range of their scores. If it never comes so near "
-        f"in {max(BUDGETS)} trainings, or in as many as there are networks, one more is counted. "
+        f"TPE needs {tpe:.1f}, which is {tpe / ours:.2f} times as many. The goal was at most "
+        f"half as many as TPE: {reached} on average, and on {len(won)} of {len(tables)} tables"
+        f"{': ' if won else ''}{', '.join(won)}. The best variant of TPE needs {rival:.1f}, and "
+        f"the order of the proxies without any label {needed['proxies alone']:.1f}.",
+        "Each method chooses networks of a table one after the other, and sees the true score of "
+        "each after choosing it. Within 1 % means that the best score so far is below the best "
+        "of all networks by at most 1 % of the range of the scores. If a method never comes that "
+        "near "
+        f"in {max(BUDGETS)} trainings, or in as many as there are networks, one more training is "
+        "counted. "
         "Regret is that difference in percent of the range. A limit is a third or two thirds of "
         f"the table by parameter count; a draw has {SHARE:.0%} of the networks within the limit, "
-        "the same for every method, and also seeds what is random. Datasets of a table are "
+        "the same ones for every method, and is also the seed. Datasets of a table are "
         "simulated one by one. TPE proposes options by their index and gets the nearest network "
-        "that isn't trained yet; it is told that network's own choices. Its first 10 are random "
-        "unless a row says otherwise.",
+        "that isn't trained yet; it then sees the choices of that network. Its first 10 are "
+        "random unless a row says otherwise. The column *minus `suggest`* has the mean "
+        f"difference over the {len(tables) * len(LIMITS)} cases of a table and a limit, with "
+        "Student's 95 % interval; cases of one table are correlated, so the intervals are "
+        "somewhat too narrow.",
         "## Trainings to come within 1 % of the best",
         "\n".join(needed_table(results, tables, needed)),
         "## Regret in percent",
@@ -390,10 +396,10 @@ def page() -> str:
         "## By limit",
         "Trainings to come within 1 % of the best.",
         "\n".join(limit_table(results, tables)),
-        f"`suggest` uses {', '.join(f'`{name}`' for name in SUGGESTING_PROXIES)}. Rows "
-        "named after it or TPE are variants that were tried on some draws of the same tables: what "
-        "is best here need not be best elsewhere. `params` and the amount of noise were chosen so, "
-        "after 6 draws without them.",
+        f"`suggest` uses {', '.join(f'`{name}`' for name in SUGGESTING_PROXIES)}. The rows named "
+        "after `suggest` or TPE are variants that were tried on some draws of the same tables, "
+        "so the best one here need not be the best elsewhere. `params` and the amount of noise "
+        "were chosen in this way, after 6 draws without them.",
         "Made by `python runs/scripts/suggestions.py measure`, `run` and `page`.",
     ]
     return "\n\n".join(parts) + "\n"
@@ -417,12 +423,26 @@ def needed_table(
 ) -> Iterator[str]:
     """Yield a line for each method, the quickest first."""
     titles = [f"{table.title}{MARKS.get(table.labels, '')}" for table in tables]
-    yield markdown_line(["method", "draws", "mean", *titles])
-    yield markdown_line(["---"] * (3 + len(tables)))
+    yield markdown_line(["method", "draws", "mean", "minus `suggest`", *titles])
+    yield markdown_line(["---"] * (4 + len(tables)))
     for name in sorted(needed, key=lambda own: needed[own]):
         cells = [f"{table_mean(results, table, name):.1f}" for table in tables]
         draws = min(results[table.name][name]["draws"] for table in tables)
-        yield markdown_line([name, str(draws), f"{needed[name]:.1f}", *cells])
+        behind = "-" if name == OURS else difference(results, tables, name)
+        yield markdown_line([name, str(draws), f"{needed[name]:.1f}", behind, *cells])
+
+
+def difference(results: Results, tables: Sequence[Table], method: str) -> str:
+    """Return how many more trainings a method needs than ours, with an interval and a verdict."""
+    found, ours = (
+        np.array([results[t.name][own]["limits"][n]["trainings"] for t in tables for n in LIMITS])
+        for own in (method, OURS)
+    )
+    gaps = found - ours
+    half = student.ppf(0.975, len(gaps) - 1) * gaps.std(ddof=1) / np.sqrt(len(gaps))
+    low, high = gaps.mean() - half, gaps.mean() + half
+    judged = "more" if low > 0 else "fewer" if high < 0 else "n.s."
+    return f"{gaps.mean():+.1f} [{low:.1f}, {high:.1f}] {judged}"
 
 
 def regret_table(

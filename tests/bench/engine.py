@@ -11,11 +11,12 @@ Parts:
 - evolution: the paper's whole evolution (P = 20, T = 200) on collected statistics
 - command: `autoprox evolve` with an empty cache: seconds and processor time of each stage
 - formulas: CPU time of an evolution on four spaces with halving, for 20,000 formulas
+- terms: CPU time of the terms of power laws on the same spaces, for 20,000 terms
 
 Every ratio is of two measurements of the same run. The architectures are 60 of ViT-Bench-101's
-AutoFormers with its three datasets, the input is noise; bandwidth and formulas read random matrices
-of the same shapes. Their times are those of the CPU, the least of several, so that other processes
-count little.
+AutoFormers with its three datasets, the input is noise; bandwidth, formulas and terms read random
+matrices of the same shapes. Their times are those of the CPU, the least of several, so that other
+processes count little.
 """
 
 from __future__ import annotations
@@ -46,8 +47,10 @@ from autoprox.commands.evolve import EvolveTask
 from autoprox.configurations.commands import EvolveConfig
 from autoprox.engine.tree_compilation import matrix_reductions
 from autoprox.engine.tree_evaluator import TreeEvaluator
+from autoprox.evaluation.power_law_evaluator import PowerLawEvaluator, reseeded_indices
 from autoprox.evaluation.space_problem import SpaceProblem
 from autoprox.evaluation.successive_halving import SuccessiveHalving
+from autoprox.evaluation.term_scores import random_terms
 from autoprox.evolution import STRATEGIES, EvolutionParameters, State, evolve, make_toolbox
 from autoprox.files.folder_checks import user_cache_folder
 from autoprox.language import Statistic, Tree, canonical, parse_expression, statistics, tree_digest
@@ -57,6 +60,7 @@ from autoprox.statistics.matrix_sources import UncachedMatrices
 from autoprox.statistics.untrained_networks import SpaceNetwork, untrained_space_networks
 
 DATASETS = ("cifar100", "flowers", "chaoyang")
+SPACES = ("autoformer", "pit", "autoformer-nano", "pit-nano")
 ELEMENTWISE = (
     "sum(sum(abs(mul(all.weight, all.grad))))",
     "sum(l1_norm(sigmoid(mul(all.weight, all.grad))))",
@@ -179,10 +183,9 @@ def workers(task: EvolveTask) -> dict[str, Any]:
 
 def formulas(options: argparse.Namespace) -> dict[str, Any]:
     """Evolution on four spaces, whose matrices are random, as if they were collected."""
-    spaces = ("autoformer", "pit", "autoformer-nano", "pit-nano")
     budget = options.formulas
     task = EvolveTask(
-        EvolveConfig(form="tree", spaces=spaces, evaluations=budget, iterations=budget, workers=1)
+        EvolveConfig(form="tree", spaces=SPACES, evaluations=budget, iterations=budget, workers=1)
     )
     (plan,) = task.folds
     sources = {
@@ -207,6 +210,36 @@ def formulas(options: argparse.Namespace) -> dict[str, Any]:
         "invalid": dict(state.invalid),
         "cpu_seconds": taken,
         "cpu_minutes_for_20000": taken / state.evaluations * 20_000 / 60,
+    }
+
+
+def terms(options: argparse.Namespace) -> dict[str, Any]:
+    """Random terms of power laws, in batches as large as an iteration has children."""
+    task = EvolveTask(EvolveConfig(spaces=SPACES, workers=1))
+    measured = []
+    for again in (False, True):
+        found = []
+        for problem in task.problems.values():
+            part = problem.parts["train"]
+            part = part[reseeded_indices(len(part), len(SPACES))] if again else part
+            networks = [problem.networks()[n] for n in part]
+            source = RandomMatrices(problem.setting(), networks, task.needs())
+            _ = source.packed
+            found.append(problem.measured_networks([(TreeEvaluator(source), part)]))
+        measured.append(found)
+    evaluator = PowerLawEvaluator(task.config, *measured)
+    drawn, batch = random_terms(task.grammar, options.formulas, 0), task.parameters.children
+    start, usable = time.process_time(), 0
+    for first in range(0, len(drawn), batch):
+        usable += len(evaluator.measure(drawn[first : first + batch]).terms)
+    taken = time.process_time() - start
+    return {
+        "networks": [len(own.evaluation_set.networks) for own in measured[0]],
+        "networks_measured_again": [len(own.evaluation_set.networks) for own in measured[1]],
+        "terms": len(drawn),
+        "usable": usable,
+        "cpu_seconds": taken,
+        "cpu_minutes_for_20000": taken / len(drawn) * 20_000 / 60,
     }
 
 
@@ -331,6 +364,7 @@ def main() -> None:
         "bandwidth": lambda task, folder: bandwidth(task),
         "workers": lambda task, folder: workers(task),
         "formulas": lambda task, folder: formulas(options),
+        "terms": lambda task, folder: terms(options),
         "candidates": candidates,
         "collection": lambda task, folder: collection(task),
         "final": lambda task, folder: final(task),
@@ -343,7 +377,7 @@ def main() -> None:
     parser.add_argument("--space", choices=("autoformer", "pit"), default="autoformer")
     parser.add_argument("--stride", type=int, help="instead of the default for the space")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--formulas", type=int, default=2_000, help="of the part `formulas`")
+    parser.add_argument("--formulas", type=int, default=2_000, help="and terms, of the two parts")
     parser.add_argument("--cache", type=Path, default=user_cache_folder() / "statistics")
     options = parser.parse_args()
     config = EvolveConfig(

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 import torch
 from helpers.commands import Command
+from helpers.records import proxy_record, record
 from helpers.sources import loaded
 
 import autoprox
 from autoprox.benchmarks import load_benchmark
 from autoprox.language import parse_expression
 from autoprox.runs.folder import Run
+from autoprox.runs.proxy_file import write_proxy
 from autoprox.searchspaces import architecture_from_json, get_space
 from autoprox.zoo.expression_proxies import parse_with_zoo_names
 
@@ -208,8 +210,15 @@ def test_models_are_scored_and_compared(run: Command) -> None:
     assert small["layers"]["encoder.layers.0.self_attn.in_proj"] == "msa"
     assert small["family"] == "torch"
     assert len(small["terms"]) == 2
-    expected = {"proxy", "ranks", "models", "shortfalls", "weights", "evolved_with"}
-    assert set(found.json) == expected
+    known = {"evolved_with", "found_on"}
+    assert set(found.json) == {"proxy", "ranks", "models", "shortfalls", "weights", *known}
+    assert {found.json[name] for name in known} == {None}
+
+
+def test_a_proxy_of_a_space_says_so_of_models(run: Command) -> None:
+    write_proxy(Path("own.json"), proxy_record(found={**record()["found"], "space": "pit-nano"}))
+    found = run("score", "--proxy=own.json", "--model=mine:small")
+    assert "The proxy was found on another space, pit-nano.\n" in found.out
 
 
 def test_the_report_fits_80_columns(run: Command) -> None:

@@ -169,3 +169,46 @@ def test_options_are_those_of_the_configuration(config: type[TaskConfig]) -> Non
     for name, field, option in config.described():
         if option.listed and option.default is None and not field.is_required():
             assert parameters[name].default == field.default
+
+
+MEANINGS = {  # of options whose help differs between commands: what all these texts speak of
+    "--batch-size": "[Ii]mages",
+    "--benchmark": "Benchmark",
+    "--cache": "^Folder of",
+    "--classes": "^Classes of",
+    "--dataset": "^Dataset that sets the number of classes",
+    "--datasets": "^Datasets",
+    "--epochs": "^Passes over the",
+    "--format": r"\bformat\b|^Format",
+    "--images": "[Ii]mages",  # to measure on, or to train on
+    "--mirror": "^Mirror half of the images",
+    "--objective": "^What is maximised",
+    "--out": r"\bto write\b|to write\.",
+    "--parents": "^Parents",
+    "--population": "[Pp]opulation",
+    "--proxy": "proxy file|proxy files",
+    "--samples": "^Random",
+    "--seed": "^Seed of the",
+    "--seeds": "^Number of seeds",
+    "--sizes": "^Parameter",
+    "--space": "^Search space",
+    "--strategy": "^Strategy of the",
+    "--subnets": "^Architectures",
+    "--text": "text file, read byte by byte",
+    "--weights": "draw",
+    "--workers": "^Threads",
+}
+
+
+def test_an_option_has_one_meaning() -> None:
+    """Commands may say more of an option, but none uses the name for something else."""
+    texts: dict[str, set[str]] = {}
+    for path in commands(PROGRAM):
+        for own in found(path).params:
+            for name in own.opts:
+                if name.startswith("--") and own.help:
+                    texts.setdefault(name, set()).add(own.help)
+    several = {name: own for name, own in texts.items() if len(own) > 1}
+    assert sorted(several) == sorted(MEANINGS)
+    for name, own in several.items():
+        assert [text for text in own if not re.search(MEANINGS[name], text)] == [], name

@@ -16,7 +16,14 @@ from autoprox.searchspaces import get_space
 
 COUNT = 30
 SMALL = (
-    *("curve", "--benchmark=mine.json", "--terms=12", "--draws=3", "--labels=8,0", "--zoo=snip"),
+    *(
+        "curve",
+        "--benchmark=mine.json",
+        "--population=12",
+        "--draws=3",
+        "--labels=8,0",
+        "--zoo=snip",
+    ),
     *("--batch-size=1", "--workers=1"),
 )
 

@@ -358,10 +358,10 @@ class FailingSpace(type(SPACE)):  # type: ignore[misc]
         super().__init__(SPACE.name, SPACE.description, SPACE.fields)
         self.failing = failing
 
-    def build(self, arch: Architecture, classes: int = 1000, seed: int = 0) -> TransformerNetwork:
+    def network(self, arch: Architecture, classes: int = 1000) -> TransformerNetwork:
         if arch in self.failing:
             raise ValueError("too large")
-        return super().build(arch, classes, seed)
+        return super().network(arch, classes)
 
 
 @pytest.mark.parametrize("part", ["train", "test"])

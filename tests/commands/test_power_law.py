@@ -89,7 +89,9 @@ def test_a_run_is_complete(finished: EvolveSummary) -> None:
     assert best == sorted(best)  # the best power law is never lost
     assert fold.counts.population.done == fold.counts.population.asked == 30
     assert fold.committee == committee
-    assert factors_of(parse_expression(committee)) is not None
+    members = factors_of(parse_expression(committee))
+    assert members is not None
+    assert {term for term, _ in factors} <= {term for term, _ in members}
     assert [own.chosen for own in fold.front].count(True) == 1
 
 
@@ -249,6 +251,7 @@ def test_options_of_an_evolution(options: Options, tmp_path: Path, changed: Opti
     ("changed", "message"),
     [
         ({"halving": True}, "--halving compares whole formulas: it needs --form tree"),
+        ({"tolerance": 0.0}, "--tolerance compares whole formulas: it needs --form tree"),
         ({"strategy": "elitist"}, "--strategy elitist compares whole formulas: it needs"),
         ({"terms": 30, "max_size": 40}, "30 terms of these sizes may have 1289 and 12: lower"),
         ({"max_depth": 100, "max_size": 120, "terms": 8}, "may have 983 and 104: lower"),

@@ -30,6 +30,7 @@ from autoprox.inputs.batch_loading import load_batches
 from autoprox.report.terminal.rank_report import UNEQUAL, as_csv, rank_report
 from autoprox.runner import resume_run, start
 from autoprox.runs.folder import Run
+from autoprox.runs.proxy_file import write_proxy
 from autoprox.scoring.bootstrap import split_networks
 from autoprox.searchspaces import TransformerNetwork, get_space
 from autoprox.statistics.collector import MeasurementSetting
@@ -410,6 +411,18 @@ def test_networks_of_another_benchmark_are_all_unseen(benchmark: Path, tmp_path:
     for file in (other, longer):
         found = start(config(file, proxies=(own, "params"), seeds=1, runs=tmp_path))
         assert found.evolved_on == {}
+
+
+def test_a_proxy_of_another_space_is_reported(benchmark: Path, tmp_path: Path) -> None:
+    files = {name: str(tmp_path / f"{name}.json") for name in ("own", "other")}
+    for name, space in (("own", "pit-nano, autoformer-nano"), ("other", "pit-nano")):
+        found = {**record()["found"], "space": space}
+        write_proxy(Path(files[name]), proxy_record(expression="sum(width)", found=found))
+    ranked = start(config(benchmark, proxies=(*files.values(), "snip"), seeds=1, runs=tmp_path))
+    assert ranked.found_on == {files["other"]: "pit-nano"}
+    shown = " ".join(" ".join(map(str, rank_report(ranked))).split())
+    assert shown.count("found on another space") == 1
+    assert f"{files['other']} was found on another space, pit-nano." in shown
 
 
 def test_too_few_other_networks_have_no_tau(benchmark: Path, tmp_path: Path) -> None:

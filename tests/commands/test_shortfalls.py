@@ -37,7 +37,7 @@ TRAININGS: Mapping[str, tuple[str, ...]] = {
         "--epochs=1",
     ),
     "s3": (
-        *("s3", "--space=swin-nano", *TRAINING, "--samples=4", "--top=2", "--threshold=5"),
+        *("s3", "--space=swin-nano", *TRAINING, "--samples=4", "--top-tier=2", "--threshold=5"),
         *("--flops=:4M", "--rounds=1", "--population=4", "--generations=1", "--parents=2"),
     ),
 }

@@ -37,7 +37,7 @@ def test_readme_shows_the_first_rows_of_the_leaderboard(
     page = tmp_path / "leaderboard.md"
     page.write_text(
         "## Shared weights\n| a |\n| - |\n\n"
-        "## Fresh weights\n\n| | kind | one | two | s a network |\n"
+        "## Fresh weights\n\n| | kind | one | two | s per network |\n"
         "| --- | --- | --- | --- | --- |\n| `snip` | proxy | .5 [.4, .6]<br>partial .1 | .2 | 3 |\n"
         "\n| table | labels |\n| --- | --- |\n| one | trained |\n| two | surrogate |\n\n## More\n"
     )

@@ -14,6 +14,8 @@ from jsonschema import Draft202012Validator
 from pages.commands import all_commands
 from pages.schemas import FILES, PRINTED, schemas
 
+from autoprox.runs.folder import PREDICTOR
+
 SMALL = (
     "--iterations=1 --population=4 --children=2 --statistics=mlp.weight --batch-size=1 --train=0.5"
 )
@@ -21,7 +23,7 @@ COMMANDS = {  # by schema; RUN[name] is the run of the command of that schema
     "evolve": f"evolve --benchmark=my-vits.json --zoo=snip {SMALL}",
     "dry-run": "search --space=autoformer-nano --proxy=snip --samples=2 --dry-run",
     "rank": "rank --benchmark=my-vits.json --proxies=snip,params --published --batch-size=1",
-    "curve": "curve --benchmark=my-vits.json --zoo=snip --terms=8 --draws=2 --labels=0,5 "
+    "curve": "curve --benchmark=my-vits.json --zoo=snip --population=8 --draws=2 --labels=0,5 "
     "--batch-size=1",
     "compare": "compare RUN[evolve] snip --batch-size=1",
     "search": "search --space=autoformer-nano --proxy=snip --samples=3 --batch-size=1",
@@ -38,7 +40,7 @@ COMMANDS = {  # by schema; RUN[name] is the run of the command of that schema
     "supernet-extract": "supernet extract RUN[supernet-train] --arch=best.json --out=a.safetensors",
     "prenas": "prenas --space=autoformer-nano --noise=2 --sizes=20K:40K:20K",
     "s3": "s3 --space=swin-nano --images=photos.npz --epochs=1 --batch-size=16 --samples=4 "
-    "--top=2 --threshold=5 --flops=:4M --rounds=1 --population=4 --generations=1 --parents=2 "
+    "--top-tier=2 --threshold=5 --flops=:4M --rounds=1 --population=4 --generations=1 --parents=2 "
     "--workers=1",
     "show": "show RUN[evolve]",
     "show-all": "show RUN[evolve] --all",
@@ -133,7 +135,8 @@ def checked(folder: Path) -> Iterator[tuple[Path, str, str]]:
         yield run / "config.json", (run / "config.json").read_text(), f"config-{kind}"
         yield run / "environment.json", (run / "environment.json").read_text(), "environment"
         for file in run.glob("hall_of_fame/*.json"):
-            yield file, file.read_text(), "proxy-file"
+            schema = "predictor-file" if file.stem == PREDICTOR else "proxy-file"
+            yield file, file.read_text(), schema
         lines = {"candidates.jsonl": "search-candidate"}
         lines |= {"log.jsonl": "rank-log-line"} if kind == "rank" else {}
         for name, schema in lines.items():

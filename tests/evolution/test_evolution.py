@@ -26,7 +26,7 @@ from autoprox.language import Tree, parse_expression, tree_digest
 from autoprox.language.grammar import Grammar
 
 GRAMMAR = Grammar(limits=TreeLimits(max_size=14, max_depth=6))
-SMALL = EvolutionParameters(population=6, iterations=12, children=4, top=2)
+SMALL = EvolutionParameters(population=6, iterations=12, children=4, parents=2)
 TEXTS = [f"{r}({s})" for r in ("sum", "mean", "std") for s in ("width", "heads", "tokens", "one")]
 
 
@@ -204,7 +204,7 @@ class Script:
         return child
 
     def run(self, strategy: str, population: list[Individual], **changed: float) -> State:
-        options = {"population": 3, "iterations": 1, "children": 1, "top": 1, "margin": 0.125}
+        options = {"population": 3, "iterations": 1, "children": 1, "parents": 1, "margin": 0.125}
         settings = EvolutionParameters(**{**options, "sample_ratio": 1.0, **changed})
         state = State(random.Random(0), population)
         self.toolbox.register("select", STRATEGIES[strategy].select, parameters=settings)
@@ -260,7 +260,7 @@ def test_of_formulas_that_rank_alike_the_shortest_survives() -> None:
 
 def test_parents_are_the_top_of_a_random_sample() -> None:
     population = with_fitness(*(n / 12 for n in reversed(range(12))))
-    settings = EvolutionParameters(sample_ratio=0.5, top=2)
+    settings = EvolutionParameters(sample_ratio=0.5, parents=2)
     rng = random.Random(0)
     drawn = Counter(i.jcm for i in select_of_sample(population, 20_000, rng, settings))
     # The best of 12 is in a sample of 6 half the time, and then one of its two best.
@@ -356,7 +356,7 @@ def test_a_restored_front_keeps_the_order_of_equals() -> None:
         ({"population": 1}, "population must be a whole number >= 2, but got 1"),
         ({"iterations": 0}, "iterations must be a whole number >= 1"),
         ({"children": 2.5}, "children must be a whole number >= 1, but got 2.5"),
-        ({"top": True}, "top must be a whole number"),
+        ({"parents": True}, "parents must be a whole number"),
         ({"retries": -1}, "retries must be a whole number >= 0"),
         ({"evaluations": 0}, "evaluations must be a whole number >= 1"),
         ({"sample_ratio": 0.0}, "sample_ratio must be a number > 0 and <= 1"),

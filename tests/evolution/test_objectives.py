@@ -102,7 +102,7 @@ def test_the_front_of_both_metrics_and_size_is_kept(strategy: str) -> None:
         return found
 
     parameters = EvolutionParameters(
-        population=8, iterations=10, children=5, top=2, objective="both"
+        population=8, iterations=10, children=5, parents=2, objective="both"
     )
     toolbox = make_toolbox(GRAMMAR, evaluate, STRATEGIES[strategy], parameters)
     state = State(random.Random(0))

@@ -16,6 +16,7 @@ from autoprox.engine.tree_evaluator import ProxyScores
 from autoprox.errors import AutoproxError
 from autoprox.evaluation.power_law_evaluator import (
     CHANGES_WITH_SEED,
+    IMITATION_RIDGE,
     NOT_USABLE,
     PowerLawEvaluator,
 )
@@ -23,6 +24,7 @@ from autoprox.evolution import term_archive
 from autoprox.evolution.power_law import (
     LEAST_LOG,
     RIDGE,
+    RIDGE_ACROSS,
     LabelledNetworks,
     PowerLawFit,
     factors_of,
@@ -115,6 +117,60 @@ def test_a_term_that_is_the_parameter_count_explains_nothing_once_adjusted() -> 
     rows = np.arange(sum(COUNTS))
     [exponent] = PowerLawFit(labels.params[None] * 3, labels, rows, True).exponents([0])
     assert exponent == pytest.approx(0, abs=1e-12)
+
+
+def of_several_spaces(seed: int) -> tuple[LabelledNetworks, Floats]:
+    """Four spaces, the first with two datasets, and the logarithms of five terms."""
+    rng = np.random.default_rng(seed)
+    counts, first = (9, 9, 14, 11, 8), (0, 0, 9, 23, 34)
+    rows = sum(counts)
+    truth = [rng.normal(size=count) for count in counts]
+    found = LabelledNetworks(
+        truth=np.concatenate(truth),
+        target=np.concatenate(list(map(normal_scores, truth))),
+        params=rng.normal(size=rows),
+        pair=np.repeat(range(5), counts),
+        network=np.concatenate([f + np.arange(c) for f, c in zip(first, counts, strict=True)]),
+        weight=np.ones(rows),
+    )
+    return found, 0.5 * found.target + rng.normal(size=(5, rows)) + found.pair
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_terms_for_several_spaces_are_selected_by_the_spaces_that_they_are_not_fitted_to(
+    seed: int,
+) -> None:
+    labels, logs = of_several_spaces(seed)
+    assert labels.space.tolist() == [0] * 18 + [1] * 14 + [2] * 11 + [3] * 8
+    rows = np.arange(len(labels.truth))
+    x = labels.centred(logs, rows)
+    x = (x / x.std(axis=1, keepdims=True)).T
+    y = labels.centred(labels.target, rows)
+    root = np.array([1 / (labels.pair == p).sum() for p in labels.pair]) ** 0.5
+    root /= np.sqrt(np.mean(root**2))
+    x, y = x * root[:, None], y * root
+
+    def quality(terms: list[int]) -> float:
+        found = []
+        for own in range(4):
+            held = labels.space == own
+            alpha = RIDGE_ACROSS * (~held).sum()
+            fit = Ridge(alpha=alpha, fit_intercept=False).fit(x[~held][:, terms], y[~held])
+            guess = x[held][:, terms] @ fit.coef_
+            norm = np.linalg.norm(guess) * np.linalg.norm(y[held])
+            found.append(float(guess @ y[held] / norm))
+        return float(np.mean(found) + min(found))
+
+    expected: list[int] = []
+    reached = -np.inf
+    while len(expected) < 4:
+        others = [n for n in range(5) if n not in expected]
+        best = max(others, key=lambda n: quality([*expected, n]))
+        if quality([*expected, best]) <= reached:
+            break
+        expected.append(best)
+        reached = quality(expected)
+    assert PowerLawFit(logs, labels, rows).forward_selection(4) == expected
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -302,16 +358,20 @@ def test_a_forged_archive_is_refused(changed: dict[str, Any], message: str) -> N
 
 
 class Networks:
-    """Measured networks whose terms have the given values, [terms, networks]."""
+    """Networks on which `TERMS` have the given values, [terms, networks]."""
 
-    def __init__(self, networks: list[int], truth: Floats, values: Floats) -> None:
-        params = np.arange(1.0, len(networks) + 1)[None]
-        self.truth = TrueScores(truth[None, networks], params)
+    def __init__(
+        self, networks: list[int], truth: Floats, values: Floats, params: float = 1.0
+    ) -> None:
+        sizes = params * np.arange(1.0, len(networks) + 1)[None]
+        self.truth = TrueScores(truth[None, networks], sizes)
         self.evaluation_set = SimpleNamespace(networks=networks, truth={"one": None})
+        self.measured: list[Tree] = []
         self._values = values
 
     def scores(self, terms: Sequence[Tree]) -> ProxyScores:
-        values = self._values[: len(terms), None, : len(self.evaluation_set.networks)]
+        self.measured += terms
+        values = self._values[[TERMS.index(term) for term in terms]][:, None]
         return ProxyScores(values, np.zeros(values.shape, dtype=np.int8))
 
 
@@ -335,3 +395,43 @@ def test_a_term_that_depends_on_the_draw_of_weights_is_dropped() -> None:
     assert measured.terms == expected == TERMS[:2]
     assert measured.logs == pytest.approx(np.log(values[:2]))
     assert measured.unusable == {CHANGES_WITH_SEED: 1, NOT_USABLE: 1}
+
+
+def test_terms_are_measured_on_the_spaces_of_small_networks_first() -> None:
+    """Those that can't be used there aren't measured on the others; rows keep the spaces' order."""
+    rng = np.random.default_rng(0)
+    values = np.exp(rng.normal(size=(4, 20)))
+    small = values.copy()
+    small[1, 3] = 0.0
+    small[2] = np.exp(rng.normal(size=20))  # with another seed
+    large = Networks(list(range(20)), rng.normal(size=20), values, params=1e9)
+    first = Networks(list(range(20)), rng.normal(size=20), small, params=1e6)
+    again = Networks(list(range(20)), rng.normal(size=20), values)
+    evaluator = PowerLawEvaluator(
+        EvolveConfig(),
+        [large, first],  # type: ignore[list-item]
+        [large, again],  # type: ignore[list-item]
+    )
+    measured = evaluator.measure(TERMS)
+    assert measured.terms == [TERMS[0], TERMS[3]]
+    assert measured.unusable == {NOT_USABLE: 1, CHANGES_WITH_SEED: 1}
+    assert measured.logs == pytest.approx(np.log(np.hstack([values, small])[[0, 3]]))
+    assert set(first.measured) == set(TERMS)
+    assert set(large.measured) == {TERMS[0], TERMS[3]}
+
+
+def test_a_power_law_is_imitated_by_the_terms_that_matter_most() -> None:
+    rng = np.random.default_rng(0)
+    values = np.exp(rng.normal(size=(4, 30)))
+    networks = Networks(list(range(30)), rng.normal(size=30), values)
+    evaluator = PowerLawEvaluator(EvolveConfig(terms=2), [networks], [])  # type: ignore[list-item]
+    logs = dict(zip(TERMS, np.log(values), strict=True))
+    exponents = dict(zip(TERMS, (0.02, -2.0, 0.01, 1.0), strict=True))
+    terms, found = evaluator.imitation(exponents, logs)
+    assert terms == [TERMS[1], TERMS[3]]
+    x = np.stack([logs[term] for term in terms])
+    x = (x - x.mean(axis=1, keepdims=True)) / x.std(axis=1, keepdims=True)
+    whole = sum(exponents[term] * logs[term] for term in TERMS)
+    expected = Ridge(alpha=IMITATION_RIDGE, fit_intercept=False).fit(x.T, whole - np.mean(whole))
+    scale = np.array([logs[term].std() for term in terms])
+    assert found == pytest.approx(expected.coef_ / scale)

@@ -35,7 +35,7 @@ RULES = (
     Rule(
         r"autoprox curve",
         "run",
-        f"{MINE} --labels 0,5 --draws 2 --terms 8 --zoo none --batch-size 1",
+        f"{MINE} --labels 0,5 --draws 2 --population 8 --zoo none --batch-size 1",
     ),
     Rule(r"autoprox compare", "run", "--batch-size 1"),
     Rule(r"autoprox (rediscover|prenas|s3)", "dry"),

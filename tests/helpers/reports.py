@@ -1,6 +1,6 @@
 """Reports as they are printed."""
 
-COMMANDS = ("Next: ", "Then: ", "Run: ", "Report: ")  # they name folders, however long
+COMMANDS = ("Next: ", "Run: ", "Report: ")  # they name folders, however long
 
 
 def lines_without_commands(report: str) -> list[str]:

@@ -147,7 +147,7 @@ def test_inheritance_measures_one_network_once(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_largest_network_that_fails_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(*_: Any) -> None:
+    def failing(*_: Any, **__: Any) -> None:
         raise RuntimeError("too large\nby far")
 
     monkeypatch.setattr(type(SPACE), "network", failing)

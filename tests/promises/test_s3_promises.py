@@ -20,7 +20,7 @@ LEAST = SPACE.flops(SPACE.smallest(), 2)
 NARROW = f":{LEAST + 3_000}"  # which few networks meet
 TINY: dict[str, Any] = {
     **{"space": SPACE.name, "epochs": 1, "batch_size": 16, "rounds": 1, "flops": ":4M"},
-    **{"samples": 2, "top": 1, "population": 2, "generations": 1, "parents": 1},
+    **{"samples": 2, "top_tier": 1, "population": 2, "generations": 1, "parents": 1},
     **{"progress": False, "workers": 1},
 }
 
@@ -67,7 +67,7 @@ def agrees(summary: dict[str, Any], options: dict[str, Any], printed: str) -> No
     counts = {
         f"samples of space {last}": (asked["samples"], len(measured)),
         f"options of space {last}": options_of(summary, measured),
-        f"top of space {last}": (asked["top"], min(asked["top"], len(measured))),
+        f"top-tier of space {last}": (asked["top_tier"], min(asked["top_tier"], len(measured))),
         "search, population in each generation": (evaluations, len(searched)),
         "parents": (asked["parents"], first),
         "limit": (asked.get("limit", 0), min(asked.get("limit", 0), 8)),
@@ -82,8 +82,8 @@ def agrees(summary: dict[str, Any], options: dict[str, Any], printed: str) -> No
     "options",
     [
         {"samples": 1},
-        {"samples": 7, "top": 3},
-        {"samples": 13, "top": 50},
+        {"samples": 7, "top_tier": 3},
+        {"samples": 13, "top_tier": 50},
         {"samples": 40, "flops": NARROW},
         {"population": 1, "generations": 1},
         {"population": 7, "generations": 2, "parents": 3},
@@ -118,7 +118,7 @@ def test_few_parents_have_as_many_children(images: Path, tmp_path: Path, parents
 def test_a_resumed_run_falls_short_of_the_same(
     images: Path, tmp_path: Path, task: str, done: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = {"samples": 13, "top": 50, "population": 7, "parents": 20, "limit": 1000}
+    options = {"samples": 13, "top_tier": 50, "population": 7, "parents": 20, "limit": 1000}
 
     def stop(name: str, at: int, total: int, note: str) -> None:
         if (name, at) == (task, done):

@@ -57,7 +57,7 @@ CASES: Mapping[str, str] = {
     "prenas": PRENAS,
     "prenas-train": f"{PRENAS} --images {{ready}}/photos.npz --epochs 2",
     "s3": "s3 --space swin-nano --images {ready}/photos.npz --epochs 1 --batch-size 32 --samples 4 "
-    "--top 2 --threshold 5 --rounds 2 --flops :40M --population 4 --generations 1 --parents 2",
+    "--top-tier 2 --threshold 5 --rounds 2 --flops :40M --population 4 --generations 1 --parents 2",
 }  # fmt: skip
 READY = {"evolve": CASES["evolve"], "supernet": f"{TRAIN} --epochs 1"}
 WORTH = "def of(architecture):\n    return sum(map(sum, [architecture['choices']['num_heads']]))\n"

@@ -1,10 +1,12 @@
 """The page of one run or of several: a single HTML file that needs nothing else."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from autoprox.errors import printable
 from autoprox.files.atomic_writes import write_text
@@ -16,6 +18,7 @@ from autoprox.report.html import page_content, svg_geometry
 from autoprox.report.terminal.layout import interval, number
 from autoprox.runs.folder import REPORT, as_written
 
+INDENT = re.compile(r"^[> ]+")
 TEMPLATES = Environment(
     loader=PackageLoader("autoprox.report.html"),
     autoescape=True,
@@ -24,7 +27,22 @@ TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-for function in (format_with_unit, interval, number, parse_expression, page_content.format_setting):
+
+
+def breakable(text: str) -> Markup:
+    """Let lines of a formula break after its parentheses, and not after what indents it."""
+    own = INDENT.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), printable(text))
+    return Markup("<wbr/>").join(re.split(r"(?<=\()", own))
+
+
+for function in (
+    breakable,
+    format_with_unit,
+    interval,
+    number,
+    parse_expression,
+    page_content.format_setting,
+):
     TEMPLATES.filters[function.__name__] = function
 for helper in (rerun_command_line, svg_geometry.tree_layout):
     TEMPLATES.globals[helper.__name__] = helper

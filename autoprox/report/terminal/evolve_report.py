@@ -70,17 +70,20 @@ def answer_parts(summary: EvolveSummary) -> list[Part]:
     for fold in summary.folds:
         title = f"Without {fold.held_out}:\n" if fold.held_out else ""
         parts += [f"{title}{paragraph(own)}" for own in fold_headlines(fold)]
-    return [*parts, "\n".join(next_commands(summary))]
+    return [*parts, *next_parts(summary)]
 
 
-def next_commands(summary: EvolveSummary) -> list[str]:
-    """Return lines with the search that uses the formula, and the export of its network."""
+def next_parts(summary: EvolveSummary) -> list[Part]:
+    """Return the command of the search that uses the formula, and what follows it."""
     name, source = next(iter(summary.spaces.items()))
     space = source.space or name
     searched = ("search", "--space", space, "--proxy", summary.run, "--name", "found")
     return [
+        paragraph(
+            "This command searches with the proxy; its report has the command that exports the "
+            "best network."
+        ),
         f"Next: {rerun_command_line(*searched)}",
-        f"Then: {rerun_command_line('export', 'arch', 'RUN_OF_THE_SEARCH', '--out', 'network')}",
     ]
 
 

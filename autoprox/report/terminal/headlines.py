@@ -34,7 +34,7 @@ def ranking_sentence(
     """Say how well a proxy ranks, and how that compares with size and the best regression."""
     own = means[proxy]
     if own.kendall is None:
-        return f"{subject}Its scores have no Kendall tau: they are all alike or missing."
+        return f"{subject}Its scores have no Kendall tau: they are all equal or missing."
     low, high = own.interval
     interval = "" if low is None or high is None else f" [{low:.2f}, {high:.2f}]"
     known = [name for name in REGRESSIONS if name in comparison and _tau(means, name) is not None]
@@ -115,8 +115,8 @@ def too_few(networks: int) -> str:
     if networks >= FEWEST:
         return ""
     return (
-        f"Too few to judge: {networks} test networks, of which {FEWEST} are the least; choose a "
-        "benchmark of more networks, or a smaller --train. "
+        f"Too few to judge: {networks} test networks, but at least {FEWEST} are needed; choose a "
+        "benchmark with more networks, or a smaller --train. "
     )
 
 

@@ -104,6 +104,11 @@ def weights_differ(proxy: str, evolved_with: str, weights: str) -> str:
     return paragraph(f"{proxy} was evolved with {evolved_with} weights; here they are {weights}.")
 
 
+def found_elsewhere(proxy: str, space: str) -> str:
+    """Say that a proxy was found on other networks than those that it scores."""
+    return paragraph(f"{proxy} was found on another space, {space}.")
+
+
 def aligned(facts: Mapping[str, str]) -> str:
     """Return a line for each fact, its name in front, wrapped."""
     width = max(map(len, facts)) + 2

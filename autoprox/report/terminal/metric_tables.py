@@ -139,7 +139,7 @@ def size_and_seed(quality: RankingQuality) -> str:
     changes = "another seed changes its scores by"
     if share < SEED_SHARE:
         rule = "It is a function of the architecture's choices alone"
-        found.append(f"{rule}: {changes} {share:.2%} of their spread.")
+        found.append(f"{rule}: {changes} {100 * share:.2f} % of their spread.")
     else:
-        found.append(f"{changes.capitalize()} {share:.0%} of their spread.")
+        found.append(f"{changes.capitalize()} {100 * share:.0f} % of their spread.")
     return paragraph(" ".join(found))

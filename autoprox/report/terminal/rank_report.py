@@ -10,6 +10,7 @@ from autoprox.report.terminal.headlines import rank_headline
 from autoprox.report.terminal.layout import (
     INTERVAL,
     Part,
+    found_elsewhere,
     interval,
     markdown_line,
     named_table,
@@ -77,6 +78,7 @@ def rank_report(summary: RankSummary) -> list[Part]:
         weights_differ(proxy, evolved_with, summary.weights)
         for proxy, evolved_with in summary.evolved_with.items()
     ]
+    evolved_on += [found_elsewhere(*own) for own in summary.found_on.items()]
     ties = "tau-b; " if summary.ties == "tau-b" else ""
     counts = (
         f"{summary.networks} networks, seeds: {summary.seeds}; {summary.weights} weights; "

@@ -7,6 +7,7 @@ from autoprox.files.human_readable_sizes import format_with_unit
 from autoprox.report.terminal.layout import (
     Part,
     aligned,
+    found_elsewhere,
     new_table,
     shortfall_parts,
     weights_differ,
@@ -29,6 +30,8 @@ def score_report(scores: ModelScores, layers: bool = False) -> list[Part]:
         )
     if scores.evolved_with not in (None, scores.weights):
         parts.append(weights_differ("The proxy", str(scores.evolved_with), scores.weights))
+    if scores.found_on is not None:
+        parts.append(found_elsewhere("The proxy", scores.found_on))
     parts += shortfall_parts(scores.shortfalls)
     return [*parts, *map(_layers, scores.models)] if layers else parts
 

@@ -8,6 +8,7 @@ from autoprox.report.terminal.headlines import search_headline
 from autoprox.report.terminal.layout import (
     Part,
     aligned,
+    found_elsewhere,
     new_table,
     number,
     paragraph,
@@ -49,7 +50,7 @@ def search_report(summary: SearchSummary) -> list[Part]:
         table,
         *(_evaluator_parts(summary.evaluator_check) if summary.evaluator_check else []),
         *(
-            [f"The proxy was found on another space, {summary.found_on}."]
+            [found_elsewhere("The proxy", summary.found_on)]
             if summary.found_on and summary.space not in summary.found_on.split(", ")
             else []
         ),

@@ -67,8 +67,9 @@ def naswot(passes: SharedNetworkPasses) -> float:
 def activation_distance(passes: SharedNetworkPasses) -> float:
     """The similarity of the tokens' codes: which of the N_A units of a hidden layer l are active.
 
-    As in the published code it is a sum over all pairs of a sequence's tokens t and s, each also
-    paired with itself; here the mean of it over the samples, there the first one's.
+    As in the published code, it is a sum over all pairs of tokens t and s of a sequence, including
+    each token with itself. Here it is the mean over the samples; there it is that of the first
+    sample.
     """
     total = 0.0
     for active in _active(passes):
@@ -106,9 +107,9 @@ def _pattern_words(active: Tensor) -> Tensor:
 def swap(passes: SharedNetworkPasses) -> float:
     """The number of different sample-wise activation patterns of the units.
 
-    It is the score without the paper's regularisation, a bell curve over the number of parameters
-    whose centre and width are chosen for each search. N samples have at most 2^N patterns: with few
-    samples, networks that reach all of them tie.
+    The paper's regularisation, a bell curve over the number of parameters whose centre and width
+    are chosen for each search, is left out. N samples have at most 2^N patterns, so with few
+    samples the networks that reach all of them tie.
     """
     passes.require_samples("swap")
     return float(sample_wise_patterns(passes))
@@ -135,11 +136,11 @@ def principal_variances(features: Tensor) -> Tensor:
     needs=("forward",),
 )
 def weighted_pca(passes: SharedNetworkPasses) -> float:
-    """The dimensions that the inputs of the MLPs' GELU fill, times the number of parameters.
+    """The dimensions that the inputs of the MLPs' GELU span, times the number of parameters.
 
     The dimensions of a layer are the principal components with 99 % of the variance over all tokens
-    of all samples, the share that the paper uses. All parameters count, those of embeddings and
-    head included.
+    of all samples, the share that the paper uses. All parameters count, including those of
+    embeddings and head.
     """
     dimensions = 0
     for output in hidden_outputs(passes):
@@ -159,9 +160,9 @@ def weighted_pca(passes: SharedNetworkPasses) -> float:
 def meco(passes: SharedNetworkPasses) -> float:
     """The independence of the first sample's tokens in the output of each linear layer.
 
-    A feature map is a linear layer's output, its rows are the tokens: what the published code
-    compares there, and the features, more than tokens, would always be dependent. As there, a token
-    whose features are all equal has no correlation with others.
+    A feature map is the output of a linear layer, and its rows are the tokens. The published code
+    compares these too; there are more features than tokens, so features would always be dependent.
+    As there, a token whose features are all equal has no correlation with others.
     """
     total = 0.0
     for layer in passes.forward.layers:
@@ -181,9 +182,10 @@ def meco(passes: SharedNetworkPasses) -> float:
 def head_confidence(passes: SharedNetworkPasses) -> float:
     """The confidence of the heads: the mean over their features of the maximum over tokens.
 
-    This is what the published code computes, and gets the published correlation with; it has the
-    confidence of the softmax too, which is lower. A linear layer of all queries, keys and values
-    counts as three. Where heads mix tokens by a transform, it is of what they transform.
+    This is what the published code computes and what gives the published correlation; the code also
+    has the confidence of the softmax, which is lower. A linear layer for all queries, keys and
+    values counts as three. If heads mix tokens by a transform, the input of the transform is
+    measured.
     """
     named = [layer for layer in passes.forward.layers if layer.name in PROJECTIONS]
     if not named:

@@ -61,9 +61,9 @@ def expressivity(passes: SharedNetworkPasses) -> float:
     trunk=True,
 )
 def progressivity(passes: SharedNetworkPasses) -> float:
-    """The smallest growth of the entropy from a block to the next; one block alone has none.
+    """The smallest growth of the entropy from a block to the next; a single block has none.
 
-    The paper doesn't use it for vision transformers, so that `az-nas` doesn't include it.
+    The paper doesn't use it for vision transformers, so `az-nas` doesn't include it.
     """
     entropies = _block_entropies(passes)
     growth = [after - before for before, after in pairwise(entropies)]
@@ -78,13 +78,13 @@ def progressivity(passes: SharedNetworkPasses) -> float:
     trunk=True,
 )
 def trainability(passes: SharedNetworkPasses) -> float:
-    """How near to 1 the spectral norm of each block's Jacobian is, 0 at best.
+    """How close to 1 the spectral norm of each block's Jacobian is; 0 is best.
 
     The Jacobian Jₗ of a token's output by its input is estimated from random signs gₒᵤₜ, drawn by
-    the seed; the expectation is the mean over all tokens of all samples. The paper begins with the
-    second block, and takes the pooling between stages into the block after it; here each block
-    is taken by itself, from its own input on, so that networks of one block have a score. A block
-    that merges tokens has no part.
+    the seed; the expectation is the mean over all tokens of all samples. The paper starts with the
+    second block, and counts the pooling between stages as part of the block after it. Here each
+    block is measured by itself, from its own input, so networks with one block have a score too.
+    Blocks that merge tokens are left out.
     """
     generator = torch.Generator().manual_seed(passes.seed)
     scores = []
@@ -145,6 +145,6 @@ register_rank_combination(
     f"{AZ_NAS}, eq. 12",
     "∑ₖ log(rank(sₖ) / n), sₖ the expressivity, the trainability and the complexity",
     ("az-nas-expressivity", "az-nas-trainability", "az-nas-complexity"),
-    "The networks that rank high by all terms; n networks are compared. As in the paper for vision "
-    "transformers, the progressivity is left out.",
+    "Networks that rank high by all terms score high; n networks are compared. As in the paper for "
+    "vision transformers, the progressivity is left out.",
 )

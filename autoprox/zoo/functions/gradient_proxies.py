@@ -23,9 +23,10 @@ from autoprox.zoo.functions.shared_network_passes import SharedNetworkPasses
     "-∑ θ ⊙ H ∂L/∂θ",
 )
 def grasp(passes: SharedNetworkPasses) -> float:
-    """The rate at which half the squared gradient norm falls as all weights grow alike.
+    """The rate at which half the squared gradient norm falls as all weights grow in proportion.
 
-    H is the Hessian of the loss by the weights θ; its product with the gradient is exact.
+    H is the Hessian of the loss with respect to the weights θ; its product with the gradient is
+    exact.
     """
     with torch.enable_grad():
         weights = passes.weights()
@@ -59,8 +60,8 @@ def gradsign(passes: SharedNetworkPasses) -> float:
 def zico(passes: SharedNetworkPasses) -> float:
     """The size of the samples' gradients relative to their spread.
 
-    Each sample is a mini-batch; the variance is the population's. Weights without variance are left
-    out, and layers that have no others, as in the published code.
+    Each sample is a mini-batch; the variance is the population's. As in the published code, weights
+    without variance are left out, and so are layers that have no others.
     """
     passes.require_samples("zico")
     return sum(_log(mean.div_(spread)) for mean, spread in _gradient_sizes(passes))
@@ -94,10 +95,10 @@ def _log(ratios: Tensor) -> float:
 def l_swag(passes: SharedNetworkPasses) -> float:
     """The steadiness of the samples' gradients, times the number of activation patterns.
 
-    Samples and weights are those of `zico`, units those of `swap`. The paper restricts both to a
-    range of layers that a plot of the gradients of 1,000 networks shows for a benchmark; here
-    all layers count. Its combination LIBRA needs the true scores of the benchmark to choose proxies
-    by, so it is no zero-cost proxy.
+    The samples and weights are those of `zico`, and the units those of `swap`. The paper restricts
+    both to a range of layers that a plot of the gradients of 1,000 networks shows for a benchmark;
+    here all layers count. Its combination LIBRA chooses proxies by the true scores of the
+    benchmark, so it isn't a zero-cost proxy.
     """
     passes.require_samples("l-swag")
     steadiness = sum(_log(spread.reciprocal()) for _, spread in _gradient_sizes(passes))
@@ -112,10 +113,10 @@ def l_swag(passes: SharedNetworkPasses) -> float:
     needs=("forward", "loss_gradients", "weight_gradients"),
 )
 def relative_snip(passes: SharedNetworkPasses) -> float:
-    """SNIP, each layer's relative to the size of its weights and of its gradients.
+    """SNIP, with each layer relative to the size of its weights and gradients.
 
-    PreNAS takes both sizes from the largest network of a supernet, of which a candidate's layers
-    are parts; here a network stands alone, and they are its own.
+    PreNAS takes both sizes from the largest network of a supernet, whose layers contain those of
+    the candidate; here they are the network's own.
     """
     total = 0.0
     for layer, gradient in zip(passes.forward.layers, passes.weight_gradients, strict=True):

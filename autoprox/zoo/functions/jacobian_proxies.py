@@ -46,9 +46,9 @@ def length_distortion(passes: SharedNetworkPasses) -> float:
     """Length distortion: how much longer a circle of inputs gets on its way through the blocks.
 
     u are orthonormal directions in the N dimensions of one sample, drawn by the seed, and r is the
-    root of the mean square of the batch, so that the circle has the size of what the network is
-    made for. z is the output of the final block. Both lengths are those of polygons of 8 corners,
-    where As-ViT sums derivatives at 500 points; and it leaves out norms, which here stay.
+    root of the mean square of the batch, so the circle has the size of typical inputs. z is the
+    output of the final block. Both lengths are those of polygons with 8 corners, whereas As-ViT
+    sums derivatives at 500 points. As-ViT also leaves out the norms, which are kept here.
     """
     source = passes.source
     radius = source.double().square().mean().sqrt()
@@ -68,8 +68,8 @@ def length_distortion(passes: SharedNetworkPasses) -> float:
 def ntk_condition_number(passes: SharedNetworkPasses) -> float:
     """The negative condition number of the kernel: how evenly the samples can be learnt.
 
-    TE-NAS adds the rank of the number of linear regions, which networks with GELU don't have; this
-    number alone is what the code of Auto-Prox compares with.
+    TE-NAS adds the rank of the number of linear regions, which networks with GELU don't have; the
+    code of Auto-Prox compares with this number alone.
     """
     passes.require_samples("te-nas")
     if not passes.kernel.isfinite().all():

@@ -23,11 +23,12 @@ def croze(passes: SharedNetworkPasses) -> float:
     """The consistency of features, weights and gradients under perturbations of weights and inputs.
 
     θ' = θ + β ‖θ‖ g / ‖g‖ for each linear layer of the blocks; the inputs x' = x + ε sign(∂L/∂x),
-    of images or of the tokens' embeddings, raise the loss of the network with θ'. z are a layer's
-    outputs, g the gradients of the loss by its weights, ' those of the network with θ' for x'.
-    β = 2, ε = 0.01 and weights without the step of training of eq. 7 and 8 are as in the published
-    code. Unlike it, cosines are those of whole layers, not summed over positions, weights keep
-    their sign, and inputs, which needn't be between 0 and 1, aren't clamped.
+    of images or of the tokens' embeddings, raise the loss of the network with θ'. z are the outputs
+    of a layer and g the gradients of the loss with respect to its weights; a prime marks those of
+    the network with θ' for x'. β = 2, ε = 0.01 and weights without the training step of eq. 7 and 8
+    are as in the published code. In contrast to it, cosines are those of whole layers, not summed
+    over positions; weights keep their sign; and inputs, which needn't be between 0 and 1, aren't
+    clamped.
     """
     pairs = zip(passes.weight_names, passes.forward.layers, passes.weight_gradients, strict=True)
     perturbed = passes.changed(

@@ -35,7 +35,7 @@ def test_the_page_of_a_run_is_whole(run: Path) -> None:
     headings = headings_of(page)
     assert "Every setting" in headings
     assert "How to repeat it" in headings
-    assert "begun from Python" not in page  # which isn't known without the environment
+    assert "started from Python" not in page  # which isn't known without the environment
     assert not re.search(OPENED, page)
     assert "<script" not in page
 

@@ -170,7 +170,7 @@ def test_a_function_of_the_choices_is_called_so(
 ) -> None:
     told = words(printed(capsys, evolution(BEATEN, share=share)))
     assert ("a function of the architecture's choices alone" in told) == alone
-    assert ("Another seed changes its scores by 1% of their spread." in told) != alone
+    assert ("Another seed changes its scores by 1 % of their spread." in told) != alone
 
 
 @pytest.mark.parametrize(("pairs", "few"), [(29, True), (30, False)])
