@@ -14,6 +14,7 @@ from autoprox.evolution.prior_fit import shrunken_fit
 from autoprox.evolution.term_archive import random_parts
 from autoprox.scoring.baselines import network_sizes, regression_features, regression_scores
 from autoprox.scoring.correlations import TIES, Floats, Indices, ScoresByDataset
+from autoprox.scoring.expected_improvement import predicted_scores
 from autoprox.searchspaces import get_space
 
 PARAMS, BEST_OF_ZOO = "parameters", "best of the zoo"
@@ -96,9 +97,7 @@ class CurveTable:
             RIDGE: partial(self._regression, "ridge", labels),
             PROCESS: partial(self._regression, "gaussian-process", labels),
             SCRATCH: partial(self._from_scratch, labels, seed),
-            PROCESS_WITH_PRIOR: partial(
-                self._regression, "gaussian-process", labels, self._rows(self.prior)
-            ),
+            PROCESS_WITH_PRIOR: partial(self._process_with_prior, labels),
         }
         found |= {name: own() for name, own in regressions.items()}
         return {name: found[name] for name in METHODS if name in found}
@@ -134,21 +133,23 @@ class CurveTable:
         taus = {name: self.tau(own, labels) for name, own in candidates.items()}
         return candidates[max(taus, key=lambda name: taus[name])]
 
-    def _regression(self, kind: str, labels: Indices, extra: Floats | None = None) -> Floats:
+    def _regression(self, kind: str, labels: Indices) -> Floats:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             return np.stack(
                 [
-                    regression_scores(
-                        kind,
-                        self.features[kind],
-                        truth,
-                        labels,
-                        None if extra is None else extra[index],
-                    )
-                    for index, truth in enumerate(self.truth)
+                    regression_scores(kind, self.features[kind], truth, labels)
+                    for truth in self.truth
                 ]
             )
+
+    def _process_with_prior(self, labels: Indices) -> Floats:
+        """Return what the predictor of an evolution on the labelled networks would predict."""
+        features, priors = self.features["gaussian-process"], self._rows(self.prior)
+        pairs = zip(priors, self.truth, strict=True)
+        return np.stack(
+            [predicted_scores(features, own, labels, truth[labels]) for own, truth in pairs]
+        )
 
 
 def draw_taus(table: CurveTable, counts: Sequence[int], draw: int, seed: int) -> dict[int, Taus]:

@@ -43,8 +43,7 @@ def ridge_predictions(
     Features are standardised on the labelled networks and left out if constant there. Without
     `alpha`, the one of RIDGE_ALPHAS with the least leave-one-out error on them is taken.
     """
-    standardise, ranks = _Standardisation(features), _ranks(labels)
-    x, predicted = standardise(features), standardise(wanted)
+    x, predicted, ranks = _standardised(features, labels, wanted)
     target = ranks - ranks.mean()
     u, s, vt = np.linalg.svd(x, full_matrices=False)
 
@@ -59,49 +58,38 @@ def ridge_predictions(
     return np.asarray(predicted @ coefficients + ranks.mean())
 
 
-class GaussianProcess:
-    """A Gaussian process that predicts ranks, fitted to the features of labelled networks.
+def gaussian_process_predictions(
+    features: ArrayLike, labels: ArrayLike, wanted: ArrayLike
+) -> GaussianPredictions:
+    """Predict ranks from the `wanted` features, by a Gaussian process on labelled networks.
 
     The kernel is a scaled RBF on standardised features plus white noise; its hyperparameters have
     the greatest marginal likelihood. They are searched from a few fixed starts.
     """
+    # Imported here, because it takes a while and most commands need no regression.
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-    def __init__(self, features: ArrayLike, labels: ArrayLike) -> None:
-        # Imported here, because it takes a while and most commands need no regression.
-        from sklearn.exceptions import ConvergenceWarning
-        from sklearn.gaussian_process import GaussianProcessRegressor
-        from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
-
-        self._standardise = _Standardisation(features)
-        x, ranks = self._standardise(features), _ranks(labels)
-        self._center, self._spread = ranks.mean(), ranks.std()
-        self._process: GaussianProcessRegressor | None = None
-        if not (x.size and self._spread):
-            return
-        target = (ranks - self._center) / self._spread
-        kernel = ConstantKernel() * RBF(np.sqrt(x.shape[1])) + WhiteKernel(0.1)
-        some = evenly_spaced_indices(len(x), MAX_HYPERPARAMETER_LABELS)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # bounds that the search reached
-            process = GaussianProcessRegressor(
-                kernel, n_restarts_optimizer=RESTARTS, random_state=0
-            )
-            process.fit(x[some], target[some])
-            if len(some) < len(x):
-                process = GaussianProcessRegressor(process.kernel_, optimizer=None).fit(x, target)
-        self._process = process
-
-    def predict(self, wanted: ArrayLike) -> GaussianPredictions:
-        """Predict ranks from the `wanted` features; without a fit, the mean of the labels."""
-        x = self._standardise(wanted)
-        if self._process is None:
-            return GaussianPredictions(*(np.full(len(x), v) for v in (self._center, self._spread)))
-        mean, deviation = self._process.predict(x, return_std=True)
-        return GaussianPredictions(mean * self._spread + self._center, deviation * self._spread)
+    x, predicted, ranks = _standardised(features, labels, wanted)
+    center, spread = ranks.mean(), ranks.std()
+    if not (x.size and spread):
+        return GaussianPredictions(*(np.full(len(predicted), v) for v in (center, spread)))
+    target = (ranks - center) / spread
+    kernel = ConstantKernel() * RBF(np.sqrt(x.shape[1])) + WhiteKernel(0.1)
+    some = evenly_spaced_indices(len(x), MAX_HYPERPARAMETER_LABELS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # bounds that the search has reached
+        process = GaussianProcessRegressor(kernel, n_restarts_optimizer=RESTARTS, random_state=0)
+        process.fit(x[some], target[some])
+        if len(some) < len(x):
+            process = GaussianProcessRegressor(process.kernel_, optimizer=None).fit(x, target)
+        mean, deviation = process.predict(predicted, return_std=True)
+    return GaussianPredictions(mean * spread + center, deviation * spread)
 
 
 def _gaussian_process_means(features: ArrayLike, labels: ArrayLike, wanted: ArrayLike) -> Floats:
-    return GaussianProcess(features, labels).predict(wanted).mean
+    return gaussian_process_predictions(features, labels, wanted).mean
 
 
 REGRESSIONS: Mapping[str, Regression] = MappingProxyType(
@@ -129,20 +117,9 @@ def regression_features(kind: str, space: SearchSpace, archs: Sequence[Architect
     return np.array(columns, dtype=np.float64)
 
 
-def regression_scores(
-    kind: str,
-    features: ArrayLike,
-    truth: ArrayLike,
-    train: ArrayLike,
-    extra_features: ArrayLike | None = None,
-) -> Floats:
-    """Score all networks by a regression on the true scores of the training networks.
-
-    `extra_features` are further columns [networks, columns], such as the scores of a proxy.
-    """
+def regression_scores(kind: str, features: ArrayLike, truth: ArrayLike, train: ArrayLike) -> Floats:
+    """Score all networks by a regression on the true scores of the training networks."""
     x, rows = np.asarray(features, dtype=np.float64), np.asarray(train)
-    if extra_features is not None:
-        x = np.column_stack([x, np.asarray(extra_features, dtype=np.float64)])
     return REGRESSIONS[kind](x[rows], np.asarray(truth, dtype=np.float64)[rows], x)
 
 
@@ -206,22 +183,15 @@ def _cross_fitted(kind: str, features: Floats, truth: Floats, labels: int | None
     return np.choose(fold, fitted)
 
 
-class _Standardisation:
-    """Standardises features as on labelled networks; those that are constant there are left out."""
-
-    def __init__(self, features: ArrayLike) -> None:
-        x = np.asarray(features, dtype=np.float64)
-        self._kept = np.ptp(x, axis=0) > 0
-        kept = x[:, self._kept]
-        self._mean, self._deviation = kept.mean(axis=0), kept.std(axis=0)
-
-    def __call__(self, features: ArrayLike) -> Floats:
-        own = np.asarray(features, dtype=np.float64)[:, self._kept]
-        return np.asarray((own - self._mean) / self._deviation)
-
-
-def _ranks(labels: ArrayLike) -> Floats:
-    return np.asarray(rankdata(np.asarray(labels, dtype=np.float64)))
+def _standardised(
+    features: ArrayLike, labels: ArrayLike, wanted: ArrayLike
+) -> tuple[Floats, Floats, Floats]:
+    """Return both sets of features as standardised on the first, and the ranks of its labels."""
+    x, predicted = (np.asarray(own, dtype=np.float64) for own in (features, wanted))
+    kept = np.ptp(x, axis=0) > 0
+    mean, deviation = x[:, kept].mean(axis=0), x[:, kept].std(axis=0)
+    ranks = rankdata(np.asarray(labels, dtype=np.float64))
+    return (x[:, kept] - mean) / deviation, (predicted[:, kept] - mean) / deviation, ranks
 
 
 def _counting_choices(space: SearchSpace) -> list[str]:

@@ -1,6 +1,6 @@
-"""Which networks to train next: the expected improvement of a Gaussian process.
+"""Gaussian processes on choices and proxies, and which networks to train next by them.
 
-The process predicts normal scores of true scores. Its mean is the proxies' scores, weighted, which
+A process predicts normal scores of true scores. Its mean is the proxies' scores, weighted, which
 it corrects by a constant, by slopes of the proxies, and by a function of the networks' features:
 the sum of an RBF kernel and a linear one. All predictions are averaged over a fixed grid of
 hyperparameters, weighted by their likelihood; few labels can't tell one from another.
@@ -72,6 +72,25 @@ class ScoreProcess:
         self.prior_mean = weight * together / spread if spread else np.zeros(len(x))
         self._grid = list(product(lengths, linear_shares, VARIANCES, noises))
 
+    @classmethod
+    def standardised_on(
+        cls, known: Sequence[int], features: ArrayLike, proxy: ArrayLike
+    ) -> "ScoreProcess":
+        """Return the process whose features and proxy are standardised on some networks alone.
+
+        So what is predicted of a network doesn't depend on the others. The logarithms of a proxy
+        [networks] take the place of its normal scores.
+        """
+        x, rows = np.asarray(features, dtype=np.float64), np.asarray(known, dtype=int)
+        x = x[:, np.ptp(x[rows], axis=0) > 0]
+        z = np.asarray(proxy, dtype=np.float64)
+        spread = z[rows].std()
+        found = cls(np.zeros((len(x), 1)))
+        found._x = (x - x[rows].mean(axis=0)) / x[rows].std(axis=0) / np.sqrt(max(x.shape[1], 1))
+        found._z = ((z - z[rows].mean()) / spread if spread else np.zeros(len(z)))[:, None]
+        found.prior_mean = PRIOR_WEIGHT * found._z[:, 0]
+        return found
+
     def predict(self, known: Sequence[int], labels: ArrayLike) -> WeightedPredictions:
         """Predict all networks from the labels of those that are known."""
         y, rows = np.asarray(labels, dtype=np.float64), np.asarray(known, dtype=int)
@@ -102,6 +121,18 @@ class ScoreProcess:
         likelihoods, means, deviations, noise = map(np.concatenate, zip(*parts, strict=True))
         weight = np.exp(likelihoods - likelihoods.max())
         return WeightedPredictions(weight / weight.sum(), means, deviations, noise)
+
+
+def predicted_scores(
+    features: ArrayLike, proxy: ArrayLike, known: Sequence[int], truth: ArrayLike
+) -> Floats:
+    """Predict the normal scores of all networks from the true scores of those that are known.
+
+    The prior mean is a proxy, by its logarithms [networks].
+    """
+    process = ScoreProcess.standardised_on(known, features, proxy)
+    found = process.predict(known, normal_scores(truth))
+    return np.asarray(found.weight @ found.mean)
 
 
 def next_networks(

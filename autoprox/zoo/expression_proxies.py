@@ -132,7 +132,7 @@ for _name, _group in read_prior_file().groups.items():
     register_expression(
         _name,
         _group.every.expression,
-        "autoprox: a power law that was fitted to the true scores of all networks of "
+        "autoprox: a power law that was fitted to true scores of networks of "
         f"{', '.join(map(str, _group.every.tables))}, so its taus on these tables are no test",
     )
 

@@ -1,6 +1,6 @@
-"""The predictor of a run: a Gaussian process on choices and on the scores of an expression."""
+"""The predictor of a run: a Gaussian process whose prior mean is the score of an expression."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -9,8 +9,9 @@ from autoprox.errors import AutoproxError, ConfigError, RunError
 from autoprox.files.atomic_writes import to_json
 from autoprox.runs.folder import digest_of
 from autoprox.runs.predictor_file import PredictorFile
-from autoprox.scoring.baselines import GaussianProcess, regression_features
+from autoprox.scoring.baselines import regression_features
 from autoprox.scoring.correlations import Floats
+from autoprox.scoring.expected_improvement import predicted_scores
 from autoprox.searchspaces import Architecture, get_space
 
 KIND = "gaussian-process"
@@ -37,7 +38,7 @@ class Predictor:
         self._file = file
         try:
             space = get_space(self.found.space)
-            self._trained = [space.architecture(own) for own in file.architectures]
+            self._architectures = [space.architecture(own) for own in file.architectures]
         except AutoproxError as error:
             raise RunError(f"{name} must have architectures of a space, but {error}") from error
 
@@ -48,29 +49,26 @@ class Predictor:
             raise ConfigError(f"{rule}, but these are of {space}")
 
     @cached_property
-    def _processes(self) -> Mapping[str, GaussianProcess]:
-        """The process of each dataset, fitted when the first architecture is to be ranked."""
-        features = regression_features(KIND, get_space(self.found.space), self._trained)
-        return {
-            dataset: GaussianProcess(np.column_stack([features, own.logs]), own.truth)
-            for dataset, own in self._file.datasets.items()
-        }
+    def _trained(self) -> Floats:
+        """The features of the training networks."""
+        return regression_features(KIND, get_space(self.found.space), self._architectures)
 
     def predict(
         self, architectures: Sequence[Architecture], dataset: str, scores: Floats
     ) -> Floats:
-        """Predict the ranks of architectures with these scores of the expression.
+        """Predict the normal scores of architectures with these scores of the expression.
 
         Of a dataset without labels, it is the mean prediction over those that have them. A score
         that isn't finite counts as the mean of the training networks.
         """
-        space, processes = get_space(self.found.space), self._processes
-        features = regression_features(KIND, space, architectures)
-        logs = _logs(scores)
-        chosen = [dataset] if dataset in processes else list(processes)
+        own = regression_features(KIND, get_space(self.found.space), architectures)
+        features, logs = np.concatenate([self._trained, own]), _logs(scores)
+        known = range(len(self._trained))
+        labels = self._file.datasets
+        chosen = [labels[dataset]] if dataset in labels else list(labels.values())
         found = []
-        for name in chosen:
-            mean = np.mean(self._file.datasets[name].logs)
-            own = np.where(np.isfinite(logs), logs, mean)
-            found.append(processes[name].predict(np.column_stack([features, own])).mean)
+        for each in chosen:
+            filled = np.where(np.isfinite(logs), logs, np.mean(each.logs))
+            proxy = np.concatenate([each.logs, filled])
+            found.append(predicted_scores(features, proxy, known, each.truth)[len(known) :])
         return np.asarray(np.mean(found, axis=0))

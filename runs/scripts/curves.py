@@ -1,10 +1,13 @@
 """The curve: how well methods rank by the number of labels, on every installed table.
 
     python runs/scripts/curves.py run [--tables A,B] [--draws 20] [--workers 1]
+    python runs/scripts/curves.py measured [--tables A,B] [--draws 20]
     python runs/scripts/curves.py page
 
 `run` makes a run of `autoprox curve` on each table, goes on with a stopped one, and writes
-runs/curves/TABLE.json. `page` writes docs/results/curve.md and docs/images/curve.svg from these.
+runs/curves/TABLE.json. `measured` writes the same, without published proxies, from the scores of
+terms that `make_prior.py` committed. `page` writes docs/results/curve.md and docs/images/curve.svg
+from these files.
 """
 
 from __future__ import annotations
@@ -227,12 +230,12 @@ def page_files() -> dict[Path, str]:
         "![Kendall tau by the number of labels](../images/curve.svg)",
         sentence(found),
         "The prior of a table is a power law that was fitted only to the other tables, so the "
-        "column of 0 labels shows what the ready-made proxy `autoprox-1` would achieve without "
-        "that table. The penalty of fits with the prior and the number of the prior's members "
-        "were chosen on the training parts of these tables. Power laws are committees: means "
-        "of the logarithms of power laws that are chosen on random parts of the labels. "
-        "`best of the zoo` is the published proxy that ranks the labelled networks best. "
-        "Brackets contain 95 % of the draws.",
+        "column of 0 labels shows what the ready-made proxy would achieve without that table. The "
+        "penalty of fits with the prior and the number of the prior's members were chosen on the "
+        "training parts of the tables of nano-bench. Power laws are committees: means of the "
+        "logarithms of power laws that are chosen on random parts of the labels. `best of the zoo` "
+        "is the published proxy that ranks the labelled networks best; it was measured only on the "
+        "tables of nano-bench. Brackets contain 95 % of the draws.",
     ]
     for title, summary in found.items():
         counts = sorted({row.labels for row in summary.rows})

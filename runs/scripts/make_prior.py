@@ -241,7 +241,8 @@ def described(table: Table) -> PriorTable:
 
 def fit() -> None:
     """Write the prior knowledge of all tables that were measured, and show its ranking quality."""
-    found = {table: own for table in TABLES if (own := read_table(table)) is not None}
+    read = {table: read_table(table) for table in TABLES}
+    found = {table: own for table, own in read.items() if own is not None}
     figures = {t.title: {PARAMS: own.tau_of(own.params)} for t, own in found.items()}
     groups: dict[str, PriorGroup] = {}
     for group, kinds in GROUPS.items():
@@ -253,13 +254,13 @@ def fit() -> None:
         without = []
         for table in found:
             if table.name in tables:
-                own = entry([name for name in tables if name != table.name], terms, each)
-                without.append(EntryWithout(table=described(table), entry=own))
-                figures[table.title][group] = tables[table.name].tau(own.expression)
+                other = entry([name for name in tables if name != table.name], terms, each)
+                without.append(EntryWithout(table=described(table), entry=other))
+                figures[table.title][group] = tables[table.name].tau(other.expression)
         groups[group] = PriorGroup(every=entry(list(tables), terms, each), without=without)
     defaults = {}
-    for kind, own in ((VISION, False), (LANGUAGE, True)):
-        titles = [table.title for table in found if is_language(table) is own]
+    for kind, of_tokens in ((VISION, False), (LANGUAGE, True)):
+        titles = [table.title for table in found if is_language(table) is of_tokens]
         means = {
             name: float(np.mean([figures[title][name].tau for title in titles]))
             for name in (BOTH, kind)

@@ -38,6 +38,7 @@ from autoprox.report.terminal.layout import markdown_line
 from autoprox.scoring.baselines import REGRESSIONS, regression_features
 from autoprox.searchspaces import Architecture, get_space
 from autoprox.zoo.functions import RANK_COMBINATIONS
+from autoprox.zoo.prior_file import read_prior_file
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "runs" / "trained-picks"
@@ -45,7 +46,7 @@ PAGE = ROOT / "docs" / "results" / "picks.md"
 LABELS, SEEDS = 60, (0, 1, 2)
 CANDIDATES = (1667, 1667, 1666)  # in the bands of sizes below each limit
 CONFIDENCE = 0.95
-PUBLISHED = {*all_proxy_names()} - {*SIZE_PROXIES, *RANK_COMBINATIONS, "autoprox-1"}
+PUBLISHED = {*all_proxy_names()} - {*SIZE_PROXIES, *RANK_COMBINATIONS, *read_prior_file().groups}
 METHODS = {
     "committee": "evolved (committee, with prior)",
     "published": "best published proxy",

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,7 @@ from helpers.commands import Command
 from helpers.evolutions import only_fold, only_problem, only_quality
 from helpers.interruptions import Stopped, stop_at
 from helpers.tables import table
-from scipy.stats import rankdata
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from scipy.stats import multivariate_normal, norm, rankdata
 
 from autoprox.commands.evolve import EvolveSummary, EvolveTask
 from autoprox.commands.rank import RankTask
@@ -25,6 +24,7 @@ from autoprox.report.html.page_rendering import render_page
 from autoprox.runner import resume_run, start
 from autoprox.runs.folder import Run
 from autoprox.scoring.baselines import regression_features
+from autoprox.scoring.correlations import Floats
 from autoprox.scoring.evaluation_set import EvaluationSet
 from autoprox.searchspaces import get_space
 from autoprox.statistics.matrix_sources import UncachedMatrices
@@ -86,29 +86,46 @@ def test_rank_predicts_what_evolve_reported(finished: EvolveSummary, options: Op
         assert row.model_dump() == reported[dataset].model_dump()
 
 
-def test_predictions_are_those_of_a_process_on_choices_and_the_committee(
+def naive_process(x: Floats, z: Floats, y: Floats, known: int) -> Floats:
+    """Predict by inverses: the prior mean z / 2, averaged over hyperparameters by likelihood."""
+    means, likelihoods = [], []
+    distances = ((x[:, None] - x[None]) ** 2).sum(axis=2) / x.shape[1]
+    for length, linear, variance, noise in product(
+        (0.5, 1.0, 2.0), (0.0, 0.5), (0.25, 1.0), (0.1, 0.3, 1.0)
+    ):
+        kernel = (
+            1
+            + 0.25 * np.outer(z, z)
+            + variance
+            * ((1 - linear) * np.exp(-distances / (2 * length**2)) + linear * x @ x.T / x.shape[1])
+        )
+        inner = kernel[:known, :known] + noise * np.eye(known)
+        residual = y - z[:known] / 2
+        means.append(z / 2 + kernel[:, :known] @ np.linalg.inv(inner) @ residual)
+        likelihoods.append(multivariate_normal(cov=inner).logpdf(residual))
+    weights = np.exp(np.array(likelihoods) - max(likelihoods))
+    return np.asarray(weights @ np.array(means) / weights.sum())
+
+
+def test_predictions_are_those_of_a_process_whose_mean_is_the_committee(
     finished: EvolveSummary, options: Options
 ) -> None:
-    """Ranks of the training networks, by scikit-learn on features that are standardised here."""
     _, scores = ranking(finished, options)
     problem = only_problem(EvolveTask(EvolveConfig(**options)))
     archs, train = problem.benchmark.architectures, problem.parts["train"]
     source = UncachedMatrices(problem.setting(stride=1), problem.networks())
     tree = parse_expression(str(only_fold(finished).committee))
     values = TreeEvaluator(source).evaluate([tree]).values[0]
+    order = np.concatenate([train, problem.parts["test"]])
     for (dataset, truth), own in zip(problem.benchmark.scores.items(), values, strict=True):
         x = regression_features("gaussian-process", problem.space, archs)
-        x = np.column_stack([x, np.log(np.abs(own))])
         x = x[:, np.ptp(x[train], axis=0) > 0]
         x = (x - x[train].mean(axis=0)) / x[train].std(axis=0)
-        ranks = rankdata(truth[train])
-        y = (ranks - ranks.mean()) / ranks.std()
-        kernel = ConstantKernel() * RBF(np.sqrt(x.shape[1])) + WhiteKernel(0.1)
-        process = GaussianProcessRegressor(kernel, n_restarts_optimizer=2, random_state=0)
-        predicted = process.fit(x[train], y).predict(x[problem.parts["test"]])
-        np.testing.assert_allclose(
-            (scores[dataset] - ranks.mean()) / ranks.std(), predicted, rtol=1e-5, atol=1e-7
-        )
+        z = np.log(np.abs(own))
+        z = (z - z[train].mean()) / z[train].std()
+        y = norm.ppf((rankdata(truth[train]) - 0.5) / len(train))
+        expected = naive_process(x[order], z[order], y, len(train))[len(train) :]
+        np.testing.assert_allclose(scores[dataset], expected, rtol=1e-5, atol=1e-6)
 
 
 def test_it_goes_wherever_networks_of_its_space_are_ranked(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import kendalltau, multivariate_normal, norm
 
 from autoprox.scoring.correlations import normal_scores
 from autoprox.scoring.expected_improvement import (
@@ -18,6 +18,7 @@ from autoprox.scoring.expected_improvement import (
     expected_improvement,
     joint_normal_scores,
     next_networks,
+    predicted_scores,
 )
 
 RNG = np.random.default_rng(0)
@@ -134,3 +135,23 @@ def test_constant_features_and_no_proxy_are_no_error() -> None:
     process = ScoreProcess(np.ones((4, 2)))
     found = next_networks(process, [0, 1, 2], [0.0, 1.0, 2.0], [3], 1)
     assert found == [3]
+
+
+def test_a_prediction_does_not_depend_on_the_other_networks() -> None:
+    rng = np.random.default_rng(3)
+    features, proxy, truth = rng.normal(size=(20, 4)), rng.normal(size=20), rng.normal(size=8)
+    every = predicted_scores(features, proxy, range(8), truth)
+    some = [*range(8), 11, 17]
+    alone = predicted_scores(features[some], proxy[some], range(8), truth)
+    np.testing.assert_allclose(alone, every[some], rtol=1e-9)
+    np.testing.assert_allclose(predicted_scores(features, 3 * proxy + 5, range(8), truth), every)
+
+
+def test_a_proxy_that_has_the_answer_helps() -> None:
+    rng = np.random.default_rng(4)
+    features, answer = rng.normal(size=(40, 4)), rng.normal(size=40)
+    taus = [
+        kendalltau(predicted_scores(features, proxy, range(6), answer[:6])[6:], answer[6:])
+        for proxy in (answer, rng.normal(size=40))
+    ]
+    assert taus[0].statistic > 0.7 > taus[1].statistic
