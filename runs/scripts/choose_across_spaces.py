@@ -6,11 +6,15 @@ Each of five tables is held out in turn. Methods are compared on the four others
 left out of a fit to the remaining three, and ranked by it. The last column is how the methods,
 fitted to all four, rank the table that was held out, which chooses nothing. Figures are taus minus
 that of the parameter count. The terms are those of runs/prior that are usable on all five tables.
+Prints a table, and writes the figures of the tables held out to runs/measured/across-spaces.json.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -19,11 +23,14 @@ from make_prior import TABLES, MeasuredTable, entry, read_table
 from autoprox.evolution import power_law
 from autoprox.evolution.power_law import LabelledNetworks, PowerLawFit, factors_of
 from autoprox.evolution.term_archive import TermArchive
+from autoprox.files.atomic_writes import write_json
 from autoprox.language import parse_expression
+from autoprox.scoring.bootstrap import bootstrap_picks, percentile_interval
 from autoprox.scoring.correlations import Floats, kendall_unordered_ties, normal_scores
 
 SPACES = ("autoformer-nano", "pit-nano", "gpt2-nano", "autoformer-ti", "pit")
 COUNT = 8  # terms at most
+MEASURED = Path(__file__).parents[2] / "runs" / "measured" / "across-spaces.json"
 Tables = Mapping[str, MeasuredTable]
 
 
@@ -117,22 +124,35 @@ METHODS: Mapping[str, Callable[[Tables, Sequence[str]], Floats]] = {
 }
 
 
-def gain(
+def gains(
     method: Callable[[Tables, Sequence[str]], Floats],
     tables: Tables,
     held: MeasuredTable,
     terms: Sequence[str],
-) -> float:
-    """Return the mean tau on a table less that of the parameter count."""
+) -> dict[str, Any]:
+    """Return the mean tau on a table and the parameter count's, and the interval of the gain."""
     scores = np.tensordot(method(tables, terms), logs_of(held, terms), 1)
-    return float(
-        np.mean(
-            [
-                kendall_unordered_ties(own, truth) - kendall_unordered_ties(params, truth)
-                for own, params, truth in zip(scores, held.params, held.truth, strict=True)
-            ]
-        )
+    picks = bootstrap_picks(held.truth.shape[1], 0)
+    taus, drawn = (
+        [
+            np.mean(
+                [
+                    kendall_unordered_ties(own[chosen], truth[chosen])
+                    for own, truth in zip(values, held.truth, strict=True)
+                ],
+                axis=0,
+            )
+            for values in (scores, held.params)
+        ]
+        for chosen in (np.arange(held.truth.shape[1]), picks)
     )
+    return {
+        "networks": held.truth.shape[1],
+        "tau": float(taus[0]),
+        "params": float(taus[1]),
+        "difference": float(taus[0] - taus[1]),
+        "interval": percentile_interval(drawn[0] - drawn[1]),
+    }
 
 
 def main() -> None:
@@ -144,15 +164,19 @@ def main() -> None:
     terms = sorted(common)
     print(f"{len(terms)} terms, {', '.join(tables)}\n")
     print("| method | on training tables | on tables held out |\n|---|---|---|")
+    measured: dict[str, Any] = {}
     for title, method in METHODS.items():
-        inner, outer = [], []
+        inner, outer = [], {}
         for name, held in tables.items():
             others = {key: own for key, own in tables.items() if key != name}
-            outer.append(gain(method, others, held, terms))
+            outer[name] = gains(method, others, held, terms)
             for left in others:
                 rest = {key: own for key, own in others.items() if key != left}
-                inner.append(gain(method, rest, others[left], terms))
-        print(f"| {title} | {np.mean(inner):+.3f} | {np.mean(outer):+.3f} |", flush=True)
+                inner.append(gains(method, rest, others[left], terms)["difference"])
+        mean = fmean(own["difference"] for own in outer.values())
+        measured[title] = {"inner": fmean(inner), "outer": outer}
+        print(f"| {title} | {fmean(inner):+.3f} | {mean:+.3f} |", flush=True)
+    write_json(MEASURED, {"terms": len(terms), "methods": measured})
 
 
 if __name__ == "__main__":

@@ -232,11 +232,10 @@ def page_files() -> dict[Path, str]:
         "The prior of a table is a power law that was fitted only to the other tables, so the "
         "column of 0 labels shows what the ready-made proxy would achieve without that table. The "
         "penalty of fits with the prior and the number of the prior's members were chosen on the "
-        "training parts of the tables of nano-bench. The mean of the Gaussian process with the "
-        "prior is the prior's score: it is the predictor of `evolve`. Power laws are committees: "
-        "means of the logarithms of power laws that are chosen on random parts of the labels. "
-        "`best of the zoo` is the published proxy that ranks the labelled networks best; it was "
-        "measured on the tables of nano-bench alone. Brackets contain 95 % of the draws.",
+        "training parts of the tables of nano-bench. Power laws are committees: means of the "
+        "logarithms of power laws that are chosen on random parts of the labels. `best of the zoo` "
+        "is the published proxy that ranks the labelled networks best; it was measured only on the "
+        "tables of nano-bench. Brackets contain 95 % of the draws.",
     ]
     for title, summary in found.items():
         counts = sorted({row.labels for row in summary.rows})

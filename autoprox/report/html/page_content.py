@@ -24,7 +24,11 @@ from autoprox.files.human_readable_sizes import format_with_unit
 from autoprox.files.json_documents import read_object
 from autoprox.language import Tree, parse_expression
 from autoprox.loaded_runs import EvolveResult, LoadedRun
-from autoprox.nas.candidate_measurement import SearchProxy, load_search_proxy
+from autoprox.nas.candidate_measurement import (
+    PredictorSearchProxy,
+    SearchProxy,
+    load_search_proxy,
+)
 from autoprox.primitives import OPERATIONS, LatexFormula, fill_template
 from autoprox.report.html.svg_geometry import (
     PlotGeometry,
@@ -37,7 +41,7 @@ from autoprox.report.terminal.layout import WIDTH, Part
 from autoprox.report.terminal.run_report_by_kind import run_report
 from autoprox.scoring.correlations import Floats
 from autoprox.scoring.fitness_correlations import size_adjusted
-from autoprox.searchspaces import get_space
+from autoprox.searchspaces import Architecture, get_space
 from autoprox.zoo.proxy_loading import find_run
 
 Log = Sequence[Mapping[str, Any]]
@@ -273,10 +277,12 @@ def _candidate_scores(run: LoadedRun, valid: Sequence[Mapping[str, Any]]) -> Flo
     if all(own.get("score") is not None for own in valid):
         return np.array([own["score"] for own in valid], dtype=float)
     config = run.config
-    space = get_space(config["space"])
-    archs = [space.architecture(own["arch"]) for own in valid]
-    terms = np.array([own["terms"] for own in valid], dtype=float)
-    scores = load_search_proxy(config["proxy"], config["dataset"]).scores(terms, archs)
+    proxy = load_search_proxy(config["proxy"], config.get("dataset") or "")
+    archs: list[Architecture] = []
+    if isinstance(proxy, PredictorSearchProxy):
+        space = get_space(config["space"])
+        archs = [space.architecture(own["arch"]) for own in valid]
+    scores = proxy.scores(np.array([own["terms"] for own in valid], dtype=float), archs)
     if config.get("objective") == "size-adjusted":
         scores = size_adjusted(scores, np.array([float(own["params"]) for own in valid]))
     return scores

@@ -120,7 +120,7 @@ def test_a_prior_of_other_spaces_says_so() -> None:
 @pytest.mark.parametrize(("networks", "few"), [(FEWEST - 1, True), (FEWEST, False)])
 def test_too_few_networks_are_told(networks: int, few: bool) -> None:
     assert too_few(networks).startswith("Too few to judge: 14 test networks") is few
-    assert ("benchmark of more networks" in too_few(networks)) is few
+    assert ("benchmark with more networks" in too_few(networks)) is few
 
 
 def test_outliers_flatten_a_plot() -> None:
