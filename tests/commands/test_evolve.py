@@ -113,7 +113,7 @@ def results(summary: EvolveSummary) -> Results:
     kept = {name: v for name, v in document.items() if name not in ("run", "seconds")}
     log = [{n: v for n, v in line.items() if n != "seconds"} for line in run.read_log()]
     folder = run.path / "hall_of_fame"
-    count = len(list(folder.iterdir()))
+    count = sum(path.stem.isdecimal() for path in folder.iterdir())
     proxies = [read_proxy(folder / f"{rank}.json") for rank in range(1, count + 1)]
     assert {proxy.found.run for proxy in proxies} == {run.name}
     return kept, log, [proxy.model_dump(exclude={"found": {"run"}}) for proxy in proxies]

@@ -76,7 +76,7 @@ RENAMED_VALUES: Mapping[str, str] = {
 ABSENT_WITHOUT_VALUE = frozenset(
     {"published", "evolved_on", "evolved_with", "found_on", "value", "evaluator_check"}
 )
-NEW_BASELINES = frozenset({"depth", "non-embedding", "gaussian-process"})
+NEW_BASELINES = frozenset({"depth", "non-embedding", "gaussian-process", "predictor"})
 NEW_IN_FRONT = "taus"  # which version 0.2 had in proxy files alone
 NEW_IN_RANKINGS = "weights"  # fresh in version 0.2, which had shared ones nowhere
 
