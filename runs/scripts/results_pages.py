@@ -284,7 +284,8 @@ def transfer() -> str:
         f"evolved on several spaces and tested on one that was held out. {INTERVALS}",
         "## A power law for a space that it doesn't know",
         f"The tau of the power law minus that of the parameter count is {gain:+.2f} in the mean, "
-        f"and significantly below zero on {worse} of {len(left_out)} spaces. Its terms are selected from {across['terms']} random ones as "
+        f"and significantly below zero on {worse} of {len(left_out)} spaces. Its terms are "
+        f"selected from {across['terms']} random ones as "
         "`evolve --spaces A,B,C` selects them, by how well a fit to the other training spaces "
         "ranks each training space; they aren't evolved. The test is on all networks of the space "
         "that was left out.",
