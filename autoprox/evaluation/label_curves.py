@@ -146,9 +146,10 @@ class CurveTable:
     def _process_with_prior(self, labels: Indices) -> Floats:
         """Return what the predictor of an evolution on the labelled networks would predict."""
         features, priors = self.features["gaussian-process"], self._rows(self.prior)
+        known = labels.tolist()
         pairs = zip(priors, self.truth, strict=True)
         return np.stack(
-            [predicted_scores(features, own, labels, truth[labels]) for own, truth in pairs]
+            [predicted_scores(features, own, known, truth[known]) for own, truth in pairs]
         )
 
 

@@ -88,7 +88,7 @@ def written(name: str, count: int, **change: Any) -> None:
         ("--benchmark text.json", "must be complete JSON"),
         ("--benchmark nowhere.json", "there is no such file"),
         ("--benchmark mine.json --space pit-nano", "must be the space that was asked for"),
-        ("--benchmark mine.json --terms 0", "terms must be a whole number >= 1"),
+        ("--benchmark mine.json --batch-size 0", "batch_size must be a whole number >= 1"),
         ("--benchmark mine.json --zoo snop", "unknown proxy 'snop'"),
     ],
 )
