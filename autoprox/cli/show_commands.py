@@ -140,8 +140,8 @@ def report_runs(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write a page with a run's formula, results, plots and settings, or a comparison of "
-        "several runs.
+    """Write a page with a run's formula, results, plots and settings, or a comparison of several
+    runs.
 
     The page is a single HTML file that works offline.
     """

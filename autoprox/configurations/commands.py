@@ -572,9 +572,9 @@ class RediscoverConfig(CacheOptions, DeviceOptions, TaskConfig):
 class BuildConfig(SpreadOptions, TaskConfig):
     """Build a benchmark of your own: train architectures of a space on your images or texts.
 
-    The score is the accuracy on images that are held out, or the perplexity for a
-    byte of a text's last fifth. `autoprox resume` continues a stopped build, and
-    so does the same command; nothing is trained twice.
+    The score is the accuracy on held-out images, or the perplexity per byte of the last fifth of a
+    text. `autoprox resume` continues a stopped build, and so does the same command; nothing is
+    trained twice.
     """
 
     kind = "build"

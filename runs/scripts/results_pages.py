@@ -246,6 +246,17 @@ def transfer() -> str:
                     difference(gains["ridge"]),
                 ]
             )
+    across = read("measured/across-spaces.json")
+    left_out = across["methods"]["by the correlation on the space left out"]["outer"]
+    laws = [
+        [
+            TITLES[space], str(own["networks"]), figure(own["tau"]), figure(own["params"]),
+            f"{own['difference']:+.2f} {between(own['interval'])}, {verdict(own['interval'])}",
+        ]
+        for space, own in left_out.items()
+    ]  # fmt: skip
+    gain = fmean(own["difference"] for own in left_out.values())
+    worse = sum(own["interval"][1] < 0 for own in left_out.values())
     held_out = []
     for folder, objective in (
         ("20261119T153833Z-hold-out-each", "joint metric"),
@@ -268,10 +279,21 @@ def transfer() -> str:
         "Transfer between spaces",
         "`runs/measured/transfer.json` and `runs/spaces`",
         "A formula that was evolved on one search space need not rank the networks of another. "
-        "This page measures how well formulas of the tree form do: first those of single spaces "
-        "on other "
-        "spaces, then formulas that were evolved on several spaces and tested on one that was held "
-        f"out. {INTERVALS}",
+        "This page measures power laws that were fitted to four spaces and tested on a fifth, then "
+        "formulas of the tree form: those of single spaces on other spaces, and those that were "
+        f"evolved on several spaces and tested on one that was held out. {INTERVALS}",
+        "## A power law for a space that it doesn't know",
+        f"The tau of the power law minus that of the parameter count is {gain:+.2f} in the mean, "
+        f"and significantly below zero on {worse} of {len(left_out)} spaces. Its terms are "
+        f"selected from {across['terms']} random ones as "
+        "`evolve --spaces A,B,C` selects them, by how well a fit to the other training spaces "
+        "ranks each training space; they aren't evolved. The test is on all networks of the space "
+        "that was left out.",
+        table(
+            ("left out", "networks", "power law", "parameters", "difference"),
+            laws,
+        ),
+        "`python runs/scripts/choose_across_spaces.py`; [what else was tried](selection.md).",
         "## Formulas of one space, on others",
         "Kendall tau on the test networks of the formula's own split: means over the datasets and "
         "over five runs. The baselines are the parameter count and a ridge regression that was "
@@ -281,7 +303,7 @@ def transfer() -> str:
              "minus ridge regression"),
             rows,
         ),
-        "## One formula for several spaces",
+        "## One tree for several spaces",
         "Evolved by `autoprox evolve --form tree --spaces autoformer,pit,autoformer-nano,pit-nano "
         "--hold-out each` on three spaces and tested on all networks of the fourth.",
         table(
@@ -289,7 +311,7 @@ def transfer() -> str:
              "tau minus that of parameter count"),
             held_out,
         ),
-        "No formula here ranks well on every space. Deeper networks are better after the long "
+        "No tree here ranks well on every space. Deeper networks are better after the long "
         "trainings of ViT-Bench-101's AutoFormers and worse after the short trainings of "
         "nano-bench (`python runs/scripts/depth_correlation.py`), so a formula that suits one "
         "misleads on the other.",

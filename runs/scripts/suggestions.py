@@ -380,8 +380,8 @@ def page() -> str:
         f"in {max(BUDGETS)} trainings, or in as many as there are networks, one more training is "
         "counted. "
         "Regret is that difference in percent of the range. A limit is a third or two thirds of "
-        f"the table by parameter count; a draw has {SHARE:.0%} of the networks within the limit, "
-        "the same ones for every method, and is also the seed. Datasets of a table are "
+        f"the table by parameter count; a draw has {100 * SHARE:.0f} % of the networks within the "
+        "limit, the same ones for every method, and is also the seed. Datasets of a table are "
         "simulated one by one. TPE proposes options by their index and gets the nearest network "
         "that isn't trained yet; it then sees the choices of that network. Its first 10 are "
         "random unless a row says otherwise. The column *minus `suggest`* has the mean "
@@ -391,7 +391,7 @@ def page() -> str:
         "## Trainings to come within 1 % of the best",
         "\n".join(needed_table(results, tables, needed)),
         "## Regret in percent",
-        "The mean of the tables and limits.",
+        "Means over the tables and limits.",
         "\n".join(regret_table(results, tables, methods)),
         "## By limit",
         "Trainings to come within 1 % of the best.",
