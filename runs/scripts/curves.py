@@ -207,7 +207,7 @@ def mean_parts(found: Results) -> list[str]:
     listed = [f"the {method} with {', '.join(own)} labels" for method, own in with_labels.items()]
     return [
         "\n".join(lines),
-        f"On the mean of {len(found)} tables, the best is {'; '.join(listed)}.",
+        f"On average over {len(found)} tables, the best is {'; '.join(listed)}.",
     ]
 
 
