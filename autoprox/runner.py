@@ -84,7 +84,7 @@ def resume_run(
                 raise RunError(
                     f"{path} must be resumed with the same versions and inputs, but these differ: "
                     f"{'; '.join(differences)}; "
-                    f"`{rerun_command_line('resume', path, '--force')}` goes on"
+                    f"`{rerun_command_line('resume', path, '--force')}` continues it"
                 )
             run.record_differences(differences)
         with task.pool:

@@ -149,7 +149,7 @@ def call_with_progress(
         with nullcontext(silent) if quiet else progress_on() as progress:
             return call(follow)
     except STOPPING_ERRORS as error:
-        on = f"; `{rerun_command_line('resume', folder)}` goes on" if folder else ""
+        on = f"; `{rerun_command_line('resume', folder)}` continues it" if folder else ""
         if isinstance(error, KeyboardInterrupt | TerminatedError):
             word, code = ended_by(error)
             print(f"{word}{printable(on)}", file=sys.stderr)
@@ -163,7 +163,7 @@ def call_with_progress(
         if not is_out_of_memory(error):
             raise
         on = (
-            f": `{rerun_command_line('resume', folder)}` goes on, with more memory"
+            f": `{rerun_command_line('resume', folder)}` continues it with more memory"
             if folder
             else ""
         )

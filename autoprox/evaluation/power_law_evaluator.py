@@ -182,6 +182,8 @@ class PowerLawEvaluator:
         unusable: Counter[str],
     ) -> dict[int, Floats]:
         """Return the logarithms [rows] of those of some terms that are valid on all networks."""
+        if not indices:
+            return {}
         logs, reasons = self._logs([terms[index] for index in indices], networks)
         unusable.update(REASONS[reason] for reason in reasons if reason)
         found = zip(indices, logs, reasons, strict=True)

@@ -101,7 +101,7 @@ def measured(space: str, split: int) -> Curves:
         config, [networks_of(problem, collect, inner)], [networks_of(problem, again, few)]
     )
     held = HeldNetworks(config, networks_of(problem, collect, outer))
-    toolbox = make_toolbox(task.representation, lambda trees: trees, task.strategy, task.parameters)
+    toolbox = make_toolbox(task.representation, lambda trees: [], task.strategy, task.parameters)
     for name in ("archive", "measure", "parents", "combine"):
         toolbox.register(name, getattr(evaluator, name))
     found: Curves = {}
@@ -166,9 +166,9 @@ def imitations(archive: TermArchive, bags: Bags, held: HeldNetworks) -> dict[str
     union = list(dict.fromkeys(index for _, chosen in bags for index in chosen))
 
     def tau(
-        among: Sequence[int], networks: LabelledNetworks, count: int, **penalty: float
+        among: Sequence[int], networks: LabelledNetworks, count: int, ridge: float | None = None
     ) -> float:
-        fit = PowerLawFit(archive.logs[list(among)], networks, every, **penalty)
+        fit = PowerLawFit(archive.logs[list(among)], networks, every, ridge=ridge)
         chosen = fit.forward_selection(count)
         return held.tau([archive.terms[among[i]] for i in chosen], fit.exponents(chosen))
 

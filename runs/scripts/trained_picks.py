@@ -77,8 +77,9 @@ def pick(plan: Plan) -> None:
     labelled = quality.networks["train"].network
     if len(labelled) != LABELS:
         raise SystemExit(f"{plan.space}: {len(labelled)} training networks instead of {LABELS}")
-    taus = {name: quality.means[name].train.kendall for name in quality.means if name in PUBLISHED}
-    published = max(taus, key=lambda name: taus[name] if taus[name] is not None else -1.0)
+    known = {name: quality.means[name].train.kendall for name in quality.means if name in PUBLISHED}
+    taus = {name: tau for name, tau in known.items() if tau is not None}
+    published = max(taus, key=lambda name: taus[name])
     proxies = {"committee": f"{found.path}:committee", "published": published}
     lines: dict[str, list[dict[str, Any]]] = {name: [] for name in proxies}
     edges = size_limits(plan)
@@ -225,9 +226,9 @@ def page() -> str:
         markdown_line(["method", "better", "significantly", "worse", "significantly", "same pick"]),
         markdown_line(["---"] * 6),
     ]
-    for name, own in verdicts.items():
+    for name, found in verdicts.items():
         counts = [
-            sum(word in verdict for verdict in own)
+            sum(word in verdict for verdict in found)
             for word in ("better", "better *", "worse", "worse *", "same")
         ]
         lines.append(markdown_line([METHODS[name], *map(str, counts)]))

@@ -217,25 +217,26 @@ def terms(options: argparse.Namespace) -> dict[str, Any]:
     """Random terms of power laws, in batches as large as an iteration has children."""
     task = EvolveTask(EvolveConfig(spaces=SPACES, workers=1))
     measured = []
-    for again in (False, True):
+    for few in (False, True):
         found = []
         for problem in task.problems.values():
             part = problem.parts["train"]
-            part = part[reseeded_indices(len(part), len(SPACES))] if again else part
-            networks = [problem.networks()[n] for n in part]
-            source = RandomMatrices(problem.setting(), networks, task.needs())
+            part = part[reseeded_indices(len(part), len(SPACES))] if few else part
+            built = [problem.networks()[n] for n in part]
+            source = RandomMatrices(problem.setting(), built, task.needs())
             _ = source.packed
             found.append(problem.measured_networks([(TreeEvaluator(source), part)]))
         measured.append(found)
-    evaluator = PowerLawEvaluator(task.config, *measured)
+    networks, again = measured
+    evaluator = PowerLawEvaluator(task.config, networks, again)
     drawn, batch = random_terms(task.grammar, options.formulas, 0), task.parameters.children
     start, usable = time.process_time(), 0
     for first in range(0, len(drawn), batch):
         usable += len(evaluator.measure(drawn[first : first + batch]).terms)
     taken = time.process_time() - start
     return {
-        "networks": [len(own.evaluation_set.networks) for own in measured[0]],
-        "networks_measured_again": [len(own.evaluation_set.networks) for own in measured[1]],
+        "networks": [len(own.evaluation_set.networks) for own in networks],
+        "networks_measured_again": [len(own.evaluation_set.networks) for own in again],
         "terms": len(drawn),
         "usable": usable,
         "cpu_seconds": taken,

@@ -135,7 +135,7 @@ def test_interrupted_and_again(
     assert (code, out) == (130, "")
     [interrupted] = folder.glob("runs/*")
     place = interrupted.relative_to(folder)
-    assert err.splitlines()[-1] == f"interrupted; `autoprox resume {place}` goes on"
+    assert err.splitlines()[-1] == f"interrupted; `autoprox resume {place}` continues it"
     assert not (folder / "t.json").exists()
     begun = failing(monkeypatch, 0, KeyboardInterrupt())
     if again == "resume":
@@ -156,7 +156,7 @@ def test_full_disk(build: Run, monkeypatch: pytest.MonkeyPatch, folder: Path) ->
     place = next(folder.glob("runs/*")).relative_to(folder)
     assert err.splitlines()[-1] == (
         "error: No space left on device: t.json.parts/settings.json; "
-        f"`autoprox resume {place}` goes on"
+        f"`autoprox resume {place}` continues it"
     )
 
 

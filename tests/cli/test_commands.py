@@ -145,7 +145,7 @@ def test_killed_and_resumed(
     [path] = folder.glob("runs/*-killed")
     unfinished = run("show", str(path))
     assert unfinished.code == 2
-    assert f"`autoprox resume {path}` goes on" in unfinished.err
+    assert f"`autoprox resume {path}` continues it" in unfinished.err
     resumed = run("resume", str(path), "--json").json
     assert comparable(resumed) == comparable(whole)
     lines = [json.loads(line) for line in (path / "log.jsonl").read_text().splitlines()]

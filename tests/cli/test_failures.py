@@ -27,22 +27,22 @@ def stopped_by(error: BaseException) -> Callable[..., Any]:
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
-        (KeyboardInterrupt(), 130, "interrupted; `autoprox resume runs/mine` goes on"),
+        (KeyboardInterrupt(), 130, "interrupted; `autoprox resume runs/mine` continues it"),
         (
             OSError(28, "No space left on device", "runs/mine/log.jsonl"),
             1,
             "error: No space left on device: runs/mine/log.jsonl; "
-            "`autoprox resume runs/mine` goes on",
+            "`autoprox resume runs/mine` continues it",
         ),
         (
             MemoryError(),
             1,
-            "error: out of memory: `autoprox resume runs/mine` goes on, with more memory",
+            "error: out of memory: `autoprox resume runs/mine` continues it with more memory",
         ),
         (
             RuntimeError("DefaultCPUAllocator: not enough memory: you tried\nto"),
             1,
-            "error: out of memory: `autoprox resume runs/mine` goes on, with more memory",
+            "error: out of memory: `autoprox resume runs/mine` continues it with more memory",
         ),
         (RuntimeError("a bug"), 1, "error: RuntimeError: a bug (--debug shows where)"),
         (MeasurementError("too many failed"), 1, "error: too many failed"),

@@ -98,7 +98,7 @@ def test_an_unfinished_discovery_has_no_formula(
     given = {"compare": [path, "snip"], "search": ["--space=pit", f"--proxy={path}"]}
     result = run(*command.split(), *given.get(command, [path]))
     assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
-    assert f"autoprox resume {path}` goes on" in result.err
+    assert f"autoprox resume {path}` continues it" in result.err
 
 
 def test_the_front_by_numbers(run: Command, found: str) -> None:

@@ -143,7 +143,7 @@ def test_an_interrupted_search_says_how_to_go_on(run: Command, tmp_path: Path) -
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert f"`autoprox resume runs{os.sep}{records[0].parent.name}` goes on" in err
+    assert f"`autoprox resume runs{os.sep}{records[0].parent.name}` continues it" in err
     assert Run.open(records[0].parent, "search").read_summary() is None
 
 

@@ -112,7 +112,7 @@ def test_a_build_that_is_stopped_leaves_no_worker(
         [run] = here.glob("runs/*")
         last = err.splitlines()[-1]
         assert last.startswith(f"{word}; `")
-        assert last.endswith(f" -m autoprox resume runs/{run.name}` goes on")
+        assert last.endswith(f" -m autoprox resume runs/{run.name}` continues it")
         assert "Traceback" not in err
     assert ended(children, 20)
 

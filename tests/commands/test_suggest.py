@@ -330,7 +330,7 @@ def test_the_python_function_has_the_options_of_the_command() -> None:
     assert list(signature.parameters) == list(fields)
     assert signature.parameters["table"].default is inspect.Parameter.empty
     assert signature.parameters["samples"].default == fields["samples"].default
-    assert "count: How many" in (autoprox.suggest.__doc__ or "")
+    assert "count: Number of suggestions" in (autoprox.suggest.__doc__ or "")
     with pytest.raises(ConfigError, match="unknown option 'sample'"):
         autoprox.suggest(table="t.json", sample=3)
 

@@ -420,6 +420,15 @@ def test_terms_are_measured_on_the_spaces_of_small_networks_first() -> None:
     assert set(large.measured) == {TERMS[0], TERMS[3]}
 
 
+def test_no_term_may_be_usable() -> None:
+    networks = Networks(list(range(20)), np.arange(20.0), np.zeros((4, 20)))
+    evaluator = PowerLawEvaluator(EvolveConfig(), [networks], [networks])  # type: ignore[list-item]
+    measured = evaluator.measure(TERMS)
+    assert measured.terms == []
+    assert measured.logs.shape == (0, 20)
+    assert measured.unusable == {NOT_USABLE: 4}
+
+
 def test_a_power_law_is_imitated_by_the_terms_that_matter_most() -> None:
     rng = np.random.default_rng(0)
     values = np.exp(rng.normal(size=(4, 30)))

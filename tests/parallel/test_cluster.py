@@ -388,5 +388,7 @@ def test_the_error_says_how_to_go_on() -> None:
         progress("run", 0, 0, "runs/mine")
         raise ClusterError(NONE_LEFT)
 
-    with pytest.raises(StoppedError, match=f"{NONE_LEFT}; `autoprox resume runs/mine` goes on$"):
+    with pytest.raises(
+        StoppedError, match=f"{NONE_LEFT}; `autoprox resume runs/mine` continues it$"
+    ):
         call_with_progress(call, quiet=True)

@@ -117,7 +117,7 @@ def test_what_a_run_reads_must_be_what_it_was(
 ) -> None:
     path = stopped(evolution(), "evolve")
     edit(path)
-    with pytest.raises(RunError, match=f"{told}.*`autoprox resume {path} --force` goes on"):
+    with pytest.raises(RunError, match=f"{told}.*`autoprox resume {path} --force` continues it"):
         resume_run(path)
     resume_run(path, force=True)
     [[difference, *_]] = read(path / "environment.json")["forced"]
