@@ -429,7 +429,7 @@ class EvolveTask(CommandTask[EvolveConfig, EvolveSummary]):
                     measured, trained, config, front, archives, self.prior
                 )
             predictor = None
-            if self.config.spaces is None:
+            if len(self.problems) == 1:
                 feature = self.prior.tree if self.prior else committee or tree
                 [of_space] = trained
                 file = of_space.predictor(feature, self._found(run, plan.trained))

@@ -420,9 +420,9 @@ def test_a_proxy_of_another_space_is_reported(benchmark: Path, tmp_path: Path) -
         write_proxy(Path(files[name]), proxy_record(expression="sum(width)", found=found))
     ranked = start(config(benchmark, proxies=(*files.values(), "snip"), seeds=1, runs=tmp_path))
     assert ranked.found_on == {files["other"]: "pit-nano"}
-    shown = " ".join(" ".join(map(str, rank_report(ranked))).split())
-    assert shown.count("found on another space") == 1
-    assert f"{files['other']} was found on another space, pit-nano." in shown
+    shown = "".join("".join(map(str, rank_report(ranked))).split())  # long paths are broken
+    assert shown.count("foundonanotherspace") == 1
+    assert f"{files['other']}wasfoundonanotherspace,pit-nano." in shown
 
 
 def test_too_few_other_networks_have_no_tau(benchmark: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from autoprox.searchspaces.swin import SwinSpace
 
 TINY: dict[str, Any] = {
     **{"space": "swin-nano", "epochs": 1, "batch_size": 16, "learning_rate": 3e-3},
-    **{"samples": 4, "top": 2, "threshold": 5.0, "rounds": 2, "flops": ":4M"},
+    **{"samples": 4, "top_tier": 2, "threshold": 5.0, "rounds": 2, "flops": ":4M"},
     **{"population": 4, "generations": 1, "parents": 2, "progress": False, "workers": 1},
 }
 FILES = ("space.json", "errors.jsonl", "evolution.json")
