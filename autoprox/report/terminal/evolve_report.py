@@ -120,7 +120,8 @@ def front_parts(fold: EvolutionFold, objective: str) -> list[Part]:
     hidden = len(fold.front) - len(shown)
     left = f"; {hidden} longer ones left out" if hidden else ""
     by = "by both taus and by size" if objective == "both" else "by fitness and by size"
-    return [f"The Pareto front {by}, on the training networks{left}", table]
+    chosen = "; marked is the formula that comes closest to the committee" if fold.committee else ""
+    return [paragraph(f"The Pareto front {by}, on the training networks{left}{chosen}"), table]
 
 
 def _detailed_parts(fold: EvolutionFold) -> list[Part]:
