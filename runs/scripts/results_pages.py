@@ -283,12 +283,11 @@ def transfer() -> str:
         "formulas of the tree form: those of single spaces on other spaces, and those that were "
         f"evolved on several spaces and tested on one that was held out. {INTERVALS}",
         "## A power law for a space that it doesn't know",
-        f"The tau of the power law minus that of the parameter count is {gain:+.2f} in the mean, "
+        f"The tau of the power law minus that of the parameter count is {gain:+.2f} on average, "
         f"and significantly below zero on {worse} of {len(left_out)} spaces. Its terms are "
-        f"selected from {across['terms']} random ones as "
-        "`evolve --spaces A,B,C` selects them, by how well a fit to the other training spaces "
-        "ranks each training space; they aren't evolved. The test is on all networks of the space "
-        "that was left out.",
+        f"selected from {across['terms']} random ones by the rule of `evolve --spaces A,B,C`: how "
+        "well a fit to the other training spaces ranks each training space. They aren't evolved, "
+        "and there is no committee. The test is on all networks of the space that was left out.",
         table(
             ("left out", "networks", "power law", "parameters", "difference"),
             laws,
@@ -357,7 +356,7 @@ def splits() -> str:
     return page(
         "Power laws and regressions from the same labels",
         "`runs/evolution-splits`",
-        f"In the mean over the splits, the power law ranks better than ridge regression on "
+        f"On average over the splits, the power law ranks better than ridge regression on "
         f"{len(verdicts['better'])} of {len(rows)} tables ({better}), and worse on "
         f"{len(verdicts['worse'])} ({worse}).",
         "Kendall tau on test networks, with ties counted as unordered: means over the datasets and "
