@@ -122,7 +122,6 @@ def evolve() -> dict[str, Any]:
         "evaluations": fold.evaluations,
         "collecting_seconds": ends["collect"],
         "evolving_seconds": ends["evolve"] - ends["collect"],
-        "seconds": time.perf_counter() - begin,
         "expression": summary.expression,
         "test_tau": quality.means["proxy"].test.kendall,
         "peak_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / GIB,
