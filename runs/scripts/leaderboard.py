@@ -225,7 +225,10 @@ def results() -> dict[str, list[dict[str, Any]]]:
 
 
 def mean_ranks(tables: Results) -> dict[str, float]:
-    """Return each row's mean rank by tau over the tables that have it, the best first."""
+    """Return each row's mean rank by tau over the tables that have it, the best first.
+
+    Rows that lack a table come after the others.
+    """
     ranks: dict[str, list[float]] = {}
     for table in tables:
         known = {
@@ -234,7 +237,7 @@ def mean_ranks(tables: Results) -> dict[str, float]:
         for name, rank in zip(known, rankdata([-tau for tau in known.values()]), strict=True):
             ranks.setdefault(name, []).append(float(rank))
     means = {name: fmean(own) for name, own in ranks.items()}
-    return dict(sorted(means.items(), key=lambda row: row[1]))
+    return dict(sorted(means.items(), key=lambda row: (len(ranks[row[0]]) < len(tables), row[1])))
 
 
 def heat_map(tables: Results, ranks: Mapping[str, float]) -> str:
@@ -348,11 +351,10 @@ def page_files() -> dict[Path, str]:
         "<!-- Written by runs/scripts/leaderboard.py page: change it there. -->",
         "# Leaderboard",
         "The published proxies on every table of networks with true scores, next to sizes and to "
-        "regressions that never measure a network. Rows are sorted by the mean rank over the "
-        "tables. A tau is the mean over a table's datasets and seeds, ties counted as unordered, "
-        "with a bootstrap "
-        "95 % interval over the networks. The partial tau controls for parameter count. Inputs are "
-        "seeded noise.",
+        "regressions that never measure a network. Rows that are on all tables come first, by the "
+        "mean rank over the tables. A tau is the mean over a table's datasets and seeds, ties "
+        "counted as unordered, with a bootstrap 95 % interval over the networks. The partial tau "
+        "controls for parameter count. Inputs are seeded noise.",
         "Regressions predict the networks of each fold from the architectures' choices and the "
         f"true scores of {LABELS} networks of the other folds. Sizes and proxies use no true "
         "scores. Seconds are for the proxy alone on the network of median size, with one thread, "
