@@ -40,7 +40,7 @@ def refit_at_full_resolution(
     """Fit the exponents of a front and of a committee again at full resolution, and choose.
 
     The committee is the mean of the power laws that random parts of the networks choose, or, with a
-    prior, one that is shrunk towards it. Chosen is the power law of K terms that comes nearest to
+    prior, one that is shrunk towards it. Chosen is the power law of K terms that comes closest to
     it: it ranks better than the fittest of the front (docs/results/selection.md), whose terms are
     those that suit all the training networks best, by chance too.
     """
@@ -60,7 +60,6 @@ def refit_at_full_resolution(
     pairs = [(own, np.stack([logs[term] for term in own])) for own in finite]
     refitted: list[Individual] = []
     nearest: list[Individual] = []
-    committee = evaluator.committee(bags, logs)
     with_prior = _shrunken_to_prior(evaluator, config, prior, shrunken, logs) if prior else None
     for own in adjustments(config):
         refitted += evaluator.fitted(pairs, own) if pairs else []
@@ -73,7 +72,7 @@ def refit_at_full_resolution(
     best.update([own for own in refitted if own.valid] or front)
     nearest = [own for own in nearest if own.valid]
     tree = FitnessEvaluator(config, evaluator.networks).choose(nearest or list(best)).tree
-    votes = with_prior or committee
+    votes = with_prior or evaluator.committee(bags, logs)
     return ChosenPowerLaw(
         tree,
         [*best, *nearest],

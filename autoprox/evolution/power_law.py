@@ -20,7 +20,7 @@ from autoprox.scoring.correlations import TIES, Floats, Indices, normal_scores
 from autoprox.scoring.fitness_correlations import partial_kendall
 
 RIDGE = 20.0  # the penalty of standardised terms, in networks (docs/results/selection.md)
-SEVERAL_SPACES = 3  # with so many spaces, terms must suit a space that they weren't fitted to
+SEVERAL_SPACES = 3  # from which on terms must suit a space that they weren't fitted to
 RIDGE_ACROSS = 0.1  # the penalty with several spaces, relative to the rows
 MIN_SPREAD = 0.05  # of a term's logarithms; less would need a huge exponent
 TINY = 1e-9

@@ -11,11 +11,10 @@ from autoprox.files.json_documents import (
     Finite,
     JSONDocument,
     JSONFileError,
-    read_json,
     validate_json,
 )
 from autoprox.language import Tree, parse_expression, require_complete_proxy
-from autoprox.runs.proxy_file import VERSION, Found, Name, Version
+from autoprox.runs.proxy_file import Found, Name, read_versioned
 from autoprox.runs.summary import Choices
 
 
@@ -53,10 +52,7 @@ def write_predictor(path: Path, predictor: PredictorFile) -> None:
 
 def read_predictor(path: Path) -> PredictorFile:
     """Read a predictor file; its fields, its expression and the number of labels are checked."""
-    document = read_json(path)
-    if validate_json(document, Version).version > VERSION:
-        rule = f"must be at most {VERSION} for this autoprox: upgrade it to read this"
-        raise document.at("version").error(rule)
+    document = read_versioned(path)
     found = validate_json(document, PredictorFile)
     try:
         _ = found.tree

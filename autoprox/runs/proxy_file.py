@@ -12,6 +12,7 @@ from autoprox.files.json_documents import (
     FieldRule,
     JSONDocument,
     JSONFileError,
+    JSONNode,
     PartialJSONDocument,
     read_json,
     validate_json,
@@ -87,6 +88,15 @@ class ProxyRecord:
     taus: Taus
 
 
+def read_versioned(path: Path) -> JSONNode:
+    """Read a file of a version that is known."""
+    document = read_json(path)
+    if validate_json(document, Version).version > VERSION:
+        rule = f"must be at most {VERSION} for this autoprox: upgrade it to read this"
+        raise document.at("version").error(rule)
+    return document
+
+
 def write_proxy(path: Path, record: ProxyRecord) -> None:
     """Write a proxy file."""
     tree = require_complete_proxy(parse_expression(record.expression))
@@ -96,10 +106,7 @@ def write_proxy(path: Path, record: ProxyRecord) -> None:
 
 def read_proxy(path: Path) -> ProxyFile:
     """Read a proxy file; all its fields are checked, and the hash against the expression."""
-    document = read_json(path)
-    if validate_json(document, Version).version > VERSION:
-        rule = f"must be at most {VERSION} for this autoprox: upgrade it to read this"
-        raise document.at("version").error(rule)
+    document = read_versioned(path)
     proxy = validate_json(document, ProxyFile)
     try:
         tree = require_complete_proxy(parse_expression(proxy.expression))
