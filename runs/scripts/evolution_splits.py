@@ -80,7 +80,9 @@ def main() -> None:
     parser.add_argument("--weights", default="fresh")
     parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
-    tables = [name for name in given.tables.split(",") if name]
+    tables, known = [name for name in given.tables.split(",") if name], [t.name for t in TABLES]
+    if unknown := sorted(set(tables) - set(known)):
+        raise SystemExit(f"unknown table {unknown[0]}; choose from {', '.join(known)}")
     run(tables, given.splits, given.form, given.weights, given.workers)
 
 

@@ -80,6 +80,9 @@ RIDGE = 0.5  # of standardised terms, relative to the variance of the true score
 
 def measure(names: Sequence[str], workers: int) -> None:
     """Score the terms on the tables that aren't scored yet."""
+    known = [table.name for table in TABLES]
+    if unknown := sorted(set(names) - set(known)):
+        raise SystemExit(f"unknown table {unknown[0]}; choose from {', '.join(known)}")
     FOLDER.mkdir(exist_ok=True)
     for table in TABLES:
         path = FOLDER / f"{table.name}.npz"

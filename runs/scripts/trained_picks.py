@@ -221,7 +221,13 @@ def page() -> str:
                 if name != "committee":
                     verdicts[name].append(_verdict(known[by["committee"].digest], own))
             lines.append(markdown_line([f"`{plan.space}`", f"{int(limit):,}", *cells]))
-    lines += ["", *_sentences(verdicts), "", "What the committee's pick is worth next to:", ""]
+    lines += [
+        "",
+        *_sentences(verdicts),
+        "",
+        "The committee's pick compared with that of each method:",
+        "",
+    ]
     lines += [
         markdown_line(["method", "better", "significantly", "worse", "significantly", "same pick"]),
         markdown_line(["---"] * 6),
