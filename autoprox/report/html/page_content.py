@@ -243,7 +243,9 @@ def front_plots(summary: EvolveSummary) -> list[PlotGeometry]:
         series = (
             PlotSeries("formulas that were kept", points),
             PlotSeries("front of size and fitness", pareto_front(points), "steps"),
-            PlotSeries("chosen", chosen, "ring"),
+            PlotSeries(
+                "chosen" + ", closest to the committee" * bool(fold.committee), chosen, "ring"
+            ),
         )
         caption = f"Size and fitness, evolved {title}" if title else "Size and fitness"
         plots.append(
