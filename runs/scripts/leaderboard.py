@@ -5,8 +5,8 @@
     python runs/scripts/leaderboard.py page
 
 `run` ranks the whole zoo on each installed table and writes runs/leaderboard/TABLE-WEIGHTS.json. A
-stopped ranking is resumed, and a file with as many seeds, the same networks and all proxies is
-kept. `adopt` takes finished runs of `autoprox rank` over instead. `page` writes
+stopped ranking is resumed; of a file with as many seeds and the same networks only the proxies that
+it lacks are ranked. `adopt` takes finished runs of `autoprox rank` over instead. `page` writes
 docs/results/leaderboard.md and its heat map from these files.
 """
 
@@ -45,6 +45,7 @@ from autoprox.report.terminal.layout import markdown_line
 from autoprox.scoring.baselines import network_sizes, regression_baselines
 from autoprox.scoring.evaluation_set import EvaluationSet
 from autoprox.statistics.untrained_networks import untrained_space_networks
+from autoprox.zoo.prior_file import BOTH, read_prior_file
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "runs" / "leaderboard"
@@ -69,12 +70,21 @@ TABLES = (
 MARKS = {SURROGATE: "†", INHERITED: "‡"}
 
 
-def measured(table: Table, weights: str, seeds: int, networks: int, workers: int) -> dict[str, Any]:
-    """Rank the zoo on a table, and return what the page needs."""
+def proxies_of(table: Table) -> dict[str, str]:
+    """Return the proxies of a table by their rows: the zoo, and autoprox-1 without this table."""
+    groups = read_prior_file().groups
+    zoo = {name: name for name in all_proxy_names() if name not in groups}
+    return {**zoo, BOTH: groups[BOTH].entry(table.benchmark, table.space).expression}
+
+
+def measured(
+    table: Table, known: Mapping[str, Any], weights: str, seeds: int, networks: int, workers: int
+) -> dict[str, Any]:
+    """Rank the proxies that a table's file lacks, and return what the page needs."""
     of = len(table.load().architectures)
     options: dict[str, Any] = {
         **table.options(),
-        "proxies": ("all",),
+        "proxies": tuple(own for row, own in proxies_of(table).items() if row not in known),
         "seeds": seeds,
         "weights": weights,
     }
@@ -91,8 +101,13 @@ def described(table: Table, options: Mapping[str, Any], summary: RankSummary) ->
     config = RankConfig(**options)
     benchmark = table.load(options.get("networks"))
     spent = seconds(config)
+    names = {own: row for row, own in proxies_of(table).items()}
     rows = {
-        proxy: {"kind": "proxy", **own.model_dump(mode="json"), "seconds": spent[proxy]}
+        names.get(proxy, proxy): {
+            "kind": "proxy",
+            **own.model_dump(mode="json"),
+            "seconds": spent[proxy],
+        }
         for proxy, own in summary.means.items()
     }
     return {
@@ -170,7 +185,7 @@ def seconds(config: RankConfig) -> dict[str, float]:
     networks = untrained_space_networks(task.space, middle, config.seed)
     found = {}
     with single_torch_thread(), WorkerPool(1) as pool:
-        for name in (next(iter(task.proxies.trees)), *task.config.proxies):  # the first warms up
+        for name in (task.config.proxies[0], *task.config.proxies):  # the first warms up
             started = time.perf_counter()
             proxy = MeasuredProxies([name])
             proxy.measured(networks, task.setting(config.seed), config.seed, pool, lambda own: None)
@@ -178,18 +193,8 @@ def seconds(config: RankConfig) -> dict[str, float]:
     return found
 
 
-def is_complete(path: Path, seeds: int, networks: int) -> bool:
-    """Return whether a file has all that is asked for."""
-    if not path.exists():
-        return False
-    found = read_object(path)
-    wanted = min(networks, found["of"])
-    proxies = set(all_proxy_names()) <= set(found["rows"])
-    return bool(proxies and found["seeds"] >= seeds and found["networks"] == wanted)
-
-
 def run(titles: Sequence[str], weights: str, seeds: int, networks: int, workers: int) -> None:
-    """Measure the tables that are installed and not measured yet."""
+    """Measure on the tables that are installed what isn't measured yet."""
     for table in TABLES:
         if titles and table.name not in titles:
             continue
@@ -197,13 +202,22 @@ def run(titles: Sequence[str], weights: str, seeds: int, networks: int, workers:
             print(f"{table.name}: left out, {reason}")
             continue
         path = RESULTS / f"{table.name}-{weights}.json"
-        if is_complete(path, seeds, networks):
+        known = read_object(path) if path.exists() else {"rows": {}, "left_out": {}}
+        if known["rows"] and (
+            known["seeds"] < seeds or known["networks"] < min(networks, known["of"])
+        ):
+            known = {"rows": {}, "left_out": {}}
+        if set(proxies_of(table)) <= set(known["rows"]):
             print(f"{table.name}: there already")
             continue
         print(f"{table.name}:", flush=True)
         started = time.monotonic()
         RESULTS.mkdir(exist_ok=True)
-        write_json(path, measured(table, weights, seeds, networks, workers))
+        drawn = known.get("networks", networks), known.get("seeds", seeds)
+        found = measured(table, known["rows"], weights, drawn[1], drawn[0], workers)
+        for part in ("rows", "left_out"):
+            found[part] = {**known[part], **found[part]}
+        write_json(path, found)
         print(f"{table.name}: {time.monotonic() - started:.0f} s", flush=True)
 
 
@@ -355,6 +369,8 @@ def page_files() -> dict[Path, str]:
         "mean rank over the tables. A tau is the mean over a table's datasets and seeds, ties "
         "counted as unordered, with a bootstrap 95 % interval over the networks. The partial tau "
         "controls for parameter count. Inputs are seeded noise.",
+        f"`{BOTH}` is the ready-made proxy as it was fitted without the networks of the column; "
+        "all others are as published.",
         "Regressions predict the networks of each fold from the architectures' choices and the "
         f"true scores of {LABELS} networks of the other folds. Sizes and proxies use no true "
         "scores. Seconds are for the proxy alone on the network of median size, with one thread, "

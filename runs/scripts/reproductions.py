@@ -221,7 +221,7 @@ def measured(
         **table.options(),
         "weights": "fresh",
         **variant.options,
-        "proxies": ("all",) if board else tuple(proxies),
+        "proxies": tuple(leaderboard.proxies_of(board).values()) if board else tuple(proxies),
         "seeds": min(max(claim.seeds for claim in claims), seeds) if key in MAIN else 1,
         **({} if board else {"ties": "tau-b"}),
         **({"networks": networks} if of > networks else {}),
