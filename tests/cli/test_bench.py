@@ -115,7 +115,8 @@ def test_failed_training(build: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert code == 0
     assert "10 architectures of autoformer-nano, seeds: 1; " in out
     assert "trainings failed: 1\nleft out: one, seed 0: DivergedError: the loss became nan" in out
-    assert "Table: t.json\nNext: autoprox evolve --benchmark t.json\n" in out
+    assert "\nTable: t.json\n" in out
+    assert "\nNext:\nautoprox evolve --benchmark t.json\n" in out
 
 
 def test_too_many_failed_trainings(build: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,7 +81,7 @@ def test_reports_fit_the_terminal(run: Command) -> None:
     done = run(*TRAIN, "--epochs", "1", "--sampler", "single", "--subnets", "list.json")
     assert done.code == 0, done.err
     assert "accuracy" in done.out
-    assert "Next: autoprox supernet eval runs/" in done.out
+    assert "Next:\nautoprox supernet eval runs/" in done.out
     path = done.out.split("Run: ")[1].splitlines()[0]
     assert "small.npz" not in done.out
     assert "table" in run("supernet", "eval", path, "--samples", "10").out

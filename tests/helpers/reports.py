@@ -1,8 +1,14 @@
 """Reports as they are printed."""
 
-COMMANDS = ("Next: ", "Run: ", "Report: ")  # they name folders, however long
+PATHS = ("Run: ", "Report: ")  # they name folders, however long
 
 
 def lines_without_commands(report: str) -> list[str]:
     """Return the lines of a report that are to fit the terminal's width."""
-    return [line for line in report.splitlines() if not line.startswith(COMMANDS)]
+    lines = report.splitlines()
+    commands = {index + 1 for index, line in enumerate(lines) if line == "Next:"}
+    return [
+        line
+        for index, line in enumerate(lines)
+        if index not in commands and not line.startswith(PATHS)
+    ]

@@ -37,7 +37,7 @@ from autoprox.report.html.svg_geometry import (
     layout_plot,
     pareto_front,
 )
-from autoprox.report.terminal.layout import WIDTH, Part
+from autoprox.report.terminal.layout import NEXT, WIDTH, Part
 from autoprox.report.terminal.run_report_by_kind import run_report
 from autoprox.scoring.correlations import Floats
 from autoprox.scoring.fitness_correlations import size_adjusted
@@ -50,7 +50,7 @@ Taus = Mapping[str, Mapping[str, float | None]]  # by proxy or run, and dataset
 MIN_POINTS = 10  # for which outliers are looked for
 OUTLYING = 3  # times the range of nine tenths of the points
 ARITHMETIC = frozenset({"add", "sub", "mul", "div"})  # operations that need no explanation
-ALIGNED = re.compile(r"\S {2,}\S|^ |^(?:Run|Next|Then|Report|Table|Weights): ", re.MULTILINE)
+ALIGNED = re.compile(r"\S {2,}\S|^ |^(?:Run|Report|Table|Weights): ", re.MULTILINE)
 
 
 class ReportPart(NamedTuple):
@@ -74,7 +74,7 @@ def answers(run: LoadedRun) -> list[Part]:
     """Return the first parts of a report, up to what to do next; none if it is at the end."""
     parts = run_report(run.kind, run.summary)
     first = parts[:-1]
-    ends = [n for n, part in enumerate(first) if isinstance(part, str) and part[:6] == "Next: "]
+    ends = [n for n, part in enumerate(first) if isinstance(part, str) and part.startswith(NEXT)]
     return parts[: ends[0] + 1] if ends else []
 
 
@@ -99,6 +99,8 @@ def report_part(part: Part) -> ReportPart:
             headings=[str(own.header).replace("-\n", "").strip() for own in part.columns],
             rows=list(zip(*columns, strict=True)),
         )
+    if part.startswith(NEXT):
+        return ReportPart(paragraphs=[NEXT.strip()], preformatted=part.removeprefix(NEXT))
     if ALIGNED.search(part):
         return ReportPart(preformatted=part)
     paragraphs, before = list[str](), ""

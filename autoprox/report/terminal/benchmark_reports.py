@@ -7,7 +7,7 @@ from rich.table import Table
 from autoprox.benchmarks.info_documents import BenchmarkFile, BenchmarkInfo, FetchedFile
 from autoprox.commands.build_benchmark import BuildSummary
 from autoprox.files.rerun_command import rerun_command_line
-from autoprox.report.terminal.layout import Part, aligned, new_table, number
+from autoprox.report.terminal.layout import Part, aligned, new_table, next_command, number
 
 RELIABILITY = "Reliability of the first label (near-size tau of two such means):"
 SATURATED = 0.05  # share of the pairs of architectures with the same score
@@ -98,10 +98,10 @@ def build_report(summary: BuildSummary) -> list[Part]:
         for dataset, own in summary.datasets.items()
         if own.tied > SATURATED
     ]
-    following = rerun_command_line("evolve", "--benchmark", summary.file)
     return [
         table,
         "\n".join([counts, *left_out]),
         *saturated,
-        f"Table: {summary.file}\nNext: {following}",
+        f"Table: {summary.file}",
+        next_command("evolve", "--benchmark", summary.file),
     ]

@@ -8,7 +8,6 @@ from rich.table import Table
 
 from autoprox.commands.evolve import EvolutionFold, EvolveSummary
 from autoprox.evaluation.full_resolution_choice import RankingQuality
-from autoprox.files.rerun_command import rerun_command_line
 from autoprox.report.terminal.headlines import fold_headlines, prior_tables
 from autoprox.report.terminal.layout import (
     INTERVAL,
@@ -16,6 +15,7 @@ from autoprox.report.terminal.layout import (
     Part,
     interval,
     named_table,
+    next_command,
     number,
     paragraph,
 )
@@ -83,7 +83,7 @@ def next_parts(summary: EvolveSummary) -> list[Part]:
             "This command searches with the proxy; its report has the command that exports the "
             "best network."
         ),
-        f"Next: {rerun_command_line(*searched)}",
+        next_command(*searched),
     ]
 
 

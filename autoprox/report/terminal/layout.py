@@ -13,12 +13,14 @@ from rich.text import Text
 
 from autoprox.errors import printable
 from autoprox.files.atomic_writes import to_json
+from autoprox.files.rerun_command import rerun_command_line
 from autoprox.shortfalls import Shortfall
 
 WIDTH = 80
 FIGURE = 6  # characters of a figure
 GAP = 2  # characters between columns
 MIN_NAME_WIDTH = 15
+NEXT = "Next:\n"
 INTERVAL = " 95 % interval"  # a heading as wide as any of them
 
 Part = str | Table
@@ -107,6 +109,11 @@ def weights_differ(proxy: str, evolved_with: str, weights: str) -> str:
 def found_elsewhere(proxy: str, space: str) -> str:
     """Say that a proxy was found on other networks than those that it scores."""
     return paragraph(f"{proxy} was found on another space, {space}.")
+
+
+def next_command(*words: str) -> str:
+    """Return a command that goes on from a result, on a line of its own."""
+    return f"{NEXT}{rerun_command_line(*words)}"
 
 
 def aligned(facts: Mapping[str, str]) -> str:

@@ -10,8 +10,7 @@ from autoprox.commands.supernet import (
     TrainedSupernet,
 )
 from autoprox.files.human_readable_sizes import format_with_unit
-from autoprox.files.rerun_command import rerun_command_line
-from autoprox.report.terminal.layout import Part, aligned, new_table
+from autoprox.report.terminal.layout import Part, aligned, new_table, next_command
 
 
 def supernet_train_report(summary: SupernetTrainSummary) -> list[Part]:
@@ -34,8 +33,8 @@ def _trained_parts(trained: TrainedSupernet, run: str) -> list[Part]:
         f"{trained.images_per_epoch} of {trained.images} images, loss {trained.loss:.4f}; "
         f"{trained.seconds:.0f} s"
     )
-    following = rerun_command_line("supernet", "eval", run)
-    return [table, f"{counts}\nWeights: {trained.weights}", f"Next: {following}\nRun: {run}"]
+    where = f"{counts}\nWeights: {trained.weights}"
+    return [table, where, next_command("supernet", "eval", run), f"Run: {run}"]
 
 
 def supernet_eval_report(summary: SupernetEvalSummary) -> list[Part]:
@@ -46,8 +45,8 @@ def supernet_eval_report(summary: SupernetEvalSummary) -> list[Part]:
         f"{summary.held_out} images",
         "table": summary.file,
     }
-    following = rerun_command_line("evolve", "--benchmark", summary.file)
-    return [aligned(facts), f"Next: {following}\nRun: {summary.run}"]
+    following = next_command("evolve", "--benchmark", summary.file)
+    return [aligned(facts), following, f"Run: {summary.run}"]
 
 
 def prenas_report(summary: PrenasSummary) -> list[Part]:

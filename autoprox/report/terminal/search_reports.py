@@ -3,13 +3,13 @@
 from autoprox.commands.rediscover import RediscoverSummary
 from autoprox.commands.search import PickEvaluation, SearchSummary
 from autoprox.files.human_readable_sizes import format_with_unit
-from autoprox.files.rerun_command import rerun_command_line
 from autoprox.report.terminal.headlines import search_headline
 from autoprox.report.terminal.layout import (
     Part,
     aligned,
     found_elsewhere,
     new_table,
+    next_command,
     number,
     paragraph,
     weights_differ,
@@ -42,10 +42,9 @@ def search_report(summary: SearchSummary) -> list[Part]:
         *(summary.best.candidate, summary.best.params, summary.evaluations),
         *(summary.size.spearman, summary.size.pick_is_largest),
     )
-    export = rerun_command_line("export", "arch", summary.run, "--out", "network")
     return [
         paragraph(headline),
-        f"Next: {export}",
+        next_command("export", "arch", summary.run, "--out", "network"),
         aligned(best),
         table,
         *(_evaluator_parts(summary.evaluator_check) if summary.evaluator_check else []),

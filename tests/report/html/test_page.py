@@ -19,7 +19,7 @@ from autoprox.report.html.page_content import report_part
 from autoprox.report.html.page_rendering import render_macro, render_page
 from autoprox.report.html.report_formats import write_report
 from autoprox.report.html.svg_geometry import PlotPoint, PlotSeries, layout_plot, pareto_front
-from autoprox.report.terminal.layout import Part, new_table
+from autoprox.report.terminal.layout import Part, new_table, next_command
 
 OPENED = r"(?:src|href)=\"(?!#)|@import|url\("
 
@@ -88,7 +88,8 @@ def test_texts_are_paragraphs_and_aligned_ones_keep_their_shape() -> None:
     assert shown(f"{77 * 'x'}\nyes y\nz") == f"<p>{77 * 'x'} yes y</p><p>z</p>\n"
     assert shown(f"{77 * 'x'}\na") == f"<p>{77 * 'x'}</p><p>a</p>\n"
     assert shown("name  value\nother 3") == "<pre>name  value\nother 3</pre>\n"
-    assert shown("Run: a\nNext: b") == "<pre>Run: a\nNext: b</pre>\n"
+    assert shown("Run: a\nReport: b") == "<pre>Run: a\nReport: b</pre>\n"
+    assert shown(next_command("a", "b")) == "<p>Next:</p><pre>autoprox a b</pre>\n"
 
 
 def test_long_names_take_several_lines() -> None:

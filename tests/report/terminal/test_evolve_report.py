@@ -194,7 +194,8 @@ def test_report(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, evolution(BEATEN)).splitlines()
     assert lines[0].startswith("Ranks unseen networks with Kendall tau 0.50 [0.40, 0.60]")
     first = lines.index("∑ₖ width")
-    assert any(line.startswith("Next: autoprox search") for line in lines[:first])
+    assert lines[lines.index("Next:") + 1].startswith("autoprox search --space")
+    assert lines.index("Next:") < first
     assert lines[first : first + 3] == ["∑ₖ width", "", "sum(width)"]
     rows = [" ".join(line.split()) for line in lines]
     assert "> sum(width) 2 0.600 0.200" in rows
