@@ -83,14 +83,18 @@ def pick(plan: Plan) -> None:
     proxies = {"committee": f"{found.path}:committee", "published": published}
     lines: dict[str, list[dict[str, Any]]] = {name: [] for name in proxies}
     edges = size_limits(plan)
+    total = 0
     for low, high, count in zip(edges, edges[1:], CANDIDATES, strict=False):
+        total += count
+        wanted = total - len(lines["committee"])  # those that a smaller band lacks, too
         for name, proxy in proxies.items():
-            params = f"{low + 1}:{high}"
-            run = search(space=plan.space, proxy=proxy, params=params, samples=count, **common).path
-            own = [json.loads(text) for text in (run / "candidates.jsonl").read_text().splitlines()]
-            if len(own) != count:
-                raise SystemExit(f"{plan.space}: {len(own)} candidates instead of {count}")
-            lines[name] += own
+            run = search(
+                space=plan.space, proxy=proxy, params=f"{low + 1}:{high}", samples=wanted, **common
+            ).path
+            texts = (run / "candidates.jsonl").read_text().splitlines()
+            lines[name] += [json.loads(text) for text in texts]
+    if len(lines["committee"]) != total:
+        raise SystemExit(f"{plan.space}: {len(lines['committee'])} candidates instead of {total}")
     choices = [line["arch"] for line in lines["committee"]]
     if choices != [line["arch"] for line in lines["published"]]:
         raise SystemExit(f"{plan.space}: the searches have other candidates")
@@ -193,8 +197,9 @@ def page() -> str:
         "",
         "# Picks, trained",
         "",
-        f"Of {sum(CANDIDATES):,} candidates, as many from each of three bands of sizes, each",
-        "method picks the best within each limit. The picks are trained with the recipe of",
+        f"Of {sum(CANDIDATES):,} candidates, as many from each of three bands of sizes as far as",
+        "there are so many, each method picks the best within each limit. The picks are trained",
+        "with the recipe of",
         "nano-bench on both datasets of their table, three seeds each. A score is how far the",
         "negative cross-entropy on what was held out lies above the mean of the table's 128",
         "networks, in their standard deviations, mean of both datasets, with a 95 % interval over",
