@@ -11,6 +11,7 @@ SECTION = "## Fresh weights"
 ROWS = 6
 LEFT_OUT = "s per network"
 TRAINED = "trained"
+BRACKETS = re.compile(r" \[|<br>")  # an interval, or a partial tau
 MARKS = re.compile(r"(<!-- leaderboard:[^\n]*-->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -20,17 +21,16 @@ def with_results(readme: str) -> str:
 
 
 def first_rows() -> str:
-    """Return the rows of the best mean ranks, without partial taus; labels not trained are said."""
+    """Return the taus of the rows with the best mean ranks, and which labels aren't trained."""
     section = LEADERBOARD.read_text().partition(SECTION)[2].partition("\n## ")[0]
     (headings, *rows), (about, *facts) = tables_of(section)
     labels = {row[0]: row[about.index("labels")] for row in facts}
     shown = [n for n, name in enumerate(headings) if name != LEFT_OUT]
-    kinds = [labels.get(headings[n], TRAINED) for n in shown]
-    marked = [
-        headings[n] + (f" (labels: {kind})" if kind != TRAINED else "")
-        for n, kind in zip(shown, kinds, strict=True)
-    ]
-    return table(marked, ([row[n].partition("<br>")[0] for n in shown] for row in rows[:ROWS]))
+    cells = ([BRACKETS.split(row[n])[0] for n in shown] for row in rows[:ROWS])
+    marks = {title[-1]: own for title, own in labels.items() if own != TRAINED}
+    notes = "; ".join(f"{mark} {own}" for mark, own in marks.items())
+    drawn = table([headings[n] for n in shown], cells)
+    return f"{drawn}\n\nLabels that aren't of trained networks: {notes}." if notes else drawn
 
 
 def tables_of(text: str) -> list[list[list[str]]]:

@@ -17,13 +17,14 @@ networks for which a proxy has a score with every seed and both kinds of weights
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
 from time import process_time
 from typing import Any
 
+import leaderboard
 import numpy as np
 from ranked_tables import finished_ranking, show_progress
 
@@ -47,6 +48,7 @@ LEAST = 10  # networks for a correlation
 TIMED = 12  # networks
 REPEATS = 2
 TAU = TIES["unordered"]
+MARGIN = 0.05  # of two taus that count as different where there are few seeds
 
 INTRODUCTION = """\
 With `--weights fresh` each network draws its own initial weights; with `shared` the weights of all
@@ -257,7 +259,43 @@ def page() -> str:
             "",
             *table_lines(found),
         ]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *leaderboard_lines()]) + "\n"
+
+
+def leaderboard_lines() -> Iterator[str]:
+    """Yield the section on the tables that the leaderboard has with both kinds of weights."""
+    yield from (
+        "",
+        "## All tables",
+        "",
+        "The [leaderboard](leaderboard.md) has the taus of all proxies on the tables that were "
+        "ranked with both kinds of weights. Means are over the proxies; larger and smaller count "
+        f"the proxies whose taus differ by more than {MARGIN:g}.",
+        "",
+        "| table | networks | seeds, fresh | seeds, shared | mean tau, fresh | mean tau, shared "
+        "| larger with shared | smaller with shared |",
+        "|---|---|---|---|---|---|---|---|",
+    )
+    by_weights = leaderboard.results()
+    fresh = {own["title"]: own for own in by_weights[FRESH]}
+    for shared in by_weights[SHARED]:
+        other = fresh.get(shared["title"])
+        if not other or other["networks"] != shared["networks"]:
+            continue
+        taus = [
+            (other["rows"][name]["kendall"], own["kendall"])
+            for name, own in shared["rows"].items()
+            if own["kind"] == "proxy" and name in other["rows"]
+        ]
+        known = [(one, two) for one, two in taus if one is not None and two is not None]
+        gains = [two - one for one, two in known]
+        cells = [
+            shared["title"],
+            *(str(shared["networks"]), str(other["seeds"]), str(shared["seeds"])),
+            *(f"{fmean(own):.3f}" for own in zip(*known, strict=True)),
+            *(str(sum(own > MARGIN for own in gains)), str(sum(-own > MARGIN for own in gains))),
+        ]
+        yield f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

@@ -37,17 +37,19 @@ def test_readme_shows_the_first_rows_of_the_leaderboard(
     page = tmp_path / "leaderboard.md"
     page.write_text(
         "## Shared weights\n| a |\n| - |\n\n"
-        "## Fresh weights\n\n| | kind | one | two | s per network |\n"
+        "## Fresh weights\n\n| | kind | one | two‡ | s per network |\n"
         "| --- | --- | --- | --- | --- |\n| `snip` | proxy | .5 [.4, .6]<br>partial .1 | .2 | 3 |\n"
-        "\n| table | labels |\n| --- | --- |\n| one | trained |\n| two | surrogate |\n\n## More\n"
+        "\n| table | labels |\n| --- | --- |\n| one | trained |\n| two‡ | surrogate |\n\n## More\n"
     )
     monkeypatch.setattr(results, "LEADERBOARD", page)
     made = results.with_results("a\n<!-- leaderboard: x -->\nold\n<!-- end -->\nb")
     assert "old" not in made
     lines = made.splitlines()
-    assert lines[2] == "|  | kind | one | two (labels: surrogate) |"
-    assert lines[4] == "| `snip` | proxy | .5 [.4, .6] | .2 |"
-    assert lines[5:] == ["<!-- end -->", "b"]
+    assert lines[2] == "|  | kind | one | two‡ |"
+    assert lines[4] == "| `snip` | proxy | .5 | .2 |"
+    assert lines[5:] == [
+        *("", "Labels that aren't of trained networks: ‡ surrogate.", "<!-- end -->", "b")
+    ]
 
 
 def test_readme_is_short() -> None:
