@@ -28,7 +28,7 @@ TITLES = {
     "autoformer-ti": "ViT-Bench-101, AutoFormer",
     "pit": "ViT-Bench-101, PiT",
     "flexibert": "NAS-Bench-BERT",
-    "gpt2-hw": "HW-GPT-Bench (labels of a surrogate)",
+    "gpt2-hw": "HW-GPT-Bench (labels from a surrogate)",
 }
 INTERVALS = (
     "Intervals of single runs are bootstrap 95 % intervals over the test networks; a difference is "
@@ -147,8 +147,8 @@ def formulas() -> str:
         )  # fmt: skip
         parts += [f"### {TITLES[space]}", table(headings, rows)]
     parts += [
-        "*Spread due to the seed* compares the change of the scores under another seed with the "
-        "spread of the scores over the networks.",
+        "*Spread due to the seed* is how much the scores change with another seed, relative to "
+        "their spread over the networks.",
         "## What they measure",
         "The effective rank of a random weight matrix grows with its smaller dimension. "
         "`sum(effective_rank(ones.mlp.weight))` therefore grows with depth times width; another "
@@ -161,8 +161,8 @@ def formulas() -> str:
         "reduction of attention gradients, so a single layer determines the score; their taus "
         "with the parameter count are negative.",
         "## Controlling for size",
-        "The same splits with `--objective size-adjusted`, minus the default objective: means over "
-        "splits of the paired differences.",
+        "The table shows how much `--objective size-adjusted` changes the taus in comparison with "
+        "the default objective on the same splits: means of the paired differences.",
         table(
             ("benchmark", "splits", "Kendall tau", "partial tau"),
             (
@@ -171,8 +171,9 @@ def formulas() -> str:
             ),
         ),
         "## Known proxies, rediscovered",
-        "`autoprox rediscover` evolves formulas from a proxy's scores alone. Ten seeds each, at "
-        "most ten minutes; the rate has a Wilson 95 % interval.",
+        "`autoprox rediscover` evolves formulas from a proxy's scores alone. Each proxy has ten "
+        "runs with different seeds, of at most ten minutes each. The rate of rediscovery has a "
+        "Wilson 95 % interval.",
         table(
             ("proxy", "rediscovered", "evidence", "median time (CPU s)", "example"), rediscovered()
         ),
@@ -352,25 +353,27 @@ def splits() -> str:
                 *(f"{figure(own[0])} {between(own[1])}" if own else "-" for own in means),
                 difference(gains), f"{counts['better']}, {counts['worse']}",
             ])  # fmt: skip
-    better, worse = (", ".join(verdicts[name]) or "none" for name in ("better", "worse"))
+    better, worse = (
+        f" ({', '.join(verdicts[name])})" if verdicts[name] else "" for name in ("better", "worse")
+    )
     return page(
         "Power laws and regressions from the same labels",
         "`runs/evolution-splits`",
-        f"On average over the splits, the power law ranks better than ridge regression on "
-        f"{len(verdicts['better'])} of {len(rows)} tables ({better}), and worse on "
-        f"{len(verdicts['worse'])} ({worse}).",
+        f"On average over the splits, the power law ranks significantly better than ridge "
+        f"regression on {len(verdicts['better'])} of {len(rows)} tables{better}, and significantly "
+        f"worse on {len(verdicts['worse']) or 'none'}{worse}.",
         "Kendall tau on test networks, with ties counted as unordered: means over the datasets and "
         "over random splits into training and test networks. All methods of a row are fitted to "
         "the same training networks; the parameter count needs none. Intervals are Student's t at "
-        "95 % over the splits; splits share networks, so that they are somewhat too narrow. The "
+        "95 % over the splits; they are somewhat too narrow, because splits share networks. The "
         "last column counts the splits on which the power law alone is significantly better or "
         "worse than ridge regression, by a paired bootstrap over the test networks.",
         table(
             ("table", "labels, test networks", "splits", *shown.values(),
-             "power law minus ridge", "better, worse"),
+             "power law minus ridge", "splits better, worse"),
             rows,
         ),
-        "`python runs/scripts/evolution_splits.py`",
+        "The runs were made by `python runs/scripts/evolution_splits.py`.",
     )  # fmt: skip
 
 
@@ -469,11 +472,9 @@ def supernets() -> str:
         "`runs/supernet/results.md` and `runs/s3/results.md`, which "
         "`python runs/scripts/oneshot_verdicts.py` writes",
         "The claims of PreNAS and S3, tested with networks that are small enough to train on a "
-        "CPU. "
-        "These are results of small networks and short trainings; they neither confirm nor refute "
-        "what the papers report for ImageNet. Each claim has an interval over three seeds and a "
-        "verdict. *Alone* means that networks are trained separately, without a supernet. The "
-        "READMEs next to the results have the settings.",
+        "CPU. These results for small networks and short training neither confirm nor refute what "
+        "the papers report for ImageNet. Each claim has an interval over three seeds and a "
+        "verdict. The READMEs next to the results give the settings.",
         "## PreNAS",
         prenas,
         "## S3",
