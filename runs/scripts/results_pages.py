@@ -603,7 +603,7 @@ def proofs() -> str:
         "Proofs for developers",
         "`runs/measured`",
         "What scripts have shown about the code. They take minutes to hours, so they aren't part "
-        "of the tests; each continues where it was stopped. The figures come from the last "
+        "of the tests; each can be stopped and continued. The figures come from the last "
         "recorded run of each script.",
         table(
             ("claim", "result", "script"),
@@ -614,8 +614,8 @@ def proofs() -> str:
                  "`python tests/fuzz/language.py 100000`"],
                 ["a result depends on the seed alone: not on workers, hash seeds, threads, memory, "
                  "a cluster, or on being killed and resumed",
-                 f"{len(cases) - differing} of {len(cases)} results identical; {expected} are "
-                 "trainings on several processes, which draw crops of their own",
+                 f"{len(cases) - differing} of {len(cases)} results identical; the others are "
+                 f"{expected} trainings on several processes, each of which draws its own crops",
                  "`python tests/proofs/same.py`"],
                 ["a command that was killed or interrupted can be resumed",
                  f"{len(crash['trials'])} interruptions, {faults} faults",
