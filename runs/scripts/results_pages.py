@@ -287,10 +287,10 @@ def transfer() -> str:
         "## A power law for an unseen space",
         f"The tau of the power law minus that of the parameter count is {gain:+.2f} on average, "
         f"and significantly below zero on {worse or 'none'} of the {len(left_out)} spaces. Its "
-        f"terms are selected from {across['terms']} random ones as in `evolve --spaces A,B,C`: they "
-        "are the best if each training space is ranked by a fit to the other training spaces. They "
-        "aren't evolved, and there is no committee. The test networks are all those of the space "
-        "that was left out.",
+        f"terms are selected from {across['terms']} random ones as in `evolve --spaces A,B,C`: "
+        "they are the best if each training space is ranked by a fit to the other training "
+        "spaces. They aren't evolved, and there is no committee. The test networks are all those "
+        "of the space that was left out.",
         table(
             ("left out", "networks", "power law", "parameters", "difference"),
             laws,
