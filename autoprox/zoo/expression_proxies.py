@@ -107,7 +107,7 @@ register_expression("ntsr", "add(rank(ntkt), rank(sept))", ETAS)
 register_expression(
     "autoprox-a",
     "add(sum(l1_norm(qkv.grad)), sum(mean(sigmoid(mlp.grad))))",
-    f"{AUTO_PROX_PAPER}, eq. 2, layers added up",
+    f"{AUTO_PROX_PAPER}, eq. 2, summed over the layers",
 )
 register_expression(
     "autoprox-p",
@@ -120,20 +120,20 @@ register_expression(
 register_expression(
     "autoprox-a-released",
     "add(sum(frobenius_norm(min_max(all.weight))), sum(mean(sqrt(sigmoid(mlp.act_grad)))))",
-    f"{AUTO_PROX_PAPER}, in the form of the configurations of its code",
+    f"{AUTO_PROX_PAPER}, as in the configurations of its code",
 )
 register_expression(
     "autoprox-p-released",
     "sub(sum(frobenius_norm(all.weight)), sum(log(mean(abs(mlp.act_grad)))))",
-    f"{AUTO_PROX_PAPER}, in the form of the code of PicoNAS",
+    f"{AUTO_PROX_PAPER}, as in the code of PicoNAS",
 )
 
 for _name, _group in read_prior_file().groups.items():
     register_expression(
         _name,
         _group.every.expression,
-        "autoprox: a power law that was fitted to true scores of networks of "
-        f"{', '.join(map(str, _group.every.tables))}, so its taus on these tables are no test",
+        "autoprox: a power law that was fitted to the true scores of these tables: "
+        f"{', '.join(map(str, _group.every.tables))}. Its taus on them don't test it",
     )
 
 

@@ -28,9 +28,9 @@ def page() -> str:
             parts += [f"### {space.name}"] * (len(spaces) > 1) + [section(space)]
     return text.page(
         "Search spaces",
-        f"The ranges of parameters are from {DRAWN} random architectures (seed 0) and the smallest "
-        "and largest ones, with a classifier of 1000 classes, or 10 in the nano spaces. You can "
-        "[add a space](own-space.md) in one file.",
+        f"Parameter ranges are those of {DRAWN} random architectures (seed 0) and of the smallest "
+        "and largest ones, with 1000 classes, or 10 in the nano spaces. You can [add a "
+        "space](own-space.md) in one file.",
         *parts,
     )
 
@@ -70,7 +70,7 @@ def sizes(space: SearchSpace) -> Iterator[str]:
     shape = " x ".join(map(str, space.input_shape))
     yield f"input: images of {shape}." if what == "images" else "input: tokens."
     if space.entangled:
-        yield "Every network is a slice of the largest one, so that supernets can be trained."
+        yield "Every network is a slice of the largest one, so supernets can be trained."
 
 
 def count(number: int) -> str:

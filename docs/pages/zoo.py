@@ -5,6 +5,7 @@ import inspect
 from autoprox.export.pretty_format import pretty_formula
 from autoprox.zoo.expression_proxies import EXPRESSION_PROXIES, parse_with_zoo_names
 from autoprox.zoo.functions import FUNCTION_PROXIES, RANK_COMBINATIONS
+from autoprox.zoo.prior_file import read_prior_file
 
 from . import text
 from .text import block, code
@@ -12,14 +13,16 @@ from .text import block, code
 
 def page() -> str:
     """The whole page."""
+    own = " and ".join(", ".join(map(code, read_prior_file().groups)).rsplit(", ", 1))
     return text.page(
         "Published proxies",
-        f"{len(EXPRESSION_PROXIES)} published proxies are expressions of the language, "
-        f"{len(FUNCTION_PROXIES)} are functions with their own passes, and "
-        f"{len(RANK_COMBINATIONS)} combines the ranks of functions. In addition there are the "
-        "counts `params` and `flops`. `autoprox rank --proxies all` measures all of them, and "
-        "`autoprox show NAME` explains one. If the text and the released code of a paper differ, "
-        "the entry says which is implemented.",
+        f"The zoo has {len(EXPRESSION_PROXIES)} expressions of the language, "
+        f"{len(FUNCTION_PROXIES)} functions with their own passes, and {len(RANK_COMBINATIONS)} "
+        f"combination of ranks. All are published, except {own}, which are power laws that come "
+        "with autoprox. The counts `params` and "
+        "`flops` can be used like proxies. `autoprox rank --proxies all` measures all of them, "
+        "and `autoprox show NAME` explains one. If the text and the released code of a paper "
+        "differ, the entry says which is implemented.",
         "## Expressions",
         *map(expression, EXPRESSION_PROXIES),
         "## Functions",

@@ -176,12 +176,13 @@ def sentence(found: Results) -> str:
     above = [own for own in rivals if (own[2].behind or 0) > 0]
     high = [row.behind_interval[1] for _, _, row in rivals]
     worse = [own for own, top in zip(rivals, high, strict=True) if top is not None and top < 0]
-    listed = "; ".join(f"{title}, {count} labels, by {row.method}" for title, count, row in worse)
+    listed = "; ".join(f"{title}, {count} labels ({row.method})" for title, count, row in worse)
     return (
         f"With 0 to {FEW} labels, the power law with the prior has a higher mean tau than the best "
         f"method without the prior in {len(above)} of {len(rivals)} cases (a table and a number of "
-        f"labels). It is significantly worse (in 95 % of the draws) in {len(worse) or 'none'}"
-        f"{f': {listed}' if worse else ''}."
+        f"labels). It is significantly worse in {len(worse) or 'none'}"
+        f"{f' (the better method in brackets): {listed}' if worse else ''}. *Significantly* means "
+        "that the interval with 95 % of the draws is below zero."
     )
 
 
@@ -204,10 +205,10 @@ def mean_parts(found: Results) -> list[str]:
     with_labels: dict[str, list[str]] = {}
     for count, method in best.items():
         with_labels.setdefault(method, []).append(str(count))
-    listed = [f"the {method} with {', '.join(own)} labels" for method, own in with_labels.items()]
+    listed = [f"with {', '.join(own)} labels, the {method}" for method, own in with_labels.items()]
     return [
         "\n".join(lines),
-        f"On average over {len(found)} tables, the best is {'; '.join(listed)}.",
+        f"The best methods on average over {len(found)} tables: {'; '.join(listed)}.",
     ]
 
 
@@ -228,18 +229,18 @@ def ready_made_parts() -> list[str]:
         listed = ", ".join(f"{figure(tau)} ({name})" for name, tau in taus.items())
         default = getattr(read_prior_file(), noun)
         means.append(
-            f"The mean tau on the {len(rows)} tables of {noun} is {listed}, so that `{default}` is "
-            f"the default of `search` in spaces of {noun}."
+            f"The mean tau on the {len(rows)} tables of {noun} is {listed}, so `{default}` is the "
+            f"default of `search` in spaces of {noun}."
         )
     return [
         "## Ready-made proxies",
-        "The zoo has power laws that were fitted on all of these tables (`autoprox-1`), on those "
-        "of vision, and on those of language. How well they rank is measured by versions that were "
-        "fitted without the table: each entry is the mean Kendall tau over the table's datasets of "
-        "such a version.",
+        "The zoo has power laws that were fitted to all of these tables (`autoprox-1`), to those "
+        "of vision, and to those of language. To test them, each table is left out in turn: an "
+        "entry is the Kendall tau on that table of a version that was fitted without it, averaged "
+        "over the table's datasets.",
         "\n".join(lines),
         f"{' '.join(means)} Brackets are 95 % bootstrap intervals over the networks. Tables of "
-        "similar spaces remain in the fit, such as that of AutoFormer nano when AutoFormer is left "
+        "similar spaces remain in the fit: AutoFormer nano, for example, when AutoFormer is left "
         "out.",
         "On three tables the parameter count alone is better than `autoprox-1`. Adding the "
         "logarithm of the parameter count to the power law was tried "
@@ -257,17 +258,17 @@ def page_files() -> dict[Path, str]:
     parts = [
         "<!-- Written by runs/scripts/curves.py page: change it there. -->",
         "# How many trained networks are needed",
-        "How well methods rank the other networks of a table, by the number of networks whose true "
-        "scores they were fitted to: the mean Kendall tau over a table's datasets and over draws "
-        "of the labels.",
+        "Each method is fitted to the true scores (labels) of some networks of a table, and ranks "
+        "the others. The figures are Kendall taus: means over the table's datasets and over draws "
+        "of the labelled networks.",
         "![Kendall tau by the number of labels](../images/curve.svg)",
         sentence(found),
         "The prior of a table is a power law that was fitted only to the other tables, so the "
         "column of 0 labels shows what the ready-made proxy would achieve without that table. The "
-        "penalty of fits with the prior and the number of the prior's members were chosen on the "
-        "training parts of the tables of nano-bench. The Gaussian process with the prior is the "
+        "ridge penalty of fits with the prior, and the number of power laws in the prior, were "
+        "chosen on training networks of nano-bench. The Gaussian process with the prior is the "
         "predictor of `evolve`: its prior mean is the prior's score. Power laws are committees: "
-        "means of the logarithms of power laws that are chosen on random parts of the labels. "
+        "means of the logarithms of power laws that were chosen on random subsets of the labels. "
         "`best of the zoo` is the published proxy that ranks the labelled networks best; it was "
         "measured only on the tables of nano-bench. Brackets contain 95 % of the draws.",
         "## Means over the tables",
@@ -285,7 +286,9 @@ def page_files() -> dict[Path, str]:
             lines.append(markdown_line([method, *shown]))
         rivals = best_rivals({title: summary})[title]
         differences = [f"{figure(r.behind)} {bounds(r.behind_interval)}" for r in rivals.values()]
-        lines.append(markdown_line(["the prior's minus the best without it", *differences]))
+        lines.append(
+            markdown_line(["power law with the prior minus the best without", *differences])
+        )
         tables = ", ".join(summary.prior_tables)
         parts += [
             f"## {title}",

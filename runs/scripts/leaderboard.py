@@ -364,18 +364,18 @@ def page_files() -> dict[Path, str]:
     parts = [
         "<!-- Written by runs/scripts/leaderboard.py page: change it there. -->",
         "# Leaderboard",
-        "The published proxies on every table of networks with true scores, next to sizes and to "
-        "regressions that never measure a network. Rows that are on all tables come first, by the "
-        "mean rank over the tables. A tau is the mean over a table's datasets and seeds, ties "
-        "counted as unordered, with a bootstrap 95 % interval over the networks. The partial tau "
-        "controls for parameter count. Inputs are seeded noise.",
-        f"`{BOTH}` is the ready-made proxy as it was fitted without the networks of the column; "
-        "all others are as published.",
+        "How well the published proxies, the sizes of networks, and regressions on their choices "
+        "rank the networks of each table. Rows without gaps come first, sorted by the mean rank "
+        "over the tables. A tau is the mean over a table's datasets and seeds, with ties counted "
+        "as unordered and a bootstrap 95 % interval over the networks. The partial tau controls "
+        "for parameter count. Inputs are seeded noise.",
+        f"In each column, `{BOTH}` is a version of the ready-made proxy that was fitted without "
+        "the networks of that column. All other proxies are as published.",
         "Regressions predict the networks of each fold from the architectures' choices and the "
         f"true scores of {LABELS} networks of the other folds. Sizes and proxies use no true "
-        "scores. Seconds are for the proxy alone on the network of median size, with one thread, "
-        "from the fastest table to the slowest; proxies that are measured together share passes "
-        "and take less.",
+        "scores. The last column has the seconds that the proxy alone takes for the network of "
+        "median size, with one thread, on the fastest and on the slowest table. Proxies that are "
+        "measured together share passes, and take less time.",
     ]
     for weights, tables in results().items():
         ranks = mean_ranks(tables)

@@ -66,7 +66,13 @@ def claim(seeds: Sequence[Sequence[Mapping[str, Any]]], figure: Path) -> list[st
         return [r[name] for r in rows if (r["training"], r["size"]) == (training, size)]
 
     body = [[f"{size:,}", *(shown(of(name, size)) for name in TRAININGS)] for size in sizes]
-    lines = [f"Accuracy of the best subnet below each size, {len(seeds)} seeds:", ""]
+    lines = [
+        f"Accuracy (%) below each size, {len(seeds)} seeds. *Preferred*: the preferred subnet of "
+        "the size, from a supernet trained on all preferred subnets. *Uniform* and *sandwich*: the "
+        "best of several random subnets, from a supernet trained with that sampler. *Alone*: the "
+        "preferred subnet, trained separately:",
+        "",
+    ]
     lines += table(["parameters", *TRAININGS], body)
     axes = (drawn := Figure(figsize=(5, 3.5), layout="constrained")).subplots()
     for name in TRAININGS:
@@ -80,12 +86,14 @@ def claim(seeds: Sequence[Sequence[Mapping[str, Any]]], figure: Path) -> list[st
     claims = []
     for other in TRAININGS[1:]:
         gains = [_gain(own, "preferred", other, "accuracy") for own in seeds]
-        claims.append([f"preferred is better than {other}", shown(gains), verdict(gains)])
+        name = "separate" if other == "alone" else other
+        text = f"preferred training is better than {name} training"
+        claims.append([text, shown(gains), verdict(gains)])
     for other in TRAININGS[1:3]:
         gains = [_gain(own, "preferred", other, "preferred_one") for own in seeds]
         claims.append(
             [
-                f"with the same subnets, preferred is better than {other}",
+                f"on the preferred subnets, preferred training is better than {other} training",
                 shown(gains),
                 verdict(gains),
             ]
@@ -106,9 +114,10 @@ def isomers(seeds: Sequence[Mapping[str, Any]], trained: Sequence[Mapping[str, A
     first = seeds[0]
     sizes = {name: own["isomers"] for name, own in first["groups"].items()}
     lines = [
-        f"Mean best rank of {sum(sizes.values())} isomers in groups of "
-        f"{', '.join(map(str, sizes.values()))}, {len(seeds)} seeds; 0: the pick is the best, "
-        "0.5: as good as random, 1: the worst:",
+        f"Rank, within its group, of the isomer that each proxy scores highest (0: the best, 1: "
+        f"the worst; 0.5 on average for a random pick): {sum(sizes.values())} isomers in groups of "
+        f"{', '.join(map(str, sizes.values()))}, {len(seeds)} seeds. *Tau* is the proxy's mean "
+        "Kendall tau within the groups, and *slices* are SNIP scores of slices of one supernet:",
         "",
     ]
 
@@ -132,7 +141,8 @@ def isomers(seeds: Sequence[Mapping[str, Any]], trained: Sequence[Mapping[str, A
     for name in means:
         if name.startswith("slices: normalised"):
             gains = [pooled(s, "slices: SNIP") - pooled(s, name) for s in seeds]
-            claims.append([f"{name} is better than SNIP", shown(gains), verdict(gains)])
+            text = f"SNIP {name.removeprefix('slices: ')} is better than SNIP"
+            claims.append([text, shown(gains), verdict(gains)])
     spans = {g: fmean(s["groups"][g]["deviation"] for s in seeds) for g in sizes}
     deviations = ", ".join(f"{value:.2f} ({name})" for name, value in spans.items())
     lines += [
@@ -157,7 +167,8 @@ def alone(seeds: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
     count = sum(len(seeds[0]["groups"][g]["alone"]) for g in groups)
     lines = [
-        f"Tau between inherited accuracies and those of separate training, {count} isomers:",
+        "Kendall tau between inherited accuracy and accuracy after separate training, "
+        f"{count} isomers:",
         "",
     ]
     return lines + table(["seed", *groups, "all", "inherited, mean", "alone, mean"], rows)
@@ -175,7 +186,12 @@ def s3(seeds: Sequence[Mapping[str, Any]]) -> list[str]:
         for number in count
     ]
     headings = ["space", "E-T error", "expected", "top tier", "best, inherited", "best, alone"]
-    lines = [f"In percent, {len(seeds)} seeds:", "", *table(headings, rows)]
+    lines = [
+        "Errors of random networks of each space, and accuracies of its best network, in percent, "
+        f"{len(seeds)} seeds:",
+        "",
+        *table(headings, rows),
+    ]
     claims = []
     for number in count[1:]:
         gains = [s["rounds"][0]["error"] - s["rounds"][number]["error"] for s in seeds]
@@ -186,10 +202,16 @@ def s3(seeds: Sequence[Mapping[str, Any]]) -> list[str]:
         text = f"{best}, is better than that of space 0"
         claims.append([text, shown(gains), verdict(gains)])
     gains = [fmean(s["inherited"]) - fmean(s["alone"]) for s in seeds]
-    text = "inherited weights are better than separately trained ones"
+    text = "inherited weights are more accurate than separately trained ones"
     claims.append([text, shown(gains), verdict(gains)])
     taus = [s["tau"] for s in seeds]
-    claims.append(["both rank random networks alike (tau)", shown(taus), verdict(taus)])
+    claims.append(
+        [
+            "inherited and separately trained weights rank random networks alike (tau)",
+            shown(taus),
+            verdict(taus),
+        ]
+    )
     return lines + table(["claim", "gain", "verdict"], claims)
 
 

@@ -114,18 +114,22 @@ CLAIMS = (
 )
 NETWORKS = {
     "Auto-Prox": "the published networks and labels",
-    "T-Razor": "other networks of the same supernets and sizes, accuracies with the supernet's "
+    "T-Razor": "other networks of the same supernets and sizes, with accuracies of inherited "
     "weights (OoD-ViT-NAS)",
     "ETAS": "other networks of the same space (OoD-ViT-NAS; LiteTransformerSearch)",
 }
 REASONS = {  # source, space, proxy ("" for all): what is known of a figure that isn't met
     ("Auto-Prox, table 2", "pit", "naswot"): "the authors' own code gives .52 .59 .53",
     ("Auto-Prox, table 2", "pit", "synflow"): "the authors' own code gives .77 .74 .44",
-    ("Auto-Prox, table 2", "pit", "autoprox-p"): "equation 3 gives more than is printed",
-    ("Auto-Prox, table 6", "pit", "naswot"): "table 2 prints as little, for which the authors' own "
-    "code gives .52 .59 .53",
-    ("Auto-Prox, table 5", "autoformer-ti", ""): "the published labels rank the other way: the "
-    "authors' own code gives -.19 for `dss`",
+    (
+        "Auto-Prox, table 2",
+        "pit",
+        "autoprox-p",
+    ): "equation 3 gives higher values than the table prints",
+    ("Auto-Prox, table 6", "pit", "naswot"): "as in table 2, for which the authors' own code "
+    "gives .52 .59 .53",
+    ("Auto-Prox, table 5", "autoformer-ti", ""): "the published labels rank the other way round: "
+    "the authors' own code gives -.19 for `dss`",
 }
 EVERY = "linear layers and convolutions of the whole network"
 LAYERS = {  # proxies of other layers than the zoo's: what changes, by expression
@@ -398,12 +402,15 @@ def sentence(claim: Claim, found: Mapping[str, Mapping[str, Any]]) -> str:
         }
         ours = max(means, key=lambda proxy: means[proxy])
         rival = (
-            "and it is best here, too"
+            "and it is best here too"
             if ours == best
-            else f"but `{ours}` is best here ({figure(means[ours])}, `{best}` "
+            else f"but `{ours}` is best here ({figure(means[ours])}; `{best}`: "
             f"{figure(means.get(best))})"
         )
-        parts.append(f"with {key} weights {count} of {len(published)} are reproduced, {rival}")
+        parts.append(
+            f"with {key} weights, the values of {count} of {len(published)} proxies are "
+            f"reproduced, {rival}"
+        )
     if not parts:
         return "**Not measured yet.**"
     value = figure(fmean(published[best].values()))
@@ -435,13 +442,13 @@ def claim_section(claim: Claim) -> Iterator[str]:
     if not any(key in found for key in MAIN):
         return
     settings = "; ".join(
-        f"{key} weights: {own['networks']} of {own['of']} networks, seeds: {own['seeds']}"
+        f"{own['networks']} of {own['of']} networks with {key} weights (seeds: {own['seeds']})"
         for key, own in found.items()
         if key in MAIN
     )
     paper = claim.source.partition(",")[0]
-    order = f"; {', '.join(datasets)}, in this order" if len(datasets) > 1 else ""
-    yield f"{NAMES[claim.correlation]} on {NETWORKS[paper]}{order}; {settings}."
+    order = f" ({', '.join(datasets)}, in this order)" if len(datasets) > 1 else ""
+    yield f"{NAMES[claim.correlation]} on {NETWORKS[paper]}{order}: {settings}."
     shown = [key for key in MAIN if key in found]
     heads = ("proxy", "published", *(f"ours, {key} weights" for key in shown), "verdict")
     lines = [markdown_line(heads), markdown_line(["---"] * len(heads))]
@@ -454,7 +461,7 @@ def claim_section(claim: Claim) -> Iterator[str]:
     if tried := list(tried_lines(claim, found, unmet)):
         heads = ("proxy", "tried", "published", "ours")
         head = (markdown_line(heads), markdown_line(["---"] * len(heads)))
-        yield "What was tried where the published value isn't met:"
+        yield "Other settings that were tried for proxies whose published values aren't reproduced:"
         yield "\n".join([*head, *tried])
 
 
@@ -495,7 +502,7 @@ def figure5() -> str:
     best = max((name for name in finals if name != "elitist"), key=lambda n: finals[n].mean())
     lead = finals["elitist"] - finals[best]
     low, high = percentile_interval(lead[bootstrap_picks(seeds, 0)].mean(axis=1))
-    judged = "Reproduced" if low > 0 else "Not reproduced" if high < 0 else "Neither way"
+    judged = "Reproduced" if low > 0 else "Not reproduced" if high < 0 else "Inconclusive"
     return (
         f"**{judged}: the paper's elitist evolution finds better proxies than its rivals; here the "
         f"mean fitness after {found['budget']} evaluations is {ours} (seeds: {seeds}), and elitist "
@@ -514,8 +521,8 @@ def prenas_choices() -> Iterator[str]:
     listed = ", ".join(str(counts[name]) for name in others)
     yield (
         "**With the weights, images and dropped branches that the authors' code draws, "
-        f"{counts['released']} of its {len(CHOICES)} choices of the Tiny space are found; with "
-        f"{len(others)} other draws, {listed}.**"
+        f"{counts['released']} of the {len(CHOICES)} released choices for the Tiny space are "
+        f"found; {len(others)} other draws find {listed} of them.**"
     )
     hits = Counter(own for name in others for own in found[name])
     sizes = ("width", "depth", "sum of MLP ratios", "sum of heads", "parameters")
@@ -535,8 +542,8 @@ def page() -> str:
         "# Reproductions",
         "What papers report, and what is measured here with the same networks or, if these aren't "
         "published, with public ones of the same kind. Inputs are four images or sequences of "
-        "seeded noise unless stated otherwise; ours is the mean over the seeds, with a "
-        "bootstrap 95 % interval over the networks.",
+        "seeded noise unless stated otherwise. Our values are means over the seeds, with "
+        "bootstrap 95 % intervals over the networks.",
         "A published value is *reproduced* if it lies within our interval on every dataset, or "
         "else within "
         f"{figure(TOLERANCE)}: the authors' own code, run on the published networks, is up to .11 "

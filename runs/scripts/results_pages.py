@@ -28,7 +28,7 @@ TITLES = {
     "autoformer-ti": "ViT-Bench-101, AutoFormer",
     "pit": "ViT-Bench-101, PiT",
     "flexibert": "NAS-Bench-BERT",
-    "gpt2-hw": "HW-GPT-Bench (labels of a surrogate)",
+    "gpt2-hw": "HW-GPT-Bench (labels from a surrogate)",
 }
 INTERVALS = (
     "Intervals of single runs are bootstrap 95 % intervals over the test networks; a difference is "
@@ -147,8 +147,8 @@ def formulas() -> str:
         )  # fmt: skip
         parts += [f"### {TITLES[space]}", table(headings, rows)]
     parts += [
-        "*Spread due to the seed* compares the change of the scores under another seed with the "
-        "spread of the scores over the networks.",
+        "*Spread due to the seed* is how much the scores change with another seed, relative to "
+        "their spread over the networks.",
         "## What they measure",
         "The effective rank of a random weight matrix grows with its smaller dimension. "
         "`sum(effective_rank(ones.mlp.weight))` therefore grows with depth times width; another "
@@ -161,8 +161,8 @@ def formulas() -> str:
         "reduction of attention gradients, so a single layer determines the score; their taus "
         "with the parameter count are negative.",
         "## Controlling for size",
-        "The same splits with `--objective size-adjusted`, minus the default objective: means over "
-        "splits of the paired differences.",
+        "The table shows how much `--objective size-adjusted` changes the taus in comparison with "
+        "the default objective on the same splits: means of the paired differences.",
         table(
             ("benchmark", "splits", "Kendall tau", "partial tau"),
             (
@@ -171,8 +171,9 @@ def formulas() -> str:
             ),
         ),
         "## Known proxies, rediscovered",
-        "`autoprox rediscover` evolves formulas from a proxy's scores alone. Ten seeds each, at "
-        "most ten minutes; the rate has a Wilson 95 % interval.",
+        "`autoprox rediscover` evolves formulas from a proxy's scores alone. Each proxy has ten "
+        "runs with different seeds, of at most ten minutes each. The rate of rediscovery has a "
+        "Wilson 95 % interval.",
         table(
             ("proxy", "rediscovered", "evidence", "median time (CPU s)", "example"), rediscovered()
         ),
@@ -240,7 +241,7 @@ def transfer() -> str:
             rows.append(
                 [
                     TITLES[origin],
-                    TITLES[space] + (" (its own)" if space == origin else ""),
+                    TITLES[space] + (" (the same)" if space == origin else ""),
                     f"{figure(mean)} {between(ends)}",
                     difference(gains["params"]),
                     difference(gains["ridge"]),
@@ -278,22 +279,25 @@ def transfer() -> str:
     return page(
         "Transfer between spaces",
         "`runs/measured/transfer.json` and `runs/spaces`",
-        "A formula that was evolved on one search space need not rank the networks of another. "
-        "This page measures power laws that were fitted to four spaces and tested on a fifth, then "
-        "formulas of the tree form: those of single spaces on other spaces, and those that were "
-        f"evolved on several spaces and tested on one that was held out. {INTERVALS}",
-        "## A power law for a space that it doesn't know",
+        "A formula that was evolved on one search space may rank the networks of another badly. "
+        "The first section tests power laws that were fitted to four spaces on a fifth. The others "
+        "test formulas of the tree form: first those evolved on a single space, on other spaces; "
+        "then those evolved on three spaces, on a fourth that was held out. "
+        f"{INTERVALS}",
+        "## A power law for an unseen space",
         f"The tau of the power law minus that of the parameter count is {gain:+.2f} on average, "
-        f"and significantly below zero on {worse} of {len(left_out)} spaces. Its terms are "
-        f"selected from {across['terms']} random ones by the rule of `evolve --spaces A,B,C`: how "
-        "well a fit to the other training spaces ranks each training space. They aren't evolved, "
-        "and there is no committee. The test is on all networks of the space that was left out.",
+        f"and significantly below zero on {worse or 'none'} of the {len(left_out)} spaces. Its "
+        f"terms are selected from {across['terms']} random ones as in `evolve --spaces A,B,C`: "
+        "they are the best if each training space is ranked by a fit to the other training "
+        "spaces. They aren't evolved, and there is no committee. The test networks are all those "
+        "of the space that was left out.",
         table(
             ("left out", "networks", "power law", "parameters", "difference"),
             laws,
         ),
-        "`python runs/scripts/choose_across_spaces.py`; [what else was tried](selection.md).",
-        "## Formulas of one space, on others",
+        "Made by `python runs/scripts/choose_across_spaces.py`. [What else was "
+        "tried](selection.md#several-spaces).",
+        "## Formulas from one space, tested on others",
         "Kendall tau on the test networks of the formula's own split: means over the datasets and "
         "over five runs. The baselines are the parameter count and a ridge regression that was "
         "fitted to the training networks of the space on which the formula is tested.",
@@ -303,17 +307,18 @@ def transfer() -> str:
             rows,
         ),
         "## One tree for several spaces",
-        "Evolved by `autoprox evolve --form tree --spaces autoformer,pit,autoformer-nano,pit-nano "
-        "--hold-out each` on three spaces and tested on all networks of the fourth.",
+        "Each formula was evolved by `autoprox evolve --form tree --spaces "
+        "autoformer,pit,autoformer-nano,pit-nano --hold-out each` on three of the spaces, and "
+        "tested on all networks of the fourth.",
         table(
             ("objective", "held out", "Kendall tau", "partial tau",
              "tau minus that of parameter count"),
             held_out,
         ),
         "No tree here ranks well on every space. Deeper networks are better after the long "
-        "trainings of ViT-Bench-101's AutoFormers and worse after the short trainings of "
-        "nano-bench (`python runs/scripts/depth_correlation.py`), so a formula that suits one "
-        "misleads on the other.",
+        "training of ViT-Bench-101's AutoFormers, but worse after the short training of nano-bench "
+        "(`python runs/scripts/depth_correlation.py`), so a formula that ranks one well ranks the "
+        "other badly.",
     )  # fmt: skip
 
 
@@ -352,25 +357,27 @@ def splits() -> str:
                 *(f"{figure(own[0])} {between(own[1])}" if own else "-" for own in means),
                 difference(gains), f"{counts['better']}, {counts['worse']}",
             ])  # fmt: skip
-    better, worse = (", ".join(verdicts[name]) or "none" for name in ("better", "worse"))
+    better, worse = (
+        f" ({', '.join(verdicts[name])})" if verdicts[name] else "" for name in ("better", "worse")
+    )
     return page(
         "Power laws and regressions from the same labels",
         "`runs/evolution-splits`",
-        f"On average over the splits, the power law ranks better than ridge regression on "
-        f"{len(verdicts['better'])} of {len(rows)} tables ({better}), and worse on "
-        f"{len(verdicts['worse'])} ({worse}).",
+        f"On average over the splits, the power law ranks significantly better than ridge "
+        f"regression on {len(verdicts['better'])} of {len(rows)} tables{better}, and significantly "
+        f"worse on {len(verdicts['worse']) or 'none'}{worse}.",
         "Kendall tau on test networks, with ties counted as unordered: means over the datasets and "
         "over random splits into training and test networks. All methods of a row are fitted to "
         "the same training networks; the parameter count needs none. Intervals are Student's t at "
-        "95 % over the splits; splits share networks, so that they are somewhat too narrow. The "
+        "95 % over the splits; they are somewhat too narrow, because splits share networks. The "
         "last column counts the splits on which the power law alone is significantly better or "
         "worse than ridge regression, by a paired bootstrap over the test networks.",
         table(
             ("table", "labels, test networks", "splits", *shown.values(),
-             "power law minus ridge", "better, worse"),
+             "power law minus ridge", "splits better, worse"),
             rows,
         ),
-        "`python runs/scripts/evolution_splits.py`",
+        "The runs were made by `python runs/scripts/evolution_splits.py`.",
     )  # fmt: skip
 
 
@@ -389,7 +396,7 @@ def search() -> str:
         for own in strategies:
             mean, ends = over(runs[own] - setting["least"])
             cells.append(f"{figure(mean)} {between(ends)}")
-        rows.append([f"`{proxy}`", limit.replace(":80M", "80 M parameters at most"), *cells])
+        rows.append([f"`{proxy}`", limit.replace(":80M", "at most 80 M parameters"), *cells])
     inherited = read("measured/search_inherited.json")
     pick = read("measured/search_pick.json")["datasets"]
     evolution = read("strategies/autoformer-nano.json")["curves"]
@@ -399,17 +406,17 @@ def search() -> str:
         "`runs/measured` and `runs/strategies`",
         INTERVALS,
         "## Search strategies",
-        "Regret on HW-GPT-Bench after 1,300 candidates: the perplexity, predicted by the "
-        "benchmark's surrogate, of the network that a search returns minus the least perplexity "
-        "known within the limit. Ten seeds, inherited weights, lower is better "
+        "Regret on HW-GPT-Bench after 1,300 candidates: the perplexity of the network that a "
+        "search returns, as predicted by the benchmark's surrogate, minus the lowest perplexity "
+        "known within the limit. Lower is better. Means over ten seeds, with inherited weights "
         "(`python tests/bench/regret.py`). `etas` also asks the benchmark for the perplexity of a "
         "few candidates; the others follow the proxy alone.",
         table(("proxy", "limit", *(f"`{name}`" for name in strategies)), rows),
         "## Inherited and fresh weights",
-        "Kendall tau between the scores of 200 candidates of `autoformer-supernet-ti`, and the "
-        "speed of a search with inherited weights on one thread (`python tests/bench/search.py "
-        "inherited`). For four of the six proxies, inherited scores follow the parameter "
-        "count more closely than fresh ones do.",
+        "Kendall taus between the inherited scores, fresh scores and parameter counts of 200 "
+        "candidates of `autoformer-supernet-ti`, and the speed of a search with inherited weights "
+        "on one thread (`python tests/bench/search.py inherited`). For four of the six proxies, "
+        "inherited scores follow the parameter count more closely than fresh ones do.",
         table(
             ("proxy", "inherited and fresh", "inherited and parameters", "fresh and parameters",
              "candidates per CPU second"),
@@ -425,17 +432,17 @@ def search() -> str:
             ),
         ),
         "## Picks without a size limit",
-        "Accuracy (%) of the network of ViT-Bench-101's AutoFormers that each proxy scores "
-        "highest, seed 0 (`python tests/bench/search.py pick`). One pick of 100 networks has no "
-        "interval; without a limit on the size, the largest network is a strong baseline.",
+        "Accuracy (%) of the network that each proxy scores highest among 100 AutoFormers of "
+        "ViT-Bench-101, seed 0 (`python tests/bench/search.py pick`). A single pick has no "
+        "interval. Without a limit on size, the largest network is a strong baseline.",
         table(
-            ("pick of", *pick),
+            ("picked by", *pick),
             [
                 *(
                     [words, *(f"{own[key]:.2f}" for own in pick.values())]
                     for key, words in
                     (("best", "the true accuracy"), ("largest", "the parameter count"),
-                     ("mean", "chance (mean of all)"))
+                     ("mean", "a random choice (mean of all)"))
                 ),
                 *(
                     [f"`{name}`", *(f"{own['picks'][name]:.2f}" for own in pick.values())]
@@ -469,11 +476,9 @@ def supernets() -> str:
         "`runs/supernet/results.md` and `runs/s3/results.md`, which "
         "`python runs/scripts/oneshot_verdicts.py` writes",
         "The claims of PreNAS and S3, tested with networks that are small enough to train on a "
-        "CPU. "
-        "These are results of small networks and short trainings; they neither confirm nor refute "
-        "what the papers report for ImageNet. Each claim has an interval over three seeds and a "
-        "verdict. *Alone* means that networks are trained separately, without a supernet. The "
-        "READMEs next to the results have the settings.",
+        "CPU. These results for small networks and short training neither confirm nor refute what "
+        "the papers report for ImageNet. Each claim has an interval over three seeds and a "
+        "verdict. The READMEs next to the results give the settings.",
         "## PreNAS",
         prenas,
         "## S3",
@@ -496,7 +501,7 @@ def speed() -> str:
         "`runs/measured`",
         "Measured on two cores of a shared machine with torch 2.13 for CPUs. A ratio compares two "
         "measurements of one run of a script. Each figure is a single measurement without an "
-        "interval: take differences of less than a tenth as noise.",
+        "interval, so differences below 10 % may be noise.",
         "## Start",
         table(
             ("command", "seconds"),
@@ -510,13 +515,13 @@ def speed() -> str:
         "`python tests/bench/startup.py`",
         "## Passes and formulas",
         table(
-            ("what", "measured"),
+            ("task", "measured"),
             [
-                ["passes of four AutoFormers, with their statistics kept, against bare passes "
+                ["passes of four AutoFormers, keeping their statistics, relative to bare passes "
                  "(CPU time)", f"{engine['collection']['ratio']:.2f} times"],
-                ["SNIP at full resolution on these networks, against bare passes (CPU time)",
+                ["SNIP at full resolution on these networks, relative to bare passes (CPU time)",
                  f"{engine['final']['ratio']:.2f} times"],
-                ["two workers against one: 100 random formulas on 60 AutoFormers",
+                ["100 random formulas on 60 AutoFormers: two workers relative to one",
                  f"{times:.2f} times as fast"],
                 ["20,000 formulas on four spaces with successive halving, one worker, "
                  "extrapolated from 2,000", f"{minutes:.0f} CPU minutes"],
@@ -531,9 +536,9 @@ def speed() -> str:
             ("formula", "times a copy"),
             ([f"`{own['expression']}`", figure(own["ratio"], 1)] for own in bandwidth["trees"]),
         ),
-        "The same kinds of formulas by the engine, by numexpr and by a loop compiled by numba, "
-        "relative to a copy (`python tests/bench/kernels.py`). Neither is a dependency: numba is "
-        "faster on plain arithmetic, but both are much slower on exponentials and logarithms.",
+        "Similar formulas evaluated by the engine, by numexpr and by a loop compiled with numba, "
+        "relative to a copy (`python tests/bench/kernels.py`). numba is faster on plain "
+        "arithmetic, but both are much slower on exponentials and logarithms, so neither is used.",
         table(
             ("formula", "engine", "numexpr", "numba"),
             (
@@ -544,22 +549,23 @@ def speed() -> str:
         ),
         "## Large tables",
         table(
-            ("AutoFormers of ood-vit-nas, the size Tiny", "measured"),
+            ("AutoFormers of ood-vit-nas, size Tiny", "measured"),
             [
-                [f"{passes['networks']:,} networks with their statistics kept, one thread, "
-                 "against bare passes (CPU time)", f"{passes['ratio']:.2f} times"],
+                [f"passes of {passes['networks']:,} networks, keeping their statistics, on one "
+                 "thread, relative to bare passes (CPU time)", f"{passes['ratio']:.2f} times"],
                 [f"evolution with {evolution['evaluations']:,} formulas on "
-                 f"{evolution['training_networks']} networks with nothing in the cache: "
-                 "measuring the networks", f"{evolution['collecting_seconds'] / 60:.0f} minutes"],
-                ["the same: formulas", f"{evolution['evolving_seconds'] / 60:.0f} minutes"],
-                ["the same: most resident memory", f"{evolution['peak_gib']:.1f} GiB"],
+                 f"{evolution['training_networks']} networks, with an empty cache: time to measure "
+                 "the networks", f"{evolution['collecting_seconds'] / 60:.0f} minutes"],
+                ["the same: time to evolve the formulas",
+                 f"{evolution['evolving_seconds'] / 60:.0f} minutes"],
+                ["the same: peak resident memory", f"{evolution['peak_gib']:.1f} GiB"],
             ],
         ),
         "`python tests/bench/large_table.py passes evolve`",
         "## Workers of a cluster",
         "Speed-up of a dask cluster on this machine over one thread without it "
         "(`python tests/bench/scale.py`). With two cores, four workers can't be faster than two. "
-        "Small networks take less time than sending them does.",
+        "Measuring a small network takes less time than sending it.",
         table(
             ("task", "networks", "seconds for each", "1 worker", "2 workers", "4 workers"),
             (
@@ -602,7 +608,7 @@ def proofs() -> str:
         "Proofs for developers",
         "`runs/measured`",
         "What scripts have shown about the code. They take minutes to hours, so they aren't part "
-        "of the tests; each continues where it was stopped. The figures come from the last "
+        "of the tests; each can be stopped and continued. The figures come from the last "
         "recorded run of each script.",
         table(
             ("claim", "result", "script"),
@@ -613,8 +619,8 @@ def proofs() -> str:
                  "`python tests/fuzz/language.py 100000`"],
                 ["a result depends on the seed alone: not on workers, hash seeds, threads, memory, "
                  "a cluster, or on being killed and resumed",
-                 f"{len(cases) - differing} of {len(cases)} results identical; {expected} are "
-                 "trainings on several processes, which draw crops of their own",
+                 f"{len(cases) - differing} of {len(cases)} results identical; the others are "
+                 f"{expected} trainings on several processes, each of which draws its own crops",
                  "`python tests/proofs/same.py`"],
                 ["a command that was killed or interrupted can be resumed",
                  f"{len(crash['trials'])} interruptions, {faults} faults",

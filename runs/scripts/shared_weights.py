@@ -53,11 +53,11 @@ MARGIN = 0.05  # of two taus that count as different where there are few seeds
 INTRODUCTION = """\
 With `--weights fresh` each network draws its own initial weights; with `shared` the weights of all
 networks are slices of one draw ([which to use](../compare.md#fresh-and-shared-weights)). This page
-compares how the published proxies rank networks with both. Kendall's tau (ties count as unordered)
-and the partial tau (controlling for parameter count) are means over datasets and seeds, ± the
-standard error over the seeds. The seed share is 1 minus Spearman's correlation between the scores
-of two seeds. A difference between two taus counts as better or worse if it exceeds two standard
-errors.
+compares how well the published proxies rank networks with each. Kendall's tau (ties count as
+unordered) and the partial tau (controlling for parameter count) are means over datasets and seeds,
+± the standard error over the seeds. The seed share is 1 minus Spearman's correlation between the
+scores of two seeds. A difference between two taus counts as better or worse if it exceeds two
+standard errors.
 
 `python runs/scripts/shared_weights.py rank BENCHMARK SPACE --networks N` measures a table, and
 `page` writes this page."""
@@ -234,12 +234,14 @@ def verdict(found: Mapping[str, Any]) -> str:
             continue
         gain, limit = taus[1] - taus[0], 2 * float(np.hypot(*errors))
         known, better, worse = known + 1, better + (gain > limit), worse + (gain < -limit)
-    return f"With shared weights, of {known} proxies {better} ranked better and {worse} worse."
+    return f"With shared weights, {better} of {known} proxies ranked better and {worse} worse."
 
 
 def page() -> str:
     """Return the page of all tables that were measured."""
     lines = [
+        "<!-- Written by runs/scripts/shared_weights.py page: change it there. -->",
+        "",
         "# Fresh and shared weights",
         "",
         INTRODUCTION,

@@ -366,40 +366,40 @@ def page() -> str:
     parts = [
         "<!-- Written by runs/scripts/suggestions.py page: change it there. -->",
         "# Which to train next",
-        f"On average over {len(tables)} tables, three limits and "
-        f"{results[tables[0].name][OURS]['draws']} draws, "
-        f"`autoprox suggest` needs {ours:.1f} trainings to come within 1 % of the best; Optuna's "
-        f"TPE needs {tpe:.1f}, which is {tpe / ours:.2f} times as many. The goal was at most "
-        f"half as many as TPE: {reached} on average, and on {len(won)} of {len(tables)} tables"
-        f"{': ' if won else ''}{', '.join(won)}. The best variant of TPE needs {rival:.1f}, and "
-        f"the order of the proxies without any label {needed['proxies alone']:.1f}.",
+        f"On average over {len(tables)} tables, three size limits and "
+        f"{results[tables[0].name][OURS]['draws']} draws, `autoprox suggest` has to train "
+        f"{ours:.1f} networks to come within 1 % of the best; Optuna's TPE has to train {tpe:.1f}, "
+        f"{tpe / ours:.2f} times as many. The goal, at most half as many as TPE, was {reached} on "
+        f"average. It was reached on {len(won)} of {len(tables)} tables"
+        f"{': ' if won else ''}{', '.join(won)}. The best variant of TPE has to train "
+        f"{rival:.1f}. Training networks in the order in which the proxies rank them, without "
+        f"using any label, takes {needed['proxies alone']:.1f}.",
         "Each method chooses networks of a table one after the other, and sees the true score of "
-        "each after choosing it. Within 1 % means that the best score so far is below the best "
-        "of all networks by at most 1 % of the range of the scores. If a method never comes that "
-        "near "
-        f"in {max(BUDGETS)} trainings, or in as many as there are networks, one more training is "
-        "counted. "
-        "Regret is that difference in percent of the range. A limit is a third or two thirds of "
-        f"the table by parameter count; a draw has {100 * SHARE:.0f} % of the networks within the "
-        "limit, the same ones for every method, and is also the seed. Datasets of a table are "
-        "simulated one by one. TPE proposes options by their index and gets the nearest network "
-        "that isn't trained yet; it then sees the choices of that network. Its first 10 are "
-        "random unless a row says otherwise. The column *minus `suggest`* has the mean "
-        f"difference over the {len(tables) * len(LIMITS)} cases of a table and a limit, with "
-        "Student's 95 % interval; cases of one table are correlated, so the intervals are "
-        "somewhat too narrow.",
-        "## Trainings to come within 1 % of the best",
+        "each after choosing it. The regret is the best score of all networks minus the best so "
+        "far, in percent of the range of the scores; *within 1 %* means a regret of at most 1 %. "
+        f"A method that doesn't get there with {max(BUDGETS)} networks, or with all of them if "
+        "there are fewer, counts as if it had needed one more. The size limits keep the smallest "
+        "third of a table by parameter count, the smaller two thirds, or everything. Each draw "
+        f"takes {100 * SHARE:.0f} % of the networks within the limit, the same ones for every "
+        "method; its number is the random seed. Each dataset of a table is simulated separately. "
+        "TPE proposes the index of each option, gets the nearest network that isn't trained yet, "
+        "and then sees the choices of that network. Its first 10 networks are random unless a row "
+        "says otherwise. The column *minus `suggest`* is the mean difference over the "
+        f"{len(tables) * len(LIMITS)} combinations of a table and a limit, with Student's 95 % "
+        "interval; the limits of one table are correlated, so the intervals are somewhat too "
+        "narrow.",
+        "## Networks trained to come within 1 % of the best",
         "\n".join(needed_table(results, tables, needed)),
         "## Regret in percent",
-        "Means over the tables and limits.",
+        "After 5 to 40 trained networks; means over the tables and limits.",
         "\n".join(regret_table(results, tables, methods)),
         "## By limit",
-        "Trainings to come within 1 % of the best.",
+        "Networks trained to come within 1 % of the best.",
         "\n".join(limit_table(results, tables)),
         f"`suggest` uses {', '.join(f'`{name}`' for name in SUGGESTING_PROXIES)}. The rows named "
         "after `suggest` or TPE are variants that were tried on some draws of the same tables, "
-        "so the best one here need not be the best elsewhere. `params` and the amount of noise "
-        "were chosen in this way, after 6 draws without them.",
+        "so the best one here need not be the best elsewhere. The proxy `params` and the "
+        "amount of noise were chosen in this way, after 6 draws without them.",
         "Made by `python runs/scripts/suggestions.py measure`, `run` and `page`.",
     ]
     return "\n\n".join(parts) + "\n"
