@@ -17,11 +17,11 @@ Relative Position Representations", NAACL 2018). For the number of heads of -b t
 10, its released code 9 and 10. With 8 heads the smallest network would have 39.8 M parameters, but
 the paper states 42.
 
-`autoformer-nano` is small enough to train in seconds on one CPU core: the same choices, but wider,
-for images of 16 x 16 pixels, 4 x 4 patches, 8 dimensions a head, from one wide block to twelve
-narrow ones. The initial weights of linear layers are uniform by fan-in, because at these widths the
-standard deviation of 0.02, meant for widths of 192 and more, is too small for a short training.
-Position embeddings start larger for the same reason.
+`autoformer-nano` is small enough to train in seconds on one CPU core: images of 16 x 16 pixels, 4 x
+4 patches, 8 dimensions a head. It has the same choices with wider ranges, from one wide block to
+twelve narrow ones. The initial weights of linear layers are uniform by fan-in, because at these
+widths the standard deviation of 0.02, meant for widths of 192 and more, is too small for a short
+training. Position embeddings start larger for the same reason.
 """
 
 import math

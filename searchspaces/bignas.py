@@ -1,7 +1,7 @@
 """The convolutional space of PreNAS's table 2: Wang et al., "PreNAS: Preferred One-Shot Learning
 Towards Efficient Neural Architecture Search", ICML 2023.
 
-It is that of Yu et al., "BigNAS: Scaling Up Neural Architecture Search with Big Single-Stage
+The space is that of Yu et al., "BigNAS: Scaling Up Neural Architecture Search with Big Single-Stage
 Models", ECCV 2020: the inverted residual blocks of MobileNetV2 (Sandler et al., CVPR 2018) with
 swish, which expand the channels to the same number in the first stage and to six times as many in
 the others. Images are resized to the network's own resolution. The published tables give only the

@@ -8,8 +8,8 @@ the first block and the last block to the final norm if theirs differ. Two optio
 published ones to include GPT-2 small: 768 for `d_embed`, and 12 for `n_head` if it divides
 `d_model`. The vocabulary is ETAS's, seven tokens more than GPT-2's; but ETAS has an adaptive
 embedding (factor k = 4), which gives rarer tokens narrower vectors, while here all vectors have
-`d_embed` numbers. As in GPT-2 a head has `d_model / n_head` dimensions, initial weights are normal
-with standard deviation 0.02, and with 1 / sqrt(2 n_layer) of that at the end of a residual branch.
+`d_embed` numbers. As in GPT-2, a head has `d_model / n_head` dimensions. Initial weights are normal
+with a standard deviation of 0.02, divided by sqrt(2 n_layer) at the end of a residual branch.
 
 `gpt2-hw` is the small space of HW-GPT-Bench: Sukthanker et al., "HW-GPT-Bench: Hardware-Aware
 Architecture Benchmark for Language Models", NeurIPS 2024 Datasets and Benchmarks. The networks are
@@ -20,16 +20,16 @@ is exact. A head has 64 dimensions whatever the width of the embedding, so `n_he
 width of attention. The perplexities confirm that: over 500 random architectures, the number of
 parameters ranks them with Kendall tau 0.92, and with 0.88 if it is counted as though the heads
 shared the width of the embedding. LayerNorm always has a bias, because `bias` applies to the linear
-layers; the head is tied to the embedding and has none. 50304 is the size of GPT-2's vocabulary and
-a padding token, rounded up to a multiple of 128. Training starts from PyTorch's default
+layers; the head is tied to the embedding and has none. The vocabulary is GPT-2's with a padding
+token, rounded up to a multiple of 128: 50304. Training starts from PyTorch's default
 initialisation, that of the supernet: a slice's weights are uniform within 1 / sqrt(fan in) of the
 largest network, not of its own.
 
-`gpt2-nano` is small enough to train in seconds on one CPU core: the choices of `gpt2`, but wider,
-for sequences of 64 bytes: one wide block to twelve narrow ones, with MLPs from half to six times
-the width of their block. The initial weights of linear layers are uniform by fan-in, those of
-embeddings normal with standard deviation 1 / sqrt(d_embed): with the published 0.02, meant for
-widths of 768 and more, the deeper of these networks learn hardly anything in a short training.
+`gpt2-nano` is small enough to train in seconds on one CPU core, on sequences of 64 bytes. It has
+the choices of `gpt2` with wider ranges: one wide block to twelve narrow ones, with MLPs from half
+to six times the width of their block. The initial weights of linear layers are uniform by fan-in,
+those of embeddings normal with standard deviation 1 / sqrt(d_embed): with the published 0.02, meant
+for widths of 768 and more, the deeper of these networks learn hardly anything in a short training.
 """
 
 import math

@@ -5,12 +5,12 @@ Details that aren't in the paper are from its code (github.com/microsoft/archai,
 contain 200 random networks for each of two datasets. They are GPT-2 networks of one width with an
 adaptive embedding and an adaptive softmax (Baevski and Auli, "Adaptive Input Representations for
 Neural Language Modeling", ICLR 2019; Dai et al., "Transformer-XL", ACL 2019). The vocabulary is
-divided into clusters of rarer and rarer tokens; the vectors of cluster i have `d_embed / div_val^i`
-numbers, and a matrix for each cluster maps them to `d_model`; with `div_val` 1 it is one matrix for
-all, and none if `d_embed` is `d_model`. The embedding is multiplied by sqrt(d_model). The softmax
-is over the first cluster and one entry for each other cluster, and then within the cluster. Its
-weights are the embedding's. The matrices before it are the embedding's too, except for the first
-cluster's.
+divided into clusters, each of rarer tokens than the one before; the vectors of cluster i have
+`d_embed / div_val^i` numbers, and a matrix for each cluster maps them to `d_model`; with `div_val`
+1 it is one matrix for all, and none if `d_embed` is `d_model`. The embedding is multiplied by
+sqrt(d_model). The softmax is over the first cluster and one entry for each other cluster, and then
+within the cluster. Its weights are the embedding's. The matrices before it are the embedding's too,
+except for the first cluster's.
 
 `gpt2-lts` has the networks for WikiText-103, of 192 tokens and clusters from tokens 0, 19997 and
 39997; `gpt2-lts-lm1b` those for LM1B, of 32 tokens. Its first cluster was meant to end at token
@@ -19,9 +19,10 @@ make the same networks.
 
 The files say `pre_lnorm: false`, which the code of GPT-2 doesn't read: blocks are pre-norm, with a
 norm after the last. The counts in the files agree for WikiText-103 to the last parameter. Those for
-LM1B are counts of Transformer-XL with the same choices: 5 d^2 + 2 d of attention for each layer,
-where GPT-2 has 4 d^2 + 4 d, no last norm, and no positions. But the logs have the same perplexity
-with and without memory, and the GPT-2 of the code doesn't accept memory, so GPT-2 was trained.
+LM1B are counts of Transformer-XL with the same choices. Its attention has 5 d^2 + 2 d parameters
+for each layer (GPT-2: 4 d^2 + 4 d), and it has no last norm and no position embeddings. But the
+logs have the same perplexity with and without memory, and the GPT-2 of the code doesn't accept
+memory, so GPT-2 was trained.
 
 The initial weights are GPT-2's; matrices of the embedding and of the softmax have a standard
 deviation of 0.01 (`proj_init_std`), biases are zero.

@@ -8,10 +8,10 @@ stride 8, three stages with 27 x 27, 14 x 14 and 7 x 7 patch tokens, the class t
 head. The spaces contain PiT-Ti, -XS and -S. The published code leaves linear layers and
 convolutions at PyTorch's default initialisation.
 
-`pit-nano` is small enough to train in seconds on one CPU core: the same choices, but wider, for
-images of 16 x 16 pixels, 4 x 4 patches at stride 3 and stages with 5 x 5, 3 x 3 and 2 x 2 patch
-tokens. Position embeddings start larger than the published 0.02, with which a short training learns
-them too late.
+`pit-nano` is small enough to train in seconds on one CPU core: images of 16 x 16 pixels, 4 x 4
+patches at stride 3 and stages with 5 x 5, 3 x 3 and 2 x 2 patch tokens. It has the same choices
+with wider ranges. Position embeddings start larger than the published 0.02, with which a short
+training learns them too late.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -9,9 +9,9 @@ of linear layers are normal with standard deviation 0.02, those of convolutions 
 
 T-Razor (Zhou et al., "Training-Free Transformer Architecture Search With Zero-Cost Proxy Guided
 Evolution", TPAMI 2024) searches the base dimension, patch size, layer number, head number and MLP
-ratio of these networks, about 2.6e12 of them, without saying which values. The options here are
-chosen around Shunted-T, -S and -B, which are in the space and also differ in the convolutions of
-the stem. They make about as many networks, 2.5e12. With patches of 8 pixels, a stage has as many
+ratio of these networks, about 2.6e12 of them; the paper doesn't list the values. The options here
+are chosen around Shunted-T, -S and -B, which are in the space and also differ in the convolutions
+of the stem. They make about as many networks, 2.5e12. With patches of 8 pixels, a stage has as many
 tokens as the published networks have for 112 x 112 pixels. As in these, merging drops the last rows
 and columns if they don't fill a square.
 

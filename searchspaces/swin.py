@@ -1,15 +1,15 @@
 """The spaces of S3: Chen et al., "Searching the Search Space of Vision Transformer", NeurIPS 2021.
 
 The networks are those of Liu et al., "Swin Transformer: Hierarchical Vision Transformer using
-Shifted Windows", ICCV 2021, with choices for every block. Each of four stages has half the rows and
-columns of tokens of the previous one, attention stays within windows, which every second block
-shifts by half of their side, and each head adds a learned bias for the relative position of two
-tokens. A window that is at least as large as the grid is the whole grid, and isn't shifted. If
-windows don't divide the grid, it is padded, and no token attends to the padding.
+Shifted Windows", ICCV 2021, with choices for every block. Each of four stages has half as many rows
+and columns of tokens as the previous one. Attention stays within windows, which every second block
+shifts by half of their side. Each head adds a learned bias for the relative position of two tokens.
+A window that is at least as large as the grid is the whole grid, and isn't shifted. If windows
+don't divide the grid, it is padded, and no token attends to the padding.
 
 A head has 32 dimensions, so the width of queries, keys and values determines the number of heads:
-7, 8 and 9 for the published 224, 256 and 288. S3-T, -S and -B lie outside the initial space, which
-`s3` is; searching the search space leads there.
+7, 8 and 9 for the published 224, 256 and 288. `s3` is the initial space. S3-T, -S and -B lie
+outside it, in the spaces that searching the search space finds.
 """
 
 import math

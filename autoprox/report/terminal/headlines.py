@@ -9,7 +9,7 @@ from autoprox.evolution.prior_fit import ENOUGH_LABELS
 from autoprox.files.human_readable_sizes import format_with_unit
 from autoprox.scoring.bootstrap import Interval, MetricDifferences, RankingMetrics
 
-FEWEST = 15  # test networks, below which an interval says nearly nothing
+FEWEST = 15  # test networks, below which an interval says next to nothing
 RIVALS = {
     "params": "parameter count",
     "ridge": "ridge regression",
@@ -96,17 +96,17 @@ def few_labels(interval: Interval, trained: int | None, tested: int) -> str:
     low, high = interval
     if trained is None or trained >= ENOUGH_LABELS or low is None or high is None:
         return ""
-    rule = "includes 0, so that this test doesn't show that the proxy ranks at all"
+    rule = "includes 0, so this test doesn't show that the proxy ranks better than chance"
     if tested < FEWEST:
-        rule = f"is of fewer than {FEWEST} test networks and says nearly nothing"
+        rule = f"is based on fewer than {FEWEST} test networks and says next to nothing"
     elif low > 0:
-        rule = "is above 0, so that the proxy ranks better than chance"
+        rule = "is above 0, so the proxy ranks better than chance"
     elif high < 0:
-        rule = "is below 0, so that the proxy ranks worse than chance"
+        rule = "is below 0, so the proxy ranks worse than chance"
     return (
         f" The interval, {high - low:.2f} wide, {rule}. Half the width takes four times as many "
-        f"test networks: {4 * tested} instead of {tested}, which is {3 * (trained + tested)} more "
-        "trainings with the same --train."
+        f"test networks: {4 * tested} instead of {tested}. With the same --train, that means "
+        f"training {3 * (trained + tested)} more networks."
     )
 
 

@@ -45,7 +45,7 @@ def _active(passes: SharedNetworkPasses) -> Iterator[Tensor]:
     trunk=True,
 )
 def naswot(passes: SharedNetworkPasses) -> float:
-    """The diversity of the samples' codes: which of all N_A units of all tokens are active.
+    """The diversity of the samples' codes: which of the N_A units of all tokens are active.
 
     As in the code of Auto-Prox, weights are redrawn from N(0, 1), and biases are 0.
     """
@@ -65,11 +65,11 @@ def naswot(passes: SharedNetworkPasses) -> float:
     trunk=True,
 )
 def activation_distance(passes: SharedNetworkPasses) -> float:
-    """The similarity of the tokens' codes: which of the N_A units of a hidden layer l are active.
+    """The similarity of the tokens' codes: which of a hidden layer's N_A units are active.
 
     As in the published code, it is a sum over all pairs of tokens t and s of a sequence, including
-    each token with itself. Here it is the mean over the samples; there it is that of the first
-    sample.
+    each token with itself. Here it is the mean over the samples; the published code takes only the
+    first sample.
     """
     total = 0.0
     for active in _active(passes):
@@ -162,7 +162,7 @@ def meco(passes: SharedNetworkPasses) -> float:
 
     A feature map is the output of a linear layer, and its rows are the tokens. The published code
     compares these too; there are more features than tokens, so features would always be dependent.
-    As there, a token whose features are all equal has no correlation with others.
+    As in that code, a token whose features are all equal has no correlation with others.
     """
     total = 0.0
     for layer in passes.forward.layers:

@@ -116,7 +116,7 @@ def relative_snip(passes: SharedNetworkPasses) -> float:
     """SNIP, with each layer relative to the size of its weights and gradients.
 
     PreNAS takes both sizes from the largest network of a supernet, whose layers contain those of
-    the candidate; here they are the network's own.
+    the candidate; here they are the sizes of the network's own weights and gradients.
     """
     total = 0.0
     for layer, gradient in zip(passes.forward.layers, passes.weight_gradients, strict=True):

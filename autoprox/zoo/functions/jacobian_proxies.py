@@ -69,7 +69,7 @@ def ntk_condition_number(passes: SharedNetworkPasses) -> float:
     """The negative condition number of the kernel: how evenly the samples can be learnt.
 
     TE-NAS adds the rank of the number of linear regions, which networks with GELU don't have; the
-    code of Auto-Prox compares with this number alone.
+    code of Auto-Prox uses this number alone.
     """
     passes.require_samples("te-nas")
     if not passes.kernel.isfinite().all():

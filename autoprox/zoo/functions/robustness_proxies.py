@@ -26,7 +26,7 @@ def croze(passes: SharedNetworkPasses) -> float:
     of images or of the tokens' embeddings, raise the loss of the network with θ'. z are the outputs
     of a layer and g the gradients of the loss with respect to its weights; a prime marks those of
     the network with θ' for x'. β = 2, ε = 0.01 and weights without the training step of eq. 7 and 8
-    are as in the published code. In contrast to it, cosines are those of whole layers, not summed
+    are as in the published code. Unlike in that code, cosines are those of whole layers, not summed
     over positions; weights keep their sign; and inputs, which needn't be between 0 and 1, aren't
     clamped.
     """

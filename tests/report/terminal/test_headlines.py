@@ -73,9 +73,9 @@ def test_scores_that_are_all_alike_have_no_tau() -> None:
 @pytest.mark.parametrize(
     ("interval", "said"),
     [
-        ((-0.1, 0.5), "0.60 wide, includes 0, so that this test doesn't show that the proxy ranks"),
-        ((0.1, 0.4), "0.30 wide, is above 0, so that the proxy ranks better than chance"),
-        ((-0.4, -0.1), "0.30 wide, is below 0, so that the proxy ranks worse than chance"),
+        ((-0.1, 0.5), "0.60 wide, includes 0, so this test doesn't show that the proxy ranks"),
+        ((0.1, 0.4), "0.30 wide, is above 0, so the proxy ranks better than chance"),
+        ((-0.4, -0.1), "0.30 wide, is below 0, so the proxy ranks worse than chance"),
     ],
 )
 def test_few_labels_say_what_their_interval_allows(
@@ -84,8 +84,8 @@ def test_few_labels_say_what_their_interval_allows(
     sentence = few_labels(interval, 24, FEWEST + 1)
     assert said in sentence
     assert sentence.endswith(
-        "Half the width takes four times as many test networks: 64 instead of 16, which is 120 "
-        "more trainings with the same --train."
+        "Half the width takes four times as many test networks: 64 instead of 16. With the same "
+        "--train, that means training 120 more networks."
     )
     assert "fewer than 15 test networks" in few_labels(interval, 24, FEWEST - 1)
 
