@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from make_prior import LEFT_OUT, PARAMS, TABLES, LeftOutFigures, MeasuredTable, read_table
-from ranked_tables import WORK, Table, bounds, figure, forget, show_progress
+from ranked_tables import WORK, Table, bounds, figure, forget, installed_tables, show_progress
 
 from autoprox.commands.curve import CurveLogLine, CurveRow, CurveSummary, curve_rows
 from autoprox.configurations.commands import CurveConfig, EvolveConfig
@@ -54,12 +54,9 @@ Results = Mapping[str, CurveSummary]
 
 def run(names: Sequence[str], draws: int, workers: int) -> None:
     """Make the curves that aren't there yet."""
-    for table in TABLES:
+    for table in installed_tables(TABLES, names):
         path = RESULTS / f"{table.name}.json"
-        if (names and table.name not in names) or path.exists():
-            continue
-        if reason := table.absent():
-            print(f"{table.name}: left out, {reason}")
+        if path.exists():
             continue
         folder = WORK / f"curve-{table.name}"
         started = sorted(own.parent for own in folder.glob(f"*/{LOG}"))
@@ -76,11 +73,9 @@ def run(names: Sequence[str], draws: int, workers: int) -> None:
 
 def run_measured(names: Sequence[str], draws: int) -> None:
     """Make the curves that aren't there yet from the committed scores of terms."""
-    for table in TABLES:
+    for table in installed_tables(TABLES, names):
         path = RESULTS / f"{table.name}.json"
-        if (names and table.name not in names) or path.exists():
-            continue
-        if (found := read_table(table)) is None:
+        if path.exists() or (found := read_table(table)) is None:
             continue
         summary = measured_curve(table, found, draws)
         write_json(path, summary.model_dump(mode="json", exclude={"run"}))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from leaderboard import TABLES
-from ranked_tables import WORK, Table, figure, show_progress
+from ranked_tables import WORK, Table, figure, installed_tables, show_progress
 
 from autoprox.commands.evolve import EvolveSummary
 from autoprox.configurations.commands import EvolveConfig
@@ -55,11 +55,7 @@ def evolved(table: Table, split: int, form: str, weights: str, workers: int) -> 
 
 def run(tables: Sequence[str], splits: int, form: str, weights: str, workers: int) -> None:
     """Evolve on the splits that are missing."""
-    chosen = [table for table in TABLES if not tables or table.name in tables]
-    for table in chosen:
-        if why := table.absent():
-            print(f"{table.name}: left out, since {why}")
-            continue
+    for table in installed_tables(TABLES, tables):
         path = RESULTS / f"{table.name}-{form}-{weights}.json"
         known: dict[str, Any] = read_object(path) if path.exists() else {}
         for split in range(splits):
@@ -80,9 +76,7 @@ def main() -> None:
     parser.add_argument("--weights", default="fresh")
     parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
-    tables, known = [name for name in given.tables.split(",") if name], [t.name for t in TABLES]
-    if unknown := sorted(set(tables) - set(known)):
-        raise SystemExit(f"unknown table {unknown[0]}; choose from {', '.join(known)}")
+    tables = [name for name in given.tables.split(",") if name]
     run(tables, given.splits, given.form, given.weights, given.workers)
 
 

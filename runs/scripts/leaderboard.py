@@ -26,6 +26,7 @@ from ranked_tables import (
     figure,
     finished_ranking,
     forget,
+    installed_tables,
     show_progress,
 )
 from scipy.stats import rankdata
@@ -193,14 +194,9 @@ def seconds(config: RankConfig) -> dict[str, float]:
     return found
 
 
-def run(titles: Sequence[str], weights: str, seeds: int, networks: int, workers: int) -> None:
+def run(names: Sequence[str], weights: str, seeds: int, networks: int, workers: int) -> None:
     """Measure on the tables that are installed what isn't measured yet."""
-    for table in TABLES:
-        if titles and table.name not in titles:
-            continue
-        if reason := table.absent():
-            print(f"{table.name}: left out, {reason}")
-            continue
+    for table in installed_tables(TABLES, names):
         path = RESULTS / f"{table.name}-{weights}.json"
         known = read_object(path) if path.exists() else {"rows": {}, "left_out": {}}
         if known["rows"] and (
@@ -427,8 +423,6 @@ def main() -> None:
     if given.mode == "adopt":
         adopt(given.runs)
         return
-    if unknown := sorted(set(given.tables) - set(names)):
-        raise SystemExit(f"unknown table {unknown[0]}; choose from {', '.join(names)}")
     run(given.tables, given.weights, given.seeds, given.networks, given.workers)
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ranked_tables import Table, show_progress
+from ranked_tables import Table, installed_tables, show_progress
 
 from autoprox.benchmarks import Benchmark
 from autoprox.configurations.commands import EvolveConfig
@@ -80,16 +80,10 @@ RIDGE = 0.5  # of standardised terms, relative to the variance of the true score
 
 def measure(names: Sequence[str], workers: int) -> None:
     """Score the terms on the tables that aren't scored yet."""
-    known = [table.name for table in TABLES]
-    if unknown := sorted(set(names) - set(known)):
-        raise SystemExit(f"unknown table {unknown[0]}; choose from {', '.join(known)}")
     FOLDER.mkdir(exist_ok=True)
-    for table in TABLES:
+    for table in installed_tables(TABLES, names):
         path = FOLDER / f"{table.name}.npz"
-        if (names and table.name not in names) or path.exists():
-            continue
-        if reason := table.absent():
-            print(f"{table.name}: left out, {reason}")
+        if path.exists():
             continue
         options = {**table.options(), **SAMPLES.get(table.name, {}), "workers": workers}
         config = EvolveConfig(**options, zoo=(), device="cpu")

@@ -7,7 +7,7 @@ are in a small JSON file.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,6 +59,19 @@ class Table(NamedTuple):
         except BenchmarkError as error:
             return str(error)
         return None
+
+
+def installed_tables(tables: Sequence[Table], names: Sequence[str]) -> Iterator[Table]:
+    """Yield the tables of these names, or all; say which can't be read here."""
+    known = [table.name for table in tables]
+    if unknown := sorted(set(names) - set(known)):
+        raise SystemExit(f"unknown table {unknown[0]}; choose from {', '.join(known)}")
+    for table in tables:
+        if not names or table.name in names:
+            if reason := table.absent():
+                print(f"{table.name}: left out, {reason}", flush=True)
+            else:
+                yield table
 
 
 def finished_ranking(

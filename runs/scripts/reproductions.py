@@ -31,6 +31,7 @@ from ranked_tables import (
     figure,
     finished_ranking,
     forget,
+    installed_tables,
     show_progress,
 )
 
@@ -187,13 +188,9 @@ def measure(
     names: Sequence[str], variants: Sequence[str], workers: int, networks: int, seeds: int
 ) -> None:
     """Rank on the tables that are installed what isn't measured yet."""
-    for name, claims in tables().items():
-        if names and name not in names:
-            continue
-        table = claims[0].table
-        if reason := table.absent():
-            print(f"{name}: left out, {reason}")
-            continue
+    by_name = tables()
+    for table in installed_tables([own[0].table for own in by_name.values()], names):
+        name, claims = table.name, by_name[table.name]
         for key in variants:
             variant, path = VARIANTS[key], RESULTS / f"{name}-{key}.json"
             if path.exists():
@@ -588,9 +585,8 @@ def main() -> None:
     elif given.mode == "prenas":
         choose_as_prenas()
     else:
-        for chosen, all_names in ((given.tables, tables()), (given.variants, VARIANTS)):
-            if unknown := sorted(set(chosen) - set(all_names)):
-                raise SystemExit(f"unknown name {unknown[0]}; choose from {', '.join(all_names)}")
+        if unknown := sorted(set(given.variants) - set(VARIANTS)):
+            raise SystemExit(f"unknown variant {unknown[0]}; choose from {', '.join(VARIANTS)}")
         measure(given.tables, given.variants, given.workers, given.networks, given.seeds)
 
 

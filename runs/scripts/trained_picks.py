@@ -238,11 +238,11 @@ def page() -> str:
         markdown_line(["---"] * 6),
     ]
     for name, found in verdicts.items():
-        counts = [
+        taken = [
             sum(word in verdict for verdict in found)
             for word in ("better", "better *", "worse", "worse *", "same")
         ]
-        lines.append(markdown_line([METHODS[name], *map(str, counts)]))
+        lines.append(markdown_line([METHODS[name], *map(str, taken)]))
     lines += [
         "",
         "*Significantly* is by a paired t test over the two datasets and three seeds, 5 %, without "
