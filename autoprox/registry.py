@@ -6,7 +6,7 @@ first listed, or asked for an unknown name; those that can't be loaded are warni
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
@@ -50,10 +50,11 @@ class Registry(Mapping[str, T], Generic[T]):
         self._changes += 1
         return item
 
-    def find(self, name: str) -> T:
-        """Return the item of a name, or raise an error that lists the names."""
+    def find(self, name: str, aliases: Iterable[str] = ()) -> T:
+        """Return the item of a name, or raise an error that lists the names and the aliases."""
         if name not in self:
-            raise self._error(f"unknown {self._noun} {name!r}{nearest(name, self)}")
+            known = (*aliases, *self)
+            raise self._error(f"unknown {self._noun} {name!r}{nearest(name, known)}")
         return self[name]
 
     @contextmanager

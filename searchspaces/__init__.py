@@ -60,7 +60,7 @@ ALIASES = {"autoformer": "autoformer-ti"}
 
 def get_space(name: str) -> SearchSpace:
     """The search space of this name."""
-    return SPACES.find(ALIASES.get(name, name))
+    return SPACES.find(ALIASES.get(name, name), ALIASES)
 
 
 ARCHITECTURE_FORMATS = "{space, choices}, {arch}, choices with a space, or an array of these"

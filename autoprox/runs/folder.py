@@ -377,8 +377,8 @@ def _require_files(path: Path, names: Sequence[str]) -> None:
 def require_name(name: str) -> None:
     """Raise RunError unless the name of a run's folder may end with this."""
     if not NAME.fullmatch(name):
-        rule = "a run's name must be 1 to 80 letters, digits and . _ + -, no sign first"
-        raise RunError(f"{rule}, but got {name!r}")
+        rule = "a run's name must be 1 to 80 letters, digits and . _ + -"
+        raise RunError(f"{rule}, the first a letter or digit, but got {name!r}")
 
 
 def digest_of(text: str) -> str:

@@ -369,5 +369,5 @@ def resolve_device(name: str) -> str:
         raise ConfigError(f"unknown device {name!r}{nearest(name, DEVICES)}")
     if name not in ("auto", *available):
         choices = ", ".join(["auto", *available])
-        raise ConfigError(f"a device must be there, but {name!r} is not; choose from {choices}")
+        raise ConfigError(f"a device must be available, but {name!r} is not; choose from {choices}")
     return available[0] if name == "auto" else name

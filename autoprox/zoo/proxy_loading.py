@@ -134,7 +134,8 @@ def _is_folder(source: str) -> bool:
 def _require_ended(run: Path) -> None:
     if (kind := Run.open(run).kind) not in ("evolve", "rediscover"):
         known = "`autoprox evolve` or `autoprox rediscover`"
-        raise RunError(f"a proxy is in a run of {known}, but {run} is one of `autoprox {kind}`")
+        rule = f"a proxy is in a run of {known}, but {run} is one of `autoprox {kind}`"
+        raise RunError(f"{rule}: `{rerun_command_line('report', run)}` writes its report")
     if not (run / HALL_OF_FAME / "1.json").exists():
         raise RunError(
             f"a run must have ended to have a proxy, but {run} has not: "

@@ -40,7 +40,7 @@ from autoprox.report.html.curve_figure import curve_figure
 from autoprox.report.terminal.layout import markdown_line
 from autoprox.runner import resume_run, start
 from autoprox.runs.folder import LOG
-from autoprox.scoring.bootstrap import finite_or_none
+from autoprox.scoring.bootstrap import Interval, finite_or_none
 from autoprox.scoring.correlations import normal_scores
 from autoprox.zoo.prior_file import BOTH, LANGUAGE, VISION, read_prior_file
 
@@ -169,16 +169,21 @@ def sentence(found: Results) -> str:
         if count <= FEW
     ]
     above = [own for own in rivals if (own[2].behind or 0) > 0]
-    high = [row.behind_interval[1] for _, _, row in rivals]
-    worse = [own for own, top in zip(rivals, high, strict=True) if top is not None and top < 0]
+    drawn = [own for own in rivals if own[1] > 0]  # without labels there is nothing to draw
+    high = [row.behind_interval[1] for _, _, row in drawn]
+    worse = [own for own, top in zip(drawn, high, strict=True) if top is not None and top < 0]
     listed = "; ".join(f"{title}, {count} labels ({row.method})" for title, count, row in worse)
     return (
         f"With 0 to {FEW} labels, the power law with the prior has a higher mean tau than the best "
         f"method without the prior in {len(above)} of {len(rivals)} cases (a table and a number of "
-        f"labels). It is significantly worse in {len(worse) or 'none'}"
-        f"{f' (the better method in brackets): {listed}' if worse else ''}. *Significantly* means "
-        "that the interval with 95 % of the draws is below zero."
+        f"labels). It is worse in at least 97.5 % of the draws of labels in "
+        f"{len(worse) or 'none'}{f' (the better method in brackets): {listed}' if worse else ''}."
     )
+
+
+def with_range(labels: int, value: float | None, ends: Interval) -> str:
+    """Format a mean with the range of its draws, of which there are none without labels."""
+    return f"{figure(value)} {bounds(ends)}" if labels else figure(value)
 
 
 def mean_parts(found: Results) -> list[str]:
@@ -265,7 +270,8 @@ def page_files() -> dict[Path, str]:
         "predictor of `evolve`: its prior mean is the prior's score. Power laws are committees: "
         "means of the logarithms of power laws that were chosen on random subsets of the labels. "
         "`best of the zoo` is the published proxy that ranks the labelled networks best; it was "
-        "measured only on the tables of nano-bench. Brackets contain 95 % of the draws.",
+        "measured only on the tables of nano-bench. Brackets contain 95 % of the draws of labels; "
+        "without labels there are no draws.",
         "## Means over the tables",
         *mean_parts(found),
     ]
@@ -276,11 +282,11 @@ def page_files() -> dict[Path, str]:
         for method in METHODS:
             own = [cells.get((method, count)) for count in counts]
             shown = [
-                "-" if row is None else f"{figure(row.tau)} {bounds(row.interval)}" for row in own
+                "-" if row is None else with_range(row.labels, row.tau, row.interval) for row in own
             ]
             lines.append(markdown_line([method, *shown]))
         rivals = best_rivals({title: summary})[title]
-        differences = [f"{figure(r.behind)} {bounds(r.behind_interval)}" for r in rivals.values()]
+        differences = [with_range(r.labels, r.behind, r.behind_interval) for r in rivals.values()]
         lines.append(
             markdown_line(["power law with the prior minus the best without", *differences])
         )

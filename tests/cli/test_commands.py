@@ -102,15 +102,18 @@ def test_report_and_second_run(evolve: Command, run: Command, folder: Path) -> N
     assert before == {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
     assert second["expression"] in first.out.splitlines()
     assert second["formula"] in first.out
+    _, quality = only(second)
+    parts = quality["budgets"].values()
+    largest = max(own["params"][-1] for part in parts for own in part.values())
     following = (
-        f"Next:\nautoprox search --space autoformer-nano --proxy runs/{path.name} --name found"
+        f"Next:\nautoprox search --space autoformer-nano --proxy runs/{path.name} "
+        f"--params :{largest} --name found"
     )
     assert f"{following}\n" in first.out
     assert "\x1b" not in first.out + first.err
     long = [line for line in first.out.splitlines() if len(line) > 80]
     assert set(long) <= {second["expression"], *following.splitlines()}
     lines = [line.split()[:2] for line in first.out.splitlines()]
-    _, quality = only(second)
     for name, parts in quality["means"].items():
         assert [name, f"{parts['test']['kendall']:.3f}"] in lines
     for name in ("params", "flops", "ridge"):

@@ -208,7 +208,7 @@ def test_the_default_is_a_ready_made_proxy(space: str) -> None:
 
 
 def test_a_run_without_a_proxy() -> None:
-    with pytest.raises(RunError, match=r"in a run of `autoprox evolve` or .* one of `autoprox s"):
+    with pytest.raises(RunError, match=r"in a run of `autoprox evolve` or .* `autoprox report "):
         resolve_proxy(search()["run"])
 
 

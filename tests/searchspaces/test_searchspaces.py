@@ -148,7 +148,9 @@ def test_aliases_and_unknown_names() -> None:
         ArchitectureError, match=r"unknown search space 'autofromer-b' \(did you mean autoformer-b"
     ):
         get_space("autofromer-b")
-    with pytest.raises(ArchitectureError, match=r"choose from autoformer-ti, .*pit"):
+    with pytest.raises(ArchitectureError, match=r"\(did you mean autoformer\?\); .* autoformer,"):
+        get_space("autofromer")
+    with pytest.raises(ArchitectureError, match=r"choose from autoformer, autoformer-ti, .*pit"):
         get_space("resnet")
 
 

@@ -77,14 +77,28 @@ def next_parts(summary: EvolveSummary) -> list[Part]:
     """Return the command of the search that uses the formula, and what follows it."""
     name, source = next(iter(summary.spaces.items()))
     space = source.space or name
-    searched = ("search", "--space", space, "--proxy", summary.run, "--name", "found")
+    searched = ["search", "--space", space, "--proxy", summary.run]
+    if largest := _largest_measured(summary, name):
+        searched += ["--params", f":{largest}"]
     return [
         paragraph(
-            "This command searches with the proxy; its report has the command that exports the "
-            "best network."
+            "This command searches with the proxy among networks no larger than the benchmark's; "
+            "its report has the command that exports the best network."
         ),
-        next_command(*searched),
+        next_command(*searched, "--name", "found"),
     ]
+
+
+def _largest_measured(summary: EvolveSummary, space: str) -> int | None:
+    """Return the parameters of a space's largest network; None if its sizes weren't measured."""
+    sizes = [
+        max(budgets.params)
+        for fold in summary.folds
+        if space in fold.spaces
+        for part in fold.spaces[space].budgets.values()
+        for budgets in part.values()
+    ]
+    return max(sizes, default=None)
 
 
 def factor_parts(fold: EvolutionFold) -> list[Part]:
