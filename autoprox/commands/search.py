@@ -14,7 +14,7 @@ from pydantic import Field
 
 from autoprox.benchmarks import BENCHMARKS, load_benchmark, require_data_folder
 from autoprox.commands.task_interface import CommandTask
-from autoprox.configurations.commands import SearchConfig
+from autoprox.configurations.commands import TOP, SearchConfig
 from autoprox.configurations.shared_options import (
     FRESH,
     INHERITED,
@@ -206,6 +206,7 @@ class SearchTask(CommandTask[SearchConfig, SearchSummary]):
             found_on=found_on,
         )
         super().__init__(config)
+        self.top = config.top or min(TOP, self.parameters.candidates)
         dataset, classes = str(config.dataset), config.classes or 0
         self.limits = SizeLimits(self.space, classes, *size_ranges(config))
         self.evaluator = self._evaluator()
@@ -360,7 +361,7 @@ class SearchTask(CommandTask[SearchConfig, SearchSummary]):
             check = compare_pick_with_largest(searcher, self.config.seed)
             sort_evaluations(run.path / EVALUATIONS_FILE, searcher.asked)
         add_scores(run.path / CANDIDATES, searcher)
-        best = searcher.evaluated()[: self.config.top] or searcher.best(self.config.top)
+        best = searcher.evaluated()[: self.top] or searcher.best(self.top)
         top = tuple(
             TopCandidate(
                 arch=candidate.architecture.to_json()["choices"],
@@ -395,7 +396,7 @@ class SearchTask(CommandTask[SearchConfig, SearchSummary]):
     def _evaluate_best(self, searcher: Searcher) -> None:
         """Evaluate the best by the proxy until `top` have a value, unless the strategy has any."""
         if not searcher.evaluated():
-            left, best = self.config.top, iter(searcher.best(len(searcher.candidates)))
+            left, best = self.top, iter(searcher.best(len(searcher.candidates)))
             while asked := list(islice(best, left)):
                 searcher.evaluate(asked)
                 left -= sum(candidate.value is not None for candidate in asked)
@@ -409,7 +410,7 @@ class SearchTask(CommandTask[SearchConfig, SearchSummary]):
         scored = len(searcher.candidates)
         return [
             Shortfall("candidates", self.parameters.candidates, scored, reason),
-            Shortfall("top", self.config.top, top, valid),
+            Shortfall("top", self.top, top, valid),
         ]
 
 

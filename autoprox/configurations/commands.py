@@ -72,6 +72,7 @@ SUGGESTING_PROXIES = (
     "sept",
     "params",
 )  # the mean of the process of suggestions
+TOP = 10  # candidates that a search shows
 ZOO = ("snip", "synflow", "dss++", "naswot", "zico", "head_confidence", "activation_distance")
 ComparedProxies = Annotated[
     Names,
@@ -487,7 +488,10 @@ class SearchConfig(
     classes: Annotated[
         Positive | None, Option("Classes of the classifiers.", default="the dataset's")
     ] = None
-    top: Annotated[Positive, Option("Number of best candidates to show and keep.")] = 10
+    top: Annotated[
+        Positive | None,
+        Option("Number of best candidates to show and keep.", default=f"{TOP}, or all"),
+    ] = None
     found_on: Annotated[
         str | None,
         Option("Space on which the proxy was found, which a search records.", listed=False),

@@ -42,6 +42,11 @@ def test_one_json_document_on_stdout_and_the_rest_on_stderr(run: Command) -> Non
     assert "search 20/20" in result.err
 
 
+def test_a_search_without_a_proxy_says_which_it_takes(run: Command) -> None:
+    assert "proxy  autoprox-1; --proxy takes another\n" in run(SPACE, "--samples=2").err
+    assert "proxy  " not in run(SPACE, "--samples=2", "--proxy=snip").err
+
+
 def test_the_report_fits_80_columns(run: Command) -> None:
     Path("judge.py").write_text("value = lambda architecture: 1e-9 / 3")
     arguments = ["--space=autoformer-b", "--samples=20", "--evaluator=judge:value"]

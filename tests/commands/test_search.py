@@ -510,3 +510,9 @@ def test_a_resumed_search_keeps_what_was_set() -> None:
 def test_assignments_that_cannot_be_read(texts: list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         read_assignments(texts)
+
+
+def test_fewer_candidates_than_are_shown_by_default_are_no_shortfall() -> None:
+    summary = search(samples=3)
+    assert counted(summary) == {}
+    assert len(summary["top"]) == 3

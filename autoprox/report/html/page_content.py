@@ -42,6 +42,7 @@ from autoprox.report.terminal.run_report_by_kind import run_report
 from autoprox.scoring.correlations import Floats
 from autoprox.scoring.fitness_correlations import size_adjusted
 from autoprox.searchspaces import Architecture, get_space
+from autoprox.zoo.expression_proxies import EXPRESSION_PROXIES, parse_with_zoo_names
 from autoprox.zoo.proxy_loading import find_run
 
 Log = Sequence[Mapping[str, Any]]
@@ -89,6 +90,12 @@ def search_formula(proxy: str) -> Tree | None:
         return None
     found = load_search_proxy(proxy)
     return parse_expression(proxy) if isinstance(found, SearchProxy) else None
+
+
+def proxy_title(tree: Tree) -> str:
+    """Return the heading of a search's proxy, with the name that the zoo has for it, if any."""
+    names = [name for name in EXPRESSION_PROXIES if parse_with_zoo_names(name) == tree]
+    return f"The proxy: {names[0]}" if names else "The proxy"
 
 
 def report_part(part: Part) -> ReportPart:
@@ -237,19 +244,19 @@ def _networks(part: NetworkScores, dataset: str) -> list[PlotPoint]:
 
 
 def front_plots(summary: EvolveSummary) -> list[PlotGeometry]:
-    """Plot the formulas of the front by size and fitness."""
+    """Plot the formulas of the front by nodes and fitness."""
     plots = []
     for title, fold in evolution_sections(summary):
         points = [PlotPoint(own.size, own.jcm, own.expression) for own in fold.front]
         chosen = [point for point, own in zip(points, fold.front, strict=True) if own.chosen]
         series = (
             PlotSeries("formulas that were kept", points),
-            PlotSeries("front of size and fitness", pareto_front(points), "steps"),
+            PlotSeries("front of nodes and fitness", pareto_front(points), "steps"),
             PlotSeries(
                 "chosen" + ", closest to the committee" * bool(fold.committee), chosen, "ring"
             ),
         )
-        caption = f"Size and fitness, evolved {title}" if title else "Size and fitness"
+        caption = f"Nodes and fitness, evolved {title}" if title else "Nodes and fitness"
         plots.append(
             layout_plot(caption, "nodes (fewer is simpler)", "fitness (higher is better)", *series)
         )

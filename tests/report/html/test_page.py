@@ -15,11 +15,12 @@ from autoprox.export import mathml
 from autoprox.export.mathml_format import mathml_from_latex
 from autoprox.language import parse_expression
 from autoprox.primitives import OPERATIONS, LatexFormula, fill_template
-from autoprox.report.html.page_content import report_part
+from autoprox.report.html.page_content import proxy_title, report_part
 from autoprox.report.html.page_rendering import render_macro, render_page
 from autoprox.report.html.report_formats import write_report
 from autoprox.report.html.svg_geometry import PlotPoint, PlotSeries, layout_plot, pareto_front
 from autoprox.report.terminal.layout import Part, new_table, next_command
+from autoprox.zoo.expression_proxies import parse_with_zoo_names
 
 OPENED = r"(?:src|href)=\"(?!#)|@import|url\("
 
@@ -47,7 +48,7 @@ def headings_of(page: str) -> list[str | None]:
 def test_the_page_of_a_discovery_has_all_that_was_promised(tmp_path: Path) -> None:
     page = render_page([discovery(tmp_path / "run")])
     assert headings_of(page) == [
-        *("Score and true score", "Size and fitness"),
+        *("Score and true score", "Nodes and fitness"),
         *("The formula", "The operations", "As text", "As a tree"),
         *("Results", "All correlations", "Fitness over the evolution"),
         *("Every setting", "The environment", "How to repeat it"),
@@ -197,3 +198,8 @@ def test_other_forms(form: str, begins: str, tmp_path: Path) -> None:
 def test_a_form_must_exist(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="unknown format 'pdf'"):
         write_report([tmp_path], "pdf")
+
+
+def test_the_heading_names_a_proxy_of_the_zoo() -> None:
+    assert proxy_title(parse_with_zoo_names("snip")) == "The proxy: snip"
+    assert proxy_title(parse_with_zoo_names("add(snip, snip)")) == "The proxy"
