@@ -8,6 +8,7 @@ PACKAGE := .venv/installed-package
 SCRIPTS := $(wildcard tests/bench/*.py tests/proofs/*.py tests/fuzz/*.py) \
 	$(filter-out %_pilot.py,$(wildcard runs/scripts/*.py))
 
+# Benchmark files in a folder next to this clone, if there is one.
 ifneq ($(wildcard ../shared/data),)
 export AUTOPROX_DATA ?= $(abspath ../shared/data)
 endif

@@ -58,11 +58,11 @@ TABLES = (
     Table("AutoFormer nano", "nano-bench", "autoformer-nano"),
     Table("PiT nano", "nano-bench", "pit-nano"),
     Table("GPT-2 nano", "nano-bench", "gpt2-nano"),
-    Table("AutoFormer", "vit-bench-101", "autoformer-ti"),
-    Table("PiT", "vit-bench-101", "pit"),
-    Table("AutoFormer Ti", "ood-vit-nas", "autoformer-supernet-ti", INHERITED),
-    Table("AutoFormer S", "ood-vit-nas", "autoformer-supernet-s", INHERITED),
-    Table("AutoFormer B", "ood-vit-nas", "autoformer-supernet-b", INHERITED),
+    Table("AutoFormer-101", "vit-bench-101", "autoformer-ti"),
+    Table("PiT-101", "vit-bench-101", "pit"),
+    Table("AutoFormer supernet Ti", "ood-vit-nas", "autoformer-supernet-ti", INHERITED),
+    Table("AutoFormer supernet S", "ood-vit-nas", "autoformer-supernet-s", INHERITED),
+    Table("AutoFormer supernet B", "ood-vit-nas", "autoformer-supernet-b", INHERITED),
     Table("FlexiBERT", "nas-bench-bert", "flexibert"),
     Table("GPT-2 LTS, WikiText-103", "lts", "gpt2-lts"),
     Table("GPT-2 LTS, LM1B", "lts", "gpt2-lts-lm1b"),
@@ -112,7 +112,6 @@ def described(table: Table, options: Mapping[str, Any], summary: RankSummary) ->
         for proxy, own in summary.means.items()
     }
     return {
-        "title": table.title,
         "benchmark": table.benchmark,
         "space": table.space,
         "labels": table.labels,
@@ -228,8 +227,10 @@ def results() -> dict[str, list[dict[str, Any]]]:
     """Return what was measured, by weights, in the order of TABLES."""
     found: dict[str, list[dict[str, Any]]] = {}
     for weights in ("fresh", "shared"):
-        files = [RESULTS / f"{table.name}-{weights}.json" for table in TABLES]
-        if known := [read_object(file) for file in files if file.exists()]:
+        files = {table.title: RESULTS / f"{table.name}-{weights}.json" for table in TABLES}
+        if known := [
+            {**read_object(file), "title": title} for title, file in files.items() if file.exists()
+        ]:
             found[weights] = known
     return found
 

@@ -61,11 +61,11 @@ TABLES = (
     Table("AutoFormer nano", "nano-bench", "autoformer-nano"),
     Table("PiT nano", "nano-bench", "pit-nano"),
     Table("GPT-2 nano", "nano-bench", "gpt2-nano"),
-    Table("AutoFormer", "vit-bench-101", "autoformer-ti"),
-    Table("PiT", "vit-bench-101", "pit"),
+    Table("AutoFormer-101", "vit-bench-101", "autoformer-ti"),
+    Table("PiT-101", "vit-bench-101", "pit"),
     Table("FlexiBERT", "nas-bench-bert", "flexibert", datasets=("glue",)),
     Table("GPT-2 LTS", "lts", "gpt2-lts"),
-    Table("AutoFormer Ti", "ood-vit-nas", "autoformer-supernet-ti"),
+    Table("AutoFormer supernet Ti", "ood-vit-nas", "autoformer-supernet-ti"),
 )
 SAMPLES: Mapping[str, Mapping[str, Any]] = {  # options of measurements of large tables
     "flexibert-glue": {"networks": 100},

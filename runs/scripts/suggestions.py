@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from leaderboard import MARKS, TABLES
-from ranked_tables import Table
+from ranked_tables import Table, installed_tables
 from scipy.stats import t as student
 
 from autoprox.benchmarks import Benchmark
@@ -472,10 +472,9 @@ def main() -> None:
     """Measure, simulate, or write the page."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     modes = parser.add_subparsers(dest="mode", required=True)
-    names = [table.name for table in TABLES]
     for mode in ("measure", "run"):
         own = modes.add_parser(mode)
-        own.add_argument("--tables", type=lambda text: text.split(","), default=names)
+        own.add_argument("--tables", type=lambda text: text.split(","), default=[])
     own.add_argument("--methods", type=lambda text: text.split("/"), default=list(METHODS))
     own.add_argument("--draws", type=int, default=20)
     measuring = modes.choices["measure"]
@@ -486,7 +485,7 @@ def main() -> None:
     if given.mode == "page":
         write_text(PAGE, page())
         return
-    tables = [table for table in TABLES if table.name in given.tables and not table.absent()]
+    tables = list(installed_tables(TABLES, given.tables))
     if given.mode == "measure":
         for table in tables:
             measure(table, given.proxy or PROXIES, given.workers)
