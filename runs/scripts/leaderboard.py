@@ -5,9 +5,9 @@
     python runs/scripts/leaderboard.py page
 
 `run` ranks the whole zoo on each installed table and writes runs/leaderboard/TABLE-WEIGHTS.json. A
-stopped ranking is resumed; of a file with as many seeds and the same networks only the proxies that
-it lacks are ranked. `adopt` takes finished runs of `autoprox rank` over instead. `page` writes
-docs/results/leaderboard.md and its heat map from these files.
+stopped ranking is resumed. Of a file with as many networks, only the proxies that it lacks or has
+with fewer seeds are ranked. `adopt` takes finished runs of `autoprox rank` over instead. `page`
+writes docs/results/leaderboard.md and its heat map from these files.
 """
 
 from __future__ import annotations
@@ -107,6 +107,7 @@ def described(table: Table, options: Mapping[str, Any], summary: RankSummary) ->
         names.get(proxy, proxy): {
             "kind": "proxy",
             **own.model_dump(mode="json"),
+            "seeds": summary.seeds,
             "seconds": spent[proxy],
         }
         for proxy, own in summary.means.items()
@@ -120,7 +121,6 @@ def described(table: Table, options: Mapping[str, Any], summary: RankSummary) ->
         "weights": options["weights"],
         "networks": summary.networks,
         "of": len(table.load().architectures),
-        "seeds": summary.seeds,
         "batch_size": config.batch_size,
         "left_out": summary.invalid,
         "rows": rows | baseline_rows(table, benchmark, config),
@@ -198,18 +198,19 @@ def run(names: Sequence[str], weights: str, seeds: int, networks: int, workers: 
     for table in installed_tables(TABLES, names):
         path = RESULTS / f"{table.name}-{weights}.json"
         known = read_object(path) if path.exists() else {"rows": {}, "left_out": {}}
-        if known["rows"] and (
-            known["seeds"] < seeds or known["networks"] < min(networks, known["of"])
-        ):
+        if known["rows"] and known["networks"] < min(networks, known["of"]):
             known = {"rows": {}, "left_out": {}}
+        known["rows"] = {
+            name: own for name, own in known["rows"].items() if own.get("seeds", seeds) >= seeds
+        }
         if set(proxies_of(table)) <= set(known["rows"]):
             print(f"{table.name}: there already")
             continue
         print(f"{table.name}:", flush=True)
         started = time.monotonic()
         RESULTS.mkdir(exist_ok=True)
-        drawn = known.get("networks", networks), known.get("seeds", seeds)
-        found = measured(table, known["rows"], weights, drawn[1], drawn[0], workers)
+        drawn = known.get("networks", networks)
+        found = measured(table, known["rows"], weights, seeds, drawn, workers)
         for part in ("rows", "left_out"):
             found[part] = {**known[part], **found[part]}
         write_json(path, found)
@@ -341,9 +342,15 @@ def tables_table(tables: Results) -> Iterator[str]:
         yield markdown_line(
             [
                 *(title_of(own), own["benchmark"], f"`{own['space']}`", own["labels"], datasets),
-                *(str(networks), str(own["seeds"])),
+                *(str(networks), seeds_of(own)),
             ]
         )
+
+
+def seeds_of(table: Mapping[str, Any]) -> str:
+    """Return with how many seeds the proxies of a table were ranked."""
+    found = {own["seeds"] for own in table["rows"].values() if own["kind"] == "proxy"}
+    return " or ".join(map(str, sorted(found)))
 
 
 def left_out(tables: Results) -> Iterator[str]:

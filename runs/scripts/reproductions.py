@@ -8,8 +8,8 @@
 `measure` ranks the proxies of the papers on each installed table, in several variants of what the
 papers may have done, and writes runs/reproductions/TABLE-VARIANT.json; what is there isn't measured
 again, and a stopped ranking is resumed. On tables of the leaderboard it ranks the whole zoo in the
-two main variants, and writes the leaderboard's file as well. `adopt` takes finished runs of
-`autoprox rank` over instead. `prenas` makes PreNAS's choices. `page` writes
+two main variants, and writes the leaderboard's file as well, unless --papers is given. `adopt`
+takes finished runs of `autoprox rank` over instead. `prenas` makes PreNAS's choices. `page` writes
 docs/results/reproductions.md.
 """
 
@@ -185,7 +185,12 @@ def tables() -> dict[str, list[Claim]]:
 
 
 def measure(
-    names: Sequence[str], variants: Sequence[str], workers: int, networks: int, seeds: int
+    names: Sequence[str],
+    variants: Sequence[str],
+    workers: int,
+    networks: int,
+    seeds: int,
+    whole_zoo: bool,
 ) -> None:
     """Rank on the tables that are installed what isn't measured yet."""
     by_name = tables()
@@ -199,7 +204,7 @@ def measure(
                 print(f"{name}, {key}:", flush=True)
                 started = time.monotonic()
                 RESULTS.mkdir(exist_ok=True)
-                found = measured(table, claims, key, variant, workers, networks, seeds)
+                found = measured(table, claims, key, variant, workers, networks, seeds, whole_zoo)
                 write_json(path, found)
                 print(f"{name}, {key}: {time.monotonic() - started:.0f} s", flush=True)
 
@@ -212,12 +217,13 @@ def measured(
     workers: int,
     networks: int,
     seeds: int,
+    whole_zoo: bool,
 ) -> dict[str, Any]:
     """Return the correlations of the claims' proxies on a table; all seeds in the main variants."""
     of = len(table.load().architectures)
     papers = dict.fromkeys(proxy for claim in claims for proxy in claim.published)
     proxies = LAYERS if variant.layers else papers
-    board = on_leaderboard(table) if key in MAIN else None
+    board = on_leaderboard(table) if key in MAIN and whole_zoo else None
     options = {
         **table.options(),
         "weights": "fresh",
@@ -573,6 +579,7 @@ def main() -> None:
     own.add_argument("--workers", type=int, default=1)
     own.add_argument("--networks", type=int, default=MOST_NETWORKS, help="most of a table")
     own.add_argument("--seeds", type=int, default=MOST_SEEDS, help="at most; else the paper's")
+    own.add_argument("--papers", action="store_true", help="their proxies, never the whole zoo")
     modes.add_parser("adopt").add_argument("runs", nargs="+", type=Path)
     modes.add_parser("prenas")
     modes.add_parser("page")
@@ -587,7 +594,14 @@ def main() -> None:
     else:
         if unknown := sorted(set(given.variants) - set(VARIANTS)):
             raise SystemExit(f"unknown variant {unknown[0]}; choose from {', '.join(VARIANTS)}")
-        measure(given.tables, given.variants, given.workers, given.networks, given.seeds)
+        measure(
+            given.tables,
+            given.variants,
+            given.workers,
+            given.networks,
+            given.seeds,
+            not given.papers,
+        )
 
 
 if __name__ == "__main__":

@@ -293,7 +293,8 @@ def leaderboard_lines() -> Iterator[str]:
         gains = [two - one for one, two in known]
         cells = [
             shared["title"],
-            *(str(shared["networks"]), str(other["seeds"]), str(shared["seeds"])),
+            str(shared["networks"]),
+            *map(leaderboard.seeds_of, (other, shared)),
             *(f"{fmean(own):.3f}" for own in zip(*known, strict=True)),
             *(str(sum(own > MARGIN for own in gains)), str(sum(-own > MARGIN for own in gains))),
         ]
