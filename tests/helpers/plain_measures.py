@@ -122,6 +122,14 @@ def prenas(plain: Plain) -> float:
     return score
 
 
+def lpzero_released(plain: Plain) -> float:
+    scores = []
+    for linear, g in zip(plain.linears, plain.of_loss(), strict=True):
+        shares = np.exp(g) / np.exp(g).sum(axis=0, keepdims=True)
+        scores.append((linear.weight.detach().numpy() ** 2).mean() + (shares**2).mean())
+    return sum(scores) / len(scores)
+
+
 def te_nas(plain: Plain) -> float:
     eigenvalues = np.linalg.eigvalsh(plain.kernel())
     return -max(eigenvalues) / min(eigenvalues)
@@ -315,6 +323,7 @@ PLAIN: dict[str, Callable[[Plain], float]] = {
     "gradsign": gradsign,
     "zico": zico,
     "prenas": prenas,
+    "lpzero-released": lpzero_released,
     "te-nas": te_nas,
     "ntk-trace": ntk_trace,
     "mgm": mgm,

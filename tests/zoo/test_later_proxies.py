@@ -28,7 +28,7 @@ from autoprox.zoo.functions import (
 from autoprox.zoo.proxy_loading import resolve_proxy
 
 PARTS = ("az-nas-expressivity", "az-nas-trainability", "az-nas-complexity")
-LATER = ("swap", "w-pca", "l-swag", "croze", "az-nas-progressivity", *PARTS)
+LATER = ("swap", "w-pca", "l-swag", "lpzero-released", "croze", "az-nas-progressivity", *PARTS)
 
 
 def measured(name: str, change: Callable[[TransformerNetwork], None], *blocks: int) -> float:

@@ -124,3 +124,25 @@ def relative_snip(passes: SharedNetworkPasses) -> float:
         both, weight, size = (float(part.abs().sum(dtype=torch.float64)) for part in parts)
         total += both / (weight * size) if weight * size else math.nan
     return total
+
+
+@register_function(
+    "lpzero-released",
+    "Dong et al., LPZero: Language Model Zero-cost Proxy Search from Zero, Findings of EMNLP 2024, "
+    "the tree that its code calls the best so far",
+    "1/L ∑ₗ E[θₗ²] + E[softmax(∂L/∂θₗ)²], E the mean over the weights of layer l",
+    needs=("forward", "loss_gradients", "weight_gradients"),
+)
+def squared_weights_and_softmax(passes: SharedNetworkPasses) -> float:
+    """The mean square of weights and of the softmax of their gradients, averaged over layers.
+
+    Another version of the same file has a tree of weights and activations instead. The softmax is
+    over the outputs of a layer, the first dimension of a weight in PyTorch. The code takes the
+    linear layers of the attention modules; here they are those of whole blocks.
+    """
+    layers = passes.forward.layers
+    total = 0.0
+    for layer, gradient in zip(layers, passes.weight_gradients, strict=True):
+        for values in (layer.weight, gradient.softmax(0)):
+            total += float(values.square().mean(dtype=torch.float64))
+    return total / len(layers)
