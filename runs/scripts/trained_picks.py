@@ -197,19 +197,20 @@ def page() -> str:
         "",
         "# Picks, trained",
         "",
-        f"Of {sum(CANDIDATES):,} candidates, a third from each of three bands of sizes, or all",
-        f"that there are ({counts}), each method picks the best within each limit. The picks",
-        "are trained with the recipe of",
-        "nano-bench on both datasets of their table, three seeds each. A score is how far the",
-        "negative cross-entropy on what was held out lies above the mean of the table's 128",
-        "networks, in their standard deviations, mean of both datasets, with a 95 % interval over",
-        "the seeds.",
-        "The evolved committee, the regressions and the choice of the published proxy use the same",
+        f"Of {sum(CANDIDATES):,} candidates, a third from each of three bands of sizes, or all "
+        f"that there are ({counts}), each method picks the best within each limit. The picks are "
+        "trained with the recipe of nano-bench on both datasets of their table, three seeds each. "
+        "A score is how far the negative cross-entropy on what was held out lies above the mean of "
+        "the table's 128 networks, in their standard deviations, mean of both datasets, with a "
+        "95 % interval over the seeds.",
+        "",
+        "The evolved committee, the regressions and the choice of the published proxy use the same "
         f"{LABELS} trained networks; the committee also has the prior of the other tables.",
         "",
         markdown_line(["space", "most parameters", *METHODS.values()]),
         markdown_line(["---"] * (len(METHODS) + 2)),
     ]
+    means: dict[str, list[float]] = {name: [] for name in METHODS}
     verdicts: dict[str, list[str]] = {name: [] for name in METHODS if name != "committee"}
     for plan in PLANS:
         path = RESULTS / f"{plan.space}.json"
@@ -225,10 +226,12 @@ def page() -> str:
                 cells.append(f"{own.mean():+.2f} ± {_half_width(own):.2f}{note}")
                 if name != "committee":
                     verdicts[name].append(_verdict(known[by["committee"].digest], own))
+                means[name].append(float(own.mean()))
             lines.append(markdown_line([f"`{plan.space}`", f"{int(limit):,}", *cells]))
+    lines.append(markdown_line(["mean", "", *(f"{fmean(own):+.2f}" for own in means.values())]))
+    start = lines.index("# Picks, trained") + 1
+    lines[start:start] = ["", *_sentences(verdicts, means)]
     lines += [
-        "",
-        *_sentences(verdicts),
         "",
         "The committee's pick compared with that of each method:",
         "",
@@ -251,18 +254,22 @@ def page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _sentences(verdicts: Mapping[str, Sequence[str]]) -> list[str]:
+def _sentences(
+    verdicts: Mapping[str, Sequence[str]], means: Mapping[str, Sequence[float]]
+) -> list[str]:
     total = len(verdicts["params"])
     counts = {
         name: sum("better" in verdict for verdict in verdicts[name])
         for name in ("params", "published")
     }
     worse = {name: sum("worse *" in verdict for verdict in verdicts[name]) for name in counts}
+    best = max(means, key=lambda name: fmean(means[name]))
     return [
         f"**The evolved pick is better than the largest network in {counts['params']} of {total} "
         f"cases (significantly worse in {worse['params']}), and better than that of the best "
         f"published proxy in {counts['published']} of {total} (significantly worse in "
-        f"{worse['published']}).**"
+        f"{worse['published']}). The best on average are the picks of the method "
+        f"*{METHODS[best]}*.**"
     ]
 
 

@@ -51,6 +51,11 @@ def test_pages_are_as_the_runs_are(monkeypatch: pytest.MonkeyPatch) -> None:
         assert path.read_text() == content, f"{path.name}: run runs/scripts/results_pages.py"
 
 
+def test_the_picks_are_as_they_were_trained(monkeypatch: pytest.MonkeyPatch) -> None:
+    picks = script("trained_picks", monkeypatch)
+    assert picks.PAGE.read_text() == picks.page(), "run runs/scripts/trained_picks.py page"
+
+
 def test_intervals_of_the_pages_are_those_of_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
     pages = script("results_pages", monkeypatch)
     mean, ends = pages.over([0.1, 0.4, 0.3])
