@@ -47,8 +47,10 @@ LABELS, SEEDS = 60, (0, 1, 2)
 CANDIDATES = (1667, 1667, 1666)  # in the bands of sizes below each limit
 CONFIDENCE = 0.95
 PUBLISHED = {*all_proxy_names()} - {*SIZE_PROXIES, *RANK_COMBINATIONS, *read_prior_file().groups}
+EVOLVED = ("committee", "predictor")
 METHODS = {
     "committee": "evolved (committee, with prior)",
+    "predictor": "evolved (predictor, with prior)",
     "published": "best published proxy",
     "params": "largest",
     "ridge": "ridge",
@@ -80,24 +82,28 @@ def pick(plan: Plan) -> None:
     known = {name: quality.means[name].train.kendall for name in quality.means if name in PUBLISHED}
     taus = {name: tau for name, tau in known.items() if tau is not None}
     published = max(taus, key=lambda name: taus[name])
-    proxies = {"committee": f"{found.path}:committee", "published": published}
+    proxies = {own: f"{found.path}:{own}" for own in EVOLVED} | {"published": published}
     lines: dict[str, list[dict[str, Any]]] = {name: [] for name in proxies}
     edges = size_limits(plan)
     for low, high, most in zip(edges, edges[1:], CANDIDATES, strict=False):
-        count = most
+        count, measured = most, dict[tuple[str, ...], list[dict[str, Any]]]()
         for name, proxy in proxies.items():
-            run = search(
-                space=plan.space, proxy=proxy, params=f"{low + 1}:{high}", samples=count, **common
-            ).path
-            texts = (run / "candidates.jsonl").read_text().splitlines()
-            lines[name] += [json.loads(text) for text in texts]
-            count = len(texts)  # a band may have fewer architectures
+            terms = tuple(map(str, load_search_proxy(proxy).terms))
+            if terms not in measured:
+                limits = f"{low + 1}:{high}"
+                run = search(
+                    space=plan.space, proxy=proxy, params=limits, samples=count, **common
+                ).path
+                texts = (run / "candidates.jsonl").read_text().splitlines()
+                measured[terms] = [json.loads(text) for text in texts]
+                count = len(texts)  # a band may have fewer architectures
+            lines[name] += measured[terms]
     choices = [line["arch"] for line in lines["committee"]]
-    if choices != [line["arch"] for line in lines["published"]]:
+    if any(choices != [line["arch"] for line in own] for own in lines.values()):
         raise SystemExit(f"{plan.space}: the searches have other candidates")
     candidates = [space.architecture(own) for own in choices]
     sizes = [line["params"] for line in lines["committee"]]
-    scores = {name: _scored(proxies[name], own) for name, own in lines.items()}
+    scores = {name: _scored(proxies[name], own, candidates) for name, own in lines.items()}
     scores["params"] = [float(size) for size in sizes]
     for kind in REGRESSIONS:
         scores[kind] = _predicted(kind, plan.space, labelled, candidates)
@@ -125,12 +131,15 @@ def pick(plan: Plan) -> None:
     shutil.rmtree(folder)
 
 
-def _scored(proxy: str, lines: Sequence[Mapping[str, Any]]) -> list[float]:
+def _scored(
+    proxy: str, lines: Sequence[Mapping[str, Any]], candidates: Sequence[Architecture]
+) -> list[float]:
     """Return the scores of all candidates together; those that failed come last."""
     valid = [index for index, line in enumerate(lines) if line["failure"] is None]
     terms = np.array([lines[index]["terms"] for index in valid], dtype=np.float64)
     scores = np.full(len(lines), -np.inf)
-    scores[valid] = load_search_proxy(proxy).scores(terms)
+    known = [candidates[index] for index in valid]
+    scores[valid] = load_search_proxy(proxy).scores(terms, known)
     return [float(own) for own in scores]
 
 
@@ -204,14 +213,16 @@ def page() -> str:
         "the table's 128 networks, in their standard deviations, mean of both datasets, with a "
         "95 % interval over the seeds.",
         "",
-        "The evolved committee, the regressions and the choice of the published proxy use the same "
-        f"{LABELS} trained networks; the committee also has the prior of the other tables.",
+        "The evolution, the regressions and the choice of the published proxy use the same "
+        f"{LABELS} trained networks; the evolution also has the prior of the other tables. Its "
+        "committee is a formula, and its predictor a Gaussian process on the choices whose prior "
+        "mean is this formula.",
         "",
         markdown_line(["space", "most parameters", *METHODS.values()]),
         markdown_line(["---"] * (len(METHODS) + 2)),
     ]
     means: dict[str, list[float]] = {name: [] for name in METHODS}
-    verdicts: dict[str, list[str]] = {name: [] for name in METHODS if name != "committee"}
+    verdicts: dict[tuple[str, str], list[str]] = {}
     for plan in PLANS:
         path = RESULTS / f"{plan.space}.json"
         if not path.exists():
@@ -224,28 +235,31 @@ def page() -> str:
                 own = known[by[name].digest]
                 note = f"<br>`{named}`" if name == "published" else ""
                 cells.append(f"{own.mean():+.2f} ± {_half_width(own):.2f}{note}")
-                if name != "committee":
-                    verdicts[name].append(_verdict(known[by["committee"].digest], own))
+                for evolved in EVOLVED:
+                    if name not in EVOLVED:
+                        verdict = _verdict(known[by[evolved].digest], own)
+                        verdicts.setdefault((evolved, name), []).append(verdict)
                 means[name].append(float(own.mean()))
             lines.append(markdown_line([f"`{plan.space}`", f"{int(limit):,}", *cells]))
     lines.append(markdown_line(["mean", "", *(f"{fmean(own):+.2f}" for own in means.values())]))
     start = lines.index("# Picks, trained") + 1
-    lines[start:start] = ["", *_sentences(verdicts, means)]
+    lines[start:start] = [own for text in _sentences(verdicts, means) for own in ("", text)]
     lines += [
         "",
-        "The committee's pick compared with that of each method:",
+        "The evolved picks compared with those of each method:",
         "",
     ]
+    headings = ("better", "significantly", "worse", "significantly", "same pick")
     lines += [
-        markdown_line(["method", "better", "significantly", "worse", "significantly", "same pick"]),
-        markdown_line(["---"] * 6),
+        markdown_line(["evolved", "method", *headings]),
+        markdown_line(["---"] * (2 + len(headings))),
     ]
-    for name, found in verdicts.items():
+    for (evolved, name), found in verdicts.items():
         taken = [
             sum(word in verdict for verdict in found)
             for word in ("better", "better *", "worse", "worse *", "same")
         ]
-        lines.append(markdown_line([METHODS[name], *map(str, taken)]))
+        lines.append(markdown_line([evolved, METHODS[name], *map(str, taken)]))
     lines += [
         "",
         "*Significantly* is by a paired t test over the two datasets and three seeds, 5 %, without "
@@ -255,22 +269,23 @@ def page() -> str:
 
 
 def _sentences(
-    verdicts: Mapping[str, Sequence[str]], means: Mapping[str, Sequence[float]]
-) -> list[str]:
-    total = len(verdicts["params"])
-    counts = {
-        name: sum("better" in verdict for verdict in verdicts[name])
-        for name in ("params", "published")
-    }
-    worse = {name: sum("worse *" in verdict for verdict in verdicts[name]) for name in counts}
-    best = max(means, key=lambda name: fmean(means[name]))
-    return [
-        f"**The evolved pick is better than the largest network in {counts['params']} of {total} "
-        f"cases (significantly worse in {worse['params']}), and better than that of the best "
-        f"published proxy in {counts['published']} of {total} (significantly worse in "
-        f"{worse['published']}). The best on average are the picks of the method "
-        f"*{METHODS[best]}*.**"
-    ]
+    verdicts: Mapping[tuple[str, str], Sequence[str]], means: Mapping[str, Sequence[float]]
+) -> Iterator[str]:
+    for evolved in EVOLVED:
+        parts = []
+        for name, noun in (
+            ("params", "the largest network"),
+            ("published", "the pick of the best published proxy"),
+        ):
+            own = verdicts[evolved, name]
+            better, worse = (
+                sum(word in verdict for verdict in own) for word in ("better", "worse *")
+            )
+            parts.append(f"{noun} in {better} of {len(own)} cases (significantly worse in {worse})")
+        yield f"**The {evolved}'s pick is better than {' and than '.join(parts)}.**"
+    ranked = sorted(METHODS, key=lambda name: -fmean(means[name]))
+    shown = ", ".join(f"{METHODS[name]} {fmean(means[name]):+.2f}" for name in ranked)
+    yield f"Mean scores of the picks: {shown}."
 
 
 def _scores(plan: Plan) -> dict[str, np.ndarray[Any, np.dtype[np.float64]]]:
