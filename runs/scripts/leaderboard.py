@@ -374,7 +374,8 @@ def page_files() -> dict[Path, str]:
         "as unordered and a bootstrap 95 % interval over the networks. The partial tau controls "
         "for parameter count. Inputs are seeded noise.",
         f"In each column, `{BOTH}` is a version of the ready-made proxy that was fitted without "
-        "the networks of that column. All other proxies are as published.",
+        "the networks of that column; tables of similar spaces, such as other AutoFormers, remain "
+        "in the fit. All other proxies are as published.",
         "Regressions predict the networks of each fold from the architectures' choices and the "
         f"true scores of {LABELS} networks of the other folds. Sizes and proxies use no true "
         "scores. The last column has the seconds that the proxy alone takes for the network of "
